@@ -1,0 +1,1 @@
+//! Workloads: TPC-C, TPC-H, CH-benCHmark, YCSB, and the figures they report.

@@ -1,0 +1,2 @@
+//! The binary `coeval`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! A persistent, parallel, ordered map: the P-Tree.

@@ -1,0 +1,1 @@
+//! Worlds, row tables, catalog, commit pipeline, log, checkpoint and recovery.

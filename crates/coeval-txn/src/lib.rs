@@ -1,0 +1,1 @@
+//! Versions, snapshots and certification: the rules of concurrency control over opaque keys.

@@ -1,0 +1,1 @@
+//! Coeval: transactions and analytics on the same live data.

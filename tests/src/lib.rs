@@ -1,0 +1,1 @@
+//! Tests across crates: SQL logic, isolation, crash, tidy.
