@@ -1,1 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Versions, snapshots and certification: the rules of concurrency control over opaque keys.
+//!
+//! # Owns
+//!
+//! The numbers that order commits ([`Version`], [`CommitOrder`], [`TransactionId`]), the registry of the
+//! snapshots that transactions hold ([`ActiveSnapshots`]), and the decision whether a transaction may
+//! commit under snapshot isolation ([`Certifier`], with the cases in [`CONFLICT_RULES`]).
+//!
+//! # Never does
+//!
+//! I/O, threads, tables, SQL. A key is opaque: `Clone + Eq + Hash`, and whoever makes it decides what it
+//! stands for (a primary key, an index entry, a table's definition). Worlds are not here either; this crate
+//! says which version may be seen and forgotten, the store holds what is in it.
+//!
+//! # Invariants
+//!
+//! - Commits are admitted in strictly growing [`CommitOrder`]; a snapshot holds whole batches, so that a
+//!   snapshot at version `v` sees all of `v` and nothing of `v.next()`.
+//! - A transaction is refused if, and only if, a commit after its snapshot conflicts with it by
+//!   [`CONFLICT_RULES`].
+//! - What a transaction may still be certified against is never forgotten: certification stops with a panic
+//!   rather than answer for a snapshot older than the pruned versions.
+//!
+//! # Start reading at
+//!
+//! `README.md` beside this crate for the theory and the proof sketch, then [`Access`] for the rules as a
+//! table, then [`Certifier`].
+
+mod access;
+mod certifier;
+mod isolation;
+mod recent_keys;
+mod snapshots;
+mod version;
+
+pub use access::{Access, CONFLICT_RULES, ConflictRule, Outcome};
+pub use certifier::{Certifier, Conflict};
+pub use isolation::Isolation;
+pub use snapshots::{ActiveSnapshots, SnapshotGuard};
+pub use version::{CommitOrder, TransactionId, Version};

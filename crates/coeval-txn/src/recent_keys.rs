@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The keys that recent commits accessed, found by key and forgotten by age.
+//!
+//! Each key has one entry with the latest commit of each [`Access`]. That is enough: certification asks
+//! "was there one after my snapshot", and the latest answers for all.
+//!
+//! ```text
+//! index (hash -> place)        entries (dense)               ages
+//!   [ . 2 . 0 . 1 . ]   ->   0: key b, marks, links    oldest  1 <-> 0 <-> 2  newest
+//!                            1: key a, marks, links
+//!                            2: key c, marks, links
+//! ```
+//!
+//! A commit moves the entries that it touches to the newest end, and commits come in order, so the links
+//! are sorted by age at no cost and pruning takes entries off the oldest end. A key that every transaction
+//! touches (a table's definition) is one entry however often that happens.
+//!
+//! Cost: one hash lookup for a find, a record or a removal; memory by the number of distinct keys. Removing
+//! fills the gap with the last entry, so the memory can be given back when most entries are gone. Worst
+//! case: one call in many moves all entries, because the table grows or shrinks.
+
+use std::hash::{BuildHasher, Hash};
+use std::num::NonZeroU32;
+
+use hashbrown::hash_table::Entry as TableEntry;
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use crate::{Access, TransactionId, Version};
+
+/// Below this many entries memory is never given back: a few pages are not worth the moves.
+const SHRINK_CAPACITY_MIN: usize = 1024;
+
+/// Entries shrink when they fill no more than this part of their memory...
+const SHRINK_AT_FRACTION: usize = 8;
+
+/// ... to twice what they need, so that a shrink is paid by at least as many removals, and the next growth
+/// by at least as many records.
+const SHRINK_TO_FACTOR: usize = 2;
+
+const _: () = assert!(SHRINK_TO_FACTOR * 2 <= SHRINK_AT_FRACTION, "a shrink must free half of the memory");
+
+/// The latest commit that accessed a key in one way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub(crate) version: Version,
+    pub(crate) transaction: TransactionId,
+}
+
+impl Mark {
+    /// No commit did. [`Version::ZERO`] is not after any snapshot, so it needs no test of its own.
+    const NEVER: Self = Self { version: Version::ZERO, transaction: TransactionId::new(0) };
+}
+
+/// The latest commit that accessed a key, for each [`Access`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marks([Mark; Access::ALL.len()]);
+
+impl Marks {
+    const NEVER: Self = Self([Mark::NEVER; Access::ALL.len()]);
+
+    /// A commit after `begin` that conflicts with `mine`, and how it accessed the key.
+    #[inline]
+    pub(crate) fn conflict_after(&self, begin: Version, mine: Access) -> Option<(Access, Mark)> {
+        Access::ALL.into_iter().find_map(|committed| {
+            let mark = self.0[committed.index()];
+            (mark.version > begin && mine.conflicts_with(committed)).then_some((committed, mark))
+        })
+    }
+
+    /// The latest commit that accessed the key in any way.
+    #[inline]
+    fn latest(&self) -> Version {
+        self.0[0].version.max(self.0[1].version).max(self.0[2].version)
+    }
+}
+
+/// Keys with their [`Marks`], found by key and forgotten by age.
+pub(crate) struct RecentKeys<K> {
+    /// Seeded at random, so that nobody can choose keys that all fall into one place.
+    hasher: DefaultHashBuilder,
+    index: HashTable<Place>,
+    entries: Vec<Entry<K>>,
+    oldest: Option<Place>,
+    newest: Option<Place>,
+}
+
+struct Entry<K> {
+    key: K,
+    hash: u64,
+    older: Option<Place>,
+    newer: Option<Place>,
+    marks: Marks,
+}
+
+/// A place in `entries`, counted from one so that `Option<Place>` is four bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place(NonZeroU32);
+
+impl Place {
+    fn of_index(index: usize) -> Self {
+        let place = u32::try_from(index + 1).ok().and_then(NonZeroU32::new);
+        Self(place.expect("memory ends before 2^32 - 1 keys are remembered"))
+    }
+
+    #[inline]
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+impl<K: Clone + Eq + Hash> RecentKeys<K> {
+    pub(crate) fn new() -> Self {
+        Self {
+            hasher: DefaultHashBuilder::default(),
+            index: HashTable::new(),
+            entries: Vec::new(),
+            oldest: None,
+            newest: None,
+        }
+    }
+
+    /// How many keys are remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The marks of `key`, if it is remembered.
+    #[inline]
+    pub(crate) fn find(&self, key: &K) -> Option<&Marks> {
+        let hash = self.hasher.hash_one(key);
+        let place = self.index.find(hash, |place| self.entries[place.index()].key == *key)?;
+        Some(&self.entries[place.index()].marks)
+    }
+
+    /// Remembers that the commit of `mark` accessed `key`. Commits must come in ascending order.
+    #[inline]
+    pub(crate) fn record(&mut self, key: &K, access: Access, mark: Mark) {
+        let hash = self.hasher.hash_one(key);
+        let entries = &mut self.entries;
+        let found = self.index.entry(
+            hash,
+            |place| entries[place.index()].key == *key,
+            |place| entries[place.index()].hash,
+        );
+        let place = match found {
+            TableEntry::Occupied(occupied) => *occupied.get(),
+            TableEntry::Vacant(vacant) => {
+                let place = Place::of_index(entries.len());
+                vacant.insert(place);
+                let marks = Marks::NEVER;
+                entries.push(Entry { key: key.clone(), hash, older: None, newer: None, marks });
+                self.link_newest(place);
+                place
+            }
+        };
+        let marks = &mut self.entries[place.index()].marks;
+        assert!(marks.latest() <= mark.version, "commits are recorded in ascending order");
+        marks.0[access.index()] = mark;
+        if self.newest != Some(place) {
+            self.unlink(place);
+            self.link_newest(place);
+        }
+    }
+
+    /// Forgets keys whose commits are all at or below `version`, the oldest first, at most `limit` of them.
+    pub(crate) fn forget_through(&mut self, version: Version, limit: usize) {
+        for _ in 0..limit {
+            let Some(place) = self.oldest else { break };
+            if self.entries[place.index()].marks.latest() > version {
+                break;
+            }
+            self.remove(place);
+        }
+        if self.entries.capacity() > SHRINK_CAPACITY_MIN
+            && self.entries.len() <= self.entries.capacity() / SHRINK_AT_FRACTION
+        {
+            let entries = &mut self.entries;
+            entries.shrink_to(entries.len() * SHRINK_TO_FACTOR);
+            self.index.shrink_to(entries.len() * SHRINK_TO_FACTOR, |place| entries[place.index()].hash);
+        }
+    }
+
+    /// Removes the entry at `place` and moves the last entry there.
+    fn remove(&mut self, place: Place) {
+        self.unlink(place);
+        let hash = self.entries[place.index()].hash;
+        self.index
+            .find_entry(hash, |indexed| *indexed == place)
+            .expect("each entry is in the index under its hash")
+            .remove();
+        let last = Place::of_index(self.entries.len() - 1);
+        self.entries.swap_remove(place.index());
+        if last != place {
+            self.moved(last, place);
+        }
+    }
+
+    /// Makes index and neighbours name `to` for the entry that stood at `from`.
+    fn moved(&mut self, from: Place, to: Place) {
+        let Entry { hash, older, newer, .. } = self.entries[to.index()];
+        *self
+            .index
+            .find_mut(hash, |indexed| *indexed == from)
+            .expect("each entry is in the index under its hash") = to;
+        match older {
+            Some(older) => self.entries[older.index()].newer = Some(to),
+            None => self.oldest = Some(to),
+        }
+        match newer {
+            Some(newer) => self.entries[newer.index()].older = Some(to),
+            None => self.newest = Some(to),
+        }
+    }
+
+    /// Takes the entry out of the ages.
+    #[inline]
+    fn unlink(&mut self, place: Place) {
+        let entry = &mut self.entries[place.index()];
+        let (older, newer) = (entry.older.take(), entry.newer.take());
+        match older {
+            Some(older) => self.entries[older.index()].newer = newer,
+            None => self.oldest = newer,
+        }
+        match newer {
+            Some(newer) => self.entries[newer.index()].older = older,
+            None => self.newest = older,
+        }
+    }
+
+    /// Puts an entry that is not among the ages at their newest end.
+    #[inline]
+    fn link_newest(&mut self, place: Place) {
+        self.entries[place.index()].older = self.newest;
+        match self.newest.replace(place) {
+            Some(older) => self.entries[older.index()].newer = Some(place),
+            None => self.oldest = Some(place),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
