@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Columns of chunks: reading one value out of an Arrow array, and building arrays value by value.
+
+use crate::types::{ColumnType, Physical};
+use crate::value::{IntervalValue, Value, ValueRef};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, PrimitiveBuilder,
+    StringViewBuilder,
+};
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit,
+    TimestampMicrosecondType,
+};
+use std::sync::Arc;
+
+const UUID_SIZE: i32 = 16;
+
+/// The value at `index` of a chunk's array.
+///
+/// # Panics
+/// If the array is of a type no [`ColumnType`] has, or `index` is out of range.
+#[must_use]
+#[inline]
+pub fn value_at(array: &dyn Array, index: usize) -> ValueRef<'_> {
+    if array.is_null(index) {
+        return ValueRef::Null;
+    }
+    match array.data_type() {
+        DataType::Int16 => ValueRef::Int16(array.as_primitive::<Int16Type>().value(index)),
+        DataType::Int32 => ValueRef::Int32(array.as_primitive::<Int32Type>().value(index)),
+        DataType::Int64 => ValueRef::Int64(array.as_primitive::<Int64Type>().value(index)),
+        DataType::Float32 => ValueRef::Float32(array.as_primitive::<Float32Type>().value(index)),
+        DataType::Float64 => ValueRef::Float64(array.as_primitive::<Float64Type>().value(index)),
+        DataType::Decimal128(_, _) => ValueRef::Decimal(array.as_primitive::<Decimal128Type>().value(index)),
+        DataType::Boolean => ValueRef::Boolean(array.as_boolean().value(index)),
+        DataType::Utf8View => ValueRef::Text(array.as_string_view().value(index)),
+        DataType::BinaryView => ValueRef::Bytes(array.as_binary_view().value(index)),
+        DataType::Date32 => ValueRef::Int32(array.as_primitive::<Date32Type>().value(index)),
+        DataType::Time64(TimeUnit::Microsecond) => {
+            ValueRef::Int64(array.as_primitive::<Time64MicrosecondType>().value(index))
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            ValueRef::Int64(array.as_primitive::<TimestampMicrosecondType>().value(index))
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            let value = array.as_primitive::<IntervalMonthDayNanoType>().value(index);
+            ValueRef::Interval(IntervalValue {
+                months: value.months,
+                days: value.days,
+                nanoseconds: value.nanoseconds,
+            })
+        }
+        DataType::FixedSizeBinary(UUID_SIZE) => {
+            let mut uuid = [0; UUID_SIZE as usize];
+            uuid.copy_from_slice(array.as_fixed_size_binary().value(index));
+            ValueRef::Uuid(uuid)
+        }
+        other => panic!("no column type is kept as {other}"),
+    }
+}
+
+/// Builds one column's array value by value.
+#[derive(Debug)]
+pub struct ColumnBuilder {
+    ty: ColumnType,
+    inner: Inner,
+}
+
+#[derive(Debug)]
+enum Inner {
+    Boolean(BooleanBuilder),
+    Int16(PrimitiveBuilder<Int16Type>),
+    Int32(PrimitiveBuilder<Int32Type>),
+    Int64(PrimitiveBuilder<Int64Type>),
+    Float32(PrimitiveBuilder<Float32Type>),
+    Float64(PrimitiveBuilder<Float64Type>),
+    Decimal(PrimitiveBuilder<Decimal128Type>),
+    Text(StringViewBuilder),
+    Bytes(BinaryViewBuilder),
+    Date(PrimitiveBuilder<Date32Type>),
+    Time(PrimitiveBuilder<Time64MicrosecondType>),
+    Timestamp(PrimitiveBuilder<TimestampMicrosecondType>),
+    Interval(PrimitiveBuilder<IntervalMonthDayNanoType>),
+    Uuid(FixedSizeBinaryBuilder),
+}
+
+impl ColumnBuilder {
+    /// A builder for columns of this type, with room for `capacity` values.
+    #[must_use]
+    pub fn new(ty: ColumnType, capacity: usize) -> Self {
+        let inner = match ty {
+            ColumnType::SmallInt => Inner::Int16(PrimitiveBuilder::with_capacity(capacity)),
+            ColumnType::Int => Inner::Int32(PrimitiveBuilder::with_capacity(capacity)),
+            ColumnType::BigInt => Inner::Int64(PrimitiveBuilder::with_capacity(capacity)),
+            ColumnType::Real => Inner::Float32(PrimitiveBuilder::with_capacity(capacity)),
+            ColumnType::Double => Inner::Float64(PrimitiveBuilder::with_capacity(capacity)),
+            ColumnType::Numeric { .. } => {
+                Inner::Decimal(PrimitiveBuilder::with_capacity(capacity).with_data_type(ty.arrow()))
+            }
+            ColumnType::Boolean => Inner::Boolean(BooleanBuilder::with_capacity(capacity)),
+            ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json => {
+                Inner::Text(StringViewBuilder::with_capacity(capacity))
+            }
+            ColumnType::Bytea => Inner::Bytes(BinaryViewBuilder::with_capacity(capacity)),
+            ColumnType::Date => Inner::Date(PrimitiveBuilder::with_capacity(capacity)),
+            ColumnType::Time => Inner::Time(PrimitiveBuilder::with_capacity(capacity)),
+            ColumnType::Timestamp | ColumnType::TimestampTz => {
+                Inner::Timestamp(PrimitiveBuilder::with_capacity(capacity).with_data_type(ty.arrow()))
+            }
+            ColumnType::Interval => Inner::Interval(PrimitiveBuilder::with_capacity(capacity)),
+            ColumnType::Uuid => Inner::Uuid(FixedSizeBinaryBuilder::with_capacity(capacity, UUID_SIZE)),
+        };
+        Self { ty, inner }
+    }
+
+    /// Appends a value of the column's physical type, or NULL.
+    ///
+    /// # Panics
+    /// If the value is of another type: rows and columns of one table agree.
+    #[inline]
+    pub fn push(&mut self, value: ValueRef<'_>) {
+        match (&mut self.inner, value) {
+            (Inner::Boolean(b), ValueRef::Boolean(v)) => b.append_value(v),
+            (Inner::Int16(b), ValueRef::Int16(v)) => b.append_value(v),
+            (Inner::Int32(b), ValueRef::Int32(v)) => b.append_value(v),
+            (Inner::Int64(b), ValueRef::Int64(v)) => b.append_value(v),
+            (Inner::Float32(b), ValueRef::Float32(v)) => b.append_value(v),
+            (Inner::Float64(b), ValueRef::Float64(v)) => b.append_value(v),
+            (Inner::Decimal(b), ValueRef::Decimal(v)) => b.append_value(v),
+            (Inner::Text(b), ValueRef::Text(v)) => b.append_value(v),
+            (Inner::Bytes(b), ValueRef::Bytes(v)) => b.append_value(v),
+            (Inner::Date(b), ValueRef::Int32(v)) => b.append_value(v),
+            (Inner::Time(b), ValueRef::Int64(v)) => b.append_value(v),
+            (Inner::Timestamp(b), ValueRef::Int64(v)) => b.append_value(v),
+            (Inner::Interval(b), ValueRef::Interval(v)) => {
+                b.append_value(IntervalMonthDayNano::new(v.months, v.days, v.nanoseconds));
+            }
+            (Inner::Uuid(b), ValueRef::Uuid(v)) => {
+                b.append_value(v).expect("a uuid has sixteen bytes");
+            }
+            (_, ValueRef::Null) => self.push_null(),
+            (_, other) => panic!("{other:?} does not go into a column of type {}", self.ty),
+        }
+    }
+
+    fn push_null(&mut self) {
+        match &mut self.inner {
+            Inner::Boolean(b) => b.append_null(),
+            Inner::Int16(b) => b.append_null(),
+            Inner::Int32(b) => b.append_null(),
+            Inner::Int64(b) => b.append_null(),
+            Inner::Float32(b) => b.append_null(),
+            Inner::Float64(b) => b.append_null(),
+            Inner::Decimal(b) => b.append_null(),
+            Inner::Text(b) => b.append_null(),
+            Inner::Bytes(b) => b.append_null(),
+            Inner::Date(b) => b.append_null(),
+            Inner::Time(b) => b.append_null(),
+            Inner::Timestamp(b) => b.append_null(),
+            Inner::Interval(b) => b.append_null(),
+            Inner::Uuid(b) => b.append_null(),
+        }
+    }
+
+    /// The array, and the builder empty again.
+    pub fn finish(&mut self) -> ArrayRef {
+        match &mut self.inner {
+            Inner::Boolean(b) => Arc::new(b.finish()),
+            Inner::Int16(b) => Arc::new(b.finish()),
+            Inner::Int32(b) => Arc::new(b.finish()),
+            Inner::Int64(b) => Arc::new(b.finish()),
+            Inner::Float32(b) => Arc::new(b.finish()),
+            Inner::Float64(b) => Arc::new(b.finish()),
+            Inner::Decimal(b) => Arc::new(b.finish()),
+            Inner::Text(b) => Arc::new(b.finish()),
+            Inner::Bytes(b) => Arc::new(b.finish()),
+            Inner::Date(b) => Arc::new(b.finish()),
+            Inner::Time(b) => Arc::new(b.finish()),
+            Inner::Timestamp(b) => Arc::new(b.finish()),
+            Inner::Interval(b) => Arc::new(b.finish()),
+            Inner::Uuid(b) => Arc::new(b.finish()),
+        }
+    }
+}
+
+/// An array of `length` times the same value.
+#[must_use]
+pub fn constant_column(ty: ColumnType, value: &Value, length: usize) -> ArrayRef {
+    let mut builder = ColumnBuilder::new(ty, length);
+    for _ in 0..length {
+        builder.push(value.borrow());
+    }
+    builder.finish()
+}
+
+/// The stored `missing` value of an added column, read back.
+///
+/// # Panics
+/// If the definition holds bytes that are not a key component of its type: definitions are checked when they
+/// are read from outside.
+#[must_use]
+pub fn missing_value(missing: Option<&[u8]>, physical: Physical) -> Value {
+    use crate::key::{KeyReader, Nullable};
+    missing.map_or(Value::Null, |bytes| {
+        KeyReader::new(bytes).read(physical, Nullable::No).expect("a definition's missing value reads back")
+    })
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can go wrong, by family: the user's doing, a conflict (try again), damage, the machine.
+
+use crate::files::FileError;
+use crate::ids::SpaceId;
+use crate::key::KeyDamage;
+use crate::log::LogError;
+use crate::row::ValueTypeMismatch;
+
+/// A constraint was violated. The statement has no effect; the transaction goes on where the caller kept a
+/// savepoint.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConstraintError {
+    /// A second owner of a primary key or unique key (23505).
+    #[error("duplicate key value violates unique constraint \"{constraint}\"")]
+    Unique {
+        /// The table.
+        table: String,
+        /// The constraint.
+        constraint: String,
+        /// `(columns)=(values)`.
+        key: String,
+    },
+    /// NULL in a NOT NULL column (23502).
+    #[error("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint")]
+    NotNull {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+    },
+    /// A child without a parent (23503).
+    #[error("insert or update on table \"{table}\" violates foreign key constraint \"{constraint}\"")]
+    ForeignKeyMissing {
+        /// The child table.
+        table: String,
+        /// The constraint.
+        constraint: String,
+        /// The parent table.
+        parent: String,
+        /// `(columns)=(values)`.
+        key: String,
+    },
+    /// A parent with children (23503).
+    #[error("update or delete on table \"{parent}\" violates foreign key constraint \"{constraint}\" on table \"{table}\"")]
+    ForeignKeyReferenced {
+        /// The child table.
+        table: String,
+        /// The constraint.
+        constraint: String,
+        /// The parent table.
+        parent: String,
+        /// `(columns)=(values)`.
+        key: String,
+    },
+    /// A CHECK that is false (23514).
+    #[error("new row for relation \"{table}\" violates check constraint \"{constraint}\"")]
+    Check {
+        /// The table.
+        table: String,
+        /// The constraint.
+        constraint: String,
+    },
+}
+
+/// Another transaction was first; nothing of this one took effect. Run it again (40001).
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("could not serialize access due to concurrent {what}")]
+pub struct ConflictError {
+    /// `update`, `delete` or `change of the table's definition`.
+    pub what: &'static str,
+    /// The table or index.
+    pub space: SpaceId,
+    /// `table "t", key (1)` and who was first.
+    pub detail: String,
+}
+
+/// An operation on a transaction failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A constraint refused the change.
+    #[error(transparent)]
+    Constraint(#[from] ConstraintError),
+    /// Another transaction was first.
+    #[error(transparent)]
+    Conflict(#[from] ConflictError),
+    /// No such table in the snapshot.
+    #[error("there is no table or index with number {0}")]
+    UnknownSpace(SpaceId),
+    /// The row to change is not there.
+    #[error("the row to change is not there")]
+    MissingRow,
+    /// The transaction was declared read-only (25006).
+    #[error("cannot execute {0} in a read-only transaction")]
+    ReadOnly(&'static str),
+    /// A sequence has no further value (2200H).
+    #[error("nextval: reached the end of sequence \"{0}\"")]
+    SequenceExhausted(String),
+    /// No such sequence.
+    #[error("sequence does not exist")]
+    UnknownSequence,
+    /// A value is not of its column's type: the caller's bug.
+    #[error(transparent)]
+    ValueType(#[from] ValueTypeMismatch),
+    /// Bytes of a key do not read back.
+    #[error(transparent)]
+    KeyDamage(#[from] KeyDamage),
+    /// A row of a bulk load is out of its place, or the batches have other columns than the table.
+    #[error("{0}")]
+    BulkLoad(String),
+    /// The database no longer takes commits: a write or sync of its log failed. Reads go on.
+    #[error("commits have stopped: {0}")]
+    Stopped(String),
+    /// The log could not be written or read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A file could not be written or read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A file holds what no writer of ours wrote (XX001).
+    #[error("{file} is damaged at offset {offset}: {what}")]
+    Corrupt {
+        /// Which file.
+        file: String,
+        /// Where.
+        offset: u64,
+        /// What was expected.
+        what: String,
+    },
+    /// Arrow refused a batch.
+    #[error(transparent)]
+    Arrow(#[from] arrow::error::ArrowError),
+}

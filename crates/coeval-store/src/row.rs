@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rows: a compact encoding with O(1) access to each column.
+//!
+//! ```text
+//! column count n   u16
+//! nulls            ceil(n / 8) bytes, bit i set: column i is NULL
+//! fixed area       a slot for each column: its value, or for text and bytes the end of its bytes (u32)
+//! variable area    text and bytes in column order
+//! ```
+//! Numbers are little-endian. Columns are only ever added behind the others, so a row that was written with
+//! fewer columns stays readable: the missing ones have the default that `ADD COLUMN` gave them.
+
+use crate::types::Physical;
+use crate::value::{IntervalValue, ValueRef};
+use std::fmt;
+use triomphe::ThinArc;
+
+/// Where each column lies in a row. Derived from the column types; the same for all rows of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    columns: Box<[Slot]>,
+    /// `fixed_sizes[n]`: size of the fixed area of a row with `n` columns.
+    fixed_sizes: Box<[u32]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slot {
+    physical: Physical,
+    /// Offset inside the fixed area.
+    offset: u32,
+    /// The slot of the variable column before this one, if any: its end is this one's start.
+    previous_variable: Option<u32>,
+}
+
+const COUNT_SIZE: usize = 2;
+const INTERVAL_SIZE: usize = 16;
+
+const fn slot_size(physical: Physical) -> u32 {
+    match physical {
+        Physical::Boolean => 1,
+        Physical::Int16 => 2,
+        Physical::Int32 | Physical::Float32 | Physical::Text | Physical::Bytes => 4,
+        Physical::Int64 | Physical::Float64 | Physical::DecimalShort => 8,
+        Physical::DecimalLong | Physical::Interval | Physical::Uuid => 16,
+    }
+}
+
+impl Layout {
+    /// The layout of rows with these columns.
+    #[must_use]
+    pub fn new(columns: impl IntoIterator<Item = Physical>) -> Self {
+        let mut offset = 0;
+        let mut previous_variable = None;
+        let mut slots = Vec::new();
+        let mut fixed_sizes = vec![0];
+        for physical in columns {
+            slots.push(Slot { physical, offset, previous_variable });
+            if matches!(physical, Physical::Text | Physical::Bytes) {
+                previous_variable = Some(offset);
+            }
+            offset += slot_size(physical);
+            fixed_sizes.push(offset);
+        }
+        assert!(slots.len() <= usize::from(u16::MAX), "a table has at most 65,535 columns");
+        Self { columns: slots.into(), fixed_sizes: fixed_sizes.into() }
+    }
+
+    /// How many columns there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Whether there is no column.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// How values of this column lie.
+    #[must_use]
+    pub fn physical(&self, column: usize) -> Physical {
+        self.columns[column].physical
+    }
+}
+
+/// An immutable, reference-counted row.
+#[derive(Clone)]
+pub struct Row(ThinArc<(), u8>);
+
+impl Row {
+    /// The row with these encoded bytes, as [`Row::as_bytes`] gave them. Bytes from outside are checked with
+    /// [`Row::check`] first.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        Self(ThinArc::from_header_and_slice((), bytes))
+    }
+
+    /// The encoded bytes.
+    #[must_use]
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0.slice
+    }
+
+    /// How many columns the row was written with.
+    #[must_use]
+    #[inline]
+    pub fn column_count(&self) -> usize {
+        column_count(self.as_bytes())
+    }
+
+    /// The value of a column; `None` if the row was written before the column was added.
+    ///
+    /// # Panics
+    /// If the layout has no such column or the row is not of this layout.
+    #[must_use]
+    #[inline]
+    pub fn get<'a>(&'a self, layout: &Layout, column: usize) -> Option<ValueRef<'a>> {
+        value_in(self.as_bytes(), layout, column)
+    }
+
+    /// Whether the bytes are a row of this layout: every column readable, every text UTF-8.
+    #[must_use]
+    pub fn check(bytes: &[u8], layout: &Layout) -> bool {
+        if bytes.len() < COUNT_SIZE {
+            return false;
+        }
+        let count = column_count(bytes);
+        if count > layout.len() {
+            return false;
+        }
+        let variable = variable_start(layout, count);
+        if bytes.len() < variable {
+            return false;
+        }
+        let fixed = COUNT_SIZE + count.div_ceil(8);
+        let mut end = variable;
+        for slot in &layout.columns[..count] {
+            if matches!(slot.physical, Physical::Text | Physical::Bytes) {
+                let next = variable + read_u32(bytes, fixed + slot.offset as usize) as usize;
+                if next < end || next > bytes.len() {
+                    return false;
+                }
+                if slot.physical == Physical::Text && std::str::from_utf8(&bytes[end..next]).is_err() {
+                    return false;
+                }
+                end = next;
+            }
+        }
+        end == bytes.len()
+    }
+}
+
+impl PartialEq for Row {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Row {}
+
+impl fmt::Debug for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Row({} columns, {} bytes)", self.column_count(), self.as_bytes().len())
+    }
+}
+
+#[inline]
+fn column_count(bytes: &[u8]) -> usize {
+    usize::from(u16::from_le_bytes([bytes[0], bytes[1]]))
+}
+
+#[inline]
+fn variable_start(layout: &Layout, count: usize) -> usize {
+    COUNT_SIZE + count.div_ceil(8) + layout.fixed_sizes[count] as usize
+}
+
+#[inline]
+fn read_u32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(array(bytes, at))
+}
+
+#[inline]
+fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut out = [0; N];
+    out.copy_from_slice(&bytes[at..at + N]);
+    out
+}
+
+#[inline]
+fn value_in<'a>(bytes: &'a [u8], layout: &Layout, column: usize) -> Option<ValueRef<'a>> {
+    let count = column_count(bytes);
+    if column >= count {
+        return None;
+    }
+    if bytes[COUNT_SIZE + column / 8] & (1 << (column % 8)) != 0 {
+        return Some(ValueRef::Null);
+    }
+    let fixed = COUNT_SIZE + count.div_ceil(8);
+    let slot = layout.columns[column];
+    let at = fixed + slot.offset as usize;
+    Some(match slot.physical {
+        Physical::Boolean => ValueRef::Boolean(bytes[at] != 0),
+        Physical::Int16 => ValueRef::Int16(i16::from_le_bytes(array(bytes, at))),
+        Physical::Int32 => ValueRef::Int32(i32::from_le_bytes(array(bytes, at))),
+        Physical::Int64 => ValueRef::Int64(i64::from_le_bytes(array(bytes, at))),
+        Physical::Float32 => ValueRef::Float32(f32::from_le_bytes(array(bytes, at))),
+        Physical::Float64 => ValueRef::Float64(f64::from_le_bytes(array(bytes, at))),
+        Physical::DecimalShort => ValueRef::Decimal(i128::from(i64::from_le_bytes(array(bytes, at)))),
+        Physical::DecimalLong => ValueRef::Decimal(i128::from_le_bytes(array(bytes, at))),
+        Physical::Interval => ValueRef::Interval(IntervalValue {
+            months: i32::from_le_bytes(array(bytes, at)),
+            days: i32::from_le_bytes(array(bytes, at + 4)),
+            nanoseconds: i64::from_le_bytes(array(bytes, at + 8)),
+        }),
+        Physical::Uuid => ValueRef::Uuid(array(bytes, at)),
+        Physical::Text | Physical::Bytes => {
+            let variable = fixed + layout.fixed_sizes[count] as usize;
+            let start = slot.previous_variable.map_or(0, |previous| read_u32(bytes, fixed + previous as usize));
+            let span = variable + start as usize..variable + read_u32(bytes, at) as usize;
+            if slot.physical == Physical::Bytes {
+                ValueRef::Bytes(&bytes[span])
+            } else {
+                let text = std::str::from_utf8(&bytes[span]);
+                ValueRef::Text(text.expect("rows hold UTF-8: writers take &str, readers of files check"))
+            }
+        }
+    })
+}
+
+/// Encodes rows of one layout, column by column; its buffer serves one row after the other.
+#[derive(Debug)]
+pub struct RowWriter<'l> {
+    layout: &'l Layout,
+    bytes: Vec<u8>,
+    column: usize,
+    variable: usize,
+}
+
+/// A value does not fit the column's physical type: a bug of the caller, who casts first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("column {column} holds {expected:?}, the value is of another type")]
+pub struct ValueTypeMismatch {
+    /// Which column.
+    pub column: usize,
+    /// What it holds.
+    pub expected: Physical,
+}
+
+impl<'l> RowWriter<'l> {
+    /// A writer for rows of this layout.
+    #[must_use]
+    pub fn new(layout: &'l Layout) -> Self {
+        let mut writer = Self { layout, bytes: Vec::with_capacity(128), column: 0, variable: 0 };
+        writer.clear();
+        writer
+    }
+
+    /// Starts the next row.
+    pub fn clear(&mut self) {
+        let count = self.layout.len();
+        self.variable = variable_start(self.layout, count);
+        self.bytes.clear();
+        self.bytes.resize(self.variable, 0);
+        self.bytes[..COUNT_SIZE].copy_from_slice(&(count as u16).to_le_bytes());
+        self.column = 0;
+    }
+
+    /// Writes the next column.
+    ///
+    /// # Errors
+    /// If the value is not of the column's physical type; the row is then unusable until [`Self::clear`].
+    ///
+    /// # Panics
+    /// If all columns have been written, or the row passes 4 GiB.
+    pub fn push(&mut self, value: ValueRef<'_>) -> Result<(), ValueTypeMismatch> {
+        let column = self.column;
+        let slot = self.layout.columns[column];
+        let at = COUNT_SIZE + self.layout.len().div_ceil(8) + slot.offset as usize;
+        let mut put = |bytes: &[u8]| self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+        match (slot.physical, value) {
+            (_, ValueRef::Null) => self.bytes[COUNT_SIZE + column / 8] |= 1 << (column % 8),
+            (Physical::Boolean, ValueRef::Boolean(v)) => put(&[u8::from(v)]),
+            (Physical::Int16, ValueRef::Int16(v)) => put(&v.to_le_bytes()),
+            (Physical::Int32, ValueRef::Int32(v)) => put(&v.to_le_bytes()),
+            (Physical::Int64, ValueRef::Int64(v)) => put(&v.to_le_bytes()),
+            (Physical::Float32, ValueRef::Float32(v)) => put(&v.to_le_bytes()),
+            (Physical::Float64, ValueRef::Float64(v)) => put(&v.to_le_bytes()),
+            (Physical::DecimalShort, ValueRef::Decimal(v)) => {
+                let short = i64::try_from(v).map_err(|_| self.mismatch(slot))?;
+                self.bytes[at..at + 8].copy_from_slice(&short.to_le_bytes());
+            }
+            (Physical::DecimalLong, ValueRef::Decimal(v)) => put(&v.to_le_bytes()),
+            (Physical::Interval, ValueRef::Interval(v)) => {
+                let mut bytes = [0; INTERVAL_SIZE];
+                bytes[..4].copy_from_slice(&v.months.to_le_bytes());
+                bytes[4..8].copy_from_slice(&v.days.to_le_bytes());
+                bytes[8..].copy_from_slice(&v.nanoseconds.to_le_bytes());
+                put(&bytes);
+            }
+            (Physical::Uuid, ValueRef::Uuid(v)) => put(&v),
+            (Physical::Text, ValueRef::Text(v)) => self.bytes.extend_from_slice(v.as_bytes()),
+            (Physical::Bytes, ValueRef::Bytes(v)) => self.bytes.extend_from_slice(v),
+            _ => return Err(self.mismatch(slot)),
+        }
+        if matches!(slot.physical, Physical::Text | Physical::Bytes) {
+            let end = u32::try_from(self.bytes.len() - self.variable).expect("a row is smaller than 4 GiB");
+            self.bytes[at..at + 4].copy_from_slice(&end.to_le_bytes());
+        }
+        self.column += 1;
+        Ok(())
+    }
+
+    fn mismatch(&self, slot: Slot) -> ValueTypeMismatch {
+        ValueTypeMismatch { column: self.column, expected: slot.physical }
+    }
+
+    /// The row, complete.
+    ///
+    /// # Panics
+    /// If not all columns have been written.
+    #[must_use]
+    pub fn finish(&mut self) -> Row {
+        assert_eq!(self.column, self.layout.len(), "every column is written before the row is finished");
+        let row = Row::from_bytes(&self.bytes);
+        self.clear();
+        row
+    }
+}
+
+#[cfg(test)]
+mod tests;

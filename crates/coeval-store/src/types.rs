@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The column types of Coeval and the Arrow types that hold them.
+
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The most digits a `numeric` can have.
+pub const NUMERIC_PRECISION_MAX: u8 = 38;
+/// A `numeric` of at most this precision is kept in 8 bytes in rows and keys.
+pub const NUMERIC_PRECISION_SHORT_MAX: u8 = 18;
+
+/// The type of a column, as SQL declares it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ColumnType {
+    /// 16-bit integer.
+    SmallInt,
+    /// 32-bit integer.
+    Int,
+    /// 64-bit integer.
+    BigInt,
+    /// 32-bit float.
+    Real,
+    /// 64-bit float.
+    Double,
+    /// Exact number with `precision` digits, `scale` of them behind the point.
+    Numeric {
+        /// Digits in all, 1 to 38.
+        precision: u8,
+        /// Digits behind the point.
+        scale: i8,
+    },
+    /// True or false.
+    Boolean,
+    /// UTF-8 text of any length.
+    Text,
+    /// Text of at most this many characters.
+    Varchar(u32),
+    /// Text of exactly this many characters, padded with blanks; trailing blanks do not count.
+    Char(u32),
+    /// Bytes.
+    Bytea,
+    /// Days since 1970-01-01.
+    Date,
+    /// Microseconds since midnight.
+    Time,
+    /// Microseconds since 1970-01-01 00:00, no time zone.
+    Timestamp,
+    /// Microseconds since 1970-01-01 00:00 UTC.
+    TimestampTz,
+    /// Months, days and nanoseconds.
+    Interval,
+    /// 128-bit identifier.
+    Uuid,
+    /// JSON, kept as its text.
+    Json,
+}
+
+/// How values of a column lie in rows and keys. Several column types share one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Physical {
+    /// One byte.
+    Boolean,
+    /// Two bytes.
+    Int16,
+    /// Four bytes: `int`, `date`.
+    Int32,
+    /// Eight bytes: `bigint`, `time`, `timestamp`, `timestamptz`.
+    Int64,
+    /// Four bytes.
+    Float32,
+    /// Eight bytes.
+    Float64,
+    /// An unscaled decimal in eight bytes.
+    DecimalShort,
+    /// An unscaled decimal in sixteen bytes.
+    DecimalLong,
+    /// UTF-8 text.
+    Text,
+    /// Bytes of any length.
+    Bytes,
+    /// Sixteen bytes: months, days, nanoseconds.
+    Interval,
+    /// Sixteen bytes.
+    Uuid,
+}
+
+impl ColumnType {
+    /// How values of this type lie in rows and keys.
+    #[must_use]
+    pub const fn physical(self) -> Physical {
+        match self {
+            Self::SmallInt => Physical::Int16,
+            Self::Int | Self::Date => Physical::Int32,
+            Self::BigInt | Self::Time | Self::Timestamp | Self::TimestampTz => Physical::Int64,
+            Self::Real => Physical::Float32,
+            Self::Double => Physical::Float64,
+            Self::Numeric { precision, .. } => {
+                if precision <= NUMERIC_PRECISION_SHORT_MAX {
+                    Physical::DecimalShort
+                } else {
+                    Physical::DecimalLong
+                }
+            }
+            Self::Boolean => Physical::Boolean,
+            Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Json => Physical::Text,
+            Self::Bytea => Physical::Bytes,
+            Self::Interval => Physical::Interval,
+            Self::Uuid => Physical::Uuid,
+        }
+    }
+
+    /// The Arrow type of this column in chunks and in query results.
+    #[must_use]
+    pub fn arrow(self) -> DataType {
+        match self {
+            Self::SmallInt => DataType::Int16,
+            Self::Int => DataType::Int32,
+            Self::BigInt => DataType::Int64,
+            Self::Real => DataType::Float32,
+            Self::Double => DataType::Float64,
+            Self::Numeric { precision, scale } => DataType::Decimal128(precision, scale),
+            Self::Boolean => DataType::Boolean,
+            Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Json => DataType::Utf8View,
+            Self::Bytea => DataType::BinaryView,
+            Self::Date => DataType::Date32,
+            Self::Time => DataType::Time64(TimeUnit::Microsecond),
+            Self::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
+            Self::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            Self::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
+            Self::Uuid => DataType::FixedSizeBinary(16),
+        }
+    }
+}
+
+impl fmt::Display for ColumnType {
+    /// The type as PostgreSQL's `format_type` spells it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SmallInt => f.write_str("smallint"),
+            Self::Int => f.write_str("integer"),
+            Self::BigInt => f.write_str("bigint"),
+            Self::Real => f.write_str("real"),
+            Self::Double => f.write_str("double precision"),
+            Self::Numeric { precision, scale } => write!(f, "numeric({precision},{scale})"),
+            Self::Boolean => f.write_str("boolean"),
+            Self::Text => f.write_str("text"),
+            Self::Varchar(length) => write!(f, "character varying({length})"),
+            Self::Char(length) => write!(f, "character({length})"),
+            Self::Bytea => f.write_str("bytea"),
+            Self::Date => f.write_str("date"),
+            Self::Time => f.write_str("time without time zone"),
+            Self::Timestamp => f.write_str("timestamp without time zone"),
+            Self::TimestampTz => f.write_str("timestamp with time zone"),
+            Self::Interval => f.write_str("interval"),
+            Self::Uuid => f.write_str("uuid"),
+            Self::Json => f.write_str("json"),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One value of one column, owned or borrowed.
+
+use std::fmt;
+
+/// A span of time in the three parts that PostgreSQL keeps apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct IntervalValue {
+    /// Months.
+    pub months: i32,
+    /// Days.
+    pub days: i32,
+    /// Nanoseconds.
+    pub nanoseconds: i64,
+}
+
+impl IntervalValue {
+    /// The length in nanoseconds with months of 30 days and days of 24 hours: what PostgreSQL compares by.
+    #[must_use]
+    pub fn ordering(self) -> i128 {
+        const DAY: i128 = 86_400_000_000_000;
+        (i128::from(self.months) * 30 + i128::from(self.days)) * DAY + i128::from(self.nanoseconds)
+    }
+}
+
+/// A value borrowed from a row or a chunk. Which variant a column has follows from its
+/// [`Physical`](crate::Physical) type: a `date` is an `Int32`, a `timestamp` an `Int64`, a `numeric` a
+/// `Decimal` without its scale.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ValueRef<'a> {
+    /// SQL NULL.
+    Null,
+    /// `boolean`.
+    Boolean(bool),
+    /// `smallint`.
+    Int16(i16),
+    /// `int`, `date` (days since 1970-01-01).
+    Int32(i32),
+    /// `bigint`, `time`, `timestamp`, `timestamptz` (microseconds).
+    Int64(i64),
+    /// `real`.
+    Float32(f32),
+    /// `double precision`.
+    Float64(f64),
+    /// `numeric`: the unscaled number.
+    Decimal(i128),
+    /// `text`, `varchar`, `char`, `json`.
+    Text(&'a str),
+    /// `bytea`.
+    Bytes(&'a [u8]),
+    /// `interval`.
+    Interval(IntervalValue),
+    /// `uuid`.
+    Uuid([u8; 16]),
+}
+
+/// An owned value; see [`ValueRef`] for what the variants hold.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// SQL NULL.
+    Null,
+    /// `boolean`.
+    Boolean(bool),
+    /// `smallint`.
+    Int16(i16),
+    /// `int`, `date`.
+    Int32(i32),
+    /// `bigint`, `time`, `timestamp`, `timestamptz`.
+    Int64(i64),
+    /// `real`.
+    Float32(f32),
+    /// `double precision`.
+    Float64(f64),
+    /// `numeric`, unscaled.
+    Decimal(i128),
+    /// `text`, `varchar`, `char`, `json`.
+    Text(Box<str>),
+    /// `bytea`.
+    Bytes(Box<[u8]>),
+    /// `interval`.
+    Interval(IntervalValue),
+    /// `uuid`.
+    Uuid([u8; 16]),
+}
+
+impl Value {
+    /// The same value, borrowed.
+    #[must_use]
+    #[inline]
+    pub fn borrow(&self) -> ValueRef<'_> {
+        match self {
+            Self::Null => ValueRef::Null,
+            Self::Boolean(v) => ValueRef::Boolean(*v),
+            Self::Int16(v) => ValueRef::Int16(*v),
+            Self::Int32(v) => ValueRef::Int32(*v),
+            Self::Int64(v) => ValueRef::Int64(*v),
+            Self::Float32(v) => ValueRef::Float32(*v),
+            Self::Float64(v) => ValueRef::Float64(*v),
+            Self::Decimal(v) => ValueRef::Decimal(*v),
+            Self::Text(v) => ValueRef::Text(v),
+            Self::Bytes(v) => ValueRef::Bytes(v),
+            Self::Interval(v) => ValueRef::Interval(*v),
+            Self::Uuid(v) => ValueRef::Uuid(*v),
+        }
+    }
+}
+
+impl<'a> ValueRef<'a> {
+    /// An owned copy.
+    #[must_use]
+    pub fn to_owned(self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::Boolean(v) => Value::Boolean(v),
+            Self::Int16(v) => Value::Int16(v),
+            Self::Int32(v) => Value::Int32(v),
+            Self::Int64(v) => Value::Int64(v),
+            Self::Float32(v) => Value::Float32(v),
+            Self::Float64(v) => Value::Float64(v),
+            Self::Decimal(v) => Value::Decimal(v),
+            Self::Text(v) => Value::Text(v.into()),
+            Self::Bytes(v) => Value::Bytes(v.into()),
+            Self::Interval(v) => Value::Interval(v),
+            Self::Uuid(v) => Value::Uuid(v),
+        }
+    }
+
+    /// Whether this is SQL NULL.
+    #[must_use]
+    #[inline]
+    pub fn is_null(self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// Any integer variant widened, else `None`.
+    #[must_use]
+    #[inline]
+    pub fn as_i64(self) -> Option<i64> {
+        match self {
+            Self::Int16(v) => Some(i64::from(v)),
+            Self::Int32(v) => Some(i64::from(v)),
+            Self::Int64(v) => Some(v),
+            Self::Null
+            | Self::Boolean(_)
+            | Self::Float32(_)
+            | Self::Float64(_)
+            | Self::Decimal(_)
+            | Self::Text(_)
+            | Self::Bytes(_)
+            | Self::Interval(_)
+            | Self::Uuid(_) => None,
+        }
+    }
+
+    /// The text, if this is one.
+    #[must_use]
+    #[inline]
+    pub fn as_str(self) -> Option<&'a str> {
+        if let Self::Text(v) = self { Some(v) } else { None }
+    }
+
+    /// The unscaled decimal, if this is one.
+    #[must_use]
+    #[inline]
+    pub fn as_decimal(self) -> Option<i128> {
+        if let Self::Decimal(v) = self { Some(v) } else { None }
+    }
+}
+
+macro_rules! from {
+    ($($type:ty => $variant:ident),*) => {$(
+        impl From<$type> for Value {
+            fn from(value: $type) -> Self {
+                Self::$variant(value.into())
+            }
+        }
+    )*};
+}
+from!(bool => Boolean, i16 => Int16, i32 => Int32, i64 => Int64, f32 => Float32, f64 => Float64,
+      i128 => Decimal, &str => Text, String => Text, IntervalValue => Interval);
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+impl fmt::Display for ValueRef<'_> {
+    /// For messages: the physical value, not its SQL text.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Boolean(v) => write!(f, "{v}"),
+            Self::Int16(v) => write!(f, "{v}"),
+            Self::Int32(v) => write!(f, "{v}"),
+            Self::Int64(v) => write!(f, "{v}"),
+            Self::Float32(v) => write!(f, "{v}"),
+            Self::Float64(v) => write!(f, "{v}"),
+            Self::Decimal(v) => write!(f, "{v}"),
+            Self::Text(v) => f.write_str(v),
+            Self::Bytes(v) => write_hex(f, v),
+            Self::Uuid(v) => write_hex(f, v),
+            Self::Interval(v) => write!(f, "{} mons {} days {} ns", v.months, v.days, v.nanoseconds),
+        }
+    }
+}
+
+fn write_hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+}
