@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All file access of the store goes through [`FileSystem`] and [`File`].
+//!
+//! The interface is small on purpose: what the store cannot ask for, a simulated disk need not model and an
+//! object store need not offer. Three promises carry everything above:
+//!
+//! 1. **Contents** written to a file are durable after [`File::sync_data`] (with the length) or
+//!    [`File::sync_all`] returned without error, not before, and in no order among themselves.
+//! 2. **Names** made, changed or removed in a directory are durable after [`FileSystem::sync_dir`] of that
+//!    directory returned without error. ([`FileSystem::create_dir_all`] syncs by itself.)
+//! 3. **Failure is final**: after a failed write or sync nothing is known about the bytes in question. Callers
+//!    stop writing that file; none of them tries again as if nothing had happened.
+//!
+//! [`DiskFiles`] is the real thing. [`SimulatedFiles`] is a disk in memory that forgets, tears, reorders and
+//! fails on request; tests of this and other crates run the store on it.
+//!
+//! Start reading at: this file, then `files/simulated.rs` for what a crash may do.
+
+mod disk;
+mod error;
+mod lock;
+mod mmap;
+mod simulated;
+mod writer;
+
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::buffer::Buffer;
+
+pub use disk::DiskFiles;
+pub use error::{FileError, Operation};
+pub use lock::{DirectoryLock, Holder, LOCK_FILE_NAME};
+pub use simulated::{Fault, Lie, SimulatedFiles};
+pub use writer::{FileWriter, replace_file};
+
+/// How [`FileSystem::open`] treats a file that is there, or is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// The file is made; one that is already there is emptied.
+    Create,
+    /// The file must be there; its contents stay.
+    Existing,
+}
+
+/// A disk: directories, files, and the lock that keeps a second process out.
+///
+/// Every method returns a [`FileError`] that names the path and the operation. All are callable from any thread.
+pub trait FileSystem: Send + Sync + Debug {
+    /// Makes `dir` and its missing parents, and makes their names durable.
+    ///
+    /// # Errors
+    /// When a directory cannot be made or synced; some of the parents may have been made.
+    fn create_dir_all(&self, dir: &Path) -> Result<(), FileError>;
+
+    /// The names of the files (not of the directories) in `dir`, sorted.
+    ///
+    /// # Errors
+    /// When `dir` cannot be read.
+    fn list(&self, dir: &Path) -> Result<Vec<String>, FileError>;
+
+    /// Opens `path` for writing. A name made here is durable after [`FileSystem::sync_dir`].
+    ///
+    /// # Errors
+    /// When the file cannot be made, or is not there with [`OpenMode::Existing`].
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>, FileError>;
+
+    /// The whole contents of `path`, copied: a failing disk shows as an error here, never as a signal.
+    ///
+    /// # Errors
+    /// When the file is not there or cannot be read.
+    fn read(&self, path: &Path) -> Result<Vec<u8>, FileError>;
+
+    /// The whole contents of `path` without a copy, to be read only; pages are loaded when touched.
+    ///
+    /// The file must never be written or truncated again by anyone; removing its name is fine. So only
+    /// immutable files (chunks, sorted runs) are mapped.
+    ///
+    /// # Errors
+    /// When the file is not there or cannot be mapped.
+    fn map(&self, path: &Path) -> Result<Buffer, FileError>;
+
+    /// Gives the file `from` the name `to`, in one step; a file that had that name loses it. Open handles stay
+    /// good. Durable after [`FileSystem::sync_dir`].
+    ///
+    /// # Errors
+    /// When it fails; the names are then as before.
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError>;
+
+    /// Removes the file's name; open handles and mappings stay good. Durable after [`FileSystem::sync_dir`].
+    ///
+    /// # Errors
+    /// When the file is not there or cannot be removed.
+    fn remove(&self, path: &Path) -> Result<(), FileError>;
+
+    /// Makes all names in `dir` durable as they are now.
+    ///
+    /// # Errors
+    /// When it fails; the names may then be durable or not.
+    fn sync_dir(&self, dir: &Path) -> Result<(), FileError>;
+
+    /// Whether a file or directory has this name.
+    ///
+    /// # Errors
+    /// When the disk cannot tell.
+    fn exists(&self, path: &Path) -> Result<bool, FileError>;
+
+    /// The length of the file in bytes.
+    ///
+    /// # Errors
+    /// When the file is not there.
+    fn len(&self, path: &Path) -> Result<u64, FileError>;
+
+    /// Takes the exclusive lock of `dir` (file [`LOCK_FILE_NAME`]) for as long as the guard lives. The system
+    /// takes it back when the process dies, so a lock never outlives its holder.
+    ///
+    /// # Errors
+    /// [`FileError::DirectoryInUse`], naming the holder, when another process (or another guard in this one)
+    /// has it.
+    fn lock(&self, dir: &Path) -> Result<DirectoryLock, FileError>;
+}
+
+/// A file open for writing. Shared handles may write and sync at the same time: a sync covers what was written
+/// before it was called and may or may not cover more.
+pub trait File: Send + Sync + Debug {
+    /// The name the file had when it was opened.
+    fn path(&self) -> &Path;
+
+    /// Writes all of `bytes` at `offset`, one system call in the common case; a gap before `offset` reads as
+    /// zeros. Visible to readers at once, durable after a sync.
+    ///
+    /// # Errors
+    /// When it fails; any part of `bytes` may then have been written.
+    fn write_all_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError>;
+
+    /// Makes contents and length durable.
+    ///
+    /// # Errors
+    /// When it fails; unsynced bytes may then be durable or not, and a later sync that succeeds proves nothing
+    /// about them.
+    fn sync_data(&self) -> Result<(), FileError>;
+
+    /// As [`File::sync_data`], and all other attributes. Use it after [`File::set_len`] made a file shorter.
+    ///
+    /// # Errors
+    /// As [`File::sync_data`].
+    fn sync_all(&self) -> Result<(), FileError>;
+
+    /// The length in bytes.
+    ///
+    /// # Errors
+    /// When the disk cannot tell.
+    fn len(&self) -> Result<u64, FileError>;
+
+    /// Whether the file has no bytes.
+    ///
+    /// # Errors
+    /// As [`File::len`].
+    fn is_empty(&self) -> Result<bool, FileError> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Cuts the file off at `len`, or extends it to `len` with zeros.
+    ///
+    /// # Errors
+    /// When it fails; the length is then as before.
+    fn set_len(&self, len: u64) -> Result<(), FileError>;
+}
+
+/// The directory that holds `path`; `.` for a bare name.
+pub(crate) fn parent_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}

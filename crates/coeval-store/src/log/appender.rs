@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`Log`]: opening, appending, and going from one segment to the next.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::files::{File, FileError, FileSystem, OpenMode};
+use crate::log::format::{
+    PAYLOAD_BYTES_MAX, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, UNFINISHED_SUFFIX, encode_segment_header,
+    seal_record, segment_path, unfinished_path,
+};
+use crate::log::handle::{Shared, Written};
+use crate::log::walk::{Walked, list_segments, offset_in_segment, walk};
+use crate::log::{ChecksumPolicy, LogError, LogHandle, Lsn, OpenError, Tail};
+
+/// A buffer that one huge record blew up is not kept.
+const BUFFER_BYTES_KEPT: usize = 4 << 20;
+
+/// How a log is laid out. The default is right outside tests.
+#[derive(Debug, Clone, Copy)]
+pub struct LogOptions {
+    /// A segment takes records up to this size (a single larger record has a segment to itself). 64 MiB: large
+    /// enough that the change of segment, two syncs, does not count; small enough that old ones go soon.
+    pub segment_bytes: u64,
+    /// So much room is made ahead with zeros, so that most syncs write data alone and not the file's length.
+    pub extend_bytes: u64,
+    /// Whether checksums are looked at when the log is opened.
+    pub checksums: ChecksumPolicy,
+}
+
+impl Default for LogOptions {
+    fn default() -> LogOptions {
+        LogOptions { segment_bytes: 64 << 20, extend_bytes: 1 << 20, checksums: ChecksumPolicy::Verified }
+    }
+}
+
+/// The one who appends to a log. Not shared; [`Log::handle`] gives others what they may do meanwhile.
+///
+/// Dropping it syncs nothing.
+pub struct Log {
+    shared: Arc<Shared>,
+    options: LogOptions,
+    /// The last segment: where it starts, its file, and up to which offset that has room already.
+    first: Lsn,
+    file: Arc<dyn File>,
+    room_end: u64,
+    /// The LSN behind the last record.
+    end: Lsn,
+    buffer: Vec<u8>,
+    zeros: Vec<u8>,
+}
+
+impl Log {
+    /// Opens the log in `dir` with the default options; see [`Log::open_with`].
+    ///
+    /// # Errors
+    /// As [`Log::open_with`].
+    pub fn open<E>(
+        files: Arc<dyn FileSystem>,
+        dir: &Path,
+        from: Lsn,
+        replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), E>,
+    ) -> Result<Log, OpenError<E>> {
+        Log::open_with(files, dir, from, LogOptions::default(), replay)
+    }
+
+    /// Gives every record behind `from` to `replay`, in order, each with the LSN behind it, and opens the log for
+    /// appending. A log that is not there is made if `from` is [`Lsn::START`].
+    ///
+    /// On return a torn tail is cut off and everything replayed is durable. The caller holds the lock of the
+    /// directory.
+    ///
+    /// # Errors
+    /// Damage before the tail or a missing segment (nothing was changed), an error of `replay` (nothing was
+    /// changed), or a failure of the file layer.
+    ///
+    /// Cost: reads the segments from the one with `from` on; memory for one segment.
+    pub fn open_with<E>(
+        files: Arc<dyn FileSystem>,
+        dir: &Path,
+        from: Lsn,
+        options: LogOptions,
+        replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), E>,
+    ) -> Result<Log, OpenError<E>> {
+        files.create_dir_all(dir)?;
+        remove_unfinished(&*files, dir)?;
+        let mut segments = list_segments(&*files, dir)?;
+        let (first, file, room_end, end);
+        if segments.is_empty() && from == Lsn::START {
+            file = create_segment(&*files, dir, from)?;
+            (first, end) = (from, from);
+            room_end = SEGMENT_HEADER_BYTES as u64;
+            segments.push(first);
+        } else {
+            let walked = walk(&*files, dir, &segments, from, options.checksums, replay)?;
+            (first, end) = (walked.last_segment, walked.summary.end);
+            (file, room_end) = settle_tail(&*files, &segment_path(dir, first), walked)?;
+        }
+        let written = Written { end, file: Arc::clone(&file) };
+        let shared = Arc::new(Shared::new(files, dir.to_path_buf(), segments, written));
+        let zeros = Vec::new();
+        Ok(Log { shared, options, first, file, room_end, end, buffer: Vec::new(), zeros })
+    }
+
+    /// The handle to sync the log and to drop its old segments.
+    pub fn handle(&self) -> LogHandle {
+        LogHandle::new(Arc::clone(&self.shared))
+    }
+
+    /// The LSN behind the last record.
+    pub fn end_lsn(&self) -> Lsn {
+        self.end
+    }
+
+    /// Appends a record and returns the LSN behind it: the record is durable when
+    /// [`LogHandle::durable_lsn`] has reached that, which takes a [`LogHandle::sync`].
+    ///
+    /// # Errors
+    /// [`LogError::PayloadSize`] for an empty or too long payload (the log goes on); a failed write, which stops
+    /// the log; [`LogError::Stopped`] afterwards. Without a sync the record may be there after a restart, or not.
+    pub fn append(&mut self, payload: &[u8]) -> Result<Lsn, LogError> {
+        self.append_with(|record| record.extend_from_slice(payload))
+    }
+
+    /// As [`Log::append`]; `encode` appends the payload to the buffer that is written, which saves a copy. What
+    /// the buffer holds already must stay.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    ///
+    /// # Panics
+    /// When `encode` takes away what the buffer held.
+    pub fn append_with(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> Result<Lsn, LogError> {
+        self.shared.check_running()?;
+        let mut record = std::mem::take(&mut self.buffer);
+        record.clear();
+        record.resize(RECORD_HEADER_BYTES, 0);
+        encode(&mut record);
+        let bytes = record.len().checked_sub(RECORD_HEADER_BYTES).expect("encode only appends");
+        let outcome = if bytes == 0 || bytes > PAYLOAD_BYTES_MAX {
+            Err(LogError::PayloadSize { bytes })
+        } else {
+            self.write_record(&mut record).map_err(|error| self.shared.stop(error))
+        };
+        if record.capacity() <= BUFFER_BYTES_KEPT {
+            self.buffer = record;
+        }
+        outcome
+    }
+
+    /// Writes the record whose payload is in place behind the room for its header.
+    fn write_record(&mut self, record: &mut [u8]) -> Result<Lsn, LogError> {
+        let size = record.len() as u64;
+        let used = self.end.distance_from(self.first);
+        if used > 0 && used + size > self.options.segment_bytes {
+            self.change_segment()?;
+        }
+        seal_record(record, self.end, self.shared.durable());
+        let offset = offset_in_segment(self.first, self.end);
+        self.make_room(offset + size)?;
+        self.file.write_all_at(offset, record)?;
+        self.end = self.end.plus(size);
+        self.shared.written.lock().end = self.end;
+        Ok(self.end)
+    }
+
+    /// Writes zeros behind `record_end` when the room ends before it, up to the next multiple of
+    /// `extend_bytes`. The record itself makes the room before that.
+    fn make_room(&mut self, record_end: u64) -> Result<(), FileError> {
+        if record_end <= self.room_end {
+            return Ok(());
+        }
+        let extend = self.options.extend_bytes.max(1);
+        let segment_end = SEGMENT_HEADER_BYTES as u64 + self.options.segment_bytes;
+        let room_end = record_end.next_multiple_of(extend).min(segment_end).max(record_end);
+        let missing = usize::try_from(room_end - record_end).expect("less than extend_bytes");
+        if missing > 0 {
+            if self.zeros.len() < missing {
+                self.zeros.resize(missing, 0);
+            }
+            self.file.write_all_at(record_end, &self.zeros[..missing])?;
+        }
+        self.room_end = room_end;
+        Ok(())
+    }
+
+    /// Completes the last segment durably, then makes the next one. The order is the proof that damage in a
+    /// segment with a successor is no torn tail.
+    fn change_segment(&mut self) -> Result<(), LogError> {
+        let _turn = self.shared.turn.lock();
+        // A sync that failed while this one waited for its turn would make the next one's success worthless.
+        self.shared.check_running()?;
+        self.file.set_len(offset_in_segment(self.first, self.end))?;
+        self.file.sync_all()?;
+        self.shared.set_durable(self.end);
+        self.file = create_segment(&*self.shared.files, &self.shared.dir, self.end)?;
+        self.first = self.end;
+        self.room_end = SEGMENT_HEADER_BYTES as u64;
+        self.shared.segments.lock().push(self.first);
+        *self.shared.written.lock() = Written { end: self.end, file: Arc::clone(&self.file) };
+        Ok(())
+    }
+}
+
+/// Makes the segment that starts at `first`: when its name is there, its header is.
+fn create_segment(files: &dyn FileSystem, dir: &Path, first: Lsn) -> Result<Arc<dyn File>, FileError> {
+    let unfinished = unfinished_path(dir, first);
+    let file = files.open(&unfinished, OpenMode::Create)?;
+    file.write_all_at(0, &encode_segment_header(first))?;
+    file.sync_all()?;
+    let path = segment_path(dir, first);
+    files.rename(&unfinished, &path)?;
+    files.sync_dir(dir)?;
+    // Opened again so that errors name the file as it is called now.
+    files.open(&path, OpenMode::Existing)
+}
+
+/// Removes what a crash left of a segment that never got its name.
+fn remove_unfinished(files: &dyn FileSystem, dir: &Path) -> Result<(), FileError> {
+    for name in files.list(dir)? {
+        if name.ends_with(UNFINISHED_SUFFIX) {
+            files.remove(&dir.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Cuts a torn tail off and makes everything before it durable. Returns the file and the end of its room.
+///
+/// A sync alone would not do: if the last process ended after a failed sync, the page cache may show bytes that
+/// the disk never got and that no sync will write. So what nobody attested is written again. The bytes are those
+/// that are there already, so a crash in between does no harm.
+fn settle_tail(
+    files: &dyn FileSystem,
+    path: &Path,
+    walked: Walked,
+) -> Result<(Arc<dyn File>, u64), FileError> {
+    let Walked { summary, last_segment, last_file, attested } = walked;
+    let file = files.open(path, OpenMode::Existing)?;
+    let end_offset = offset_in_segment(last_segment, summary.end);
+    let room_end = match summary.tail {
+        Tail::Clean => last_file.len() as u64,
+        Tail::Torn { .. } => {
+            file.set_len(end_offset)?;
+            end_offset
+        }
+    };
+    let attested_offset = offset_in_segment(last_segment, attested.clamp(last_segment, summary.end));
+    let in_file = |offset: u64| usize::try_from(offset).expect("an offset in a file that was read to memory");
+    let unproven = &last_file[in_file(attested_offset)..in_file(end_offset)];
+    if !unproven.is_empty() {
+        file.write_all_at(attested_offset, unproven)?;
+    }
+    file.sync_all()?;
+    Ok((file, room_end))
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`LogError`]: the disk failed, the log is damaged, or the log has stopped.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::files::FileError;
+use crate::log::{Lsn, PAYLOAD_BYTES_MAX};
+
+/// What is wrong at a damaged place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Damage {
+    /// The header of a segment is not valid, though it was durable before the segment got its name.
+    SegmentHeader,
+    /// There is no valid record, though one was durable here.
+    Record,
+    /// The log ends before the place up to which the checkpoint contains it.
+    EndsBeforeCheckpoint(Lsn),
+    /// The place up to which the checkpoint contains the log is inside a record.
+    CheckpointInsideRecord(Lsn),
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Damage::SegmentHeader => write!(formatter, "the segment header is not valid"),
+            Damage::Record => write!(formatter, "a record that was durable is not valid"),
+            Damage::EndsBeforeCheckpoint(from) => {
+                write!(formatter, "the log ends here, but the checkpoint contains it up to {from}")
+            }
+            Damage::CheckpointInsideRecord(from) => {
+                write!(formatter, "the checkpoint's place {from} is inside a record")
+            }
+        }
+    }
+}
+
+/// An error of the log. Cheap to clone.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// The file layer failed.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The log is damaged before its tail. Nothing was changed.
+    #[error("the log is damaged: file {}, offset {offset}: {damage}", path.display())]
+    Damaged {
+        /// The segment.
+        path: PathBuf,
+        /// The offset in the segment file.
+        offset: u64,
+        /// What is wrong there.
+        damage: Damage,
+    },
+    /// Records between the checkpoint and the end of the log are gone with their segment. Nothing was changed.
+    #[error("the log is damaged: segment {} is missing", path.display())]
+    MissingSegment {
+        /// The name that a segment with the first missing record would have.
+        path: PathBuf,
+    },
+    /// The segment was written by another version of the program.
+    #[error("{} has log format version {found}; this program reads version {supported}", path.display())]
+    UnsupportedVersion {
+        /// The segment.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The version this program reads and writes.
+        supported: u32,
+    },
+    /// The payload is empty or too long; nothing was written, the log goes on.
+    #[error("a log record takes 1 to {PAYLOAD_BYTES_MAX} bytes, not {bytes}")]
+    PayloadSize {
+        /// The size of the payload.
+        bytes: usize,
+    },
+    /// An earlier write or sync failed, and since then the log takes nothing.
+    #[error("the log has stopped: {first}")]
+    Stopped {
+        /// The failure that stopped it.
+        #[source]
+        first: Arc<LogError>,
+    },
+}
+
+impl LogError {
+    /// Whether the reason, now or when the log stopped, is a full disk.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            LogError::File(error) => error.is_disk_full(),
+            LogError::Stopped { first } => first.is_disk_full(),
+            LogError::Damaged { .. }
+            | LogError::MissingSegment { .. }
+            | LogError::UnsupportedVersion { .. }
+            | LogError::PayloadSize { .. } => false,
+        }
+    }
+
+    /// Whether the reason is damage: bytes that were durable are not there.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, LogError::Damaged { .. } | LogError::MissingSegment { .. })
+    }
+}
+
+/// Why a log could not be opened: its own reason, or that of the one who took the records.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError<E> {
+    /// The log's own reason.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The caller refused a record.
+    #[error("replay of the log stopped at {}, offset {offset}: {source}", path.display())]
+    Replay {
+        /// The segment with the record.
+        path: PathBuf,
+        /// The record's offset in the segment file.
+        offset: u64,
+        /// The caller's error.
+        source: E,
+    },
+}
+
+impl<E> From<FileError> for OpenError<E> {
+    fn from(error: FileError) -> OpenError<E> {
+        OpenError::Log(LogError::File(error))
+    }
+}

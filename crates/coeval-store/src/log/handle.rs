@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`LogHandle`]: everything that may be done to a log while somebody else appends to it.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+
+use crate::files::{File, FileSystem};
+use crate::log::format::segment_path;
+use crate::log::{LogError, Lsn};
+
+/// The written end of the log: its LSN and the file of the last segment.
+pub(crate) struct Written {
+    pub(crate) end: Lsn,
+    pub(crate) file: Arc<dyn File>,
+}
+
+/// What the appender and the handles share.
+///
+/// # Locking
+/// - `turn` is held across each sync of the last segment, and across the change to the next one: the system
+///   reports a failed sync to one caller only, so two at a time could let the second believe in success.
+/// - `written` and `segments` are held for moments, never across a system call, except that `segments` is held
+///   while segments are removed (nobody waits for it but another removal and the change of segment's last step).
+/// - Order: `turn`, then `written` or `segments`; never both of the latter.
+/// - `durable` changes only under `turn`. `stopped` is set once and never taken back.
+pub(crate) struct Shared {
+    pub(crate) files: Arc<dyn FileSystem>,
+    pub(crate) dir: PathBuf,
+    pub(crate) turn: Mutex<()>,
+    pub(crate) written: Mutex<Written>,
+    pub(crate) segments: Mutex<Vec<Lsn>>,
+    durable: AtomicU64,
+    stopped: OnceLock<Arc<LogError>>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        files: Arc<dyn FileSystem>,
+        dir: PathBuf,
+        segments: Vec<Lsn>,
+        written: Written,
+    ) -> Shared {
+        // The log is opened with everything in it synced.
+        let durable = AtomicU64::new(written.end.get());
+        Shared {
+            files,
+            dir,
+            turn: Mutex::new(()),
+            written: Mutex::new(written),
+            segments: Mutex::new(segments),
+            durable,
+            stopped: OnceLock::new(),
+        }
+    }
+
+    /// Fails if the log has stopped.
+    pub(crate) fn check_running(&self) -> Result<(), LogError> {
+        match self.stopped.get() {
+            None => Ok(()),
+            Some(first) => Err(LogError::Stopped { first: Arc::clone(first) }),
+        }
+    }
+
+    /// Stops the log for good, unless it has stopped already, and returns `error`.
+    pub(crate) fn stop(&self, error: impl Into<LogError>) -> LogError {
+        let error = error.into();
+        // A log that has stopped keeps its first reason.
+        let _ = self.stopped.set(Arc::new(error.clone()));
+        error
+    }
+
+    pub(crate) fn durable(&self) -> Lsn {
+        Lsn::new(self.durable.load(Ordering::Acquire))
+    }
+
+    /// Records that everything up to `end` is durable. Only under `turn`.
+    pub(crate) fn set_durable(&self, end: Lsn) {
+        assert!(end >= self.durable(), "what is durable stays durable");
+        self.durable.store(end.get(), Ordering::Release);
+    }
+}
+
+/// Syncs a log and drops its old segments, from any thread, without holding up appends. Cheap to clone.
+#[derive(Clone)]
+pub struct LogHandle {
+    shared: Arc<Shared>,
+}
+
+impl LogHandle {
+    pub(crate) fn new(shared: Arc<Shared>) -> LogHandle {
+        LogHandle { shared }
+    }
+
+    /// Makes all records up to `target` (an LSN that an append returned) durable, and returns the LSN up to which
+    /// the log is durable now, at least `target`.
+    ///
+    /// Returns at once when that is so already, even if the log has stopped since. Otherwise the caller waits for
+    /// its turn; a sync covers all that was written before it began, so of many waiting callers most find their
+    /// records durable when it is theirs. Appends go on meanwhile.
+    ///
+    /// # Errors
+    /// When the sync fails, or the log has stopped before. Records behind [`LogHandle::durable_lsn`] may then be
+    /// found after a restart, or not.
+    ///
+    /// # Panics
+    /// When `target` is behind the end of the log.
+    pub fn sync(&self, target: Lsn) -> Result<Lsn, LogError> {
+        let shared = &self.shared;
+        if shared.durable() >= target {
+            return Ok(shared.durable());
+        }
+        let _turn = shared.turn.lock();
+        if shared.durable() >= target {
+            return Ok(shared.durable());
+        }
+        shared.check_running()?;
+        let (end, file) = {
+            let written = shared.written.lock();
+            (written.end, Arc::clone(&written.file))
+        };
+        assert!(target <= end, "only what was appended can be synced");
+        file.sync_data().map_err(|error| shared.stop(error))?;
+        shared.set_durable(end);
+        Ok(end)
+    }
+
+    /// The LSN up to which the log is durable. Never goes back.
+    pub fn durable_lsn(&self) -> Lsn {
+        self.shared.durable()
+    }
+
+    /// The LSN behind the last record that was appended.
+    pub fn end_lsn(&self) -> Lsn {
+        self.shared.written.lock().end
+    }
+
+    /// The error that stopped the log, as long as it has stopped.
+    ///
+    /// # Errors
+    /// [`LogError::Stopped`] when a write or sync has failed.
+    pub fn check_running(&self) -> Result<(), LogError> {
+        self.shared.check_running()
+    }
+
+    /// Removes the segments whose records all end at or before `lsn`, once a checkpoint that contains them is
+    /// durable. The last segment always stays. Returns how many were removed; the removal is durable on return.
+    ///
+    /// # Errors
+    /// When a segment cannot be removed. Nothing needed is lost, the log goes on, and a later call tries again.
+    pub fn remove_before(&self, lsn: Lsn) -> Result<usize, LogError> {
+        let shared = &self.shared;
+        let mut segments = shared.segments.lock();
+        let mut removed = 0;
+        // A segment ends where the next one starts.
+        while segments.len() > 1 && segments[1] <= lsn {
+            let path = segment_path(&shared.dir, segments[0]);
+            match shared.files.remove(&path) {
+                // A removal whose directory sync failed earlier has left no file but may have left the entry.
+                Err(error) if error.is_not_found() => {}
+                outcome => outcome?,
+            }
+            segments.remove(0);
+            removed += 1;
+        }
+        if removed > 0 {
+            shared.files.sync_dir(&shared.dir)?;
+        }
+        Ok(removed)
+    }
+}
