@@ -66,7 +66,7 @@ fn snapshot_registration(other_count: u64) -> f64 {
     let [figure] = best_of(|| {
         let start = Instant::now();
         for number in 0..REGISTRATION_COUNT {
-            black_box(snapshots.register(|| Version::new(other_count + number)));
+            drop(black_box(snapshots.register(|| Version::new(other_count + number))));
         }
         [per_operation(start.elapsed(), REGISTRATION_COUNT)]
     });
@@ -76,7 +76,7 @@ fn snapshot_registration(other_count: u64) -> f64 {
 /// Commits batches of transactions whose snapshots are `lag` batches older than the newest, each of 20
 /// accesses of which one is to a key that all share. Returns the cost per access of each step.
 fn certification(lag: u64) -> [f64; 3] {
-    let mut certifier = Certifier::new();
+    let mut certifier = Certifier::<Key>::new();
     let mut spent = [Duration::ZERO; 3];
     let mut number = 0;
     for batch in 1..=BATCH_COUNT {

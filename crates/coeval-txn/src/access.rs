@@ -17,15 +17,19 @@
 //!
 //! - **Rows.** UPDATE of columns outside the primary key is `Update` on the primary key's key; INSERT and
 //!   DELETE are `Identity` on it; a changed primary key is `Identity` on the old one and on the new one.
-//! - **Index entries.** Removing the old entry and adding the new one are `Identity` writes on the entry's
-//!   key. For a *unique* index that key is the indexed value alone, without the primary key: two
-//!   transactions that both become the owner of a value then meet, which neither snapshot could show.
-//! - **Foreign keys.** A child's INSERT is a `Reference` on the parent's key (the parent exists). Deleting
-//!   the parent, or changing its referenced columns, is `Identity` on it. Updates of the parent's other
-//!   columns never meet the child (PostgreSQL's FOR KEY SHARE). If the foreign key points to a unique index
-//!   instead of the primary key, the key is that index's entry.
-//! - **Table definitions.** Every statement has a `Reference` on the key of each table's definition, DDL has
-//!   `Identity` on it: DDL makes the concurrent writers of that table fail, and nobody else.
+//! - **Unique index entries.** Removing an old entry and adding a new one are `Identity` on the entry's key,
+//!   which is the indexed value *without* the primary key: two transactions that both become the owner of a
+//!   value then meet, which neither snapshot could show. (An entry of any other index contains the primary
+//!   key, so it conflicts only where the row does already; under snapshot isolation it may be left out.)
+//! - **Foreign keys.** What makes a child point to a parent is a `Reference` on the parent's key: the parent
+//!   exists. Deleting the parent, or changing its referenced columns, is `Identity` on it. Updates of the
+//!   parent's other columns never meet the child (PostgreSQL's FOR KEY SHARE). If the foreign key points to a
+//!   unique index instead of the primary key, the key is that index's entry.
+//! - **Table definitions.** Every statement has a `Reference` on the definition of each table whose rows or
+//!   rules it relied on; an INSERT into a child therefore also on the parent's, and a DELETE of a parent on
+//!   its children's. DDL has `Identity` on the definition of each table whose statements must notice: DROP
+//!   and TRUNCATE on the table's own, ADD FOREIGN KEY on both tables'. So DDL makes the concurrent writers
+//!   of those tables fail, and nobody else.
 
 /// What a transaction did to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,7 +43,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// Every access, in the order of its [`Access::index`].
+    /// Every access, in the order of the rows and columns of a table with one for each.
     pub const ALL: [Self; 3] = [Self::Update, Self::Identity, Self::Reference];
 
     /// The place in [`Access::ALL`], for tables with a row per access.

@@ -29,8 +29,8 @@ use thiserror::Error;
 use crate::recent_keys::{Mark, RecentKeys};
 use crate::{Access, CommitOrder, TransactionId, Version};
 
-/// One [`Certifier::prune`] forgets at least this many keys if there are so many to forget: a fraction of a
-/// millisecond.
+/// One [`Certifier::prune`] forgets at least this many keys if there are so many to forget: well below a
+/// millisecond, even when they are no longer in the processor's caches.
 const PRUNE_STEP_MIN: usize = 4096;
 
 /// One [`Certifier::prune`] forgets up to this many keys for each access admitted since the last, so that

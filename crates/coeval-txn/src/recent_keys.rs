@@ -5,7 +5,7 @@
 //! "was there one after my snapshot", and the latest answers for all.
 //!
 //! ```text
-//! index (hash -> place)        entries (dense)               ages
+//! index (hash, place)          entries (dense)               ages
 //!   [ . 2 . 0 . 1 . ]   ->   0: key b, marks, links    oldest  1 <-> 0 <-> 2  newest
 //!                            1: key a, marks, links
 //!                            2: key c, marks, links
@@ -17,7 +17,8 @@
 //!
 //! Cost: one hash lookup for a find, a record or a removal; memory by the number of distinct keys. Removing
 //! fills the gap with the last entry, so the memory can be given back when most entries are gone. Worst
-//! case: one call in many moves all entries, because the table grows or shrinks.
+//! case: one call in many moves the whole index, because it grows or shrinks. The index holds the hashes, so
+//! that this reads it from one end to the other and does not follow each place into the entries.
 
 use std::hash::{BuildHasher, Hash};
 use std::num::NonZeroU32;
@@ -78,7 +79,7 @@ impl Marks {
 pub(crate) struct RecentKeys<K> {
     /// Seeded at random, so that nobody can choose keys that all fall into one place.
     hasher: DefaultHashBuilder,
-    index: HashTable<Place>,
+    index: HashTable<Indexed>,
     entries: Vec<Entry<K>>,
     oldest: Option<Place>,
     newest: Option<Place>,
@@ -86,10 +87,35 @@ pub(crate) struct RecentKeys<K> {
 
 struct Entry<K> {
     key: K,
-    hash: u64,
+    hash: KeyHash,
     older: Option<Place>,
     newer: Option<Place>,
     marks: Marks,
+}
+
+/// What the index holds for each entry.
+#[derive(Clone, Copy, Debug)]
+struct Indexed {
+    hash: KeyHash,
+    place: Place,
+}
+
+/// Half of a key's hash: enough for every key that a [`Place`] can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct KeyHash(u32);
+
+impl KeyHash {
+    #[inline]
+    fn of<K: Hash>(hasher: &DefaultHashBuilder, key: &K) -> Self {
+        Self((hasher.hash_one(key) >> 32) as u32)
+    }
+
+    /// The hash as the index wants it: it takes the position from the low bits and a tag from the highest
+    /// seven, so both halves must be filled.
+    #[inline]
+    fn spread(self) -> u64 {
+        u64::from(self.0) << 32 | u64::from(self.0)
+    }
 }
 
 /// A place in `entries`, counted from one so that `Option<Place>` is four bytes.
@@ -127,26 +153,24 @@ impl<K: Clone + Eq + Hash> RecentKeys<K> {
     /// The marks of `key`, if it is remembered.
     #[inline]
     pub(crate) fn find(&self, key: &K) -> Option<&Marks> {
-        let hash = self.hasher.hash_one(key);
-        let place = self.index.find(hash, |place| self.entries[place.index()].key == *key)?;
-        Some(&self.entries[place.index()].marks)
+        let hash = KeyHash::of(&self.hasher, key);
+        let is_key =
+            |indexed: &Indexed| indexed.hash == hash && self.entries[indexed.place.index()].key == *key;
+        let found = self.index.find(hash.spread(), is_key)?;
+        Some(&self.entries[found.place.index()].marks)
     }
 
     /// Remembers that the commit of `mark` accessed `key`. Commits must come in ascending order.
     #[inline]
     pub(crate) fn record(&mut self, key: &K, access: Access, mark: Mark) {
-        let hash = self.hasher.hash_one(key);
+        let hash = KeyHash::of(&self.hasher, key);
         let entries = &mut self.entries;
-        let found = self.index.entry(
-            hash,
-            |place| entries[place.index()].key == *key,
-            |place| entries[place.index()].hash,
-        );
-        let place = match found {
-            TableEntry::Occupied(occupied) => *occupied.get(),
+        let is_key = |indexed: &Indexed| indexed.hash == hash && entries[indexed.place.index()].key == *key;
+        let place = match self.index.entry(hash.spread(), is_key, |indexed| indexed.hash.spread()) {
+            TableEntry::Occupied(occupied) => occupied.get().place,
             TableEntry::Vacant(vacant) => {
                 let place = Place::of_index(entries.len());
-                vacant.insert(place);
+                vacant.insert(Indexed { hash, place });
                 let marks = Marks::NEVER;
                 entries.push(Entry { key: key.clone(), hash, older: None, newer: None, marks });
                 self.link_newest(place);
@@ -174,9 +198,9 @@ impl<K: Clone + Eq + Hash> RecentKeys<K> {
         if self.entries.capacity() > SHRINK_CAPACITY_MIN
             && self.entries.len() <= self.entries.capacity() / SHRINK_AT_FRACTION
         {
-            let entries = &mut self.entries;
-            entries.shrink_to(entries.len() * SHRINK_TO_FACTOR);
-            self.index.shrink_to(entries.len() * SHRINK_TO_FACTOR, |place| entries[place.index()].hash);
+            let capacity = self.entries.len() * SHRINK_TO_FACTOR;
+            self.entries.shrink_to(capacity);
+            self.index.shrink_to(capacity, |indexed| indexed.hash.spread());
         }
     }
 
@@ -185,7 +209,7 @@ impl<K: Clone + Eq + Hash> RecentKeys<K> {
         self.unlink(place);
         let hash = self.entries[place.index()].hash;
         self.index
-            .find_entry(hash, |indexed| *indexed == place)
+            .find_entry(hash.spread(), |indexed| indexed.place == place)
             .expect("each entry is in the index under its hash")
             .remove();
         let last = Place::of_index(self.entries.len() - 1);
@@ -198,10 +222,10 @@ impl<K: Clone + Eq + Hash> RecentKeys<K> {
     /// Makes index and neighbours name `to` for the entry that stood at `from`.
     fn moved(&mut self, from: Place, to: Place) {
         let Entry { hash, older, newer, .. } = self.entries[to.index()];
-        *self
-            .index
-            .find_mut(hash, |indexed| *indexed == from)
-            .expect("each entry is in the index under its hash") = to;
+        self.index
+            .find_mut(hash.spread(), |indexed| indexed.place == from)
+            .expect("each entry is in the index under its hash")
+            .place = to;
         match older {
             Some(older) => self.entries[older.index()].newer = Some(to),
             None => self.oldest = Some(to),

@@ -21,9 +21,9 @@ impl<K: Clone + Eq + Hash> RecentKeys<K> {
         while let Some(place) = next {
             let entry = &self.entries[place.index()];
             assert_eq!(entry.older, previous);
-            assert_eq!(entry.hash, self.hasher.hash_one(&entry.key));
+            assert_eq!(entry.hash, KeyHash::of(&self.hasher, &entry.key));
             assert!(latest <= entry.marks.latest(), "the ages are sorted");
-            assert!(self.index.find(entry.hash, |indexed| *indexed == place).is_some());
+            assert!(self.index.find(entry.hash.spread(), |indexed| indexed.place == place).is_some());
             latest = entry.marks.latest();
             (previous, next) = (next, entry.newer);
             count += 1;
