@@ -100,6 +100,8 @@ fn pruned_while_held(seed: u64, choose: fn(&ActiveSnapshots, &AtomicU64) -> Snap
                 applied.fetch_add(1, Ordering::AcqRel);
                 let oldest = snapshots.oldest_or(|| version(applied.load(Ordering::Acquire) - LAG));
                 pruned.fetch_max(oldest.get(), Ordering::AcqRel);
+                // Lets the others go on where there is one core.
+                thread::yield_now();
             }
         });
         let transactions = |thread: u64| {
