@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The map's operations on many keys at once: sorted batches and other trees.
+
+use std::marker::PhantomData;
+use std::mem::take;
+
+use crate::build::is_strictly_sorted;
+use crate::bulk::{Alter, Delete, Edit, Insert, Update, apply};
+use crate::sets;
+use crate::tree::PTree;
+
+impl<K, V, const B: usize> PTree<K, V, B>
+where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+{
+    /// Puts all pairs of a batch with strictly increasing keys: `combine(key, old, new)` where the key is present,
+    /// the new value where it is not.
+    ///
+    /// Work `O(m log(n / m + 1))`, span `O(log m log n)` for `m` pairs, in parallel from some hundreds of pairs on
+    /// (P-Trees paper, section 3.1). Other clones of the tree keep their contents.
+    ///
+    /// ```
+    /// let mut totals: coeval_ptree::PTree<&str, u32> = [("a", 1), ("b", 2)].into_iter().collect();
+    /// totals.multi_insert(vec![("b", 40), ("c", 3)], |_, old, new| old + new);
+    /// assert_eq!(totals.into_iter().collect::<Vec<_>>(), [("a", 1), ("b", 42), ("c", 3)]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the keys do not strictly increase; then the tree is unchanged. If `combine` panics, so does this, and
+    /// this tree is left empty; clones made before are intact.
+    pub fn multi_insert<F>(&mut self, batch: Vec<(K, V)>, combine: F)
+    where
+        F: Fn(&K, &V, V) -> V + Sync,
+    {
+        let mut batch: Vec<(K, Option<V>)> =
+            batch.into_iter().map(|(key, value)| (key, Some(value))).collect();
+        assert!(is_strictly_sorted(&batch, |item| &item.0), "keys of a batch must strictly increase");
+        self.edit(&mut batch, &Insert(combine));
+    }
+
+    /// Puts `Some` values and removes the keys with `None`, in one pass over a batch with strictly increasing keys.
+    ///
+    /// Cost as [`multi_insert`](Self::multi_insert). Other clones of the tree keep their contents.
+    ///
+    /// ```
+    /// let mut tree: coeval_ptree::PTree<&str, u32> = [("a", 1), ("b", 2)].into_iter().collect();
+    /// tree.multi_update(vec![("a", None), ("b", Some(5)), ("c", Some(6)), ("d", None)]);
+    /// assert_eq!(tree.into_iter().collect::<Vec<_>>(), [("b", 5), ("c", 6)]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the keys do not strictly increase; then the tree is unchanged.
+    pub fn multi_update(&mut self, mut batch: Vec<(K, Option<V>)>) {
+        assert!(is_strictly_sorted(&batch, |item| &item.0), "keys of a batch must strictly increase");
+        self.edit(&mut batch, &Update);
+    }
+
+    /// Lets `alter(old, change)` say what becomes of each key of a batch with strictly increasing keys: a value
+    /// puts it, `None` removes it.
+    ///
+    /// Cost as [`multi_insert`](Self::multi_insert). Other clones of the tree keep their contents.
+    ///
+    /// ```
+    /// let mut stock: coeval_ptree::PTree<&str, i32> = [("a", 1), ("b", 2)].into_iter().collect();
+    /// stock.alter_many(vec![("a", -1), ("b", 5), ("c", 3)], |old, change| {
+    ///     Some(old.unwrap_or(&0) + change).filter(|left| *left != 0)
+    /// });
+    /// assert_eq!(stock.into_iter().collect::<Vec<_>>(), [("b", 7), ("c", 3)]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the keys do not strictly increase; then the tree is unchanged. If `alter` panics, so does this, and
+    /// this tree is left empty; clones made before are intact.
+    pub fn alter_many<C, F>(&mut self, batch: Vec<(K, C)>, alter: F)
+    where
+        C: Send + Sync,
+        F: Fn(Option<&V>, C) -> Option<V> + Sync,
+    {
+        assert!(is_strictly_sorted(&batch, |item| &item.0), "keys of a batch must strictly increase");
+        let mut batch: Vec<(K, Option<C>)> =
+            batch.into_iter().map(|(key, change)| (key, Some(change))).collect();
+        self.edit(&mut batch, &Alter(alter, PhantomData));
+    }
+
+    /// Removes all keys of a batch with strictly increasing keys; absent ones do not matter.
+    ///
+    /// Cost as [`multi_insert`](Self::multi_insert). Other clones of the tree keep their contents.
+    ///
+    /// # Panics
+    /// If the keys do not strictly increase; then the tree is unchanged.
+    pub fn multi_delete(&mut self, keys: &[K]) {
+        assert!(is_strictly_sorted(keys, |key| key), "keys of a batch must strictly increase");
+        let mut keys: Vec<&K> = keys.iter().collect();
+        self.edit(&mut keys, &Delete(PhantomData));
+    }
+
+    /// Applies a batch. The root is taken out meanwhile, so that a panic in the middle leaves an empty tree and
+    /// not one with wrong counts.
+    fn edit<E: Edit<K, V>>(&mut self, batch: &mut [E::Item], edit: &E) {
+        let mut root = take(&mut self.root);
+        apply(&mut root, batch, edit);
+        self.root = root;
+    }
+
+    /// All entries of both; where both have a key, `combine(key, mine, theirs)`.
+    ///
+    /// Work `O(m log(n / m + 1))`, span `O(log m log n)` for trees of `m <= n` entries, in parallel ("Just Join").
+    ///
+    /// ```
+    /// use coeval_ptree::PTree;
+    /// let mine: PTree<u32, u32> = [(1, 1), (2, 2)].into_iter().collect();
+    /// let theirs: PTree<u32, u32> = [(2, 20), (3, 30)].into_iter().collect();
+    /// let all = mine.clone().union(theirs.clone(), |_, mine, theirs| mine + theirs);
+    /// assert_eq!(all.into_iter().collect::<Vec<_>>(), [(1, 1), (2, 22), (3, 30)]);
+    /// let common = mine.clone().intersection(theirs.clone(), |_, mine, theirs| mine + theirs);
+    /// assert_eq!(common.into_iter().collect::<Vec<_>>(), [(2, 22)]);
+    /// assert_eq!(mine.difference(&theirs).into_iter().collect::<Vec<_>>(), [(1, 1)]);
+    /// ```
+    #[must_use]
+    pub fn union<F>(self, other: Self, combine: F) -> Self
+    where
+        F: Fn(&K, &V, V) -> V + Sync,
+    {
+        Self::from_root(sets::union(self.root, other.root, &combine))
+    }
+
+    /// The entries whose keys both have, with `combine(key, mine, theirs)` as values. Cost as [`union`](Self::union).
+    #[must_use]
+    pub fn intersection<F>(self, other: Self, combine: F) -> Self
+    where
+        F: Fn(&K, &V, V) -> V + Sync,
+    {
+        Self::from_root(sets::intersection(self.root, other.root, &combine))
+    }
+
+    /// The entries whose keys `other` does not have; its values and block size may be others. Cost as
+    /// [`union`](Self::union).
+    #[must_use]
+    pub fn difference<W, const C: usize>(self, other: &PTree<K, W, C>) -> Self
+    where
+        W: Send + Sync,
+    {
+        Self::from_root(sets::difference(self.root, &other.root))
+    }
+}

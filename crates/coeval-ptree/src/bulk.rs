@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bulk updates: a sorted batch of edits applied in one pass (P-Trees paper, section 3.1 and Figure 2a).
+//!
+//! The batch is cut at each node's key and both halves go down at once, on two threads while they are long
+//! enough. Where a half is empty, the subtree is not touched at all; where nobody else holds a node, it is
+//! changed in place, so a small batch costs what its keys would cost one by one, minus the shared path.
+//!
+//! Work `O(m log(n / m + 1))`, span `O(log m log n)` for a batch of `m` edits into `n` entries.
+
+use std::marker::PhantomData;
+
+use triomphe::Arc;
+
+use crate::balance::restore;
+use crate::build::from_sorted_vec;
+use crate::grain::{BATCH_GRAIN, both};
+use crate::node::{Link, search, take_block};
+use crate::update::{insert_at, remove_root, split_insert};
+
+/// What a batch does with the entries it meets.
+pub(crate) trait Edit<K, V>: Sync {
+    /// One edit of the batch.
+    type Item: Send;
+
+    /// The key that the edit is about.
+    fn key<'a>(&self, item: &'a Self::Item) -> &'a K;
+
+    /// The new value of a key that is present; `None` removes the entry.
+    fn present(&self, item: &mut Self::Item, key: &K, value: &V) -> Option<V>;
+
+    /// The new entry for a key that is absent, if there is to be one.
+    fn absent(&self, item: &mut Self::Item) -> Option<(K, V)>;
+}
+
+/// Puts each pair, combined with the value that was there.
+pub(crate) struct Insert<F>(pub(crate) F);
+
+impl<K, V, F> Edit<K, V> for Insert<F>
+where
+    K: Clone + Send,
+    V: Send,
+    F: Fn(&K, &V, V) -> V + Sync,
+{
+    type Item = (K, Option<V>);
+
+    #[inline]
+    fn key<'a>(&self, item: &'a Self::Item) -> &'a K {
+        &item.0
+    }
+
+    #[inline]
+    fn present(&self, item: &mut Self::Item, key: &K, value: &V) -> Option<V> {
+        item.1.take().map(|new| (self.0)(key, value, new))
+    }
+
+    #[inline]
+    fn absent(&self, item: &mut Self::Item) -> Option<(K, V)> {
+        item.1.take().map(|new| (item.0.clone(), new))
+    }
+}
+
+/// Puts `Some` values and removes at `None`.
+pub(crate) struct Update;
+
+impl<K, V> Edit<K, V> for Update
+where
+    K: Clone + Send,
+    V: Send,
+{
+    type Item = (K, Option<V>);
+
+    #[inline]
+    fn key<'a>(&self, item: &'a Self::Item) -> &'a K {
+        &item.0
+    }
+
+    #[inline]
+    fn present(&self, item: &mut Self::Item, _key: &K, _value: &V) -> Option<V> {
+        item.1.take()
+    }
+
+    #[inline]
+    fn absent(&self, item: &mut Self::Item) -> Option<(K, V)> {
+        item.1.take().map(|new| (item.0.clone(), new))
+    }
+}
+
+/// Lets a function say what becomes of each key, given a change of type `C` for it.
+pub(crate) struct Alter<C, F>(pub(crate) F, pub(crate) PhantomData<fn(C)>);
+
+impl<K, V, C, F> Edit<K, V> for Alter<C, F>
+where
+    K: Clone + Send,
+    C: Send,
+    F: Fn(Option<&V>, C) -> Option<V> + Sync,
+{
+    type Item = (K, Option<C>);
+
+    #[inline]
+    fn key<'a>(&self, item: &'a Self::Item) -> &'a K {
+        &item.0
+    }
+
+    #[inline]
+    fn present(&self, item: &mut Self::Item, _key: &K, value: &V) -> Option<V> {
+        item.1.take().and_then(|change| (self.0)(Some(value), change))
+    }
+
+    #[inline]
+    fn absent(&self, item: &mut Self::Item) -> Option<(K, V)> {
+        let value = item.1.take().and_then(|change| (self.0)(None, change))?;
+        Some((item.0.clone(), value))
+    }
+}
+
+/// Removes each key.
+pub(crate) struct Delete<'b>(pub(crate) PhantomData<&'b ()>);
+
+impl<'b, K: Sync, V> Edit<K, V> for Delete<'b>
+where
+    K: 'b,
+{
+    type Item = &'b K;
+
+    #[inline]
+    fn key<'a>(&self, item: &'a Self::Item) -> &'a K {
+        item
+    }
+
+    #[inline]
+    fn present(&self, _item: &mut Self::Item, _key: &K, _value: &V) -> Option<V> {
+        None
+    }
+
+    #[inline]
+    fn absent(&self, _item: &mut Self::Item) -> Option<(K, V)> {
+        None
+    }
+}
+
+/// Applies a batch, sorted by strictly increasing key.
+pub(crate) fn apply<K, V, E, const B: usize>(link: &mut Link<K, V, B>, batch: &mut [E::Item], edit: &E)
+where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    E: Edit<K, V>,
+{
+    if batch.is_empty() {
+        return;
+    }
+    match link {
+        Link::Empty => {
+            let entries: Vec<(K, V)> = batch.iter_mut().filter_map(|item| edit.absent(item)).collect();
+            *link = from_sorted_vec(entries);
+        }
+        Link::Leaf(_) => apply_to_leaf(link, batch, edit),
+        Link::Inner(node) => {
+            let node = Arc::make_mut(node);
+            let (low, hit, high) = cut(batch, &node.entry.0, edit);
+            let (low_count, high_count) = (low.len(), high.len());
+            let right_size = node.right_size();
+            let (left, right) = (&mut node.left, &mut node.right);
+            both(
+                low_count.min(high_count),
+                BATCH_GRAIN,
+                || apply(left, low, edit),
+                || apply(right, high, edit),
+            );
+            let right_size = if high_count > 0 { node.right.size() } else { right_size };
+            if low_count > 0 {
+                node.left_size = node.left.size();
+            }
+            node.size = node.left_size + 1 + right_size;
+            let kept = hit.is_none_or(|item| match edit.present(item, &node.entry.0, &node.entry.1) {
+                Some(value) => {
+                    node.entry.1 = value;
+                    true
+                }
+                None => false,
+            });
+            if kept { restore(link) } else { remove_root(link) }
+        }
+    }
+}
+
+/// A batch cut at a key: the edits below it, the edit of the key itself, the edits above it.
+type Cut<'a, I> = (&'a mut [I], Option<&'a mut I>, &'a mut [I]);
+
+/// Cuts a batch at `key`.
+#[inline]
+fn cut<'a, K: Ord, V, E: Edit<K, V>>(batch: &'a mut [E::Item], key: &K, edit: &E) -> Cut<'a, E::Item> {
+    match batch.binary_search_by(|item| edit.key(item).cmp(key)) {
+        Err(at) => {
+            let (low, high) = batch.split_at_mut(at);
+            (low, None, high)
+        }
+        Ok(at) => {
+            let (low, rest) = batch.split_at_mut(at);
+            let (hit, high) = rest.split_first_mut().expect("the search found an edit at this position");
+            (low, Some(hit), high)
+        }
+    }
+}
+
+/// Applies a batch to a single block, entry by entry while they fit.
+fn apply_to_leaf<K, V, E, const B: usize>(link: &mut Link<K, V, B>, batch: &mut [E::Item], edit: &E)
+where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    E: Edit<K, V>,
+{
+    let Link::Leaf(block) = link else { unreachable!("the caller matched a leaf") };
+    let mut from = 0;
+    for done in 0..batch.len() {
+        let item = &mut batch[done];
+        match search(&block[from..], edit.key(item)) {
+            Ok(at) => {
+                let at = from + at;
+                from = at + 1;
+                match edit.present(item, &block[at].0, &block[at].1) {
+                    Some(value) => Arc::make_mut(block)[at].1 = value,
+                    None => {
+                        Arc::make_mut(block).remove(at);
+                        from = at;
+                    }
+                }
+            }
+            Err(at) => {
+                let at = from + at;
+                from = at;
+                let Some(entry) = edit.absent(item) else { continue };
+                if block.len() < B {
+                    insert_at(block, at, entry);
+                    from = at + 1;
+                } else {
+                    return overflow(link, at, entry, &mut batch[done + 1..], edit);
+                }
+            }
+        }
+    }
+    if block.is_empty() {
+        *link = Link::Empty;
+    }
+}
+
+/// Inserts `entry` at position `at` of a full block and applies the rest of the batch, all of it above `entry`.
+fn overflow<K, V, E, const B: usize>(
+    link: &mut Link<K, V, B>,
+    at: usize,
+    entry: (K, V),
+    rest: &mut [E::Item],
+    edit: &E,
+) where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    E: Edit<K, V>,
+{
+    // A few edits more: split the leaf and go on. Many: merge, which also bounds the depth of this recursion.
+    if rest.len() <= B / 2 {
+        split_insert(link, at, entry);
+        return apply(link, rest, edit);
+    }
+    let Link::Leaf(block) = std::mem::take(link) else { unreachable!("the caller matched a leaf") };
+    let mut merged = Vec::with_capacity(block.len() + 1 + rest.len());
+    let mut old = take_block(block).into_iter();
+    merged.extend(old.by_ref().take(at));
+    merged.push(entry);
+    merge(&mut merged, old, rest, edit);
+    *link = from_sorted_vec(merged);
+}
+
+/// Appends the merge of old entries and a batch to `merged`.
+fn merge<K, V, E, I>(merged: &mut Vec<(K, V)>, old: I, batch: &mut [E::Item], edit: &E)
+where
+    K: Ord,
+    E: Edit<K, V>,
+    I: Iterator<Item = (K, V)>,
+{
+    let mut items = batch.iter_mut().peekable();
+    for (key, value) in old {
+        while let Some(item) = items.next_if(|item| *edit.key(item) < key) {
+            merged.extend(edit.absent(item));
+        }
+        match items.next_if(|item| *edit.key(item) == key) {
+            None => merged.push((key, value)),
+            Some(item) => {
+                if let Some(value) = edit.present(item, &key, &value) {
+                    merged.push((key, value));
+                }
+            }
+        }
+    }
+    merged.extend(items.filter_map(|item| edit.absent(item)));
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Checking a tree from root to leaves, and measuring its shape.
+
+use std::error::Error;
+use std::fmt;
+use std::mem::size_of;
+
+use crate::balance::may_link;
+use crate::node::{Block, Inner, Link};
+
+/// An invariant that does not hold: what is wrong and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BrokenInvariant {
+    /// The entry at this index does not have a larger key than the one before it.
+    Order {
+        /// Index of the later of the two entries.
+        index: usize,
+    },
+    /// An inner node's counts differ from what its children hold.
+    Size {
+        /// Index of the node's entry.
+        index: usize,
+    },
+    /// Two siblings differ too much in weight, or one of them is a leaf with too few entries.
+    Balance {
+        /// Index of the parent's entry.
+        index: usize,
+    },
+    /// A leaf block without entries, or an inner node without a child.
+    Empty {
+        /// Index at which entries were expected.
+        index: usize,
+    },
+}
+
+impl fmt::Display for BrokenInvariant {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Order { index } => write!(formatter, "keys do not increase at index {index}"),
+            Self::Size { index } => write!(formatter, "wrong count in the inner node at index {index}"),
+            Self::Balance { index } => write!(formatter, "siblings out of balance at index {index}"),
+            Self::Empty { index } => write!(formatter, "empty subtree at index {index}"),
+        }
+    }
+}
+
+impl Error for BrokenInvariant {}
+
+/// How a tree is laid out in memory. Nodes that other trees share are counted in full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// Number of entries.
+    pub entries: usize,
+    /// Number of inner nodes.
+    pub inner_nodes: usize,
+    /// Number of leaf blocks.
+    pub leaves: usize,
+    /// Nodes on the longest path from the root to a leaf.
+    pub height: usize,
+    /// Bytes of all nodes with their reference counts; not what keys and values own elsewhere.
+    pub bytes: usize,
+}
+
+/// Checks everything below `link`; `before` is the last key visited, `index` the number of keys visited.
+pub(crate) fn check<'a, K: Ord, V, const B: usize>(
+    link: &'a Link<K, V, B>,
+    before: &mut Option<&'a K>,
+    index: &mut usize,
+) -> Result<(), BrokenInvariant> {
+    match link {
+        Link::Empty => Ok(()),
+        Link::Leaf(block) if block.is_empty() => Err(BrokenInvariant::Empty { index: *index }),
+        Link::Leaf(block) => block.iter().try_for_each(|(key, _)| check_key(key, before, index)),
+        Link::Inner(node) => {
+            let first = *index;
+            check(&node.left, before, index)?;
+            let (at, left_size) = (*index, *index - first);
+            check_key(&node.entry.0, before, index)?;
+            check(&node.right, before, index)?;
+            if node.left.is_empty() || node.right.is_empty() {
+                return Err(BrokenInvariant::Empty { index: at });
+            }
+            if node.left_size != left_size || node.size != *index - first {
+                return Err(BrokenInvariant::Size { index: at });
+            }
+            if !may_link(left_size, node.right_size(), B) {
+                return Err(BrokenInvariant::Balance { index: at });
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Checks that `key` follows the last one.
+fn check_key<'a, K: Ord>(
+    key: &'a K,
+    before: &mut Option<&'a K>,
+    index: &mut usize,
+) -> Result<(), BrokenInvariant> {
+    if before.is_some_and(|before| before >= key) {
+        return Err(BrokenInvariant::Order { index: *index });
+    }
+    *before = Some(key);
+    *index += 1;
+    Ok(())
+}
+
+/// Measures everything below `link`.
+pub(crate) fn shape<K, V, const B: usize>(link: &Link<K, V, B>) -> Shape {
+    // Each allocation starts with its reference count.
+    let count_bytes = size_of::<usize>();
+    match link {
+        Link::Empty => Shape::default(),
+        Link::Leaf(block) => Shape {
+            entries: block.len(),
+            inner_nodes: 0,
+            leaves: 1,
+            height: 1,
+            bytes: size_of::<Block<K, V, B>>() + count_bytes,
+        },
+        Link::Inner(node) => {
+            let (left, right) = (shape(&node.left), shape(&node.right));
+            Shape {
+                entries: left.entries + right.entries + 1,
+                inner_nodes: left.inner_nodes + right.inner_nodes + 1,
+                leaves: left.leaves + right.leaves,
+                height: left.height.max(right.height) + 1,
+                bytes: left.bytes + right.bytes + size_of::<Inner<K, V, B>>() + count_bytes,
+            }
+        }
+    }
+}

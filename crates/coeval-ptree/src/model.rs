@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the tests share: values that are counted while they live, random maps, and comparison with `BTreeMap`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicIsize, Ordering};
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::PTree;
+
+/// The map that every tree is compared with.
+pub(crate) type Model = BTreeMap<u32, u64>;
+
+/// A generator whose seed is printed by a failing test.
+pub(crate) fn random(seed: u64) -> StdRng {
+    println!("seed {seed}");
+    StdRng::seed_from_u64(seed)
+}
+
+/// A random map of about `count` keys below `limit`.
+pub(crate) fn random_model(random: &mut StdRng, count: usize, limit: u32) -> Model {
+    (0..count).map(|_| (random.random_range(0..limit), random.random_range(0..1_000_000))).collect()
+}
+
+/// The tree of a model.
+pub(crate) fn tree_of<const B: usize>(model: &Model) -> PTree<u32, u64, B> {
+    PTree::from_sorted(model.iter().map(|(key, value)| (*key, *value)).collect())
+}
+
+/// Checks invariants and contents.
+#[track_caller]
+pub(crate) fn assert_same<const B: usize>(tree: &PTree<u32, u64, B>, model: &Model) {
+    tree.check_invariants().unwrap();
+    assert_eq!(tree.len(), model.len());
+    assert!(tree.iter().eq(model.iter()), "contents differ: {tree:?} and {model:?}");
+}
+
+/// Counts the living [`Counted`] values and how many of all were clones.
+#[derive(Clone, Default)]
+pub(crate) struct Census(Arc<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    living: AtomicIsize,
+    clones: AtomicIsize,
+}
+
+impl Census {
+    /// A new counted value.
+    pub(crate) fn value(&self, content: u64) -> Counted {
+        self.0.living.fetch_add(1, Ordering::Relaxed);
+        Counted { content, census: self.clone() }
+    }
+
+    /// The number of living values.
+    pub(crate) fn living(&self) -> isize {
+        self.0.living.load(Ordering::Relaxed)
+    }
+
+    /// The number of clones made so far.
+    pub(crate) fn clones(&self) -> isize {
+        self.0.clones.load(Ordering::Relaxed)
+    }
+}
+
+/// A value that is counted while it lives, clones included.
+pub(crate) struct Counted {
+    pub(crate) content: u64,
+    census: Census,
+}
+
+impl Clone for Counted {
+    fn clone(&self) -> Self {
+        self.census.0.clones.fetch_add(1, Ordering::Relaxed);
+        self.census.value(self.content)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.census.0.living.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Set operations on whole trees ("Just Join for Parallel Ordered Sets", SPAA 2016; used by the P-Trees paper).
+//!
+//! One tree is taken apart at its root, the other is split at that root's key, and the two pairs of halves are
+//! worked on at once. When one side is down to a single block, it becomes a batch of edits on the other.
+//!
+//! Work `O(m log(n / m + 1))`, span `O(log m log n)` for trees of `m <= n` entries.
+
+use std::marker::PhantomData;
+
+use triomphe::Arc;
+
+use crate::balance::{concat, join};
+use crate::build::from_sorted_small;
+use crate::bulk::{Delete, Edit, Insert, apply};
+use crate::cut::split;
+use crate::find::{find, is_present};
+use crate::grain::{BATCH_GRAIN, both};
+use crate::node::{Link, take_apart, take_block};
+
+/// Puts each pair as if it had been there before the value it meets.
+struct InsertBelow<'f, F>(&'f F);
+
+impl<K, V, F> Edit<K, V> for InsertBelow<'_, F>
+where
+    K: Clone + Send,
+    V: Clone + Send,
+    F: Fn(&K, &V, V) -> V + Sync,
+{
+    type Item = (K, Option<V>);
+
+    fn key<'a>(&self, item: &'a Self::Item) -> &'a K {
+        &item.0
+    }
+
+    fn present(&self, item: &mut Self::Item, key: &K, value: &V) -> Option<V> {
+        item.1.take().map(|mine| (self.0)(key, &mine, value.clone()))
+    }
+
+    fn absent(&self, item: &mut Self::Item) -> Option<(K, V)> {
+        item.1.take().map(|mine| (item.0.clone(), mine))
+    }
+}
+
+/// All entries of both; `combine(key, mine, theirs)` where both have one.
+pub(crate) fn union<K, V, F, const B: usize>(
+    mine: Link<K, V, B>,
+    theirs: Link<K, V, B>,
+    combine: &F,
+) -> Link<K, V, B>
+where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    F: Fn(&K, &V, V) -> V + Sync,
+{
+    let work = mine.size().min(theirs.size());
+    match (mine, theirs) {
+        (Link::Empty, other) | (other, Link::Empty) => other,
+        (mut mine, Link::Leaf(block)) => {
+            apply(&mut mine, &mut batch(block), &Insert(combine));
+            mine
+        }
+        (Link::Leaf(block), mut theirs) => {
+            apply(&mut theirs, &mut batch(block), &InsertBelow(combine));
+            theirs
+        }
+        (mine, Link::Inner(node)) => {
+            let (their_left, (key, theirs), their_right) = take_apart(node);
+            let (my_left, hit, my_right) = split(mine, &key);
+            let (left, right) = both(
+                work,
+                BATCH_GRAIN,
+                || union(my_left, their_left, combine),
+                || union(my_right, their_right, combine),
+            );
+            let entry = match hit {
+                None => (key, theirs),
+                Some((key, mine)) => {
+                    let value = combine(&key, &mine, theirs);
+                    (key, value)
+                }
+            };
+            join(left, entry, right)
+        }
+    }
+}
+
+/// The entries of a block as a batch of edits.
+fn batch<K: Clone, V: Clone, const B: usize>(
+    block: Arc<arrayvec::ArrayVec<(K, V), B>>,
+) -> Vec<(K, Option<V>)> {
+    take_block(block).into_iter().map(|(key, value)| (key, Some(value))).collect()
+}
+
+/// The entries whose keys both have, with `combine(key, mine, theirs)` as values.
+pub(crate) fn intersection<K, V, F, const B: usize>(
+    mine: Link<K, V, B>,
+    theirs: Link<K, V, B>,
+    combine: &F,
+) -> Link<K, V, B>
+where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    F: Fn(&K, &V, V) -> V + Sync,
+{
+    let work = mine.size().min(theirs.size());
+    match (mine, theirs) {
+        (Link::Empty, _) | (_, Link::Empty) => Link::Empty,
+        (Link::Leaf(block), theirs) => {
+            let common = take_block(block).into_iter().filter_map(|(key, mine)| {
+                let (_, theirs) = find(&theirs, &key)?;
+                let value = combine(&key, &mine, theirs.clone());
+                Some((key, value))
+            });
+            from_sorted_small(common.collect())
+        }
+        (mine, Link::Leaf(block)) => {
+            let common = take_block(block).into_iter().filter_map(|(key, theirs)| {
+                let (_, mine) = find(&mine, &key)?;
+                let value = combine(&key, mine, theirs);
+                Some((key, value))
+            });
+            from_sorted_small(common.collect())
+        }
+        (mine, Link::Inner(node)) => {
+            let (their_left, (key, theirs), their_right) = take_apart(node);
+            let (my_left, hit, my_right) = split(mine, &key);
+            let (left, right) = both(
+                work,
+                BATCH_GRAIN,
+                || intersection(my_left, their_left, combine),
+                || intersection(my_right, their_right, combine),
+            );
+            match hit {
+                None => concat(left, right),
+                Some((key, mine)) => {
+                    let value = combine(&key, &mine, theirs);
+                    join(left, (key, value), right)
+                }
+            }
+        }
+    }
+}
+
+/// The entries of `mine` whose keys are not in `theirs`.
+pub(crate) fn difference<K, V, W, const B: usize, const C: usize>(
+    mine: Link<K, V, B>,
+    theirs: &Link<K, W, C>,
+) -> Link<K, V, B>
+where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    W: Send + Sync,
+{
+    let work = mine.size().min(theirs.size());
+    match (mine, theirs) {
+        (Link::Empty, _) => Link::Empty,
+        (mine, Link::Empty) => mine,
+        (mut mine, Link::Leaf(block)) => {
+            let mut keys: Vec<&K> = block.iter().map(|entry| &entry.0).collect();
+            apply(&mut mine, &mut keys, &Delete(PhantomData));
+            mine
+        }
+        (Link::Leaf(mut block), theirs) => {
+            if block.iter().any(|entry| is_present(theirs, &entry.0)) {
+                Arc::make_mut(&mut block).retain(|entry| !is_present(theirs, &entry.0));
+            }
+            if block.is_empty() { Link::Empty } else { Link::Leaf(block) }
+        }
+        (mine, Link::Inner(node)) => {
+            let (my_left, _, my_right) = split(mine, &node.entry.0);
+            let (left, right) = both(
+                work,
+                BATCH_GRAIN,
+                || difference(my_left, &node.left),
+                || difference(my_right, &node.right),
+            );
+            concat(left, right)
+        }
+    }
+}

@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The map itself: what callers see of the tree.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+
+use crate::build::{from_exact_iter, from_sorted_vec, is_strictly_sorted, sort_and_combine};
+use crate::cut::{is_above, is_below, range, split};
+use crate::find::{count_before, find, first_after, is_present, last_before, select};
+use crate::invariants::{BrokenInvariant, Shape, check, shape};
+use crate::iter::Iter;
+use crate::node::Link;
+use crate::range_iter::RangeIter;
+use crate::update::{insert, remove_present};
+use crate::{aggregate, balance};
+
+/// Entries per leaf at most, unless a tree says otherwise.
+///
+/// Chosen by `examples/block_size.rs` at 10 million entries with 32-byte keys and reference-counted values; the
+/// README has the figures. Copying a leaf touches the reference count of every value in it, which speaks for
+/// small blocks; lookups, scans and memory speak for large ones.
+pub const DEFAULT_BLOCK: usize = 16;
+
+/// A persistent ordered map: a clone costs one reference count, and no update of one clone is seen by another.
+///
+/// The tree is weight-balanced, with entries both in inner nodes and in leaf blocks of at most `B` entries.
+/// Operations that take `self` or `&mut self` change nodes in place when no other tree holds them and copy
+/// the path otherwise. `B` must be even and at least 4.
+///
+/// In the costs given, `n` is the number of entries; every operation that changes a tree also spends `O(B)` on
+/// copying a leaf.
+///
+/// ```
+/// use coeval_ptree::PTree;
+///
+/// let mut stock: PTree<&str, u32> = PTree::new();
+/// stock.insert("bolt", 10);
+/// stock.insert("nut", 12);
+///
+/// let yesterday = stock.clone(); // O(1)
+/// stock.insert("bolt", 7);
+/// stock.remove("nut");
+///
+/// assert_eq!(stock.get("bolt"), Some(&7));
+/// assert_eq!(yesterday.get("bolt"), Some(&10));
+/// assert_eq!(yesterday.len(), 2);
+/// ```
+pub struct PTree<K, V, const B: usize = DEFAULT_BLOCK> {
+    pub(crate) root: Link<K, V, B>,
+}
+
+impl<K, V> PTree<K, V> {
+    /// An empty map with the default block size; [`Default`] makes one of any block size.
+    #[must_use]
+    #[inline]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl<K, V, const B: usize> PTree<K, V, B> {
+    const BLOCK_IS_SOUND: () = assert!(B >= 4 && B.is_multiple_of(2), "B must be even and at least 4");
+
+    /// Wraps a standalone subtree.
+    #[inline]
+    pub(crate) fn from_root(root: Link<K, V, B>) -> Self {
+        let () = Self::BLOCK_IS_SOUND;
+        PTree { root }
+    }
+
+    /// The number of entries. `O(1)`.
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.root.size()
+    }
+
+    /// Whether there are no entries. `O(1)`.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.root.is_empty()
+    }
+
+    /// Whether both are the same tree in memory: then they have the same contents; if not, nothing is said.
+    /// `O(1)`.
+    #[must_use]
+    #[inline]
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        self.root.ptr_eq(&other.root)
+    }
+
+    /// The value of `key`. `O(log n)`, no allocation, no write to memory.
+    #[must_use]
+    #[inline]
+    pub fn get<Q>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        find(&self.root, key).map(|(_, value)| value)
+    }
+
+    /// The stored key that equals `key`, and its value. `O(log n)`.
+    #[must_use]
+    #[inline]
+    pub fn get_key_value<Q>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        find(&self.root, key).map(pair)
+    }
+
+    /// Whether `key` is present. `O(log n)`.
+    #[must_use]
+    #[inline]
+    pub fn contains_key<Q>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        is_present(&self.root, key)
+    }
+
+    /// The entry with the smallest key. `O(log n)`.
+    #[must_use]
+    #[inline]
+    pub fn first(&self) -> Option<(&K, &V)> {
+        first_after(&self.root, |_| false).map(pair)
+    }
+
+    /// The entry with the largest key. `O(log n)`.
+    #[must_use]
+    #[inline]
+    pub fn last(&self) -> Option<(&K, &V)> {
+        last_before(&self.root, |_| true).map(pair)
+    }
+
+    /// The entry with the largest key that is not greater than `key`. `O(log n)`.
+    ///
+    /// ```
+    /// let tens: coeval_ptree::PTree<u32, ()> = (1..=9).map(|i| (10 * i, ())).collect();
+    /// assert_eq!(tens.floor(&25), Some((&20, &())));
+    /// assert_eq!(tens.ceiling(&25), Some((&30, &())));
+    /// assert_eq!(tens.previous(&20), Some((&10, &())));
+    /// assert_eq!(tens.next(&90), None);
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn floor<Q>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        last_before(&self.root, |other| other.borrow() <= key).map(pair)
+    }
+
+    /// The entry with the smallest key that is not less than `key`. `O(log n)`.
+    #[must_use]
+    #[inline]
+    pub fn ceiling<Q>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        first_after(&self.root, |other| other.borrow() < key).map(pair)
+    }
+
+    /// The entry with the smallest key greater than `key`. `O(log n)`.
+    #[must_use]
+    #[inline]
+    pub fn next<Q>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        first_after(&self.root, |other| other.borrow() <= key).map(pair)
+    }
+
+    /// The entry with the largest key less than `key`. `O(log n)`.
+    #[must_use]
+    #[inline]
+    pub fn previous<Q>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        last_before(&self.root, |other| other.borrow() < key).map(pair)
+    }
+
+    /// The entry with `index` smaller keys before it. `O(log n)`.
+    #[must_use]
+    #[inline]
+    pub fn select(&self, index: usize) -> Option<(&K, &V)> {
+        select(&self.root, index).map(pair)
+    }
+
+    /// The number of keys less than `key`. `O(log n)`.
+    ///
+    /// ```
+    /// let tens: coeval_ptree::PTree<u32, ()> = (1..=9).map(|i| (10 * i, ())).collect();
+    /// assert_eq!(tens.rank(&35), 3);
+    /// assert_eq!(tens.select(3), Some((&40, &())));
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn rank<Q>(&self, key: &Q) -> usize
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        count_before(&self.root, |other| other.borrow() < key)
+    }
+
+    /// All entries in key order, from both ends. `O(log n)` to start, `O(1)` amortized per entry.
+    #[must_use]
+    #[inline]
+    pub fn iter(&self) -> Iter<'_, K, V, B> {
+        Iter::new(&self.root, 0, self.len())
+    }
+
+    /// The entries within `bounds` in key order, from both ends. `O(log n)` to start, `O(1)` amortized per entry.
+    ///
+    /// Bounds the wrong way round enclose nothing.
+    ///
+    /// ```
+    /// let tens: coeval_ptree::PTree<u32, ()> = (1..=9).map(|i| (10 * i, ())).collect();
+    /// let keys: Vec<u32> = tens.iter_range(25..=50).rev().map(|(key, _)| *key).collect();
+    /// assert_eq!(keys, [50, 40, 30]);
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn iter_range<Q, R>(&self, bounds: R) -> Iter<'_, K, V, B>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+        R: RangeBounds<Q>,
+    {
+        let (start, end) = self.indices(&bounds);
+        Iter::new(&self.root, start, end)
+    }
+
+    /// The entries within `bounds` by value; holds this version of the tree, and is `'static` if its entries are.
+    /// `O(log n)` to start and per block.
+    #[must_use]
+    pub fn into_range_iter<Q, R>(self, bounds: R) -> RangeIter<K, V, B>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+        R: RangeBounds<Q>,
+    {
+        let (start, end) = self.indices(&bounds);
+        RangeIter::new(self.root, start, end)
+    }
+
+    /// Indices of the first entry within `bounds` and of the first one after them.
+    #[inline]
+    fn indices<Q, R>(&self, bounds: &R) -> (usize, usize)
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+        R: RangeBounds<Q>,
+    {
+        let start = match bounds.start_bound() {
+            Bound::Unbounded => 0,
+            lower => count_before(&self.root, |key| is_below(key.borrow(), lower)),
+        };
+        let end = match bounds.end_bound() {
+            Bound::Unbounded => self.len(),
+            upper => count_before(&self.root, |key| !is_above(key.borrow(), upper)),
+        };
+        (start, end)
+    }
+
+    /// How the tree is laid out in memory. `O(n / B)`.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        shape(&self.root)
+    }
+
+    /// Visits every node and checks all invariants. `O(n)`.
+    ///
+    /// # Errors
+    /// The first broken invariant found, if keys do not strictly increase, a count is wrong, siblings are out
+    /// of balance, or a block is too small. The tree is not changed. Unless `Ord` of the keys contradicts
+    /// itself, no operation of this crate leads there.
+    pub fn check_invariants(&self) -> Result<(), BrokenInvariant>
+    where
+        K: Ord,
+    {
+        check(&self.root, &mut None, &mut 0)
+    }
+}
+
+impl<K: Ord + Clone, V: Clone, const B: usize> PTree<K, V, B> {
+    /// A tree of entries in strictly increasing key order. `O(n)`.
+    ///
+    /// # Panics
+    /// If the keys do not strictly increase.
+    #[must_use]
+    pub fn from_sorted_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        let entries: Vec<(K, V)> = entries.into_iter().collect();
+        assert!(entries.windows(2).all(|two| two[0].0 < two[1].0), "keys must strictly increase");
+        let count = entries.len();
+        Self::from_root(from_exact_iter(&mut entries.into_iter(), count))
+    }
+
+    /// Puts `value` at `key` and returns the value that it replaces; the stored key stays.
+    ///
+    /// `O(log n)`: one descent. Other clones of the tree keep their contents.
+    #[inline]
+    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+        let () = Self::BLOCK_IS_SOUND;
+        insert(&mut self.root, key, value)
+    }
+
+    /// Removes `key` and returns its value, if it was there.
+    ///
+    /// `O(log n)`; copies nothing if the key is absent. Other clones of the tree keep their contents.
+    #[inline]
+    pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        if !is_present(&self.root, key) {
+            return None;
+        }
+        Some(remove_present(&mut self.root, key).1)
+    }
+
+    /// The entries below `key`, its own entry if there is one, and the entries above. `O(log n)`.
+    ///
+    /// ```
+    /// let tens: coeval_ptree::PTree<u32, ()> = (1..=9).map(|i| (10 * i, ())).collect();
+    /// let (low, hit, high) = tens.split(&40);
+    /// assert_eq!((low.len(), hit, high.len()), (3, Some((40, ())), 5));
+    /// ```
+    #[must_use]
+    pub fn split<Q>(self, key: &Q) -> (Self, Option<(K, V)>, Self)
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        let (low, hit, high) = split(self.root, key);
+        (Self::from_root(low), hit, Self::from_root(high))
+    }
+
+    /// All entries of `left`, then all of `right`. `O(log n)`.
+    ///
+    /// # Panics
+    /// If a key of `left` is not less than all keys of `right`.
+    #[must_use]
+    pub fn concat(left: Self, right: Self) -> Self {
+        if let (Some((low, _)), Some((high, _))) = (left.last(), right.first()) {
+            assert!(low < high, "all keys of the left tree must be less than those of the right one");
+        }
+        Self::from_root(balance::concat(left.root, right.root))
+    }
+
+    /// The entries within `bounds` as a tree that shares all whole subtrees between them.
+    ///
+    /// `O(log n)`, however many entries there are (P-Trees paper, Figure 2b). Bounds the wrong way round enclose
+    /// nothing.
+    ///
+    /// ```
+    /// let tens: coeval_ptree::PTree<u32, ()> = (1..=9).map(|i| (10 * i, ())).collect();
+    /// assert_eq!(tens.range(25..75).len(), 5);
+    /// ```
+    #[must_use]
+    pub fn range<Q, R>(&self, bounds: R) -> Self
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+        R: RangeBounds<Q>,
+    {
+        Self::from_root(range(&self.root, bounds.start_bound(), bounds.end_bound()))
+    }
+}
+
+impl<K, V, const B: usize> PTree<K, V, B>
+where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+{
+    /// A tree of entries in strictly increasing key order, built in parallel. Work `O(n)`.
+    ///
+    /// # Panics
+    /// If the keys do not strictly increase.
+    #[must_use]
+    pub fn from_sorted(entries: Vec<(K, V)>) -> Self {
+        assert!(is_strictly_sorted(&entries, |entry| &entry.0), "keys must strictly increase");
+        Self::from_root(from_sorted_vec(entries))
+    }
+
+    /// A tree of entries in any order, sorted and built in parallel; equal keys are folded in their order with
+    /// `combine(key, earlier, later)`. Work `O(n log n)`.
+    ///
+    /// ```
+    /// use coeval_ptree::PTree;
+    /// let letters: PTree<char, u32> = PTree::build("abracadabra".chars().map(|c| (c, 1)).collect(), |_, a, b| a + b);
+    /// assert_eq!(letters.get(&'a'), Some(&5));
+    /// ```
+    #[must_use]
+    pub fn build<F>(entries: Vec<(K, V)>, combine: F) -> Self
+    where
+        F: Fn(&K, &V, V) -> V,
+    {
+        Self::from_root(from_sorted_vec(sort_and_combine(entries, combine)))
+    }
+
+    /// `reduce` over `map(key, value)` of all entries in key order, in parallel; `identity` if there are none.
+    ///
+    /// `reduce` must be associative and `identity` neutral. Work `O(n)`, span `O(log n)` (P-Trees paper, Figure 2d).
+    ///
+    /// ```
+    /// let tens: coeval_ptree::PTree<u32, u32> = (1..=9).map(|i| (10 * i, i)).collect();
+    /// assert_eq!(tens.map_reduce(|key, value| key * value, |a, b| a + b, 0), 2850);
+    /// ```
+    pub fn map_reduce<R, M, F>(&self, map: M, reduce: F, identity: R) -> R
+    where
+        R: Clone + Send + Sync,
+        M: Fn(&K, &V) -> R + Sync,
+        F: Fn(R, R) -> R + Sync,
+    {
+        aggregate::map_reduce(&self.root, &map, &reduce, &identity)
+    }
+
+    /// Calls `visit` once for each entry, on several threads and in no particular order. Work `O(n)`.
+    pub fn par_for_each<F>(&self, visit: F)
+    where
+        F: Fn(&K, &V) + Sync,
+    {
+        aggregate::for_each(&self.root, &visit);
+    }
+
+    /// The entries for which `keep` holds, in parallel; subtrees kept whole are shared.
+    ///
+    /// Work `O(n)`, span `O(log^2 n)` (P-Trees paper, Figure 2c).
+    #[must_use]
+    pub fn filter<F>(&self, keep: F) -> Self
+    where
+        F: Fn(&K, &V) -> bool + Sync,
+    {
+        Self::from_root(aggregate::filter(&self.root, &keep))
+    }
+}
+
+/// A stored entry as callers see it.
+#[inline]
+pub(crate) fn pair<K, V>(entry: &(K, V)) -> (&K, &V) {
+    (&entry.0, &entry.1)
+}
+
+impl<K, V, const B: usize> Clone for PTree<K, V, B> {
+    /// The same contents for one reference count. `O(1)`.
+    #[inline]
+    fn clone(&self) -> Self {
+        Self::from_root(self.root.clone())
+    }
+}
+
+impl<K, V, const B: usize> Default for PTree<K, V, B> {
+    #[inline]
+    fn default() -> Self {
+        Self::from_root(Link::Empty)
+    }
+}
+
+impl<K: fmt::Debug, V: fmt::Debug, const B: usize> fmt::Debug for PTree<K, V, B> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<K: PartialEq, V: PartialEq, const B: usize> PartialEq for PTree<K, V, B> {
+    /// Same entries; `O(1)` if they are the same tree in memory.
+    fn eq(&self, other: &Self) -> bool {
+        self.ptr_eq(other) || (self.len() == other.len() && self.iter().eq(other.iter()))
+    }
+}
+
+impl<K: Eq, V: Eq, const B: usize> Eq for PTree<K, V, B> {}
+
+impl<K, V, const B: usize> FromIterator<(K, V)> for PTree<K, V, B>
+where
+    K: Ord + Clone,
+    V: Clone,
+{
+    /// A tree of entries in any order; the last one of each key counts. `O(n log n)`.
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        let mut tree = Self::default();
+        tree.extend(entries);
+        tree
+    }
+}
+
+impl<K, V, const B: usize> Extend<(K, V)> for PTree<K, V, B>
+where
+    K: Ord + Clone,
+    V: Clone,
+{
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        for (key, value) in entries {
+            self.insert(key, value);
+        }
+    }
+}
+
+impl<'a, K, V, const B: usize> IntoIterator for &'a PTree<K, V, B> {
+    type Item = (&'a K, &'a V);
+    type IntoIter = Iter<'a, K, V, B>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<K: Clone, V: Clone, const B: usize> IntoIterator for PTree<K, V, B> {
+    type Item = (K, V);
+    type IntoIter = RangeIter<K, V, B>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        let end = self.len();
+        RangeIter::new(self.root, 0, end)
+    }
+}
+
+#[cfg(test)]
+mod tests;
