@@ -175,3 +175,6 @@ pub(crate) fn parent_of(path: &Path) -> PathBuf {
         _ => PathBuf::from("."),
     }
 }
+
+#[cfg(test)]
+mod tests;

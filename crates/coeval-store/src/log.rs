@@ -46,8 +46,9 @@
 //! 4. A write or sync fails: the log stops. Every later append or sync returns the first error, because a sync
 //!    that succeeds after one that failed proves nothing about the bytes in between.
 //! 5. Open: the tail is cut off durably before anything is appended (a record of the lost tail must never be
-//!    found behind a new one), and the part nobody attested is written again and synced (after a failed sync the
-//!    page cache may show bytes that the disk never got).
+//!    found behind a new one), the part nobody attested is written again and synced (after a failed sync the page
+//!    cache may show bytes that the disk never got), and the directory is synced (the last segment's name may not
+//!    be durable yet).
 //!
 //! # Torn tail or damage?
 //! A crash may lose, keep, tear and reorder everything that was not synced, so one bad record followed by good
@@ -98,4 +99,7 @@ pub use appender::{Log, LogOptions};
 pub use error::{Damage, LogError, OpenError};
 pub use format::{Lsn, PAYLOAD_BYTES_MAX};
 pub use handle::LogHandle;
-pub use walk::{ChecksumPolicy, LogSummary, Tail, verify};
+pub use walk::{ChecksumPolicy, LogSummary, Replay, Tail, verify};
+
+#[cfg(test)]
+mod tests;

@@ -323,3 +323,6 @@ impl File for SimulatedFile {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

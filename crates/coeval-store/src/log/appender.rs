@@ -11,7 +11,7 @@ use crate::log::format::{
 };
 use crate::log::handle::{Shared, Written};
 use crate::log::walk::{Walked, list_segments, offset_in_segment, walk};
-use crate::log::{ChecksumPolicy, LogError, LogHandle, Lsn, OpenError, Tail};
+use crate::log::{ChecksumPolicy, LogError, LogHandle, Lsn, OpenError, Replay, Tail};
 
 /// A buffer that one huge record blew up is not kept.
 const BUFFER_BYTES_KEPT: usize = 4 << 20;
@@ -59,7 +59,7 @@ impl Log {
         files: Arc<dyn FileSystem>,
         dir: &Path,
         from: Lsn,
-        replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), E>,
+        replay: &mut Replay<'_, E>,
     ) -> Result<Log, OpenError<E>> {
         Log::open_with(files, dir, from, LogOptions::default(), replay)
     }
@@ -80,7 +80,7 @@ impl Log {
         dir: &Path,
         from: Lsn,
         options: LogOptions,
-        replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), E>,
+        replay: &mut Replay<'_, E>,
     ) -> Result<Log, OpenError<E>> {
         files.create_dir_all(dir)?;
         remove_unfinished(&*files, dir)?;
@@ -95,6 +95,8 @@ impl Log {
             let walked = walk(&*files, dir, &segments, from, options.checksums, replay)?;
             (first, end) = (walked.last_segment, walked.summary.end);
             (file, room_end) = settle_tail(&*files, &segment_path(dir, first), walked)?;
+            // The last process may have ended before the name of the last segment was durable.
+            files.sync_dir(dir)?;
         }
         let written = Written { end, file: Arc::clone(&file) };
         let shared = Arc::new(Shared::new(files, dir.to_path_buf(), segments, written));

@@ -22,6 +22,9 @@ pub enum ChecksumPolicy {
     IgnoredOnPurpose,
 }
 
+/// Takes the records of a log in order, each with the LSN behind it.
+pub type Replay<'a, E> = dyn FnMut(Lsn, &[u8]) -> Result<(), E> + 'a;
+
 /// What stands behind the last record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
@@ -104,7 +107,7 @@ pub(crate) fn walk<E>(
     segments: &[Lsn],
     from: Lsn,
     checksums: ChecksumPolicy,
-    replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), E>,
+    replay: &mut Replay<'_, E>,
 ) -> Result<Walked, OpenError<E>> {
     let missing = || LogError::MissingSegment { path: segment_path(dir, from) };
     let start = segments.partition_point(|first| *first <= from).checked_sub(1).ok_or_else(missing)?;
@@ -182,7 +185,7 @@ impl<'a> SegmentReader<'a> {
         &mut self,
         from: Lsn,
         summary: &mut LogSummary,
-        replay: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), E>,
+        replay: &mut Replay<'_, E>,
     ) -> Result<(), OpenError<E>> {
         while self.successor != Some(self.position) {
             let Some((header, payload)) = self.record_here() else { break };
