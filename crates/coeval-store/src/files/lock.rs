@@ -94,7 +94,20 @@ pub(crate) fn lock_on_disk(dir: &Path) -> Result<DirectoryLock, FileError> {
         file.write_all(Holder::this_process().to_note().as_bytes())
     };
     write_note(&mut file).map_err(failed)?;
-    Ok(DirectoryLock::new(file))
+    Ok(DirectoryLock::new(LockedFile { file }))
+}
+
+/// Unlocks on drop. Closing alone would not do: a child process that is just being started has a copy of the open
+/// file for a moment, and the lock would live on with the copy.
+struct LockedFile {
+    file: File,
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Should it fail, closing the file gives the lock back all the same.
+        let _ = self.file.unlock();
+    }
 }
 
 /// The note of the present holder; a note that cannot be read makes the holder unknown, not the error another.

@@ -256,3 +256,6 @@ fn settle_tail(
     file.sync_all()?;
     Ok((file, room_end))
 }
+
+#[cfg(test)]
+mod tests;
