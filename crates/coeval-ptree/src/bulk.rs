@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bulk updates: a sorted batch of edits applied in one pass (P-Trees paper, section 3.1 and Figure 2a).
 //!
-//! The batch is cut at each node's key and both halves go down at once, on two threads while they are long
+//! The batch is cut at each node's separator and both halves go down at once, on two threads while they are long
 //! enough. Where a half is empty, the subtree is not touched at all; where nobody else holds a node, it is
 //! changed in place, so a small batch costs what its keys would cost one by one, minus the shared path.
 //!
@@ -15,7 +15,7 @@ use crate::balance::restore;
 use crate::build::from_sorted_vec;
 use crate::grain::{BATCH_GRAIN, both};
 use crate::node::{Link, search, take_block};
-use crate::update::{insert_at, remove_root, split_insert};
+use crate::update::{insert_at, split_insert};
 
 /// What a batch does with the entries it meets.
 pub(crate) trait Edit<K, V>: Sync {
@@ -156,7 +156,8 @@ where
         Link::Leaf(_) => apply_to_leaf(link, batch, edit),
         Link::Inner(node) => {
             let node = Arc::make_mut(node);
-            let (low, hit, high) = cut(batch, &node.entry.0, edit);
+            let at = batch.partition_point(|item| *edit.key(item) < node.separator);
+            let (low, high) = batch.split_at_mut(at);
             let (low_count, high_count) = (low.len(), high.len());
             let right_size = node.right_size();
             let (left, right) = (&mut node.left, &mut node.right);
@@ -170,34 +171,8 @@ where
             if low_count > 0 {
                 node.left_size = node.left.size();
             }
-            node.size = node.left_size + 1 + right_size;
-            let kept = hit.is_none_or(|item| match edit.present(item, &node.entry.0, &node.entry.1) {
-                Some(value) => {
-                    node.entry.1 = value;
-                    true
-                }
-                None => false,
-            });
-            if kept { restore(link) } else { remove_root(link) }
-        }
-    }
-}
-
-/// A batch cut at a key: the edits below it, the edit of the key itself, the edits above it.
-type Cut<'a, I> = (&'a mut [I], Option<&'a mut I>, &'a mut [I]);
-
-/// Cuts a batch at `key`.
-#[inline]
-fn cut<'a, K: Ord, V, E: Edit<K, V>>(batch: &'a mut [E::Item], key: &K, edit: &E) -> Cut<'a, E::Item> {
-    match batch.binary_search_by(|item| edit.key(item).cmp(key)) {
-        Err(at) => {
-            let (low, high) = batch.split_at_mut(at);
-            (low, None, high)
-        }
-        Ok(at) => {
-            let (low, rest) = batch.split_at_mut(at);
-            let (hit, high) = rest.split_first_mut().expect("the search found an edit at this position");
-            (low, Some(hit), high)
+            node.size = node.left_size + right_size;
+            restore(link);
         }
     }
 }

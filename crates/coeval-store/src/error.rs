@@ -129,6 +129,9 @@ pub enum StoreError {
         /// What was expected.
         what: String,
     },
+    /// The text of a CHECK constraint has no meaning (any more).
+    #[error("{0}")]
+    CheckText(String),
     /// Arrow refused a batch.
     #[error(transparent)]
     Arrow(#[from] arrow::error::ArrowError),

@@ -1,4 +1,77 @@
-//! Worlds, row tables, catalog, commit pipeline, log, checkpoint and recovery.
+// SPDX-License-Identifier: Apache-2.0
+//! The store of Coeval: worlds, row tables, catalog, commit pipeline, log, checkpoint, recovery.
+//!
+//! # Owns
+//! The data: every version of it in memory, and the files that it survives in. The catalog as definitions.
+//! Constraints that concern keys: primary keys, uniqueness, foreign keys, NOT NULL.
+//!
+//! # Never does
+//! SQL: expressions are text to it, types are physical. It decides nothing about isolation beyond what
+//! `coeval-txn` says.
+//!
+//! # Invariants
+//! - A world never changes; worlds are published in the order of their versions, each after its log record is
+//!   durable (or durability was waived).
+//! - A table's contents are base without delta's keys plus delta's rows; a checkpoint changes the parts and
+//!   not the contents.
+//! - Each row has exactly one entry in each index of its table, in every world.
+//! - What was acknowledged is found again after a crash; what was not is found whole or not at all.
+//!
+//! # Start reading at
+//! [`World`], then `space.rs` (base and delta), `transaction.rs`, `pipeline.rs`, and `docs/formats.md` for the
+//! files.
 
+mod build_index;
+mod bulk;
+mod catalog;
+mod checks;
+mod chunk;
+mod column;
+mod cursor;
+mod delta;
+mod disk;
+mod error;
 pub mod files;
+mod ids;
+mod key;
 pub mod log;
+mod options;
+mod pipeline;
+mod range;
+mod record;
+mod row;
+mod segment;
+mod sequence;
+mod shared;
+mod space;
+mod store;
+mod submission;
+mod table;
+mod transaction;
+mod types;
+mod value;
+mod view;
+mod world;
+
+pub use catalog::{
+    Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DEFAULT_SCHEMA, ForeignKeyDef, Identity, IndexDef,
+    ObjectRef, QualifiedName, ReferentialAction, SequenceDef, TableDef, Uniqueness, ViewDef,
+};
+pub use checks::{CheckCompiler, RowChecks};
+pub use chunk::{CHUNK_ROWS, Chunk, ChunkPlace, ChunkStats, ColumnStats, KeyColumn, KeyColumnBuilder};
+pub use column::{ColumnBuilder, constant_column, missing_value, value_at};
+pub use delta::{BasePosition, Change, Delta, DeltaEntry};
+pub use error::{ConflictError, ConstraintError, StoreError};
+pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
+pub use key::{KEY_INLINE_MAX, Key, KeyDamage, KeyReader, KeyWriter, Nullable};
+pub use options::{CheckpointPolicy, Durability, StoreOptions};
+pub use range::{Direction, KeyRange};
+pub use row::{Layout, Row, RowWriter, ValueTypeMismatch};
+pub use space::{Base, Found, Space};
+pub use store::{SetValue, Store};
+pub use table::{IndexEntry, RowRef, Table};
+pub use transaction::{AccessMode, Committed, GlobalKey, IndexCursor, RowCursor, Savepoint, Transaction};
+pub use types::{ColumnType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
+pub use value::{IntervalValue, Value, ValueRef};
+pub use view::{BatchScan, ColumnSummary, SCAN_BATCH_ROWS, ScanCounters, ScanPart, TableSummary, TableView};
+pub use world::World;

@@ -14,6 +14,20 @@ pub struct IntervalValue {
     pub nanoseconds: i64,
 }
 
+impl PartialOrd for IntervalValue {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for IntervalValue {
+    /// By length; equal lengths in different parts by the parts, so that equal means the same.
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let parts = |value: &Self| (value.ordering(), value.months, value.days);
+        parts(self).cmp(&parts(other))
+    }
+}
+
 impl IntervalValue {
     /// The length in nanoseconds with months of 30 days and days of 24 hours: what PostgreSQL compares by.
     #[must_use]
@@ -26,7 +40,7 @@ impl IntervalValue {
 /// A value borrowed from a row or a chunk. Which variant a column has follows from its
 /// [`Physical`](crate::Physical) type: a `date` is an `Int32`, a `timestamp` an `Int64`, a `numeric` a
 /// `Decimal` without its scale.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub enum ValueRef<'a> {
     /// SQL NULL.
     Null,
@@ -55,7 +69,7 @@ pub enum ValueRef<'a> {
 }
 
 /// An owned value; see [`ValueRef`] for what the variants hold.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub enum Value {
     /// SQL NULL.
     Null,

@@ -122,10 +122,7 @@ impl FileError {
 
     fn build(operation: Operation, path: &Path, offset: Option<u64>, source: io::Error) -> FileError {
         let path = path.to_path_buf();
-        let disk_full = matches!(
-            source.kind(),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
-        );
+        let disk_full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         let source = Arc::new(source);
         if disk_full {
             FileError::DiskFull { operation, path, offset, source }

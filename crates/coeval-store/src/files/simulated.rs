@@ -66,6 +66,9 @@ pub enum Lie {
 }
 
 /// A simulated disk as one process sees it. Clones are the same disk and the same process.
+///
+/// # Locking
+/// `disk` guards the whole state and is held for one call; nothing else is locked under it.
 #[derive(Debug, Clone)]
 pub struct SimulatedFiles {
     disk: Arc<Mutex<Disk>>,

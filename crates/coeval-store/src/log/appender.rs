@@ -22,7 +22,9 @@ pub struct LogOptions {
     /// A segment takes records up to this size (a single larger record has a segment to itself). 64 MiB: large
     /// enough that the change of segment, two syncs, does not count; small enough that old ones go soon.
     pub segment_bytes: u64,
-    /// So much room is made ahead with zeros, so that most syncs write data alone and not the file's length.
+    /// So much room is made ahead with zeros, so that most syncs write data alone and not the file's length: the
+    /// fast ones take about half the time of syncs that extend the file. More than 1 MiB, or a segment that was
+    /// written before, is no faster; 1 means none.
     pub extend_bytes: u64,
     /// Whether checksums are looked at when the log is opened.
     pub checksums: ChecksumPolicy,

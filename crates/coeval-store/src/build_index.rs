@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Building an index over the rows of a table, and checking that a unique one has no key twice.
+
+use crate::catalog::{IndexDef, TableDef};
+use crate::chunk::{CHUNK_ROWS, Chunk, KeyColumnBuilder};
+use crate::cursor::SpaceCursor;
+use crate::error::StoreError;
+use crate::key::{Key, KeyReader, Nullable};
+use crate::range::{Direction, KeyRange};
+use crate::space::{Found, Space};
+use crate::table::{RowRef, Table, missing_values};
+use crate::transaction::unique_key_taken;
+use rayon::slice::ParallelSliceMut;
+use std::sync::Arc;
+
+/// The entry of a row in an index.
+pub(crate) fn entry(index: &IndexDef, row: RowRef<'_>, primary_key: &Key) -> Key {
+    row.index_entry(index, primary_key)
+}
+
+/// The entries of the index at `position` of `def` for all rows of the table, which may be of an older
+/// definition. Uniqueness is not looked at. Costs one pass over the rows and a parallel sort.
+pub(crate) fn build_index(table: &Table, def: &TableDef, position: usize) -> Result<Space, StoreError> {
+    let index = &def.indexes[position];
+    let missing = missing_values(def);
+    let mut entries: Vec<Key> = SpaceCursor::new(table.rows(), None, &KeyRange::all(), Direction::Forward)
+        .map(|(key, found): (Key, Found<'_>)| entry(index, RowRef::new(def, &missing, found), &key))
+        .collect();
+    entries.par_sort_unstable();
+    Ok(Space::from_chunks(key_chunks(entries.iter().map(Key::as_slice))))
+}
+
+/// Chunks without columns for these keys, ascending.
+pub(crate) fn key_chunks<'a>(keys: impl Iterator<Item = &'a [u8]>) -> Vec<Arc<Chunk>> {
+    let mut chunks = Vec::new();
+    let mut builder = KeyColumnBuilder::with_capacity(CHUNK_ROWS);
+    for key in keys {
+        builder.push(key);
+        if builder.len() == CHUNK_ROWS {
+            let full = std::mem::replace(&mut builder, KeyColumnBuilder::with_capacity(CHUNK_ROWS));
+            chunks.push(Arc::new(Chunk::new(full.finish(), Vec::new())));
+        }
+    }
+    if !builder.is_empty() {
+        chunks.push(Arc::new(Chunk::new(builder.finish(), Vec::new())));
+    }
+    chunks
+}
+
+/// Whether each key of the unique index at `position` has one owner. Costs one pass over the index.
+///
+/// # Errors
+/// [`StoreError::Constraint`] naming the first key with two.
+pub(crate) fn check_unique(table: &Table, position: usize) -> Result<(), StoreError> {
+    check_unique_space(table, table.def(), position, &table.indexes()[position])
+}
+
+/// The same for an index that is not part of the table yet.
+///
+/// # Errors
+/// As [`check_unique`].
+pub(crate) fn check_unique_space(
+    table: &Table,
+    def: &TableDef,
+    position: usize,
+    space: &Space,
+) -> Result<(), StoreError> {
+    let index = &def.indexes[position];
+    let mut previous: Option<Key> = None;
+    for (entry, _) in SpaceCursor::new(space, None, &KeyRange::all(), Direction::Forward) {
+        let Some((prefix, primary_key)) = claim(def, index, &entry)? else { continue };
+        if previous.as_ref() == Some(&prefix) {
+            let row = table.get(&primary_key).ok_or(StoreError::MissingRow)?;
+            return Err(unique_key_taken(def, index, row).into());
+        }
+        previous = Some(prefix);
+    }
+    Ok(())
+}
+
+/// The indexed columns and the primary key of an entry; `None` if an indexed column is NULL.
+fn claim(def: &TableDef, index: &IndexDef, entry: &Key) -> Result<Option<(Key, Key)>, StoreError> {
+    let mut reader = KeyReader::new(entry.as_slice());
+    let mut has_null = false;
+    for &column in &index.columns {
+        has_null |= reader.read(def.columns[column].ty.physical(), Nullable::Yes)? == crate::value::Value::Null;
+    }
+    let prefix = Key::from_slice(&entry.as_slice()[..reader.position()]);
+    Ok((!has_null).then(|| (prefix, Key::from_slice(reader.rest()))))
+}

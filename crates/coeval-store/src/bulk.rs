@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bulk loads: batches of rows become chunks without a row in between.
+//!
+//! Where the key range of the load holds no key yet, its rows, sorted once, are chunks: nothing goes through
+//! the delta, and the log holds a reference to the segment file that the chunks were written to.
+
+use crate::build_index::key_chunks;
+use crate::catalog::{IndexDef, TableDef};
+use crate::chunk::{CHUNK_ROWS, Chunk, KeyColumnBuilder};
+use crate::column::value_at;
+use crate::error::{ConstraintError, StoreError};
+use crate::ids::SpaceId;
+use crate::key::{Key, KeyWriter};
+use crate::table::{RowRef, missing_values};
+use crate::transaction::{primary_key_taken, unique_key_taken};
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::compute::interleave;
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rayon::slice::{ParallelSlice, ParallelSliceMut};
+use std::sync::Arc;
+
+/// Chunks that a transaction adds to a table, and the entries for its indexes.
+#[derive(Clone, Debug)]
+pub(crate) struct BulkLoad {
+    table: SpaceId,
+    chunks: Vec<Arc<Chunk>>,
+    /// For each index of the definition.
+    indexes: Vec<Vec<Arc<Chunk>>>,
+}
+
+impl BulkLoad {
+    pub(crate) fn new(table: SpaceId, chunks: Vec<Arc<Chunk>>, indexes: Vec<Vec<Arc<Chunk>>>) -> Self {
+        Self { table, chunks, indexes }
+    }
+
+    pub(crate) fn table(&self) -> SpaceId {
+        self.table
+    }
+
+    pub(crate) fn chunks(&self) -> &[Arc<Chunk>] {
+        &self.chunks
+    }
+
+    pub(crate) fn indexes(&self) -> &[Vec<Arc<Chunk>>] {
+        &self.indexes
+    }
+
+    /// The first and last key.
+    pub(crate) fn key_span(&self) -> Option<(Key, Key)> {
+        Some((self.chunks.first()?.first_key(), self.chunks.last()?.last_key()))
+    }
+}
+
+/// Where a row of the input lies.
+type RowPlace = (u32, u32);
+
+/// Checks the batches against the definition and sorts them into chunks by primary key.
+///
+/// # Errors
+/// [`StoreError::BulkLoad`] if a batch has other columns than the table; [`StoreError::Constraint`] for NULL in
+/// a NOT NULL column and for a key that is there twice.
+pub(crate) fn sorted_chunks(def: &TableDef, batches: &[RecordBatch]) -> Result<Vec<Arc<Chunk>>, StoreError> {
+    for batch in batches {
+        check_batch(def, batch)?;
+    }
+    let mut rows: Vec<(Key, RowPlace)> = batches
+        .par_iter()
+        .enumerate()
+        .flat_map_iter(|(batch_index, batch)| {
+            let mut writer = KeyWriter::new();
+            (0..batch.num_rows()).map(move |row| {
+                writer.clear();
+                for &column in &def.primary_key {
+                    writer.push(value_at(batch.column(column).as_ref(), row));
+                }
+                (writer.finish(), (batch_index as u32, row as u32))
+            })
+        })
+        .collect();
+    let in_order = rows.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    if !in_order {
+        rows.par_sort_unstable();
+        if let Some(pair) = rows.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            let (batch, row) = pair[1].1;
+            return Err(duplicate(def, &batches[batch as usize], row as usize).into());
+        }
+    }
+    let columns: Vec<Vec<&dyn Array>> = (0..def.columns.len())
+        .map(|column| batches.iter().map(|batch| batch.column(column).as_ref()).collect())
+        .collect();
+    rows.par_chunks(CHUNK_ROWS)
+        .map(|rows| {
+            let mut keys = KeyColumnBuilder::with_capacity(rows.len());
+            rows.iter().for_each(|(key, _)| keys.push(key.as_slice()));
+            let columns: Result<Vec<ArrayRef>, StoreError> =
+                columns.iter().map(|arrays| gather(arrays, rows, in_order)).collect();
+            Ok(Arc::new(Chunk::new(keys.finish(), columns?)))
+        })
+        .collect()
+}
+
+/// One column of a chunk: slices put together where the input was in order, else row by row.
+fn gather(arrays: &[&dyn Array], rows: &[(Key, RowPlace)], in_order: bool) -> Result<ArrayRef, StoreError> {
+    if !in_order {
+        let places: Vec<_> = rows.iter().map(|(_, (batch, row))| (*batch as usize, *row as usize)).collect();
+        return Ok(compact(interleave(arrays, &places)?));
+    }
+    let mut slices: Vec<ArrayRef> = Vec::new();
+    let mut start = 0;
+    while start < rows.len() {
+        let (batch, first) = rows[start].1;
+        let rest = arrays[batch as usize].len() - first as usize;
+        let length = rest.min(rows.len() - start);
+        slices.push(arrays[batch as usize].slice(first as usize, length));
+        start += length;
+    }
+    let slices: Vec<&dyn Array> = slices.iter().map(AsRef::as_ref).collect();
+    Ok(compact(arrow::compute::concat(&slices)?))
+}
+
+/// Text views that point into the buffers of whole input batches would keep those alive: copy what is used.
+fn compact(array: ArrayRef) -> ArrayRef {
+    use arrow::array::AsArray;
+    use arrow::datatypes::DataType;
+    match array.data_type() {
+        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        _ => array,
+    }
+}
+
+fn check_batch(def: &TableDef, batch: &RecordBatch) -> Result<(), StoreError> {
+    if batch.num_columns() != def.columns.len() {
+        return Err(StoreError::BulkLoad(format!(
+            "table {} has {} columns, the batch has {}",
+            def.name,
+            def.columns.len(),
+            batch.num_columns()
+        )));
+    }
+    for (column, array) in def.columns.iter().zip(batch.columns()) {
+        if *array.data_type() != column.ty.arrow() {
+            return Err(StoreError::BulkLoad(format!(
+                "column \"{}\" of table {} is of type {}, the batch has {}",
+                column.name,
+                def.name,
+                column.ty.arrow(),
+                array.data_type()
+            )));
+        }
+        if column.not_null && array.null_count() > 0 {
+            return Err(ConstraintError::NotNull {
+                table: def.name.to_string(),
+                column: column.name.clone(),
+            }
+            .into());
+        }
+    }
+    Ok(())
+}
+
+fn duplicate(def: &TableDef, batch: &RecordBatch, row: usize) -> ConstraintError {
+    let chunk = Chunk::new(
+        {
+            let mut keys = KeyColumnBuilder::with_capacity(1);
+            keys.push(b"row");
+            keys.finish()
+        },
+        batch.columns().iter().map(|array| array.slice(row, 1)).collect(),
+    );
+    let missing = missing_values(def);
+    primary_key_taken(def, RowRef::new(def, &missing, crate::space::Found::Base(&chunk, 0)))
+}
+
+/// The entries of the loaded rows in one index, as chunks.
+///
+/// # Errors
+/// [`StoreError::Constraint`] if the index is unique and a key has two owners among the loaded rows.
+pub(crate) fn index_chunks(
+    def: &TableDef,
+    index: &IndexDef,
+    chunks: &[Arc<Chunk>],
+) -> Result<Vec<Arc<Chunk>>, StoreError> {
+    let missing = missing_values(def);
+    let mut entries: Vec<(Key, RowPlace)> = chunks
+        .into_par_iter()
+        .enumerate()
+        .flat_map_iter(|(chunk_index, chunk)| {
+            let missing = &missing;
+            (0..chunk.rows()).map(move |row| {
+                let place = RowRef::new(def, missing, crate::space::Found::Base(chunk, row));
+                let primary_key = Key::from_slice(chunk.keys().get(row));
+                (place.index_entry(index, &primary_key), (chunk_index as u32, row as u32))
+            })
+        })
+        .collect();
+    entries.par_sort_unstable();
+    if index.uniqueness.is_unique() {
+        let row_at = |(chunk, row): RowPlace| {
+            RowRef::new(def, &missing, crate::space::Found::Base(&chunks[chunk as usize], row as usize))
+        };
+        let same = |a: RowRef<'_>, b: RowRef<'_>| {
+            index.columns.iter().all(|&column| !a.get(column).is_null() && a.get(column) == b.get(column))
+        };
+        if let Some(pair) = entries.windows(2).find(|pair| same(row_at(pair[0].1), row_at(pair[1].1))) {
+            return Err(unique_key_taken(def, index, row_at(pair[1].1)).into());
+        }
+    }
+    Ok(key_chunks(entries.iter().map(|(key, _)| key.as_slice())))
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//! CHECK constraints: the store keeps their text and asks the SQL layer what it means.
+
+use crate::catalog::TableDef;
+use crate::error::ConstraintError;
+use crate::row::Row;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// Gives CHECK text its meaning; set once by the SQL layer.
+pub trait CheckCompiler: Send + Sync + Debug {
+    /// The checks of a table, ready to run.
+    ///
+    /// # Errors
+    /// Why the text has no meaning, in words for the user.
+    fn compile(&self, table: &TableDef) -> Result<Arc<dyn RowChecks>, String>;
+}
+
+/// The checks of one table definition.
+pub trait RowChecks: Send + Sync + Debug {
+    /// Whether the row passes; an unknown result (NULL) passes.
+    ///
+    /// # Errors
+    /// The constraint that is false.
+    fn check(&self, table: &TableDef, row: &Row) -> Result<(), ConstraintError>;
+}

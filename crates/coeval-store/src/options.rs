@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can be chosen when a store is opened.
+
+/// What an acknowledged commit survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// A crash of the process or the machine: a commit is acknowledged when its log record is synced.
+    #[default]
+    Fsync,
+    /// A crash of the process, once the operating system has taken the record; of the machine only up to
+    /// the last sync.
+    None,
+}
+
+/// When the delta is merged into the base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckpointPolicy {
+    /// In the background, as soon as the deltas of all tables together have this many entries and are more
+    /// than this share (in percent) of the base's rows, or the log has grown by `log_bytes`.
+    Automatic {
+        /// Entries in all deltas.
+        delta_entries: usize,
+        /// Percent of the base's rows.
+        delta_percent: u32,
+        /// Bytes of log since the last checkpoint.
+        log_bytes: u64,
+    },
+    /// Only when asked for.
+    Manual,
+}
+
+impl Default for CheckpointPolicy {
+    /// A million entries bound the memory of a delta to some hundred MB and a replay to seconds; a fifth of
+    /// the base bounds how often a chunk is rewritten.
+    fn default() -> Self {
+        Self::Automatic { delta_entries: 1_000_000, delta_percent: 20, log_bytes: 1 << 30 }
+    }
+}
+
+/// How a store behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct StoreOptions {
+    /// What an acknowledged commit survives.
+    pub durability: Durability,
+    /// When the delta is merged into the base.
+    pub checkpoint: CheckpointPolicy,
+}

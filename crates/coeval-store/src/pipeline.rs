@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The commit pipeline: submit, batch, certify, apply, log, publish, acknowledge (DESIGN 5.3).
+//!
+//! Why one: versions must be published in the order in which they were certified, and one sync should serve
+//! many. Whoever wants to commit queues its submission and takes the leader's lock; the one who finds its
+//! submission still queued leads for all who wait. The leader certifies in queue order, applies the batch to
+//! the newest applied world, appends one log record and lets go of the lock, so that the next batch is
+//! certified while this one is synced. Then each waits until its version is published: one of them syncs
+//! for all, and worlds become visible in order, each not before its record is durable.
+//!
+//! ```text
+//! submit --> queue --leader--> certify, apply, append --> pending --syncer--> published --> acknowledge
+//!                     (leader lock)                        (publishing lock)
+//! ```
+//!
+//! # Locking
+//! `leader` before `publishing`; `queue` is held for a push or a drain alone. No lock is held across a sync.
+
+use crate::delta::Delta;
+use crate::error::{ConflictError, StoreError};
+use crate::ids::SpaceId;
+use crate::key::Key;
+use crate::log::{Log, LogHandle, Lsn};
+use crate::options::Durability;
+use crate::range::KeyRange;
+use crate::record::encode_batch;
+use crate::shared::Shared;
+use crate::submission::Submission;
+use crate::transaction::{Committed, GlobalKey, is_free};
+use crate::world::World;
+use coeval_txn::{Access, Certifier, CommitOrder, Conflict, TransactionId, Version};
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// A submission on its way.
+struct Ticket {
+    submission: Mutex<Option<Submission>>,
+    verdict: Mutex<Option<Result<Version, StoreError>>>,
+}
+
+/// What only the leader touches.
+pub(crate) struct Leader {
+    certifier: Certifier<GlobalKey>,
+    pub(crate) log: Option<Log>,
+    /// Bulk loads that transactions which are still active do not see.
+    recent_loads: Vec<RecentLoad>,
+    next_transaction: u64,
+}
+
+struct RecentLoad {
+    version: Version,
+    table: SpaceId,
+    first: Key,
+    last: Key,
+}
+
+/// Worlds that are applied and not yet published.
+struct Publishing {
+    pending: VecDeque<Pending>,
+    published: Version,
+    is_syncing: bool,
+    stopped: Option<String>,
+}
+
+struct Pending {
+    world: Arc<World>,
+    /// The log position behind its record, if it must be durable before it is seen.
+    needs: Option<Lsn>,
+}
+
+/// The pipeline of one store.
+///
+/// # Locking
+/// See the module.
+pub(crate) struct Pipeline {
+    queue: Mutex<Vec<Arc<Ticket>>>,
+    pub(crate) leader: Mutex<Leader>,
+    publishing: Mutex<Publishing>,
+    progress: Condvar,
+    log: Option<LogHandle>,
+    durability: Durability,
+}
+
+impl Pipeline {
+    pub(crate) fn new(log: Option<Log>, durability: Durability, published: Version) -> Self {
+        let handle = log.as_ref().map(Log::handle);
+        Self {
+            queue: Mutex::new(Vec::new()),
+            leader: Mutex::new(Leader {
+                certifier: Certifier::new(),
+                log,
+                recent_loads: Vec::new(),
+                next_transaction: 1,
+            }),
+            publishing: Mutex::new(Publishing {
+                pending: VecDeque::new(),
+                published,
+                is_syncing: false,
+                stopped: None,
+            }),
+            progress: Condvar::new(),
+            log: handle,
+            durability,
+        }
+    }
+
+    /// Takes a submission through to its acknowledgement.
+    pub(crate) fn commit(&self, shared: &Shared, submission: Submission) -> Result<Committed, StoreError> {
+        let ticket = Arc::new(Ticket { submission: Mutex::new(Some(submission)), verdict: Mutex::new(None) });
+        self.queue.lock().push(Arc::clone(&ticket));
+        {
+            let mut leader = self.leader.lock();
+            if ticket.submission.lock().is_some() {
+                let batch = std::mem::take(&mut *self.queue.lock());
+                self.lead(&mut leader, shared, &batch);
+            }
+        }
+        let verdict = ticket.verdict.lock().take();
+        let version = verdict.expect("who leads gives a verdict to everyone it took from the queue")?;
+        self.wait_published(shared, version)?;
+        Ok(Committed { version })
+    }
+
+    fn lead(&self, leader: &mut Leader, shared: &Shared, tickets: &[Arc<Ticket>]) {
+        let mut rest = tickets;
+        while let Some(first) = rest.first() {
+            let is_structural = |ticket: &Arc<Ticket>| {
+                ticket.submission.lock().as_ref().is_some_and(Submission::is_structural)
+            };
+            let length = if is_structural(first) {
+                1
+            } else {
+                rest.iter().position(is_structural).unwrap_or(rest.len())
+            };
+            let (batch, others) = rest.split_at(length);
+            self.lead_batch(leader, shared, batch);
+            rest = others;
+        }
+    }
+
+    /// Certifies, applies and logs one batch.
+    fn lead_batch(&self, leader: &mut Leader, shared: &Shared, tickets: &[Arc<Ticket>]) {
+        let newest = shared.applied();
+        let version = newest.version().next();
+        let mut world = World::clone(&newest);
+        world.set_version(version);
+        let mut admitted: Vec<(&Ticket, Submission)> = Vec::with_capacity(tickets.len());
+        for ticket in tickets {
+            let submission =
+                ticket.submission.lock().take().expect("a submission is taken from the queue once");
+            let outcome = self
+                .check_running()
+                .and_then(|()| leader.certify(&newest, &submission))
+                .and_then(|()| apply(&mut world, &newest, &submission));
+            match outcome {
+                Ok(()) => {
+                    let position = u32::try_from(admitted.len()).expect("a batch is bounded by its sessions");
+                    leader.admit(CommitOrder { version, position }, &submission);
+                    admitted.push((ticket, submission));
+                }
+                Err(error) => *ticket.verdict.lock() = Some(Err(error)),
+            }
+        }
+        if admitted.is_empty() {
+            return;
+        }
+        let logged = leader.append(version, &admitted);
+        let verdict = logged.map(|lsn| self.install(shared, Arc::new(world), lsn));
+        leader.prune(shared);
+        for (ticket, _) in &admitted {
+            *ticket.verdict.lock() = Some(match &verdict {
+                Ok(()) => Ok(version),
+                Err(error) => Err(StoreError::Stopped(error.to_string())),
+            });
+        }
+        if let Err(error) = verdict {
+            self.stop(&error.to_string());
+        }
+    }
+
+    /// Makes the world the newest applied one and queues it for publication.
+    fn install(&self, shared: &Shared, world: Arc<World>, lsn: Option<Lsn>) {
+        shared.set_applied(Arc::clone(&world));
+        let needs = match self.durability {
+            Durability::Fsync => lsn,
+            Durability::None => None,
+        };
+        let mut publishing = self.publishing.lock();
+        publishing.pending.push_back(Pending { world, needs });
+        publishing.publish_ready(shared, self.log.as_ref());
+    }
+
+    /// Waits until this version is visible, syncing for everyone if nobody does.
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] if the log failed before.
+    pub(crate) fn wait_published(&self, shared: &Shared, version: Version) -> Result<(), StoreError> {
+        let mut publishing = self.publishing.lock();
+        while publishing.published < version {
+            if let Some(reason) = &publishing.stopped {
+                return Err(StoreError::Stopped(reason.clone()));
+            }
+            if publishing.is_syncing {
+                self.progress.wait(&mut publishing);
+                continue;
+            }
+            let Some((log, target)) = self.log.as_ref().zip(publishing.last_needed()) else {
+                unreachable!("an unpublished version waits for the log");
+            };
+            publishing.is_syncing = true;
+            drop(publishing);
+            let outcome = log.sync(target);
+            publishing = self.publishing.lock();
+            publishing.is_syncing = false;
+            match outcome {
+                Ok(_) => publishing.publish_ready(shared, Some(log)),
+                Err(error) => {
+                    publishing.stopped.get_or_insert_with(|| error.to_string());
+                }
+            }
+            self.progress.notify_all();
+        }
+        Ok(())
+    }
+
+    /// Replaces contents by equal contents in every world that is or will be visible: the end of a
+    /// checkpoint. `change` is a function of the world alone.
+    pub(crate) fn replace_worlds(&self, shared: &Shared, change: impl Fn(&World) -> World) {
+        let _leader = self.leader.lock();
+        let mut publishing = self.publishing.lock();
+        shared.set_published(Arc::new(change(&shared.published())));
+        for pending in &mut publishing.pending {
+            pending.world = Arc::new(change(&pending.world));
+        }
+        let newest = match publishing.pending.back() {
+            Some(pending) => Arc::clone(&pending.world),
+            None => shared.published(),
+        };
+        shared.set_applied(newest);
+    }
+
+    fn check_running(&self) -> Result<(), StoreError> {
+        match &self.publishing.lock().stopped {
+            None => Ok(()),
+            Some(reason) => Err(StoreError::Stopped(reason.clone())),
+        }
+    }
+
+    /// No commit from now on; readers go on.
+    pub(crate) fn stop(&self, reason: &str) {
+        self.publishing.lock().stopped.get_or_insert_with(|| reason.to_owned());
+        self.progress.notify_all();
+    }
+}
+
+impl Publishing {
+    /// The log position that everything pending needs.
+    fn last_needed(&self) -> Option<Lsn> {
+        self.pending.iter().rev().find_map(|pending| pending.needs)
+    }
+
+    /// Publishes, in order, what needs no sync any more.
+    fn publish_ready(&mut self, shared: &Shared, log: Option<&LogHandle>) {
+        let durable = log.map(LogHandle::durable_lsn);
+        let mut newest = None;
+        while let Some(first) = self.pending.front() {
+            if first.needs.is_some_and(|needs| durable.is_none_or(|durable| durable < needs)) {
+                break;
+            }
+            newest = self.pending.pop_front().map(|pending| pending.world);
+        }
+        if let Some(world) = newest {
+            self.published = world.version();
+            shared.set_published(world);
+        }
+    }
+}
+
+impl Leader {
+    fn certify(&mut self, newest: &World, submission: &Submission) -> Result<(), StoreError> {
+        let accesses = submission.footprint.iter().map(|mark| (&mark.key, mark.certify));
+        self.certifier
+            .certify(submission.begin, accesses)
+            .map_err(|conflict| StoreError::Conflict(describe_conflict(newest, &conflict)))?;
+        for load in &self.recent_loads {
+            if load.version > submission.begin && overlaps(submission, load) {
+                return Err(StoreError::Conflict(conflict_with_load(newest, load.table)));
+            }
+        }
+        for load in &submission.loads {
+            let Some((first, last)) = load.key_span() else { continue };
+            let span = KeyRange { lower: Bound::Included(first), upper: Bound::Included(last) };
+            let created_here = newest.table(load.table()).is_none();
+            let free = newest.table(load.table()).is_some_and(|table| {
+                is_free(table, &span) && table.indexes().iter().all(crate::space::Space::is_empty)
+            });
+            let truncated_here = submission.catalog_changes.iter().any(|change| {
+                matches!(change, crate::catalog::CatalogChange::Truncate(id) if *id == load.table())
+            });
+            if !(created_here || truncated_here || free) {
+                return Err(StoreError::Conflict(conflict_with_load(newest, load.table())));
+            }
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, order: CommitOrder, submission: &Submission) {
+        let transaction = TransactionId::new(self.next_transaction);
+        self.next_transaction += 1;
+        let accesses = submission.footprint.iter().map(|mark| (&mark.key, mark.admit));
+        self.certifier.admit(order, transaction, accesses);
+        for load in &submission.loads {
+            if let Some((first, last)) = load.key_span() {
+                self.recent_loads.push(RecentLoad {
+                    version: order.version,
+                    table: load.table(),
+                    first,
+                    last,
+                });
+            }
+        }
+    }
+
+    fn append(&mut self, version: Version, admitted: &[(&Ticket, Submission)]) -> Result<Option<Lsn>, StoreError> {
+        let Some(log) = &mut self.log else { return Ok(None) };
+        let bodies = admitted.iter().map(|(_, submission)| submission.body.as_slice());
+        let lsn = log.append_with(|out| encode_batch(version, bodies, out))?;
+        Ok(Some(lsn))
+    }
+
+    /// Forgets what no active transaction can conflict with any more.
+    fn prune(&mut self, shared: &Shared) {
+        let oldest = shared.oldest_active();
+        self.certifier.prune(oldest);
+        self.recent_loads.retain(|load| load.version > oldest);
+    }
+}
+
+/// Whether a transaction wrote rows into the range of a load it did not see.
+fn overlaps(submission: &Submission, load: &RecentLoad) -> bool {
+    let range =
+        KeyRange { lower: Bound::Included(load.first.clone()), upper: Bound::Included(load.last.clone()) };
+    let in_range = |rows: &Delta| rows.iter_range(range.clone()).next().is_some();
+    submission.writes.iter().any(|writes| {
+        // Unique keys of loaded rows are not in the certifier, so any writer of the table must look again.
+        writes.table == load.table && (in_range(&writes.rows) || !writes.indexes.is_empty())
+    })
+}
+
+/// Applies a certified submission to the world of its batch.
+fn apply(world: &mut World, newest: &World, submission: &Submission) -> Result<(), StoreError> {
+    for change in &submission.catalog_changes {
+        world.change_catalog(change, |table, def, position| {
+            // What the transaction built holds if the rows are still those it read.
+            let built = submission.snapshot.table(def.id);
+            let prebuilt = built.filter(|built| built.rows().is_same(table.rows()));
+            let space = prebuilt.and_then(|built| built.index(def.indexes[position].id));
+            match space {
+                Some((_, space)) => Ok(space.clone()),
+                None => rebuild(table, def, position),
+            }
+        })?;
+    }
+    for load in &submission.loads {
+        world.update_table(load.table(), |table| table.load(load));
+    }
+    for writes in &submission.writes {
+        let read = submission.snapshot.table(writes.table);
+        debug_assert!(newest.version() >= submission.begin, "snapshots are of applied worlds");
+        world.update_table(writes.table, |table| table.apply(writes, read.map(AsRef::as_ref)));
+    }
+    Ok(())
+}
+
+/// An index over rows that changed since it was built: made again, under the leader's lock.
+fn rebuild(
+    table: &crate::table::Table,
+    def: &crate::catalog::TableDef,
+    position: usize,
+) -> Result<crate::space::Space, StoreError> {
+    let space = crate::build_index::build_index(table, def, position)?;
+    if def.indexes[position].uniqueness.is_unique() {
+        crate::build_index::check_unique_space(table, def, position, &space)?;
+    }
+    Ok(space)
+}
+
+fn describe_conflict(world: &World, conflict: &Conflict<GlobalKey>) -> ConflictError {
+    let (space, key) = &conflict.key;
+    let what = match (conflict.mine, conflict.other) {
+        _ if *space == crate::ids::CATALOG_SPACE => "change of a definition",
+        (_, Access::Update) => "update",
+        (_, Access::Reference) => "reference to the row",
+        (Access::Reference, Access::Identity) => "delete",
+        (_, Access::Identity) => "insert or delete",
+    };
+    let name = world
+        .tables()
+        .find_map(|table| {
+            if table.id() == *space {
+                return Some(format!("table \"{}\"", table.def().name));
+            }
+            table.index(*space).map(|(index, _)| format!("index \"{}\"", index.name))
+        })
+        .unwrap_or_else(|| "the catalog".to_owned());
+    ConflictError {
+        what,
+        space: *space,
+        detail: format!(
+            "{name}, key {key:?}: transaction {} committed version {} after this one began.",
+            conflict.other_transaction, conflict.other_version
+        ),
+    }
+}
+
+fn conflict_with_load(world: &World, table: SpaceId) -> ConflictError {
+    let name = world.table(table).map_or_else(|| table.to_string(), |table| table.def().name.to_string());
+    ConflictError {
+        what: "bulk load",
+        space: table,
+        detail: format!("table \"{name}\": rows of the same key range were written since this one began."),
+    }
+}

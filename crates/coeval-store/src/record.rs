@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Log records: what a commit batch changed, as bytes (see `docs/formats.md`).
+//!
+//! ```text
+//! record       kind u8, then by kind
+//!   batch (1)    version u64, boundary u64, transactions u32, then each: first_out u64, length u32, body
+//!   sequence (2) id u32, next value i64, 1 byte: 0 if the sequence is at its end
+//! body         definitions: count u32, each length u32 + JSON
+//!              loads: count u32, each: table u32, chunk places, indexes u32, chunk places for each
+//!              tables: count u32, each: table u32, changes of rows, indexes u32, changes for each
+//! places       count u32, each segment u64, batch u32
+//! changes      count u32, each: change u8, key length u32, key, and unless deleted or of an index:
+//!              row length u32, row
+//! ```
+//! Numbers are little-endian. `boundary` and `first_out` are 0 until serializable transactions use them.
+
+use crate::bulk::BulkLoad;
+use crate::catalog::CatalogChange;
+use crate::chunk::{Chunk, ChunkPlace};
+use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
+use crate::ids::{SequenceId, SpaceId};
+use crate::key::Key;
+use crate::row::Row;
+use crate::submission::{Submission, TableWrites};
+use coeval_txn::Version;
+use std::sync::Arc;
+
+const KIND_BATCH: u8 = 1;
+const KIND_SEQUENCE: u8 = 2;
+
+const CHANGE_INSERTED: u8 = 1;
+const CHANGE_REPLACED: u8 = 2;
+const CHANGE_DELETED: u8 = 3;
+
+/// Set in the change byte when a row follows.
+const HAS_ROW: u8 = 0x80;
+
+/// A record read back.
+#[derive(Debug)]
+pub(crate) enum Record {
+    Batch { version: Version, transactions: Vec<Replayed> },
+    Sequence { id: SequenceId, next: Option<i64> },
+}
+
+/// What a transaction changed, read back.
+#[derive(Debug)]
+pub(crate) struct Replayed {
+    pub(crate) catalog_changes: Vec<CatalogChange>,
+    pub(crate) loads: Vec<LoadPlaces>,
+    pub(crate) writes: Vec<TableWrites>,
+}
+
+/// Where the chunks of a bulk load lie.
+#[derive(Debug)]
+pub(crate) struct LoadPlaces {
+    pub(crate) table: SpaceId,
+    pub(crate) chunks: Vec<ChunkPlace>,
+    pub(crate) indexes: Vec<Vec<ChunkPlace>>,
+}
+
+/// The record does not read back: damage that the checksum did not see, or a bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a log record is malformed at byte {offset}")]
+pub(crate) struct MalformedRecord {
+    pub(crate) offset: usize,
+}
+
+/// Encodes what a transaction changed.
+pub(crate) fn encode_body(submission: &Submission, out: &mut Vec<u8>) {
+    put_u32(out, submission.catalog_changes.len());
+    for change in &submission.catalog_changes {
+        let json = serde_json::to_vec(change).expect("definitions are plain data");
+        put_u32(out, json.len());
+        out.extend_from_slice(&json);
+    }
+    put_u32(out, submission.loads.len());
+    for load in &submission.loads {
+        encode_load(load, out);
+    }
+    put_u32(out, submission.writes.len());
+    for writes in &submission.writes {
+        put_u32(out, writes.table.get() as usize);
+        encode_changes(&writes.rows, out);
+        put_u32(out, writes.indexes.len());
+        for changes in &writes.indexes {
+            encode_changes(changes, out);
+        }
+    }
+}
+
+fn encode_load(load: &BulkLoad, out: &mut Vec<u8>) {
+    put_u32(out, load.table().get() as usize);
+    encode_places(load.chunks(), out);
+    put_u32(out, load.indexes().len());
+    for chunks in load.indexes() {
+        encode_places(chunks, out);
+    }
+}
+
+fn encode_places(chunks: &[Arc<Chunk>], out: &mut Vec<u8>) {
+    put_u32(out, chunks.len());
+    for chunk in chunks {
+        let place = chunk.place().expect("the chunks of a load are written before it is logged");
+        out.extend_from_slice(&place.segment.to_le_bytes());
+        out.extend_from_slice(&place.batch.to_le_bytes());
+    }
+}
+
+fn encode_changes(changes: &Delta, out: &mut Vec<u8>) {
+    put_u32(out, changes.len());
+    for (key, entry) in changes.iter() {
+        let code = match entry.change() {
+            Change::Inserted => CHANGE_INSERTED,
+            Change::Replaced => CHANGE_REPLACED,
+            Change::Deleted => CHANGE_DELETED,
+        };
+        out.push(code | if entry.row().is_some() { HAS_ROW } else { 0 });
+        put_u32(out, key.as_slice().len());
+        out.extend_from_slice(key.as_slice());
+        if let Some(row) = entry.row() {
+            put_u32(out, row.as_bytes().len());
+            out.extend_from_slice(row.as_bytes());
+        }
+    }
+}
+
+fn put_u32(out: &mut Vec<u8>, number: usize) {
+    let number = u32::try_from(number).expect("lengths in a log record are below 4 GiB");
+    out.extend_from_slice(&number.to_le_bytes());
+}
+
+/// Encodes a batch of these bodies.
+pub(crate) fn encode_batch<'a>(version: Version, bodies: impl ExactSizeIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
+    out.push(KIND_BATCH);
+    out.extend_from_slice(&version.get().to_le_bytes());
+    out.extend_from_slice(&0u64.to_le_bytes());
+    put_u32(out, bodies.len());
+    for body in bodies {
+        out.extend_from_slice(&0u64.to_le_bytes());
+        put_u32(out, body.len());
+        out.extend_from_slice(body);
+    }
+}
+
+/// Encodes how far a sequence may be used up: after a crash it goes on at `next`.
+pub(crate) fn encode_sequence(id: SequenceId, next: Option<i64>, out: &mut Vec<u8>) {
+    out.push(KIND_SEQUENCE);
+    out.extend_from_slice(&id.get().to_le_bytes());
+    out.extend_from_slice(&next.unwrap_or_default().to_le_bytes());
+    out.push(u8::from(next.is_some()));
+}
+
+/// Reads a record back.
+///
+/// # Errors
+/// If the bytes are not a record.
+pub(crate) fn decode(bytes: &[u8]) -> Result<Record, MalformedRecord> {
+    let mut reader = Reader { bytes, at: 0 };
+    let record = match reader.u8()? {
+        KIND_BATCH => {
+            let version = Version::new(reader.u64()?);
+            reader.u64()?;
+            let count = reader.u32()?;
+            let transactions = (0..count).map(|_| reader.transaction()).collect::<Result<_, _>>()?;
+            Record::Batch { version, transactions }
+        }
+        KIND_SEQUENCE => {
+            let id = SequenceId::new(reader.u32()?);
+            let next = i64::from_le_bytes(reader.array()?);
+            let next = (reader.u8()? != 0).then_some(next);
+            Record::Sequence { id, next }
+        }
+        _ => return Err(MalformedRecord { offset: 0 }),
+    };
+    if reader.at == bytes.len() { Ok(record) } else { Err(reader.malformed()) }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn malformed(&self) -> MalformedRecord {
+        MalformedRecord { offset: self.at }
+    }
+
+    fn slice(&mut self, length: usize) -> Result<&'a [u8], MalformedRecord> {
+        let end = self.at.checked_add(length).ok_or(MalformedRecord { offset: self.at })?;
+        let slice = self.bytes.get(self.at..end).ok_or(MalformedRecord { offset: self.at })?;
+        self.at = end;
+        Ok(slice)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], MalformedRecord> {
+        let mut out = [0; N];
+        out.copy_from_slice(self.slice(N)?);
+        Ok(out)
+    }
+
+    fn u8(&mut self) -> Result<u8, MalformedRecord> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    fn u32(&mut self) -> Result<u32, MalformedRecord> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, MalformedRecord> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    fn prefixed(&mut self) -> Result<&'a [u8], MalformedRecord> {
+        let length = self.u32()?;
+        self.slice(length as usize)
+    }
+
+    fn transaction(&mut self) -> Result<Replayed, MalformedRecord> {
+        self.u64()?;
+        let end = self.u32()? as usize + self.at;
+        let catalog_changes = (0..self.u32()?).map(|_| self.definition()).collect::<Result<_, _>>()?;
+        let loads = (0..self.u32()?).map(|_| self.load()).collect::<Result<_, _>>()?;
+        let writes = (0..self.u32()?).map(|_| self.writes()).collect::<Result<_, _>>()?;
+        if self.at != end {
+            return Err(self.malformed());
+        }
+        Ok(Replayed { catalog_changes, loads, writes })
+    }
+
+    fn definition(&mut self) -> Result<CatalogChange, MalformedRecord> {
+        let offset = self.at;
+        serde_json::from_slice(self.prefixed()?).map_err(|_| MalformedRecord { offset })
+    }
+
+    fn load(&mut self) -> Result<LoadPlaces, MalformedRecord> {
+        let table = SpaceId::new(self.u32()?);
+        let chunks = self.places()?;
+        let indexes = (0..self.u32()?).map(|_| self.places()).collect::<Result<_, _>>()?;
+        Ok(LoadPlaces { table, chunks, indexes })
+    }
+
+    fn places(&mut self) -> Result<Vec<ChunkPlace>, MalformedRecord> {
+        (0..self.u32()?).map(|_| Ok(ChunkPlace { segment: self.u64()?, batch: self.u32()? })).collect()
+    }
+
+    fn writes(&mut self) -> Result<TableWrites, MalformedRecord> {
+        let table = SpaceId::new(self.u32()?);
+        let rows = self.changes()?;
+        let indexes = (0..self.u32()?).map(|_| self.changes()).collect::<Result<_, _>>()?;
+        Ok(TableWrites { table, rows, indexes })
+    }
+
+    fn changes(&mut self) -> Result<Delta, MalformedRecord> {
+        let count = self.u32()?;
+        let mut entries: Vec<(Key, DeltaEntry)> = Vec::new();
+        for _ in 0..count {
+            let offset = self.at;
+            let code = self.u8()?;
+            let key = Key::from_slice(self.prefixed()?);
+            let row = if code & HAS_ROW == 0 { None } else { Some(Row::from_bytes(self.prefixed()?)) };
+            let entry = match (code & !HAS_ROW, row) {
+                (CHANGE_INSERTED, row) => DeltaEntry::inserted(row),
+                (CHANGE_REPLACED, Some(row)) => DeltaEntry::replaced(row, BasePosition::UNKNOWN),
+                (CHANGE_DELETED, None) => DeltaEntry::deleted(BasePosition::UNKNOWN),
+                _ => return Err(MalformedRecord { offset }),
+            };
+            if entries.last().is_some_and(|(last, _)| *last >= key) {
+                return Err(MalformedRecord { offset });
+            }
+            entries.push((key, entry));
+        }
+        Ok(Delta::from_sorted(entries))
+    }
+}

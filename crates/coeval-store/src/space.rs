@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A space: one ordered set of keys as base (chunks) and delta (changes since), TiQuE's storage and cache.
+//!
+//! The contents are the base keys without an entry in the delta plus the delta entries that are present.
+//! A table's rows are a space, and so is each of its indexes.
+
+use crate::chunk::Chunk;
+use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
+use crate::key::Key;
+use crate::row::Row;
+use coeval_ptree::PTree;
+use std::sync::Arc;
+
+/// Chunks by their first key.
+pub type Base = PTree<Key, Arc<Chunk>>;
+
+/// An immutable version of a space; cloning one costs a few reference counts.
+#[derive(Clone, Debug, Default)]
+pub struct Space {
+    base: Base,
+    base_rows: u64,
+    delta: Delta,
+    /// Entries of `delta` that are `Inserted`, minus those that are `Deleted`.
+    delta_growth: i64,
+    /// While a checkpoint merges `delta` into new chunks: the changes since it began.
+    since: Option<Delta>,
+}
+
+/// Where a key was found.
+#[derive(Clone, Copy, Debug)]
+pub enum Found<'a> {
+    /// In the delta (or in private writes), with its row if the space has rows.
+    Delta(Option<&'a Row>),
+    /// In the base.
+    Base(&'a Chunk, usize),
+}
+
+impl Space {
+    /// An empty space.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A space of these chunks, in key order and disjoint, with an empty delta.
+    #[must_use]
+    pub fn from_chunks(chunks: impl IntoIterator<Item = Arc<Chunk>>) -> Self {
+        let entries: Vec<_> = chunks.into_iter().map(|chunk| (chunk.first_key(), chunk)).collect();
+        let base_rows = entries.iter().map(|(_, chunk)| chunk.rows() as u64).sum();
+        Self { base: PTree::from_sorted(entries), base_rows, ..Self::default() }
+    }
+
+    /// How many keys are there, exactly.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.base_rows.checked_add_signed(self.delta_growth).expect("no more keys are deleted than there are")
+    }
+
+    /// Whether there is no key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The chunks by first key.
+    #[must_use]
+    pub fn base(&self) -> &Base {
+        &self.base
+    }
+
+    /// Rows in the base, changed ones included.
+    #[must_use]
+    pub fn base_rows(&self) -> u64 {
+        self.base_rows
+    }
+
+    /// The changes since the base.
+    #[must_use]
+    pub fn delta(&self) -> &Delta {
+        &self.delta
+    }
+
+    /// Whether both spaces are the same version.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.base.ptr_eq(&other.base) && self.delta.ptr_eq(&other.delta)
+    }
+
+    /// The key, wherever it is.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, key: &Key) -> Option<Found<'_>> {
+        if !self.delta.is_empty()
+            && let Some(entry) = self.delta.get(key)
+        {
+            return entry.is_present().then(|| Found::Delta(entry.row()));
+        }
+        let (chunk, index) = self.find_in_base(key)?;
+        Some(Found::Base(chunk, index))
+    }
+
+    /// Whether the key is there.
+    #[must_use]
+    pub fn contains(&self, key: &Key) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// The key's place in the base, whatever the delta says.
+    #[must_use]
+    #[inline]
+    pub fn find_in_base(&self, key: &Key) -> Option<(&Chunk, usize)> {
+        let (_, chunk) = self.base.floor(key)?;
+        let index = chunk.keys().search(key.as_slice()).ok()?;
+        Some((chunk, index))
+    }
+
+    /// Applies changes, ascending by key, each made against this version's contents. Positions are kept
+    /// only where they were found in this very base.
+    pub(crate) fn apply(&mut self, changes: &Delta, found_in: Option<&Base>) {
+        let same_base = found_in.is_some_and(|base| base.ptr_eq(&self.base));
+        self.delta_growth += growth(changes);
+        if let Some(since) = &mut self.since {
+            add(since, changes, |entry| entry.clone().without_position());
+        }
+        if same_base {
+            add(&mut self.delta, changes, DeltaEntry::clone);
+        } else {
+            add(&mut self.delta, changes, |entry| entry.clone().without_position());
+        }
+    }
+
+    /// This version with private changes on top, for a scan that shall see them.
+    #[must_use]
+    pub(crate) fn overlaid(&self, changes: &Delta) -> Self {
+        let mut space = self.clone();
+        space.since = None;
+        space.apply(changes, Some(&self.base));
+        space
+    }
+
+    /// Takes in new chunks whose key ranges hold no key of this space.
+    pub(crate) fn add_chunks(&mut self, chunks: &[Arc<Chunk>]) {
+        for chunk in chunks {
+            self.base_rows += chunk.rows() as u64;
+            let old = self.base.insert(chunk.first_key(), Arc::clone(chunk));
+            assert!(old.is_none(), "a bulk load goes where no chunk is");
+        }
+    }
+
+    /// Marks where a checkpoint begins: changes from now on are kept apart as well.
+    pub(crate) fn begin_checkpoint(&mut self) {
+        self.since = Some(Delta::new());
+    }
+
+    /// Ends a checkpoint without its result.
+    pub(crate) fn abandon_checkpoint(&mut self) {
+        self.since = None;
+    }
+
+    /// The same contents on the chunks that a checkpoint made of `frozen`, this space as it began; `None`
+    /// if the space has been emptied or made anew since.
+    #[must_use]
+    pub(crate) fn with_new_base(&self, frozen: &Self, merged: &Self) -> Option<Self> {
+        let since = self.since.clone()?;
+        let mut space =
+            Self { base: merged.base.clone(), base_rows: merged.base_rows, delta: since, ..Self::default() };
+        if !self.base.ptr_eq(&frozen.base) {
+            let loaded = self.base.iter().filter(|(key, _)| frozen.base.get(key).is_none());
+            space.add_chunks(&loaded.map(|(_, chunk)| Arc::clone(chunk)).collect::<Vec<_>>());
+        }
+        space.delta_growth = growth(&space.delta);
+        assert_eq!(space.len(), self.len(), "a checkpoint changes no contents");
+        Some(space)
+    }
+
+    /// Bytes of the base's keys and columns.
+    #[must_use]
+    pub fn base_bytes(&self) -> usize {
+        self.base.iter().map(|(_, chunk)| chunk.bytes()).sum()
+    }
+
+    /// Bytes of the delta: entries, keys on the heap, rows.
+    #[must_use]
+    pub fn delta_bytes(&self) -> usize {
+        let entry_size = size_of::<(Key, DeltaEntry)>();
+        let row_overhead = 2 * size_of::<usize>();
+        let of_entry = |(key, entry): (&Key, &DeltaEntry)| {
+            entry_size
+                + key.heap_bytes()
+                + entry.row().map_or(0, |row| row.as_bytes().len() + row_overhead)
+        };
+        self.delta.iter().map(of_entry).sum()
+    }
+}
+
+/// What these changes add to the number of keys.
+fn growth(changes: &Delta) -> i64 {
+    changes
+        .iter()
+        .map(|(_, entry)| match entry.change() {
+            Change::Inserted => 1,
+            Change::Replaced => 0,
+            Change::Deleted => -1,
+        })
+        .sum()
+}
+
+fn add(delta: &mut Delta, changes: &Delta, prepare: impl Fn(&DeltaEntry) -> DeltaEntry) {
+    let batch: Vec<_> = changes.iter().map(|(key, entry)| (key.clone(), prepare(entry))).collect();
+    delta.alter_many(batch, |earlier, entry| entry.after(earlier));
+}
+
+/// Adds one change to a delta.
+pub(crate) fn add_one(delta: &mut Delta, key: Key, entry: DeltaEntry) {
+    let earlier = delta.get(&key);
+    let was_there = earlier.is_some();
+    match entry.after(earlier) {
+        Some(entry) => {
+            delta.insert(key, entry);
+        }
+        None if was_there => {
+            delta.remove(&key);
+        }
+        None => {}
+    }
+}
+
+/// The position of a key that was found there.
+pub(crate) fn position_of(found: Found<'_>) -> BasePosition {
+    match found {
+        Found::Delta(_) => BasePosition::UNKNOWN,
+        Found::Base(_, index) => BasePosition::at(index),
+    }
+}

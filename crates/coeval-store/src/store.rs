@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The store: opening, beginning transactions, sequences.
+
+use crate::catalog::SequenceDef;
+use crate::checks::CheckCompiler;
+use crate::error::StoreError;
+use crate::ids::{SequenceId, SpaceId};
+use crate::options::StoreOptions;
+use crate::record::encode_sequence;
+use crate::sequence::Sequences;
+use crate::shared::{BeginAt, Shared};
+use crate::transaction::{AccessMode, Transaction};
+use crate::world::World;
+use coeval_txn::Isolation;
+use std::sync::Arc;
+
+/// A handle on an open database. Clones share it; the last one to go closes it.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// Whether the value that `setval` gives counts as handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetValue {
+    /// The next number is the one after it.
+    Used,
+    /// The next number is the value itself.
+    Next,
+}
+
+impl Store {
+    /// An empty database that lives in memory alone.
+    #[must_use]
+    pub fn in_memory(options: StoreOptions) -> Self {
+        let shared = Shared::new(options, World::empty(), None, Sequences::default(), None);
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// How it was opened.
+    #[must_use]
+    pub fn options(&self) -> StoreOptions {
+        self.shared.options
+    }
+
+    /// The newest world that is durable as the options say.
+    #[must_use]
+    pub fn world(&self) -> Arc<World> {
+        self.shared.published()
+    }
+
+    /// How many snapshots are held by transactions.
+    #[must_use]
+    pub fn active_snapshots(&self) -> usize {
+        self.shared.active_snapshots()
+    }
+
+    /// The oldest version that a transaction still reads; the current one if none is active.
+    #[must_use]
+    pub fn oldest_active(&self) -> coeval_txn::Version {
+        self.shared.oldest_active()
+    }
+
+    /// Begins a transaction on the newest published world. Takes its snapshot now; never waits.
+    #[must_use]
+    pub fn begin(&self, isolation: Isolation, mode: AccessMode) -> Transaction {
+        self.shared.begin(isolation, mode, BeginAt::Published)
+    }
+
+    /// Begins a read-write transaction on the newest *applied* world, whose log record may not be durable yet:
+    /// for callers that give out nothing before the commit is acknowledged (DESIGN 5.3).
+    #[must_use]
+    pub fn begin_applied(&self, isolation: Isolation) -> Transaction {
+        self.shared.begin(isolation, AccessMode::ReadWrite, BeginAt::Applied)
+    }
+
+    /// The next number of a sequence. Not undone by a rollback, never given twice, also after a crash.
+    ///
+    /// # Errors
+    /// [`StoreError::SequenceExhausted`] at the end; [`StoreError::Stopped`] or [`StoreError::Log`] if the log
+    /// cannot be written.
+    pub fn next_value(&self, sequence: &SequenceDef) -> Result<i64, StoreError> {
+        let id = sequence.id;
+        self.shared.sequences.next_value(sequence, |next| self.log_sequence(id, next))
+    }
+
+    /// Sets where a sequence stands (`setval`). Takes effect at once, whatever becomes of the transaction.
+    ///
+    /// # Errors
+    /// As [`next_value`](Self::next_value).
+    pub fn set_value(&self, sequence: &SequenceDef, value: i64, how: SetValue) -> Result<(), StoreError> {
+        let next = match how {
+            SetValue::Next => Some(value),
+            SetValue::Used => crate::sequence::advance(sequence, value, 1),
+        };
+        self.shared.sequences.set(sequence.id, next, |next| self.log_sequence(sequence.id, next))
+    }
+
+    fn log_sequence(&self, id: SequenceId, next: Option<i64>) -> Result<(), StoreError> {
+        let (handle, lsn) = {
+            let mut leader = self.shared.pipeline.leader.lock();
+            let Some(log) = &mut leader.log else { return Ok(()) };
+            let lsn = log.append_with(|out| encode_sequence(id, next, out))?;
+            (log.handle(), lsn)
+        };
+        handle.sync(lsn)?;
+        Ok(())
+    }
+
+    /// A number for a new table or index.
+    #[must_use]
+    pub fn new_space_id(&self) -> SpaceId {
+        self.shared.new_space_id()
+    }
+
+    /// A number for a new sequence.
+    #[must_use]
+    pub fn new_sequence_id(&self) -> SequenceId {
+        self.shared.new_sequence_id()
+    }
+
+    /// Gives CHECK constraints their meaning. Tables with such constraints take no rows before.
+    pub fn set_check_compiler(&self, compiler: Arc<dyn CheckCompiler>) {
+        self.shared.set_check_compiler(compiler);
+    }
+}

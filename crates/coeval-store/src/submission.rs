@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a transaction hands to the commit pipeline.
+
+use crate::bulk::BulkLoad;
+use crate::catalog::CatalogChange;
+use crate::delta::Delta;
+use crate::ids::SpaceId;
+use crate::transaction::Footmark;
+use crate::world::World;
+use coeval_txn::Version;
+use std::sync::Arc;
+
+/// A transaction's changes of one table.
+#[derive(Clone, Debug)]
+pub(crate) struct TableWrites {
+    pub(crate) table: SpaceId,
+    /// Changes of rows, by primary key.
+    pub(crate) rows: Delta,
+    /// Changes of entries, for each index of the definition.
+    pub(crate) indexes: Vec<Delta>,
+}
+
+/// A transaction that wants to commit.
+#[derive(Debug)]
+pub(crate) struct Submission {
+    /// The version of its snapshot.
+    pub(crate) begin: Version,
+    /// What it is certified by.
+    pub(crate) footprint: Vec<Footmark>,
+    /// Definitions first, then bulk loads, then rows: the order they take effect in.
+    pub(crate) catalog_changes: Vec<CatalogChange>,
+    pub(crate) loads: Vec<BulkLoad>,
+    pub(crate) writes: Vec<TableWrites>,
+    /// What it read, own definitions and loads included: indexes it built are taken from here.
+    pub(crate) snapshot: Arc<World>,
+    /// The same as bytes for the log; empty without one.
+    pub(crate) body: Vec<u8>,
+}
+
+impl Submission {
+    /// Whether it must be alone in its batch: it changes more than rows.
+    pub(crate) fn is_structural(&self) -> bool {
+        !(self.catalog_changes.is_empty() && self.loads.is_empty())
+    }
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A table at one version: its definition, its rows, its indexes; and references to single rows.
+
+use crate::bulk::BulkLoad;
+use crate::catalog::{IndexDef, TableDef};
+use crate::checks::RowChecks;
+use crate::chunk::Chunk;
+use crate::column::{ColumnBuilder, missing_value};
+use crate::ids::SpaceId;
+use crate::key::{Key, KeyReader, KeyWriter, Nullable};
+use crate::row::{Row, RowWriter};
+use crate::space::{Found, Space};
+use crate::submission::TableWrites;
+use crate::value::{Value, ValueRef};
+use std::sync::{Arc, OnceLock};
+
+/// A table at one version. Cloning one costs a few reference counts.
+#[derive(Clone, Debug)]
+pub struct Table {
+    def: Arc<TableDef>,
+    rows: Space,
+    /// In the order of [`TableDef::indexes`].
+    indexes: Vec<Space>,
+    /// What rows have in columns that were added after they were written, per column.
+    missing: Arc<[Value]>,
+    checks: CompiledChecks,
+}
+
+/// The checks of a definition, compiled at their first use; why they could not be, otherwise.
+type CompiledChecks = Arc<OnceLock<Result<Arc<dyn RowChecks>, String>>>;
+
+impl Table {
+    /// An empty table.
+    #[must_use]
+    pub fn new(def: Arc<TableDef>) -> Self {
+        let indexes = vec![Space::new(); def.indexes.len()];
+        Self::from_spaces(def, Space::new(), indexes)
+    }
+
+    /// A table of these spaces, `indexes` in the order of the definition.
+    ///
+    /// # Panics
+    /// If there is not one space for each index.
+    #[must_use]
+    pub(crate) fn from_spaces(def: Arc<TableDef>, rows: Space, indexes: Vec<Space>) -> Self {
+        assert_eq!(indexes.len(), def.indexes.len(), "each index has its space");
+        let missing = missing_values(&def);
+        Self { def, rows, indexes, missing, checks: CompiledChecks::default() }
+    }
+
+    /// Its definition.
+    #[must_use]
+    #[inline]
+    pub fn def(&self) -> &Arc<TableDef> {
+        &self.def
+    }
+
+    /// Its number.
+    #[must_use]
+    #[inline]
+    pub fn id(&self) -> SpaceId {
+        self.def.id
+    }
+
+    /// Its rows.
+    #[must_use]
+    #[inline]
+    pub fn rows(&self) -> &Space {
+        &self.rows
+    }
+
+    /// Its indexes, in the order of [`TableDef::indexes`].
+    #[must_use]
+    pub fn indexes(&self) -> &[Space] {
+        &self.indexes
+    }
+
+    /// The entries of this index.
+    #[must_use]
+    pub fn index(&self, id: SpaceId) -> Option<(&IndexDef, &Space)> {
+        let position = self.def.indexes.iter().position(|index| index.id == id)?;
+        Some((&self.def.indexes[position], &self.indexes[position]))
+    }
+
+    /// The space with this number: the rows or one of the indexes.
+    pub(crate) fn space_mut(&mut self, id: SpaceId) -> Option<&mut Space> {
+        if id == self.def.id {
+            return Some(&mut self.rows);
+        }
+        let position = self.def.indexes.iter().position(|index| index.id == id)?;
+        Some(&mut self.indexes[position])
+    }
+
+    /// All spaces with their numbers: the rows, then the indexes.
+    pub fn spaces(&self) -> impl Iterator<Item = (SpaceId, &Space)> {
+        let indexes = self.def.indexes.iter().map(|index| index.id).zip(&self.indexes);
+        std::iter::once((self.def.id, &self.rows)).chain(indexes)
+    }
+
+    /// How many rows, exactly.
+    #[must_use]
+    pub fn row_count(&self) -> u64 {
+        self.rows.len()
+    }
+
+    /// Rows changed since the last checkpoint.
+    #[must_use]
+    pub fn delta_rows(&self) -> usize {
+        self.rows.delta().len()
+    }
+
+    /// How many chunks its base has.
+    #[must_use]
+    pub fn base_chunks(&self) -> usize {
+        self.rows.base().len()
+    }
+
+    /// What rows have in a column that was added after they were written.
+    pub(crate) fn missing(&self) -> &Arc<[Value]> {
+        &self.missing
+    }
+
+    pub(crate) fn checks(&self) -> &OnceLock<Result<Arc<dyn RowChecks>, String>> {
+        &self.checks
+    }
+
+    /// This version with private writes on top.
+    #[must_use]
+    pub(crate) fn overlaid(&self, writes: &TableWrites) -> Self {
+        let indexes =
+            self.indexes.iter().zip(&writes.indexes).map(|(index, changes)| index.overlaid(changes)).collect();
+        Self {
+            def: Arc::clone(&self.def),
+            rows: self.rows.overlaid(&writes.rows),
+            indexes,
+            missing: Arc::clone(&self.missing),
+            checks: Arc::clone(&self.checks),
+        }
+    }
+
+    /// Applies a transaction's writes. `read` is the table it read: what it found there keeps its place.
+    pub(crate) fn apply(&mut self, writes: &TableWrites, read: Option<&Self>) {
+        assert_eq!(writes.indexes.len(), self.indexes.len(), "writers of an older definition were refused");
+        self.rows.apply(&writes.rows, read.map(|read| read.rows.base()));
+        for (index, changes) in self.indexes.iter_mut().zip(&writes.indexes) {
+            if !changes.is_empty() {
+                index.apply(changes, None);
+            }
+        }
+    }
+
+    /// Takes in a bulk load, whose range is free.
+    pub(crate) fn load(&mut self, load: &BulkLoad) {
+        self.rows.add_chunks(load.chunks());
+        for (index, chunks) in self.indexes.iter_mut().zip(load.indexes()) {
+            index.add_chunks(chunks);
+        }
+    }
+
+    /// The row with this key.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, key: &Key) -> Option<RowRef<'_>> {
+        self.rows.get(key).map(|found| self.row_ref(found))
+    }
+
+    #[inline]
+    pub(crate) fn row_ref<'a>(&'a self, found: Found<'a>) -> RowRef<'a> {
+        RowRef::new(&self.def, &self.missing, found)
+    }
+}
+
+/// What rows have in columns that were added after they were written, per column of the definition.
+#[must_use]
+pub(crate) fn missing_values(def: &TableDef) -> Arc<[Value]> {
+    def.columns
+        .iter()
+        .map(|column| missing_value(column.missing.as_deref(), column.ty.physical()))
+        .collect()
+}
+
+/// A row where it lies: in the base, in the delta or among private writes. Reading a column copies nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct RowRef<'a> {
+    def: &'a TableDef,
+    missing: &'a [Value],
+    place: Place<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place<'a> {
+    Row(&'a Row),
+    Chunk(&'a Chunk, usize),
+}
+
+impl<'a> RowRef<'a> {
+    #[inline]
+    pub(crate) fn new(def: &'a TableDef, missing: &'a [Value], found: Found<'a>) -> Self {
+        let place = match found {
+            Found::Delta(row) => Place::Row(row.expect("entries of a table's rows carry a row")),
+            Found::Base(chunk, index) => Place::Chunk(chunk, index),
+        };
+        Self { def, missing, place }
+    }
+
+    /// A row that is nowhere yet, such as one about to be inserted.
+    #[must_use]
+    pub(crate) fn of_row(def: &'a TableDef, missing: &'a [Value], row: &'a Row) -> Self {
+        Self { def, missing, place: Place::Row(row) }
+    }
+
+    /// The table's definition.
+    #[must_use]
+    pub fn def(&self) -> &'a TableDef {
+        self.def
+    }
+
+    /// The value of a column, by its index in the definition.
+    ///
+    /// # Panics
+    /// If the definition has no such column.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, column: usize) -> ValueRef<'a> {
+        let value = match self.place {
+            Place::Row(row) => row.get(self.def.layout(), column),
+            Place::Chunk(chunk, index) => chunk.value(column, index),
+        };
+        value.unwrap_or_else(|| self.missing[column].borrow())
+    }
+
+    /// Its primary key.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        match self.place {
+            Place::Chunk(chunk, index) => Key::from_slice(chunk.keys().get(index)),
+            Place::Row(_) => self.def.key_of(|column| self.get(column)),
+        }
+    }
+
+    /// A copy as a row of the present layout.
+    #[must_use]
+    pub fn to_row(&self) -> Row {
+        if let Place::Row(row) = self.place
+            && row.column_count() == self.def.layout().len()
+        {
+            return row.clone();
+        }
+        self.with(&[])
+    }
+
+    /// A copy with some columns changed: `(column, value)` pairs, of the columns' physical types.
+    ///
+    /// # Panics
+    /// If a value is of another type.
+    #[must_use]
+    pub fn with(&self, changes: &[(usize, Value)]) -> Row {
+        let mut writer = RowWriter::new(self.def.layout());
+        for column in 0..self.def.layout().len() {
+            let changed = changes.iter().find(|(changed, _)| *changed == column);
+            let value = changed.map_or_else(|| self.get(column), |(_, value)| value.borrow());
+            writer.push(value).expect("changed values are of their columns' types");
+        }
+        writer.finish()
+    }
+
+    /// The entry of this row in an index.
+    #[must_use]
+    pub(crate) fn index_entry(&self, index: &IndexDef, primary_key: &Key) -> Key {
+        let mut writer = index_prefix(index, |column| self.get(column));
+        writer.push_raw(primary_key.as_slice());
+        writer.finish()
+    }
+}
+
+/// The indexed columns of a row, as the first part of its index entry.
+pub(crate) fn index_prefix<'a>(index: &IndexDef, value: impl Fn(usize) -> ValueRef<'a>) -> KeyWriter {
+    let mut writer = KeyWriter::new();
+    for &column in &index.columns {
+        writer.push_nullable(value(column));
+    }
+    writer
+}
+
+/// One entry of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexEntry {
+    /// The whole entry: the indexed columns, tagged, then the primary key.
+    pub key: Key,
+    /// The primary key of its row.
+    pub primary_key: Key,
+}
+
+/// Where the primary key begins in an entry of this index.
+///
+/// # Panics
+/// If the entry is damaged.
+#[must_use]
+pub(crate) fn primary_key_start(def: &TableDef, index: &IndexDef, entry: &[u8]) -> usize {
+    let mut reader = KeyReader::new(entry);
+    for &column in &index.columns {
+        reader
+            .skip(def.columns[column].ty.physical(), Nullable::Yes)
+            .expect("index entries are written whole and checked when read from files");
+    }
+    reader.position()
+}
+
+/// `(a, b)=(1, 2)`: how messages name a key.
+#[must_use]
+pub(crate) fn describe_columns<'a>(
+    def: &TableDef,
+    columns: &[usize],
+    value: impl Fn(usize) -> ValueRef<'a>,
+) -> String {
+    let names: Vec<_> = columns.iter().map(|&column| def.columns[column].name.as_str()).collect();
+    let values: Vec<_> = columns.iter().map(|&column| describe_value(def, column, value(column))).collect();
+    format!("({})=({})", names.join(", "), values.join(", "))
+}
+
+/// A value as messages show it.
+fn describe_value(def: &TableDef, column: usize, value: ValueRef<'_>) -> String {
+    if value.is_null() {
+        return "null".to_owned();
+    }
+    let ty = def.columns[column].ty;
+    let mut builder = ColumnBuilder::new(ty, 1);
+    builder.push(value);
+    let array = builder.finish();
+    arrow::util::display::array_value_to_string(&array, 0).unwrap_or_else(|_| value.to_string())
+}

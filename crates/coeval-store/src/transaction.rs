@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Transactions: a snapshot, private writes on top of it, and a footprint to certify.
+//!
+//! A transaction reads the world it began with. What it writes it keeps to itself, as one delta for each
+//! space; reads look there first. So a savepoint is a copy of a few pointers, rollback is dropping them, and
+//! what certification and the log need is what has been collected on the way.
+//! Definitions are changed in a private copy of the world.
+
+mod ddl;
+mod foreign_key;
+mod load;
+mod write;
+
+pub(crate) use load::is_free;
+pub(crate) use write::{primary_key_taken, unique_key_taken};
+
+use crate::bulk::BulkLoad;
+use crate::catalog::{Catalog, CatalogChange, QualifiedName, TableDef};
+use crate::cursor::SpaceCursor;
+use crate::delta::Delta;
+use crate::error::StoreError;
+use crate::ids::{CATALOG_SPACE, SpaceId};
+use crate::key::Key;
+use crate::range::{Direction, KeyRange};
+use crate::shared::Shared;
+use crate::space::Found;
+use crate::submission::{Submission, TableWrites};
+use crate::table::{IndexEntry, RowRef, Table, primary_key_start};
+use crate::view::TableView;
+use crate::world::World;
+use coeval_txn::{Access, Isolation, SnapshotGuard, Version};
+use foreign_key::PendingCheck;
+use std::sync::Arc;
+
+/// Whether a transaction may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessMode {
+    /// Reads and writes.
+    ReadWrite,
+    /// Declared read-only.
+    ReadOnly,
+}
+
+/// What a key of the whole database is certified by.
+pub type GlobalKey = (SpaceId, Key);
+
+/// One access of the footprint.
+#[derive(Clone, Debug)]
+pub(crate) struct Footmark {
+    pub(crate) key: GlobalKey,
+    /// What is checked against those who were first.
+    pub(crate) certify: Access,
+    /// What later ones are checked against.
+    pub(crate) admit: Access,
+}
+
+/// The commit was acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The version that holds it; the snapshot's own if nothing was written.
+    pub version: Version,
+}
+
+/// A transaction. Dropping it rolls it back.
+#[derive(Debug)]
+pub struct Transaction {
+    shared: Arc<Shared>,
+    /// The snapshot, or a private copy once definitions were changed or rows loaded in bulk.
+    world: Arc<World>,
+    guard: SnapshotGuard,
+    isolation: Isolation,
+    mode: AccessMode,
+    writes: Vec<TableWrites>,
+    footprint: Vec<Footmark>,
+    catalog_changes: Vec<CatalogChange>,
+    loads: Vec<BulkLoad>,
+    pending: Vec<PendingCheck>,
+}
+
+/// A point to roll back to. Costs a few reference counts.
+#[derive(Clone, Debug)]
+pub struct Savepoint {
+    world: Arc<World>,
+    writes: Vec<TableWrites>,
+    footprint: usize,
+    catalog_changes: usize,
+    loads: usize,
+    pending: Vec<PendingCheck>,
+}
+
+impl Transaction {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        world: Arc<World>,
+        guard: SnapshotGuard,
+        isolation: Isolation,
+        mode: AccessMode,
+    ) -> Self {
+        Self {
+            shared,
+            world,
+            guard,
+            isolation,
+            mode,
+            writes: Vec::new(),
+            footprint: Vec::new(),
+            catalog_changes: Vec::new(),
+            loads: Vec::new(),
+            pending: Vec::new(),
+        }
+    }
+
+    /// The level it runs at.
+    #[must_use]
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    /// Whether it was declared read-only.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.mode == AccessMode::ReadOnly
+    }
+
+    /// The version of its snapshot.
+    #[must_use]
+    pub fn begin_version(&self) -> Version {
+        self.guard.version()
+    }
+
+    /// The world it reads, own changes of definitions included, own rows not.
+    #[must_use]
+    pub fn world(&self) -> &Arc<World> {
+        &self.world
+    }
+
+    /// Whether it has changed anything so far.
+    #[must_use]
+    pub fn has_writes(&self) -> bool {
+        !(self.writes.is_empty() && self.catalog_changes.is_empty() && self.loads.is_empty())
+    }
+
+    /// Names, views, sequences and schemas as it sees them.
+    #[must_use]
+    pub fn catalog(&self) -> &Catalog {
+        self.world.catalog()
+    }
+
+    /// The table with this number as it sees it.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSpace`] if there is none.
+    #[inline]
+    pub fn table(&self, id: SpaceId) -> Result<&Arc<Table>, StoreError> {
+        self.world.table(id).ok_or(StoreError::UnknownSpace(id))
+    }
+
+    /// The definition of the table with this number.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSpace`] if there is none.
+    pub fn table_def(&self, id: SpaceId) -> Result<&Arc<TableDef>, StoreError> {
+        self.table(id).map(|table| table.def())
+    }
+
+    /// The definition of the table of this name.
+    #[must_use]
+    pub fn resolve_table(&self, name: &QualifiedName) -> Option<Arc<TableDef>> {
+        self.world.table_named(name).map(|table| Arc::clone(table.def()))
+    }
+
+    #[inline]
+    pub(crate) fn writes_of(&self, id: SpaceId) -> Option<&TableWrites> {
+        self.writes.iter().find(|writes| writes.table == id)
+    }
+
+    /// The row with this key, own writes included.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSpace`] if there is no such table.
+    #[inline]
+    pub fn get(&self, table: SpaceId, key: &Key) -> Result<Option<RowRef<'_>>, StoreError> {
+        let table_now = self.table(table)?;
+        Ok(self.find(table_now, key).map(|found| table_now.row_ref(found)))
+    }
+
+    #[inline]
+    fn find<'a>(&'a self, table: &'a Table, key: &Key) -> Option<Found<'a>> {
+        if let Some(writes) = self.writes_of(table.id())
+            && let Some(entry) = writes.rows.get(key)
+        {
+            return entry.is_present().then(|| Found::Delta(entry.row()));
+        }
+        table.rows().get(key)
+    }
+
+    /// Walks the rows of a range of primary keys, own writes included.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSpace`] if there is no such table.
+    pub fn scan(
+        &self,
+        table: SpaceId,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Result<RowCursor<'_>, StoreError> {
+        let table = self.table(table)?;
+        let private = self.writes_of(table.id()).map(|writes| &writes.rows);
+        Ok(RowCursor { table, cursor: SpaceCursor::new(table.rows(), private, range, direction) })
+    }
+
+    /// Walks the entries of a range of an index, own writes included.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSpace`] if there is no such table or index.
+    pub fn scan_index(
+        &self,
+        table: SpaceId,
+        index: SpaceId,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Result<IndexCursor<'_>, StoreError> {
+        let table = self.table(table)?;
+        let position = index_position(table.def(), index)?;
+        let private = self.writes_of(table.id()).map(|writes| &writes.indexes[position]);
+        let cursor = SpaceCursor::new(&table.indexes()[position], private, range, direction);
+        Ok(IndexCursor { def: table.def(), position, cursor })
+    }
+
+    /// A view of the whole table as this transaction sees it now, own writes included; it stays as it is
+    /// whatever the transaction does next.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSpace`] if there is no such table.
+    pub fn view(&self, table: SpaceId) -> Result<TableView, StoreError> {
+        let table = self.table(table)?;
+        Ok(match self.writes_of(table.id()) {
+            None => TableView::new(Arc::clone(table)),
+            Some(writes) => TableView::new(Arc::new(table.overlaid(writes))),
+        })
+    }
+
+    /// A point to come back to.
+    #[must_use]
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint {
+            world: Arc::clone(&self.world),
+            writes: self.writes.clone(),
+            footprint: self.footprint.len(),
+            catalog_changes: self.catalog_changes.len(),
+            loads: self.loads.len(),
+            pending: self.pending.clone(),
+        }
+    }
+
+    /// Undoes everything since the savepoint, which stays valid.
+    ///
+    /// # Panics
+    /// If the transaction was rolled back behind the savepoint before.
+    pub fn rollback_to(&mut self, savepoint: &Savepoint) {
+        assert!(savepoint.footprint <= self.footprint.len(), "a savepoint dies with the ones before it");
+        self.world = Arc::clone(&savepoint.world);
+        self.writes.clone_from(&savepoint.writes);
+        self.footprint.truncate(savepoint.footprint);
+        self.catalog_changes.truncate(savepoint.catalog_changes);
+        self.loads.truncate(savepoint.loads);
+        self.pending.clone_from(&savepoint.pending);
+    }
+
+    /// Rolls back. The same as dropping it.
+    pub fn rollback(self) {}
+
+    /// Commits: certified, logged, published, acknowledged; visible to every transaction that begins
+    /// afterwards, and durable as the store's durability says.
+    ///
+    /// # Errors
+    /// - [`StoreError::Constraint`]: a check that waited for the end failed;
+    /// - [`StoreError::Conflict`]: another transaction was first; run this one again;
+    /// - [`StoreError::Stopped`], [`StoreError::Log`], [`StoreError::File`]: the log could not be written.
+    ///
+    /// After a constraint or conflict error nothing of the transaction took effect. After a failed write or
+    /// sync of the log nothing of it is visible, and whether it is found after the next open is unknown, as
+    /// after a crash.
+    pub fn commit(mut self) -> Result<Committed, StoreError> {
+        self.end_statement()?;
+        if !self.has_writes() {
+            return self.shared.acknowledge_read(self.begin_version());
+        }
+        let shared = Arc::clone(&self.shared);
+        let submission = Submission {
+            begin: self.guard.version(),
+            footprint: std::mem::take(&mut self.footprint),
+            writes: std::mem::take(&mut self.writes),
+            catalog_changes: std::mem::take(&mut self.catalog_changes),
+            loads: std::mem::take(&mut self.loads),
+            snapshot: Arc::clone(&self.world),
+            body: Vec::new(),
+        };
+        // The snapshot stays registered until the verdict is there.
+        let verdict = shared.commit(submission);
+        drop(self);
+        verdict
+    }
+
+    /// Notes that the transaction relies on a table's definition.
+    fn reference_definition(&mut self, table: SpaceId) {
+        self.mark(definition_key(table), Access::Reference);
+    }
+
+    fn mark(&mut self, key: GlobalKey, access: Access) {
+        self.footprint.push(Footmark { key, certify: access, admit: access });
+    }
+
+    fn writable(&self, what: &'static str) -> Result<(), StoreError> {
+        if self.is_read_only() { Err(StoreError::ReadOnly(what)) } else { Ok(()) }
+    }
+
+    /// The private writes to a table, made at its first one.
+    fn writes_mut(&mut self, table: &Table) -> &mut TableWrites {
+        let id = table.id();
+        if let Some(position) = self.writes.iter().position(|writes| writes.table == id) {
+            return &mut self.writes[position];
+        }
+        self.reference_definition(id);
+        self.writes.push(TableWrites {
+            table: id,
+            rows: Delta::new(),
+            indexes: vec![Delta::new(); table.indexes().len()],
+        });
+        self.writes.last_mut().expect("one was just pushed")
+    }
+}
+
+/// The key that stands for a table's definition.
+pub(crate) fn definition_key(table: SpaceId) -> GlobalKey {
+    (CATALOG_SPACE, Key::from_slice(&table.get().to_be_bytes()))
+}
+
+/// The key that stands for a name: of a table, view, sequence, index or schema.
+pub(crate) fn name_key(schema: &str, name: &str) -> GlobalKey {
+    let mut writer = crate::key::KeyWriter::with_prefix(b"n");
+    writer.push(crate::value::ValueRef::Text(schema));
+    writer.push(crate::value::ValueRef::Text(name));
+    (CATALOG_SPACE, writer.finish())
+}
+
+pub(crate) fn index_position(def: &TableDef, index: SpaceId) -> Result<usize, StoreError> {
+    def.indexes.iter().position(|candidate| candidate.id == index).ok_or(StoreError::UnknownSpace(index))
+}
+
+/// Rows in key order.
+pub struct RowCursor<'a> {
+    table: &'a Table,
+    cursor: SpaceCursor<'a>,
+}
+
+impl<'a> Iterator for RowCursor<'a> {
+    type Item = (Key, RowRef<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (key, found) = self.cursor.next()?;
+        Some((key, self.table.row_ref(found)))
+    }
+}
+
+/// Index entries in order.
+pub struct IndexCursor<'a> {
+    def: &'a TableDef,
+    position: usize,
+    cursor: SpaceCursor<'a>,
+}
+
+impl Iterator for IndexCursor<'_> {
+    type Item = IndexEntry;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (key, _) = self.cursor.next()?;
+        let start = primary_key_start(self.def, &self.def.indexes[self.position], key.as_slice());
+        let primary_key = Key::from_slice(&key.as_slice()[start..]);
+        Some(IndexEntry { key, primary_key })
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Changing definitions inside a transaction: in a private copy of the world, certified by the names and
+//! definitions it touches.
+
+use super::{Footmark, Transaction, definition_key, name_key};
+use crate::build_index::{build_index, check_unique, entry};
+use crate::catalog::{CatalogChange, TableDef};
+use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
+use crate::error::StoreError;
+use crate::space::add_one;
+use crate::submission::TableWrites;
+use crate::table::Table;
+use coeval_txn::Access;
+use std::sync::Arc;
+
+impl Transaction {
+    /// Changes definitions. Visible to this transaction at once, to others with its commit. Whether the
+    /// change makes sense (names are free, columns exist, nothing depends on what goes) is the caller's
+    /// business; the store keeps rows, indexes and names together.
+    ///
+    /// Concurrent transactions that wrote to a table whose definition changes fail at commit and are run
+    /// again; adding an index does not fail because of commits since this transaction's snapshot, it takes
+    /// them in.
+    ///
+    /// # Errors
+    /// [`StoreError::Constraint`] if a new unique index finds two owners of a key; [`StoreError::ReadOnly`].
+    /// Nothing is changed then.
+    pub fn change_catalog(&mut self, change: CatalogChange) -> Result<(), StoreError> {
+        self.writable("DDL")?;
+        let savepoint = self.savepoint();
+        let outcome = self.change_catalog_now(change);
+        if outcome.is_err() {
+            self.rollback_to(&savepoint);
+        }
+        outcome
+    }
+
+    fn change_catalog_now(&mut self, change: CatalogChange) -> Result<(), StoreError> {
+        self.mark_change(&change);
+        let old = match &change {
+            CatalogChange::PutTable(def) => self.world.table(def.id).cloned(),
+            _ => None,
+        };
+        Arc::make_mut(&mut self.world).change_catalog(&change, build_index)?;
+        match &change {
+            CatalogChange::PutTable(def) => {
+                if let Some(old) = old {
+                    self.realign_writes(&old, def);
+                }
+                self.check_new_indexes(def)?;
+            }
+            CatalogChange::RemoveTable(id) | CatalogChange::Truncate(id) => {
+                self.writes.retain(|writes| writes.table != *id);
+                self.loads.retain(|load| load.table() != *id);
+            }
+            CatalogChange::PutSchema(_)
+            | CatalogChange::RemoveSchema(_)
+            | CatalogChange::PutView(_)
+            | CatalogChange::RemoveView(_)
+            | CatalogChange::PutSequence(_)
+            | CatalogChange::RemoveSequence(_) => {}
+        }
+        self.catalog_changes.push(change);
+        Ok(())
+    }
+
+    /// Notes what the change is certified by.
+    fn mark_change(&mut self, change: &CatalogChange) {
+        match change {
+            CatalogChange::PutSchema(name) | CatalogChange::RemoveSchema(name) => {
+                self.mark(name_key("", name), Access::Identity);
+            }
+            CatalogChange::PutTable(def) => self.mark_table(def),
+            CatalogChange::RemoveTable(id) | CatalogChange::Truncate(id) => {
+                self.mark(definition_key(*id), Access::Identity);
+                if let Some(name) = self.world.table(*id).map(|table| table.def().name.clone()) {
+                    self.mark(name_key(&name.schema, &name.name), Access::Identity);
+                }
+            }
+            CatalogChange::PutView(view) => {
+                self.mark(name_key("", &view.name.schema), Access::Reference);
+                self.mark(name_key(&view.name.schema, &view.name.name), Access::Identity);
+            }
+            CatalogChange::RemoveView(name) => {
+                self.mark(name_key(&name.schema, &name.name), Access::Identity);
+            }
+            CatalogChange::PutSequence(sequence) => {
+                self.mark(name_key("", &sequence.name.schema), Access::Reference);
+                self.mark(name_key(&sequence.name.schema, &sequence.name.name), Access::Identity);
+            }
+            CatalogChange::RemoveSequence(id) => {
+                if let Some(name) = self.catalog().sequence(*id).map(|sequence| sequence.name.clone()) {
+                    self.mark(name_key(&name.schema, &name.name), Access::Identity);
+                }
+            }
+        }
+    }
+
+    fn mark_table(&mut self, def: &TableDef) {
+        let old = self.world.table(def.id).map(|table| Arc::clone(table.def()));
+        self.mark(name_key("", &def.name.schema), Access::Reference);
+        if old.as_ref().is_none_or(|old| old.name != def.name) {
+            self.mark(name_key(&def.name.schema, &def.name.name), Access::Identity);
+        }
+        for index in &def.indexes {
+            if old.as_ref().is_none_or(|old| old.index(&index.name).is_none()) {
+                self.mark(name_key(&def.name.schema, &index.name), Access::Identity);
+            }
+        }
+        for foreign_key in &def.foreign_keys {
+            if old.as_ref().is_none_or(|old| !old.foreign_keys.contains(foreign_key)) {
+                self.mark(definition_key(foreign_key.parent), Access::Identity);
+            }
+        }
+        let only_indexes = old.is_some_and(|old| {
+            let with_old_indexes = TableDef { indexes: old.indexes.clone(), ..def.clone() };
+            with_old_indexes == *old
+        });
+        // An index is brought up to date inside the pipeline, so writers that committed since the snapshot
+        // are no conflict; those that are still running do not know of the index and are.
+        let certify = if only_indexes { Access::Update } else { Access::Identity };
+        self.footprint.push(Footmark { key: definition_key(def.id), certify, admit: Access::Identity });
+    }
+
+    /// Private writes follow the new definition's list of indexes.
+    fn realign_writes(&mut self, old: &Arc<Table>, def: &TableDef) {
+        let Some(at) = self.writes.iter().position(|writes| writes.table == def.id) else { return };
+        let Some(table) = self.world.table(def.id).cloned() else { return };
+        let writes = &self.writes[at];
+        let indexes = def
+            .indexes
+            .iter()
+            .enumerate()
+            .map(|(position, index)| {
+                match old.def().indexes.iter().position(|candidate| candidate.id == index.id) {
+                    Some(old_position) => writes.indexes[old_position].clone(),
+                    None => entries_of_writes(&table, writes, position),
+                }
+            })
+            .collect();
+        self.writes[at].indexes = indexes;
+    }
+
+    fn check_new_indexes(&self, def: &TableDef) -> Result<(), StoreError> {
+        let known = |name: &str| {
+            self.catalog_changes.iter().any(|change| {
+                matches!(change, CatalogChange::PutTable(earlier)
+                    if earlier.id == def.id && earlier.index(name).is_some())
+            })
+        };
+        let table = match self.writes_of(def.id) {
+            None => Arc::clone(self.table(def.id)?),
+            Some(writes) => Arc::new(self.table(def.id)?.overlaid(writes)),
+        };
+        for (position, index) in def.indexes.iter().enumerate() {
+            if index.uniqueness.is_unique() && !known(&index.name) {
+                check_unique(&table, position)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What private writes of rows do to an index that was just built without them.
+fn entries_of_writes(table: &Table, writes: &TableWrites, position: usize) -> Delta {
+    let mut entries = Delta::new();
+    let index = &table.def().indexes[position];
+    for (key, written) in writes.rows.iter() {
+        if written.change() != Change::Inserted
+            && let Some(old) = table.get(key)
+        {
+            add_one(&mut entries, entry(index, old, key), DeltaEntry::deleted(BasePosition::UNKNOWN));
+        }
+        if let Some(row) = written.row() {
+            let new = table.row_ref(crate::space::Found::Delta(Some(row)));
+            add_one(&mut entries, entry(index, new, key), DeltaEntry::inserted(None));
+        }
+    }
+    entries
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Foreign keys: parents of new children, children of parents that go.
+//!
+//! A child notes a *reference* to its parent's key in the footprint, a parent that goes or changes its key
+//! notes an *identity* change of it; certification lets only one of two such concurrent transactions commit
+//! (DESIGN 5.4). So the checks here, which read the snapshot and own writes, hold at commit too.
+
+use super::{Transaction, definition_key};
+use crate::catalog::{ForeignKeyDef, ReferentialAction, TableDef};
+use crate::error::{ConstraintError, StoreError};
+use crate::ids::SpaceId;
+use crate::key::{Key, KeyWriter};
+use crate::range::{Direction, KeyRange};
+use crate::row::Row;
+use crate::table::{RowRef, Table, describe_columns};
+use crate::types::Physical;
+use crate::value::{Value, ValueRef};
+use coeval_txn::Access;
+use std::sync::Arc;
+
+/// A check that waits for the end of the statement.
+#[derive(Clone, Debug)]
+pub(crate) enum PendingCheck {
+    /// This child row's parent must be there, if the row still is.
+    Parent { child: SpaceId, foreign_key: String, key: Key },
+    /// No child may refer to these values of the parent, unless the parent is there again.
+    Children { child: SpaceId, foreign_key: String, parent_row: Row },
+}
+
+/// Where a parent key is looked up.
+enum ParentKey {
+    /// The primary key.
+    Primary(Key),
+    /// The prefix of an entry of this unique index.
+    Unique(SpaceId, Key),
+}
+
+impl Transaction {
+    /// Checks what waits for the end of the statement.
+    ///
+    /// # Errors
+    /// [`StoreError::Constraint`] for a foreign key that does not hold; the caller rolls back to where the
+    /// statement began.
+    pub fn end_statement(&mut self) -> Result<(), StoreError> {
+        while let Some(check) = self.pending.pop() {
+            match check {
+                PendingCheck::Parent { child, foreign_key, key } => {
+                    self.check_parent_now(child, &foreign_key, &key)?;
+                }
+                PendingCheck::Children { child, foreign_key, parent_row } => {
+                    self.check_children_now(child, &foreign_key, &parent_row)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether other rows may refer to rows of this table.
+    pub(super) fn is_parent(&self, table: &Table) -> bool {
+        self.catalog().children(table.id()).next().is_some()
+    }
+
+    /// Notes the checks of a new or changed row's parents.
+    pub(super) fn check_parents(&mut self, table: &Arc<Table>, old: Option<&Row>, new: &Row) {
+        let def = table.def();
+        let new = RowRef::of_row(def, table.missing(), new);
+        for foreign_key in &def.foreign_keys {
+            let unchanged = old.is_some_and(|old| {
+                let old = RowRef::of_row(def, table.missing(), old);
+                foreign_key.columns.iter().all(|&column| old.get(column) == new.get(column))
+            });
+            if !unchanged && foreign_key.columns.iter().all(|&column| !new.get(column).is_null()) {
+                self.pending.push(PendingCheck::Parent {
+                    child: def.id,
+                    foreign_key: foreign_key.name.clone(),
+                    key: new.key(),
+                });
+            }
+        }
+    }
+
+    fn check_parent_now(&mut self, child: SpaceId, name: &str, key: &Key) -> Result<(), StoreError> {
+        // The table or the row may be gone again by the end of the statement.
+        let Ok(table) = self.table(child) else { return Ok(()) };
+        let table = Arc::clone(table);
+        let def = table.def();
+        let Some(foreign_key) = def.foreign_keys.iter().find(|candidate| candidate.name == name) else {
+            return Ok(());
+        };
+        let Some(row) = self.get(child, key)?.map(|row| row.to_row()) else { return Ok(()) };
+        let row = RowRef::of_row(def, table.missing(), &row);
+        if foreign_key.columns.iter().any(|&column| row.get(column).is_null()) {
+            return Ok(());
+        }
+        let parent = Arc::clone(self.table(foreign_key.parent)?);
+        let (there, mark) = self.find_parent(&parent, foreign_key, |position| {
+            row.get(foreign_key.columns[position])
+        })?;
+        if !there {
+            return Err(ConstraintError::ForeignKeyMissing {
+                table: def.name.to_string(),
+                constraint: foreign_key.name.clone(),
+                parent: parent.def().name.to_string(),
+                key: describe_columns(def, &foreign_key.columns, |column| row.get(column)),
+            }
+            .into());
+        }
+        self.mark(mark, Access::Reference);
+        self.mark(definition_key(parent.id()), Access::Reference);
+        Ok(())
+    }
+
+    /// Whether the parent with these values is there, and the key to certify it by.
+    fn find_parent<'v>(
+        &self,
+        parent: &Table,
+        foreign_key: &ForeignKeyDef,
+        value: impl Fn(usize) -> ValueRef<'v>,
+    ) -> Result<(bool, super::GlobalKey), StoreError> {
+        match parent_key(parent.def(), foreign_key, value)? {
+            ParentKey::Primary(key) => Ok((self.find(parent, &key).is_some(), (parent.id(), key))),
+            ParentKey::Unique(index, prefix) => {
+                Ok((self.index_has(parent, index, prefix.as_slice())?, (index, prefix)))
+            }
+        }
+    }
+
+    /// Does what the foreign keys of the children say when a parent row goes (`new` is `None`) or changes
+    /// columns that they refer to.
+    pub(super) fn parent_changes(
+        &mut self,
+        parent: &Arc<Table>,
+        old: &Row,
+        new: Option<&Row>,
+    ) -> Result<(), StoreError> {
+        let children: Vec<_> = self.catalog().children(parent.id()).collect();
+        let old_ref = RowRef::of_row(parent.def(), parent.missing(), old);
+        for child in children {
+            let child = Arc::clone(self.table(child)?);
+            for foreign_key in child.def().foreign_keys.iter().filter(|key| key.parent == parent.id()) {
+                let unchanged = new.is_some_and(|new| {
+                    let new = RowRef::of_row(parent.def(), parent.missing(), new);
+                    foreign_key.parent_columns.iter().all(|&column| new.get(column) == old_ref.get(column))
+                });
+                let referable = foreign_key.parent_columns.iter().all(|&c| !old_ref.get(c).is_null());
+                if !unchanged && referable {
+                    self.mark(definition_key(child.id()), Access::Reference);
+                    self.parent_changes_for(parent, &child, foreign_key, old, new)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn parent_changes_for(
+        &mut self,
+        parent: &Arc<Table>,
+        child: &Arc<Table>,
+        foreign_key: &ForeignKeyDef,
+        old: &Row,
+        new: Option<&Row>,
+    ) -> Result<(), StoreError> {
+        let action = if new.is_some() { foreign_key.on_update } else { foreign_key.on_delete };
+        if action == ReferentialAction::NoAction {
+            self.pending.push(PendingCheck::Children {
+                child: child.id(),
+                foreign_key: foreign_key.name.clone(),
+                parent_row: old.clone(),
+            });
+            return Ok(());
+        }
+        let old_ref = RowRef::of_row(parent.def(), parent.missing(), old);
+        let keys = self.children_of(child, foreign_key, old_ref)?;
+        if keys.is_empty() {
+            return Ok(());
+        }
+        if action == ReferentialAction::Restrict {
+            return Err(still_referenced(parent.def(), child.def(), foreign_key, old_ref).into());
+        }
+        for key in keys {
+            // An earlier cascade may have taken the row already.
+            let Some(row) = self.get(child.id(), &key)? else { continue };
+            match (action, new) {
+                (ReferentialAction::Cascade, None) => {
+                    self.delete(child.id(), &key)?;
+                }
+                (ReferentialAction::Cascade, Some(new)) => {
+                    let new = RowRef::of_row(parent.def(), parent.missing(), new);
+                    let pairs = foreign_key.columns.iter().zip(&foreign_key.parent_columns);
+                    let changes: Vec<_> =
+                        pairs.map(|(&column, &of)| (column, new.get(of).to_owned())).collect();
+                    let row = row.with(&changes);
+                    self.update(child.id(), &key, row)?;
+                }
+                (ReferentialAction::SetNull | ReferentialAction::SetDefault, _) => {
+                    let changes: Vec<_> =
+                        foreign_key.columns.iter().map(|&column| (column, Value::Null)).collect();
+                    let row = row.with(&changes);
+                    self.update(child.id(), &key, row)?;
+                }
+                (ReferentialAction::NoAction | ReferentialAction::Restrict, _) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check_children_now(&mut self, child: SpaceId, name: &str, row: &Row) -> Result<(), StoreError> {
+        let Ok(child) = self.table(child) else { return Ok(()) };
+        let child = Arc::clone(child);
+        let Some(foreign_key) = child.def().foreign_keys.iter().find(|key| key.name == name) else {
+            return Ok(());
+        };
+        let parent = Arc::clone(self.table(foreign_key.parent)?);
+        let row = RowRef::of_row(parent.def(), parent.missing(), row);
+        let (again, _) = self.find_parent(&parent, foreign_key, |position| {
+            row.get(foreign_key.parent_columns[position])
+        })?;
+        if again || self.children_of(&child, foreign_key, row)?.is_empty() {
+            return Ok(());
+        }
+        Err(still_referenced(parent.def(), child.def(), foreign_key, row).into())
+    }
+
+    /// The keys of the children of a parent row: through an index that starts with the foreign key's
+    /// columns, or else by reading all rows.
+    fn children_of(
+        &self,
+        child: &Arc<Table>,
+        foreign_key: &ForeignKeyDef,
+        parent: RowRef<'_>,
+    ) -> Result<Vec<Key>, StoreError> {
+        let def = child.def();
+        let value_of = |column: usize| {
+            let position = foreign_key.columns.iter().position(|&candidate| candidate == column)?;
+            let value = parent.get(foreign_key.parent_columns[position]);
+            Some(coerce(value, def.columns[column].ty.physical()))
+        };
+        let width = foreign_key.columns.len();
+        let covers = |columns: &[usize]| {
+            columns.len() >= width && columns[..width].iter().all(|&column| value_of(column).is_some())
+        };
+        if covers(&def.primary_key) {
+            let mut writer = KeyWriter::new();
+            def.primary_key[..width].iter().filter_map(|&c| value_of(c)).for_each(|v| writer.push(v.borrow()));
+            let range = KeyRange::prefix(writer.as_slice());
+            return Ok(self.scan(def.id, &range, Direction::Forward)?.map(|(key, _)| key).collect());
+        }
+        if let Some(index) = def.indexes.iter().find(|index| covers(&index.columns)) {
+            let mut writer = KeyWriter::new();
+            index.columns[..width]
+                .iter()
+                .filter_map(|&c| value_of(c))
+                .for_each(|v| writer.push_nullable(v.borrow()));
+            let range = KeyRange::prefix(writer.as_slice());
+            let entries = self.scan_index(def.id, index.id, &range, Direction::Forward)?;
+            return Ok(entries.map(|entry| entry.primary_key).collect());
+        }
+        let rows = self.scan(def.id, &KeyRange::all(), Direction::Forward)?;
+        let is_child = |row: RowRef<'_>| {
+            foreign_key
+                .columns
+                .iter()
+                .all(|&column| value_of(column).is_some_and(|value| value.borrow() == row.get(column)))
+        };
+        Ok(rows.filter(|(_, row)| is_child(*row)).map(|(key, _)| key).collect())
+    }
+}
+
+/// The key of the parent whose referred columns have these values (by position in the foreign key).
+fn parent_key<'v>(
+    parent: &TableDef,
+    foreign_key: &ForeignKeyDef,
+    value: impl Fn(usize) -> ValueRef<'v>,
+) -> Result<ParentKey, StoreError> {
+    let value_of = |column: usize| -> Result<Value, StoreError> {
+        let position = foreign_key.parent_columns.iter().position(|&candidate| candidate == column);
+        let position = position.ok_or(StoreError::UnknownSpace(parent.id))?;
+        Ok(coerce(value(position), parent.columns[column].ty.physical()))
+    };
+    let same_columns = |columns: &[usize]| {
+        columns.len() == foreign_key.parent_columns.len()
+            && columns.iter().all(|column| foreign_key.parent_columns.contains(column))
+    };
+    let mut writer = KeyWriter::new();
+    if same_columns(&parent.primary_key) {
+        for &column in &parent.primary_key {
+            writer.push(value_of(column)?.borrow());
+        }
+        return Ok(ParentKey::Primary(writer.finish()));
+    }
+    let unique = parent.indexes.iter().find(|index| index.uniqueness.is_unique() && same_columns(&index.columns));
+    let index = unique.ok_or(StoreError::UnknownSpace(parent.id))?;
+    for &column in &index.columns {
+        writer.push_nullable(value_of(column)?.borrow());
+    }
+    Ok(ParentKey::Unique(index.id, writer.finish()))
+}
+
+/// A child's integer in the width of the parent's column; other types are the same on both sides (checked
+/// when the constraint is made).
+fn coerce(value: ValueRef<'_>, physical: Physical) -> Value {
+    let Some(number) = value.as_i64() else { return value.to_owned() };
+    match physical {
+        Physical::Int16 => i16::try_from(number).map_or(Value::Int64(number), Value::Int16),
+        Physical::Int32 => i32::try_from(number).map_or(Value::Int64(number), Value::Int32),
+        _ => Value::Int64(number),
+    }
+}
+
+fn still_referenced(
+    parent: &TableDef,
+    child: &TableDef,
+    foreign_key: &ForeignKeyDef,
+    row: RowRef<'_>,
+) -> ConstraintError {
+    ConstraintError::ForeignKeyReferenced {
+        table: child.name.to_string(),
+        constraint: foreign_key.name.clone(),
+        parent: parent.name.to_string(),
+        key: describe_columns(parent, &foreign_key.parent_columns, |column| row.get(column)),
+    }
+}

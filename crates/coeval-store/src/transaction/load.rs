@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Loading many rows at once.
+
+use super::Transaction;
+use crate::bulk::{BulkLoad, index_chunks, sorted_chunks};
+use crate::chunk::Chunk;
+use crate::cursor::SpaceCursor;
+use crate::error::StoreError;
+use crate::ids::SpaceId;
+use crate::range::{Direction, KeyRange};
+use crate::space::Found;
+use crate::table::{RowRef, Table};
+use arrow::array::RecordBatch;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Loads of fewer rows go row by row: a chunk of a few rows would cost every later scan.
+const DIRECT_LOAD_ROWS_MIN: usize = 4_096;
+
+impl Transaction {
+    /// Adds all rows of the batches, which hold every column of the definition in its order (dropped ones as
+    /// NULL). Returns how many.
+    ///
+    /// Sorts once by primary key. If the range between the smallest and the greatest new key holds no row,
+    /// the rows become chunks directly; otherwise they go in one by one. CHECK constraints are checked row by
+    /// row, foreign keys by [`end_statement`](Self::end_statement).
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert), and [`StoreError::BulkLoad`] if a batch has other columns than the table.
+    /// Nothing is changed then.
+    pub fn bulk_insert(&mut self, table: SpaceId, batches: &[RecordBatch]) -> Result<u64, StoreError> {
+        self.writable("COPY")?;
+        let table = Arc::clone(self.table(table)?);
+        let batches: Vec<_> = batches.iter().filter(|batch| batch.num_rows() > 0).cloned().collect();
+        let chunks = sorted_chunks(table.def(), &batches)?;
+        let rows: usize = chunks.iter().map(|chunk| chunk.rows()).sum();
+        let savepoint = self.savepoint();
+        let outcome = if rows >= DIRECT_LOAD_ROWS_MIN && self.takes_chunks(&table, &chunks) {
+            self.load_chunks(&table, chunks)
+        } else {
+            self.insert_chunks(&table, &chunks)
+        };
+        if outcome.is_err() {
+            self.rollback_to(&savepoint);
+        }
+        outcome.map(|()| rows as u64)
+    }
+
+    /// Whether the chunks can become part of the base as they are: nothing lies in their range, and no
+    /// constraint needs a look at single rows.
+    fn takes_chunks(&self, table: &Table, chunks: &[Arc<Chunk>]) -> bool {
+        let (Some(first), Some(last)) = (chunks.first(), chunks.last()) else { return false };
+        let span =
+            KeyRange { lower: Bound::Included(first.first_key()), upper: Bound::Included(last.last_key()) };
+        let private = self.writes_of(table.id()).map(|writes| &writes.rows);
+        let rows_free = is_free(table, &span) && private.is_none_or(|rows| rows.iter_range(span).next().is_none());
+        let indexes_free = table.indexes().iter().all(|index| index.base().is_empty() && index.delta().is_empty())
+            && self.writes_of(table.id()).is_none_or(|writes| writes.indexes.iter().all(|i| i.is_empty()));
+        rows_free && indexes_free && table.def().checks.is_empty() && table.def().foreign_keys.is_empty()
+    }
+
+    fn load_chunks(&mut self, table: &Arc<Table>, chunks: Vec<Arc<Chunk>>) -> Result<(), StoreError> {
+        let def = table.def();
+        let indexes: Result<Vec<_>, _> =
+            def.indexes.iter().map(|index| index_chunks(def, index, &chunks)).collect();
+        let load = BulkLoad::new(def.id, chunks, indexes?);
+        self.reference_definition(def.id);
+        Arc::make_mut(&mut self.world).update_table(def.id, |table| table.load(&load));
+        self.loads.push(load);
+        Ok(())
+    }
+
+    fn insert_chunks(&mut self, table: &Arc<Table>, chunks: &[Arc<Chunk>]) -> Result<(), StoreError> {
+        for chunk in chunks {
+            for index in 0..chunk.rows() {
+                let row = RowRef::new(table.def(), table.missing(), Found::Base(chunk, index)).to_row();
+                self.insert(table.id(), row)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether chunks may go into this range: no chunk overlaps it and no changed key lies in it.
+pub(crate) fn is_free(table: &Table, span: &KeyRange) -> bool {
+    let rows = table.rows();
+    rows.delta().iter_range(span.clone()).next().is_none()
+        && SpaceCursor::new(rows, None, span, Direction::Forward).next().is_none()
+        && overlapping_chunk(table, span).is_none()
+}
+
+/// A chunk whose first key lies in the range or before it with its last key inside or behind.
+fn overlapping_chunk<'a>(table: &'a Table, span: &KeyRange) -> Option<&'a Arc<Chunk>> {
+    let (Bound::Included(first), Bound::Included(last)) = (&span.lower, &span.upper) else { return None };
+    let (_, chunk) = table.rows().base().floor(last)?;
+    (chunk.last_key() >= *first).then_some(chunk)
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Writing rows: constraints of the row itself, uniqueness, index entries, footprint.
+
+use super::{Transaction, index_position};
+use crate::catalog::{IndexDef, TableDef};
+use crate::cursor::SpaceCursor;
+use crate::delta::{BasePosition, DeltaEntry};
+use crate::error::{ConstraintError, StoreError};
+use crate::ids::SpaceId;
+use crate::key::Key;
+use crate::range::{Direction, KeyRange};
+use crate::row::Row;
+use crate::space::{add_one, position_of};
+use crate::table::{RowRef, Table, describe_columns, index_prefix};
+use coeval_txn::Access;
+use std::sync::Arc;
+
+/// What happens to one index when a row changes.
+struct EntryChange {
+    position: usize,
+    old: Option<Key>,
+    new: Option<Key>,
+    /// Length of the indexed columns in the old and the new entry, for unique indexes without a NULL in them.
+    old_claim: Option<usize>,
+    new_claim: Option<usize>,
+}
+
+impl Transaction {
+    /// Adds a row and returns its primary key.
+    ///
+    /// # Errors
+    /// [`StoreError::Constraint`] if the primary key or a unique key has an owner, a NOT NULL column is NULL
+    /// or a CHECK is false; nothing is changed then. Foreign keys are checked by
+    /// [`end_statement`](Self::end_statement).
+    pub fn insert(&mut self, table: SpaceId, row: Row) -> Result<Key, StoreError> {
+        self.writable("INSERT")?;
+        let table = Arc::clone(self.table(table)?);
+        let key = self.check_row(&table, &row)?;
+        if self.find(&table, &key).is_some() {
+            let new = RowRef::of_row(table.def(), table.missing(), &row);
+            return Err(primary_key_taken(table.def(), new).into());
+        }
+        let changes = self.entry_changes(&table, None, Some((&key, &row)))?;
+        self.check_parents(&table, None, &row);
+        self.apply_entries(&table, changes);
+        self.mark((table.id(), key.clone()), Access::Identity);
+        let writes = self.writes_mut(&table);
+        add_one(&mut writes.rows, key.clone(), DeltaEntry::inserted(Some(row)));
+        Ok(key)
+    }
+
+    /// Replaces the row with this key. The new row may have another key.
+    ///
+    /// # Errors
+    /// [`StoreError::MissingRow`] if it is not there; [`StoreError::Constraint`] as for
+    /// [`insert`](Self::insert), and if children refer to a key that changes. Nothing is changed then.
+    pub fn update(&mut self, table: SpaceId, key: &Key, row: Row) -> Result<(), StoreError> {
+        self.writable("UPDATE")?;
+        let table = Arc::clone(self.table(table)?);
+        let new_key = self.check_row(&table, &row)?;
+        if self.find(&table, key).is_none() {
+            return Err(StoreError::MissingRow);
+        }
+        if new_key != *key {
+            return self.move_row(&table, key, &new_key, row);
+        }
+        let found = self.find(&table, key).ok_or(StoreError::MissingRow)?;
+        let position = position_of(found);
+        let old = table.row_ref(found);
+        let old_row = (!table.def().foreign_keys.is_empty() || self.is_parent(&table)).then(|| old.to_row());
+        let changes = self.entry_changes(&table, Some((key, old)), Some((key, &row)))?;
+        if let Some(old_row) = &old_row {
+            self.check_parents(&table, Some(old_row), &row);
+            self.parent_changes(&table, old_row, Some(&row))?;
+        }
+        self.apply_entries(&table, changes);
+        self.mark((table.id(), key.clone()), Access::Update);
+        let writes = self.writes_mut(&table);
+        add_one(&mut writes.rows, key.clone(), DeltaEntry::replaced(row, position));
+        Ok(())
+    }
+
+    /// A row whose primary key changes goes and comes back under the new one.
+    fn move_row(&mut self, table: &Arc<Table>, old: &Key, new: &Key, row: Row) -> Result<(), StoreError> {
+        if self.find(table, new).is_some() {
+            let new = RowRef::of_row(table.def(), table.missing(), &row);
+            return Err(primary_key_taken(table.def(), new).into());
+        }
+        let savepoint = self.savepoint();
+        let found = self.find(table, old).ok_or(StoreError::MissingRow)?;
+        let old_row = table.row_ref(found).to_row();
+        let moved = (|| {
+            self.parent_changes(table, &old_row, Some(&row))?;
+            self.remove_row(table, old)?;
+            self.insert(table.id(), row)
+        })();
+        if moved.is_err() {
+            self.rollback_to(&savepoint);
+        }
+        moved.map(drop)
+    }
+
+    /// Adds the row, or replaces the one with its primary key.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert) and [`update`](Self::update).
+    pub fn put(&mut self, table: SpaceId, row: Row) -> Result<(), StoreError> {
+        let table_now = self.table(table)?;
+        let new = RowRef::of_row(table_now.def(), table_now.missing(), &row);
+        check_not_null(new)?;
+        let key = new.key();
+        if self.get(table, &key)?.is_some() {
+            self.update(table, &key, row)
+        } else {
+            self.insert(table, row).map(drop)
+        }
+    }
+
+    /// Removes the row with this key, and what its foreign keys' ON DELETE says; returns whether it was
+    /// there.
+    ///
+    /// # Errors
+    /// [`StoreError::Constraint`] if children refer to it and may not go; nothing is changed then.
+    pub fn delete(&mut self, table: SpaceId, key: &Key) -> Result<bool, StoreError> {
+        self.writable("DELETE")?;
+        let table = Arc::clone(self.table(table)?);
+        let Some(found) = self.find(&table, key) else { return Ok(false) };
+        if !self.is_parent(&table) {
+            self.remove_row(&table, key)?;
+            return Ok(true);
+        }
+        let old_row = table.row_ref(found).to_row();
+        let savepoint = self.savepoint();
+        // The row goes first, so that a cycle of cascades finds it gone.
+        let outcome =
+            self.remove_row(&table, key).and_then(|()| self.parent_changes(&table, &old_row, None));
+        if outcome.is_err() {
+            self.rollback_to(&savepoint);
+        }
+        outcome.map(|()| true)
+    }
+
+    /// Removes a row that is there, without a look at children.
+    fn remove_row(&mut self, table: &Arc<Table>, key: &Key) -> Result<(), StoreError> {
+        let found = self.find(table, key).ok_or(StoreError::MissingRow)?;
+        let position = position_of(found);
+        let old = table.row_ref(found);
+        let changes = self.entry_changes(table, Some((key, old)), None)?;
+        self.apply_entries(table, changes);
+        self.mark((table.id(), key.clone()), Access::Identity);
+        let writes = self.writes_mut(table);
+        add_one(&mut writes.rows, key.clone(), DeltaEntry::deleted(position));
+        Ok(())
+    }
+
+    /// The row joins the write set unchanged (`FOR UPDATE`): whoever changes it first wins. Returns whether
+    /// it is there.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSpace`]; [`StoreError::ReadOnly`].
+    pub fn lock_row(&mut self, table: SpaceId, key: &Key) -> Result<bool, StoreError> {
+        self.writable("SELECT FOR UPDATE")?;
+        let table = Arc::clone(self.table(table)?);
+        let Some(found) = self.find(&table, key) else { return Ok(false) };
+        if self.writes_of(table.id()).is_some_and(|writes| writes.rows.get(key).is_some()) {
+            return Ok(true);
+        }
+        let position = position_of(found);
+        let row = table.row_ref(found).to_row();
+        self.mark((table.id(), key.clone()), Access::Update);
+        let writes = self.writes_mut(&table);
+        add_one(&mut writes.rows, key.clone(), DeltaEntry::replaced(row, position));
+        Ok(true)
+    }
+
+    /// Checks what concerns the row alone and returns its key.
+    fn check_row(&self, table: &Table, row: &Row) -> Result<Key, StoreError> {
+        let new = RowRef::of_row(table.def(), table.missing(), row);
+        check_not_null(new)?;
+        if !table.def().checks.is_empty() {
+            self.shared.row_checks(table)?.check(table.def(), row)?;
+        }
+        Ok(new.key())
+    }
+
+    /// What the change of a row from `old` to `new` does to the indexes; refuses a second owner.
+    fn entry_changes(
+        &self,
+        table: &Table,
+        old: Option<(&Key, RowRef<'_>)>,
+        new: Option<(&Key, &Row)>,
+    ) -> Result<Vec<EntryChange>, StoreError> {
+        let def = table.def();
+        let mut changes = Vec::new();
+        let new = new.map(|(key, row)| (key, RowRef::of_row(def, table.missing(), row)));
+        for (position, index) in def.indexes.iter().enumerate() {
+            if let (Some((old_key, old)), Some((new_key, new))) = (old, new)
+                && old_key == new_key
+                && index.columns.iter().all(|&column| old.get(column) == new.get(column))
+            {
+                continue;
+            }
+            let (old, old_claim) = entry_of(index, old).unzip();
+            let (new_entry, new_claim) = entry_of(index, new).unzip();
+            let change = EntryChange {
+                position,
+                old,
+                new: new_entry,
+                old_claim: old_claim.flatten(),
+                new_claim: new_claim.flatten(),
+            };
+            if let (Some((_, row)), Some(entry), Some(length)) = (new, &change.new, change.new_claim) {
+                let prefix = &entry.as_slice()[..length];
+                let own = change.old.as_ref().is_some_and(|old| old.as_slice().starts_with(prefix));
+                if !own && self.has_prefix(table, position, prefix) {
+                    return Err(unique_key_taken(def, index, row).into());
+                }
+            }
+            changes.push(change);
+        }
+        Ok(changes)
+    }
+
+    fn has_prefix(&self, table: &Table, position: usize, prefix: &[u8]) -> bool {
+        let private = self.writes_of(table.id()).map(|writes| &writes.indexes[position]);
+        let range = KeyRange::prefix(prefix);
+        SpaceCursor::new(&table.indexes()[position], private, &range, Direction::Forward).next().is_some()
+    }
+
+    fn apply_entries(&mut self, table: &Arc<Table>, changes: Vec<EntryChange>) {
+        for change in changes {
+            let index = table.def().indexes[change.position].id;
+            for (entry, claim) in [(&change.old, change.old_claim), (&change.new, change.new_claim)] {
+                if let (Some(entry), Some(length)) = (entry, claim) {
+                    self.mark((index, Key::from_slice(&entry.as_slice()[..length])), Access::Identity);
+                }
+            }
+            let entries = &mut self.writes_mut(table).indexes[change.position];
+            if change.old == change.new {
+                continue;
+            }
+            if let Some(old) = change.old {
+                add_one(entries, old, DeltaEntry::deleted(BasePosition::UNKNOWN));
+            }
+            if let Some(new) = change.new {
+                add_one(entries, new, DeltaEntry::inserted(None));
+            }
+        }
+    }
+
+    /// Whether an index of the table has entries that start with these columns' values.
+    pub(super) fn index_has(
+        &self,
+        table: &Table,
+        index: SpaceId,
+        prefix: &[u8],
+    ) -> Result<bool, StoreError> {
+        let position = index_position(table.def(), index)?;
+        Ok(self.has_prefix(table, position, prefix))
+    }
+}
+
+/// The entry of a row in an index, and the length of its claim if the index is unique and no indexed column
+/// is NULL.
+fn entry_of(index: &IndexDef, row: Option<(&Key, RowRef<'_>)>) -> Option<(Key, Option<usize>)> {
+    let (key, row) = row?;
+    let mut writer = index_prefix(index, |column| row.get(column));
+    let length = writer.as_slice().len();
+    writer.push_raw(key.as_slice());
+    let claims =
+        index.uniqueness.is_unique() && index.columns.iter().all(|&column| !row.get(column).is_null());
+    Some((writer.finish(), claims.then_some(length)))
+}
+
+fn check_not_null(row: RowRef<'_>) -> Result<(), ConstraintError> {
+    let def = row.def();
+    let null =
+        def.columns.iter().enumerate().find(|(index, column)| column.not_null && row.get(*index).is_null());
+    match null {
+        None => Ok(()),
+        Some((_, column)) => Err(ConstraintError::NotNull {
+            table: def.name.to_string(),
+            column: column.name.clone(),
+        }),
+    }
+}
+
+pub(crate) fn primary_key_taken(def: &TableDef, row: RowRef<'_>) -> ConstraintError {
+    ConstraintError::Unique {
+        table: def.name.to_string(),
+        constraint: def.primary_key_name.clone(),
+        key: describe_columns(def, &def.primary_key, |column| row.get(column)),
+    }
+}
+
+pub(crate) fn unique_key_taken(def: &TableDef, index: &IndexDef, row: RowRef<'_>) -> ConstraintError {
+    ConstraintError::Unique {
+        table: def.name.to_string(),
+        constraint: index.name.clone(),
+        key: describe_columns(def, &index.columns, |column| row.get(column)),
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The world: the immutable root of the whole database at one version (DESIGN 5.1).
+
+use crate::catalog::{Catalog, CatalogChange, ObjectRef, QualifiedName, TableDef};
+use crate::ids::SpaceId;
+use crate::table::Table;
+use coeval_ptree::PTree;
+use coeval_txn::Version;
+use std::sync::Arc;
+
+/// Everything at one version. Holding a world keeps it alive; nothing else does.
+#[derive(Clone, Debug)]
+pub struct World {
+    version: Version,
+    catalog: Arc<Catalog>,
+    tables: PTree<SpaceId, Arc<Table>>,
+}
+
+impl World {
+    /// The world before the first commit.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { version: Version::ZERO, catalog: Arc::new(Catalog::new()), tables: PTree::new() }
+    }
+
+    /// The number of its contents.
+    #[must_use]
+    #[inline]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Names, views, sequences, schemas.
+    #[must_use]
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// The table with this number.
+    #[must_use]
+    #[inline]
+    pub fn table(&self, id: SpaceId) -> Option<&Arc<Table>> {
+        self.tables.get(&id)
+    }
+
+    /// All tables, by number.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.iter().map(|(_, table)| table)
+    }
+
+    /// The table of this name.
+    #[must_use]
+    pub fn table_named(&self, name: &QualifiedName) -> Option<&Arc<Table>> {
+        match self.catalog.resolve(name)? {
+            ObjectRef::Table(id) => self.table(id),
+            ObjectRef::Index(..) | ObjectRef::View | ObjectRef::Sequence(_) => None,
+        }
+    }
+
+    pub(crate) fn set_version(&mut self, version: Version) {
+        assert!(version >= self.version, "versions only grow");
+        self.version = version;
+    }
+
+    pub(crate) fn put_table(&mut self, table: Arc<Table>) {
+        self.tables.insert(table.id(), table);
+    }
+
+    /// Changes a table in place if no other world holds it, else a copy.
+    ///
+    /// # Panics
+    /// If there is no such table.
+    pub(crate) fn update_table(&mut self, id: SpaceId, update: impl FnOnce(&mut Table)) {
+        let mut table = Arc::clone(self.table(id).expect("only tables of this world are changed"));
+        // The tree's own reference goes first, so that a table nobody else holds is changed in place.
+        self.tables.remove(&id);
+        update(Arc::make_mut(&mut table));
+        self.tables.insert(id, table);
+    }
+
+    /// Takes in a change of definitions. `build` makes the spaces of indexes that the new definition has
+    /// and the old one had not.
+    ///
+    /// # Errors
+    /// What `build` says, such as a duplicate key; the world is then unusable.
+    pub(crate) fn change_catalog<E>(
+        &mut self,
+        change: &CatalogChange,
+        build: impl FnMut(&Table, &TableDef, usize) -> Result<crate::space::Space, E>,
+    ) -> Result<(), E> {
+        let catalog = Arc::make_mut(&mut self.catalog);
+        match change {
+            CatalogChange::PutSchema(name) => catalog.put_schema(name.clone()),
+            CatalogChange::RemoveSchema(name) => catalog.remove_schema(name),
+            CatalogChange::PutTable(def) => return self.redefine(def, build),
+            CatalogChange::RemoveTable(id) => {
+                if let Some(table) = self.tables.get(id) {
+                    catalog.remove_table(table.def());
+                }
+                self.tables.remove(id);
+            }
+            CatalogChange::Truncate(id) => {
+                if let Some(def) = self.tables.get(id).map(|table| Arc::clone(table.def())) {
+                    self.put_table(Arc::new(Table::new(def)));
+                }
+            }
+            CatalogChange::PutView(view) => catalog.put_view(view.clone()),
+            CatalogChange::RemoveView(name) => catalog.remove_view(name),
+            CatalogChange::PutSequence(sequence) => catalog.put_sequence(sequence.clone()),
+            CatalogChange::RemoveSequence(id) => catalog.remove_sequence(*id),
+        }
+        Ok(())
+    }
+
+    fn redefine<E>(
+        &mut self,
+        def: &TableDef,
+        mut build: impl FnMut(&Table, &TableDef, usize) -> Result<crate::space::Space, E>,
+    ) -> Result<(), E> {
+        let old = self.tables.get(&def.id).cloned();
+        let def = Arc::new(def.clone());
+        let table = match &old {
+            None => Table::new(Arc::clone(&def)),
+            Some(old) => {
+                let mut indexes = Vec::with_capacity(def.indexes.len());
+                for (position, index) in def.indexes.iter().enumerate() {
+                    indexes.push(match old.index(index.id) {
+                        Some((_, space)) => space.clone(),
+                        None => build(old, &def, position)?,
+                    });
+                }
+                Table::from_spaces(Arc::clone(&def), old.rows().clone(), indexes)
+            }
+        };
+        let catalog = Arc::make_mut(&mut self.catalog);
+        catalog.put_table(old.as_ref().map(|old| old.def().as_ref()), &def);
+        self.put_table(Arc::new(table));
+        Ok(())
+    }
+}
