@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Passes over all entries: map-reduce, for-each, filter (P-Trees paper, section 3.2 and Figures 2c to 2e).
 
-use crate::balance::{concat, join};
+use crate::balance::join;
 use crate::grain::{SCAN_GRAIN, both};
 use crate::node::Link;
 
@@ -27,7 +27,7 @@ where
                 || map_reduce(&node.left, map, reduce, identity),
                 || map_reduce(&node.right, map, reduce, identity),
             );
-            reduce(reduce(left, map(&node.entry.0, &node.entry.1)), right)
+            reduce(left, right)
         }
         _ => fold(link, identity.clone(), &mut |sum, key, value| reduce(sum, map(key, value))),
     }
@@ -43,7 +43,6 @@ where
         Link::Leaf(block) => block.iter().fold(start, |sum, (key, value)| step(sum, key, value)),
         Link::Inner(node) => {
             let sum = fold(&node.left, start, step);
-            let sum = step(sum, &node.entry.0, &node.entry.1);
             fold(&node.right, sum, step)
         }
     }
@@ -59,7 +58,6 @@ where
     match link {
         Link::Inner(node) if node.size > SCAN_GRAIN => {
             both(node.size, SCAN_GRAIN, || for_each(&node.left, visit), || for_each(&node.right, visit));
-            visit(&node.entry.0, &node.entry.1);
         }
         _ => fold(link, (), &mut |(), key, value| visit(key, value)),
     }
@@ -87,11 +85,10 @@ where
         Link::Inner(node) => {
             let (left, right) =
                 both(node.size, SCAN_GRAIN, || filter(&node.left, keep), || filter(&node.right, keep));
-            match keep(&node.entry.0, &node.entry.1) {
-                true if left.size() + 1 + right.size() == node.size => link.clone(),
-                true => join(left, node.entry.clone(), right),
-                false => concat(left, right),
+            if left.size() + right.size() == node.size {
+                return link.clone();
             }
+            join(left, node.separator.clone(), right)
         }
     }
 }

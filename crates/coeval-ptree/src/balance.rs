@@ -5,18 +5,19 @@
 //! as long as `join` returns a balanced tree, so do they, and none of them has to think of it (P-Trees paper,
 //! sections 2 and 3, where it is called `concat` with a pivot; "Just Join for Parallel Ordered Sets", SPAA 2016).
 //!
-//! **Terms.** The *weight* of a tree is its size + 1, so weights add up: `w(l, e, r) = w(l) + w(r)`. Two siblings
-//! are *balanced* when neither weighs less than 29 % of both (any number in (2/11, 1 - 1/sqrt 2] works for
-//! joins). A leaf is *grown* when it holds at least [`least`] entries; only grown leaves hang below inner nodes.
+//! **Terms.** The *weight* of a tree is its number of entries; weights of children add up to their parent's. Two
+//! siblings are *balanced* when neither weighs less than 29 % of both (any number in (2/11, 1 - 1/sqrt 2] works
+//! for joins). A leaf is *grown* when it holds at least [`least`] entries; only grown leaves hang below inner
+//! nodes. The pivot of a join is a key that separates the two trees.
 //!
-//! **Steps** of `join(l, e, r)`, for `l` the heavier one:
+//! **Steps** of `join(l, s, r)`, for `l` the heavier one:
 //!
 //! ```text
-//! balanced and grown     link them                         e
+//! balanced and grown     link them                         s
 //!                                                         / \
 //!                                                        l   r
 //! small altogether       write all entries into fresh leaves
-//! else                   t = join(l.right, e, r), then put l.left, l.entry and t together:
+//! else                   t = join(l.right, s, r), then put l.left, l.separator and t together:
 //!
 //!   fits:   k        t too heavy, its left     k'     its left part      k"
 //!          / \       part not:                / \     too heavy:        /  \
@@ -25,16 +26,16 @@
 //!                                          a   b      (b = x k" y)  a   x y   c
 //! ```
 //!
-//! **Edges.** Leaves have weights between `least + 1` and `B + 1`, so they cannot be split into ever smaller
-//! pieces as single nodes can. That is what the *small* case is for: below [`small_weight`] all entries are
-//! written afresh. Above it, the arithmetic in the comment of `rotate_left` shows that no rotation ever
-//! needs to open a leaf.
+//! **Edges.** Leaves weigh between `least` and `B`, so they cannot be split into ever smaller pieces as single
+//! entries can. That is what the *small* case is for: up to [`small_weight`] all entries are written afresh.
+//! Above it, the arithmetic in the comment of `rotate_left` shows that no rotation ever needs to open a leaf.
 //!
 //! **Cost.** `O(|log w(l) - log w(r)|)` nodes and one small rewrite of `O(B)` entries.
 
 use triomphe::Arc;
 
 use crate::build::from_exact_iter;
+use crate::find::first;
 use crate::node::{Inner, Link, take_apart, take_block};
 
 /// Neither sibling may weigh less than `LIGHT` parts of `LIGHT + HEAVY`.
@@ -47,16 +48,16 @@ const _: () = assert!(LIGHT + HEAVY == 100 && LIGHT * 11 > 200 && LIGHT * 10_000
 
 /// The fewest entries of a leaf below an inner node.
 ///
-/// As small as balance allows when a full leaf is split: `(B + 2) * 29 %` in weight. So a run of ascending
-/// inserts may leave 71 % full leaves behind instead of half full ones.
+/// As small as balance allows when a full leaf is split, `29 %` of `B + 1`. So a run of ascending inserts may
+/// leave 71 % full leaves behind instead of half full ones.
 #[inline]
 pub(crate) const fn least(block: usize) -> usize {
-    ((block + 2) * LIGHT).div_ceil(LIGHT + HEAVY) - 1
+    ((block + 1) * LIGHT).div_ceil(LIGHT + HEAVY)
 }
 
 /// The weight up to which `join` rewrites all entries instead of rotating: three full leaves.
 const fn small_weight(block: usize) -> usize {
-    3 * block + 3
+    3 * block
 }
 
 /// Whether siblings of these weights are balanced.
@@ -68,129 +69,121 @@ const fn balanced(one: usize, other: usize) -> bool {
 /// Whether subtrees of these sizes may hang below one inner node.
 #[inline]
 pub(crate) const fn may_link(left_size: usize, right_size: usize, block: usize) -> bool {
-    left_size >= least(block) && right_size >= least(block) && balanced(left_size + 1, right_size + 1)
+    left_size >= least(block) && right_size >= least(block) && balanced(left_size, right_size)
 }
 
 /// An inner node over two subtrees that fit together as they are.
 #[inline]
-fn link<K, V, const B: usize>(left: Link<K, V, B>, entry: (K, V), right: Link<K, V, B>) -> Link<K, V, B> {
+pub(crate) fn link<K, V, const B: usize>(
+    left: Link<K, V, B>,
+    separator: K,
+    right: Link<K, V, B>,
+) -> Link<K, V, B> {
     let (left_size, right_size) = (left.size(), right.size());
     assert!(
         may_link(left_size, right_size, B),
         "siblings of {left_size} and {right_size} entries do not fit"
     );
-    link_checked(left, entry, right)
+    Link::Inner(Arc::new(Inner { separator, left, right, size: left_size + right_size, left_size }))
 }
 
-/// An inner node; the caller has checked [`may_link`].
-#[inline]
-pub(crate) fn link_checked<K, V, const B: usize>(
-    left: Link<K, V, B>,
-    entry: (K, V),
-    right: Link<K, V, B>,
-) -> Link<K, V, B> {
-    let (left_size, right_size) = (left.size(), right.size());
-    debug_assert!(may_link(left_size, right_size, B));
-    Link::Inner(Arc::new(Inner { entry, left, right, size: left_size + right_size + 1, left_size }))
-}
-
-/// One tree of all entries of `left`, `entry` and all of `right`; keys must stand in that order.
+/// One tree of all entries of `left` and `right`, where all keys of `left` < `separator` <= all keys of `right`.
 ///
 /// Work `O(|log w(left) - log w(right)| + B)`.
 pub(crate) fn join<K: Clone, V: Clone, const B: usize>(
     left: Link<K, V, B>,
-    entry: (K, V),
+    separator: K,
     right: Link<K, V, B>,
 ) -> Link<K, V, B> {
     let (left_size, right_size) = (left.size(), right.size());
     if may_link(left_size, right_size, B) {
-        return link_checked(left, entry, right);
+        return link(left, separator, right);
     }
-    if left_size + right_size + 2 <= small_weight(B) {
-        return rewrite(left, entry, right);
+    if left.is_empty() {
+        return right;
+    }
+    if right.is_empty() {
+        return left;
+    }
+    if left_size + right_size <= small_weight(B) {
+        return rewrite(left, right);
     }
     // Not balanced and not small: the heavier one weighs more than 71 % of three full leaves, so it is an
     // inner node. (Balanced but with a leaf that is not grown would be small.)
     match (left, right) {
         (Link::Inner(node), right) if left_size > right_size => {
             let (outer, middle, inner) = take_apart(node);
-            rotate_left(outer, middle, join(inner, entry, right))
+            rotate_left(outer, middle, join(inner, separator, right))
         }
         (left, Link::Inner(node)) => {
             let (inner, middle, outer) = take_apart(node);
-            rotate_right(join(left, entry, inner), middle, outer)
+            rotate_right(join(left, separator, inner), middle, outer)
         }
         _ => unreachable!("the heavier of two trees that are not small is an inner node"),
     }
 }
 
-/// Links `left`, `entry`, `right` where `right` may have become too heavy by a join.
+/// Links `left` and `right` where `right` may have become too heavy by a join.
 ///
 /// Why no leaf has to be opened: say `w` is the weight of all, more than three full leaves. `right` weighs more
-/// than 71 % of it, hence is an inner node. If its left part is a leaf (weight at most `B + 1 < w / 3 + 1`),
-/// then `left` (less than 29 % of `w`) and that leaf weigh less than 71 % of `w`, so the single rotation fits.
+/// than 71 % of it, hence is an inner node. If its left part is a leaf (weight at most `B < w / 3`), then `left`
+/// (less than 29 % of `w`) and that leaf weigh less than 71 % of `w`, so the single rotation fits.
 fn rotate_left<K: Clone, V: Clone, const B: usize>(
     left: Link<K, V, B>,
-    entry: (K, V),
+    separator: K,
     right: Link<K, V, B>,
 ) -> Link<K, V, B> {
     if may_link(left.size(), right.size(), B) {
-        return link_checked(left, entry, right);
+        return link(left, separator, right);
     }
     let Link::Inner(node) = right else { unreachable!("a side that is too heavy is an inner node") };
     let (middle, upper, outer) = take_apart(node);
-    let (left_weight, middle_weight) = (left.size() + 1, middle.size() + 1);
-    if balanced(left_weight, middle_weight) && balanced(left_weight + middle_weight, outer.size() + 1) {
-        return link(link(left, entry, middle), upper, outer);
+    let (left_weight, middle_weight) = (left.size(), middle.size());
+    if balanced(left_weight, middle_weight) && balanced(left_weight + middle_weight, outer.size()) {
+        return link(link(left, separator, middle), upper, outer);
     }
     let Link::Inner(node) = middle else { unreachable!("a leaf in the middle fits a single rotation") };
     let (low, top, high) = take_apart(node);
-    link(link(left, entry, low), top, link(high, upper, outer))
+    link(link(left, separator, low), top, link(high, upper, outer))
 }
 
 /// The mirror image of [`rotate_left`]: `left` may have become too heavy.
 fn rotate_right<K: Clone, V: Clone, const B: usize>(
     left: Link<K, V, B>,
-    entry: (K, V),
+    separator: K,
     right: Link<K, V, B>,
 ) -> Link<K, V, B> {
     if may_link(left.size(), right.size(), B) {
-        return link_checked(left, entry, right);
+        return link(left, separator, right);
     }
     let Link::Inner(node) = left else { unreachable!("a side that is too heavy is an inner node") };
     let (outer, upper, middle) = take_apart(node);
-    let (right_weight, middle_weight) = (right.size() + 1, middle.size() + 1);
-    if balanced(right_weight, middle_weight) && balanced(right_weight + middle_weight, outer.size() + 1) {
-        return link(outer, upper, link(middle, entry, right));
+    let (right_weight, middle_weight) = (right.size(), middle.size());
+    if balanced(right_weight, middle_weight) && balanced(right_weight + middle_weight, outer.size()) {
+        return link(outer, upper, link(middle, separator, right));
     }
     let Link::Inner(node) = middle else { unreachable!("a leaf in the middle fits a single rotation") };
     let (low, top, high) = take_apart(node);
-    link(link(outer, upper, low), top, link(high, entry, right))
+    link(link(outer, upper, low), top, link(high, separator, right))
 }
 
 /// Writes all entries of a small pair into fresh leaves.
-fn rewrite<K: Clone, V: Clone, const B: usize>(
-    left: Link<K, V, B>,
-    entry: (K, V),
-    right: Link<K, V, B>,
-) -> Link<K, V, B> {
-    let count = left.size() + right.size() + 1;
+fn rewrite<K: Clone, V: Clone, const B: usize>(left: Link<K, V, B>, right: Link<K, V, B>) -> Link<K, V, B> {
+    let count = left.size() + right.size();
     let mut entries = Vec::with_capacity(count);
     drain_into(left, &mut entries);
-    entries.push(entry);
     drain_into(right, &mut entries);
     from_exact_iter(&mut entries.into_iter(), count)
 }
 
 /// Appends all entries of `link`, in order.
-pub(crate) fn drain_into<K: Clone, V: Clone, const B: usize>(link: Link<K, V, B>, entries: &mut Vec<(K, V)>) {
+fn drain_into<K: Clone, V: Clone, const B: usize>(link: Link<K, V, B>, entries: &mut Vec<(K, V)>) {
     match link {
         Link::Empty => {}
         Link::Leaf(block) => entries.extend(take_block(block)),
         Link::Inner(node) => {
-            let (left, entry, right) = take_apart(node);
+            let (left, _, right) = take_apart(node);
             drain_into(left, entries);
-            entries.push(entry);
             drain_into(right, entries);
         }
     }
@@ -210,44 +203,23 @@ pub(crate) fn restore<K: Clone, V: Clone, const B: usize>(link: &mut Link<K, V, 
 #[cold]
 fn rejoin<K: Clone, V: Clone, const B: usize>(link: &mut Link<K, V, B>) {
     if let Link::Inner(node) = std::mem::take(link) {
-        let (left, entry, right) = take_apart(node);
-        *link = join(left, entry, right);
+        let (left, separator, right) = take_apart(node);
+        *link = join(left, separator, right);
     }
 }
 
-/// One tree of all entries of `left` and `right`, without an entry between them.
+/// One tree of all entries of `left` and `right`, whose keys must stand in that order.
 ///
-/// Work `O(log w(left) + log w(right) + B)`.
+/// Work `O(log w(right) + |log w(left) - log w(right)| + B)`.
 pub(crate) fn concat<K: Clone, V: Clone, const B: usize>(
-    mut left: Link<K, V, B>,
+    left: Link<K, V, B>,
     right: Link<K, V, B>,
 ) -> Link<K, V, B> {
-    if right.is_empty() {
-        return left;
-    }
-    match remove_last(&mut left) {
-        None => right,
-        Some(entry) => join(left, entry, right),
-    }
-}
-
-/// Removes and returns the last entry. Work `O(log n + B)`.
-pub(crate) fn remove_last<K: Clone, V: Clone, const B: usize>(link: &mut Link<K, V, B>) -> Option<(K, V)> {
-    match link {
-        Link::Empty => None,
-        Link::Leaf(block) => {
-            let entry = Arc::make_mut(block).pop();
-            if block.is_empty() {
-                *link = Link::Empty;
-            }
-            entry
-        }
-        Link::Inner(node) => {
-            let node = Arc::make_mut(node);
-            let entry = remove_last(&mut node.right)?;
-            node.size -= 1;
-            restore(link);
-            Some(entry)
+    match first(&right) {
+        None => left,
+        Some((key, _)) => {
+            let separator = key.clone();
+            join(left, separator, right)
         }
     }
 }

@@ -4,7 +4,8 @@
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::slice::ParallelSliceMut;
 
-use crate::balance::{join, link_checked};
+use crate::balance::{concat, link};
+use crate::find::first;
 use crate::grain::{BUILD_GRAIN, both};
 use crate::node::{Block, Link};
 
@@ -18,30 +19,31 @@ const fn fill(block: usize) -> usize {
 /// The leaves are as even as can be, the larger ones first.
 pub(crate) fn from_exact_iter<K, V, I, const B: usize>(entries: &mut I, count: usize) -> Link<K, V, B>
 where
+    K: Clone,
     I: Iterator<Item = (K, V)>,
 {
     if count <= B {
         return leaf(entries, count);
     }
-    // Between two leaves stands one entry of an inner node, so weights (size + 1) divide evenly.
-    grow(entries, count, (count + 1).div_ceil(fill(B) + 1))
+    grow(entries, count, count.div_ceil(fill(B)))
 }
 
 /// A tree of `count` entries over `leaves` leaves.
 fn grow<K, V, I, const B: usize>(entries: &mut I, count: usize, leaves: usize) -> Link<K, V, B>
 where
+    K: Clone,
     I: Iterator<Item = (K, V)>,
 {
     if leaves == 1 {
         return leaf(entries, count);
     }
     let left_leaves = leaves / 2;
-    let (each, extra) = ((count + 1) / leaves, (count + 1) % leaves);
-    let left_count = left_leaves * each + left_leaves.min(extra) - 1;
+    let (each, extra) = (count / leaves, count % leaves);
+    let left_count = left_leaves * each + left_leaves.min(extra);
     let left = grow(entries, left_count, left_leaves);
-    let entry = entries.next().expect("the caller counted the entries");
-    let right = grow(entries, count - left_count - 1, leaves - left_leaves);
-    link_checked(left, entry, right)
+    let right = grow(entries, count - left_count, leaves - left_leaves);
+    let separator = first(&right).expect("each leaf gets entries").0.clone();
+    link(left, separator, right)
 }
 
 /// A leaf of the next `count` entries.
@@ -70,46 +72,25 @@ where
     }
     pieces.push(entries);
     pieces.reverse();
-    let trees: Vec<Piece<K, V, B>> = pieces
-        .into_par_iter()
-        .map(|piece| {
-            let count = piece.len();
-            let mut entries = piece.into_iter();
-            let first = entries.next().expect("no piece is empty");
-            (first, from_exact_iter(&mut entries, count - 1))
-        })
-        .collect();
-    join_pieces(trees)
+    let mut trees: Vec<Link<K, V, B>> = pieces.into_par_iter().map(from_sorted_small).collect();
+    concat_all(&mut trees)
 }
 
 /// A tree of a sorted vector, on this thread.
-pub(crate) fn from_sorted_small<K, V, const B: usize>(entries: Vec<(K, V)>) -> Link<K, V, B> {
+pub(crate) fn from_sorted_small<K: Clone, V, const B: usize>(entries: Vec<(K, V)>) -> Link<K, V, B> {
     let count = entries.len();
     from_exact_iter(&mut entries.into_iter(), count)
 }
 
-/// A tree of everything after an entry, and that entry.
-type Piece<K, V, const B: usize> = ((K, V), Link<K, V, B>);
-
-/// Joins neighbouring pieces, as a balanced binary tree of joins.
-fn join_pieces<K: Clone, V: Clone, const B: usize>(pieces: Vec<Piece<K, V, B>>) -> Link<K, V, B> {
-    fn reduce<K: Clone, V: Clone, const B: usize>(
-        pieces: &mut std::vec::IntoIter<Piece<K, V, B>>,
-        count: usize,
-    ) -> Option<Piece<K, V, B>> {
-        if count <= 1 {
-            return pieces.next();
+/// Concatenates neighbouring trees, as a balanced binary tree of joins.
+fn concat_all<K: Clone, V: Clone, const B: usize>(trees: &mut [Link<K, V, B>]) -> Link<K, V, B> {
+    match trees {
+        [] => Link::Empty,
+        [tree] => std::mem::take(tree),
+        _ => {
+            let (left, right) = trees.split_at_mut(trees.len() / 2);
+            concat(concat_all(left), concat_all(right))
         }
-        let (first, left) = reduce(pieces, count / 2)?;
-        match reduce(pieces, count - count / 2) {
-            None => Some((first, left)),
-            Some((entry, right)) => Some((first, join(left, entry, right))),
-        }
-    }
-    let count = pieces.len();
-    match reduce(&mut pieces.into_iter(), count) {
-        None => Link::Empty,
-        Some((first, rest)) => join(Link::Empty, first, rest),
     }
 }
 

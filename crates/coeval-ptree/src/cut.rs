@@ -8,49 +8,71 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use crate::balance::join;
-use crate::node::{Link, search, take_apart};
+use crate::balance::{join, remove_first};
+use crate::find::first;
+use crate::node::{Link, take_apart};
 use crate::update::halve;
 
-/// A tree cut at a key: everything below it, its entry if there was one, everything above it.
-pub(crate) type Halves<K, V, const B: usize> = (Link<K, V, B>, Option<(K, V)>, Link<K, V, B>);
-
-/// Cuts a tree at `key`. Work `O(log n + B)`.
-pub(crate) fn split<K, V, Q, const B: usize>(link: Link<K, V, B>, key: &Q) -> Halves<K, V, B>
+/// Cuts a tree into the entries below `key` and those from it on. Work `O(log n + B)`.
+pub(crate) fn divide<K, V, Q, const B: usize>(link: Link<K, V, B>, key: &Q) -> (Link<K, V, B>, Link<K, V, B>)
 where
     K: Borrow<Q> + Clone,
     V: Clone,
     Q: Ord + ?Sized,
 {
     match link {
-        Link::Empty => (Link::Empty, None, Link::Empty),
-        Link::Leaf(mut block) => match search(&block, key) {
-            Err(0) => (Link::Empty, None, Link::Leaf(block)),
-            Err(at) if at == block.len() => (Link::Leaf(block), None, Link::Empty),
-            Err(at) => {
+        Link::Empty => (Link::Empty, Link::Empty),
+        Link::Leaf(mut block) => match block.partition_point(|entry| entry.0.borrow() < key) {
+            0 => (Link::Empty, Link::Leaf(block)),
+            at if at == block.len() => (Link::Leaf(block), Link::Empty),
+            at => {
                 let (left, right) = halve(&mut block, at);
-                (Link::from_block(left), None, Link::from_block(right))
-            }
-            Ok(at) => {
-                let (left, mut right) = halve(&mut block, at);
-                let hit = right.remove(0);
-                (Link::from_block(left), Some(hit), Link::from_block(right))
+                (Link::from_block(left), Link::from_block(right))
             }
         },
         Link::Inner(node) => {
-            let (left, entry, right) = take_apart(node);
-            match key.cmp(entry.0.borrow()) {
-                Ordering::Equal => (left, Some(entry), right),
+            let (left, separator, right) = take_apart(node);
+            match key.cmp(separator.borrow()) {
+                Ordering::Equal => (left, right),
                 Ordering::Less => {
-                    let (low, hit, high) = split(left, key);
-                    (low, hit, join(high, entry, right))
+                    let (low, high) = divide(left, key);
+                    (low, join(high, separator, right))
                 }
                 Ordering::Greater => {
-                    let (low, hit, high) = split(right, key);
-                    (join(left, entry, low), hit, high)
+                    let (low, high) = divide(right, key);
+                    (join(left, separator, low), high)
                 }
             }
         }
+    }
+}
+
+/// A tree cut at a key: everything below it, its entry if there was one, everything above it.
+pub(crate) type Halves<K, V, const B: usize> = (Link<K, V, B>, Option<(K, V)>, Link<K, V, B>);
+
+/// Cuts a tree around `key`. Work `O(log n + B)`.
+pub(crate) fn split<K, V, Q, const B: usize>(link: Link<K, V, B>, key: &Q) -> Halves<K, V, B>
+where
+    K: Borrow<Q> + Clone,
+    V: Clone,
+    Q: Ord + ?Sized,
+{
+    let (low, mut high) = divide(link, key);
+    match first(&high) {
+        Some(entry) if entry.0.borrow() == key => {
+            let hit = remove_first(&mut high);
+            (low, hit, high)
+        }
+        _ => (low, None, high),
+    }
+}
+
+/// Whether all keys less than `separator` lie before everything that starts at `lower`.
+#[inline]
+fn starts_from<Q: Ord + ?Sized>(separator: &Q, lower: Bound<&Q>) -> bool {
+    match lower {
+        Bound::Unbounded => false,
+        Bound::Included(bound) | Bound::Excluded(bound) => separator <= bound,
     }
 }
 
@@ -97,15 +119,15 @@ where
             Link::from_block(block[start..end.max(start)].iter().cloned().collect())
         }
         (Link::Inner(node), _, _) => {
-            let key = node.entry.0.borrow();
-            if is_below(key, lower) {
+            let separator = node.separator.borrow();
+            if starts_from(separator, lower) {
                 range(&node.right, lower, upper)
-            } else if is_above(key, upper) {
+            } else if is_above(separator, upper) {
                 range(&node.left, lower, upper)
             } else {
                 let left = range(&node.left, lower, Bound::Unbounded);
                 let right = range(&node.right, Bound::Unbounded, upper);
-                join(left, node.entry.clone(), right)
+                join(left, node.separator.clone(), right)
             }
         }
     }

@@ -2,7 +2,6 @@
 //! Lookups: one descent, no allocation, no writes.
 
 use std::borrow::Borrow;
-use std::cmp::Ordering;
 
 use crate::node::{Link, search};
 
@@ -17,11 +16,8 @@ where
         match link {
             Link::Empty => return None,
             Link::Leaf(block) => return search(block, key).ok().map(|at| &block[at]),
-            Link::Inner(node) => match key.cmp(node.entry.0.borrow()) {
-                Ordering::Less => link = &node.left,
-                Ordering::Greater => link = &node.right,
-                Ordering::Equal => return Some(&node.entry),
-            },
+            Link::Inner(node) if key < node.separator.borrow() => link = &node.left,
+            Link::Inner(node) => link = &node.right,
         }
     }
 }
@@ -36,22 +32,45 @@ where
     find(link, key).is_some()
 }
 
+/// The entry with the smallest key. Work `O(log n)`.
+pub(crate) fn first<K, V, const B: usize>(mut link: &Link<K, V, B>) -> Option<&(K, V)> {
+    loop {
+        match link {
+            Link::Empty => return None,
+            Link::Leaf(block) => return block.first(),
+            Link::Inner(node) => link = &node.left,
+        }
+    }
+}
+
+/// The entry with the largest key. Work `O(log n)`.
+pub(crate) fn last<K, V, const B: usize>(mut link: &Link<K, V, B>) -> Option<&(K, V)> {
+    loop {
+        match link {
+            Link::Empty => return None,
+            Link::Leaf(block) => return block.last(),
+            Link::Inner(node) => link = &node.right,
+        }
+    }
+}
+
 /// The last entry for which `before` holds; `before` must hold for a prefix of the keys. Work `O(log n)`.
 #[inline]
 pub(crate) fn last_before<K, V, F, const B: usize>(mut link: &Link<K, V, B>, before: F) -> Option<&(K, V)>
 where
     F: Fn(&K) -> bool,
 {
-    let mut best = None;
+    // Where `before` holds for the separator it may still hold for nothing to the right of it.
+    let mut fallback = None;
     loop {
         match link {
-            Link::Empty => return best,
+            Link::Empty => return None,
             Link::Leaf(block) => {
                 let count = block.partition_point(|entry| before(&entry.0));
-                return block[..count].last().or(best);
+                return block[..count].last().or_else(|| last(fallback?));
             }
-            Link::Inner(node) if before(&node.entry.0) => {
-                best = Some(&node.entry);
+            Link::Inner(node) if before(&node.separator) => {
+                fallback = Some(&node.left);
                 link = &node.right;
             }
             Link::Inner(node) => link = &node.left,
@@ -65,17 +84,17 @@ pub(crate) fn first_after<K, V, F, const B: usize>(mut link: &Link<K, V, B>, bef
 where
     F: Fn(&K) -> bool,
 {
-    let mut best = None;
+    let mut fallback = None;
     loop {
         match link {
-            Link::Empty => return best,
+            Link::Empty => return None,
             Link::Leaf(block) => {
                 let count = block.partition_point(|entry| before(&entry.0));
-                return block[count..].first().or(best);
+                return block[count..].first().or_else(|| first(fallback?));
             }
-            Link::Inner(node) if before(&node.entry.0) => link = &node.right,
+            Link::Inner(node) if before(&node.separator) => link = &node.right,
             Link::Inner(node) => {
-                best = Some(&node.entry);
+                fallback = Some(&node.right);
                 link = &node.left;
             }
         }
@@ -93,8 +112,8 @@ where
         match link {
             Link::Empty => return count,
             Link::Leaf(block) => return count + block.partition_point(|entry| before(&entry.0)),
-            Link::Inner(node) if before(&node.entry.0) => {
-                count += node.left_size + 1;
+            Link::Inner(node) if before(&node.separator) => {
+                count += node.left_size;
                 link = &node.right;
             }
             Link::Inner(node) => link = &node.left,
@@ -108,14 +127,11 @@ pub(crate) fn select<K, V, const B: usize>(mut link: &Link<K, V, B>, mut index: 
         match link {
             Link::Empty => return None,
             Link::Leaf(block) => return block.get(index),
-            Link::Inner(node) => match index.cmp(&node.left_size) {
-                Ordering::Less => link = &node.left,
-                Ordering::Equal => return Some(&node.entry),
-                Ordering::Greater => {
-                    index -= node.left_size + 1;
-                    link = &node.right;
-                }
-            },
+            Link::Inner(node) if index < node.left_size => link = &node.left,
+            Link::Inner(node) => {
+                index -= node.left_size;
+                link = &node.right;
+            }
         }
     }
 }

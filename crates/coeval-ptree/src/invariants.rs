@@ -11,19 +11,25 @@ use crate::node::{Block, Inner, Link};
 /// An invariant that does not hold: what is wrong and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BrokenInvariant {
-    /// The entry at this index does not have a larger key than the one before it.
+    /// The entry at this index does not have a larger key than the one before it, or a smaller one than the
+    /// separator before it.
     Order {
         /// Index of the later of the two entries.
         index: usize,
     },
+    /// A separator is not greater than all keys to its left.
+    Separator {
+        /// Index of the first entry to its right.
+        index: usize,
+    },
     /// An inner node's counts differ from what its children hold.
     Size {
-        /// Index of the node's entry.
+        /// Index of the first entry of its right child.
         index: usize,
     },
     /// Two siblings differ too much in weight, or one of them is a leaf with too few entries.
     Balance {
-        /// Index of the parent's entry.
+        /// Index of the first entry of the right one.
         index: usize,
     },
     /// A leaf block without entries, or an inner node without a child.
@@ -37,7 +43,8 @@ impl fmt::Display for BrokenInvariant {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Order { index } => write!(formatter, "keys do not increase at index {index}"),
-            Self::Size { index } => write!(formatter, "wrong count in the inner node at index {index}"),
+            Self::Separator { index } => write!(formatter, "wrong separator before index {index}"),
+            Self::Size { index } => write!(formatter, "wrong count in the inner node around index {index}"),
             Self::Balance { index } => write!(formatter, "siblings out of balance at index {index}"),
             Self::Empty { index } => write!(formatter, "empty subtree at index {index}"),
         }
@@ -61,48 +68,58 @@ pub struct Shape {
     pub bytes: usize,
 }
 
-/// Checks everything below `link`; `before` is the last key visited, `index` the number of keys visited.
+/// What has been visited so far.
+pub(crate) struct Visited<'a, K> {
+    last: Option<&'a K>,
+    /// The separator that the next key must not be less than.
+    separator: Option<&'a K>,
+    count: usize,
+}
+
+impl<K> Visited<'_, K> {
+    /// Nothing yet.
+    pub(crate) fn nothing() -> Self {
+        Visited { last: None, separator: None, count: 0 }
+    }
+}
+
+/// Checks everything below `link` and records it as visited.
 pub(crate) fn check<'a, K: Ord, V, const B: usize>(
     link: &'a Link<K, V, B>,
-    before: &mut Option<&'a K>,
-    index: &mut usize,
+    visited: &mut Visited<'a, K>,
 ) -> Result<(), BrokenInvariant> {
     match link {
         Link::Empty => Ok(()),
-        Link::Leaf(block) if block.is_empty() => Err(BrokenInvariant::Empty { index: *index }),
-        Link::Leaf(block) => block.iter().try_for_each(|(key, _)| check_key(key, before, index)),
+        Link::Leaf(block) if block.is_empty() => Err(BrokenInvariant::Empty { index: visited.count }),
+        Link::Leaf(block) => block.iter().try_for_each(|(key, _)| {
+            let index = visited.count;
+            let follows = visited.last.is_none_or(|last| last < key)
+                && visited.separator.is_none_or(|separator| separator <= key);
+            visited.last = Some(key);
+            visited.count += 1;
+            if follows { Ok(()) } else { Err(BrokenInvariant::Order { index }) }
+        }),
         Link::Inner(node) => {
-            let first = *index;
-            check(&node.left, before, index)?;
-            let (at, left_size) = (*index, *index - first);
-            check_key(&node.entry.0, before, index)?;
-            check(&node.right, before, index)?;
+            let first = visited.count;
+            check(&node.left, visited)?;
+            let index = visited.count;
+            if visited.last.is_none_or(|last| last >= &node.separator) {
+                return Err(BrokenInvariant::Separator { index });
+            }
+            visited.separator = Some(&node.separator);
+            check(&node.right, visited)?;
             if node.left.is_empty() || node.right.is_empty() {
-                return Err(BrokenInvariant::Empty { index: at });
+                return Err(BrokenInvariant::Empty { index });
             }
-            if node.left_size != left_size || node.size != *index - first {
-                return Err(BrokenInvariant::Size { index: at });
+            if node.left_size != index - first || node.size != visited.count - first {
+                return Err(BrokenInvariant::Size { index });
             }
-            if !may_link(left_size, node.right_size(), B) {
-                return Err(BrokenInvariant::Balance { index: at });
+            if !may_link(node.left_size, node.right_size(), B) {
+                return Err(BrokenInvariant::Balance { index });
             }
             Ok(())
         }
     }
-}
-
-/// Checks that `key` follows the last one.
-fn check_key<'a, K: Ord>(
-    key: &'a K,
-    before: &mut Option<&'a K>,
-    index: &mut usize,
-) -> Result<(), BrokenInvariant> {
-    if before.is_some_and(|before| before >= key) {
-        return Err(BrokenInvariant::Order { index: *index });
-    }
-    *before = Some(key);
-    *index += 1;
-    Ok(())
 }
 
 /// Measures everything below `link`.
@@ -121,7 +138,7 @@ pub(crate) fn shape<K, V, const B: usize>(link: &Link<K, V, B>) -> Shape {
         Link::Inner(node) => {
             let (left, right) = (shape(&node.left), shape(&node.right));
             Shape {
-                entries: left.entries + right.entries + 1,
+                entries: left.entries + right.entries,
                 inner_nodes: left.inner_nodes + right.inner_nodes + 1,
                 leaves: left.leaves + right.leaves,
                 height: left.height.max(right.height) + 1,

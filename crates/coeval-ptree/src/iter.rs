@@ -37,8 +37,8 @@ impl<'a, K, V, const B: usize> Cursor<'a, K, V, B> {
         cursor
     }
 
-    /// Makes the entry at `index` of `link` the next one: entry and right subtree of each ancestor in the
-    /// stack come after it.
+    /// Makes the entry at `index` of `link` the next one; the right subtree of each ancestor in the stack comes
+    /// after it.
     #[inline]
     fn descend_left(&mut self, mut link: &'a Link<K, V, B>, mut index: usize) {
         loop {
@@ -48,28 +48,24 @@ impl<'a, K, V, const B: usize> Cursor<'a, K, V, B> {
                     self.block = block[index..].iter();
                     return;
                 }
-                Link::Inner(node) if index <= node.left_size => {
+                Link::Inner(node) if index < node.left_size => {
                     self.ancestors.push(node);
-                    if index == node.left_size {
-                        self.block = [].iter();
-                        return;
-                    }
                     link = &node.left;
                 }
                 Link::Inner(node) => {
-                    index -= node.left_size + 1;
+                    index -= node.left_size;
                     link = &node.right;
                 }
             }
         }
     }
 
-    /// The nearest ancestor's entry; its right subtree comes next.
+    /// Goes on with the right subtree of the nearest ancestor; the next entry.
     #[inline(never)]
     fn climb_up(&mut self) -> &'a (K, V) {
         let node = self.ancestors.pop().expect("the count says that entries remain");
         self.descend_left(&node.right, 0);
-        &node.entry
+        self.block.next().expect("no leaf is empty")
     }
 
     /// An end that goes down from the entry before `index` of `link`.
@@ -79,8 +75,8 @@ impl<'a, K, V, const B: usize> Cursor<'a, K, V, B> {
         cursor
     }
 
-    /// Makes the entry before `index` of `link` the next one: entry and left subtree of each ancestor in the
-    /// stack come after it.
+    /// Makes the entry before `index` of `link` the next one; the left subtree of each ancestor in the stack
+    /// comes after it.
     #[inline]
     fn descend_right(&mut self, mut link: &'a Link<K, V, B>, mut index: usize) {
         loop {
@@ -92,11 +88,7 @@ impl<'a, K, V, const B: usize> Cursor<'a, K, V, B> {
                 }
                 Link::Inner(node) if index > node.left_size => {
                     self.ancestors.push(node);
-                    index -= node.left_size + 1;
-                    if index == 0 {
-                        self.block = [].iter();
-                        return;
-                    }
+                    index -= node.left_size;
                     link = &node.right;
                 }
                 Link::Inner(node) => link = &node.left,
@@ -104,12 +96,12 @@ impl<'a, K, V, const B: usize> Cursor<'a, K, V, B> {
         }
     }
 
-    /// The nearest ancestor's entry; its left subtree comes next.
+    /// Goes on with the left subtree of the nearest ancestor; the next entry.
     #[inline(never)]
     fn climb_down(&mut self) -> &'a (K, V) {
         let node = self.ancestors.pop().expect("the count says that entries remain");
         self.descend_right(&node.left, node.left_size);
-        &node.entry
+        self.block.next_back().expect("no leaf is empty")
     }
 }
 

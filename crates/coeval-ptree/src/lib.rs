@@ -24,11 +24,12 @@
 //!
 //! # Invariants
 //! - Keys strictly increase from left to right.
-//! - The weights (size + 1) of two siblings are at least 29 % of their parent's.
-//! - A leaf holds at most `B` entries, and below an inner node at least 29 % of `B + 2`, less one.
+//! - The separator of an inner node is greater than all keys to its left and not greater than any to its right.
+//! - Each of two siblings holds at least 29 % of their parent's entries.
+//! - A leaf holds at most `B` entries, and below an inner node at least 29 % of `B + 1`.
 //! - A node is changed only through its sole reference, so what a clone can reach never changes.
 //!
-//! [`PTree::check_invariants`] checks the first three.
+//! [`PTree::check_invariants`] checks all but the last.
 //!
 //! # Start reading at
 //! `node` (layout), `balance` (the join primitive, the only code that knows about balance), then `bulk` and `sets`,

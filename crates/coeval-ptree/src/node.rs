@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The memory layout: links, inner nodes and leaf blocks, and how to take them apart.
 //!
-//! An inner node holds one entry between two subtrees; a leaf holds a sorted block of entries. Both sit
-//! behind a reference count. Who holds the only reference may change a node in place; who does not copies it
+//! A leaf holds a sorted block of entries; an inner node holds two subtrees and a key that separates them. Both
+//! sit behind a reference count. Values live in leaves only: so copying an inner node touches no value, which
+//! for reference-counted values would be a cache miss per node of the path. Who holds the only reference may change a node in place; who does not copies it
 //! (path copying). `Arc::make_mut` and `Arc::try_unwrap` make that decision, so no function needs a flag.
 
 use std::borrow::Borrow;
@@ -22,31 +23,44 @@ pub(crate) enum Link<K, V, const B: usize> {
     Empty,
     /// One block of entries.
     Leaf(Arc<Block<K, V, B>>),
-    /// One entry between two subtrees that are not empty.
+    /// Two subtrees that are not empty.
     Inner(Arc<Inner<K, V, B>>),
 }
 
-/// An entry between two subtrees.
+/// Two subtrees and the key between them: all keys of `left` < `separator` <= all keys of `right`.
+///
+/// The separator need not be present (any more).
 ///
 /// Both counts are kept: `size` for the parent, `left_size` so that ranks and balance are known without
 /// touching the children, which would be a cache miss each.
-#[derive(Clone)]
 pub(crate) struct Inner<K, V, const B: usize> {
-    pub(crate) entry: (K, V),
+    pub(crate) separator: K,
     pub(crate) left: Link<K, V, B>,
     pub(crate) right: Link<K, V, B>,
     pub(crate) size: usize,
     pub(crate) left_size: usize,
 }
 
-/// An inner node taken apart: left subtree, entry, right subtree.
-pub(crate) type Parts<K, V, const B: usize> = (Link<K, V, B>, (K, V), Link<K, V, B>);
+/// An inner node taken apart: left subtree, separator, right subtree.
+pub(crate) type Parts<K, V, const B: usize> = (Link<K, V, B>, K, Link<K, V, B>);
 
 impl<K, V, const B: usize> Inner<K, V, B> {
     /// The number of entries in the right subtree.
     #[inline]
     pub(crate) fn right_size(&self) -> usize {
-        self.size - self.left_size - 1
+        self.size - self.left_size
+    }
+}
+
+impl<K: Clone, V, const B: usize> Clone for Inner<K, V, B> {
+    fn clone(&self) -> Self {
+        Inner {
+            separator: self.separator.clone(),
+            left: self.left.clone(),
+            right: self.right.clone(),
+            size: self.size,
+            left_size: self.left_size,
+        }
     }
 }
 
@@ -104,10 +118,10 @@ impl<K, V, const B: usize> Link<K, V, B> {
 
 /// Takes an inner node apart: moves its parts out when nobody else holds it, else clones them.
 #[inline]
-pub(crate) fn take_apart<K: Clone, V: Clone, const B: usize>(node: Arc<Inner<K, V, B>>) -> Parts<K, V, B> {
+pub(crate) fn take_apart<K: Clone, V, const B: usize>(node: Arc<Inner<K, V, B>>) -> Parts<K, V, B> {
     match Arc::try_unwrap(node) {
-        Ok(node) => (node.left, node.entry, node.right),
-        Err(node) => (node.left.clone(), node.entry.clone(), node.right.clone()),
+        Ok(node) => (node.left, node.separator, node.right),
+        Err(node) => (node.left.clone(), node.separator.clone(), node.right.clone()),
     }
 }
 

@@ -10,28 +10,21 @@ use triomphe::Arc;
 
 use crate::node::{Block, Link};
 
-/// A block (or, for the entry of an inner node, no block) and the positions in it that are left to visit.
+/// A block and the positions in it that are left to visit.
 struct Window<K, V, const B: usize> {
     block: Arc<Block<K, V, B>>,
     left: Range<usize>,
 }
 
-/// What stands at an index: a position in a block, or the entry of an inner node.
-enum Place<'a, K, V, const B: usize> {
-    Block(&'a Arc<Block<K, V, B>>, usize),
-    Entry(&'a (K, V)),
-}
-
-/// The place of the entry at `index`, which must exist. Work `O(log n)`.
-fn locate<K, V, const B: usize>(mut link: &Link<K, V, B>, mut index: usize) -> Place<'_, K, V, B> {
+/// The block of the entry at `index`, which must exist, and its position there. Work `O(log n)`.
+fn locate<K, V, const B: usize>(mut link: &Link<K, V, B>, mut index: usize) -> (&Arc<Block<K, V, B>>, usize) {
     loop {
         match link {
             Link::Empty => unreachable!("the index lies inside the tree"),
-            Link::Leaf(block) => return Place::Block(block, index),
-            Link::Inner(node) if index == node.left_size => return Place::Entry(&node.entry),
+            Link::Leaf(block) => return (block, index),
             Link::Inner(node) if index < node.left_size => link = &node.left,
             Link::Inner(node) => {
-                index -= node.left_size + 1;
+                index -= node.left_size;
                 link = &node.right;
             }
         }
@@ -69,16 +62,9 @@ impl<K: Clone, V: Clone, const B: usize> Iterator for RangeIter<K, V, B> {
         {
             return Some(window.block[at].clone());
         }
-        match locate(&self.root, index) {
-            Place::Entry(entry) => {
-                self.front = None;
-                Some(entry.clone())
-            }
-            Place::Block(block, at) => {
-                self.front = Some(Window { block: Arc::clone(block), left: at + 1..block.len() });
-                Some(block[at].clone())
-            }
-        }
+        let (block, at) = locate(&self.root, index);
+        self.front = Some(Window { block: Arc::clone(block), left: at + 1..block.len() });
+        Some(block[at].clone())
     }
 
     #[inline]
@@ -96,16 +82,9 @@ impl<K: Clone, V: Clone, const B: usize> DoubleEndedIterator for RangeIter<K, V,
         {
             return Some(window.block[at].clone());
         }
-        match locate(&self.root, index) {
-            Place::Entry(entry) => {
-                self.back = None;
-                Some(entry.clone())
-            }
-            Place::Block(block, at) => {
-                self.back = Some(Window { block: Arc::clone(block), left: 0..at });
-                Some(block[at].clone())
-            }
-        }
+        let (block, at) = locate(&self.root, index);
+        self.back = Some(Window { block: Arc::clone(block), left: 0..at });
+        Some(block[at].clone())
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Set operations on whole trees ("Just Join for Parallel Ordered Sets", SPAA 2016; used by the P-Trees paper).
 //!
-//! One tree is taken apart at its root, the other is split at that root's key, and the two pairs of halves are
+//! One tree is taken apart at its root, the other is cut at that root's separator, and the two pairs of halves are
 //! worked on at once. When one side is down to a single block, it becomes a batch of edits on the other.
 //!
 //! Work `O(m log(n / m + 1))`, span `O(log m log n)` for trees of `m <= n` entries.
@@ -10,10 +10,10 @@ use std::marker::PhantomData;
 
 use triomphe::Arc;
 
-use crate::balance::{concat, join};
+use crate::balance::join;
 use crate::build::from_sorted_small;
 use crate::bulk::{Delete, Edit, Insert, apply};
-use crate::cut::split;
+use crate::cut::divide;
 use crate::find::{find, is_present};
 use crate::grain::{BATCH_GRAIN, both};
 use crate::node::{Link, take_apart, take_block};
@@ -65,22 +65,15 @@ where
             theirs
         }
         (mine, Link::Inner(node)) => {
-            let (their_left, (key, theirs), their_right) = take_apart(node);
-            let (my_left, hit, my_right) = split(mine, &key);
+            let (their_left, separator, their_right) = take_apart(node);
+            let (my_left, my_right) = divide(mine, &separator);
             let (left, right) = both(
                 work,
                 BATCH_GRAIN,
                 || union(my_left, their_left, combine),
                 || union(my_right, their_right, combine),
             );
-            let entry = match hit {
-                None => (key, theirs),
-                Some((key, mine)) => {
-                    let value = combine(&key, &mine, theirs);
-                    (key, value)
-                }
-            };
-            join(left, entry, right)
+            join(left, separator, right)
         }
     }
 }
@@ -123,21 +116,15 @@ where
             from_sorted_small(common.collect())
         }
         (mine, Link::Inner(node)) => {
-            let (their_left, (key, theirs), their_right) = take_apart(node);
-            let (my_left, hit, my_right) = split(mine, &key);
+            let (their_left, separator, their_right) = take_apart(node);
+            let (my_left, my_right) = divide(mine, &separator);
             let (left, right) = both(
                 work,
                 BATCH_GRAIN,
                 || intersection(my_left, their_left, combine),
                 || intersection(my_right, their_right, combine),
             );
-            match hit {
-                None => concat(left, right),
-                Some((key, mine)) => {
-                    let value = combine(&key, &mine, theirs);
-                    join(left, (key, value), right)
-                }
-            }
+            join(left, separator, right)
         }
     }
 }
@@ -168,14 +155,14 @@ where
             if block.is_empty() { Link::Empty } else { Link::Leaf(block) }
         }
         (mine, Link::Inner(node)) => {
-            let (my_left, _, my_right) = split(mine, &node.entry.0);
+            let (my_left, my_right) = divide(mine, &node.separator);
             let (left, right) = both(
                 work,
                 BATCH_GRAIN,
                 || difference(my_left, &node.left),
                 || difference(my_right, &node.right),
             );
-            concat(left, right)
+            join(left, node.separator.clone(), right)
         }
     }
 }

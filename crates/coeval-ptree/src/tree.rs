@@ -7,8 +7,8 @@ use std::ops::{Bound, RangeBounds};
 
 use crate::build::{from_exact_iter, from_sorted_vec, is_strictly_sorted, sort_and_combine};
 use crate::cut::{is_above, is_below, range, split};
-use crate::find::{count_before, find, first_after, is_present, last_before, select};
-use crate::invariants::{BrokenInvariant, Shape, check, shape};
+use crate::find::{count_before, find, first, first_after, is_present, last, last_before, select};
+use crate::invariants::{BrokenInvariant, Shape, Visited, check, shape};
 use crate::iter::Iter;
 use crate::node::Link;
 use crate::range_iter::RangeIter;
@@ -24,7 +24,7 @@ pub const DEFAULT_BLOCK: usize = 16;
 
 /// A persistent ordered map: a clone costs one reference count, and no update of one clone is seen by another.
 ///
-/// The tree is weight-balanced, with entries both in inner nodes and in leaf blocks of at most `B` entries.
+/// The tree is weight-balanced, with all entries in leaf blocks of at most `B` entries.
 /// Operations that take `self` or `&mut self` change nodes in place when no other tree holds them and copy
 /// the path otherwise. `B` must be even and at least 4.
 ///
@@ -128,14 +128,14 @@ impl<K, V, const B: usize> PTree<K, V, B> {
     #[must_use]
     #[inline]
     pub fn first(&self) -> Option<(&K, &V)> {
-        first_after(&self.root, |_| false).map(pair)
+        first(&self.root).map(pair)
     }
 
     /// The entry with the largest key. `O(log n)`.
     #[must_use]
     #[inline]
     pub fn last(&self) -> Option<(&K, &V)> {
-        last_before(&self.root, |_| true).map(pair)
+        last(&self.root).map(pair)
     }
 
     /// The entry with the largest key that is not greater than `key`. `O(log n)`.
@@ -290,7 +290,7 @@ impl<K, V, const B: usize> PTree<K, V, B> {
     where
         K: Ord,
     {
-        check(&self.root, &mut None, &mut 0)
+        check(&self.root, &mut Visited::nothing())
     }
 }
 

@@ -2,13 +2,12 @@
 //! Single-key updates: one descent, copying only nodes that somebody else holds.
 
 use std::borrow::Borrow;
-use std::cmp::Ordering;
 use std::mem::replace;
 
 use triomphe::Arc;
 
-use crate::balance::{concat, join, least, remove_first, remove_last, restore};
-use crate::node::{Block, Link, search, take_apart};
+use crate::balance::{join, least, restore};
+use crate::node::{Block, Link, search};
 
 /// Puts `value` at `key`; returns the value it replaces. Work `O(log n + B)`.
 pub(crate) fn insert<K, V, const B: usize>(link: &mut Link<K, V, B>, key: K, value: V) -> Option<V>
@@ -34,14 +33,12 @@ where
         },
         Link::Inner(node) => {
             let node = Arc::make_mut(node);
-            let replaced = match key.cmp(&node.entry.0) {
-                Ordering::Equal => return Some(replace(&mut node.entry.1, value)),
-                Ordering::Less => {
-                    let replaced = insert(&mut node.left, key, value);
-                    node.left_size += usize::from(replaced.is_none());
-                    replaced
-                }
-                Ordering::Greater => insert(&mut node.right, key, value),
+            let replaced = if key < node.separator {
+                let replaced = insert(&mut node.left, key, value);
+                node.left_size += usize::from(replaced.is_none());
+                replaced
+            } else {
+                insert(&mut node.right, key, value)
             };
             if replaced.is_none() {
                 node.size += 1;
@@ -71,7 +68,7 @@ pub(crate) fn insert_at<K: Clone, V: Clone, const B: usize>(
     }
 }
 
-/// Inserts into a full leaf: two leaves with an entry between them.
+/// Inserts into a full leaf: two leaves.
 ///
 /// An insert at an end is probably one of a run of ascending (or descending) ones, so the other side keeps as
 /// many entries as balance allows: nothing will be inserted there soon.
@@ -81,28 +78,20 @@ pub(crate) fn split_insert<K: Clone, V: Clone, const B: usize>(
     entry: (K, V),
 ) {
     let Link::Leaf(block) = link else { unreachable!("only full leaves are split") };
+    // Entries of the left leaf, out of B + 1.
     let left_count = match at {
         0 => least(B),
-        at if at == B => B - least(B),
+        at if at == B => B + 1 - least(B),
         _ => B / 2,
     };
-    // The old block's entries before `cut` stay left; the entry at `cut` of the new sequence is the middle one.
-    let cut = if at < left_count { left_count - 1 } else { left_count };
-    let (mut left, mut right) = halve(block, cut);
-    let middle = match at.cmp(&left_count) {
-        Ordering::Less => {
-            let middle = right.remove(0);
-            left.insert(at, entry);
-            middle
-        }
-        Ordering::Equal => entry,
-        Ordering::Greater => {
-            let middle = right.remove(0);
-            right.insert(at - left_count - 1, entry);
-            middle
-        }
-    };
-    *link = join(Link::from_block(left), middle, Link::from_block(right));
+    let (mut left, mut right) = halve(block, left_count - usize::from(at < left_count));
+    if at < left_count {
+        left.insert(at, entry);
+    } else {
+        right.insert(at - left_count, entry);
+    }
+    let separator = right[0].0.clone();
+    *link = join(Link::from_block(left), separator, Link::from_block(right));
 }
 
 /// The entries of a block before and from `cut`: moved if nobody else holds it, else cloned.
@@ -138,35 +127,16 @@ where
         }
         Link::Inner(node) => {
             let node = Arc::make_mut(node);
-            let removed = match key.cmp(node.entry.0.borrow()) {
-                Ordering::Less => {
-                    let removed = remove_present(&mut node.left, key);
-                    node.left_size -= 1;
-                    removed
-                }
-                Ordering::Greater => remove_present(&mut node.right, key),
-                // A neighbour from the heavier side takes the removed entry's place.
-                Ordering::Equal if node.left_size >= node.right_size() => {
-                    node.left_size -= 1;
-                    let neighbour = remove_last(&mut node.left).expect("children are not empty");
-                    replace(&mut node.entry, neighbour)
-                }
-                Ordering::Equal => {
-                    let neighbour = remove_first(&mut node.right).expect("children are not empty");
-                    replace(&mut node.entry, neighbour)
-                }
+            let removed = if key < node.separator.borrow() {
+                let removed = remove_present(&mut node.left, key);
+                node.left_size -= 1;
+                removed
+            } else {
+                remove_present(&mut node.right, key)
             };
             node.size -= 1;
             restore(link);
             removed
         }
-    }
-}
-
-/// Replaces the entry of an inner node by nothing and joins what is left.
-pub(crate) fn remove_root<K: Clone, V: Clone, const B: usize>(link: &mut Link<K, V, B>) {
-    if let Link::Inner(node) = std::mem::take(link) {
-        let (left, _, right) = take_apart(node);
-        *link = concat(left, right);
     }
 }

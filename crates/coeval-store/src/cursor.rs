@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 /// A walk over a space.
-pub struct SpaceCursor<'a> {
+pub(crate) struct SpaceCursor<'a> {
     private: Option<DeltaWalk<'a>>,
     delta: DeltaWalk<'a>,
     base: BaseWalk<'a>,
@@ -24,7 +24,7 @@ pub struct SpaceCursor<'a> {
 impl<'a> SpaceCursor<'a> {
     /// Walks `range` of the space with private changes on top.
     #[must_use]
-    pub fn new(space: &'a Space, private: Option<&'a Delta>, range: &KeyRange, direction: Direction) -> Self {
+    pub(crate) fn new(space: &'a Space, private: Option<&'a Delta>, range: &KeyRange, direction: Direction) -> Self {
         Self {
             private: private.map(|private| DeltaWalk::new(private, range, direction)),
             delta: DeltaWalk::new(space.delta(), range, direction),

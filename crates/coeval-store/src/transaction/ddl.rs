@@ -113,7 +113,8 @@ impl Transaction {
             }
         }
         let only_indexes = old.is_some_and(|old| {
-            let with_old_indexes = TableDef { indexes: old.indexes.clone(), ..def.clone() };
+            let mut with_old_indexes = def.clone();
+            with_old_indexes.indexes.clone_from(&old.indexes);
             with_old_indexes == *old
         });
         // An index is brought up to date inside the pipeline, so writers that committed since the snapshot
