@@ -1,1 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
 //! SQL on DataFusion: sessions, planning, DML, DDL, table providers and the point path.
+//!
+//! # Owns
+//! Parsing, names, types as SQL sees them, sessions and their settings, prepared statements, the two ways a
+//! statement runs (the point path, and DataFusion), SQLSTATEs, COPY, system tables.
+//!
+//! # Never does
+//! Certify, log or store anything: every change goes through [`coeval_store::Transaction`]. No network.
+//!
+//! # Invariants
+//! - A statement reads one snapshot, its own transaction's, on both paths.
+//! - A statement that fails changes nothing that outlives its transaction, and leaves the session usable.
+//! - Every error a user can cause has a SQLSTATE; user input never panics.
+//! - Both paths give the same rows and the same errors.
+//!
+//! # Start reading at
+//! [`Session`] (`session.rs`), then `statement.rs` (which module runs what), then `query.rs` and `point.rs`.
+
+mod context;
+mod copy;
+mod ddl;
+mod dml;
+mod engine;
+mod error;
+mod explain;
+mod names;
+mod point;
+mod provider;
+mod query;
+mod result;
+mod scalar;
+mod session;
+mod settings;
+mod statement;
+mod system;
+mod types;
+
+pub use context::{Clock, SequenceValues};
+pub use engine::Engine;
+pub use error::{SqlError, SqlState};
+pub use result::{CommandTag, RowSet, StatementResult};
+pub use session::{Prepared, Session, TransactionStatus};
+pub use settings::Settings;
+pub use types::{column_type, column_type_of_arrow, format_value, parse_value};

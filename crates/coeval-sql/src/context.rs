@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a statement runs in: its transaction, its session's settings, its parameters, its time.
+
+use crate::engine::Engine;
+use crate::settings::Settings;
+use chrono::Utc;
+use coeval_store::{ColumnType, SequenceId, Transaction, Value};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The two times that stand still: `now()` in a transaction, `statement_timestamp()` in a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// When the transaction began, in microseconds since 1970-01-01 UTC.
+    pub transaction_micros: i64,
+    /// When the statement began, likewise.
+    pub statement_micros: i64,
+}
+
+impl Clock {
+    /// A transaction that begins now with its first statement.
+    #[must_use]
+    pub fn start() -> Self {
+        let now = Utc::now().timestamp_micros();
+        Self { transaction_micros: now, statement_micros: now }
+    }
+
+    /// The next statement of the same transaction.
+    #[must_use]
+    pub fn next_statement(self) -> Self {
+        Self { statement_micros: Utc::now().timestamp_micros(), ..self }
+    }
+}
+
+/// What `currval` and `lastval` of a session answer.
+#[derive(Clone, Debug, Default)]
+pub struct SequenceValues {
+    /// For each sequence the value that this session last took from it.
+    pub current: HashMap<SequenceId, i64>,
+    /// The value it last took from any.
+    pub last: Option<i64>,
+}
+
+impl SequenceValues {
+    /// Remembers a value that `nextval` gave.
+    pub fn note(&mut self, sequence: SequenceId, value: i64) {
+        self.current.insert(sequence, value);
+        self.last = Some(value);
+    }
+}
+
+/// What one statement runs in.
+pub(crate) struct StatementContext<'a> {
+    /// The database.
+    pub(crate) engine: &'a Arc<Engine>,
+    /// The session's settings.
+    pub(crate) settings: &'a mut Settings,
+    /// The session's sequence values.
+    pub(crate) sequences: &'a mut SequenceValues,
+    /// The transaction, whose snapshot and own writes the statement reads.
+    pub(crate) transaction: &'a mut Transaction,
+    /// The values of `$1`, `$2`, ...; each of the type in `parameter_types`.
+    pub(crate) parameters: &'a [Value],
+    /// Their types.
+    pub(crate) parameter_types: &'a [ColumnType],
+    /// What `now()` says.
+    pub(crate) clock: Clock,
+    /// The statement's text, for positions in errors; empty if it has none of its own.
+    pub(crate) sql: &'a str,
+}

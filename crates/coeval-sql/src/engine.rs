@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The engine: one per database, shared by its sessions.
+
+mod template;
+
+use crate::error::SqlError;
+use crate::session::Session;
+use coeval_store::Store;
+use datafusion::execution::context::SessionState;
+use std::fmt;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+
+/// The name of the database, as `current_database()` and qualified names have it.
+pub(crate) const CATALOG_NAME: &str = "coeval";
+
+/// A database that sessions are opened on: the store, the threads that run queries, the functions.
+pub struct Engine {
+    store: Store,
+    runtime: Runtime,
+    /// What every statement's DataFusion state is cloned from.
+    template: SessionState,
+}
+
+impl Engine {
+    /// The engine over this store. CHECK constraints get their meaning here.
+    ///
+    /// # Errors
+    /// If the threads cannot be started.
+    pub fn new(store: Store) -> Result<Arc<Self>, SqlError> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name("coeval-query")
+            .build()
+            .map_err(|error| SqlError::internal(format!("cannot start threads: {error}")))?;
+        let template = template::session_state(threads)?;
+        let engine = Arc::new(Self { store, runtime, template });
+        engine.store.set_check_compiler(crate::scalar::check_compiler(&engine));
+        Ok(engine)
+    }
+
+    /// The store below.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// A new session with default settings.
+    #[must_use]
+    pub fn session(self: &Arc<Self>) -> Session {
+        Session::new(self.clone())
+    }
+
+    /// The threads that run queries.
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// The DataFusion state with all functions and rules, bound to no statement.
+    pub(crate) fn template(&self) -> &SessionState {
+        &self.template
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}

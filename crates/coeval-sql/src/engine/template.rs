@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How DataFusion is set up: options, functions, rules.
+
+use crate::error::SqlError;
+use datafusion::config::Dialect;
+use datafusion::execution::context::SessionState;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::SessionConfig;
+
+/// The state that statements clone.
+pub(super) fn session_state(threads: usize) -> Result<SessionState, SqlError> {
+    let mut config = SessionConfig::new()
+        .with_target_partitions(threads)
+        .with_default_catalog_and_schema(super::CATALOG_NAME, "public")
+        .with_create_default_catalog_and_schema(false)
+        .with_information_schema(false);
+    let options = config.options_mut();
+    options.sql_parser.dialect = Dialect::PostgreSQL;
+    options.sql_parser.parse_float_as_decimal = true;
+    options.sql_parser.collect_spans = true;
+    options.execution.time_zone = Some("UTC".to_owned());
+    Ok(SessionStateBuilder::new().with_config(config).with_default_features().build())
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a statement can answer instead of rows: an error with a SQLSTATE, as PostgreSQL words it.
+
+mod datafusion;
+mod parser;
+mod state;
+mod store;
+
+pub(crate) use datafusion::place_in;
+pub(crate) use parser::{character_position, syntax_error};
+pub use state::SqlState;
+
+use std::fmt;
+
+/// A statement failed. Nothing of it remains in the database once its transaction ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqlError {
+    /// The class of error.
+    pub state: SqlState,
+    /// What was wrong, one sentence.
+    pub message: String,
+    /// More about it: the key, the row, the line.
+    pub detail: Option<String>,
+    /// What to do.
+    pub hint: Option<String>,
+    /// Where in the statement, in characters from 1.
+    pub position: Option<usize>,
+}
+
+impl SqlError {
+    /// An error with a message and nothing more.
+    #[must_use]
+    pub fn new(state: SqlState, message: impl Into<String>) -> Self {
+        Self { state, message: message.into(), detail: None, hint: None, position: None }
+    }
+
+    /// `0A000`: what is not supported, named.
+    #[must_use]
+    pub fn unsupported(what: impl fmt::Display) -> Self {
+        Self::new(SqlState::FeatureNotSupported, format!("{what} is not supported"))
+    }
+
+    /// `42601`: the statement cannot be read.
+    #[must_use]
+    pub fn syntax(message: impl Into<String>) -> Self {
+        Self::new(SqlState::SyntaxError, message)
+    }
+
+    /// `XX000`: a bug of ours.
+    #[must_use]
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(SqlState::InternalError, message)
+    }
+
+    /// The same error with this detail.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// The same error with this hint.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same error with this position.
+    #[must_use]
+    pub fn with_position(mut self, position: usize) -> Self {
+        self.position = Some(position);
+        self
+    }
+
+    /// Whether the same statement may succeed when it is run again.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        self.state == SqlState::SerializationFailure
+    }
+}
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.state.code())?;
+        if let Some(detail) = &self.detail {
+            write!(f, "\nDETAIL: {detail}")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "\nHINT: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SqlError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Errors of DataFusion and Arrow as SQL errors.
+//!
+//! Both tell kinds apart by their text where PostgreSQL has a SQLSTATE of its own, so the texts are matched
+//! here and nowhere else.
+
+use crate::error::{SqlError, SqlState};
+use arrow::error::ArrowError;
+use datafusion::common::SchemaError;
+use datafusion::error::DataFusionError;
+
+impl From<DataFusionError> for SqlError {
+    fn from(error: DataFusionError) -> Self {
+        match error {
+            DataFusionError::External(error) => match error.downcast::<SqlError>() {
+                Ok(error) => *error,
+                Err(error) => match error.downcast::<coeval_store::StoreError>() {
+                    Ok(error) => (*error).into(),
+                    Err(error) => Self::internal(error.to_string()),
+                },
+            },
+            DataFusionError::ArrowError(error, _) => (*error).into(),
+            DataFusionError::SQL(error, _) => super::parser::syntax_error(*error, ""),
+            DataFusionError::SchemaError(error, _) => schema_error(&error),
+            DataFusionError::Context(_, error) => (*error).into(),
+            DataFusionError::Diagnostic(diagnostic, error) => {
+                let mut converted = Self::from(*error);
+                if let (None, Some(span)) = (converted.position, diagnostic.span) {
+                    // Line and column travel together until the statement's text is at hand.
+                    converted.position = Some(pack_place(span.start.line, span.start.column));
+                }
+                converted
+            }
+            DataFusionError::Collection(errors) => match errors.into_iter().next() {
+                Some(error) => error.into(),
+                None => Self::internal("an empty collection of errors"),
+            },
+            DataFusionError::Shared(error) => shared_error(&error),
+            DataFusionError::Plan(text) => plan_error(&text),
+            DataFusionError::NotImplemented(text) => Self::new(SqlState::FeatureNotSupported, first_line(&text)),
+            DataFusionError::Execution(text) => execution_error(&text),
+            DataFusionError::ResourcesExhausted(text) => Self::new(SqlState::OutOfMemory, text),
+            DataFusionError::IoError(error) => Self::new(SqlState::IoError, error.to_string()),
+            DataFusionError::Configuration(text) => Self::new(SqlState::InvalidParameterValue, text),
+            other => Self::internal(other.strip_backtrace()),
+        }
+    }
+}
+
+impl From<SqlError> for DataFusionError {
+    fn from(error: SqlError) -> Self {
+        Self::External(Box::new(error))
+    }
+}
+
+impl From<ArrowError> for SqlError {
+    fn from(error: ArrowError) -> Self {
+        match error {
+            ArrowError::DivideByZero => division_by_zero(),
+            ArrowError::ArithmeticOverflow(_) => out_of_range("value out of range"),
+            ArrowError::CastError(text) | ArrowError::ParseError(text) | ArrowError::InvalidArgumentError(text) => {
+                cast_error(&text)
+            }
+            ArrowError::ComputeError(text) => execution_error(&text),
+            ArrowError::ExternalError(error) => match error.downcast::<Self>() {
+                Ok(error) => *error,
+                Err(error) => Self::internal(error.to_string()),
+            },
+            other => Self::internal(other.to_string()),
+        }
+    }
+}
+
+pub(crate) fn division_by_zero() -> SqlError {
+    SqlError::new(SqlState::DivisionByZero, "division by zero")
+}
+
+pub(crate) fn out_of_range(message: &str) -> SqlError {
+    SqlError::new(SqlState::NumericValueOutOfRange, message)
+}
+
+const PLACE_FLAG: usize = 1 << 63;
+
+fn pack_place(line: u64, column: u64) -> usize {
+    PLACE_FLAG | ((line as usize & 0x3FFF_FFFF) << 32) | (column as usize & 0xFFFF_FFFF)
+}
+
+/// The error with its position counted in characters of this text.
+pub(crate) fn place_in(mut error: SqlError, sql: &str) -> SqlError {
+    if let Some(position) = error.position
+        && position & PLACE_FLAG != 0
+    {
+        let line = (position >> 32) & 0x3FFF_FFFF;
+        let column = position & 0xFFFF_FFFF;
+        error.position = super::parser::character_position(sql, line as u64, column as u64);
+    }
+    error
+}
+
+/// An error that several consumers of a stream share: the same conversion without taking it.
+fn shared_error(error: &DataFusionError) -> SqlError {
+    match error {
+        DataFusionError::External(error) => match error.downcast_ref::<SqlError>() {
+            Some(error) => error.clone(),
+            None => SqlError::internal(error.to_string()),
+        },
+        DataFusionError::ArrowError(error, _) => arrow_error(error),
+        DataFusionError::Shared(error) => shared_error(error),
+        DataFusionError::Context(_, error) | DataFusionError::Diagnostic(_, error) => shared_error(error),
+        DataFusionError::Execution(text) => execution_error(text),
+        DataFusionError::Plan(text) => plan_error(text),
+        DataFusionError::NotImplemented(text) => SqlError::new(SqlState::FeatureNotSupported, first_line(text)),
+        DataFusionError::ResourcesExhausted(text) => SqlError::new(SqlState::OutOfMemory, text.clone()),
+        other => SqlError::internal(other.strip_backtrace()),
+    }
+}
+
+fn arrow_error(error: &ArrowError) -> SqlError {
+    match error {
+        ArrowError::DivideByZero => division_by_zero(),
+        ArrowError::ArithmeticOverflow(_) => out_of_range("value out of range"),
+        ArrowError::CastError(text) | ArrowError::ParseError(text) | ArrowError::InvalidArgumentError(text) => {
+            cast_error(text)
+        }
+        ArrowError::ComputeError(text) => execution_error(text),
+        other => SqlError::internal(other.to_string()),
+    }
+}
+
+fn schema_error(error: &SchemaError) -> SqlError {
+    match error {
+        SchemaError::FieldNotFound { field, valid_fields } => match &field.relation {
+            Some(relation)
+                if !valid_fields
+                    .iter()
+                    .any(|valid| valid.relation.as_ref().is_some_and(|known| known.table() == relation.table())) =>
+            {
+                SqlError::new(
+                    SqlState::UndefinedTable,
+                    format!("missing FROM-clause entry for table \"{}\"", relation.table()),
+                )
+            }
+            Some(relation) => SqlError::new(
+                SqlState::UndefinedColumn,
+                format!("column {}.{} does not exist", relation.table(), field.name),
+            ),
+            None => SqlError::new(
+                SqlState::UndefinedColumn,
+                format!("column \"{}\" does not exist", field.name),
+            ),
+        },
+        SchemaError::AmbiguousReference { field } => SqlError::new(
+            SqlState::AmbiguousColumn,
+            format!("column reference \"{}\" is ambiguous", field.name),
+        ),
+        SchemaError::DuplicateQualifiedField { name, .. } => SqlError::new(
+            SqlState::DuplicateAlias,
+            format!("column \"{name}\" specified more than once"),
+        ),
+        SchemaError::DuplicateUnqualifiedField { name } => {
+            SqlError::new(SqlState::DuplicateColumn, format!("column \"{name}\" specified more than once"))
+        }
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// The name between the first pair of single quotes.
+fn quoted(text: &str) -> Option<&str> {
+    text.split('\'').nth(1)
+}
+
+fn plan_error(text: &str) -> SqlError {
+    let line = first_line(text);
+    if let Some(name) = line.strip_prefix("Invalid function ").and_then(quoted_rest) {
+        return SqlError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"))
+            .with_hint("No function matches the given name and argument types.");
+    }
+    let contains = |pattern: &str| text.contains(pattern);
+    let state = if contains("must appear in the GROUP BY") || contains("must be in the GROUP BY") {
+        SqlState::GroupingError
+    } else if contains("Failed to coerce arguments") || contains("No function matches") || contains("does not support") {
+        SqlState::UndefinedFunction
+    } else if contains("Cannot coerce") || contains("Cannot infer common") || contains("Can't find common type") {
+        SqlState::UndefinedFunction
+    } else if contains("Cannot automatically convert") || contains("Unsupported CAST") || contains("Cannot cast") {
+        SqlState::CannotCoerce
+    } else if contains("not found") && contains("table") {
+        SqlState::UndefinedTable
+    } else if contains("Projections require unique") || contains("duplicate") {
+        SqlState::DuplicateAlias
+    } else if contains("placeholder") || contains("Placeholder") {
+        SqlState::UndefinedParameter
+    } else if contains("must have the same number of columns") || contains("different number of columns") {
+        SqlState::SyntaxError
+    } else if contains("should only return one column") {
+        SqlState::SyntaxError
+    } else {
+        SqlState::SyntaxErrorOrAccessRuleViolation
+    };
+    SqlError::new(state, line)
+}
+
+fn quoted_rest(text: &str) -> Option<&str> {
+    quoted(text)
+}
+
+fn execution_error(text: &str) -> SqlError {
+    let lower = text.to_ascii_lowercase();
+    if lower.contains("divide by zero") || lower.contains("division by zero") {
+        return division_by_zero();
+    }
+    if lower.contains("overflow") || lower.contains("out of range") || lower.contains("too large") {
+        return SqlError::new(SqlState::NumericValueOutOfRange, first_line(text));
+    }
+    if lower.contains("scalar subquery") && lower.contains("more than one") {
+        return SqlError::new(
+            SqlState::CardinalityViolation,
+            "more than one row returned by a subquery used as an expression",
+        );
+    }
+    if lower.contains("regex") || lower.contains("regular expression") {
+        return SqlError::new(SqlState::InvalidRegularExpression, first_line(text));
+    }
+    if lower.contains("cast") || lower.contains("parse") {
+        return cast_error(text);
+    }
+    SqlError::new(SqlState::InvalidParameterValue, first_line(text))
+}
+
+/// Arrow's messages of a failed cast, in PostgreSQL's words.
+fn cast_error(text: &str) -> SqlError {
+    // Cannot cast string 'abc' to value of Int32 type
+    if let Some(rest) = text.strip_prefix("Cannot cast string '")
+        && let Some((value, ty)) = rest.rsplit_once("' to value of ")
+    {
+        let ty = ty.trim_end_matches(" type");
+        return SqlError::new(
+            SqlState::InvalidTextRepresentation,
+            format!("invalid input syntax for type {}: \"{value}\"", type_name(ty)),
+        );
+    }
+    // Can't cast value 3000000000 to type Int32
+    if let Some((_, ty)) = text.strip_prefix("Can't cast value ").and_then(|rest| rest.split_once(" to type ")) {
+        return out_of_range(&format!("{} out of range", type_name(ty)));
+    }
+    // Error parsing timestamp from 'abc': error parsing date
+    if let Some((kind, rest)) = text
+        .strip_prefix("Error parsing ")
+        .or_else(|| text.strip_prefix("Parser error: Error parsing "))
+        .and_then(|rest| rest.split_once(" from '"))
+    {
+        let value = rest.split('\'').next().unwrap_or_default();
+        return SqlError::new(
+            SqlState::InvalidDatetimeFormat,
+            format!("invalid input syntax for type {kind}: \"{value}\""),
+        );
+    }
+    let lower = text.to_ascii_lowercase();
+    if lower.contains("too large to store") || lower.contains("overflow") || lower.contains("out of range") {
+        return SqlError::new(SqlState::NumericValueOutOfRange, "numeric field overflow").with_detail(first_line(text));
+    }
+    if lower.contains("divide by zero") {
+        return division_by_zero();
+    }
+    SqlError::new(SqlState::InvalidTextRepresentation, first_line(text))
+}
+
+/// PostgreSQL's name of an Arrow type as Arrow prints it.
+fn type_name(arrow: &str) -> &str {
+    match arrow {
+        "Int16" => "smallint",
+        "Int32" => "integer",
+        "Int64" => "bigint",
+        "Float32" => "real",
+        "Float64" => "double precision",
+        "Boolean" => "boolean",
+        "Date32" => "date",
+        other if other.starts_with("Decimal") => "numeric",
+        other if other.starts_with("Timestamp") => "timestamp",
+        other if other.starts_with("Time") => "time",
+        other if other.starts_with("Interval") => "interval",
+        other => other,
+    }
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of the maps from other errors to SQLSTATEs.
+
+use super::parser::{character_position, syntax_error};
+use super::{SqlError, SqlState};
+use arrow::error::ArrowError;
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+#[test]
+fn a_syntax_error_points_at_the_word_it_is_about() {
+    let sql = "SELECT a\nFROM WHERE";
+    let error = syntax_error(Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap_err(), sql);
+    assert_eq!(error.state, SqlState::SyntaxError);
+    assert_eq!(error.state.code(), "42601");
+}
+
+#[test]
+fn positions_count_characters_from_one() {
+    assert_eq!(character_position("abc\näöü x", 2, 5), Some(9));
+    assert_eq!(character_position("abc", 0, 1), None);
+}
+
+#[test]
+fn texts_of_failed_casts_get_the_sqlstate_that_postgresql_has() {
+    let state = |text: &str| SqlError::from(ArrowError::CastError(text.to_owned())).state.code();
+    assert_eq!(state("Cannot cast string 'abc' to value of Int32 type"), "22P02");
+    assert_eq!(state("Can't cast value 3000000000 to type Int32"), "22003");
+    assert_eq!(SqlError::from(ArrowError::DivideByZero).state.code(), "22012");
+}

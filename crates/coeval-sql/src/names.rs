@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Names: folding, schemas, the search path.
+
+use crate::error::{SqlError, SqlState};
+use crate::settings::Settings;
+use coeval_store::{QualifiedName, TableDef, Transaction};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use std::sync::Arc;
+
+/// An identifier as it is stored: lower case unless it was quoted.
+pub(crate) fn fold(ident: &Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    }
+}
+
+/// The parts of a name, folded.
+///
+/// # Errors
+/// `0A000` for a part that is not an identifier.
+pub(crate) fn fold_parts(name: &ObjectName) -> Result<Vec<String>, SqlError> {
+    name.0
+        .iter()
+        .map(|part| match part {
+            ObjectNamePart::Identifier(ident) => Ok(fold(ident)),
+            ObjectNamePart::Function(_) => Err(SqlError::unsupported(format_args!("the name {name}"))),
+        })
+        .collect()
+}
+
+/// Schema, if given, and name.
+///
+/// # Errors
+/// `0A000` for a name of another database or with too many parts.
+pub(crate) fn split_name(name: &ObjectName) -> Result<(Option<String>, String), SqlError> {
+    let mut parts = fold_parts(name)?;
+    let last = parts.pop().ok_or_else(|| SqlError::syntax("a name is missing"))?;
+    match (parts.pop(), parts.len()) {
+        (schema, 0) => Ok((schema, last)),
+        (Some(schema), 1) if parts[0] == crate::engine::CATALOG_NAME => Ok((Some(schema), last)),
+        _ => Err(SqlError::unsupported(format_args!("cross-database reference {name}"))),
+    }
+}
+
+/// The name under which something new is created: unqualified names go to the first schema of the path.
+///
+/// # Errors
+/// `3F000` if the schema is not there.
+pub(crate) fn creation_name(
+    name: &ObjectName,
+    settings: &Settings,
+    transaction: &Transaction,
+) -> Result<QualifiedName, SqlError> {
+    let (schema, name) = split_name(name)?;
+    let schema = match schema {
+        Some(schema) => schema,
+        None => settings
+            .search_path()
+            .iter()
+            .find(|schema| transaction.catalog().has_schema(schema))
+            .cloned()
+            .ok_or_else(|| {
+                SqlError::new(SqlState::InvalidSchemaName, "no schema has been selected to create in")
+            })?,
+    };
+    if !transaction.catalog().has_schema(&schema) {
+        return Err(unknown_schema(&schema));
+    }
+    Ok(QualifiedName::new(schema, name))
+}
+
+/// `3F000`.
+pub(crate) fn unknown_schema(schema: &str) -> SqlError {
+    SqlError::new(SqlState::InvalidSchemaName, format!("schema \"{schema}\" does not exist"))
+}
+
+/// `42P01`.
+pub(crate) fn unknown_table(name: &str) -> SqlError {
+    SqlError::new(SqlState::UndefinedTable, format!("relation \"{name}\" does not exist"))
+}
+
+/// The existing object of this name, by the search path; `None` if there is none.
+///
+/// # Errors
+/// As [`split_name`].
+pub(crate) fn existing_name(
+    name: &ObjectName,
+    settings: &Settings,
+    transaction: &Transaction,
+) -> Result<Option<QualifiedName>, SqlError> {
+    let (schema, name) = split_name(name)?;
+    Ok(resolve(schema.as_deref(), &name, settings, transaction))
+}
+
+/// The existing object of this name, by the search path if no schema is given.
+pub(crate) fn resolve(
+    schema: Option<&str>,
+    name: &str,
+    settings: &Settings,
+    transaction: &Transaction,
+) -> Option<QualifiedName> {
+    let catalog = transaction.catalog();
+    let found = |schema: &str| {
+        let name = QualifiedName::new(schema, name);
+        catalog.resolve(&name).map(|_| name)
+    };
+    match schema {
+        Some(schema) => found(schema),
+        None => settings.search_path().iter().find_map(|schema| found(schema)),
+    }
+}
+
+/// The table of this name.
+///
+/// # Errors
+/// `42P01` if there is none, `42809` if it is something else.
+pub(crate) fn table(
+    name: &ObjectName,
+    settings: &Settings,
+    transaction: &Transaction,
+) -> Result<Arc<TableDef>, SqlError> {
+    let Some(found) = existing_name(name, settings, transaction)? else {
+        return Err(unknown_table(&fold_parts(name)?.join(".")));
+    };
+    transaction.resolve_table(&found).ok_or_else(|| {
+        SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not a table", found.name))
+    })
+}

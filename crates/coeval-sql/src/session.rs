@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A session: one client's transaction, settings and prepared statements.
+//!
+//! ```text
+//! Idle --BEGIN--> Active --COMMIT, ROLLBACK--> Idle
+//!                 Active --an error--> Failed --ROLLBACK--> Idle
+//!                 Failed --ROLLBACK TO SAVEPOINT--> Active
+//! ```
+//! In Idle each statement is a transaction of its own, which is run again if it meets a conflict.
+
+mod block;
+mod parse;
+mod prepared;
+mod variables;
+
+pub use prepared::Prepared;
+
+use crate::context::{Clock, SequenceValues, StatementContext};
+use crate::engine::Engine;
+use crate::error::{SqlError, SqlState, place_in};
+use crate::point::PointPlan;
+use crate::result::StatementResult;
+use crate::settings::{PointPath, Settings};
+use crate::statement;
+use block::{Block, BlockOptions};
+use coeval_store::{ColumnType, Value};
+use datafusion::sql::sqlparser::ast::Statement;
+use parse::Parsed;
+use prepared::Plan;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// How often a statement outside a transaction block is run again before its conflict is reported.
+const AUTOCOMMIT_ATTEMPTS_MAX: usize = 100;
+
+/// How many statements a session keeps compiled by their text.
+const CACHED_STATEMENTS_MAX: usize = 256;
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionStatus {
+    /// No transaction block is open.
+    Idle,
+    /// In a transaction block.
+    Active,
+    /// In a transaction block that only ROLLBACK leaves.
+    Failed,
+}
+
+enum State {
+    Idle,
+    Active(Box<Block>),
+    Failed(Box<Block>),
+}
+
+/// One client of a database. Dropping it rolls back what is open.
+pub struct Session {
+    engine: Arc<Engine>,
+    settings: Settings,
+    sequences: SequenceValues,
+    state: State,
+    /// Statements that took the point path, by their text.
+    cached: HashMap<String, Arc<Prepared>>,
+    /// Statements of PREPARE, by name.
+    named: HashMap<String, Arc<Prepared>>,
+    /// Plans made anew because a definition changed, by the prepared statement's number.
+    replanned: HashMap<u64, Arc<Plan>>,
+}
+
+impl Session {
+    /// A session with default settings and nothing open.
+    pub(crate) fn new(engine: Arc<Engine>) -> Self {
+        Self {
+            engine,
+            settings: Settings::default(),
+            sequences: SequenceValues::default(),
+            state: State::Idle,
+            cached: HashMap::new(),
+            named: HashMap::new(),
+            replanned: HashMap::new(),
+        }
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub fn transaction_status(&self) -> TransactionStatus {
+        match self.state {
+            State::Idle => TransactionStatus::Idle,
+            State::Active(_) => TransactionStatus::Active,
+            State::Failed(_) => TransactionStatus::Failed,
+        }
+    }
+
+    /// Its settings.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The database it is a session of.
+    #[must_use]
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// Runs one or several statements, divided by semicolons, and gives the result of each. Several are one
+    /// transaction, unless they open or close one themselves.
+    ///
+    /// A statement outside a transaction block is committed, and durable unless the session waived that, when
+    /// this returns.
+    ///
+    /// # Errors
+    /// The first statement's error that fails; those behind it are not run. In a transaction block the block
+    /// is then failed; outside, nothing of this call remains.
+    pub fn execute(&mut self, sql: &str) -> Result<Vec<StatementResult>, SqlError> {
+        if let Some(prepared) = self.cached.get(sql).cloned() {
+            return Ok(vec![self.run(&prepared, &[])?]);
+        }
+        let parsed = parse::parse(sql).map_err(|error| self.fail(error))?;
+        if let [single] = &parsed[..] {
+            return Ok(vec![self.execute_one(single, sql)?]);
+        }
+        let implicit = matches!(self.state, State::Idle) && !parsed.iter().any(Parsed::is_block_control);
+        if implicit {
+            self.state = State::Active(Box::new(Block::new(BlockOptions::of(&self.settings)?)));
+        }
+        let mut results = Vec::with_capacity(parsed.len());
+        for statement in &parsed {
+            match self.execute_one(statement, sql) {
+                Ok(result) => results.push(result),
+                Err(error) => {
+                    if implicit {
+                        self.rollback();
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        if implicit {
+            self.commit()?;
+        }
+        Ok(results)
+    }
+
+    /// Parses and plans a statement. Parameters are `$1`, `$2`, ...; their types are inferred.
+    ///
+    /// # Errors
+    /// `42601` if the text is not one statement, and what planning it finds wrong.
+    pub fn prepare(&mut self, sql: &str) -> Result<Arc<Prepared>, SqlError> {
+        self.prepare_typed(sql, &[])
+    }
+
+    /// As [`Self::prepare`]; parameters whose type the caller knows have it in `types`.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`].
+    pub fn prepare_typed(
+        &mut self,
+        sql: &str,
+        types: &[Option<ColumnType>],
+    ) -> Result<Arc<Prepared>, SqlError> {
+        let mut parsed = parse::parse(sql).map_err(|error| self.fail(error))?;
+        let (Some(parsed), true) = (parsed.pop(), parsed.is_empty()) else {
+            return Err(self.fail(SqlError::syntax("a prepared statement is exactly one statement")));
+        };
+        self.prepare_parsed(parsed, sql, types)
+    }
+
+    /// Runs a prepared statement with these parameter values, which are cast to its parameter types.
+    ///
+    /// # Errors
+    /// As [`Self::execute`]; `22023` if the number of parameters is wrong.
+    pub fn run(&mut self, prepared: &Arc<Prepared>, parameters: &[Value]) -> Result<StatementResult, SqlError> {
+        if parameters.len() != prepared.parameter_types().len() {
+            let message = format!(
+                "the statement has {} parameters, {} values were given",
+                prepared.parameter_types().len(),
+                parameters.len()
+            );
+            return Err(self.fail(SqlError::new(SqlState::InvalidParameterValue, message)));
+        }
+        match prepared.parsed() {
+            Parsed::Statement(statement) if !parse::is_session_statement(statement) => {
+                self.run_planned(prepared, statement, parameters)
+            }
+            Parsed::Statement(_) | Parsed::Checkpoint => self.execute_one(prepared.parsed(), prepared.sql()),
+        }
+    }
+
+    fn execute_one(&mut self, parsed: &Parsed, sql: &str) -> Result<StatementResult, SqlError> {
+        let outcome = match parsed {
+            Parsed::Checkpoint => self.checkpoint(),
+            Parsed::Statement(statement) if parse::is_session_statement(statement) => {
+                self.session_statement(statement, sql)
+            }
+            Parsed::Statement(statement) => return self.execute_statement(statement, sql),
+        };
+        outcome.map_err(|error| self.fail(error))
+    }
+
+    /// Statements about the session rather than data.
+    fn session_statement(&mut self, statement: &Statement, sql: &str) -> Result<StatementResult, SqlError> {
+        match statement {
+            Statement::StartTransaction { .. }
+            | Statement::Commit { .. }
+            | Statement::Rollback { .. }
+            | Statement::Savepoint { .. }
+            | Statement::ReleaseSavepoint { .. } => self.block_statement(statement),
+            Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate { .. } => {
+                self.refuse_if_failed()?;
+                self.named_statement(statement, sql)
+            }
+            other => {
+                self.refuse_if_failed()?;
+                self.variable_statement(other)
+            }
+        }
+    }
+
+    fn checkpoint(&mut self) -> Result<StatementResult, SqlError> {
+        self.refuse_if_failed()?;
+        self.engine.store().checkpoint()?;
+        Ok(StatementResult::plain("CHECKPOINT"))
+    }
+
+    fn execute_statement(&mut self, statement: &Statement, sql: &str) -> Result<StatementResult, SqlError> {
+        let point_path = self.settings.point_path();
+        let mut took_point_path = false;
+        let result = self.in_transaction(sql, &[], &[], |context| {
+            if point_path == PointPath::On
+                && let Some(plan) = PointPlan::compile(context, statement)?
+            {
+                took_point_path = true;
+                return plan.execute(context);
+            }
+            statement::execute(context, statement)
+        })?;
+        if took_point_path && self.cached.len() < CACHED_STATEMENTS_MAX {
+            self.remember(sql);
+        }
+        Ok(result)
+    }
+
+    /// Keeps a statement that took the point path, so that its text is not parsed again.
+    fn remember(&mut self, sql: &str) {
+        let is_single = parse::parse(sql).is_ok_and(|parsed| parsed.len() == 1);
+        if is_single && let Ok(prepared) = self.prepare(sql) {
+            self.cached.insert(sql.to_owned(), prepared);
+        }
+    }
+
+    /// Runs `body` in the open block, or as a transaction of its own that is tried again on conflicts.
+    fn in_transaction<T>(
+        &mut self,
+        sql: &str,
+        parameters: &[Value],
+        parameter_types: &[ColumnType],
+        mut body: impl FnMut(&mut StatementContext<'_>) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        self.refuse_if_failed()?;
+        let engine = &self.engine;
+        if let State::Active(block) = &mut self.state {
+            let clock = block.next_clock();
+            let transaction = block.transaction(engine);
+            let mut context = StatementContext {
+                engine,
+                settings: &mut self.settings,
+                sequences: &mut self.sequences,
+                transaction,
+                parameters,
+                parameter_types,
+                clock,
+                sql,
+            };
+            let outcome = body(&mut context)
+                .and_then(|value| context.transaction.end_statement().map(|()| value).map_err(SqlError::from));
+            return outcome.map_err(|error| self.fail(place_in(error, sql)));
+        }
+        let options = BlockOptions::of(&self.settings)?;
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let mut transaction = options.begin(engine);
+            let mut context = StatementContext {
+                engine,
+                settings: &mut self.settings,
+                sequences: &mut self.sequences,
+                transaction: &mut transaction,
+                parameters,
+                parameter_types,
+                clock: Clock::start(),
+                sql,
+            };
+            let outcome = body(&mut context).and_then(|value| {
+                transaction.end_statement()?;
+                transaction.commit()?;
+                Ok(value)
+            });
+            match outcome {
+                Err(error) if error.is_conflict() && attempt < AUTOCOMMIT_ATTEMPTS_MAX => {}
+                Err(error) => return Err(place_in(error, sql)),
+                Ok(value) => return Ok(value),
+            }
+        }
+    }
+
+    fn refuse_if_failed(&self) -> Result<(), SqlError> {
+        match self.state {
+            State::Failed(_) => Err(SqlError::new(
+                SqlState::InFailedSqlTransaction,
+                "current transaction is aborted, commands ignored until end of transaction block",
+            )),
+            State::Idle | State::Active(_) => Ok(()),
+        }
+    }
+
+    /// Notes that a statement failed: an open block is failed from here on.
+    fn fail(&mut self, error: SqlError) -> SqlError {
+        self.state = match std::mem::replace(&mut self.state, State::Idle) {
+            State::Active(block) => State::Failed(block),
+            other => other,
+        };
+        error
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("status", &self.transaction_status()).finish_non_exhaustive()
+    }
+}

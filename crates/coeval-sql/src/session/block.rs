@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Transaction blocks: BEGIN, COMMIT, ROLLBACK and savepoints.
+
+use super::{Session, State};
+use crate::context::Clock;
+use crate::engine::Engine;
+use crate::error::{SqlError, SqlState};
+use crate::names::fold;
+use crate::result::StatementResult;
+use crate::settings::{Settings, refuse_serializable};
+use coeval_store::{AccessMode, Savepoint, Transaction};
+use coeval_txn::Isolation;
+use datafusion::sql::sqlparser::ast::{
+    Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
+};
+
+/// What a transaction is begun with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BlockOptions {
+    pub(super) isolation: Isolation,
+    pub(super) mode: AccessMode,
+}
+
+impl BlockOptions {
+    /// What the session's defaults say.
+    pub(super) fn of(settings: &Settings) -> Result<Self, SqlError> {
+        let mode = if settings.is_on("default_transaction_read_only") {
+            AccessMode::ReadOnly
+        } else {
+            AccessMode::ReadWrite
+        };
+        Ok(Self { isolation: Isolation::Snapshot, mode })
+    }
+
+    /// The same with these modes.
+    pub(super) fn with(mut self, modes: &[TransactionMode]) -> Result<Self, SqlError> {
+        for mode in modes {
+            match mode {
+                TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => self.mode = AccessMode::ReadOnly,
+                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => self.mode = AccessMode::ReadWrite,
+                TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable) => {
+                    return Err(refuse_serializable());
+                }
+                // A level may be stronger than asked for.
+                TransactionMode::IsolationLevel(
+                    TransactionIsolationLevel::ReadUncommitted
+                    | TransactionIsolationLevel::ReadCommitted
+                    | TransactionIsolationLevel::RepeatableRead
+                    | TransactionIsolationLevel::Snapshot,
+                ) => self.isolation = Isolation::Snapshot,
+            }
+        }
+        Ok(self)
+    }
+
+    /// A transaction whose snapshot is taken now.
+    pub(super) fn begin(self, engine: &Engine) -> Transaction {
+        engine.store().begin(self.isolation, self.mode)
+    }
+}
+
+/// The settings that an end of the transaction goes back to.
+#[derive(Clone, Debug)]
+pub(super) struct SettingsFrame {
+    /// As they were at BEGIN: what ROLLBACK restores.
+    pub(super) before: Settings,
+    /// Without what SET LOCAL changed: what COMMIT restores.
+    pub(super) lasting: Settings,
+}
+
+struct NamedSavepoint {
+    name: String,
+    /// `None`: no statement had run yet, so that there was no snapshot.
+    point: Option<Savepoint>,
+    settings: Settings,
+    frame: Option<SettingsFrame>,
+}
+
+/// An open transaction block. It takes its snapshot at its first statement.
+pub(super) struct Block {
+    pub(super) options: BlockOptions,
+    transaction: Option<Transaction>,
+    clock: Option<Clock>,
+    savepoints: Vec<NamedSavepoint>,
+    pub(super) frame: Option<SettingsFrame>,
+}
+
+impl Block {
+    pub(super) fn new(options: BlockOptions) -> Self {
+        Self { options, transaction: None, clock: None, savepoints: Vec::new(), frame: None }
+    }
+
+    /// Whether a statement has run in it.
+    pub(super) fn has_snapshot(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    /// Its transaction, begun if this is the first statement.
+    pub(super) fn transaction(&mut self, engine: &Engine) -> &mut Transaction {
+        let options = self.options;
+        self.transaction.get_or_insert_with(|| options.begin(engine))
+    }
+
+    /// The clock of its next statement.
+    pub(super) fn next_clock(&mut self) -> Clock {
+        let clock = self.clock.map_or_else(Clock::start, Clock::next_statement);
+        self.clock = Some(clock);
+        clock
+    }
+}
+
+impl Session {
+    pub(super) fn block_statement(&mut self, statement: &Statement) -> Result<StatementResult, SqlError> {
+        match statement {
+            Statement::StartTransaction { modes, begin, statements, .. } if statements.is_empty() => {
+                self.begin(modes)?;
+                Ok(StatementResult::plain(if *begin { "BEGIN" } else { "START TRANSACTION" }))
+            }
+            Statement::Commit { chain, .. } => {
+                let options = self.chained(*chain);
+                let committed = !matches!(self.state, State::Failed(_));
+                self.commit()?;
+                self.begin_chained(options);
+                Ok(StatementResult::plain(if committed { "COMMIT" } else { "ROLLBACK" }))
+            }
+            Statement::Rollback { savepoint: Some(name), .. } => {
+                self.rollback_to(&fold(name))?;
+                Ok(StatementResult::plain("ROLLBACK"))
+            }
+            Statement::Rollback { chain, savepoint: None } => {
+                let options = self.chained(*chain);
+                self.rollback();
+                self.begin_chained(options);
+                Ok(StatementResult::plain("ROLLBACK"))
+            }
+            Statement::Savepoint { name } => {
+                self.set_savepoint(fold(name))?;
+                Ok(StatementResult::plain("SAVEPOINT"))
+            }
+            Statement::ReleaseSavepoint { name } => {
+                self.release(&fold(name))?;
+                Ok(StatementResult::plain("RELEASE"))
+            }
+            other => Err(SqlError::unsupported(crate::statement::statement_name(other))),
+        }
+    }
+
+    fn begin(&mut self, modes: &[TransactionMode]) -> Result<(), SqlError> {
+        self.refuse_if_failed()?;
+        match &mut self.state {
+            State::Idle => {
+                let options = BlockOptions::of(&self.settings)?.with(modes)?;
+                self.state = State::Active(Box::new(Block::new(options)));
+                Ok(())
+            }
+            // PostgreSQL warns and goes on; the modes count if nothing has run yet.
+            State::Active(_) => self.set_modes(modes),
+            State::Failed(_) => Ok(()),
+        }
+    }
+
+    /// Changes the modes of the open block.
+    pub(super) fn set_modes(&mut self, modes: &[TransactionMode]) -> Result<(), SqlError> {
+        let State::Active(block) = &mut self.state else {
+            return Ok(());
+        };
+        let options = block.options.with(modes)?;
+        let same = options.isolation == block.options.isolation && options.mode == block.options.mode;
+        if block.has_snapshot() && !same {
+            return Err(SqlError::new(
+                SqlState::ActiveSqlTransaction,
+                "SET TRANSACTION must be called before any query",
+            ));
+        }
+        block.options = options;
+        Ok(())
+    }
+
+    /// The options of the block, if the next one is to begin with the same.
+    fn chained(&self, chain: bool) -> Option<BlockOptions> {
+        match &self.state {
+            State::Active(block) | State::Failed(block) if chain => Some(block.options),
+            State::Idle | State::Active(_) | State::Failed(_) => None,
+        }
+    }
+
+    fn begin_chained(&mut self, options: Option<BlockOptions>) {
+        if let Some(options) = options {
+            self.state = State::Active(Box::new(Block::new(options)));
+        }
+    }
+
+    /// Commits the open block; a failed one is rolled back, and without one nothing happens.
+    pub(super) fn commit(&mut self) -> Result<(), SqlError> {
+        match std::mem::replace(&mut self.state, State::Idle) {
+            State::Idle => Ok(()),
+            State::Active(block) => {
+                let Block { transaction, frame, .. } = *block;
+                let outcome = match transaction {
+                    Some(transaction) => transaction.commit().map(|_| ()),
+                    None => Ok(()),
+                };
+                if let Some(frame) = frame {
+                    self.settings = if outcome.is_ok() { frame.lasting } else { frame.before };
+                }
+                outcome.map_err(SqlError::from)
+            }
+            failed @ State::Failed(_) => {
+                self.state = failed;
+                self.rollback();
+                Ok(())
+            }
+        }
+    }
+
+    /// Rolls back the open block, if there is one.
+    pub(super) fn rollback(&mut self) {
+        match std::mem::replace(&mut self.state, State::Idle) {
+            State::Idle => {}
+            State::Active(block) | State::Failed(block) => {
+                if let Some(frame) = block.frame {
+                    self.settings = frame.before;
+                }
+                if let Some(transaction) = block.transaction {
+                    transaction.rollback();
+                }
+            }
+        }
+    }
+
+    fn open_block(&mut self, what: &str) -> Result<&mut Block, SqlError> {
+        match &mut self.state {
+            State::Active(block) | State::Failed(block) => Ok(block),
+            State::Idle => Err(SqlError::new(
+                SqlState::NoActiveSqlTransaction,
+                format!("{what} can only be used in transaction blocks"),
+            )),
+        }
+    }
+
+    fn set_savepoint(&mut self, name: String) -> Result<(), SqlError> {
+        self.refuse_if_failed()?;
+        let settings = self.settings.clone();
+        let block = self.open_block("SAVEPOINT")?;
+        let point = block.transaction.as_ref().map(Transaction::savepoint);
+        let frame = block.frame.clone();
+        block.savepoints.push(NamedSavepoint { name, point, settings, frame });
+        Ok(())
+    }
+
+    fn release(&mut self, name: &str) -> Result<(), SqlError> {
+        self.refuse_if_failed()?;
+        let block = self.open_block("RELEASE SAVEPOINT")?;
+        let at = find_savepoint(&block.savepoints, name)?;
+        block.savepoints.truncate(at);
+        Ok(())
+    }
+
+    fn rollback_to(&mut self, name: &str) -> Result<(), SqlError> {
+        let block = self.open_block("ROLLBACK TO SAVEPOINT")?;
+        let at = find_savepoint(&block.savepoints, name)?;
+        block.savepoints.truncate(at + 1);
+        let savepoint = &block.savepoints[at];
+        match (&savepoint.point, &mut block.transaction) {
+            (Some(point), Some(transaction)) => transaction.rollback_to(point),
+            // Nothing had run before the savepoint; what ran since goes, its snapshot too.
+            (None, transaction) => *transaction = None,
+            (Some(_), None) => {}
+        }
+        block.frame.clone_from(&savepoint.frame);
+        let settings = savepoint.settings.clone();
+        self.settings = settings;
+        self.state = match std::mem::replace(&mut self.state, State::Idle) {
+            State::Failed(block) => State::Active(block),
+            other => other,
+        };
+        Ok(())
+    }
+}
+
+fn find_savepoint(savepoints: &[NamedSavepoint], name: &str) -> Result<usize, SqlError> {
+    savepoints.iter().rposition(|savepoint| savepoint.name == name).ok_or_else(|| {
+        SqlError::new(
+            SqlState::InvalidSavepointSpecification,
+            format!("savepoint \"{name}\" does not exist"),
+        )
+    })
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From text to statements, with the few forms of PostgreSQL that the parser does not know.
+
+use crate::error::{SqlError, syntax_error};
+use datafusion::sql::sqlparser::ast::Statement;
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+/// How deep a statement may be nested.
+const DEPTH_MAX: usize = 200;
+
+/// One statement, parsed.
+#[derive(Clone, Debug)]
+pub(crate) enum Parsed {
+    /// A statement that the parser knows.
+    Statement(Box<Statement>),
+    /// `CHECKPOINT`.
+    Checkpoint,
+}
+
+impl Parsed {
+    /// Whether it opens or closes a transaction block, so that several statements around it are not one.
+    pub(super) fn is_block_control(&self) -> bool {
+        match self {
+            Self::Checkpoint => true,
+            Self::Statement(statement) => matches!(
+                **statement,
+                Statement::StartTransaction { .. } | Statement::Commit { .. } | Statement::Rollback { .. }
+            ),
+        }
+    }
+}
+
+/// Whether the session runs the statement itself, outside any transaction's data.
+pub(super) fn is_session_statement(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::StartTransaction { .. }
+            | Statement::Commit { .. }
+            | Statement::Rollback { .. }
+            | Statement::Savepoint { .. }
+            | Statement::ReleaseSavepoint { .. }
+            | Statement::Set(_)
+            | Statement::Reset(_)
+            | Statement::ShowVariable { .. }
+            | Statement::Discard { .. }
+            | Statement::Prepare { .. }
+            | Statement::Execute { .. }
+            | Statement::Deallocate { .. }
+    )
+}
+
+/// The statements of a text, in order.
+///
+/// # Errors
+/// `42601` with the position, `54001` for one nested too deeply.
+pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, sql)
+        .tokenize_with_location()
+        .map_err(|error| syntax_error(error.into(), sql))?;
+    let mut parsed = Vec::new();
+    for piece in tokens.split(|token| token.token == Token::SemiColon) {
+        let words = piece.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+        match words.clone().next() {
+            None => continue,
+            Some(first) if is_word(first, "checkpoint") && words.count() == 1 => {
+                parsed.push(Parsed::Checkpoint);
+                continue;
+            }
+            Some(_) => {}
+        }
+        let mut parser = Parser::new(&dialect)
+            .with_recursion_limit(DEPTH_MAX)
+            .with_tokens_with_locations(without_deferrable(piece));
+        let statement = parser.parse_statement().map_err(|error| syntax_error(error, sql))?;
+        let rest = parser.peek_token();
+        if rest.token != Token::EOF {
+            let place = crate::error::character_position(sql, rest.span.start.line, rest.span.start.column);
+            let error = SqlError::syntax(format!("syntax error at or near \"{}\"", rest.token));
+            return Err(match place {
+                Some(position) => error.with_position(position),
+                None => error,
+            });
+        }
+        parsed.push(Parsed::Statement(Box::new(statement)));
+    }
+    Ok(parsed)
+}
+
+fn is_word(token: &TokenWithSpan, wanted: &str) -> bool {
+    matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+}
+
+/// The tokens without `[NOT] DEFERRABLE` if they begin or set a transaction: it changes nothing here, since
+/// no reader ever waits.
+fn without_deferrable(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
+    let mut words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let begins = words
+        .next()
+        .is_some_and(|first| is_word(first, "begin") || is_word(first, "start") || is_word(first, "set"));
+    if !begins || !tokens.iter().any(|token| is_word(token, "deferrable")) {
+        return tokens.to_vec();
+    }
+    let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))) {
+        if is_word(token, "deferrable") {
+            while kept.last().is_some_and(|last| is_word(last, "not") || last.token == Token::Comma) {
+                kept.pop();
+            }
+        } else if token.token == Token::Comma && kept.last().is_none_or(ends_introduction) {
+            // The comma behind a mode that has gone.
+        } else {
+            kept.push(token.clone());
+        }
+    }
+    kept
+}
+
+/// Whether no transaction mode stands before a comma here.
+fn ends_introduction(token: &TokenWithSpan) -> bool {
+    match &token.token {
+        Token::Word(word) => matches!(word.keyword, Keyword::BEGIN | Keyword::TRANSACTION | Keyword::WORK),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Prepared statements: parsed once, planned once, planned again only when a definition they use changed.
+
+use super::parse::{Parsed, is_session_statement, parse};
+use super::{Session, State};
+use crate::context::{Clock, StatementContext};
+use crate::error::{SqlError, SqlState, place_in};
+use crate::names::fold;
+use crate::point::PointPlan;
+use crate::query::{self, PlannedQuery};
+use crate::result::StatementResult;
+use crate::session::block::BlockOptions;
+use crate::settings::PointPath;
+use crate::statement;
+use crate::types::column_type;
+use arrow::datatypes::SchemaRef;
+use coeval_store::{ColumnType, Transaction, Value};
+use datafusion::sql::sqlparser::ast::Statement;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Numbers prepared statements, so that sessions can keep newer plans beside them.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// How a prepared statement runs.
+pub(super) enum Plan {
+    /// As tree operations.
+    Point(PointPlan),
+    /// Through DataFusion, from this plan.
+    Query(PlannedQuery),
+    /// From its syntax each time.
+    General,
+}
+
+impl Plan {
+    fn is_current(&self, transaction: &Transaction) -> bool {
+        match self {
+            Self::Point(plan) => plan.is_current(transaction),
+            Self::Query(plan) => plan.is_current(transaction),
+            Self::General => true,
+        }
+    }
+}
+
+/// A statement that is parsed and planned, to be run any number of times by the session that prepared it or
+/// another of the same database.
+pub struct Prepared {
+    number: u64,
+    sql: Box<str>,
+    parsed: Parsed,
+    parameter_types: Vec<ColumnType>,
+    columns: Option<SchemaRef>,
+    plan: Plan,
+}
+
+impl Prepared {
+    /// Its text.
+    #[must_use]
+    pub fn sql(&self) -> &str {
+        &self.sql
+    }
+
+    /// The types of `$1`, `$2`, ...
+    #[must_use]
+    pub fn parameter_types(&self) -> &[ColumnType] {
+        &self.parameter_types
+    }
+
+    /// The columns of the rows it returns; `None` if it returns none, or if they are known only when it runs.
+    #[must_use]
+    pub fn columns(&self) -> Option<&SchemaRef> {
+        self.columns.as_ref()
+    }
+
+    pub(super) fn parsed(&self) -> &Parsed {
+        &self.parsed
+    }
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prepared")
+            .field("sql", &self.sql)
+            .field("parameter_types", &self.parameter_types)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Parameters without a known type are text, which is cast to what stands beside it.
+fn known_types(types: &[Option<ColumnType>]) -> Vec<ColumnType> {
+    types.iter().map(|ty| ty.unwrap_or(ColumnType::Text)).collect()
+}
+
+impl Session {
+    pub(super) fn prepare_parsed(
+        &mut self,
+        parsed: Parsed,
+        sql: &str,
+        types: &[Option<ColumnType>],
+    ) -> Result<Arc<Prepared>, SqlError> {
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let (plan, parameter_types, columns) = match &parsed {
+            Parsed::Statement(statement) if !is_session_statement(statement) => {
+                self.refuse_if_failed()?;
+                self.plan(statement, sql, types).map_err(|error| self.fail(place_in(error, sql)))?
+            }
+            Parsed::Statement(_) | Parsed::Checkpoint => (Plan::General, Vec::new(), None),
+        };
+        Ok(Arc::new(Prepared { number, sql: sql.into(), parsed, parameter_types, columns, plan }))
+    }
+
+    /// Plans a statement in the open block's transaction, or in one that is dropped again.
+    fn plan(
+        &mut self,
+        statement: &Statement,
+        sql: &str,
+        types: &[Option<ColumnType>],
+    ) -> Result<(Plan, Vec<ColumnType>, Option<SchemaRef>), SqlError> {
+        let engine = &self.engine;
+        let mut own;
+        let transaction = match &mut self.state {
+            State::Active(block) => block.transaction(engine),
+            State::Idle | State::Failed(_) => {
+                own = BlockOptions::of(&self.settings)?.begin(engine);
+                &mut own
+            }
+        };
+        let point_path = self.settings.point_path();
+        let parameter_types = known_types(types);
+        let mut context = StatementContext {
+            engine,
+            settings: &mut self.settings,
+            sequences: &mut self.sequences,
+            transaction,
+            parameters: &[],
+            parameter_types: &parameter_types,
+            clock: Clock::start(),
+            sql,
+        };
+        if point_path == PointPath::On
+            && let Some(plan) = PointPlan::compile(&context, statement)?
+        {
+            let (types, columns) = (plan.parameter_types().to_vec(), plan.columns().cloned());
+            return Ok((Plan::Point(plan), types, columns));
+        }
+        match statement {
+            Statement::Query(body) if !query::locks_rows(body) => {
+                let planned = query::plan(&mut context, body, types)?;
+                let (types, columns) = (planned.parameter_types().to_vec(), Some(planned.columns().clone()));
+                Ok((Plan::Query(planned), types, columns))
+            }
+            other => {
+                let types = query::parameter_types_of(&mut context, other, types)?;
+                Ok((Plan::General, types, None))
+            }
+        }
+    }
+
+    /// Runs a prepared statement about data.
+    pub(super) fn run_planned(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        statement: &Statement,
+        parameters: &[Value],
+    ) -> Result<StatementResult, SqlError> {
+        let mut stale = false;
+        let newer = self.replanned.get(&prepared.number).cloned();
+        let result = self.in_transaction(&prepared.sql, parameters, &prepared.parameter_types, |context| {
+            let plan = newer.as_deref().unwrap_or(&prepared.plan);
+            if !plan.is_current(context.transaction) {
+                stale = true;
+                return run_unplanned(context, statement);
+            }
+            match plan {
+                Plan::Point(plan) => plan.execute(context),
+                Plan::Query(plan) => query::run(context, plan),
+                Plan::General => statement::execute(context, statement),
+            }
+        })?;
+        if stale {
+            self.replan(prepared, statement);
+        }
+        Ok(result)
+    }
+
+    /// Makes a new plan after a definition changed. If that fails the statement runs from its syntax.
+    fn replan(&mut self, prepared: &Arc<Prepared>, statement: &Statement) {
+        let types: Vec<_> = prepared.parameter_types.iter().copied().map(Some).collect();
+        let plan = match self.plan(statement, &prepared.sql, &types) {
+            Ok((plan, types, _)) if types == prepared.parameter_types => plan,
+            Ok(_) | Err(_) => Plan::General,
+        };
+        self.replanned.insert(prepared.number, Arc::new(plan));
+    }
+
+    /// PREPARE, EXECUTE and DEALLOCATE.
+    pub(super) fn named_statement(&mut self, statement: &Statement, sql: &str) -> Result<StatementResult, SqlError> {
+        match statement {
+            Statement::Prepare { name, data_types, statement } => {
+                let name = fold(name);
+                if self.named.contains_key(&name) {
+                    let message = format!("prepared statement \"{name}\" already exists");
+                    return Err(SqlError::new(SqlState::DuplicatePreparedStatement, message));
+                }
+                let types =
+                    data_types.iter().map(|ty| column_type(ty).map(Some)).collect::<Result<Vec<_>, _>>()?;
+                let text = statement.to_string();
+                let parsed = Parsed::Statement(statement.clone());
+                let prepared = self.prepare_parsed(parsed, &text, &types)?;
+                self.named.insert(name, prepared);
+                Ok(StatementResult::plain("PREPARE"))
+            }
+            Statement::Execute { name: Some(name), parameters, using, .. } if using.is_empty() => {
+                let name = crate::names::fold_parts(name)?.join(".");
+                let prepared = self.named.get(&name).cloned().ok_or_else(|| no_statement(&name))?;
+                let values = self.parameter_values(parameters, prepared.parameter_types(), sql)?;
+                self.run(&prepared, &values)
+            }
+            Statement::Deallocate { name, .. } => {
+                let name = fold(name);
+                if name == "all" {
+                    self.named.clear();
+                } else if self.named.remove(&name).is_none() {
+                    return Err(no_statement(&name));
+                }
+                Ok(StatementResult::plain("DEALLOCATE"))
+            }
+            other => Err(SqlError::unsupported(statement::statement_name(other))),
+        }
+    }
+
+    /// The values of EXECUTE's arguments, cast to the parameters' types.
+    fn parameter_values(
+        &mut self,
+        arguments: &[datafusion::sql::sqlparser::ast::Expr],
+        types: &[ColumnType],
+        sql: &str,
+    ) -> Result<Vec<Value>, SqlError> {
+        if arguments.is_empty() {
+            return Ok(Vec::new());
+        }
+        let list: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        let parsed = parse(&format!("SELECT {}", list.join(", ")))?;
+        let [Parsed::Statement(statement)] = &parsed[..] else {
+            return Err(SqlError::syntax("the arguments of EXECUTE are expressions"));
+        };
+        let Statement::Query(body) = &**statement else {
+            return Err(SqlError::syntax("the arguments of EXECUTE are expressions"));
+        };
+        let rows = self.in_transaction(sql, &[], &[], |context| query::collect(context, body))?;
+        query::single_row(&rows, types, self.settings.zone())
+    }
+}
+
+fn run_unplanned(context: &mut StatementContext<'_>, statement: &Statement) -> Result<StatementResult, SqlError> {
+    if context.settings.point_path() == PointPath::On
+        && let Some(plan) = PointPlan::compile(context, statement)?
+    {
+        return plan.execute(context);
+    }
+    statement::execute(context, statement)
+}
+
+fn no_statement(name: &str) -> SqlError {
+    SqlError::new(SqlState::InvalidSqlStatementName, format!("prepared statement \"{name}\" does not exist"))
+}

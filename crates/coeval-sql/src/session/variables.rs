@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//! SET, RESET, SHOW and DISCARD.
+
+use super::block::SettingsFrame;
+use super::{Session, State};
+use crate::error::{SqlError, SqlState};
+use crate::names::fold;
+use crate::result::{CommandTag, RowSet, StatementResult};
+use crate::settings::Settings;
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
+use coeval_store::AccessMode;
+use datafusion::sql::sqlparser::ast::{
+    ContextModifier, DiscardObject, Expr, ObjectName, Reset, Set, Statement, TransactionAccessMode,
+    TransactionIsolationLevel, TransactionMode, UnaryOperator, Value,
+};
+use std::sync::Arc;
+
+/// How long a SET lasts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Session,
+    Transaction,
+}
+
+impl Session {
+    pub(super) fn variable_statement(&mut self, statement: &Statement) -> Result<StatementResult, SqlError> {
+        match statement {
+            Statement::Set(set) => {
+                self.set(set)?;
+                Ok(StatementResult::plain("SET"))
+            }
+            Statement::Reset(reset) => {
+                match &reset.reset {
+                    Reset::ALL => self.change(Scope::Session, |settings| {
+                        settings.reset_all();
+                        Ok(())
+                    })?,
+                    Reset::ConfigurationParameter(name) => {
+                        let name = setting_name(name);
+                        self.change(Scope::Session, |settings| settings.reset(&name))?;
+                    }
+                }
+                Ok(StatementResult::plain("RESET"))
+            }
+            Statement::ShowVariable { variable } => {
+                let words: Vec<String> = variable.iter().map(fold).collect();
+                self.show(&words)
+            }
+            Statement::Discard { object_type } => self.discard(object_type),
+            other => Err(SqlError::unsupported(crate::statement::statement_name(other))),
+        }
+    }
+
+    fn set(&mut self, set: &Set) -> Result<(), SqlError> {
+        match set {
+            Set::SingleAssignment { scope, variable, values, .. } => {
+                let scope = match scope {
+                    Some(ContextModifier::Local) => Scope::Transaction,
+                    Some(ContextModifier::Session) | None => Scope::Session,
+                    Some(ContextModifier::Global) => return Err(SqlError::unsupported("SET GLOBAL")),
+                };
+                self.set_one(scope, &setting_name(variable), values)
+            }
+            Set::SetTimeZone { local, value } => {
+                let scope = if *local { Scope::Transaction } else { Scope::Session };
+                self.set_one(scope, "timezone", std::slice::from_ref(value))
+            }
+            Set::SetTransaction { modes, session: false, snapshot: None } => self.set_modes(modes),
+            Set::SetTransaction { modes, session: true, .. } => self.set_defaults(modes),
+            Set::SetNames { charset_name, .. } => {
+                let value = charset_name.value.clone();
+                self.change(Scope::Session, |settings| settings.set("client_encoding", &value))
+            }
+            other => Err(SqlError::unsupported(format_args!("{other}"))),
+        }
+    }
+
+    fn set_one(&mut self, scope: Scope, name: &str, values: &[Expr]) -> Result<(), SqlError> {
+        let texts = values.iter().map(value_text).collect::<Result<Vec<_>, _>>()?;
+        let text = texts.join(", ");
+        let is_default = values.len() == 1 && text.eq_ignore_ascii_case("default");
+        match name {
+            "transaction_isolation" | "transaction_read_only" if !is_default => {
+                return self.set_modes(&[mode_of(name, &text)?]);
+            }
+            _ => {}
+        }
+        self.change(scope, |settings| if is_default { settings.reset(name) } else { settings.set(name, &text) })
+    }
+
+    /// SET SESSION CHARACTERISTICS AS TRANSACTION.
+    fn set_defaults(&mut self, modes: &[TransactionMode]) -> Result<(), SqlError> {
+        for mode in modes {
+            let (name, value) = match mode {
+                TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => ("default_transaction_read_only", "on".to_owned()),
+                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => ("default_transaction_read_only", "off".to_owned()),
+                TransactionMode::IsolationLevel(level) => ("default_transaction_isolation", level.to_string()),
+            };
+            self.change(Scope::Session, |settings| settings.set(name, &value))?;
+        }
+        Ok(())
+    }
+
+    /// Changes the settings so that the end of the transaction undoes what it has to.
+    fn change(
+        &mut self,
+        scope: Scope,
+        change: impl Fn(&mut Settings) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let State::Active(block) = &mut self.state else {
+            // Outside a block SET LOCAL lasts for nothing.
+            return if scope == Scope::Session { change(&mut self.settings) } else { change(&mut self.settings.clone()) };
+        };
+        let mut changed = self.settings.clone();
+        change(&mut changed)?;
+        let frame = block.frame.get_or_insert_with(|| SettingsFrame {
+            before: self.settings.clone(),
+            lasting: self.settings.clone(),
+        });
+        if scope == Scope::Session {
+            change(&mut frame.lasting)?;
+        }
+        self.settings = changed;
+        Ok(())
+    }
+
+    fn show(&self, words: &[String]) -> Result<StatementResult, SqlError> {
+        let name = words.join(if words.len() == 2 && words[0] == "coeval" { "." } else { " " });
+        if name == "all" {
+            let all: Vec<_> = self.settings.all().collect();
+            let column = |pick: &dyn Fn(&(&str, String, &str)) -> String| -> ArrayRef {
+                let texts = all.iter().map(|(name, value, description)| {
+                    pick(&(name, self.override_of(name).unwrap_or_else(|| (*value).to_owned()), description))
+                });
+                Arc::new(texts.map(Some).collect::<StringArray>())
+            };
+            return rows(&[
+                ("name", column(&|row| row.0.to_owned())),
+                ("setting", column(&|row| row.1.clone())),
+                ("description", column(&|row| row.2.to_owned())),
+            ]);
+        }
+        let name = match name.as_str() {
+            "transaction isolation level" => "transaction_isolation",
+            "time zone" => "timezone",
+            other => other,
+        };
+        let value = match self.override_of(name) {
+            Some(value) => value,
+            None => self.settings.get(name)?.to_owned(),
+        };
+        let values: ArrayRef = Arc::new(StringArray::from(vec![value]));
+        rows(&[(shown_name(name), values)])
+    }
+
+    /// Settings that the open transaction answers.
+    fn override_of(&self, name: &str) -> Option<String> {
+        let options = match &self.state {
+            State::Active(block) | State::Failed(block) => Some(block.options),
+            State::Idle => None,
+        };
+        match name {
+            "transaction_isolation" => match options {
+                Some(options) => Some(options.isolation.to_string().to_lowercase()),
+                None => self.settings.get("default_transaction_isolation").ok().map(str::to_owned),
+            },
+            "transaction_read_only" => match options {
+                Some(options) => Some(if options.mode == AccessMode::ReadOnly { "on" } else { "off" }.to_owned()),
+                None => self.settings.get("default_transaction_read_only").ok().map(str::to_owned),
+            },
+            _ => None,
+        }
+    }
+
+    fn discard(&mut self, object: &DiscardObject) -> Result<StatementResult, SqlError> {
+        match object {
+            DiscardObject::ALL => {
+                if matches!(self.state, State::Active(_)) {
+                    return Err(SqlError::new(
+                        SqlState::ActiveSqlTransaction,
+                        "DISCARD ALL cannot run inside a transaction block",
+                    ));
+                }
+                self.settings.reset_all();
+                self.named.clear();
+                self.cached.clear();
+                self.sequences = crate::context::SequenceValues::default();
+                Ok(StatementResult::plain("DISCARD ALL"))
+            }
+            DiscardObject::PLANS => {
+                self.cached.clear();
+                Ok(StatementResult::plain("DISCARD PLANS"))
+            }
+            DiscardObject::SEQUENCES => {
+                self.sequences = crate::context::SequenceValues::default();
+                Ok(StatementResult::plain("DISCARD SEQUENCES"))
+            }
+            DiscardObject::TEMP => Ok(StatementResult::plain("DISCARD TEMP")),
+        }
+    }
+}
+
+/// The column name of SHOW: as PostgreSQL spells the setting.
+fn shown_name(name: &str) -> &str {
+    match name {
+        "timezone" => "TimeZone",
+        "datestyle" => "DateStyle",
+        "intervalstyle" => "IntervalStyle",
+        other => other,
+    }
+}
+
+fn rows(columns: &[(&str, ArrayRef)]) -> Result<StatementResult, SqlError> {
+    let fields: Vec<Field> = columns.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, false)).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let batch = RecordBatch::try_new(schema.clone(), columns.iter().map(|(_, array)| array.clone()).collect())?;
+    let rows = RowSet { schema, batches: vec![batch] };
+    Ok(StatementResult { tag: CommandTag::Plain("SHOW"), rows: Some(rows) })
+}
+
+fn setting_name(name: &ObjectName) -> String {
+    name.to_string().replace('"', "").to_lowercase()
+}
+
+/// The text of a SET value: a literal, a word, a number.
+fn value_text(value: &Expr) -> Result<String, SqlError> {
+    match value {
+        Expr::Identifier(ident) => Ok(match ident.quote_style {
+            Some(_) => format!("\"{}\"", ident.value),
+            None => ident.value.clone(),
+        }),
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text)
+            | Value::EscapedStringLiteral(text)
+            | Value::DoubleQuotedString(text)
+            | Value::Number(text, _) => Ok(text.clone()),
+            Value::Boolean(on) => Ok(if *on { "on" } else { "off" }.to_owned()),
+            other => Err(SqlError::syntax(format!("syntax error at or near \"{other}\""))),
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => Ok(format!("-{}", value_text(expr)?)),
+        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => value_text(expr),
+        other => Err(SqlError::unsupported(format_args!("the value {other} in SET"))),
+    }
+}
+
+fn mode_of(name: &str, text: &str) -> Result<TransactionMode, SqlError> {
+    let lower = text.to_lowercase();
+    Ok(match (name, lower.as_str()) {
+        ("transaction_isolation", "serializable") => TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable),
+        ("transaction_isolation", "repeatable read" | "read committed" | "read uncommitted") => {
+            TransactionMode::IsolationLevel(TransactionIsolationLevel::RepeatableRead)
+        }
+        ("transaction_read_only", "on" | "true" | "yes" | "1") => TransactionMode::AccessMode(TransactionAccessMode::ReadOnly),
+        ("transaction_read_only", "off" | "false" | "no" | "0") => TransactionMode::AccessMode(TransactionAccessMode::ReadWrite),
+        _ => {
+            let message = format!("invalid value for parameter \"{name}\": \"{text}\"");
+            return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+        }
+    })
+}

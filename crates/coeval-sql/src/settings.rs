@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The settings of a session: what SET changes and SHOW prints.
+
+use crate::error::{SqlError, SqlState};
+use chrono_tz::Tz;
+use coeval_txn::Isolation;
+use std::collections::BTreeMap;
+
+/// Whether the point path may take statements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PointPath {
+    /// It takes what it can.
+    On,
+    /// Everything goes through DataFusion or the general DML.
+    Off,
+}
+
+/// What a setting accepts.
+#[derive(Clone, Copy, Debug)]
+enum Domain {
+    Boolean,
+    Text,
+    Zone,
+    SchemaList,
+    Isolation,
+    OneOf(&'static [&'static str]),
+    Integer { min: i64, max: i64 },
+    /// Can be shown, and set only to what it is.
+    Fixed,
+}
+
+struct Known {
+    name: &'static str,
+    default: &'static str,
+    domain: Domain,
+    description: &'static str,
+}
+
+const fn known(name: &'static str, default: &'static str, domain: Domain, description: &'static str) -> Known {
+    Known { name, default, domain, description }
+}
+
+/// All settings, by name.
+const KNOWN: &[Known] = &[
+    known("application_name", "", Domain::Text, "Name of the application, as clients send it."),
+    known("bytea_output", "hex", Domain::OneOf(&["hex"]), "Output format of bytea."),
+    known("client_encoding", "UTF8", Domain::OneOf(&["UTF8", "utf8", "utf-8", "unicode"]), "Encoding of the client."),
+    known("client_min_messages", "notice", Domain::Text, "Least level of messages that are sent."),
+    known("coeval.point_path", "on", Domain::Boolean, "Whether statements by key bypass DataFusion."),
+    known("datestyle", "ISO, MDY", Domain::Text, "Order and style of dates; output is always ISO."),
+    known("default_transaction_deferrable", "off", Domain::Boolean, "Whether transactions start DEFERRABLE."),
+    known("default_transaction_isolation", "repeatable read", Domain::Isolation, "Level of new transactions."),
+    known("default_transaction_read_only", "off", Domain::Boolean, "Whether new transactions are READ ONLY."),
+    known("extra_float_digits", "1", Domain::Integer { min: -15, max: 3 }, "Digits of floats; always the shortest exact."),
+    known("integer_datetimes", "on", Domain::Fixed, "Times are integers."),
+    known("intervalstyle", "postgres", Domain::OneOf(&["postgres"]), "Output format of intervals."),
+    known("lock_timeout", "0", Domain::Text, "Longest wait for a lock."),
+    known("max_identifier_length", "1024", Domain::Fixed, "Longest name."),
+    known("search_path", "public", Domain::SchemaList, "Schemas of unqualified names."),
+    known("server_encoding", "UTF8", Domain::Fixed, "Encoding of the database."),
+    known("server_version", "15.0 (Coeval 0.1.0)", Domain::Fixed, "Version that clients see."),
+    known("server_version_num", "150000", Domain::Fixed, "The same as a number."),
+    known("standard_conforming_strings", "on", Domain::OneOf(&["on"]), "Backslashes in strings are plain."),
+    known("statement_timeout", "0", Domain::Text, "Longest run of a statement."),
+    known("synchronous_commit", "on", Domain::OneOf(&["on", "off", "local", "remote_write", "remote_apply"]), "Whether commits wait for the disk."),
+    known("timezone", "UTC", Domain::Zone, "Zone of timestamps with time zone."),
+    known("transaction_isolation", "repeatable read", Domain::Isolation, "Level of this transaction."),
+    known("transaction_read_only", "off", Domain::Boolean, "Whether this transaction is READ ONLY."),
+];
+
+/// The settings of one session.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    changed: BTreeMap<String, String>,
+    zone: Tz,
+    search_path: Vec<String>,
+    point_path: PointPath,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            changed: BTreeMap::new(),
+            zone: Tz::UTC,
+            search_path: vec![coeval_store::DEFAULT_SCHEMA.to_owned()],
+            point_path: PointPath::On,
+        }
+    }
+}
+
+impl Settings {
+    /// The zone that timestamps with time zone are shown and read in.
+    #[must_use]
+    pub fn zone(&self) -> Tz {
+        self.zone
+    }
+
+    /// The schemas that unqualified names are looked up in, in order.
+    #[must_use]
+    pub fn search_path(&self) -> &[String] {
+        &self.search_path
+    }
+
+    /// Whether the point path may take statements.
+    #[must_use]
+    pub fn point_path(&self) -> PointPath {
+        self.point_path
+    }
+
+    /// The value as SHOW prints it.
+    ///
+    /// # Errors
+    /// `42704` for a setting that does not exist.
+    pub fn get(&self, name: &str) -> Result<&str, SqlError> {
+        let name = canonical(name);
+        if let Some(value) = self.changed.get(&name) {
+            return Ok(value);
+        }
+        find(&name).map(|known| known.default)
+    }
+
+    /// Whether a boolean setting is on.
+    #[must_use]
+    pub fn is_on(&self, name: &str) -> bool {
+        self.get(name) == Ok("on")
+    }
+
+    /// Sets it.
+    ///
+    /// # Errors
+    /// `42704` for a setting that does not exist, `22023` for a value that it does not take.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+        let name = canonical(name);
+        let value = normalize(find(&name)?, value)?;
+        self.changed.insert(name, value);
+        self.derive();
+        Ok(())
+    }
+
+    /// Sets it back to its default.
+    ///
+    /// # Errors
+    /// `42704` for a setting that does not exist.
+    pub fn reset(&mut self, name: &str) -> Result<(), SqlError> {
+        let name = canonical(name);
+        find(&name)?;
+        self.changed.remove(&name);
+        self.derive();
+        Ok(())
+    }
+
+    /// Sets all back to their defaults.
+    pub fn reset_all(&mut self) {
+        self.changed.clear();
+        self.derive();
+    }
+
+    /// All settings: name, value, description.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, &str, &'static str)> {
+        KNOWN.iter().map(|known| {
+            let value = self.changed.get(known.name).map_or(known.default, String::as_str);
+            (known.name, value, known.description)
+        })
+    }
+
+    /// Keeps the typed copies in step with the texts.
+    fn derive(&mut self) {
+        let text = |name: &str| self.get(name).map(str::to_owned).unwrap_or_default();
+        let zone = text("timezone").parse().unwrap_or(Tz::UTC);
+        let path = split_list(&text("search_path"));
+        let point_path = if self.is_on("coeval.point_path") { PointPath::On } else { PointPath::Off };
+        self.zone = zone;
+        self.search_path = path;
+        self.point_path = point_path;
+    }
+}
+
+/// Names of settings do not care for case; some have two names.
+fn canonical(name: &str) -> String {
+    let lower = name.to_lowercase();
+    match lower.as_str() {
+        "time zone" => "timezone".to_owned(),
+        "transaction isolation level" => "transaction_isolation".to_owned(),
+        _ => lower,
+    }
+}
+
+fn find(name: &str) -> Result<&'static Known, SqlError> {
+    KNOWN.iter().find(|known| known.name == name).ok_or_else(|| {
+        SqlError::new(
+            SqlState::UndefinedObject,
+            format!("unrecognized configuration parameter \"{name}\""),
+        )
+    })
+}
+
+fn normalize(known: &Known, value: &str) -> Result<String, SqlError> {
+    let name = known.name;
+    let refuse = || {
+        SqlError::new(SqlState::InvalidParameterValue, format!("invalid value for parameter \"{name}\": \"{value}\""))
+    };
+    match known.domain {
+        Domain::Boolean => match value.to_lowercase().as_str() {
+            "on" | "true" | "yes" | "1" | "t" => Ok("on".to_owned()),
+            "off" | "false" | "no" | "0" | "f" => Ok("off".to_owned()),
+            _ => Err(refuse()),
+        },
+        Domain::Text => Ok(value.to_owned()),
+        Domain::Zone => zone_name(value).ok_or_else(refuse),
+        Domain::SchemaList => Ok(split_list(value).join(", ")),
+        Domain::Isolation => Ok(parse_isolation(value).ok_or_else(refuse)??.to_string().to_lowercase()),
+        Domain::OneOf(values) => {
+            let lower = value.to_lowercase();
+            match values.iter().find(|allowed| allowed.to_lowercase() == lower) {
+                Some(_) => Ok(if name == "client_encoding" { "UTF8".to_owned() } else { lower }),
+                None => Err(refuse()),
+            }
+        }
+        Domain::Integer { min, max } => match value.trim().parse::<i64>() {
+            Ok(number) if (min..=max).contains(&number) => Ok(number.to_string()),
+            Ok(_) | Err(_) => Err(refuse()),
+        },
+        Domain::Fixed if value.eq_ignore_ascii_case(known.default) => Ok(known.default.to_owned()),
+        Domain::Fixed => Err(SqlError::new(
+            SqlState::ObjectNotInPrerequisiteState,
+            format!("parameter \"{name}\" cannot be changed"),
+        )),
+    }
+}
+
+/// The isolation level of this name: `None` if there is no such level, an error if Coeval refuses it.
+pub(crate) fn parse_isolation(value: &str) -> Option<Result<Isolation, SqlError>> {
+    match value.to_lowercase().as_str() {
+        // The standard lets a level be stronger than asked; both run as snapshot isolation.
+        "read uncommitted" | "read committed" | "repeatable read" | "snapshot" => Some(Ok(Isolation::Snapshot)),
+        "serializable" => Some(Err(refuse_serializable())),
+        _ => None,
+    }
+}
+
+pub(crate) fn refuse_serializable() -> SqlError {
+    SqlError::unsupported("isolation level SERIALIZABLE").with_hint("Use REPEATABLE READ.")
+}
+
+fn zone_name(value: &str) -> Option<String> {
+    let lower = value.to_lowercase();
+    match lower.as_str() {
+        "default" | "local" | "z" | "zulu" | "utc" | "0" => return Some("UTC".to_owned()),
+        _ => {}
+    }
+    if let Ok(hours) = value.parse::<i32>() {
+        // Whole hours east of UTC; the Etc zones count west.
+        return (-12..=14).contains(&hours).then(|| format!("Etc/GMT{:+}", -hours));
+    }
+    chrono_tz::TZ_VARIANTS.iter().find(|zone| zone.name().to_lowercase() == lower).map(|zone| zone.name().to_owned())
+}
+
+fn split_list(value: &str) -> Vec<String> {
+    value
+        .split(',')
+        .map(|part| part.trim())
+        .filter(|part| !part.is_empty() && *part != "\"$user\"" && *part != "$user")
+        .map(|part| match part.strip_prefix('"').and_then(|part| part.strip_suffix('"')) {
+            Some(quoted) => quoted.to_owned(),
+            None => part.to_lowercase(),
+        })
+        .collect()
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which module runs which statement. What none of them takes is refused by name.
+
+use crate::context::StatementContext;
+use crate::error::SqlError;
+use crate::result::StatementResult;
+use crate::{copy, ddl, dml, explain, query};
+use datafusion::sql::sqlparser::ast::Statement;
+
+/// Runs a statement that works inside a transaction. The point path has been tried before.
+///
+/// # Errors
+/// Whatever the statement's module refuses, `0A000` for statements that Coeval does not have.
+pub(crate) fn execute(context: &mut StatementContext<'_>, statement: &Statement) -> Result<StatementResult, SqlError> {
+    match statement {
+        Statement::Query(body) => query::execute(context, body),
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => dml::execute(context, statement),
+        Statement::Copy { .. } => copy::execute(context, statement),
+        Statement::Explain { .. } => explain::execute(context, statement),
+        other => match ddl::execute(context, other)? {
+            Some(result) => Ok(result),
+            None => Err(SqlError::unsupported(statement_name(other))),
+        },
+    }
+}
+
+/// The first words of a statement, in capitals: what messages call it.
+pub(crate) fn statement_name(statement: &Statement) -> String {
+    let text = statement.to_string();
+    text.split_whitespace()
+        .take(2)
+        .take_while(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic()))
+        .collect::<Vec<_>>()
+        .join(" ")
+        .to_uppercase()
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Assignment casts: what happens to a value of one type on its way into a column of another.
+
+use crate::error::{SqlError, SqlState};
+use crate::types::datetime::{local_to_utc, utc_to_local};
+use crate::types::numeric::rescale;
+use crate::types::text::{fit_char, fit_varchar, format_value, parse_value};
+use crate::types::column_type_of_arrow;
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::DataType;
+use chrono_tz::Tz;
+use coeval_store::{ColumnBuilder, ColumnType, Value, ValueRef, value_at};
+
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+
+/// The value, of type `from`, as a column of type `to` takes it. Text goes into every type, as a literal
+/// without a type does.
+///
+/// # Errors
+/// `22003`, `22001`, `22P02`, `22007`, `22008` as PostgreSQL; `42804` if there is no such cast.
+pub(crate) fn assign(value: Value, from: ColumnType, to: ColumnType, zone: Tz) -> Result<Value, SqlError> {
+    let physical = value.borrow();
+    if physical.is_null() {
+        return Ok(Value::Null);
+    }
+    if from == to && !matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_)) {
+        return Ok(value);
+    }
+    if let ValueRef::Text(text) = physical {
+        return parse_value(text, to, zone);
+    }
+    match to {
+        ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt => to_integer(physical, from, to),
+        ColumnType::Real | ColumnType::Double => to_float(physical, from, to),
+        ColumnType::Numeric { precision, scale } => to_decimal(physical, from, to, precision, scale),
+        ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json => {
+            let mut text = String::new();
+            format_value(physical, from, zone, &mut text);
+            parse_value(&text, to, zone)
+        }
+        ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz => {
+            to_datetime(physical, from, to, zone)
+        }
+        ColumnType::Boolean | ColumnType::Bytea | ColumnType::Interval | ColumnType::Uuid => Err(no_cast(from, to)),
+    }
+}
+
+fn no_cast(from: ColumnType, to: ColumnType) -> SqlError {
+    SqlError::new(SqlState::DatatypeMismatch, format!("column is of type {to} but expression is of type {from}"))
+        .with_hint("You will need to rewrite or cast the expression.")
+}
+
+fn out_of_range(to: ColumnType) -> SqlError {
+    SqlError::new(SqlState::NumericValueOutOfRange, format!("{to} out of range"))
+}
+
+fn narrow(value: i128, to: ColumnType) -> Result<Value, SqlError> {
+    let narrowed = match to {
+        ColumnType::SmallInt => i16::try_from(value).ok().map(Value::Int16),
+        ColumnType::Int => i32::try_from(value).ok().map(Value::Int32),
+        _ => i64::try_from(value).ok().map(Value::Int64),
+    };
+    narrowed.ok_or_else(|| out_of_range(to))
+}
+
+fn is_integer(ty: ColumnType) -> bool {
+    matches!(ty, ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt)
+}
+
+fn to_integer(value: ValueRef<'_>, from: ColumnType, to: ColumnType) -> Result<Value, SqlError> {
+    match (value, from) {
+        (ValueRef::Decimal(unscaled), ColumnType::Numeric { scale, .. }) => {
+            let whole = rescale(unscaled, scale, 0, u8::MAX).map_err(|_| out_of_range(to))?;
+            narrow(whole, to)
+        }
+        (ValueRef::Float32(v), _) => float_to_integer(f64::from(v), to),
+        (ValueRef::Float64(v), _) => float_to_integer(v, to),
+        (value, from) if is_integer(from) => match value.as_i64() {
+            Some(value) => narrow(i128::from(value), to),
+            None => Err(no_cast(from, to)),
+        },
+        _ => Err(no_cast(from, to)),
+    }
+}
+
+fn float_to_integer(value: f64, to: ColumnType) -> Result<Value, SqlError> {
+    let rounded = value.round_ties_even();
+    if !rounded.is_finite() || rounded.abs() > 1e19 {
+        return Err(out_of_range(to));
+    }
+    narrow(rounded as i128, to)
+}
+
+fn to_float(value: ValueRef<'_>, from: ColumnType, to: ColumnType) -> Result<Value, SqlError> {
+    let wide = match (value, from) {
+        (ValueRef::Decimal(unscaled), ColumnType::Numeric { scale, .. }) => decimal_to_float(unscaled, scale),
+        (ValueRef::Float32(v), _) => f64::from(v),
+        (ValueRef::Float64(v), _) => v,
+        (value, from) if is_integer(from) => match value.as_i64() {
+            Some(value) => value as f64,
+            None => return Err(no_cast(from, to)),
+        },
+        _ => return Err(no_cast(from, to)),
+    };
+    if to == ColumnType::Double {
+        return Ok(Value::Float64(wide));
+    }
+    let narrow = wide as f32;
+    if narrow.is_infinite() && wide.is_finite() { Err(out_of_range(to)) } else { Ok(Value::Float32(narrow)) }
+}
+
+/// The nearest float to a decimal, by way of its text, so that it is the one its digits parse to.
+pub(crate) fn decimal_to_float(unscaled: i128, scale: i8) -> f64 {
+    let mut text = String::new();
+    super::numeric::format_decimal(unscaled, scale, &mut text);
+    text.parse().unwrap_or(f64::NAN)
+}
+
+fn to_decimal(value: ValueRef<'_>, from: ColumnType, to: ColumnType, precision: u8, scale: i8) -> Result<Value, SqlError> {
+    let exact = match (value, from) {
+        (ValueRef::Decimal(unscaled), ColumnType::Numeric { scale: old, .. }) => {
+            rescale(unscaled, old, scale, precision)?
+        }
+        (ValueRef::Float32(v), _) => float_to_decimal(f64::from(v), &v.to_string(), to, scale)?,
+        (ValueRef::Float64(v), _) => float_to_decimal(v, &v.to_string(), to, scale)?,
+        (value, from) if is_integer(from) => match value.as_i64() {
+            Some(value) => rescale(i128::from(value), 0, scale, precision)?,
+            None => return Err(no_cast(from, to)),
+        },
+        _ => return Err(no_cast(from, to)),
+    };
+    Ok(Value::Decimal(rescale(exact, scale, scale, precision)?))
+}
+
+fn float_to_decimal(value: f64, text: &str, to: ColumnType, scale: i8) -> Result<i128, SqlError> {
+    if !value.is_finite() {
+        return Err(SqlError::unsupported(format_args!("{value} as {to}")));
+    }
+    super::numeric::parse_decimal(text, scale).ok_or_else(|| out_of_range(to))
+}
+
+fn to_datetime(value: ValueRef<'_>, from: ColumnType, to: ColumnType, zone: Tz) -> Result<Value, SqlError> {
+    let overflow = || SqlError::new(SqlState::DatetimeFieldOverflow, format!("{to} out of range"));
+    let local = match (value, from) {
+        (ValueRef::Int32(days), ColumnType::Date) => i64::from(days).checked_mul(MICROS_PER_DAY).ok_or_else(overflow)?,
+        (ValueRef::Int64(micros), ColumnType::Timestamp) => micros,
+        (ValueRef::Int64(micros), ColumnType::TimestampTz) => utc_to_local(micros, zone).ok_or_else(overflow)?,
+        _ => return Err(no_cast(from, to)),
+    };
+    match to {
+        ColumnType::Date => {
+            i32::try_from(local.div_euclid(MICROS_PER_DAY)).map(Value::Int32).map_err(|_| overflow())
+        }
+        ColumnType::Time => Ok(Value::Int64(local.rem_euclid(MICROS_PER_DAY))),
+        ColumnType::Timestamp => Ok(Value::Int64(local)),
+        _ => local_to_utc(local, zone).map(Value::Int64).ok_or_else(overflow),
+    }
+}
+
+/// The array as a column of type `to` takes it: the whole-column form of [`assign`].
+///
+/// # Errors
+/// As [`assign`], for the first value that is refused.
+pub(crate) fn assign_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
+    let wanted = to.arrow();
+    let from_arrow = array.data_type();
+    if *from_arrow == DataType::Null {
+        return Ok(arrow::array::new_null_array(&wanted, array.len()));
+    }
+    let bounded = matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json);
+    if *from_arrow == wanted && !bounded {
+        return Ok(array.clone());
+    }
+    if is_lossless(from_arrow, &wanted) && (!bounded || all_short(array, to)) {
+        return Ok(cast_with_options(array, &wanted, &CastOptions { safe: false, ..CastOptions::default() })?);
+    }
+    assign_each(array, to, zone)
+}
+
+/// Casts of Arrow that give what an assignment gives, or an error.
+fn is_lossless(from: &DataType, to: &DataType) -> bool {
+    if from == to {
+        return true;
+    }
+    match (from, to) {
+        (DataType::Utf8 | DataType::LargeUtf8, DataType::Utf8View)
+        | (DataType::Binary | DataType::LargeBinary, DataType::BinaryView)
+        | (DataType::Timestamp(_, None), DataType::Timestamp(_, None))
+        | (DataType::Timestamp(_, Some(_)), DataType::Timestamp(_, Some(_))) => true,
+        (from, to) if from.is_integer() && to.is_integer() => true,
+        (from, DataType::Float64 | DataType::Float32) if from.is_integer() => true,
+        (DataType::Float32, DataType::Float64) => true,
+        (DataType::Decimal128(_, from), DataType::Decimal128(_, to)) => from <= to,
+        (from, DataType::Decimal128(_, _)) => from.is_integer(),
+        _ => false,
+    }
+}
+
+/// Whether no text can be longer than the column allows, judged by bytes, and none ends in a blank.
+fn all_short(array: &ArrayRef, to: ColumnType) -> bool {
+    let (ColumnType::Varchar(length) | ColumnType::Char(length)) = to else {
+        return false;
+    };
+    let fits = |text: &str| {
+        text.len() <= length as usize && (matches!(to, ColumnType::Varchar(_)) || !text.ends_with(' '))
+    };
+    match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().iter().flatten().all(fits),
+        DataType::LargeUtf8 => array.as_string::<i64>().iter().flatten().all(fits),
+        DataType::Utf8View => array.as_string_view().iter().flatten().all(fits),
+        _ => false,
+    }
+}
+
+fn assign_each(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
+    let Some(from) = column_type_of_arrow(array.data_type()) else {
+        return Err(SqlError::unsupported(format_args!("a value of type {}", array.data_type())));
+    };
+    let plain = cast_with_options(array, &from.arrow(), &CastOptions { safe: false, ..CastOptions::default() })?;
+    let mut builder = ColumnBuilder::new(to, plain.len());
+    for index in 0..plain.len() {
+        match (value_at(&plain, index), to) {
+            (ValueRef::Text(text), ColumnType::Varchar(length)) => {
+                builder.push(ValueRef::Text(fit_varchar(text, length)?));
+            }
+            (ValueRef::Text(text), ColumnType::Char(length)) => builder.push(ValueRef::Text(fit_char(text, length)?)),
+            (value, to) => builder.push(assign(value.to_owned(), from, to, zone)?.borrow()),
+        }
+    }
+    Ok(builder.finish())
+}
+
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The type a declaration names, and the type an Arrow array stands for.
+
+use crate::error::{SqlError, SqlState};
+use arrow::datatypes::DataType;
+use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
+use datafusion::sql::sqlparser::ast::{
+    CharacterLength, DataType as AstType, ExactNumberInfo, ObjectName, TimezoneInfo,
+};
+
+/// `numeric` without precision: as many digits as fit, ten of them behind the point.
+const NUMERIC_SCALE_DEFAULT: i8 = 10;
+
+/// The column type that this declaration names.
+///
+/// # Errors
+/// `0A000` for a type that Coeval does not have, `22023` for lengths and precisions out of range.
+pub fn column_type(ty: &AstType) -> Result<ColumnType, SqlError> {
+    Ok(match ty {
+        AstType::SmallInt(_) | AstType::Int2(_) => ColumnType::SmallInt,
+        AstType::Int(_) | AstType::Integer(_) | AstType::Int4(_) => ColumnType::Int,
+        AstType::BigInt(_) | AstType::Int8(_) => ColumnType::BigInt,
+        AstType::Real | AstType::Float4 => ColumnType::Real,
+        AstType::Double(_) | AstType::DoublePrecision | AstType::Float8 => ColumnType::Double,
+        AstType::Float(ExactNumberInfo::Precision(1..=24)) => ColumnType::Real,
+        AstType::Float(ExactNumberInfo::None | ExactNumberInfo::Precision(25..=53)) => ColumnType::Double,
+        AstType::Numeric(info) | AstType::Decimal(info) | AstType::Dec(info) => numeric(info)?,
+        AstType::Boolean | AstType::Bool => ColumnType::Boolean,
+        AstType::Text | AstType::String(None) => ColumnType::Text,
+        AstType::Varchar(length) | AstType::CharacterVarying(length) | AstType::CharVarying(length) => {
+            match character_length(length.as_ref(), "varchar")? {
+                Some(length) => ColumnType::Varchar(length),
+                None => ColumnType::Text,
+            }
+        }
+        AstType::Char(length) | AstType::Character(length) => {
+            ColumnType::Char(character_length(length.as_ref(), "char")?.unwrap_or(1))
+        }
+        AstType::Bytea => ColumnType::Bytea,
+        AstType::Date => ColumnType::Date,
+        AstType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => ColumnType::Time,
+        AstType::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => ColumnType::Timestamp,
+        AstType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => ColumnType::TimestampTz,
+        AstType::Interval { .. } => ColumnType::Interval,
+        AstType::Uuid => ColumnType::Uuid,
+        AstType::JSON => ColumnType::Json,
+        AstType::Custom(name, arguments) => custom(name, arguments)?,
+        other => return Err(SqlError::unsupported(format_args!("type {}", other.to_string().to_lowercase()))),
+    })
+}
+
+fn numeric(info: &ExactNumberInfo) -> Result<ColumnType, SqlError> {
+    let (precision, scale) = match *info {
+        ExactNumberInfo::None => {
+            return Ok(ColumnType::Numeric {
+                precision: NUMERIC_PRECISION_MAX,
+                scale: NUMERIC_SCALE_DEFAULT,
+            });
+        }
+        ExactNumberInfo::Precision(precision) => (precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),
+    };
+    if precision == 0 || precision > u64::from(NUMERIC_PRECISION_MAX) {
+        let message = format!("NUMERIC precision {precision} must be between 1 and {NUMERIC_PRECISION_MAX}");
+        return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+    }
+    match i8::try_from(scale) {
+        Ok(scale) if scale >= 0 && u64::from(scale.unsigned_abs()) <= precision => {
+            Ok(ColumnType::Numeric { precision: precision as u8, scale })
+        }
+        Ok(_) | Err(_) => {
+            let message = format!("NUMERIC scale {scale} must be between 0 and precision {precision}");
+            Err(SqlError::new(SqlState::InvalidParameterValue, message))
+        }
+    }
+}
+
+fn character_length(length: Option<&CharacterLength>, ty: &str) -> Result<Option<u32>, SqlError> {
+    match length {
+        None | Some(CharacterLength::Max) => Ok(None),
+        Some(CharacterLength::IntegerLength { length, .. }) => match u32::try_from(*length) {
+            Ok(length) if (1..=10_485_760).contains(&length) => Ok(Some(length)),
+            Ok(_) | Err(_) => {
+                let message = format!("length for type {ty} must be between 1 and 10485760");
+                Err(SqlError::new(SqlState::InvalidParameterValue, message))
+            }
+        },
+    }
+}
+
+/// Types that the parser does not know by name.
+fn custom(name: &ObjectName, arguments: &[String]) -> Result<ColumnType, SqlError> {
+    let text = name.to_string().to_lowercase();
+    let bare = text.strip_prefix("pg_catalog.").unwrap_or(&text);
+    match (bare, arguments) {
+        ("serial" | "serial4", []) => Ok(ColumnType::Int),
+        ("bigserial" | "serial8", []) => Ok(ColumnType::BigInt),
+        ("smallserial" | "serial2", []) => Ok(ColumnType::SmallInt),
+        ("bpchar", []) => Ok(ColumnType::Text),
+        ("name", []) => Ok(ColumnType::Text),
+        ("timestamptz", _) => Ok(ColumnType::TimestampTz),
+        _ if is_known_elsewhere(bare) => Err(SqlError::unsupported(format_args!("type {bare}"))),
+        _ => Err(SqlError::new(SqlState::UndefinedObject, format!("type \"{bare}\" does not exist"))),
+    }
+}
+
+/// Types of PostgreSQL that Coeval does not have.
+fn is_known_elsewhere(name: &str) -> bool {
+    matches!(name, "jsonb" | "money" | "inet" | "cidr" | "macaddr" | "xml" | "hstore" | "citext" | "oid" | "point"
+        | "line" | "box" | "path" | "polygon" | "circle" | "tsvector" | "tsquery" | "bit" | "varbit" | "timetz")
+}
+
+/// The column type whose values this Arrow type carries; `None` if there is none.
+#[must_use]
+pub fn column_type_of_arrow(ty: &DataType) -> Option<ColumnType> {
+    Some(match ty {
+        DataType::Null => ColumnType::Text,
+        DataType::Int8 | DataType::Int16 | DataType::UInt8 => ColumnType::SmallInt,
+        DataType::Int32 | DataType::UInt16 => ColumnType::Int,
+        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => ColumnType::BigInt,
+        DataType::Float16 | DataType::Float32 => ColumnType::Real,
+        DataType::Float64 => ColumnType::Double,
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => {
+            ColumnType::Numeric { precision: (*precision).min(NUMERIC_PRECISION_MAX), scale: (*scale).max(0) }
+        }
+        DataType::Boolean => ColumnType::Boolean,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ColumnType::Text,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => ColumnType::Bytea,
+        DataType::FixedSizeBinary(16) => ColumnType::Uuid,
+        DataType::FixedSizeBinary(_) => ColumnType::Bytea,
+        DataType::Date32 | DataType::Date64 => ColumnType::Date,
+        DataType::Time32(_) | DataType::Time64(_) => ColumnType::Time,
+        DataType::Timestamp(_, None) => ColumnType::Timestamp,
+        DataType::Timestamp(_, Some(_)) => ColumnType::TimestampTz,
+        DataType::Interval(_) | DataType::Duration(_) => ColumnType::Interval,
+        DataType::Dictionary(_, value) => return column_type_of_arrow(value),
+        _ => return None,
+    })
+}

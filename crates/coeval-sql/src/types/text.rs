@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Values as text and back, as PostgreSQL's input and output functions do it.
+
+use crate::error::{SqlError, SqlState};
+use crate::types::datetime::{
+    format_date, format_interval, format_time, format_timestamp, looks_like_date, parse_date, parse_interval,
+    parse_time, parse_timestamp,
+};
+use crate::types::numeric::{format_decimal, parse_decimal, rescale};
+use chrono_tz::Tz;
+use coeval_store::{ColumnType, Value, ValueRef};
+use std::fmt::Write;
+
+/// Appends a value of this type as PostgreSQL prints it; timestamps with time zone in `zone`. NULL appends
+/// nothing.
+pub fn format_value(value: ValueRef<'_>, ty: ColumnType, zone: Tz, out: &mut String) {
+    // Writing to a String cannot fail.
+    match (value, ty) {
+        (ValueRef::Null, _) => {}
+        (ValueRef::Int32(days), ColumnType::Date) => format_date(days, out),
+        (ValueRef::Int64(micros), ColumnType::Time) => format_time(micros, out),
+        (ValueRef::Int64(micros), ColumnType::Timestamp) => format_timestamp(micros, None, out),
+        (ValueRef::Int64(micros), ColumnType::TimestampTz) => format_timestamp(micros, Some(zone), out),
+        (ValueRef::Decimal(unscaled), ColumnType::Numeric { scale, .. }) => format_decimal(unscaled, scale, out),
+        (ValueRef::Text(text), ColumnType::Char(length)) => {
+            out.push_str(text);
+            let missing = (length as usize).saturating_sub(text.chars().count());
+            out.extend(std::iter::repeat_n(' ', missing));
+        }
+        (ValueRef::Boolean(v), _) => out.push(if v { 't' } else { 'f' }),
+        (ValueRef::Int16(v), _) => drop(write!(out, "{v}")),
+        (ValueRef::Int32(v), _) => drop(write!(out, "{v}")),
+        (ValueRef::Int64(v), _) => drop(write!(out, "{v}")),
+        (ValueRef::Float32(v), _) => format_float(f64::from(v), &format!("{v:?}"), out),
+        (ValueRef::Float64(v), _) => format_float(v, &format!("{v:?}"), out),
+        (ValueRef::Decimal(v), _) => drop(write!(out, "{v}")),
+        (ValueRef::Text(v), _) => out.push_str(v),
+        (ValueRef::Bytes(v), _) => {
+            out.push_str("\\x");
+            v.iter().for_each(|byte| drop(write!(out, "{byte:02x}")));
+        }
+        (ValueRef::Interval(v), _) => format_interval(v, out),
+        (ValueRef::Uuid(v), _) => drop(write!(out, "{}", uuid::Uuid::from_bytes(v))),
+    }
+}
+
+/// A float from Rust's shortest form: PostgreSQL has no `.0`, and `e+20` where Rust has `e20`.
+fn format_float(value: f64, shortest: &str, out: &mut String) {
+    if value.is_nan() {
+        out.push_str("NaN");
+    } else if value.is_infinite() {
+        out.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
+    } else if let Some((mantissa, exponent)) = shortest.split_once('e') {
+        let mantissa = mantissa.strip_suffix(".0").unwrap_or(mantissa);
+        let (sign, digits) = match exponent.strip_prefix('-') {
+            Some(digits) => ('-', digits),
+            None => ('+', exponent),
+        };
+        let _ = write!(out, "{mantissa}e{sign}{digits:0>2}");
+    } else {
+        let plain = shortest.strip_suffix(".0").unwrap_or(shortest);
+        let digits = plain.trim_start_matches('-');
+        if digits.len() > 15 && !digits.contains('.') {
+            let _ = write!(out, "{}", exponent_form(value));
+        } else {
+            out.push_str(plain);
+        }
+    }
+}
+
+/// `1e+15` for a whole number that PostgreSQL no longer writes in full.
+fn exponent_form(value: f64) -> String {
+    let text = format!("{value:e}");
+    match text.split_once('e') {
+        Some((mantissa, exponent)) => format!("{mantissa}e+{exponent:0>2}"),
+        None => text,
+    }
+}
+
+fn invalid(text: &str, ty: ColumnType) -> SqlError {
+    let name = match ty {
+        ColumnType::Numeric { .. } => "numeric".to_owned(),
+        ColumnType::Varchar(_) => "character varying".to_owned(),
+        ColumnType::Char(_) => "character".to_owned(),
+        other => other.to_string(),
+    };
+    let message = format!("invalid input syntax for type {name}: \"{text}\"");
+    let state = match ty {
+        ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz if looks_like_date(text) => {
+            let message = format!("date/time field value out of range: \"{text}\"");
+            return SqlError::new(SqlState::DatetimeFieldOverflow, message);
+        }
+        ColumnType::Date
+        | ColumnType::Time
+        | ColumnType::Timestamp
+        | ColumnType::TimestampTz
+        | ColumnType::Interval => SqlState::InvalidDatetimeFormat,
+        _ => SqlState::InvalidTextRepresentation,
+    };
+    SqlError::new(state, message)
+}
+
+fn integer<T: std::str::FromStr + TryFrom<i128>>(text: &str, ty: ColumnType) -> Result<T, SqlError> {
+    let trimmed = text.trim();
+    if let Ok(value) = trimmed.parse::<T>() {
+        return Ok(value);
+    }
+    match trimmed.parse::<i128>() {
+        Ok(_) => Err(SqlError::new(
+            SqlState::NumericValueOutOfRange,
+            format!("value \"{text}\" is out of range for type {ty}"),
+        )),
+        Err(_) => Err(invalid(text, ty)),
+    }
+}
+
+/// The value of this type that the text stands for; timestamps without an offset are local time of `zone`.
+///
+/// # Errors
+/// `22P02`, `22007`, `22008` for text that is no such value, `22003` out of range, `22001` too long.
+pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlError> {
+    let bad = || invalid(text, ty);
+    Ok(match ty {
+        ColumnType::SmallInt => Value::Int16(integer(text, ty)?),
+        ColumnType::Int => Value::Int32(integer(text, ty)?),
+        ColumnType::BigInt => Value::Int64(integer(text, ty)?),
+        ColumnType::Real => {
+            let value = float(text).ok_or_else(bad)?;
+            let narrow = value as f32;
+            if narrow.is_infinite() && value.is_finite() {
+                return Err(float_range(text, ty));
+            }
+            Value::Float32(narrow)
+        }
+        ColumnType::Double => {
+            let value = float(text).ok_or_else(bad)?;
+            if value.is_infinite() && !text.to_ascii_lowercase().contains("inf") {
+                return Err(float_range(text, ty));
+            }
+            Value::Float64(value)
+        }
+        ColumnType::Numeric { precision, scale } => {
+            let exact = parse_decimal(text, scale).ok_or_else(|| decimal_error(text, ty))?;
+            Value::Decimal(rescale(exact, scale, scale, precision)?)
+        }
+        ColumnType::Boolean => Value::Boolean(boolean(text).ok_or_else(bad)?),
+        ColumnType::Text => Value::from(text),
+        ColumnType::Varchar(length) => Value::from(fit_varchar(text, length)?),
+        ColumnType::Char(length) => Value::from(fit_char(text, length)?),
+        ColumnType::Bytea => Value::Bytes(bytes(text).ok_or_else(bad)?.into()),
+        ColumnType::Date => Value::Int32(parse_date(text).ok_or_else(bad)?),
+        ColumnType::Time => Value::Int64(parse_time(text).ok_or_else(bad)?),
+        ColumnType::Timestamp => Value::Int64(parse_timestamp(text, None).ok_or_else(bad)?),
+        ColumnType::TimestampTz => Value::Int64(parse_timestamp(text, Some(zone)).ok_or_else(bad)?),
+        ColumnType::Interval => Value::Interval(parse_interval(text).ok_or_else(bad)?),
+        ColumnType::Uuid => {
+            let plain = text.trim().trim_start_matches('{').trim_end_matches('}');
+            Value::Uuid(uuid::Uuid::try_parse(plain).map_err(|_| bad())?.into_bytes())
+        }
+        ColumnType::Json => {
+            serde_json::from_str::<serde::de::IgnoredAny>(text).map_err(|error| bad().with_detail(error.to_string()))?;
+            Value::from(text)
+        }
+    })
+}
+
+fn decimal_error(text: &str, ty: ColumnType) -> SqlError {
+    match text.trim().parse::<f64>() {
+        Ok(number) if number.is_finite() => SqlError::new(SqlState::NumericValueOutOfRange, "numeric field overflow")
+            .with_detail(format!("The value {} does not fit {ty}.", text.trim())),
+        Ok(_) | Err(_) => invalid(text, ty),
+    }
+}
+
+fn float_range(text: &str, ty: ColumnType) -> SqlError {
+    SqlError::new(SqlState::NumericValueOutOfRange, format!("\"{text}\" is out of range for type {ty}"))
+}
+
+fn float(text: &str) -> Option<f64> {
+    text.trim().parse().ok()
+}
+
+fn boolean(text: &str) -> Option<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "t" | "tr" | "tru" | "true" | "y" | "ye" | "yes" | "on" | "1" => Some(true),
+        "f" | "fa" | "fal" | "fals" | "false" | "n" | "no" | "of" | "off" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// Text for `varchar(length)`: blanks beyond the length go, anything else beyond it is refused.
+///
+/// # Errors
+/// `22001` if it is too long.
+pub(crate) fn fit_varchar(text: &str, length: u32) -> Result<&str, SqlError> {
+    match text.char_indices().nth(length as usize) {
+        None => Ok(text),
+        Some((end, _)) if text[end..].bytes().all(|byte| byte == b' ') => Ok(&text[..end]),
+        Some(_) => Err(SqlError::new(
+            SqlState::StringDataRightTruncation,
+            format!("value too long for type character varying({length})"),
+        )),
+    }
+}
+
+/// Text for `char(length)`, as it is kept: without the blanks at its end, which do not count.
+///
+/// # Errors
+/// `22001` if it is too long.
+pub(crate) fn fit_char(text: &str, length: u32) -> Result<&str, SqlError> {
+    let kept = text.trim_end_matches(' ');
+    if kept.len() > length as usize && kept.chars().count() > length as usize {
+        let message = format!("value too long for type character({length})");
+        return Err(SqlError::new(SqlState::StringDataRightTruncation, message));
+    }
+    Ok(kept)
+}
+
+/// `\x0aff`, or PostgreSQL's older form with octal escapes.
+fn bytes(text: &str) -> Option<Vec<u8>> {
+    if let Some(hex) = text.strip_prefix("\\x") {
+        let digits: Vec<u8> = hex.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        if digits.len() % 2 != 0 {
+            return None;
+        }
+        return digits
+            .chunks_exact(2)
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+            .collect();
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        if byte != b'\\' {
+            out.push(byte);
+            rest = tail;
+        } else if tail.first() == Some(&b'\\') {
+            out.push(b'\\');
+            rest = &tail[1..];
+        } else {
+            let octal = std::str::from_utf8(tail.get(..3)?).ok()?;
+            out.push(u8::from_str_radix(octal, 8).ok()?);
+            rest = &tail[3..];
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests;
