@@ -10,6 +10,9 @@ use datafusion::sql::sqlparser::ast::Statement;
 ///
 /// # Errors
 /// None yet.
-pub(crate) fn execute(_: &mut StatementContext<'_>, _: &Statement) -> Result<Option<StatementResult>, SqlError> {
+pub(crate) fn execute(
+    _: &mut StatementContext<'_>,
+    _: &Statement,
+) -> Result<Option<StatementResult>, SqlError> {
     Ok(None)
 }

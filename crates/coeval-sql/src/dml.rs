@@ -10,7 +10,10 @@ use datafusion::sql::sqlparser::ast::{Query, Statement};
 ///
 /// # Errors
 /// `0A000`: not there yet.
-pub(crate) fn execute(_: &mut StatementContext<'_>, statement: &Statement) -> Result<StatementResult, SqlError> {
+pub(crate) fn execute(
+    _: &mut StatementContext<'_>,
+    statement: &Statement,
+) -> Result<StatementResult, SqlError> {
     Err(SqlError::unsupported(crate::statement::statement_name(statement)))
 }
 
@@ -18,6 +21,9 @@ pub(crate) fn execute(_: &mut StatementContext<'_>, statement: &Statement) -> Re
 ///
 /// # Errors
 /// `0A000`: not there yet.
-pub(crate) fn select_for_update(_: &mut StatementContext<'_>, _: &Query) -> Result<StatementResult, SqlError> {
+pub(crate) fn select_for_update(
+    _: &mut StatementContext<'_>,
+    _: &Query,
+) -> Result<StatementResult, SqlError> {
     Err(SqlError::unsupported("SELECT ... FOR UPDATE"))
 }

@@ -10,6 +10,9 @@ use datafusion::sql::sqlparser::ast::Statement;
 ///
 /// # Errors
 /// `0A000`: not there yet.
-pub(crate) fn execute(_: &mut StatementContext<'_>, statement: &Statement) -> Result<StatementResult, SqlError> {
+pub(crate) fn execute(
+    _: &mut StatementContext<'_>,
+    statement: &Statement,
+) -> Result<StatementResult, SqlError> {
     Err(SqlError::unsupported(crate::statement::statement_name(statement)))
 }

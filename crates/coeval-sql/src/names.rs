@@ -123,7 +123,7 @@ pub(crate) fn table(
     let Some(found) = existing_name(name, settings, transaction)? else {
         return Err(unknown_table(&fold_parts(name)?.join(".")));
     };
-    transaction.resolve_table(&found).ok_or_else(|| {
-        SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not a table", found.name))
-    })
+    transaction
+        .resolve_table(&found)
+        .ok_or_else(|| SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not a table", found.name)))
 }

@@ -55,7 +55,10 @@ pub(crate) fn run(_: &mut StatementContext<'_>, _: &PlannedQuery) -> Result<Stat
 }
 
 /// Plans and runs a query.
-pub(crate) fn execute(context: &mut StatementContext<'_>, query: &Query) -> Result<StatementResult, SqlError> {
+pub(crate) fn execute(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+) -> Result<StatementResult, SqlError> {
     if locks_rows(query) {
         return crate::dml::select_for_update(context, query);
     }

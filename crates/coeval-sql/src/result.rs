@@ -27,9 +27,11 @@ impl CommandTag {
     #[must_use]
     pub fn rows(self) -> Option<u64> {
         match self {
-            Self::Select(rows) | Self::Insert(rows) | Self::Update(rows) | Self::Delete(rows) | Self::Copy(rows) => {
-                Some(rows)
-            }
+            Self::Select(rows)
+            | Self::Insert(rows)
+            | Self::Update(rows)
+            | Self::Delete(rows)
+            | Self::Copy(rows) => Some(rows),
             Self::Plain(_) => None,
         }
     }

@@ -11,6 +11,7 @@ pub(crate) fn check_compiler(engine: &Arc<Engine>) -> Arc<dyn CheckCompiler> {
 }
 
 /// Holds the engine weakly: the store, which the engine owns, keeps the compiler.
+#[derive(Debug)]
 struct Compiler {
     _engine: Weak<Engine>,
 }

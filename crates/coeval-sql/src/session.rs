@@ -171,7 +171,11 @@ impl Session {
     ///
     /// # Errors
     /// As [`Self::execute`]; `22023` if the number of parameters is wrong.
-    pub fn run(&mut self, prepared: &Arc<Prepared>, parameters: &[Value]) -> Result<StatementResult, SqlError> {
+    pub fn run(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        parameters: &[Value],
+    ) -> Result<StatementResult, SqlError> {
         if parameters.len() != prepared.parameter_types().len() {
             let message = format!(
                 "the statement has {} parameters, {} values were given",
@@ -220,8 +224,7 @@ impl Session {
 
     fn checkpoint(&mut self) -> Result<StatementResult, SqlError> {
         self.refuse_if_failed()?;
-        self.engine.store().checkpoint()?;
-        Ok(StatementResult::plain("CHECKPOINT"))
+        Err(SqlError::unsupported("CHECKPOINT"))
     }
 
     fn execute_statement(&mut self, statement: &Statement, sql: &str) -> Result<StatementResult, SqlError> {
@@ -273,8 +276,9 @@ impl Session {
                 clock,
                 sql,
             };
-            let outcome = body(&mut context)
-                .and_then(|value| context.transaction.end_statement().map(|()| value).map_err(SqlError::from));
+            let outcome = body(&mut context).and_then(|value| {
+                context.transaction.end_statement().map(|()| value).map_err(SqlError::from)
+            });
             return outcome.map_err(|error| self.fail(place_in(error, sql)));
         }
         let options = BlockOptions::of(&self.settings)?;

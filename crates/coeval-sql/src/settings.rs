@@ -24,7 +24,10 @@ enum Domain {
     SchemaList,
     Isolation,
     OneOf(&'static [&'static str]),
-    Integer { min: i64, max: i64 },
+    Integer {
+        min: i64,
+        max: i64,
+    },
     /// Can be shown, and set only to what it is.
     Fixed,
 }
@@ -36,7 +39,12 @@ struct Known {
     description: &'static str,
 }
 
-const fn known(name: &'static str, default: &'static str, domain: Domain, description: &'static str) -> Known {
+const fn known(
+    name: &'static str,
+    default: &'static str,
+    domain: Domain,
+    description: &'static str,
+) -> Known {
     Known { name, default, domain, description }
 }
 
@@ -44,14 +52,29 @@ const fn known(name: &'static str, default: &'static str, domain: Domain, descri
 const KNOWN: &[Known] = &[
     known("application_name", "", Domain::Text, "Name of the application, as clients send it."),
     known("bytea_output", "hex", Domain::OneOf(&["hex"]), "Output format of bytea."),
-    known("client_encoding", "UTF8", Domain::OneOf(&["UTF8", "utf8", "utf-8", "unicode"]), "Encoding of the client."),
+    known(
+        "client_encoding",
+        "UTF8",
+        Domain::OneOf(&["UTF8", "utf8", "utf-8", "unicode"]),
+        "Encoding of the client.",
+    ),
     known("client_min_messages", "notice", Domain::Text, "Least level of messages that are sent."),
     known("coeval.point_path", "on", Domain::Boolean, "Whether statements by key bypass DataFusion."),
     known("datestyle", "ISO, MDY", Domain::Text, "Order and style of dates; output is always ISO."),
     known("default_transaction_deferrable", "off", Domain::Boolean, "Whether transactions start DEFERRABLE."),
-    known("default_transaction_isolation", "repeatable read", Domain::Isolation, "Level of new transactions."),
+    known(
+        "default_transaction_isolation",
+        "repeatable read",
+        Domain::Isolation,
+        "Level of new transactions.",
+    ),
     known("default_transaction_read_only", "off", Domain::Boolean, "Whether new transactions are READ ONLY."),
-    known("extra_float_digits", "1", Domain::Integer { min: -15, max: 3 }, "Digits of floats; always the shortest exact."),
+    known(
+        "extra_float_digits",
+        "1",
+        Domain::Integer { min: -15, max: 3 },
+        "Digits of floats; always the shortest exact.",
+    ),
     known("integer_datetimes", "on", Domain::Fixed, "Times are integers."),
     known("intervalstyle", "postgres", Domain::OneOf(&["postgres"]), "Output format of intervals."),
     known("lock_timeout", "0", Domain::Text, "Longest wait for a lock."),
@@ -62,7 +85,12 @@ const KNOWN: &[Known] = &[
     known("server_version_num", "150000", Domain::Fixed, "The same as a number."),
     known("standard_conforming_strings", "on", Domain::OneOf(&["on"]), "Backslashes in strings are plain."),
     known("statement_timeout", "0", Domain::Text, "Longest run of a statement."),
-    known("synchronous_commit", "on", Domain::OneOf(&["on", "off", "local", "remote_write", "remote_apply"]), "Whether commits wait for the disk."),
+    known(
+        "synchronous_commit",
+        "on",
+        Domain::OneOf(&["on", "off", "local", "remote_write", "remote_apply"]),
+        "Whether commits wait for the disk.",
+    ),
     known("timezone", "UTC", Domain::Zone, "Zone of timestamps with time zone."),
     known("transaction_isolation", "repeatable read", Domain::Isolation, "Level of this transaction."),
     known("transaction_read_only", "off", Domain::Boolean, "Whether this transaction is READ ONLY."),
@@ -187,17 +215,17 @@ fn canonical(name: &str) -> String {
 
 fn find(name: &str) -> Result<&'static Known, SqlError> {
     KNOWN.iter().find(|known| known.name == name).ok_or_else(|| {
-        SqlError::new(
-            SqlState::UndefinedObject,
-            format!("unrecognized configuration parameter \"{name}\""),
-        )
+        SqlError::new(SqlState::UndefinedObject, format!("unrecognized configuration parameter \"{name}\""))
     })
 }
 
 fn normalize(known: &Known, value: &str) -> Result<String, SqlError> {
     let name = known.name;
     let refuse = || {
-        SqlError::new(SqlState::InvalidParameterValue, format!("invalid value for parameter \"{name}\": \"{value}\""))
+        SqlError::new(
+            SqlState::InvalidParameterValue,
+            format!("invalid value for parameter \"{name}\": \"{value}\""),
+        )
     };
     match known.domain {
         Domain::Boolean => match value.to_lowercase().as_str() {
@@ -232,7 +260,9 @@ fn normalize(known: &Known, value: &str) -> Result<String, SqlError> {
 pub(crate) fn parse_isolation(value: &str) -> Option<Result<Isolation, SqlError>> {
     match value.to_lowercase().as_str() {
         // The standard lets a level be stronger than asked; both run as snapshot isolation.
-        "read uncommitted" | "read committed" | "repeatable read" | "snapshot" => Some(Ok(Isolation::Snapshot)),
+        "read uncommitted" | "read committed" | "repeatable read" | "snapshot" => {
+            Some(Ok(Isolation::Snapshot))
+        }
         "serializable" => Some(Err(refuse_serializable())),
         _ => None,
     }
@@ -252,7 +282,10 @@ fn zone_name(value: &str) -> Option<String> {
         // Whole hours east of UTC; the Etc zones count west.
         return (-12..=14).contains(&hours).then(|| format!("Etc/GMT{:+}", -hours));
     }
-    chrono_tz::TZ_VARIANTS.iter().find(|zone| zone.name().to_lowercase() == lower).map(|zone| zone.name().to_owned())
+    chrono_tz::TZ_VARIANTS
+        .iter()
+        .find(|zone| zone.name().to_lowercase() == lower)
+        .map(|zone| zone.name().to_owned())
 }
 
 fn split_list(value: &str) -> Vec<String> {

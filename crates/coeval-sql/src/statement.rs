@@ -11,10 +11,15 @@ use datafusion::sql::sqlparser::ast::Statement;
 ///
 /// # Errors
 /// Whatever the statement's module refuses, `0A000` for statements that Coeval does not have.
-pub(crate) fn execute(context: &mut StatementContext<'_>, statement: &Statement) -> Result<StatementResult, SqlError> {
+pub(crate) fn execute(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+) -> Result<StatementResult, SqlError> {
     match statement {
         Statement::Query(body) => query::execute(context, body),
-        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => dml::execute(context, statement),
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
+            dml::execute(context, statement)
+        }
         Statement::Copy { .. } => copy::execute(context, statement),
         Statement::Explain { .. } => explain::execute(context, statement),
         other => match ddl::execute(context, other)? {

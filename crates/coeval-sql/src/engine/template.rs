@@ -3,8 +3,8 @@
 
 use crate::error::SqlError;
 use datafusion::config::Dialect;
-use datafusion::execution::context::SessionState;
 use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::context::SessionState;
 use datafusion::prelude::SessionConfig;
 
 /// The state that statements clone.

@@ -37,7 +37,9 @@ impl From<DataFusionError> for SqlError {
             },
             DataFusionError::Shared(error) => shared_error(&error),
             DataFusionError::Plan(text) => plan_error(&text),
-            DataFusionError::NotImplemented(text) => Self::new(SqlState::FeatureNotSupported, first_line(&text)),
+            DataFusionError::NotImplemented(text) => {
+                Self::new(SqlState::FeatureNotSupported, first_line(&text))
+            }
             DataFusionError::Execution(text) => execution_error(&text),
             DataFusionError::ResourcesExhausted(text) => Self::new(SqlState::OutOfMemory, text),
             DataFusionError::IoError(error) => Self::new(SqlState::IoError, error.to_string()),
@@ -58,9 +60,9 @@ impl From<ArrowError> for SqlError {
         match error {
             ArrowError::DivideByZero => division_by_zero(),
             ArrowError::ArithmeticOverflow(_) => out_of_range("value out of range"),
-            ArrowError::CastError(text) | ArrowError::ParseError(text) | ArrowError::InvalidArgumentError(text) => {
-                cast_error(&text)
-            }
+            ArrowError::CastError(text)
+            | ArrowError::ParseError(text)
+            | ArrowError::InvalidArgumentError(text) => cast_error(&text),
             ArrowError::ComputeError(text) => execution_error(&text),
             ArrowError::ExternalError(error) => match error.downcast::<Self>() {
                 Ok(error) => *error,
@@ -109,7 +111,9 @@ fn shared_error(error: &DataFusionError) -> SqlError {
         DataFusionError::Context(_, error) | DataFusionError::Diagnostic(_, error) => shared_error(error),
         DataFusionError::Execution(text) => execution_error(text),
         DataFusionError::Plan(text) => plan_error(text),
-        DataFusionError::NotImplemented(text) => SqlError::new(SqlState::FeatureNotSupported, first_line(text)),
+        DataFusionError::NotImplemented(text) => {
+            SqlError::new(SqlState::FeatureNotSupported, first_line(text))
+        }
         DataFusionError::ResourcesExhausted(text) => SqlError::new(SqlState::OutOfMemory, text.clone()),
         other => SqlError::internal(other.strip_backtrace()),
     }
@@ -119,9 +123,9 @@ fn arrow_error(error: &ArrowError) -> SqlError {
     match error {
         ArrowError::DivideByZero => division_by_zero(),
         ArrowError::ArithmeticOverflow(_) => out_of_range("value out of range"),
-        ArrowError::CastError(text) | ArrowError::ParseError(text) | ArrowError::InvalidArgumentError(text) => {
-            cast_error(text)
-        }
+        ArrowError::CastError(text)
+        | ArrowError::ParseError(text)
+        | ArrowError::InvalidArgumentError(text) => cast_error(text),
         ArrowError::ComputeError(text) => execution_error(text),
         other => SqlError::internal(other.to_string()),
     }
@@ -131,9 +135,9 @@ fn schema_error(error: &SchemaError) -> SqlError {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => match &field.relation {
             Some(relation)
-                if !valid_fields
-                    .iter()
-                    .any(|valid| valid.relation.as_ref().is_some_and(|known| known.table() == relation.table())) =>
+                if !valid_fields.iter().any(|valid| {
+                    valid.relation.as_ref().is_some_and(|known| known.table() == relation.table())
+                }) =>
             {
                 SqlError::new(
                     SqlState::UndefinedTable,
@@ -144,19 +148,17 @@ fn schema_error(error: &SchemaError) -> SqlError {
                 SqlState::UndefinedColumn,
                 format!("column {}.{} does not exist", relation.table(), field.name),
             ),
-            None => SqlError::new(
-                SqlState::UndefinedColumn,
-                format!("column \"{}\" does not exist", field.name),
-            ),
+            None => {
+                SqlError::new(SqlState::UndefinedColumn, format!("column \"{}\" does not exist", field.name))
+            }
         },
         SchemaError::AmbiguousReference { field } => SqlError::new(
             SqlState::AmbiguousColumn,
             format!("column reference \"{}\" is ambiguous", field.name),
         ),
-        SchemaError::DuplicateQualifiedField { name, .. } => SqlError::new(
-            SqlState::DuplicateAlias,
-            format!("column \"{name}\" specified more than once"),
-        ),
+        SchemaError::DuplicateQualifiedField { name, .. } => {
+            SqlError::new(SqlState::DuplicateAlias, format!("column \"{name}\" specified more than once"))
+        }
         SchemaError::DuplicateUnqualifiedField { name } => {
             SqlError::new(SqlState::DuplicateColumn, format!("column \"{name}\" specified more than once"))
         }
@@ -181,11 +183,20 @@ fn plan_error(text: &str) -> SqlError {
     let contains = |pattern: &str| text.contains(pattern);
     let state = if contains("must appear in the GROUP BY") || contains("must be in the GROUP BY") {
         SqlState::GroupingError
-    } else if contains("Failed to coerce arguments") || contains("No function matches") || contains("does not support") {
+    } else if contains("Failed to coerce arguments")
+        || contains("No function matches")
+        || contains("does not support")
+    {
         SqlState::UndefinedFunction
-    } else if contains("Cannot coerce") || contains("Cannot infer common") || contains("Can't find common type") {
+    } else if contains("Cannot coerce")
+        || contains("Cannot infer common")
+        || contains("Can't find common type")
+    {
         SqlState::UndefinedFunction
-    } else if contains("Cannot automatically convert") || contains("Unsupported CAST") || contains("Cannot cast") {
+    } else if contains("Cannot automatically convert")
+        || contains("Unsupported CAST")
+        || contains("Cannot cast")
+    {
         SqlState::CannotCoerce
     } else if contains("not found") && contains("table") {
         SqlState::UndefinedTable
@@ -243,7 +254,9 @@ fn cast_error(text: &str) -> SqlError {
         );
     }
     // Can't cast value 3000000000 to type Int32
-    if let Some((_, ty)) = text.strip_prefix("Can't cast value ").and_then(|rest| rest.split_once(" to type ")) {
+    if let Some((_, ty)) =
+        text.strip_prefix("Can't cast value ").and_then(|rest| rest.split_once(" to type "))
+    {
         return out_of_range(&format!("{} out of range", type_name(ty)));
     }
     // Error parsing timestamp from 'abc': error parsing date
@@ -260,7 +273,8 @@ fn cast_error(text: &str) -> SqlError {
     }
     let lower = text.to_ascii_lowercase();
     if lower.contains("too large to store") || lower.contains("overflow") || lower.contains("out of range") {
-        return SqlError::new(SqlState::NumericValueOutOfRange, "numeric field overflow").with_detail(first_line(text));
+        return SqlError::new(SqlState::NumericValueOutOfRange, "numeric field overflow")
+            .with_detail(first_line(text));
     }
     if lower.contains("divide by zero") {
         return division_by_zero();

@@ -29,9 +29,9 @@ fn split_place(text: &str) -> (&str, Option<(u64, u64)>) {
     let Some((head, tail)) = text.rsplit_once(" at Line: ") else {
         return (text, None);
     };
-    let place = tail.split_once(", Column: ").and_then(|(line, column)| {
-        Some((line.trim().parse().ok()?, column.trim().parse().ok()?))
-    });
+    let place = tail
+        .split_once(", Column: ")
+        .and_then(|(line, column)| Some((line.trim().parse().ok()?, column.trim().parse().ok()?)));
     (head, place)
 }
 
@@ -52,7 +52,10 @@ pub(crate) fn character_position(sql: &str, line: u64, column: u64) -> Option<us
     if line == 0 || column == 0 {
         return None;
     }
-    let before: usize =
-        sql.split_inclusive('\n').take(usize::try_from(line).ok()? - 1).map(|line| line.chars().count()).sum();
+    let before: usize = sql
+        .split_inclusive('\n')
+        .take(usize::try_from(line).ok()? - 1)
+        .map(|line| line.chars().count())
+        .sum();
     Some(before + usize::try_from(column).ok()?)
 }

@@ -8,9 +8,8 @@ impl From<ConstraintError> for SqlError {
     fn from(error: ConstraintError) -> Self {
         let message = error.to_string();
         match error {
-            ConstraintError::Unique { key, .. } => {
-                Self::new(SqlState::UniqueViolation, message).with_detail(format!("Key {key} already exists."))
-            }
+            ConstraintError::Unique { key, .. } => Self::new(SqlState::UniqueViolation, message)
+                .with_detail(format!("Key {key} already exists.")),
             ConstraintError::NotNull { .. } => Self::new(SqlState::NotNullViolation, message),
             ConstraintError::ForeignKeyMissing { parent, key, .. } => {
                 Self::new(SqlState::ForeignKeyViolation, message)
@@ -35,9 +34,7 @@ impl From<StoreError> for SqlError {
                 .with_detail(conflict.detail)
                 .with_hint("The transaction might succeed if retried."),
             StoreError::ReadOnly(_) => Self::new(SqlState::ReadOnlySqlTransaction, message),
-            StoreError::SequenceExhausted(_) => {
-                Self::new(SqlState::SequenceGeneratorLimitExceeded, message)
-            }
+            StoreError::SequenceExhausted(_) => Self::new(SqlState::SequenceGeneratorLimitExceeded, message),
             StoreError::UnknownSequence => Self::new(SqlState::UndefinedTable, message),
             StoreError::Stopped(_) | StoreError::Log(_) | StoreError::File(_) => {
                 Self::new(SqlState::IoError, message)

@@ -36,8 +36,12 @@ impl BlockOptions {
     pub(super) fn with(mut self, modes: &[TransactionMode]) -> Result<Self, SqlError> {
         for mode in modes {
             match mode {
-                TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => self.mode = AccessMode::ReadOnly,
-                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => self.mode = AccessMode::ReadWrite,
+                TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => {
+                    self.mode = AccessMode::ReadOnly
+                }
+                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => {
+                    self.mode = AccessMode::ReadWrite
+                }
                 TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable) => {
                     return Err(refuse_serializable());
                 }
@@ -280,9 +284,6 @@ impl Session {
 
 fn find_savepoint(savepoints: &[NamedSavepoint], name: &str) -> Result<usize, SqlError> {
     savepoints.iter().rposition(|savepoint| savepoint.name == name).ok_or_else(|| {
-        SqlError::new(
-            SqlState::InvalidSavepointSpecification,
-            format!("savepoint \"{name}\" does not exist"),
-        )
+        SqlError::new(SqlState::InvalidSavepointSpecification, format!("savepoint \"{name}\" does not exist"))
     })
 }

@@ -166,18 +166,19 @@ impl Session {
     ) -> Result<StatementResult, SqlError> {
         let mut stale = false;
         let newer = self.replanned.get(&prepared.number).cloned();
-        let result = self.in_transaction(&prepared.sql, parameters, &prepared.parameter_types, |context| {
-            let plan = newer.as_deref().unwrap_or(&prepared.plan);
-            if !plan.is_current(context.transaction) {
-                stale = true;
-                return run_unplanned(context, statement);
-            }
-            match plan {
-                Plan::Point(plan) => plan.execute(context),
-                Plan::Query(plan) => query::run(context, plan),
-                Plan::General => statement::execute(context, statement),
-            }
-        })?;
+        let result =
+            self.in_transaction(&prepared.sql, parameters, &prepared.parameter_types, |context| {
+                let plan = newer.as_deref().unwrap_or(&prepared.plan);
+                if !plan.is_current(context.transaction) {
+                    stale = true;
+                    return run_unplanned(context, statement);
+                }
+                match plan {
+                    Plan::Point(plan) => plan.execute(context),
+                    Plan::Query(plan) => query::run(context, plan),
+                    Plan::General => statement::execute(context, statement),
+                }
+            })?;
         if stale {
             self.replan(prepared, statement);
         }
@@ -195,7 +196,11 @@ impl Session {
     }
 
     /// PREPARE, EXECUTE and DEALLOCATE.
-    pub(super) fn named_statement(&mut self, statement: &Statement, sql: &str) -> Result<StatementResult, SqlError> {
+    pub(super) fn named_statement(
+        &mut self,
+        statement: &Statement,
+        sql: &str,
+    ) -> Result<StatementResult, SqlError> {
         match statement {
             Statement::Prepare { name, data_types, statement } => {
                 let name = fold(name);
@@ -253,7 +258,10 @@ impl Session {
     }
 }
 
-fn run_unplanned(context: &mut StatementContext<'_>, statement: &Statement) -> Result<StatementResult, SqlError> {
+fn run_unplanned(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+) -> Result<StatementResult, SqlError> {
     if context.settings.point_path() == PointPath::On
         && let Some(plan) = PointPlan::compile(context, statement)?
     {

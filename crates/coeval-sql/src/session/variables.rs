@@ -86,16 +86,25 @@ impl Session {
             }
             _ => {}
         }
-        self.change(scope, |settings| if is_default { settings.reset(name) } else { settings.set(name, &text) })
+        self.change(
+            scope,
+            |settings| if is_default { settings.reset(name) } else { settings.set(name, &text) },
+        )
     }
 
     /// SET SESSION CHARACTERISTICS AS TRANSACTION.
     fn set_defaults(&mut self, modes: &[TransactionMode]) -> Result<(), SqlError> {
         for mode in modes {
             let (name, value) = match mode {
-                TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => ("default_transaction_read_only", "on".to_owned()),
-                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => ("default_transaction_read_only", "off".to_owned()),
-                TransactionMode::IsolationLevel(level) => ("default_transaction_isolation", level.to_string()),
+                TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => {
+                    ("default_transaction_read_only", "on".to_owned())
+                }
+                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => {
+                    ("default_transaction_read_only", "off".to_owned())
+                }
+                TransactionMode::IsolationLevel(level) => {
+                    ("default_transaction_isolation", level.to_string())
+                }
             };
             self.change(Scope::Session, |settings| settings.set(name, &value))?;
         }
@@ -110,7 +119,11 @@ impl Session {
     ) -> Result<(), SqlError> {
         let State::Active(block) = &mut self.state else {
             // Outside a block SET LOCAL lasts for nothing.
-            return if scope == Scope::Session { change(&mut self.settings) } else { change(&mut self.settings.clone()) };
+            return if scope == Scope::Session {
+                change(&mut self.settings)
+            } else {
+                change(&mut self.settings.clone())
+            };
         };
         let mut changed = self.settings.clone();
         change(&mut changed)?;
@@ -166,7 +179,9 @@ impl Session {
                 None => self.settings.get("default_transaction_isolation").ok().map(str::to_owned),
             },
             "transaction_read_only" => match options {
-                Some(options) => Some(if options.mode == AccessMode::ReadOnly { "on" } else { "off" }.to_owned()),
+                Some(options) => {
+                    Some(if options.mode == AccessMode::ReadOnly { "on" } else { "off" }.to_owned())
+                }
                 None => self.settings.get("default_transaction_read_only").ok().map(str::to_owned),
             },
             _ => None,
@@ -212,9 +227,11 @@ fn shown_name(name: &str) -> &str {
 }
 
 fn rows(columns: &[(&str, ArrayRef)]) -> Result<StatementResult, SqlError> {
-    let fields: Vec<Field> = columns.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, false)).collect();
+    let fields: Vec<Field> =
+        columns.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, false)).collect();
     let schema = Arc::new(Schema::new(fields));
-    let batch = RecordBatch::try_new(schema.clone(), columns.iter().map(|(_, array)| array.clone()).collect())?;
+    let batch =
+        RecordBatch::try_new(schema.clone(), columns.iter().map(|(_, array)| array.clone()).collect())?;
     let rows = RowSet { schema, batches: vec![batch] };
     Ok(StatementResult { tag: CommandTag::Plain("SHOW"), rows: Some(rows) })
 }
@@ -247,12 +264,18 @@ fn value_text(value: &Expr) -> Result<String, SqlError> {
 fn mode_of(name: &str, text: &str) -> Result<TransactionMode, SqlError> {
     let lower = text.to_lowercase();
     Ok(match (name, lower.as_str()) {
-        ("transaction_isolation", "serializable") => TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable),
+        ("transaction_isolation", "serializable") => {
+            TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable)
+        }
         ("transaction_isolation", "repeatable read" | "read committed" | "read uncommitted") => {
             TransactionMode::IsolationLevel(TransactionIsolationLevel::RepeatableRead)
         }
-        ("transaction_read_only", "on" | "true" | "yes" | "1") => TransactionMode::AccessMode(TransactionAccessMode::ReadOnly),
-        ("transaction_read_only", "off" | "false" | "no" | "0") => TransactionMode::AccessMode(TransactionAccessMode::ReadWrite),
+        ("transaction_read_only", "on" | "true" | "yes" | "1") => {
+            TransactionMode::AccessMode(TransactionAccessMode::ReadOnly)
+        }
+        ("transaction_read_only", "off" | "false" | "no" | "0") => {
+            TransactionMode::AccessMode(TransactionAccessMode::ReadWrite)
+        }
         _ => {
             let message = format!("invalid value for parameter \"{name}\": \"{text}\"");
             return Err(SqlError::new(SqlState::InvalidParameterValue, message));

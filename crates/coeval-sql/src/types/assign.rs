@@ -2,10 +2,10 @@
 //! Assignment casts: what happens to a value of one type on its way into a column of another.
 
 use crate::error::{SqlError, SqlState};
+use crate::types::column_type_of_arrow;
 use crate::types::datetime::{local_to_utc, utc_to_local};
 use crate::types::numeric::rescale;
 use crate::types::text::{fit_char, fit_varchar, format_value, parse_value};
-use crate::types::column_type_of_arrow;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::DataType;
@@ -42,13 +42,18 @@ pub(crate) fn assign(value: Value, from: ColumnType, to: ColumnType, zone: Tz) -
         ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz => {
             to_datetime(physical, from, to, zone)
         }
-        ColumnType::Boolean | ColumnType::Bytea | ColumnType::Interval | ColumnType::Uuid => Err(no_cast(from, to)),
+        ColumnType::Boolean | ColumnType::Bytea | ColumnType::Interval | ColumnType::Uuid => {
+            Err(no_cast(from, to))
+        }
     }
 }
 
 fn no_cast(from: ColumnType, to: ColumnType) -> SqlError {
-    SqlError::new(SqlState::DatatypeMismatch, format!("column is of type {to} but expression is of type {from}"))
-        .with_hint("You will need to rewrite or cast the expression.")
+    SqlError::new(
+        SqlState::DatatypeMismatch,
+        format!("column is of type {to} but expression is of type {from}"),
+    )
+    .with_hint("You will need to rewrite or cast the expression.")
 }
 
 fn out_of_range(to: ColumnType) -> SqlError {
@@ -117,7 +122,13 @@ pub(crate) fn decimal_to_float(unscaled: i128, scale: i8) -> f64 {
     text.parse().unwrap_or(f64::NAN)
 }
 
-fn to_decimal(value: ValueRef<'_>, from: ColumnType, to: ColumnType, precision: u8, scale: i8) -> Result<Value, SqlError> {
+fn to_decimal(
+    value: ValueRef<'_>,
+    from: ColumnType,
+    to: ColumnType,
+    precision: u8,
+    scale: i8,
+) -> Result<Value, SqlError> {
     let exact = match (value, from) {
         (ValueRef::Decimal(unscaled), ColumnType::Numeric { scale: old, .. }) => {
             rescale(unscaled, old, scale, precision)?
@@ -143,9 +154,13 @@ fn float_to_decimal(value: f64, text: &str, to: ColumnType, scale: i8) -> Result
 fn to_datetime(value: ValueRef<'_>, from: ColumnType, to: ColumnType, zone: Tz) -> Result<Value, SqlError> {
     let overflow = || SqlError::new(SqlState::DatetimeFieldOverflow, format!("{to} out of range"));
     let local = match (value, from) {
-        (ValueRef::Int32(days), ColumnType::Date) => i64::from(days).checked_mul(MICROS_PER_DAY).ok_or_else(overflow)?,
+        (ValueRef::Int32(days), ColumnType::Date) => {
+            i64::from(days).checked_mul(MICROS_PER_DAY).ok_or_else(overflow)?
+        }
         (ValueRef::Int64(micros), ColumnType::Timestamp) => micros,
-        (ValueRef::Int64(micros), ColumnType::TimestampTz) => utc_to_local(micros, zone).ok_or_else(overflow)?,
+        (ValueRef::Int64(micros), ColumnType::TimestampTz) => {
+            utc_to_local(micros, zone).ok_or_else(overflow)?
+        }
         _ => return Err(no_cast(from, to)),
     };
     match to {
@@ -173,7 +188,11 @@ pub(crate) fn assign_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result
         return Ok(array.clone());
     }
     if is_lossless(from_arrow, &wanted) && (!bounded || all_short(array, to)) {
-        return Ok(cast_with_options(array, &wanted, &CastOptions { safe: false, ..CastOptions::default() })?);
+        return Ok(cast_with_options(
+            array,
+            &wanted,
+            &CastOptions { safe: false, ..CastOptions::default() },
+        )?);
     }
     assign_each(array, to, zone)
 }
@@ -217,20 +236,22 @@ fn assign_each(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, S
     let Some(from) = column_type_of_arrow(array.data_type()) else {
         return Err(SqlError::unsupported(format_args!("a value of type {}", array.data_type())));
     };
-    let plain = cast_with_options(array, &from.arrow(), &CastOptions { safe: false, ..CastOptions::default() })?;
+    let plain =
+        cast_with_options(array, &from.arrow(), &CastOptions { safe: false, ..CastOptions::default() })?;
     let mut builder = ColumnBuilder::new(to, plain.len());
     for index in 0..plain.len() {
         match (value_at(&plain, index), to) {
             (ValueRef::Text(text), ColumnType::Varchar(length)) => {
                 builder.push(ValueRef::Text(fit_varchar(text, length)?));
             }
-            (ValueRef::Text(text), ColumnType::Char(length)) => builder.push(ValueRef::Text(fit_char(text, length)?)),
+            (ValueRef::Text(text), ColumnType::Char(length)) => {
+                builder.push(ValueRef::Text(fit_char(text, length)?))
+            }
             (value, to) => builder.push(assign(value.to_owned(), from, to, zone)?.borrow()),
         }
     }
     Ok(builder.finish())
 }
-
 
 #[cfg(test)]
 mod tests;

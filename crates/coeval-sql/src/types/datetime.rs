@@ -86,7 +86,9 @@ pub(crate) fn parse_date(text: &str) -> Option<i32> {
 /// Whether text that is no date has the form of one, so that its fields are what is wrong (22008).
 pub(crate) fn looks_like_date(text: &str) -> bool {
     let mut parts = text.trim().split([' ', 'T']).next().unwrap_or_default().split('-');
-    let number = |part: Option<&str>| part.is_some_and(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
+    let number = |part: Option<&str>| {
+        part.is_some_and(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+    };
     number(parts.next()) && number(parts.next()) && number(parts.next()) && parts.next().is_none()
 }
 
@@ -176,7 +178,8 @@ fn parse_offset(text: &str, local: i64) -> Option<i64> {
     if digits.is_empty() || digits.len() > 6 || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    let part = |range: std::ops::Range<usize>| digits.get(range).map_or(Some(0), |part| part.parse::<i64>().ok());
+    let part =
+        |range: std::ops::Range<usize>| digits.get(range).map_or(Some(0), |part| part.parse::<i64>().ok());
     let (hours, minutes, seconds) = if digits.len() <= 2 {
         (digits.parse::<i64>().ok()?, 0, 0)
     } else {
@@ -240,11 +243,7 @@ pub(crate) fn parse_interval(text: &str) -> Option<IntervalValue> {
         seen = true;
     }
     if ago {
-        value = IntervalValue {
-            months: -value.months,
-            days: -value.days,
-            nanoseconds: -value.nanoseconds,
-        };
+        value = IntervalValue { months: -value.months, days: -value.days, nanoseconds: -value.nanoseconds };
     }
     seen.then_some(value)
 }
@@ -277,7 +276,8 @@ fn parse_clock(word: &str) -> Option<i64> {
         None => 0.0,
     };
     let micros = (seconds * MICROS_PER_SECOND as f64).round() as i64;
-    let total = hours.checked_mul(3600)?.checked_add(minutes.checked_mul(60)?)?.checked_mul(MICROS_PER_SECOND)?;
+    let total =
+        hours.checked_mul(3600)?.checked_add(minutes.checked_mul(60)?)?.checked_mul(MICROS_PER_SECOND)?;
     total.checked_add(micros)?.checked_mul(NANOS_PER_MICRO)?.checked_mul(sign)
 }
 

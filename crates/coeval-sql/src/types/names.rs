@@ -45,7 +45,9 @@ pub fn column_type(ty: &AstType) -> Result<ColumnType, SqlError> {
         AstType::Uuid => ColumnType::Uuid,
         AstType::JSON => ColumnType::Json,
         AstType::Custom(name, arguments) => custom(name, arguments)?,
-        other => return Err(SqlError::unsupported(format_args!("type {}", other.to_string().to_lowercase()))),
+        other => {
+            return Err(SqlError::unsupported(format_args!("type {}", other.to_string().to_lowercase())));
+        }
     })
 }
 
@@ -106,8 +108,29 @@ fn custom(name: &ObjectName, arguments: &[String]) -> Result<ColumnType, SqlErro
 
 /// Types of PostgreSQL that Coeval does not have.
 fn is_known_elsewhere(name: &str) -> bool {
-    matches!(name, "jsonb" | "money" | "inet" | "cidr" | "macaddr" | "xml" | "hstore" | "citext" | "oid" | "point"
-        | "line" | "box" | "path" | "polygon" | "circle" | "tsvector" | "tsquery" | "bit" | "varbit" | "timetz")
+    matches!(
+        name,
+        "jsonb"
+            | "money"
+            | "inet"
+            | "cidr"
+            | "macaddr"
+            | "xml"
+            | "hstore"
+            | "citext"
+            | "oid"
+            | "point"
+            | "line"
+            | "box"
+            | "path"
+            | "polygon"
+            | "circle"
+            | "tsvector"
+            | "tsquery"
+            | "bit"
+            | "varbit"
+            | "timetz"
+    )
 }
 
 /// The column type whose values this Arrow type carries; `None` if there is none.

@@ -14,34 +14,42 @@ use std::fmt::Write;
 /// Appends a value of this type as PostgreSQL prints it; timestamps with time zone in `zone`. NULL appends
 /// nothing.
 pub fn format_value(value: ValueRef<'_>, ty: ColumnType, zone: Tz, out: &mut String) {
-    // Writing to a String cannot fail.
     match (value, ty) {
         (ValueRef::Null, _) => {}
         (ValueRef::Int32(days), ColumnType::Date) => format_date(days, out),
         (ValueRef::Int64(micros), ColumnType::Time) => format_time(micros, out),
         (ValueRef::Int64(micros), ColumnType::Timestamp) => format_timestamp(micros, None, out),
         (ValueRef::Int64(micros), ColumnType::TimestampTz) => format_timestamp(micros, Some(zone), out),
-        (ValueRef::Decimal(unscaled), ColumnType::Numeric { scale, .. }) => format_decimal(unscaled, scale, out),
+        (ValueRef::Decimal(unscaled), ColumnType::Numeric { scale, .. }) => {
+            format_decimal(unscaled, scale, out)
+        }
         (ValueRef::Text(text), ColumnType::Char(length)) => {
             out.push_str(text);
             let missing = (length as usize).saturating_sub(text.chars().count());
             out.extend(std::iter::repeat_n(' ', missing));
         }
         (ValueRef::Boolean(v), _) => out.push(if v { 't' } else { 'f' }),
-        (ValueRef::Int16(v), _) => drop(write!(out, "{v}")),
-        (ValueRef::Int32(v), _) => drop(write!(out, "{v}")),
-        (ValueRef::Int64(v), _) => drop(write!(out, "{v}")),
+        (ValueRef::Int16(v), _) => push(out, v),
+        (ValueRef::Int32(v), _) => push(out, v),
+        (ValueRef::Int64(v), _) => push(out, v),
         (ValueRef::Float32(v), _) => format_float(f64::from(v), &format!("{v:?}"), out),
         (ValueRef::Float64(v), _) => format_float(v, &format!("{v:?}"), out),
-        (ValueRef::Decimal(v), _) => drop(write!(out, "{v}")),
+        (ValueRef::Decimal(v), _) => push(out, v),
         (ValueRef::Text(v), _) => out.push_str(v),
         (ValueRef::Bytes(v), _) => {
             out.push_str("\\x");
-            v.iter().for_each(|byte| drop(write!(out, "{byte:02x}")));
+            for byte in v {
+                let _ = write!(out, "{byte:02x}");
+            }
         }
         (ValueRef::Interval(v), _) => format_interval(v, out),
-        (ValueRef::Uuid(v), _) => drop(write!(out, "{}", uuid::Uuid::from_bytes(v))),
+        (ValueRef::Uuid(v), _) => push(out, uuid::Uuid::from_bytes(v)),
     }
+}
+
+fn push(out: &mut String, value: impl std::fmt::Display) {
+    // Writing to a String cannot fail.
+    let _ = write!(out, "{value}");
 }
 
 /// A float from Rust's shortest form: PostgreSQL has no `.0`, and `e+20` where Rust has `e20`.
@@ -86,7 +94,9 @@ fn invalid(text: &str, ty: ColumnType) -> SqlError {
     };
     let message = format!("invalid input syntax for type {name}: \"{text}\"");
     let state = match ty {
-        ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz if looks_like_date(text) => {
+        ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz
+            if looks_like_date(text) =>
+        {
             let message = format!("date/time field value out of range: \"{text}\"");
             return SqlError::new(SqlState::DatetimeFieldOverflow, message);
         }
@@ -158,7 +168,8 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
             Value::Uuid(uuid::Uuid::try_parse(plain).map_err(|_| bad())?.into_bytes())
         }
         ColumnType::Json => {
-            serde_json::from_str::<serde::de::IgnoredAny>(text).map_err(|error| bad().with_detail(error.to_string()))?;
+            serde_json::from_str::<serde::de::IgnoredAny>(text)
+                .map_err(|error| bad().with_detail(error.to_string()))?;
             Value::from(text)
         }
     })
@@ -166,8 +177,10 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
 
 fn decimal_error(text: &str, ty: ColumnType) -> SqlError {
     match text.trim().parse::<f64>() {
-        Ok(number) if number.is_finite() => SqlError::new(SqlState::NumericValueOutOfRange, "numeric field overflow")
-            .with_detail(format!("The value {} does not fit {ty}.", text.trim())),
+        Ok(number) if number.is_finite() => {
+            SqlError::new(SqlState::NumericValueOutOfRange, "numeric field overflow")
+                .with_detail(format!("The value {} does not fit {ty}.", text.trim()))
+        }
         Ok(_) | Err(_) => invalid(text, ty),
     }
 }

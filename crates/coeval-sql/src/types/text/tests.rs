@@ -62,7 +62,10 @@ fn text_that_is_no_value_of_the_type_is_refused_with_its_sqlstate() {
     assert_eq!(state("abc", ColumnType::Int), SqlState::InvalidTextRepresentation);
     assert_eq!(state("40000", ColumnType::SmallInt), SqlState::NumericValueOutOfRange);
     assert_eq!(state("1e400", ColumnType::Double), SqlState::NumericValueOutOfRange);
-    assert_eq!(state("100", ColumnType::Numeric { precision: 3, scale: 1 }), SqlState::NumericValueOutOfRange);
+    assert_eq!(
+        state("100", ColumnType::Numeric { precision: 3, scale: 1 }),
+        SqlState::NumericValueOutOfRange
+    );
     assert_eq!(state("x", ColumnType::Date), SqlState::InvalidDatetimeFormat);
     assert_eq!(state("2023-02-29", ColumnType::Date), SqlState::DatetimeFieldOverflow);
     assert_eq!(state("abcd", ColumnType::Varchar(3)), SqlState::StringDataRightTruncation);
