@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The machine under a run: what it is, who else used it meanwhile, and how fast its disk syncs.
+
+use crate::error::BenchError;
+use serde::Serialize;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+/// What the machine is.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    /// Model name of the first processor.
+    pub cpu: String,
+    /// Cores this process may use.
+    pub cores: usize,
+    /// Memory in GiB.
+    pub memory_gib: f64,
+    /// Kernel name and release.
+    pub kernel: String,
+}
+
+impl Machine {
+    /// This machine; what cannot be found out is empty or zero.
+    #[must_use]
+    pub fn here() -> Self {
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let kib: f64 = field(&meminfo, "MemTotal")
+            .and_then(|value| value.split_whitespace().next())
+            .and_then(|number| number.parse().ok())
+            .unwrap_or(0.0);
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        Self {
+            cpu: field(&cpuinfo, "model name").unwrap_or_default().to_owned(),
+            cores: std::thread::available_parallelism().map_or(0, usize::from),
+            memory_gib: (kib / 1_048_576.0 * 10.0).round() / 10.0,
+            kernel: format!("Linux {}", release.trim()),
+        }
+    }
+}
+
+/// The value behind the first `name ...: value` line.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines()
+        .find(|line| line.starts_with(name))
+        .and_then(|line| line.split_once(':'))
+        .map(|(_, value)| value.trim())
+}
+
+/// The commit of the checkout the run was started in, with `-dirty` behind it if tracked files differ;
+/// `unknown` outside of one.
+#[must_use]
+pub fn commit() -> String {
+    Command::new("git")
+        .args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
+        .output()
+        .ok()
+        .filter(|output| output.status.success())
+        .map_or_else(
+            || "unknown".to_owned(),
+            |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+        )
+}
+
+/// Linux counts processor time for user space in hundredths of a second on every architecture.
+const TICKS_PER_S: f64 = 100.0;
+
+/// Measures how many cores other processes used while this one measured something.
+pub struct CpuWatch {
+    started: Instant,
+    machine_busy_ticks: u64,
+    own_ticks: u64,
+}
+
+impl CpuWatch {
+    /// Begins to watch.
+    #[must_use]
+    pub fn start() -> Self {
+        Self { started: Instant::now(), machine_busy_ticks: machine_busy_ticks(), own_ticks: own_ticks() }
+    }
+
+    /// Cores that others used on average since the start, to two digits; never negative.
+    #[must_use]
+    pub fn foreign_cores(&self) -> f64 {
+        let busy = machine_busy_ticks().saturating_sub(self.machine_busy_ticks);
+        let own = own_ticks().saturating_sub(self.own_ticks);
+        let seconds = self.started.elapsed().as_secs_f64().max(1.0 / TICKS_PER_S);
+        let cores = (busy as f64 - own as f64) / TICKS_PER_S / seconds;
+        (cores.max(0.0) * 100.0).round() / 100.0
+    }
+}
+
+/// Ticks that all cores were busy since boot: everything but idle and waiting for disks.
+fn machine_busy_ticks() -> u64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    busy_of(stat.lines().next().unwrap_or_default())
+}
+
+/// `cpu user nice system idle iowait irq softirq steal guest guest_nice`; guests are in user and nice already.
+fn busy_of(line: &str) -> u64 {
+    let ticks: Vec<u64> = line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
+    [0, 1, 2, 5, 6, 7].iter().filter_map(|&place| ticks.get(place)).sum()
+}
+
+/// Ticks of this process and its children that have ended.
+fn own_ticks() -> u64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    ticks_of(&stat)
+}
+
+/// The name in parentheses may hold blanks, so fields count from behind it: utime, stime, cutime and cstime are
+/// the 14th to 17th of the line, the 12th to 15th behind the name.
+fn ticks_of(stat: &str) -> u64 {
+    let Some((_, fields)) = stat.rsplit_once(')') else { return 0 };
+    fields.split_whitespace().skip(11).take(4).filter_map(|word| word.parse::<u64>().ok()).sum()
+}
+
+/// How long `fdatasync` takes in a directory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SyncTimes {
+    /// Median, microseconds.
+    pub p50_us: f64,
+    /// 90th percentile, microseconds.
+    pub p90_us: f64,
+    /// Mean, microseconds.
+    pub mean_us: f64,
+}
+
+/// Appends of about the size of a commit batch, each synced.
+const SYNC_PROBES: usize = 200;
+const SYNC_PROBE_BYTES: usize = 4096;
+
+/// Measures `fdatasync` after small appends to a file in `directory`, which is removed again.
+///
+/// # Errors
+/// If the file cannot be made, written or synced.
+pub fn measure_sync(directory: &Path) -> Result<SyncTimes, BenchError> {
+    let path = directory.join("coeval-bench-sync-probe");
+    let result = probe_sync(&path).map_err(|source| BenchError::file(&path, source));
+    // A probe that failed half-way may leave nothing to remove.
+    let _ = fs::remove_file(&path);
+    result
+}
+
+fn probe_sync(path: &Path) -> Result<SyncTimes, std::io::Error> {
+    let mut file = fs::File::create(path)?;
+    let block = [0x5a; SYNC_PROBE_BYTES];
+    let mut times_us = Vec::with_capacity(SYNC_PROBES);
+    for _ in 0..SYNC_PROBES {
+        file.write_all(&block)?;
+        let started = Instant::now();
+        file.sync_data()?;
+        times_us.push(started.elapsed().as_secs_f64() * 1e6);
+    }
+    times_us.sort_by(f64::total_cmp);
+    let mean_us = times_us.iter().sum::<f64>() / SYNC_PROBES as f64;
+    Ok(SyncTimes { p50_us: times_us[SYNC_PROBES / 2], p90_us: times_us[SYNC_PROBES * 9 / 10], mean_us })
+}
+
+/// Memory that this process has resident, in bytes.
+#[must_use]
+pub fn resident_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib = field(&status, "VmRSS")
+        .and_then(|value| value.split_whitespace().next())
+        .and_then(|number| number.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_time_leaves_out_idle_and_waiting() {
+        assert_eq!(busy_of("cpu  10 20 30 1000 2000 1 2 3 99 99"), 66);
+    }
+
+    #[test]
+    fn own_time_is_found_behind_a_name_with_blanks() {
+        let stat = "42 (a (odd) name) S 1 1 1 0 -1 0 0 0 0 0 7 8 9 10 20 0 1 0";
+        assert_eq!(ticks_of(stat), 34);
+    }
+
+    #[test]
+    fn the_machine_has_cores_and_memory() {
+        let machine = Machine::here();
+        assert!(machine.cores > 0 && machine.memory_gib > 0.0);
+        assert!(resident_bytes() > 0);
+    }
+
+    #[test]
+    fn syncing_takes_time_and_leaves_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let times = measure_sync(directory.path()).unwrap();
+        assert!(times.p50_us > 0.0 && times.p50_us <= times.p90_us);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a run is asked to do. The command line fills these; no parsing happens here.
+
+use coeval::{Durability, Isolation};
+use std::path::PathBuf;
+
+/// The workloads by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// TPC-C: five transaction types over nine tables.
+    Tpcc,
+    /// TPC-H: 22 queries, optionally over updated tables.
+    Tpch,
+    /// CH-benCHmark: TPC-C's transactions beside 22 analytical queries on the same tables.
+    Chbench,
+    /// YCSB: reads, updates and inserts by key.
+    Ycsb,
+    /// Get by primary key, against a `BTreeMap` in the same process.
+    Get,
+    /// Bulk load of TPC-H tables from Parquet files.
+    Load,
+    /// Time to open: log replay, and a clean directory with secondary indexes.
+    Recovery,
+}
+
+impl Workload {
+    /// All of them, in the order they are listed to users.
+    pub const ALL: [Self; 7] =
+        [Self::Tpcc, Self::Tpch, Self::Chbench, Self::Ycsb, Self::Get, Self::Load, Self::Recovery];
+
+    /// The name on the command line and in the report.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tpcc => "tpcc",
+            Self::Tpch => "tpch",
+            Self::Chbench => "chbench",
+            Self::Ycsb => "ycsb",
+            Self::Get => "get",
+            Self::Load => "load",
+            Self::Recovery => "recovery",
+        }
+    }
+
+    /// The workload of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|workload| workload.name() == name)
+    }
+}
+
+/// Through which door transactions enter the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Api {
+    /// `db.transaction(..)` with keys and rows.
+    Typed,
+    /// Prepared SQL statements in an embedded session.
+    Sql,
+}
+
+impl Api {
+    /// The name on the command line and in the report.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Typed => "typed",
+            Self::Sql => "sql",
+        }
+    }
+}
+
+/// How much of the specification's population is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Population {
+    /// What the specification says.
+    Full,
+    /// A small fraction for tests. Reported; figures of such a run mean nothing.
+    Tiny,
+}
+
+/// How keys are chosen in YCSB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyChoice {
+    /// Every key equally likely.
+    Uniform,
+    /// Zipf with exponent 0.99 over scrambled keys.
+    Zipfian,
+}
+
+/// Which share of reads, updates and inserts YCSB makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum YcsbMix {
+    /// Half reads, half updates.
+    A,
+    /// 95 % reads, 5 % updates.
+    B,
+    /// Reads only.
+    C,
+    /// New rows only.
+    Insert,
+}
+
+/// Everything a run can be told. [`Options::default`] is a run that makes sense for every workload.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The database directory; a temporary one that is removed afterwards if `None`.
+    pub dir: Option<PathBuf>,
+    /// TPC-C's and CH-benCHmark's size.
+    pub warehouses: u32,
+    /// TPC-H's size; 1 is about 1 GB as text.
+    pub scale: f64,
+    /// Rows of the key workloads.
+    pub rows: u64,
+    /// Threads that run transactions, and threads of the query engine.
+    pub threads: usize,
+    /// How long to measure, after a tenth of that as warm-up.
+    pub seconds: f64,
+    /// The level of the transactions.
+    pub isolation: Isolation,
+    /// Whether a commit waits for the disk.
+    pub durability: Durability,
+    /// Typed API or SQL.
+    pub api: Api,
+    /// The seed of all random choices.
+    pub seed: u64,
+    /// Full size or a size for tests.
+    pub population: Population,
+    /// CH-benCHmark: query streams beside the terminals.
+    pub streams: usize,
+    /// TPC-H: share of `lineitem` and `orders` updated at random keys before measuring.
+    pub update_fraction: f64,
+    /// TPC-H: how often each query is measured; the median counts.
+    pub runs: usize,
+    /// TPC-H: where to write the tables as Parquet files; nothing else is done then.
+    pub write_parquet: Option<PathBuf>,
+    /// TPC-H, load: read the tables from these Parquet files instead of generating them.
+    pub read_parquet: Option<PathBuf>,
+    /// TPC-H: where to write each query's answer as CSV, for comparison.
+    pub write_answers: Option<PathBuf>,
+    /// YCSB's mix.
+    pub ycsb_mix: YcsbMix,
+    /// YCSB's key choice.
+    pub key_choice: KeyChoice,
+    /// Recovery: size of the log to replay.
+    pub log_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            dir: None,
+            warehouses: 1,
+            scale: 1.0,
+            rows: 1_000_000,
+            threads: 2,
+            seconds: 10.0,
+            isolation: Isolation::Snapshot,
+            durability: Durability::Fsync,
+            api: Api::Typed,
+            seed: 1,
+            population: Population::Full,
+            streams: 1,
+            update_fraction: 0.0,
+            runs: 3,
+            write_parquet: None,
+            read_parquet: None,
+            write_answers: None,
+            ycsb_mix: YcsbMix::A,
+            key_choice: KeyChoice::Zipfian,
+            log_bytes: 1 << 30,
+        }
+    }
+}
