@@ -245,3 +245,6 @@ pub(crate) fn remove_first<K: Clone, V: Clone, const B: usize>(link: &mut Link<K
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -267,3 +267,6 @@ where
     }
     merged.extend(items.filter_map(|item| edit.absent(item)));
 }
+
+#[cfg(test)]
+mod tests;

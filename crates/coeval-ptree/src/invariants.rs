@@ -147,3 +147,6 @@ pub(crate) fn shape<K, V, const B: usize>(link: &Link<K, V, B>) -> Shape {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -65,6 +65,10 @@ impl<'a, K, V, const B: usize> Cursor<'a, K, V, B> {
     fn climb_up(&mut self) -> &'a (K, V) {
         let node = self.ancestors.pop().expect("the count says that entries remain");
         self.descend_left(&node.right, 0);
+        // The load of the block after this one overlaps with the work on this one.
+        if let Some(node) = self.ancestors.last() {
+            node.right.touch();
+        }
         self.block.next().expect("no leaf is empty")
     }
 
@@ -101,6 +105,9 @@ impl<'a, K, V, const B: usize> Cursor<'a, K, V, B> {
     fn climb_down(&mut self) -> &'a (K, V) {
         let node = self.ancestors.pop().expect("the count says that entries remain");
         self.descend_right(&node.left, node.left_size);
+        if let Some(node) = self.ancestors.last() {
+            node.left.touch();
+        }
         self.block.next_back().expect("no leaf is empty")
     }
 }
@@ -216,3 +223,6 @@ impl<K, V, const B: usize> DoubleEndedIterator for Iter<'_, K, V, B> {
 impl<K, V, const B: usize> ExactSizeIterator for Iter<'_, K, V, B> {}
 
 impl<K, V, const B: usize> FusedIterator for Iter<'_, K, V, B> {}
+
+#[cfg(test)]
+mod tests;

@@ -53,6 +53,7 @@ mod range_iter;
 mod sets;
 mod tree;
 mod update;
+mod warm;
 
 pub use crate::invariants::{BrokenInvariant, Shape};
 pub use crate::iter::Iter;

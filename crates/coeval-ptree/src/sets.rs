@@ -166,3 +166,6 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

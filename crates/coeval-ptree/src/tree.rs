@@ -13,6 +13,7 @@ use crate::iter::Iter;
 use crate::node::Link;
 use crate::range_iter::RangeIter;
 use crate::update::{insert, remove_present};
+use crate::warm::warm_path;
 use crate::{aggregate, balance};
 
 /// Entries per leaf at most, unless a tree says otherwise.
@@ -313,6 +314,7 @@ impl<K: Ord + Clone, V: Clone, const B: usize> PTree<K, V, B> {
     #[inline]
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let () = Self::BLOCK_IS_SOUND;
+        warm_path(&self.root, &key);
         insert(&mut self.root, key, value)
     }
 
@@ -328,6 +330,7 @@ impl<K: Ord + Clone, V: Clone, const B: usize> PTree<K, V, B> {
         if !is_present(&self.root, key) {
             return None;
         }
+        warm_path(&self.root, key);
         Some(remove_present(&mut self.root, key).1)
     }
 
