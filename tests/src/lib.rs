@@ -1,1 +1,2 @@
-//! Tests across crates: SQL logic, isolation, crash, tidy.
+// SPDX-License-Identifier: Apache-2.0
+//! Tests across crates live in `tests/`; this library is empty.

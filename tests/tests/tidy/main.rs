@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The part of our style that a machine can hold: reads the tracked files and names what breaks a rule.
+//!
+//! Each rule is a function from a file (or all files) to violations, and is itself tested on text that breaks
+//! it. A rule with a `RATCHET` allows as many violations as there are today and no more.
+
+mod rules;
+mod sources;
+
+use rules::Violation;
+use sources::Sources;
+
+fn assert_none(violations: &[Violation]) {
+    let list: Vec<_> = violations.iter().map(ToString::to_string).collect();
+    assert!(violations.is_empty(), "{} violations:\n{}", violations.len(), list.join("\n"));
+}
+
+fn each_rust_file(rule: fn(&sources::SourceFile) -> Vec<Violation>) -> Vec<Violation> {
+    Sources::of_repository().rust_files().flat_map(rule).collect()
+}
+
+#[test]
+fn every_file_starts_with_its_licence() {
+    assert_none(&each_rust_file(rules::licence));
+}
+
+#[test]
+fn every_module_says_what_it_is() {
+    assert_none(&each_rust_file(rules::module_doc));
+}
+
+#[test]
+fn every_crate_says_what_it_owns_and_where_to_start() {
+    assert_none(&each_rust_file(rules::crate_doc));
+}
+
+#[test]
+fn no_file_is_longer_than_a_thousand_lines() {
+    assert_none(&each_rust_file(rules::file_length));
+}
+
+#[test]
+fn no_file_is_named_for_what_it_is_not() {
+    assert_none(&each_rust_file(rules::file_name));
+}
+
+#[test]
+fn long_tests_stand_beside_the_code() {
+    assert_none(&each_rust_file(rules::tests_beside_code));
+}
+
+#[test]
+fn nothing_is_left_for_later_or_commented_out() {
+    assert_none(&each_rust_file(rules::unfinished));
+}
+
+#[test]
+fn numbers_with_a_meaning_have_a_type() {
+    assert_none(&each_rust_file(rules::bare_numbers));
+}
+
+#[test]
+fn every_lock_says_its_rule() {
+    assert_none(&each_rust_file(rules::lock_rule));
+}
+
+#[test]
+fn no_text_names_a_machine() {
+    let sources = Sources::of_repository();
+    assert_none(&sources.files().flat_map(rules::machine_paths).collect::<Vec<_>>());
+}
+
+#[test]
+fn crates_depend_downwards_only_and_as_the_architecture_says() {
+    assert_none(&rules::crate_graph(&Sources::of_repository()));
+}
+
+#[test]
+fn the_architecture_names_each_crate_once() {
+    assert_none(&rules::architecture_names_crates(&Sources::of_repository()));
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    assert_none(&rules::links(&Sources::of_repository()));
+}
+
+#[test]
+fn kernel_crates_assert_what_they_rely_on() {
+    // A ratchet: asserts per hundred functions outside of tests, never fewer than here.
+    for (name, least) in [("coeval-ptree", 15), ("coeval-txn", 20), ("coeval-store", 5)] {
+        let density = rules::assert_density(&Sources::of_repository(), name);
+        assert!(density >= least, "{name} has {density} asserts per hundred functions, fewer than {least}");
+    }
+}
