@@ -1,52 +1,203 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The point path: statements that touch few rows by key, as direct tree operations.
+//!
+//! A statement is compiled once into a [`PointPlan`]: which keys to look up ([`access`]), what to compute from
+//! the rows ([`crate::scalar`]) and what to do with them. Running it plans nothing, parses nothing and formats
+//! nothing. What does not fit (no key in the predicate, subqueries, window functions, outer joins, ...) is not
+//! an error here: the statement goes to DataFusion or the general DML, which give the same rows and errors.
+//!
+//! A SELECT whose range turns out to be long gives up after [`select::ROWS_VISITED_MAX`] rows: scanning many
+//! rows is DataFusion's business.
+
+mod access;
+mod aggregate;
+mod choice;
+mod conflict;
+mod delete;
+mod environment;
+mod insert;
+mod key;
+mod output;
+mod select;
+mod select_plan;
+mod source;
+mod update;
+mod walk;
+
+pub use output::Rows;
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::result::StatementResult;
+use crate::result::{CommandTag, StatementResult};
+use crate::scalar::{ParameterTypes, Refusal};
 use arrow::datatypes::SchemaRef;
-use coeval_store::{ColumnType, Transaction};
+use coeval_store::{Catalog, ColumnType, Transaction};
 use datafusion::sql::sqlparser::ast::Statement;
+use delete::DeletePlan;
+use environment::StatementEnvironment;
+use insert::InsertPlan;
+use output::Output;
+use select_plan::SelectPlan;
+use source::Planner;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use update::UpdatePlan;
 
 /// A statement compiled to operations on trees.
 #[derive(Debug)]
-pub(crate) struct PointPlan {}
+pub(crate) struct PointPlan {
+    action: Action,
+    parameter_types: Vec<ColumnType>,
+    /// The definitions it was compiled against; another catalog means another plan.
+    catalog: Arc<Catalog>,
+    /// Whether a run has met more rows than this path is for.
+    outgrown: AtomicBool,
+}
+
+#[derive(Debug)]
+enum Action {
+    Select(SelectPlan),
+    Insert(InsertPlan),
+    Update(UpdatePlan),
+    Delete(DeletePlan),
+}
+
+/// What a run of a plan gives: how many rows it is about, and the rows it returns.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) count: u64,
+    pub(crate) rows: Option<Rows>,
+}
 
 impl PointPlan {
     /// The plan of a statement; `None` if it is not one for this path. Parameter types that the caller knows
-    /// stand in `context.parameter_types`; the others are inferred from where the parameters stand.
+    /// stand in `types`; the others are inferred from where the parameters stand.
     ///
     /// # Errors
-    /// What is wrong with a statement that this path would take.
-    pub(crate) fn compile(_: &StatementContext<'_>, _: &Statement) -> Result<Option<Self>, SqlError> {
-        Ok(None)
+    /// None so far: a statement that is wrong is left to the general path, whose message it gets.
+    pub(crate) fn compile(
+        context: &StatementContext<'_>,
+        statement: &Statement,
+        types: &[Option<ColumnType>],
+    ) -> Result<Option<Self>, SqlError> {
+        Ok(Self::compile_with(context, statement, ParameterTypes::declared(types.to_vec())))
+    }
+
+    fn compile_with(
+        context: &StatementContext<'_>,
+        statement: &Statement,
+        parameters: ParameterTypes,
+    ) -> Option<Self> {
+        let mut planner = Planner::new(context, parameters);
+        let action = Self::action(&mut planner, statement).ok()?;
+        Some(Self {
+            action,
+            parameter_types: planner.parameters.resolved(),
+            catalog: Arc::clone(context.transaction.world().catalog()),
+            outgrown: AtomicBool::new(false),
+        })
+    }
+
+    fn action(planner: &mut Planner<'_>, statement: &Statement) -> Result<Action, Refusal> {
+        match statement {
+            Statement::Query(query) => SelectPlan::compile(planner, query).map(Action::Select),
+            Statement::Insert(insert) => InsertPlan::compile(planner, insert).map(Action::Insert),
+            Statement::Update(update) => UpdatePlan::compile(planner, update).map(Action::Update),
+            Statement::Delete(delete) => DeletePlan::compile(planner, delete).map(Action::Delete),
+            _ => Err(Refusal::unsupported("this statement")),
+        }
     }
 
     /// Whether the definitions that the plan relies on are those of this transaction.
-    pub(crate) fn is_current(&self, _: &Transaction) -> bool {
-        false
+    pub(crate) fn is_current(&self, transaction: &Transaction) -> bool {
+        Arc::ptr_eq(&self.catalog, transaction.world().catalog())
     }
 
     /// The types of the parameters.
     pub(crate) fn parameter_types(&self) -> &[ColumnType] {
-        &[]
+        &self.parameter_types
     }
 
     /// The columns of the rows it returns, if it returns any.
     pub(crate) fn columns(&self) -> Option<&SchemaRef> {
-        None
+        self.output().map(Output::schema)
     }
 
-    /// Runs it.
+    fn output(&self) -> Option<&Output> {
+        match &self.action {
+            Action::Select(plan) => Some(plan.output()),
+            Action::Insert(plan) => plan.output(),
+            Action::Update(plan) => plan.output(),
+            Action::Delete(plan) => plan.output(),
+        }
+    }
+
+    /// Runs it. `None`: there are more rows than this path is for, nothing was changed, and the general path
+    /// is to run the statement.
     ///
     /// # Errors
     /// As the statement on the general path.
-    pub(crate) fn execute(&self, _: &mut StatementContext<'_>) -> Result<StatementResult, SqlError> {
-        Err(SqlError::internal("an empty point plan was run"))
+    pub(crate) fn execute(
+        &self,
+        context: &mut StatementContext<'_>,
+    ) -> Result<Option<StatementResult>, SqlError> {
+        let Some(outcome) = self.execute_rows(context)? else { return Ok(None) };
+        let rows = match (outcome.rows, self.output()) {
+            (Some(rows), Some(output)) => Some(output.row_set(&rows)?),
+            _ => None,
+        };
+        Ok(Some(StatementResult { tag: self.tag(outcome.count), rows }))
+    }
+
+    /// The command tag for this many rows.
+    pub(crate) fn tag(&self, count: u64) -> CommandTag {
+        match self.action {
+            Action::Select(_) => CommandTag::Select(count),
+            Action::Insert(_) => CommandTag::Insert(count),
+            Action::Update(_) => CommandTag::Update(count),
+            Action::Delete(_) => CommandTag::Delete(count),
+        }
+    }
+
+    /// As [`Self::execute`], without making Arrow arrays of the rows.
+    ///
+    /// # Errors
+    /// As [`Self::execute`].
+    pub(crate) fn execute_rows(
+        &self,
+        context: &mut StatementContext<'_>,
+    ) -> Result<Option<Outcome>, SqlError> {
+        if self.outgrown.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let environment = StatementEnvironment::new(
+            context.engine,
+            context.clock,
+            context.settings.zone(),
+            context.sequences,
+        );
+        let (transaction, parameters) = (&mut *context.transaction, context.parameters);
+        match &self.action {
+            Action::Select(plan) => {
+                let outcome = plan.run(transaction, parameters, &environment)?;
+                if outcome.is_none() {
+                    self.outgrown.store(true, Ordering::Relaxed);
+                }
+                Ok(outcome)
+            }
+            Action::Insert(plan) => plan.run(transaction, parameters, &environment).map(Some),
+            Action::Update(plan) => plan.run(transaction, parameters, &environment).map(Some),
+            Action::Delete(plan) => plan.run(transaction, parameters, &environment).map(Some),
+        }
     }
 
     /// What EXPLAIN prints, line by line.
     pub(crate) fn explain(&self) -> Vec<String> {
-        Vec::new()
+        match &self.action {
+            Action::Select(plan) => plan.explain(),
+            Action::Insert(plan) => plan.explain(),
+            Action::Update(plan) => plan.explain(),
+            Action::Delete(plan) => plan.explain(),
+        }
     }
 }

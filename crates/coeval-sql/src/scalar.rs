@@ -1,23 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Expressions compiled for one row at a time: defaults, checks, the point path.
+//! Row-at-a-time expressions with PostgreSQL's semantics.
+//!
+//! An expression is compiled once against a [`Scope`] and then evaluated for one row after the other; the
+//! common numeric and comparison cases allocate nothing. Defaults, checks, the point path and `ON CONFLICT`
+//! use it. What it does not know itself it hands to a DataFusion physical expression over a batch of one row
+//! ([`fallback`]), where the caller allows that.
 
-use crate::engine::Engine;
-use coeval_store::{CheckCompiler, RowChecks, TableDef};
-use std::sync::{Arc, Weak};
+mod arithmetic;
+mod cast;
+mod checks;
+mod compare;
+mod compile;
+mod datum;
+mod environment;
+mod evaluate;
+mod fallback;
+mod function;
+mod literal;
+mod node;
+mod parameters;
+mod pattern;
+mod promotion;
+mod scope;
 
-/// What gives CHECK constraints their meaning.
-pub(crate) fn check_compiler(engine: &Arc<Engine>) -> Arc<dyn CheckCompiler> {
-    Arc::new(Compiler { _engine: Arc::downgrade(engine) })
-}
+pub(crate) use checks::{check_compiler, parse_stored};
+pub(crate) use compile::{
+    AggregateCall, AggregateFunction, AggregateScope, Compiler, DistinctInput, Refusal, SequenceNames,
+};
+pub(crate) use datum::Datum;
+pub(crate) use environment::{Environment, Inputs, NewRow, NoRows, RowSource};
+pub(crate) use node::Scalar;
+pub(crate) use parameters::ParameterTypes;
+pub(crate) use scope::{Scope, ScopeTable, folded};
 
-/// Holds the engine weakly: the store, which the engine owns, keeps the compiler.
-#[derive(Debug)]
-struct Compiler {
-    _engine: Weak<Engine>,
-}
-
-impl CheckCompiler for Compiler {
-    fn compile(&self, table: &TableDef) -> Result<Arc<dyn RowChecks>, String> {
-        Err(format!("CHECK constraints of table \"{}\" cannot be compiled", table.name))
-    }
-}
+pub(crate) use compare::{CompareOp, compare_values};
+pub(crate) use compile::compare_op;
+pub(crate) use promotion::{is_integer, power_of_ten};

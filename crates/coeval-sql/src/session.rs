@@ -232,10 +232,11 @@ impl Session {
         let mut took_point_path = false;
         let result = self.in_transaction(sql, &[], &[], |context| {
             if point_path == PointPath::On
-                && let Some(plan) = PointPlan::compile(context, statement)?
+                && let Some(plan) = PointPlan::compile(context, statement, &[])?
+                && let Some(result) = plan.execute(context)?
             {
                 took_point_path = true;
-                return plan.execute(context);
+                return Ok(result);
             }
             statement::execute(context, statement)
         })?;

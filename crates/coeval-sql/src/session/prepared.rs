@@ -139,7 +139,7 @@ impl Session {
             sql,
         };
         if point_path == PointPath::On
-            && let Some(plan) = PointPlan::compile(&context, statement)?
+            && let Some(plan) = PointPlan::compile(&context, statement, types)?
         {
             let (types, columns) = (plan.parameter_types().to_vec(), plan.columns().cloned());
             return Ok((Plan::Point(plan), types, columns));
@@ -174,7 +174,10 @@ impl Session {
                     return run_unplanned(context, statement);
                 }
                 match plan {
-                    Plan::Point(plan) => plan.execute(context),
+                    Plan::Point(plan) => match plan.execute(context)? {
+                        Some(result) => Ok(result),
+                        None => statement::execute(context, statement),
+                    },
                     Plan::Query(plan) => query::run(context, plan),
                     Plan::General => statement::execute(context, statement),
                 }
@@ -262,10 +265,12 @@ fn run_unplanned(
     context: &mut StatementContext<'_>,
     statement: &Statement,
 ) -> Result<StatementResult, SqlError> {
+    let known: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
     if context.settings.point_path() == PointPath::On
-        && let Some(plan) = PointPlan::compile(context, statement)?
+        && let Some(plan) = PointPlan::compile(context, statement, &known)?
+        && let Some(result) = plan.execute(context)?
     {
-        return plan.execute(context);
+        return Ok(result);
     }
     statement::execute(context, statement)
 }

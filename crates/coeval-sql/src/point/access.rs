@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How the rows of one table are found: by a key, by a range of keys, through an index.
+
+use super::key::KeyPart;
+use crate::scalar::Scalar;
+use coeval_store::{Direction, Nullable, SpaceId, TableDef};
+use std::sync::Arc;
+
+/// Which keys are looked up.
+#[derive(Debug)]
+pub(super) struct Access {
+    /// The table.
+    pub(super) table: Arc<TableDef>,
+    /// Its rows, or an index of it.
+    pub(super) path: Path,
+    /// What the first columns of the key are equal to.
+    pub(super) equals: Vec<KeyPart>,
+    /// What bounds the column behind those.
+    pub(super) next: NextColumn,
+    /// Which way to walk.
+    pub(super) direction: Direction,
+}
+
+/// Where the keys are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Path {
+    /// The primary key.
+    Primary,
+    /// The secondary index at this place of the definition.
+    Index(usize),
+}
+
+/// What is known of the key column behind those that are equal to something.
+#[derive(Debug)]
+pub(super) enum NextColumn {
+    /// Nothing.
+    Free,
+    /// It is one of these.
+    List(Vec<KeyPart>),
+    /// It lies between these.
+    Range { lower: Option<KeyBound>, upper: Option<KeyBound> },
+}
+
+/// One end of a range.
+#[derive(Debug)]
+pub(super) struct KeyBound {
+    pub(super) part: KeyPart,
+    pub(super) edge: Edge,
+}
+
+/// Whether the bound itself belongs to the range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Edge {
+    Included,
+    Excluded,
+}
+
+impl Access {
+    /// The columns of the key, in order: of an index first its own, then the primary key's.
+    pub(super) fn key_columns(&self) -> Vec<usize> {
+        key_columns(&self.table, self.path)
+    }
+
+    /// Whether the key is that of one row.
+    pub(super) fn is_single(&self) -> bool {
+        self.path == Path::Primary && self.equals.len() == self.table.primary_key.len()
+    }
+
+    /// Whether components of the key may be NULL.
+    pub(super) fn nullable(&self) -> Nullable {
+        match self.path {
+            Path::Primary => Nullable::No,
+            Path::Index(_) => Nullable::Yes,
+        }
+    }
+
+    /// The key space of the index, if it is one.
+    pub(super) fn index(&self) -> Option<SpaceId> {
+        match self.path {
+            Path::Primary => None,
+            Path::Index(place) => Some(self.table.indexes[place].id),
+        }
+    }
+
+    /// For EXPLAIN: `get t by primary key (a, b)`.
+    pub(super) fn describe(&self) -> String {
+        let table = &self.table.name;
+        let columns = self.key_columns();
+        let name = |place: usize| self.table.columns[columns[place]].name.as_str();
+        let mut keys: Vec<String> = self
+            .equals
+            .iter()
+            .enumerate()
+            .map(|(place, part)| format!("{} = {}", name(place), part.text))
+            .collect();
+        let place = self.equals.len();
+        match &self.next {
+            NextColumn::Free => {}
+            NextColumn::List(list) => {
+                let values: Vec<&str> = list.iter().map(|part| part.text.as_str()).collect();
+                keys.push(format!("{} in ({})", name(place), values.join(", ")));
+            }
+            NextColumn::Range { lower, upper } => {
+                for (bound, symbol) in [(lower, '>'), (upper, '<')] {
+                    if let Some(bound) = bound {
+                        let or_equal = if bound.edge == Edge::Included { "=" } else { "" };
+                        keys.push(format!("{} {symbol}{or_equal} {}", name(place), bound.part.text));
+                    }
+                }
+            }
+        }
+        let what = if self.is_single() { "get" } else { "scan" };
+        let path = match self.path {
+            Path::Primary => "primary key".to_owned(),
+            Path::Index(place) => format!("index {}", self.table.indexes[place].name),
+        };
+        let backward = if self.direction == Direction::Backward { ", backward" } else { "" };
+        if keys.is_empty() {
+            format!("{what} {table} by {path}{backward}")
+        } else {
+            format!("{what} {table} by {path} ({}){backward}", keys.join(", "))
+        }
+    }
+}
+
+/// The columns of a key, in order.
+pub(super) fn key_columns(table: &TableDef, path: Path) -> Vec<usize> {
+    match path {
+        Path::Primary => table.primary_key.clone(),
+        Path::Index(place) => {
+            table.indexes[place].columns.iter().chain(&table.primary_key).copied().collect()
+        }
+    }
+}
+
+/// One table of a statement: how its rows are found, and what they must satisfy beyond that.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// Which table of the scope.
+    pub(super) table: usize,
+    pub(super) access: Access,
+    /// Conditions that can be decided here and are not already in the key.
+    pub(super) residual: Vec<Scalar>,
+}
+
+impl Step {
+    /// For EXPLAIN.
+    pub(super) fn describe(&self) -> String {
+        match self.residual.len() {
+            0 => self.access.describe(),
+            1 => format!("{}, 1 condition more", self.access.describe()),
+            count => format!("{}, {count} conditions more", self.access.describe()),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! DELETE by key.
+
+use super::Outcome;
+use super::access::Step;
+use super::choice::{Keyless, choose};
+use super::output::Output;
+use super::source::{Planner, Source, conjuncts, table_name};
+use super::walk::{Flow, Walk};
+use crate::error::SqlError;
+use crate::scalar::{Environment, Inputs, Refusal};
+use coeval_store::{Key, TableDef, Transaction, Value};
+use datafusion::sql::sqlparser::ast::{Delete, FromTable};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A DELETE, compiled.
+#[derive(Debug)]
+pub(super) struct DeletePlan {
+    table: Arc<TableDef>,
+    steps: Vec<Step>,
+    output: Option<Output>,
+}
+
+impl DeletePlan {
+    pub(super) fn output(&self) -> Option<&Output> {
+        self.output.as_ref()
+    }
+
+    pub(super) fn compile(planner: &mut Planner<'_>, delete: &Delete) -> Result<Self, Refusal> {
+        let plain = delete.tables.is_empty()
+            && delete.using.is_none()
+            && delete.output.is_none()
+            && delete.order_by.is_empty()
+            && delete.limit.is_none()
+            && delete.optimizer_hints.is_empty();
+        let (FromTable::WithFromKeyword(from), true) = (&delete.from, plain) else {
+            return Err(Refusal::unsupported("a clause of this DELETE"));
+        };
+        let [from] = from.as_slice() else { return Err(Refusal::unsupported("DELETE from several tables")) };
+        if !from.joins.is_empty() {
+            return Err(Refusal::unsupported("DELETE from a join"));
+        }
+        let (name, alias) = table_name(&from.relation)?;
+        let source = Source::of_table(planner.table(name)?, alias);
+        let selection =
+            delete.selection.as_ref().ok_or_else(|| Refusal::unsupported("DELETE of all rows"))?;
+        let mut conditions = Vec::new();
+        conjuncts(selection, &mut conditions);
+        let steps = choose(planner, &source, &conditions, None, Keyless::Refused)?.steps;
+        let output = match &delete.returning {
+            Some(items) => Some(Output::compile(planner, &source, items, None)?),
+            None => None,
+        };
+        Ok(Self { table: Arc::clone(&source.tables[0]), steps, output })
+    }
+
+    /// Runs it: the rows are found first and removed afterwards.
+    pub(super) fn run(
+        &self,
+        transaction: &mut Transaction,
+        parameters: &[Value],
+        environment: &dyn Environment,
+    ) -> Result<Outcome, SqlError> {
+        let mut found: SmallVec<[Key; 1]> = SmallVec::new();
+        let mut rows = self.output.as_ref().map(Output::rows);
+        let mut walk = Walk::new(transaction, parameters, environment, usize::MAX);
+        walk.run(&self.steps, &mut |frame| {
+            if let (Some(output), Some(rows)) = (&self.output, &mut rows) {
+                output.push_row(Inputs { rows: frame, parameters, environment }, rows)?;
+            }
+            found.push(frame.row(0).0.clone());
+            Ok(Flow::Continue)
+        })?;
+        let count = found.len() as u64;
+        for key in found {
+            transaction.delete(self.table.id, &key)?;
+        }
+        Ok(Outcome { count, rows })
+    }
+
+    /// For EXPLAIN.
+    pub(super) fn explain(&self) -> Vec<String> {
+        let mut lines = vec![format!("Point path: delete from {}", self.table.name)];
+        lines.extend(self.steps.iter().map(|step| format!("  {}", step.describe())));
+        lines
+    }
+}

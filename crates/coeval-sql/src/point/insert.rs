@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//! INSERT ... VALUES.
+
+use super::Outcome;
+use super::conflict::{ConflictPlan, Resolution};
+use super::output::Output;
+use super::source::{Planner, Source};
+use super::update::{is_always_generated, is_default};
+use crate::error::SqlError;
+use crate::scalar::{Environment, Inputs, NewRow, NoRows, Refusal, Scalar, Scope, folded};
+use coeval_store::{Key, Row, RowWriter, StoreError, TableDef, Transaction, Value};
+use datafusion::sql::sqlparser::ast::{
+    Insert, ObjectName, ObjectNamePart, OnInsert, Query, SetExpr, TableObject,
+};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The most rows that are compiled; an INSERT with more is a load, which the general path does better.
+const ROWS_MAX: usize = 1_000;
+
+/// An INSERT, compiled.
+#[derive(Debug)]
+pub(super) struct InsertPlan {
+    table: Arc<TableDef>,
+    /// For each row, the value of each column of the table.
+    rows: Vec<Vec<Scalar>>,
+    conflict: Option<ConflictPlan>,
+    output: Option<Output>,
+}
+
+impl InsertPlan {
+    pub(super) fn output(&self) -> Option<&Output> {
+        self.output.as_ref()
+    }
+
+    pub(super) fn compile(planner: &mut Planner<'_>, insert: &Insert) -> Result<Self, Refusal> {
+        let (TableObject::TableName(name), true) = (&insert.table, is_plain(insert)) else {
+            return Err(Refusal::unsupported("a clause of this INSERT"));
+        };
+        let table = planner.table(name)?;
+        let alias = insert.table_alias.as_ref().map(|alias| folded(&alias.alias));
+        let columns = target_columns(&table, &insert.columns)?;
+        let values = insert.source.as_deref().ok_or_else(|| Refusal::unsupported("DEFAULT VALUES"))?;
+        let rows = compile_rows(planner, &table, &columns, values)?;
+        let source = Source::of_table(Arc::clone(&table), alias);
+        let conflict = match &insert.on {
+            None => None,
+            Some(OnInsert::OnConflict(clause)) => Some(ConflictPlan::compile(planner, &source, clause)?),
+            Some(_) => return Err(Refusal::unsupported("ON DUPLICATE KEY")),
+        };
+        let output = match &insert.returning {
+            Some(items) => Some(Output::compile(planner, &source, items, None)?),
+            None => None,
+        };
+        Ok(Self { table, rows, conflict, output })
+    }
+
+    /// Runs it, row by row.
+    pub(super) fn run(
+        &self,
+        transaction: &mut Transaction,
+        parameters: &[Value],
+        environment: &dyn Environment,
+    ) -> Result<Outcome, SqlError> {
+        let inputs = Inputs { rows: &NoRows, parameters, environment };
+        let mut writer = RowWriter::new(self.table.layout());
+        let mut returned = self.output.as_ref().map(Output::rows);
+        let mut touched = Touched::new(self.rows.len());
+        let mut count = 0;
+        for values in &self.rows {
+            writer.clear();
+            for value in values {
+                writer.push(value.eval(inputs)?.value()).map_err(StoreError::from)?;
+            }
+            let row = writer.finish();
+            let written = match &self.conflict {
+                None => {
+                    transaction.insert(self.table.id, row.clone())?;
+                    Some(row)
+                }
+                Some(conflict) => {
+                    match conflict.resolve(
+                        transaction,
+                        &self.table,
+                        &row,
+                        parameters,
+                        environment,
+                        &touched,
+                    )? {
+                        Resolution::Insert => {
+                            let key = transaction.insert(self.table.id, row.clone())?;
+                            touched.note(key);
+                            Some(row)
+                        }
+                        Resolution::Skip => None,
+                        Resolution::Update(key, new) => {
+                            transaction.update(self.table.id, &key, new.clone())?;
+                            touched.note(self.table.key_of(|column| {
+                                new.get(self.table.layout(), column).expect("a new row has all columns")
+                            }));
+                            Some(new)
+                        }
+                    }
+                }
+            };
+            let Some(written) = written else { continue };
+            count += 1;
+            if let (Some(output), Some(returned)) = (&self.output, &mut returned) {
+                let source = NewRow { table: &self.table, row: &written };
+                output.push_row(Inputs { rows: &source, parameters, environment }, returned)?;
+            }
+        }
+        Ok(Outcome { count, rows: returned })
+    }
+
+    /// For EXPLAIN.
+    pub(super) fn explain(&self) -> Vec<String> {
+        let mut lines =
+            vec![format!("Point path: insert into {}, rows: {}", self.table.name, self.rows.len())];
+        if let Some(conflict) = &self.conflict {
+            lines.push(format!("  on conflict {}", conflict.describe()));
+        }
+        lines
+    }
+}
+
+/// The rows that a statement has written so far: ON CONFLICT DO UPDATE may touch each only once.
+pub(super) struct Touched {
+    keys: Option<HashSet<Key>>,
+}
+
+impl Touched {
+    fn new(rows: usize) -> Self {
+        // A single row cannot meet itself.
+        Self { keys: (rows > 1).then(HashSet::new) }
+    }
+
+    fn note(&mut self, key: Key) {
+        if let Some(keys) = &mut self.keys {
+            keys.insert(key);
+        }
+    }
+
+    pub(super) fn contains(&self, key: &Key) -> bool {
+        self.keys.as_ref().is_some_and(|keys| keys.contains(key))
+    }
+}
+
+fn is_plain(insert: &Insert) -> bool {
+    insert.into
+        && insert.or.is_none()
+        && !insert.ignore
+        && !insert.overwrite
+        && insert.assignments.is_empty()
+        && insert.partitioned.is_none()
+        && insert.after_columns.is_empty()
+        && !insert.has_table_keyword
+        && insert.output.is_none()
+        && !insert.replace_into
+        && insert.priority.is_none()
+        && insert.insert_alias.is_none()
+        && insert.settings.is_none()
+        && insert.format_clause.is_none()
+        && insert.multi_table_insert_type.is_none()
+        && insert.optimizer_hints.is_empty()
+}
+
+/// The columns that values are given for: those named, or all.
+fn target_columns(table: &TableDef, named: &[ObjectName]) -> Result<Vec<usize>, Refusal> {
+    if named.is_empty() {
+        return Ok(table.live_columns().map(|(column, _)| column).collect());
+    }
+    let mut columns = Vec::with_capacity(named.len());
+    for name in named {
+        let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else {
+            return Err(Refusal::unsupported(name));
+        };
+        let column = table.column_index(&folded(ident)).ok_or_else(|| Refusal::unsupported(name))?;
+        if columns.contains(&column) {
+            return Err(Refusal::unsupported("a column named twice"));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+fn compile_rows(
+    planner: &mut Planner<'_>,
+    table: &TableDef,
+    columns: &[usize],
+    query: &Query,
+) -> Result<Vec<Vec<Scalar>>, Refusal> {
+    let plain = query.with.is_none()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.locks.is_empty();
+    let (SetExpr::Values(values), true) = (query.body.as_ref(), plain) else {
+        return Err(Refusal::unsupported("INSERT from a query"));
+    };
+    if values.rows.len() > ROWS_MAX {
+        return Err(Refusal::unsupported("so many rows"));
+    }
+    let defaults = table
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(place, column)| {
+            // A value is given for every row, or the default is needed.
+            let always_given = columns.contains(&place)
+                && !values.rows.iter().any(|row| {
+                    let given = columns.iter().position(|&target| target == place);
+                    given.and_then(|given| row.content.get(given)).is_none_or(is_default)
+                });
+            if always_given { Ok(Scalar::null(column.ty)) } else { planner.default_of(column) }
+        })
+        .collect::<Result<Vec<_>, Refusal>>()?;
+    let scope = Scope::empty();
+    let mut rows = Vec::with_capacity(values.rows.len());
+    for row in &values.rows {
+        let given = &row.content;
+        if given.len() != columns.len() {
+            return Err(Refusal::unsupported("a row of another width"));
+        }
+        let mut compiled = defaults.clone();
+        for (value, &column) in given.iter().zip(columns) {
+            if is_default(value) {
+                continue;
+            }
+            if is_always_generated(&table.columns[column]) {
+                return Err(Refusal::unsupported("a value for an identity column"));
+            }
+            compiled[column] = planner.compiler(&scope).assignment(value, &table.columns[column])?;
+        }
+        rows.push(compiled);
+    }
+    Ok(rows)
+}
+
+/// The value of each column of a row that is not yet in its table.
+pub(super) fn value_of<'r>(table: &TableDef, row: &'r Row, column: usize) -> coeval_store::ValueRef<'r> {
+    row.get(table.layout(), column).expect("a new row has all columns of its table")
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rows that a point statement returns: what they are computed from, their names and types, and the
+//! rows themselves.
+
+use super::source::{Planner, Source};
+use crate::error::SqlError;
+use crate::result::RowSet;
+use crate::scalar::{AggregateScope, Inputs, Refusal, Scalar, folded};
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use coeval_store::{ColumnBuilder, Value};
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArguments, ObjectNamePart, SelectItem, SelectItemQualifiedWildcardKind, TypedString,
+    WildcardAdditionalOptions,
+};
+use std::sync::Arc;
+
+/// Rows of values, one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    width: usize,
+    count: usize,
+    values: Vec<Value>,
+}
+
+impl Rows {
+    /// No rows yet, of this many columns.
+    #[must_use]
+    pub(crate) fn new(width: usize) -> Self {
+        Self { width, count: 0, values: Vec::new() }
+    }
+
+    /// How many rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The row with this number.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn row(&self, number: usize) -> &[Value] {
+        assert!(number < self.count, "the row is one of those there are");
+        &self.values[number * self.width..(number + 1) * self.width]
+    }
+
+    /// All rows, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &[Value]> {
+        (0..self.count).map(|number| self.row(number))
+    }
+
+    /// Takes in a row whose values come one by one.
+    pub(super) fn push(
+        &mut self,
+        values: impl Iterator<Item = Result<Value, SqlError>>,
+    ) -> Result<(), SqlError> {
+        if self.count == 0 {
+            self.values.reserve_exact(self.width);
+        }
+        for value in values {
+            self.values.push(value?);
+        }
+        self.count += 1;
+        debug_assert_eq!(self.values.len(), self.width * self.count, "a row has all its columns");
+        Ok(())
+    }
+}
+
+/// The columns of a result.
+#[derive(Clone, Debug)]
+pub(super) struct Output {
+    pub(super) columns: Vec<Scalar>,
+    /// The expressions as written, `None` for columns that `*` stands for.
+    pub(super) written: Vec<(String, Option<Expr>)>,
+    schema: SchemaRef,
+}
+
+impl Output {
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Compiles a SELECT list or RETURNING over the rows of a source.
+    pub(super) fn compile(
+        planner: &mut Planner<'_>,
+        source: &Source,
+        items: &[SelectItem],
+        mut groups: Option<&mut AggregateScope>,
+    ) -> Result<Self, Refusal> {
+        let mut columns = Vec::new();
+        let mut written = Vec::new();
+        for item in items {
+            let (expression, name) = match item {
+                SelectItem::UnnamedExpr(expression) => (expression, output_name(expression)),
+                SelectItem::ExprWithAlias { expr, alias } => (expr, folded(alias)),
+                SelectItem::Wildcard(options) if plain(options) && groups.is_none() => {
+                    for table in 0..source.tables.len() {
+                        push_all(source, table, &mut columns, &mut written);
+                    }
+                    continue;
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
+                    if plain(options) && groups.is_none() =>
+                {
+                    let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else {
+                        return Err(Refusal::unsupported(name));
+                    };
+                    let table = source.scope.table_index(&folded(name));
+                    let table = table.ok_or_else(|| Refusal::unsupported(name))?;
+                    push_all(source, table, &mut columns, &mut written);
+                    continue;
+                }
+                other => return Err(Refusal::unsupported(other)),
+            };
+            let mut compiler = planner.compiler(&source.scope);
+            if let Some(groups) = groups.as_deref_mut() {
+                compiler = compiler.over_groups(groups);
+            }
+            columns.push(compiler.scalar(expression)?);
+            written.push((name, Some(expression.clone())));
+        }
+        let fields: Vec<Field> = columns
+            .iter()
+            .zip(&written)
+            .map(|(column, (name, _))| Field::new(name, column.ty().arrow(), true))
+            .collect();
+        Ok(Self { columns, written, schema: Arc::new(Schema::new(fields)) })
+    }
+
+    /// The column that a name of the SELECT list, unambiguous among them, stands for.
+    pub(super) fn named(&self, name: &str) -> Option<usize> {
+        let mut found = self.written.iter().enumerate().filter(|(_, (written, _))| written == name);
+        let place = found.next()?.0;
+        found.next().is_none().then_some(place)
+    }
+
+    /// Computes a row and adds it.
+    #[inline]
+    pub(super) fn push_row(&self, inputs: Inputs<'_>, rows: &mut Rows) -> Result<(), SqlError> {
+        rows.push(self.columns.iter().map(|column| Ok(column.eval(inputs)?.into_value())))
+    }
+
+    /// No rows yet.
+    pub(super) fn rows(&self) -> Rows {
+        Rows::new(self.columns.len())
+    }
+
+    /// The rows as Arrow arrays.
+    pub(super) fn row_set(&self, rows: &Rows) -> Result<RowSet, SqlError> {
+        let arrays = self.columns.iter().enumerate().map(|(place, column)| {
+            let mut builder = ColumnBuilder::new(column.ty(), rows.len());
+            rows.iter().for_each(|row| builder.push(row[place].borrow()));
+            builder.finish()
+        });
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays.collect(), &options)?;
+        Ok(RowSet { schema: Arc::clone(&self.schema), batches: vec![batch] })
+    }
+}
+
+fn push_all(
+    source: &Source,
+    table: usize,
+    columns: &mut Vec<Scalar>,
+    written: &mut Vec<(String, Option<Expr>)>,
+) {
+    for (column, def) in source.tables[table].live_columns() {
+        columns.push(Scalar::column(table, column, def.ty));
+        written.push((def.name.clone(), None));
+    }
+}
+
+fn plain(options: &WildcardAdditionalOptions) -> bool {
+    options.opt_ilike.is_none()
+        && options.opt_exclude.is_none()
+        && options.opt_except.is_none()
+        && options.opt_replace.is_none()
+        && options.opt_rename.is_none()
+        && options.opt_alias.is_none()
+}
+
+/// The name that PostgreSQL gives an expression without an alias.
+fn output_name(expression: &Expr) -> String {
+    const UNNAMED: &str = "?column?";
+    match expression {
+        Expr::Identifier(ident) => folded(ident),
+        Expr::CompoundIdentifier(parts) => parts.last().map_or_else(|| UNNAMED.to_owned(), folded),
+        Expr::Nested(inner) => output_name(inner),
+        Expr::Function(function) => match (function.name.0.last(), &function.args) {
+            (
+                Some(ObjectNamePart::Identifier(name)),
+                FunctionArguments::None | FunctionArguments::List(_),
+            ) => folded(name),
+            _ => UNNAMED.to_owned(),
+        },
+        Expr::Cast { expr, data_type, .. } => match output_name(expr) {
+            name if name == UNNAMED => cast_name(&data_type.to_string()),
+            name => name,
+        },
+        Expr::TypedString(TypedString { data_type, .. }) => cast_name(&data_type.to_string()),
+        Expr::Case { .. } => "case".to_owned(),
+        Expr::Substring { .. } => "substring".to_owned(),
+        Expr::Trim { .. } => "btrim".to_owned(),
+        _ => UNNAMED.to_owned(),
+    }
+}
+
+/// The name of a type as a column name has it.
+fn cast_name(written: &str) -> String {
+    let lower = written.to_lowercase();
+    let bare = lower.split('(').next().unwrap_or(&lower).trim();
+    match bare {
+        "int" | "integer" => "int4",
+        "bigint" => "int8",
+        "smallint" => "int2",
+        "double precision" => "float8",
+        "real" => "float4",
+        "boolean" => "bool",
+        "character varying" => "varchar",
+        "char" | "character" => "bpchar",
+        "decimal" => "numeric",
+        other => other,
+    }
+    .to_owned()
+}

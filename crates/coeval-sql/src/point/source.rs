@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The tables of a point statement and the compiler of its expressions.
+
+use crate::context::StatementContext;
+use crate::names;
+use crate::scalar::{
+    Compiler, ParameterTypes, Refusal, Scalar, Scope, ScopeTable, SequenceNames, folded, parse_stored,
+};
+use coeval_store::{ColumnDef, ObjectRef, TableDef};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
+};
+use std::sync::Arc;
+
+/// What a statement reads from: one table or several joined.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) tables: Vec<Arc<TableDef>>,
+    pub(super) scope: Scope,
+}
+
+impl Source {
+    /// One table under its own name.
+    pub(super) fn of_table(def: Arc<TableDef>, alias: Option<String>) -> Self {
+        let table = ScopeTable::of_table(&def);
+        let table = match alias {
+            Some(alias) => table.with_alias(alias),
+            None => table,
+        };
+        Self { tables: vec![def], scope: Scope::new(vec![table]) }
+    }
+}
+
+/// Compiles one statement: knows its names, and learns its parameters.
+pub(super) struct Planner<'c> {
+    context: &'c StatementContext<'c>,
+    pub(super) parameters: ParameterTypes,
+    sequences: Box<SequenceNames<'c>>,
+}
+
+impl<'c> Planner<'c> {
+    pub(super) fn new(context: &'c StatementContext<'c>, parameters: ParameterTypes) -> Self {
+        let sequences = move |text: &str| {
+            let name = match text.split_once('.') {
+                Some((schema, name)) => {
+                    names::resolve(Some(schema), name, context.settings, context.transaction)
+                }
+                None => names::resolve(None, text, context.settings, context.transaction),
+            };
+            match context.transaction.catalog().resolve(&name?)? {
+                ObjectRef::Sequence(id) => context.transaction.catalog().sequence(id).cloned(),
+                ObjectRef::Table(_) | ObjectRef::Index(..) | ObjectRef::View => None,
+            }
+        };
+        Self { context, parameters, sequences: Box::new(sequences) }
+    }
+
+    /// A compiler over these names.
+    pub(super) fn compiler<'p>(&'p mut self, scope: &'p Scope) -> Compiler<'p> {
+        Compiler::new(scope, &mut self.parameters).with_sequences(&*self.sequences)
+    }
+
+    /// What a column takes when nothing is given: the next value of its sequence, its default, or NULL.
+    pub(super) fn default_of(&mut self, column: &ColumnDef) -> Result<Scalar, Refusal> {
+        let scope = Scope::empty();
+        if let Some(sequence) = column.sequence {
+            let known = self.context.transaction.catalog().sequence(sequence).cloned();
+            let known = known.ok_or_else(|| Refusal::unsupported("a sequence that is gone"))?;
+            return Ok(Scalar::next_value(known, column.ty));
+        }
+        let Some(text) = &column.default else { return Ok(Scalar::null(column.ty)) };
+        let expression = parse_stored(text)?;
+        let functions = self.context.engine.template();
+        self.compiler(&scope).with_fallback(functions).assignment(&expression, column)
+    }
+
+    /// The table of this name.
+    pub(super) fn table(&self, name: &ObjectName) -> Result<Arc<TableDef>, Refusal> {
+        Ok(names::table(name, self.context.settings, self.context.transaction)?)
+    }
+
+    /// The tables of a FROM clause and the conditions of its joins.
+    pub(super) fn source<'q>(
+        &self,
+        from: &'q [TableWithJoins],
+        conditions: &mut Vec<&'q Expr>,
+    ) -> Result<Source, Refusal> {
+        let mut tables = Vec::new();
+        let mut scope = Vec::new();
+        for item in from {
+            self.factor(&item.relation, &mut tables, &mut scope)?;
+            for join in &item.joins {
+                if join.global {
+                    return Err(Refusal::unsupported("GLOBAL JOIN"));
+                }
+                match &join.join_operator {
+                    JoinOperator::Join(JoinConstraint::On(condition))
+                    | JoinOperator::Inner(JoinConstraint::On(condition)) => conjuncts(condition, conditions),
+                    JoinOperator::CrossJoin(JoinConstraint::None) => {}
+                    _ => return Err(Refusal::unsupported("this join")),
+                }
+                self.factor(&join.relation, &mut tables, &mut scope)?;
+            }
+        }
+        Ok(Source { tables, scope: Scope::new(scope) })
+    }
+
+    fn factor(
+        &self,
+        factor: &TableFactor,
+        tables: &mut Vec<Arc<TableDef>>,
+        scope: &mut Vec<ScopeTable>,
+    ) -> Result<(), Refusal> {
+        let (name, alias) = table_name(factor)?;
+        let def = self.table(name)?;
+        let table = ScopeTable::of_table(&def);
+        let table = match alias {
+            Some(alias) => table.with_alias(alias),
+            None => table,
+        };
+        if scope.iter().any(|other| other.name() == table.name()) {
+            return Err(Refusal::unsupported("a table name used twice"));
+        }
+        scope.push(table);
+        tables.push(def);
+        Ok(())
+    }
+}
+
+/// Name and alias of a plain table.
+pub(super) fn table_name(factor: &TableFactor) -> Result<(&ObjectName, Option<String>), Refusal> {
+    match factor {
+        TableFactor::Table {
+            name,
+            alias,
+            args: None,
+            with_hints,
+            version: None,
+            with_ordinality: false,
+            partitions,
+            json_path: None,
+            sample: None,
+            index_hints,
+        } if with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty() => {
+            Ok((name, alias.as_ref().map(alias_name).transpose()?))
+        }
+        _ => Err(Refusal::unsupported("this item of FROM")),
+    }
+}
+
+fn alias_name(alias: &TableAlias) -> Result<String, Refusal> {
+    if alias.columns.is_empty() && alias.at.is_none() {
+        Ok(folded(&alias.name))
+    } else {
+        Err(Refusal::unsupported("column aliases"))
+    }
+}
+
+/// The conditions that a condition is the AND of.
+pub(super) fn conjuncts<'q>(expression: &'q Expr, out: &mut Vec<&'q Expr>) {
+    match expression {
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            conjuncts(left, out);
+            conjuncts(right, out);
+        }
+        Expr::Nested(inner) => conjuncts(inner, out),
+        other => out.push(other),
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! UPDATE by key.
+
+use super::Outcome;
+use super::access::Step;
+use super::choice::{Keyless, choose};
+use super::output::Output;
+use super::source::{Planner, Source, conjuncts, table_name};
+use super::walk::{Flow, Walk};
+use crate::error::SqlError;
+use crate::scalar::{Environment, Inputs, NewRow, Refusal, Scalar, folded};
+use coeval_store::{ColumnDef, Identity, Key, Row, RowWriter, TableDef, Transaction, Value};
+use datafusion::sql::sqlparser::ast::{Assignment, AssignmentTarget, Expr, ObjectNamePart, Update};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// An UPDATE, compiled.
+#[derive(Debug)]
+pub(super) struct UpdatePlan {
+    table: Arc<TableDef>,
+    steps: Vec<Step>,
+    /// For each column what it becomes; `None` where it stays.
+    changes: Vec<Option<Scalar>>,
+    output: Option<Output>,
+}
+
+impl UpdatePlan {
+    pub(super) fn output(&self) -> Option<&Output> {
+        self.output.as_ref()
+    }
+
+    pub(super) fn compile(planner: &mut Planner<'_>, update: &Update) -> Result<Self, Refusal> {
+        let plain = update.table.joins.is_empty()
+            && update.from.is_none()
+            && update.or.is_none()
+            && update.output.is_none()
+            && update.order_by.is_empty()
+            && update.limit.is_none()
+            && update.optimizer_hints.is_empty();
+        if !plain {
+            return Err(Refusal::unsupported("a clause of this UPDATE"));
+        }
+        let (name, alias) = table_name(&update.table.relation)?;
+        let source = Source::of_table(planner.table(name)?, alias);
+        let table = Arc::clone(&source.tables[0]);
+        let mut changes = vec![None; table.columns.len()];
+        for assignment in &update.assignments {
+            let column = assigned_column(&table, assignment)?;
+            let change = planner
+                .compiler(&source.scope)
+                .assignment(assigned_value(&assignment.value)?, &table.columns[column])?;
+            if changes[column].replace(change).is_some() {
+                return Err(Refusal::unsupported("a column assigned twice"));
+            }
+        }
+        let selection =
+            update.selection.as_ref().ok_or_else(|| Refusal::unsupported("UPDATE of all rows"))?;
+        let mut conditions = Vec::new();
+        conjuncts(selection, &mut conditions);
+        let steps = choose(planner, &source, &conditions, None, Keyless::Refused)?.steps;
+        let output = match &update.returning {
+            Some(items) => Some(Output::compile(planner, &source, items, None)?),
+            None => None,
+        };
+        Ok(Self { table, steps, changes, output })
+    }
+
+    /// Runs it: the rows are found first and changed afterwards, so that no change is met again.
+    pub(super) fn run(
+        &self,
+        transaction: &mut Transaction,
+        parameters: &[Value],
+        environment: &dyn Environment,
+    ) -> Result<Outcome, SqlError> {
+        let mut changed: SmallVec<[(Key, Row); 1]> = SmallVec::new();
+        let mut writer = RowWriter::new(self.table.layout());
+        let mut walk = Walk::new(transaction, parameters, environment, usize::MAX);
+        walk.run(&self.steps, &mut |frame| {
+            let inputs = Inputs { rows: frame, parameters, environment };
+            let (key, old) = frame.row(0);
+            writer.clear();
+            for (column, change) in self.changes.iter().enumerate() {
+                match change {
+                    None => writer.push(old.get(column)),
+                    Some(change) => writer.push(change.eval(inputs)?.value()),
+                }
+                .map_err(coeval_store::StoreError::from)?;
+            }
+            changed.push((key.clone(), writer.finish()));
+            Ok(Flow::Continue)
+        })?;
+        let count = changed.len() as u64;
+        let mut rows = self.output.as_ref().map(Output::rows);
+        for (key, row) in changed {
+            if let (Some(output), Some(rows)) = (&self.output, &mut rows) {
+                let source = NewRow { table: &self.table, row: &row };
+                output.push_row(Inputs { rows: &source, parameters, environment }, rows)?;
+            }
+            transaction.update(self.table.id, &key, row)?;
+        }
+        Ok(Outcome { count, rows })
+    }
+
+    /// For EXPLAIN.
+    pub(super) fn explain(&self) -> Vec<String> {
+        let columns: Vec<&str> = (self.changes.iter().zip(&self.table.columns))
+            .filter(|(change, _)| change.is_some())
+            .map(|(_, column)| column.name.as_str())
+            .collect();
+        let mut lines = vec![format!("Point path: update {} set {}", self.table.name, columns.join(", "))];
+        lines.extend(self.steps.iter().map(|step| format!("  {}", step.describe())));
+        lines
+    }
+}
+
+/// The column that an assignment is to.
+pub(super) fn assigned_column(table: &TableDef, assignment: &Assignment) -> Result<usize, Refusal> {
+    let AssignmentTarget::ColumnName(name) = &assignment.target else {
+        return Err(Refusal::unsupported("assignment to several columns"));
+    };
+    let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else {
+        return Err(Refusal::unsupported(name));
+    };
+    let column = table.column_index(&folded(ident)).ok_or_else(|| Refusal::unsupported(name))?;
+    if is_always_generated(&table.columns[column]) {
+        return Err(Refusal::unsupported("assignment to an identity column"));
+    }
+    Ok(column)
+}
+
+/// The value of an assignment; `DEFAULT` is not one.
+pub(super) fn assigned_value(value: &Expr) -> Result<&Expr, Refusal> {
+    if is_default(value) { Err(Refusal::unsupported("DEFAULT")) } else { Ok(value) }
+}
+
+/// Whether an expression is the word DEFAULT.
+pub(super) fn is_default(value: &Expr) -> bool {
+    matches!(value, Expr::Identifier(ident)
+        if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
+}
+
+pub(super) fn is_always_generated(column: &ColumnDef) -> bool {
+    column.identity == Some(Identity::Always)
+}

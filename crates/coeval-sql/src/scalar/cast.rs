@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Casts between types. The numeric ones are done here, without memory; text and dates go through
+//! [`crate::types`].
+
+use super::arithmetic::{as_f64, as_i64, as_i128, divide_rounded, numeric_overflow, out_of_range};
+use super::datum::Datum;
+use super::environment::Environment;
+use super::promotion::{decimal_shape, is_float, is_integer, is_text, power_of_ten};
+use crate::error::{SqlError, SqlState};
+use crate::types;
+use coeval_store::{ColumnType, ValueRef};
+
+/// How one type becomes another. Built once, when the expression is compiled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Cast {
+    /// Any integer to one of this type, refused if it does not fit.
+    Integer(ColumnType),
+    /// An integer or decimal to a decimal.
+    Rescale { shift: Shift, limit: i128, precision: u8, scale: i8 },
+    /// A decimal to an integer, rounded.
+    DecimalToInteger { divisor: i128, ty: ColumnType },
+    /// A decimal to a float.
+    DecimalToFloat { divisor: f64, ty: ColumnType },
+    /// A float or integer to a float.
+    Float(ColumnType),
+    /// A float to an integer, rounded half to even.
+    FloatToInteger(ColumnType),
+    /// A float to a decimal by way of its 15 (or 6) digits.
+    FloatToDecimal { digits: usize, limit: i128, precision: u8, scale: i8 },
+    /// Text to `varchar(n)`.
+    Length { characters: usize, excess: Excess },
+    /// Text to `char(n)`, which is kept without trailing blanks.
+    Blanks { characters: usize, excess: Excess },
+    /// Drops trailing blanks, which do not count in comparisons with `char(n)`.
+    TrimBlanks,
+    /// Anything else: text, dates and times.
+    General { from: ColumnType, to: ColumnType },
+}
+
+/// What a change of scale does to the unscaled number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shift {
+    Multiply(i128),
+    Divide(i128),
+}
+
+/// What happens to text that is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Excess {
+    /// An explicit cast cuts it off.
+    Cut,
+    /// An assignment refuses it, unless only blanks are too much.
+    Refuse,
+}
+
+/// Whether the user wrote the cast or a column asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CastContext {
+    Explicit,
+    Assignment,
+}
+
+/// What is to be done to make a value of one type one of another.
+pub(super) enum CastPlan {
+    /// Nothing: the values are the same.
+    None,
+    /// This.
+    Do(Cast),
+    /// There is no such cast, or not here.
+    Refused,
+}
+
+/// How to cast.
+pub(super) fn plan(from: ColumnType, to: ColumnType, context: CastContext) -> CastPlan {
+    if from == to {
+        return CastPlan::None;
+    }
+    if let ColumnType::Numeric { precision, scale } = to {
+        return to_numeric(from, precision, scale);
+    }
+    if is_integer(to) {
+        return to_integer(from, to);
+    }
+    if is_float(to) {
+        return to_float(from, to);
+    }
+    let excess = if context == CastContext::Explicit { Excess::Cut } else { Excess::Refuse };
+    match (from, to) {
+        (from, ColumnType::Text) if is_text(from) => CastPlan::None,
+        (from, ColumnType::Varchar(length)) if is_text(from) => {
+            if matches!(from, ColumnType::Varchar(shorter) | ColumnType::Char(shorter) if shorter <= length) {
+                return CastPlan::None;
+            }
+            CastPlan::Do(Cast::Length { characters: length as usize, excess })
+        }
+        (from, ColumnType::Char(length)) if is_text(from) => {
+            CastPlan::Do(Cast::Blanks { characters: length as usize, excess })
+        }
+        _ => general(from, to, context),
+    }
+}
+
+fn general(from: ColumnType, to: ColumnType, context: CastContext) -> CastPlan {
+    let time =
+        |ty: ColumnType| matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz);
+    let between_times = time(from) && (time(to) || (to == ColumnType::Time && from != ColumnType::Date));
+    let from_text = is_text(from) && context == CastContext::Explicit;
+    let bounded = matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_));
+    let to_text = is_text(to) && !(bounded && context == CastContext::Explicit);
+    if between_times || from_text || to_text {
+        CastPlan::Do(Cast::General { from, to })
+    } else {
+        CastPlan::Refused
+    }
+}
+
+fn to_numeric(from: ColumnType, precision: u8, scale: i8) -> CastPlan {
+    let limit = power_of_ten(i32::from(precision)).expect("a numeric has at most 38 digits");
+    if is_float(from) {
+        let digits = if from == ColumnType::Real { 6 } else { 15 };
+        return CastPlan::Do(Cast::FloatToDecimal { digits, limit, precision, scale });
+    }
+    let Some((from_precision, from_scale)) = decimal_shape(from) else {
+        return CastPlan::Refused;
+    };
+    let shift = i32::from(scale) - from_scale;
+    if shift == 0 && from_precision <= i32::from(precision) && matches!(from, ColumnType::Numeric { .. }) {
+        return CastPlan::None;
+    }
+    let Some(factor) = power_of_ten(shift.abs()) else {
+        return CastPlan::Refused;
+    };
+    let shift = if shift >= 0 { Shift::Multiply(factor) } else { Shift::Divide(factor) };
+    CastPlan::Do(Cast::Rescale { shift, limit, precision, scale })
+}
+
+fn to_integer(from: ColumnType, to: ColumnType) -> CastPlan {
+    match from {
+        from if is_integer(from) => CastPlan::Do(Cast::Integer(to)),
+        from if is_float(from) => CastPlan::Do(Cast::FloatToInteger(to)),
+        ColumnType::Numeric { scale, .. } => match power_of_ten(i32::from(scale)) {
+            Some(divisor) => CastPlan::Do(Cast::DecimalToInteger { divisor, ty: to }),
+            None => CastPlan::Refused,
+        },
+        _ => CastPlan::Refused,
+    }
+}
+
+fn to_float(from: ColumnType, to: ColumnType) -> CastPlan {
+    match from {
+        from if is_integer(from) || is_float(from) => CastPlan::Do(Cast::Float(to)),
+        ColumnType::Numeric { scale, .. } => {
+            CastPlan::Do(Cast::DecimalToFloat { divisor: 10_f64.powi(i32::from(scale)), ty: to })
+        }
+        _ => CastPlan::Refused,
+    }
+}
+
+impl Cast {
+    /// The value in its new type; the input is not NULL.
+    #[inline]
+    pub(super) fn apply<'a>(
+        &self,
+        input: Datum<'a>,
+        environment: &dyn Environment,
+    ) -> Result<Datum<'a>, SqlError> {
+        match *self {
+            Self::Length { characters, excess } => {
+                limit_length(input, characters, excess, "character varying")
+            }
+            Self::Blanks { characters, excess } => {
+                limit_length(without_blanks(input), characters, excess, "character").map(without_blanks)
+            }
+            Self::TrimBlanks => Ok(without_blanks(input)),
+            Self::General { from, to } => {
+                types::assign(input.into_value(), from, to, environment.zone()).map(Datum::from)
+            }
+            _ => self.convert(input.value()).map(Datum::Borrowed),
+        }
+    }
+
+    fn convert(&self, input: ValueRef<'_>) -> Result<ValueRef<'static>, SqlError> {
+        match *self {
+            Self::Integer(ty) => narrow(i128::from(as_i64(input)), ty),
+            Self::Rescale { shift, limit, precision, scale } => {
+                let value = match shift {
+                    Shift::Multiply(factor) => {
+                        as_i128(input).checked_mul(factor).ok_or_else(numeric_overflow)?
+                    }
+                    Shift::Divide(factor) => divide_rounded(as_i128(input), factor),
+                };
+                within(value, limit, precision, scale)
+            }
+            Self::DecimalToInteger { divisor, ty } => narrow(divide_rounded(as_i128(input), divisor), ty),
+            Self::DecimalToFloat { divisor, ty } => Ok(float(as_i128(input) as f64 / divisor, ty)),
+            Self::Float(ty) => {
+                let value = as_f64(input);
+                if ty == ColumnType::Real && value.is_finite() && (value as f32).is_infinite() {
+                    return Err(out_of_range("real"));
+                }
+                Ok(float(value, ty))
+            }
+            Self::FloatToInteger(ty) => {
+                let rounded = as_f64(input).round_ties_even();
+                if rounded.is_finite() && rounded.abs() < 1e19 {
+                    narrow(rounded as i128, ty)
+                } else {
+                    Err(out_of_range(integer_name(ty)))
+                }
+            }
+            Self::FloatToDecimal { digits, limit, precision, scale } => {
+                let value = decimal_of_float(as_f64(input), digits, scale)?;
+                within(value, limit, precision, scale)
+            }
+            Self::Length { .. } | Self::Blanks { .. } | Self::TrimBlanks | Self::General { .. } => {
+                unreachable!("apply has dealt with the casts that are not numeric")
+            }
+        }
+    }
+}
+
+fn integer_name(ty: ColumnType) -> &'static str {
+    match ty {
+        ColumnType::SmallInt => "smallint",
+        ColumnType::Int => "integer",
+        _ => "bigint",
+    }
+}
+
+#[inline]
+fn narrow(value: i128, ty: ColumnType) -> Result<ValueRef<'static>, SqlError> {
+    let narrowed = match ty {
+        ColumnType::SmallInt => i16::try_from(value).ok().map(ValueRef::Int16),
+        ColumnType::Int => i32::try_from(value).ok().map(ValueRef::Int32),
+        _ => i64::try_from(value).ok().map(ValueRef::Int64),
+    };
+    narrowed.ok_or_else(|| out_of_range(integer_name(ty)))
+}
+
+#[inline]
+fn within(value: i128, limit: i128, precision: u8, scale: i8) -> Result<ValueRef<'static>, SqlError> {
+    if value > -limit && value < limit {
+        return Ok(ValueRef::Decimal(value));
+    }
+    let whole_digits = i32::from(precision) - i32::from(scale);
+    let bound = if whole_digits == 0 { "1".to_owned() } else { format!("10^{whole_digits}") };
+    Err(SqlError::new(SqlState::NumericValueOutOfRange, "numeric field overflow").with_detail(format!(
+        "A field with precision {precision}, scale {scale} must round to an absolute value less than {bound}."
+    )))
+}
+
+fn float(value: f64, ty: ColumnType) -> ValueRef<'static> {
+    if ty == ColumnType::Real { ValueRef::Float32(value as f32) } else { ValueRef::Float64(value) }
+}
+
+/// The decimal of this scale that the float's first digits spell.
+fn decimal_of_float(value: f64, digits: usize, scale: i8) -> Result<i128, SqlError> {
+    if !value.is_finite() {
+        return Err(numeric_overflow());
+    }
+    let text = format!("{value:.*e}", digits - 1);
+    let (mantissa, exponent) = text.split_once('e').expect("the format writes an exponent");
+    let unscaled: i128 = mantissa.replace('.', "").parse().expect("the format writes digits");
+    let exponent: i32 = exponent.parse().expect("the format writes a number");
+    let shift = exponent - (digits as i32 - 1) + i32::from(scale);
+    if shift >= 0 {
+        power_of_ten(shift).and_then(|factor| unscaled.checked_mul(factor)).ok_or_else(numeric_overflow)
+    } else {
+        Ok(power_of_ten(-shift).map_or(0, |divisor| divide_rounded(unscaled, divisor)))
+    }
+}
+
+#[inline]
+fn limit_length<'a>(
+    input: Datum<'a>,
+    characters: usize,
+    excess: Excess,
+    type_name: &str,
+) -> Result<Datum<'a>, SqlError> {
+    let value = input.value();
+    let text = value.as_str().expect("the compiler limits only text");
+    // A character takes at least one byte, so short enough in bytes is short enough.
+    if text.len() <= characters {
+        return Ok(input);
+    }
+    let Some((cut, _)) = text.char_indices().nth(characters) else {
+        return Ok(input);
+    };
+    if excess == Excess::Refuse && text[cut..].chars().any(|symbol| symbol != ' ') {
+        let message = format!("value too long for type {type_name}({characters})");
+        return Err(SqlError::new(SqlState::StringDataRightTruncation, message));
+    }
+    Ok(Datum::Text(text[..cut].into()))
+}
+
+#[inline]
+fn without_blanks(input: Datum<'_>) -> Datum<'_> {
+    match input {
+        Datum::Borrowed(ValueRef::Text(text)) => Datum::Borrowed(ValueRef::Text(text.trim_end_matches(' '))),
+        Datum::Text(text) if text.ends_with(' ') => Datum::Text(text.trim_end_matches(' ').into()),
+        other => other,
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! CHECK constraints: the store asks for them, SQL gives them their meaning.
+
+use super::compile::Compiler;
+use super::datum::Datum;
+use super::environment::{Environment, Inputs, NewRow};
+use super::node::Scalar;
+use super::parameters::ParameterTypes;
+use super::scope::Scope;
+use crate::engine::Engine;
+use crate::error::{SqlError, syntax_error};
+use chrono_tz::Tz;
+use coeval_store::{CheckCompiler, ConstraintError, Row, RowChecks, SequenceDef, TableDef};
+use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use std::sync::{Arc, Weak};
+
+/// What gives CHECK constraints their meaning.
+pub(crate) fn check_compiler(engine: &Arc<Engine>) -> Arc<dyn CheckCompiler> {
+    Arc::new(SqlChecks { engine: Arc::downgrade(engine) })
+}
+
+/// Reads the text of an expression that a definition holds.
+pub(crate) fn parse_stored(text: &str) -> Result<Expr, SqlError> {
+    let parsed =
+        Parser::new(&PostgreSqlDialect {}).try_with_sql(text).and_then(|mut parser| parser.parse_expr());
+    parsed.map_err(|error| syntax_error(error, text))
+}
+
+/// Holds the engine weakly: the store, which the engine owns, keeps the compiler.
+#[derive(Debug)]
+struct SqlChecks {
+    engine: Weak<Engine>,
+}
+
+impl CheckCompiler for SqlChecks {
+    fn compile(&self, table: &TableDef) -> Result<Arc<dyn RowChecks>, String> {
+        let engine = self.engine.upgrade().ok_or("the database is closing")?;
+        let scope = Scope::of_table(table);
+        let compile = |text: &str| -> Result<Scalar, SqlError> {
+            let expression = parse_stored(text)?;
+            let mut parameters = ParameterTypes::new();
+            let mut compiler = Compiler::new(&scope, &mut parameters).with_fallback(engine.template());
+            Ok(compiler.condition(&expression)?)
+        };
+        let checks = table.checks.iter().map(|check| {
+            let condition = compile(&check.expression)
+                .map_err(|error| format!("check constraint \"{}\": {error}", check.name))?;
+            Ok((check.name.clone(), condition))
+        });
+        Ok(Arc::new(CompiledChecks { checks: checks.collect::<Result<_, String>>()? }))
+    }
+}
+
+/// The checks of one table, by name.
+#[derive(Debug)]
+struct CompiledChecks {
+    checks: Vec<(String, Scalar)>,
+}
+
+/// A check depends on its row alone; what it cannot have stands still.
+struct NoStatement;
+
+impl Environment for NoStatement {
+    fn transaction_time(&self) -> i64 {
+        chrono::Utc::now().timestamp_micros()
+    }
+
+    fn zone(&self) -> Tz {
+        Tz::UTC
+    }
+
+    fn next_value(&self, _sequence: &SequenceDef) -> Result<i64, SqlError> {
+        Err(SqlError::unsupported("nextval in a check constraint"))
+    }
+}
+
+impl RowChecks for CompiledChecks {
+    fn check(&self, table: &TableDef, row: &Row) -> Result<(), ConstraintError> {
+        let source = NewRow { table, row };
+        let inputs = Inputs { rows: &source, parameters: &[], environment: &NoStatement };
+        for (name, condition) in &self.checks {
+            // A check that is NULL passes; one that fails to compute does not hold.
+            let truth = condition.eval(inputs).map(|datum| Datum::truth(&datum));
+            if !matches!(truth, Ok(Some(true) | None)) {
+                return Err(ConstraintError::Check {
+                    table: table.name.to_string(),
+                    constraint: name.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+}

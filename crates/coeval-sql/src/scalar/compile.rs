@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From an expression of the parser to a compiled one: names become places, types are inferred, operands are
+//! brought to the types their operation needs.
+
+mod aggregates;
+mod functions;
+mod operators;
+
+pub(crate) use aggregates::{AggregateCall, AggregateFunction, AggregateScope, DistinctInput};
+pub(crate) use operators::compare_op;
+
+use super::cast::{self, Cast, CastContext, CastPlan};
+use super::environment::{Environment, Inputs, NoRows};
+use super::fallback::Fallback;
+use super::literal;
+use super::node::{Node, Scalar};
+use super::parameters::ParameterTypes;
+use super::promotion::is_text;
+use super::scope::Scope;
+use crate::error::{SqlError, SqlState};
+use crate::types;
+use chrono_tz::Tz;
+use coeval_store::{ColumnDef, ColumnType, SequenceDef, Value};
+use datafusion::execution::SessionState;
+use datafusion::sql::sqlparser::ast::{self, Expr, Ident};
+use std::sync::Arc;
+
+/// Why an expression was not compiled.
+#[derive(Clone, Debug)]
+pub(crate) enum Refusal {
+    /// It is, or may be, correct, but this compiler does not know it.
+    Unsupported(String),
+    /// It is wrong.
+    Wrong(SqlError),
+}
+
+impl Refusal {
+    pub(crate) fn unsupported(what: impl std::fmt::Display) -> Self {
+        Self::Unsupported(what.to_string())
+    }
+}
+
+impl From<SqlError> for Refusal {
+    fn from(error: SqlError) -> Self {
+        Self::Wrong(error)
+    }
+}
+
+impl From<Refusal> for SqlError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Unsupported(what) => Self::unsupported(what),
+            Refusal::Wrong(error) => error,
+        }
+    }
+}
+
+/// A compiled expression whose type may still be open: a text literal, NULL, a parameter.
+#[derive(Clone, Debug)]
+struct Typed {
+    node: Node,
+    ty: Option<ColumnType>,
+}
+
+impl Typed {
+    fn known(node: Node, ty: ColumnType) -> Self {
+        Self { node, ty: Some(ty) }
+    }
+
+    fn truth(node: Node) -> Self {
+        Self::known(node, ColumnType::Boolean)
+    }
+}
+
+/// Compiles the expressions of one statement.
+pub(crate) struct Compiler<'s> {
+    scope: &'s Scope,
+    parameters: &'s mut ParameterTypes,
+    aggregates: Option<&'s mut AggregateScope>,
+    fallback: Option<&'s SessionState>,
+    sequences: Option<&'s SequenceNames<'s>>,
+}
+
+/// Finds the sequence that a name in `nextval('name')` stands for.
+pub(crate) type SequenceNames<'s> = dyn Fn(&str) -> Option<Arc<SequenceDef>> + 's;
+
+impl<'s> Compiler<'s> {
+    /// A compiler over the names of a scope; it notes what it learns about parameters.
+    pub(crate) fn new(scope: &'s Scope, parameters: &'s mut ParameterTypes) -> Self {
+        Self { scope, parameters, aggregates: None, fallback: None, sequences: None }
+    }
+
+    /// The same, knowing sequences by name.
+    #[must_use]
+    pub(crate) fn with_sequences(mut self, sequences: &'s SequenceNames<'s>) -> Self {
+        self.sequences = Some(sequences);
+        self
+    }
+
+    /// The same, handing what it does not know to DataFusion.
+    #[must_use]
+    pub(crate) fn with_fallback(mut self, functions: &'s SessionState) -> Self {
+        self.fallback = Some(functions);
+        self
+    }
+
+    /// The same for expressions over groups: aggregate calls are collected, columns must be grouped by.
+    #[must_use]
+    pub(crate) fn over_groups(mut self, aggregates: &'s mut AggregateScope) -> Self {
+        self.aggregates = Some(aggregates);
+        self
+    }
+
+    /// Compiles an expression for its value; an open type becomes text.
+    ///
+    /// # Errors
+    /// If the expression is wrong, or not known here.
+    pub(crate) fn scalar(&mut self, expression: &Expr) -> Result<Scalar, Refusal> {
+        let typed = self.top(expression)?;
+        let (node, ty) = self.settle(typed, ColumnType::Text)?;
+        Ok(Scalar { node, ty })
+    }
+
+    /// Compiles an expression whose open type, if it has one, becomes this one.
+    ///
+    /// # Errors
+    /// As [`Self::scalar`].
+    pub(crate) fn scalar_like(&mut self, expression: &Expr, ty: ColumnType) -> Result<Scalar, Refusal> {
+        let typed = self.top(expression)?;
+        let (node, ty) = self.settle(typed, ty)?;
+        Ok(Scalar { node, ty })
+    }
+
+    /// Compiles a condition.
+    ///
+    /// # Errors
+    /// As [`Self::scalar`]; 42804 if it is not boolean.
+    pub(crate) fn condition(&mut self, expression: &Expr) -> Result<Scalar, Refusal> {
+        let typed = self.top(expression)?;
+        let (node, ty) = self.settle(typed, ColumnType::Boolean)?;
+        if ty != ColumnType::Boolean {
+            let message = format!("argument of WHERE must be type boolean, not type {ty}");
+            return Err(SqlError::new(SqlState::DatatypeMismatch, message).into());
+        }
+        Ok(Scalar { node, ty })
+    }
+
+    /// Compiles an expression to be stored in a column, its assignment cast included.
+    ///
+    /// # Errors
+    /// As [`Self::scalar`]; 42804 if the column cannot take its type.
+    pub(crate) fn assignment(&mut self, expression: &Expr, column: &ColumnDef) -> Result<Scalar, Refusal> {
+        let typed = self.top(expression)?;
+        let (node, from) = self.settle(typed, column.ty)?;
+        let node = self.cast(node, from, column.ty, CastContext::Assignment).map_err(|refusal| {
+            if from == column.ty || may_be_assigned(from, column.ty) {
+                return refusal;
+            }
+            let message = format!(
+                "column \"{}\" is of type {} but expression is of type {from}",
+                column.name, column.ty
+            );
+            SqlError::new(SqlState::DatatypeMismatch, message)
+                .with_hint("You will need to rewrite or cast the expression.")
+                .into()
+        })?;
+        Ok(Scalar { node, ty: column.ty })
+    }
+
+    fn top(&mut self, expression: &Expr) -> Result<Typed, Refusal> {
+        match (self.expression(expression), self.fallback) {
+            (Err(Refusal::Unsupported(_)), Some(functions)) => {
+                let fallback = Fallback::new(expression, self.scope, functions)?;
+                let ty = fallback.ty();
+                Ok(Typed::known(Node::Fallback(Arc::new(fallback)), ty))
+            }
+            (result, _) => result,
+        }
+    }
+
+    fn expression(&mut self, expression: &Expr) -> Result<Typed, Refusal> {
+        if let Some(typed) = self.group_key(expression) {
+            return Ok(typed);
+        }
+        match expression {
+            Expr::Identifier(ident) => self.column(std::slice::from_ref(ident)),
+            Expr::CompoundIdentifier(parts) => self.column(parts),
+            Expr::Nested(inner) => self.expression(inner),
+            Expr::Value(value) => self.literal(&value.value),
+            Expr::TypedString(typed) => self.typed_string(typed),
+            Expr::Cast { kind, expr, data_type, array: false, format: None }
+                if matches!(kind, ast::CastKind::Cast | ast::CastKind::DoubleColon) =>
+            {
+                self.explicit_cast(expr, data_type)
+            }
+            Expr::Function(function) => self.function(function),
+            Expr::Substring { .. } | Expr::Trim { .. } => self.special_function(expression),
+            Expr::Case { operand, conditions, else_result, .. } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref())
+            }
+            _ => self.operator(expression),
+        }
+    }
+
+    fn column(&mut self, parts: &[Ident]) -> Result<Typed, Refusal> {
+        let found = self.scope.resolve(parts)?;
+        let node = Node::Column { table: found.table, column: found.column };
+        if let Some(aggregates) = &self.aggregates {
+            return aggregates
+                .key_of_column(found.table, found.column)
+                .map(|key| Typed::known(key, found.ty))
+                .ok_or_else(|| Refusal::unsupported("a column outside aggregates"));
+        }
+        Ok(Typed::known(node, found.ty))
+    }
+
+    fn literal(&mut self, value: &ast::Value) -> Result<Typed, Refusal> {
+        match value {
+            ast::Value::Number(text, _) => {
+                let (value, ty) = literal::number(text)?;
+                Ok(Typed::known(Node::Constant(value), ty))
+            }
+            ast::Value::SingleQuotedString(text) | ast::Value::EscapedStringLiteral(text) => {
+                Ok(Typed { node: Node::Constant(Value::Text(text.as_str().into())), ty: None })
+            }
+            ast::Value::DollarQuotedString(text) => {
+                Ok(Typed { node: Node::Constant(Value::Text(text.value.as_str().into())), ty: None })
+            }
+            ast::Value::Boolean(truth) => Ok(Typed::truth(Node::Constant(Value::Boolean(*truth)))),
+            ast::Value::Null => Ok(Typed { node: Node::Constant(Value::Null), ty: None }),
+            ast::Value::Placeholder(name) => {
+                let number: usize = name
+                    .strip_prefix('$')
+                    .and_then(|digits| digits.parse().ok())
+                    .filter(|number| (1..=65_535).contains(number))
+                    .ok_or_else(|| Refusal::unsupported(format!("parameter {name}")))?;
+                let ty = self.parameters.mention(number - 1);
+                Ok(Typed { node: Node::Parameter(number - 1), ty })
+            }
+            other => Err(Refusal::unsupported(format!("literal {other}"))),
+        }
+    }
+
+    fn typed_string(&mut self, typed: &ast::TypedString) -> Result<Typed, Refusal> {
+        let ty = types::column_type(&typed.data_type)?;
+        match typed.value.value.clone().into_string() {
+            Some(text) => {
+                let literal = Typed { node: Node::Constant(Value::Text(text.into())), ty: None };
+                let (node, from) = self.settle(literal, ty)?;
+                Ok(Typed::known(self.cast(node, from, ty, CastContext::Explicit)?, ty))
+            }
+            None => Err(Refusal::unsupported("this literal")),
+        }
+    }
+
+    fn explicit_cast(&mut self, expression: &Expr, data_type: &ast::DataType) -> Result<Typed, Refusal> {
+        let ty = types::column_type(data_type)?;
+        let unconstrained = matches!(data_type, ast::DataType::Numeric(info) | ast::DataType::Decimal(info) | ast::DataType::Dec(info)
+            if *info == ast::ExactNumberInfo::None);
+        let typed = self.expression(expression)?;
+        let (node, from) = self.settle(typed, ty)?;
+        if unconstrained {
+            // `numeric` without a precision keeps the digits that are there.
+            return match super::promotion::decimal_shape(from) {
+                Some((precision, scale)) => {
+                    let kept = super::promotion::numeric(precision, scale);
+                    Ok(Typed::known(self.cast(node, from, kept, CastContext::Explicit)?, kept))
+                }
+                None => Err(Refusal::unsupported("cast to numeric of any scale")),
+            };
+        }
+        Ok(Typed::known(self.cast(node, from, ty, CastContext::Explicit)?, ty))
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&Expr>,
+        conditions: &[ast::CaseWhen],
+        otherwise: Option<&Expr>,
+    ) -> Result<Typed, Refusal> {
+        let mut tests = Vec::with_capacity(conditions.len());
+        let mut results = Vec::with_capacity(conditions.len() + 1);
+        for branch in conditions {
+            let test = match operand {
+                None => self.expression(&branch.condition)?,
+                Some(operand) => {
+                    let (left, right) = (self.expression(operand)?, self.expression(&branch.condition)?);
+                    self.comparison(super::compare::CompareOp::Equal, left, right)?
+                }
+            };
+            tests.push(self.settle_truth(test)?);
+            results.push(self.expression(&branch.result)?);
+        }
+        if let Some(otherwise) = otherwise {
+            results.push(self.expression(otherwise)?);
+        }
+        let (mut results, ty) = self.unify(results)?;
+        let otherwise = otherwise.map(|_| Box::new(results.pop().expect("ELSE was pushed last")));
+        let branches = tests.into_iter().zip(results).collect();
+        Ok(Typed::known(Node::Case { branches, otherwise }, ty))
+    }
+
+    /// Gives a condition that was compiled its boolean type.
+    fn settle_truth(&mut self, typed: Typed) -> Result<Node, Refusal> {
+        let (node, ty) = self.settle(typed, ColumnType::Boolean)?;
+        if ty != ColumnType::Boolean {
+            return Err(Refusal::unsupported(format!("{ty} as a condition")));
+        }
+        Ok(node)
+    }
+
+    /// Brings alternatives to the one type they have in common.
+    fn unify(&mut self, alternatives: Vec<Typed>) -> Result<(Vec<Node>, ColumnType), Refusal> {
+        let mut ty: Option<ColumnType> = None;
+        for known in alternatives.iter().filter_map(|alternative| alternative.ty) {
+            ty = Some(match ty {
+                None => known,
+                Some(so_far) => super::promotion::common(so_far, known)
+                    .ok_or_else(|| Refusal::unsupported(format!("{so_far} beside {known}")))?,
+            });
+        }
+        let mut ty = ty.unwrap_or(ColumnType::Text);
+        let mut settled = Vec::with_capacity(alternatives.len());
+        for alternative in alternatives {
+            let (node, from) = self.settle(alternative, ty)?;
+            ty = super::promotion::common(ty, from)
+                .ok_or_else(|| Refusal::unsupported(format!("{ty} beside {from}")))?;
+            settled.push((node, from));
+        }
+        let nodes = settled.into_iter().map(|(node, from)| self.cast(node, from, ty, CastContext::Explicit));
+        Ok((nodes.collect::<Result<_, _>>()?, ty))
+    }
+
+    /// Gives an open type this type: a literal is read as one, a parameter becomes one.
+    fn settle(&mut self, typed: Typed, ty: ColumnType) -> Result<(Node, ColumnType), Refusal> {
+        if let Some(known) = typed.ty {
+            return Ok((typed.node, known));
+        }
+        match typed.node {
+            node if matches!(ty, ColumnType::Char(_)) => {
+                if let Node::Parameter(index) = node {
+                    self.parameters.fix(index, ColumnType::Text);
+                }
+                // Against a char(n), trailing blanks do not count.
+                let cast = Cast::TrimBlanks;
+                Ok((Node::Cast { input: Box::new(node), cast }, ColumnType::Text))
+            }
+            Node::Parameter(index) => {
+                let ty = if is_text(ty) { ColumnType::Text } else { ty };
+                self.parameters.fix(index, ty);
+                Ok((Node::Parameter(index), ty))
+            }
+            Node::Constant(Value::Text(text)) if is_text(ty) => {
+                Ok((Node::Constant(Value::Text(text)), ColumnType::Text))
+            }
+            Node::Constant(Value::Text(text)) if ty == ColumnType::TimestampTz => {
+                // What the text means depends on the session's time zone, so it is read at each run.
+                let cast = Cast::General { from: ColumnType::Text, to: ty };
+                Ok((Node::Cast { input: Box::new(Node::Constant(Value::Text(text))), cast }, ty))
+            }
+            Node::Constant(Value::Text(text)) => {
+                let (value, ty) = match ty {
+                    ColumnType::Numeric { .. } => literal::decimal(&text)?,
+                    ty => (types::parse_value(&text, ty, Tz::UTC)?, ty),
+                };
+                Ok((Node::Constant(value), ty))
+            }
+            node => Ok((node, ty)),
+        }
+    }
+
+    fn cast(
+        &self,
+        node: Node,
+        from: ColumnType,
+        to: ColumnType,
+        context: CastContext,
+    ) -> Result<Node, Refusal> {
+        let cast = match cast::plan(from, to, context) {
+            CastPlan::None => return Ok(node),
+            CastPlan::Do(cast) => cast,
+            CastPlan::Refused => return Err(Refusal::unsupported(format!("cast from {from} to {to}"))),
+        };
+        let zoned = |ty: ColumnType| ty == ColumnType::TimestampTz;
+        let depends_on_zone = matches!(cast, Cast::General { from, to } if zoned(from) || zoned(to));
+        match node {
+            Node::Constant(Value::Null) => Ok(Node::Constant(Value::Null)),
+            Node::Constant(_) if !depends_on_zone => {
+                let node = Node::Cast { input: Box::new(node), cast };
+                let inputs = Inputs { rows: &NoRows, parameters: &[], environment: &Nowhere };
+                let value = node.eval(inputs)?.into_value();
+                Ok(Node::Constant(value))
+            }
+            node => Ok(Node::Cast { input: Box::new(node), cast }),
+        }
+    }
+}
+
+/// Whether PostgreSQL has an assignment cast, though this compiler may not.
+fn may_be_assigned(from: ColumnType, to: ColumnType) -> bool {
+    let time = |ty: ColumnType| {
+        matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz | ColumnType::Time)
+    };
+    is_text(to) || (time(from) && time(to)) || (from == ColumnType::Interval && to == ColumnType::Time)
+}
+
+/// Where constants are folded: nothing there depends on the statement.
+struct Nowhere;
+
+impl Environment for Nowhere {
+    fn transaction_time(&self) -> i64 {
+        0
+    }
+
+    fn zone(&self) -> Tz {
+        Tz::UTC
+    }
+
+    fn next_value(&self, _sequence: &SequenceDef) -> Result<i64, SqlError> {
+        Err(SqlError::internal("a constant has asked for a sequence"))
+    }
+}

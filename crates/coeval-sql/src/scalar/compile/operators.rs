@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Operators: arithmetic, comparisons, logic, `IN`, `BETWEEN`, `LIKE`, `||`.
+
+use super::{Compiler, Refusal, Typed};
+use crate::scalar::arithmetic::ArithmeticOp;
+use crate::scalar::cast::CastContext;
+use crate::scalar::compare::CompareOp;
+use crate::scalar::literal;
+use crate::scalar::node::{LetterCase, LikeStyle, Node, Polarity, Scaling, Test};
+use crate::scalar::promotion::{self, decimal_shape, is_float, is_integer, is_number, is_text, power_of_ten};
+use coeval_store::{ColumnType, Value};
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, UnaryOperator};
+
+impl Compiler<'_> {
+    pub(super) fn operator(&mut self, expression: &Expr) -> Result<Typed, Refusal> {
+        match expression {
+            Expr::BinaryOp { left, op, right } => self.binary(left, op, right),
+            Expr::UnaryOp { op, expr } => self.unary(*op, expr),
+            Expr::IsNull(input) => self.is(input, Test::Null),
+            Expr::IsNotNull(input) => self.is(input, Test::NotNull),
+            Expr::IsUnknown(input) => self.is_truth(input, Test::Null),
+            Expr::IsNotUnknown(input) => self.is_truth(input, Test::NotNull),
+            Expr::IsTrue(input) => self.is_truth(input, Test::True),
+            Expr::IsNotTrue(input) => self.is_truth(input, Test::NotTrue),
+            Expr::IsFalse(input) => self.is_truth(input, Test::False),
+            Expr::IsNotFalse(input) => self.is_truth(input, Test::NotFalse),
+            Expr::IsDistinctFrom(left, right) => self.distinct(left, right, Polarity::Plain),
+            Expr::IsNotDistinctFrom(left, right) => self.distinct(left, right, Polarity::Negated),
+            Expr::Between { expr, negated, low, high } => {
+                self.between(expr, low, high, Polarity::of(negated))
+            }
+            Expr::InList { expr, list, negated } => self.in_list(expr, list, Polarity::of(negated)),
+            Expr::Like { negated, any: false, expr, pattern, escape_char } => {
+                let style =
+                    LikeStyle { escape: escape(escape_char.as_ref())?, letters: LetterCase::Sensitive };
+                self.like(expr, pattern, style, Polarity::of(negated))
+            }
+            Expr::ILike { negated, any: false, expr, pattern, escape_char } => {
+                let style = LikeStyle { escape: escape(escape_char.as_ref())?, letters: LetterCase::Ignored };
+                self.like(expr, pattern, style, Polarity::of(negated))
+            }
+            other => Err(Refusal::unsupported(other)),
+        }
+    }
+
+    fn binary(&mut self, left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Typed, Refusal> {
+        match op {
+            BinaryOperator::And => {
+                let mut conditions = Vec::new();
+                self.conjuncts(left, &mut conditions)?;
+                self.conjuncts(right, &mut conditions)?;
+                return Ok(Typed::truth(Node::And(conditions.into())));
+            }
+            BinaryOperator::Or => {
+                let left = self.expression(left)?;
+                let right = self.expression(right)?;
+                let sides = [self.settle_truth(left)?, self.settle_truth(right)?];
+                return Ok(Typed::truth(Node::Or(Box::new(sides))));
+            }
+            _ => {}
+        }
+        let left = self.expression(left)?;
+        let right = self.expression(right)?;
+        if let Some(op) = compare_op(op) {
+            return self.comparison(op, left, right);
+        }
+        match op {
+            BinaryOperator::Plus => self.arithmetic(ArithmeticOp::Add, left, right),
+            BinaryOperator::Minus => self.arithmetic(ArithmeticOp::Subtract, left, right),
+            BinaryOperator::Multiply => self.arithmetic(ArithmeticOp::Multiply, left, right),
+            BinaryOperator::Divide => self.arithmetic(ArithmeticOp::Divide, left, right),
+            BinaryOperator::Modulo => self.arithmetic(ArithmeticOp::Remainder, left, right),
+            BinaryOperator::StringConcat => self.concat(left, right),
+            other => Err(Refusal::unsupported(format!("operator {other}"))),
+        }
+    }
+
+    fn conjuncts(&mut self, expression: &Expr, conditions: &mut Vec<Node>) -> Result<(), Refusal> {
+        if let Expr::BinaryOp { left, op: BinaryOperator::And, right } = expression {
+            self.conjuncts(left, conditions)?;
+            return self.conjuncts(right, conditions);
+        }
+        let typed = self.expression(expression)?;
+        conditions.push(self.settle_truth(typed)?);
+        Ok(())
+    }
+
+    fn unary(&mut self, op: UnaryOperator, input: &Expr) -> Result<Typed, Refusal> {
+        match op {
+            UnaryOperator::Not => {
+                let typed = self.expression(input)?;
+                Ok(Typed::truth(Node::Not(Box::new(self.settle_truth(typed)?))))
+            }
+            UnaryOperator::Minus => {
+                if let Expr::Value(value) = input
+                    && let ast::Value::Number(text, _) = &value.value
+                {
+                    return negative_literal(text);
+                }
+                let typed = self.expression(input)?;
+                match typed.ty {
+                    Some(ty) if is_number(ty) => Ok(Typed::known(Node::Negate(Box::new(typed.node)), ty)),
+                    _ => Err(Refusal::unsupported("this operand of -")),
+                }
+            }
+            UnaryOperator::Plus => {
+                let typed = self.expression(input)?;
+                if typed.ty.is_some_and(is_number) { Ok(typed) } else { Err(Refusal::unsupported("unary +")) }
+            }
+            other => Err(Refusal::unsupported(format!("operator {other}"))),
+        }
+    }
+
+    fn arithmetic(&mut self, op: ArithmeticOp, left: Typed, right: Typed) -> Result<Typed, Refusal> {
+        let ((left, left_type), (right, right_type)) = self.settle_pair(left, right)?;
+        let Some((ty, kind)) = promotion::arithmetic(op, left_type, right_type) else {
+            return Err(Refusal::unsupported(format!("{left_type} {op:?} {right_type}")));
+        };
+        let (left, right) = if is_float(ty) {
+            (self.as_float(left, left_type)?, self.as_float(right, right_type)?)
+        } else {
+            (left, right)
+        };
+        Ok(Typed::known(Node::Arithmetic { op, kind, left: Box::new(left), right: Box::new(right) }, ty))
+    }
+
+    /// Decimals become doubles; other numbers are widened by the operation itself.
+    fn as_float(&self, node: Node, ty: ColumnType) -> Result<Node, Refusal> {
+        if matches!(ty, ColumnType::Numeric { .. }) {
+            self.cast(node, ty, ColumnType::Double, CastContext::Explicit)
+        } else {
+            Ok(node)
+        }
+    }
+
+    /// Gives an open side the type of the other.
+    fn settle_pair(
+        &mut self,
+        left: Typed,
+        right: Typed,
+    ) -> Result<((Node, ColumnType), (Node, ColumnType)), Refusal> {
+        let (left_wish, right_wish) = (right.ty, left.ty);
+        let left = self.settle(left, left_wish.unwrap_or(ColumnType::Text))?;
+        let right = self.settle(right, right_wish.unwrap_or(ColumnType::Text))?;
+        Ok((left, right))
+    }
+
+    pub(super) fn comparison(&mut self, op: CompareOp, left: Typed, right: Typed) -> Result<Typed, Refusal> {
+        let (left, right) = self.settle_pair(left, right)?;
+        let (left, right, scaling) = self.comparable(left, right)?;
+        Ok(Typed::truth(Node::Compare { op, scaling, left: Box::new(left), right: Box::new(right) }))
+    }
+
+    /// Brings two sides to where they can be compared.
+    fn comparable(
+        &self,
+        (left, left_type): (Node, ColumnType),
+        (right, right_type): (Node, ColumnType),
+    ) -> Result<(Node, Node, Scaling), Refusal> {
+        let same = left_type == right_type && left_type != ColumnType::Json;
+        if same
+            || (is_integer(left_type) && is_integer(right_type))
+            || (is_text(left_type) && is_text(right_type))
+        {
+            return Ok((left, right, Scaling::Same));
+        }
+        if is_number(left_type) && is_number(right_type) {
+            if is_float(left_type) || is_float(right_type) {
+                let left = self.cast(left, left_type, ColumnType::Double, CastContext::Explicit)?;
+                let right = self.cast(right, right_type, ColumnType::Double, CastContext::Explicit)?;
+                return Ok((left, right, Scaling::Same));
+            }
+            if let (Some((_, left_scale)), Some((_, right_scale))) =
+                (decimal_shape(left_type), decimal_shape(right_type))
+            {
+                let scale = left_scale.max(right_scale);
+                if let (Some(left_factor), Some(right_factor)) =
+                    (power_of_ten(scale - left_scale), power_of_ten(scale - right_scale))
+                {
+                    return Ok((left, right, Scaling::Factors(left_factor, right_factor)));
+                }
+            }
+        }
+        if let Some(ty) = promotion::common(left_type, right_type)
+            && ty != ColumnType::Json
+        {
+            let left = self.cast(left, left_type, ty, CastContext::Explicit)?;
+            let right = self.cast(right, right_type, ty, CastContext::Explicit)?;
+            return Ok((left, right, Scaling::Same));
+        }
+        Err(Refusal::unsupported(format!("comparison of {left_type} and {right_type}")))
+    }
+
+    fn distinct(&mut self, left: &Expr, right: &Expr, polarity: Polarity) -> Result<Typed, Refusal> {
+        let sides = vec![self.expression(left)?, self.expression(right)?];
+        let (mut nodes, ty) = self.unify(sides)?;
+        if ty == ColumnType::Json {
+            return Err(Refusal::unsupported(format!("comparison of {ty}")));
+        }
+        let right = Box::new(nodes.pop().expect("two sides"));
+        let left = Box::new(nodes.pop().expect("two sides"));
+        Ok(Typed::truth(Node::Distinct { polarity, left, right }))
+    }
+
+    fn between(
+        &mut self,
+        input: &Expr,
+        low: &Expr,
+        high: &Expr,
+        polarity: Polarity,
+    ) -> Result<Typed, Refusal> {
+        let (left, low) = (self.expression(input)?, self.expression(low)?);
+        let from = self.comparison(CompareOp::GreaterOrEqual, left, low)?;
+        let (left, high) = (self.expression(input)?, self.expression(high)?);
+        let to = self.comparison(CompareOp::LessOrEqual, left, high)?;
+        let both = Node::And(Box::new([from.node, to.node]));
+        Ok(Typed::truth(if polarity == Polarity::Plain { both } else { Node::Not(Box::new(both)) }))
+    }
+
+    fn in_list(&mut self, input: &Expr, list: &[Expr], polarity: Polarity) -> Result<Typed, Refusal> {
+        let mut sides = vec![self.expression(input)?];
+        for candidate in list {
+            sides.push(self.expression(candidate)?);
+        }
+        let (mut nodes, ty) = self.unify(sides)?;
+        if ty == ColumnType::Json {
+            return Err(Refusal::unsupported(format!("comparison of {ty}")));
+        }
+        let list = nodes.split_off(1).into();
+        let input = Box::new(nodes.pop().expect("the input is first"));
+        Ok(Typed::truth(Node::In { input, list, polarity }))
+    }
+
+    fn like(
+        &mut self,
+        input: &Expr,
+        pattern: &Expr,
+        style: LikeStyle,
+        polarity: Polarity,
+    ) -> Result<Typed, Refusal> {
+        let input = self.text(input)?;
+        let pattern = self.text(pattern)?;
+        Ok(Typed::truth(Node::Like { input: Box::new(input), pattern: Box::new(pattern), style, polarity }))
+    }
+
+    /// An expression that must be text.
+    pub(super) fn text(&mut self, expression: &Expr) -> Result<Node, Refusal> {
+        let typed = self.expression(expression)?;
+        let (node, ty) = self.settle(typed, ColumnType::Text)?;
+        if is_text(ty) { Ok(node) } else { Err(Refusal::unsupported(format!("{ty} as text"))) }
+    }
+
+    fn concat(&mut self, left: Typed, right: Typed) -> Result<Typed, Refusal> {
+        if !left.ty.is_none_or(is_text) && !right.ty.is_none_or(is_text) {
+            return Err(Refusal::unsupported("|| without text"));
+        }
+        let mut parts = Vec::new();
+        for side in [left, right] {
+            let (node, ty) = self.settle(side, ColumnType::Text)?;
+            match node {
+                Node::Concat(inner) => parts.extend(inner),
+                node => parts.push(self.cast(node, ty, ColumnType::Text, CastContext::Explicit)?),
+            }
+        }
+        Ok(Typed::known(Node::Concat(parts.into()), ColumnType::Text))
+    }
+
+    fn is(&mut self, input: &Expr, test: Test) -> Result<Typed, Refusal> {
+        let typed = self.expression(input)?;
+        let (node, _) = self.settle(typed, ColumnType::Text)?;
+        Ok(Typed::truth(Node::Is { input: Box::new(node), test }))
+    }
+
+    fn is_truth(&mut self, input: &Expr, test: Test) -> Result<Typed, Refusal> {
+        let typed = self.expression(input)?;
+        let input = Box::new(self.settle_truth(typed)?);
+        Ok(Typed::truth(Node::Is { input, test }))
+    }
+}
+
+/// The comparison that an operator stands for.
+pub(crate) fn compare_op(op: &BinaryOperator) -> Option<CompareOp> {
+    Some(match op {
+        BinaryOperator::Eq => CompareOp::Equal,
+        BinaryOperator::NotEq => CompareOp::NotEqual,
+        BinaryOperator::Lt => CompareOp::Less,
+        BinaryOperator::LtEq => CompareOp::LessOrEqual,
+        BinaryOperator::Gt => CompareOp::Greater,
+        BinaryOperator::GtEq => CompareOp::GreaterOrEqual,
+        _ => return None,
+    })
+}
+
+/// A minus sign before a literal belongs to it, or the least integer could not be written.
+fn negative_literal(text: &str) -> Result<Typed, Refusal> {
+    let (value, ty) = match text.parse::<i64>() {
+        Ok(_) => {
+            let value: i64 = format!("-{text}").parse().map_err(|_| Refusal::unsupported("this number"))?;
+            match i32::try_from(value) {
+                Ok(value) => (Value::Int32(value), ColumnType::Int),
+                Err(_) => (Value::Int64(value), ColumnType::BigInt),
+            }
+        }
+        Err(_) if text == "9223372036854775808" => (Value::Int64(i64::MIN), ColumnType::BigInt),
+        Err(_) => literal::decimal(&format!("-{text}"))?,
+    };
+    Ok(Typed::known(Node::Constant(value), ty))
+}
+
+/// The escape character of a `LIKE`: a backslash unless given; an empty one switches escaping off.
+fn escape(given: Option<&ast::ValueWithSpan>) -> Result<Option<char>, Refusal> {
+    let Some(given) = given else { return Ok(Some('\\')) };
+    let text = given.value.clone().into_string().ok_or_else(|| Refusal::unsupported("this ESCAPE"))?;
+    let mut symbols = text.chars();
+    match (symbols.next(), symbols.next()) {
+        (None, _) => Ok(None),
+        (Some(symbol), None) => Ok(Some(symbol)),
+        _ => Err(Refusal::unsupported("an ESCAPE of several characters")),
+    }
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Evaluates a compiled expression for one row.
+
+use super::arithmetic::{as_i128, calculate, negate};
+use super::compare::{CompareOp, compare_scaled, compare_values, sql_equal};
+use super::datum::Datum;
+use super::environment::Inputs;
+use super::node::{LetterCase, LikeStyle, Node, Scalar, Scaling, Test};
+use super::pattern::like;
+use crate::error::SqlError;
+use coeval_store::ValueRef;
+use std::cmp::Ordering;
+
+impl Scalar {
+    /// The value for these inputs.
+    ///
+    /// # Errors
+    /// What SQL says about the operation: overflow, division by zero, a cast that fails.
+    #[inline]
+    pub(crate) fn eval<'a>(&'a self, inputs: Inputs<'a>) -> Result<Datum<'a>, SqlError> {
+        self.node.eval(inputs)
+    }
+
+    /// Whether the condition is true: neither false nor NULL.
+    ///
+    /// # Errors
+    /// As [`Self::eval`].
+    #[inline]
+    pub(crate) fn holds(&self, inputs: Inputs<'_>) -> Result<bool, SqlError> {
+        Ok(self.node.eval(inputs)?.truth() == Some(true))
+    }
+}
+
+impl Node {
+    #[inline]
+    pub(crate) fn eval<'a>(&'a self, inputs: Inputs<'a>) -> Result<Datum<'a>, SqlError> {
+        match self {
+            Self::Column { table, column } => Ok(Datum::Borrowed(inputs.rows.value(*table, *column))),
+            Self::Parameter(index) => Ok(Datum::Borrowed(inputs.parameters[*index].borrow())),
+            Self::Constant(value) => Ok(Datum::Borrowed(value.borrow())),
+            _ => self.eval_operation(inputs),
+        }
+    }
+
+    fn eval_operation<'a>(&'a self, inputs: Inputs<'a>) -> Result<Datum<'a>, SqlError> {
+        match self {
+            Self::Arithmetic { op, kind, left, right } => {
+                let left = left.eval(inputs)?;
+                let right = right.eval(inputs)?;
+                if left.is_null() || right.is_null() {
+                    return Ok(Datum::NULL);
+                }
+                calculate(*op, *kind, left.value(), right.value()).map(Datum::Borrowed)
+            }
+            Self::Negate(input) => {
+                let input = input.eval(inputs)?;
+                if input.is_null() { Ok(Datum::NULL) } else { negate(input.value()).map(Datum::Borrowed) }
+            }
+            Self::Cast { input, cast } => {
+                let input = input.eval(inputs)?;
+                if input.is_null() { Ok(Datum::NULL) } else { cast.apply(input, inputs.environment) }
+            }
+            Self::Column { .. } | Self::Parameter(_) | Self::Constant(_) => self.eval(inputs),
+            Self::Compare { .. }
+            | Self::Distinct { .. }
+            | Self::And(_)
+            | Self::Or(_)
+            | Self::Not(_)
+            | Self::Is { .. }
+            | Self::In { .. }
+            | Self::Like { .. } => self.truth(inputs).map(Datum::of_truth),
+            Self::Case { branches, otherwise } => {
+                for (condition, result) in branches {
+                    if condition.truth(inputs)? == Some(true) {
+                        return result.eval(inputs);
+                    }
+                }
+                otherwise.as_ref().map_or(Ok(Datum::NULL), |otherwise| otherwise.eval(inputs))
+            }
+            Self::Coalesce(alternatives) => {
+                for alternative in alternatives {
+                    let value = alternative.eval(inputs)?;
+                    if !value.is_null() {
+                        return Ok(value);
+                    }
+                }
+                Ok(Datum::NULL)
+            }
+            Self::NullIf { left, right } => {
+                let left = left.eval(inputs)?;
+                let same = sql_equal(left.value(), right.eval(inputs)?.value()) == Some(true);
+                Ok(if same { Datum::NULL } else { left })
+            }
+            Self::Extreme { wanted, inputs: candidates } => extreme(*wanted, candidates, inputs),
+            Self::Concat(parts) => concat(parts, inputs),
+            Self::Call { function, inputs: arguments } => function.call(arguments, inputs),
+            Self::TransactionTime => {
+                Ok(Datum::Borrowed(ValueRef::Int64(inputs.environment.transaction_time())))
+            }
+            Self::NextValue(sequence) => {
+                inputs.environment.next_value(sequence).map(|v| Datum::Borrowed(ValueRef::Int64(v)))
+            }
+            Self::Fallback(fallback) => fallback.eval(inputs),
+        }
+    }
+
+    /// The truth value of a condition; `None` for NULL.
+    pub(crate) fn truth(&self, inputs: Inputs<'_>) -> Result<Option<bool>, SqlError> {
+        match self {
+            Self::Compare { op, scaling, left, right } => {
+                let left = left.eval(inputs)?;
+                let right = right.eval(inputs)?;
+                Ok(compare(*scaling, left.value(), right.value()).map(|ordering| op.holds(ordering)))
+            }
+            Self::Distinct { polarity, left, right } => {
+                let left = left.eval(inputs)?;
+                let right = right.eval(inputs)?;
+                let same = match (left.is_null(), right.is_null()) {
+                    (false, false) => compare_values(left.value(), right.value()).is_eq(),
+                    (left_null, right_null) => left_null == right_null,
+                };
+                Ok(Some(polarity.apply(!same)))
+            }
+            Self::And(conditions) => all(conditions, inputs),
+            Self::Or(conditions) => any(conditions, inputs),
+            Self::Not(input) => Ok(input.truth(inputs)?.map(|truth| !truth)),
+            Self::Is { input, test } => {
+                let input = input.eval(inputs)?;
+                Ok(Some(match test {
+                    Test::Null => input.is_null(),
+                    Test::NotNull => !input.is_null(),
+                    Test::True => input.truth() == Some(true),
+                    Test::NotTrue => input.truth() != Some(true),
+                    Test::False => input.truth() == Some(false),
+                    Test::NotFalse => input.truth() != Some(false),
+                }))
+            }
+            Self::In { input, list, polarity } => {
+                let input = input.eval(inputs)?;
+                Ok(is_in(input.value(), list, inputs)?.map(|truth| polarity.apply(truth)))
+            }
+            Self::Like { input, pattern, style, polarity } => {
+                let input = input.eval(inputs)?;
+                let pattern = pattern.eval(inputs)?;
+                Ok(matches_pattern(&input, &pattern, *style)?.map(|truth| polarity.apply(truth)))
+            }
+            _ => Ok(self.eval(inputs)?.truth()),
+        }
+    }
+}
+
+#[inline]
+fn compare(scaling: Scaling, left: ValueRef<'_>, right: ValueRef<'_>) -> Option<Ordering> {
+    if left.is_null() || right.is_null() {
+        return None;
+    }
+    Some(match scaling {
+        Scaling::Same => compare_values(left, right),
+        Scaling::Factors(left_factor, right_factor) => {
+            compare_scaled(as_i128(left), left_factor, as_i128(right), right_factor)
+        }
+    })
+}
+
+/// False if one is false, else NULL if one is NULL.
+fn all(conditions: &[Node], inputs: Inputs<'_>) -> Result<Option<bool>, SqlError> {
+    let mut result = Some(true);
+    for condition in conditions {
+        match condition.truth(inputs)? {
+            Some(true) => {}
+            Some(false) => return Ok(Some(false)),
+            None => result = None,
+        }
+    }
+    Ok(result)
+}
+
+/// True if one is true, else NULL if one is NULL.
+fn any(conditions: &[Node], inputs: Inputs<'_>) -> Result<Option<bool>, SqlError> {
+    let mut result = Some(false);
+    for condition in conditions {
+        match condition.truth(inputs)? {
+            Some(false) => {}
+            Some(true) => return Ok(Some(true)),
+            None => result = None,
+        }
+    }
+    Ok(result)
+}
+
+fn is_in(input: ValueRef<'_>, list: &[Node], inputs: Inputs<'_>) -> Result<Option<bool>, SqlError> {
+    let mut result = Some(false);
+    for candidate in list {
+        match sql_equal(input, candidate.eval(inputs)?.value()) {
+            Some(false) => {}
+            Some(true) => return Ok(Some(true)),
+            None => result = None,
+        }
+    }
+    Ok(result)
+}
+
+fn matches_pattern(
+    input: &Datum<'_>,
+    pattern: &Datum<'_>,
+    style: LikeStyle,
+) -> Result<Option<bool>, SqlError> {
+    let (Some(text), Some(pattern)) = (input.value().as_str(), pattern.value().as_str()) else {
+        return Ok(None);
+    };
+    match style.letters {
+        LetterCase::Sensitive => like(text, pattern, style.escape).map(Some),
+        LetterCase::Ignored => like(&text.to_lowercase(), &pattern.to_lowercase(), style.escape).map(Some),
+    }
+}
+
+fn extreme<'a>(wanted: CompareOp, candidates: &'a [Node], inputs: Inputs<'a>) -> Result<Datum<'a>, SqlError> {
+    let mut best = Datum::NULL;
+    for candidate in candidates {
+        let value = candidate.eval(inputs)?;
+        if value.is_null() {
+            continue;
+        }
+        if best.is_null() || wanted.holds(compare_values(value.value(), best.value())) {
+            best = value;
+        }
+    }
+    Ok(best)
+}
+
+fn concat<'a>(parts: &'a [Node], inputs: Inputs<'a>) -> Result<Datum<'a>, SqlError> {
+    let mut text = String::new();
+    for part in parts {
+        let part = part.eval(inputs)?;
+        match part.value() {
+            ValueRef::Null => return Ok(Datum::NULL),
+            ValueRef::Text(piece) => text.push_str(piece),
+            other => panic!("the compiler makes text of what is concatenated, not {other}"),
+        }
+    }
+    Ok(Datum::Text(text.into()))
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which type two operands meet in, as PostgreSQL promotes them. A `numeric` result has the precision and
+//! scale that Arrow's decimal kernels give it, so that both execution paths agree.
+
+use super::arithmetic::{ArithmeticOp, NumberKind};
+use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
+
+/// 10 to this power; `None` if it does not fit.
+pub(crate) fn power_of_ten(exponent: i32) -> Option<i128> {
+    10_i128.checked_pow(u32::try_from(exponent).ok()?)
+}
+
+pub(crate) fn is_integer(ty: ColumnType) -> bool {
+    matches!(ty, ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt)
+}
+
+pub(super) fn is_float(ty: ColumnType) -> bool {
+    matches!(ty, ColumnType::Real | ColumnType::Double)
+}
+
+pub(super) fn is_number(ty: ColumnType) -> bool {
+    is_integer(ty) || is_float(ty) || matches!(ty, ColumnType::Numeric { .. })
+}
+
+/// The text types. A `char(n)` is kept without its trailing blanks, so all of them compare as they are kept.
+pub(super) fn is_text(ty: ColumnType) -> bool {
+    matches!(ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_))
+}
+
+/// Precision and scale of an integer or a `numeric` seen as a decimal.
+pub(super) fn decimal_shape(ty: ColumnType) -> Option<(i32, i32)> {
+    match ty {
+        ColumnType::SmallInt => Some((5, 0)),
+        ColumnType::Int => Some((10, 0)),
+        ColumnType::BigInt => Some((20, 0)),
+        ColumnType::Numeric { precision, scale } => Some((i32::from(precision), i32::from(scale))),
+        ColumnType::Real
+        | ColumnType::Double
+        | ColumnType::Boolean
+        | ColumnType::Text
+        | ColumnType::Varchar(_)
+        | ColumnType::Char(_)
+        | ColumnType::Bytea
+        | ColumnType::Date
+        | ColumnType::Time
+        | ColumnType::Timestamp
+        | ColumnType::TimestampTz
+        | ColumnType::Interval
+        | ColumnType::Uuid
+        | ColumnType::Json => None,
+    }
+}
+
+/// A `numeric` type of about this shape: never more than 38 digits.
+pub(super) fn numeric(precision: i32, scale: i32) -> ColumnType {
+    let most = i32::from(NUMERIC_PRECISION_MAX);
+    ColumnType::Numeric { precision: precision.clamp(1, most) as u8, scale: scale.clamp(-most, most) as i8 }
+}
+
+/// The result type of an operation on two numbers and how to compute it; `None` if one is no number.
+pub(super) fn arithmetic(
+    op: ArithmeticOp,
+    left: ColumnType,
+    right: ColumnType,
+) -> Option<(ColumnType, NumberKind)> {
+    if !is_number(left) || !is_number(right) {
+        return None;
+    }
+    if left == ColumnType::Real && right == ColumnType::Real {
+        return Some((ColumnType::Real, NumberKind::Float32));
+    }
+    if is_float(left) || is_float(right) {
+        return Some((ColumnType::Double, NumberKind::Float64));
+    }
+    if is_integer(left) && is_integer(right) {
+        return Some(match (left, right) {
+            (ColumnType::BigInt, _) | (_, ColumnType::BigInt) => (ColumnType::BigInt, NumberKind::Int64),
+            (ColumnType::Int, _) | (_, ColumnType::Int) => (ColumnType::Int, NumberKind::Int32),
+            _ => (ColumnType::SmallInt, NumberKind::Int16),
+        });
+    }
+    decimal_arithmetic(op, decimal_shape(left)?, decimal_shape(right)?)
+}
+
+fn decimal_arithmetic(
+    op: ArithmeticOp,
+    (left_precision, left_scale): (i32, i32),
+    (right_precision, right_scale): (i32, i32),
+) -> Option<(ColumnType, NumberKind)> {
+    let scale_max = left_scale.max(right_scale);
+    let (left_whole, right_whole) = (left_precision - left_scale, right_precision - right_scale);
+    let (precision, scale, left_shift, right_shift) = match op {
+        ArithmeticOp::Add | ArithmeticOp::Subtract => {
+            let precision = left_whole.max(right_whole) + scale_max + 1;
+            (precision, scale_max, scale_max - left_scale, scale_max - right_scale)
+        }
+        ArithmeticOp::Multiply => (left_precision + right_precision + 1, left_scale + right_scale, 0, 0),
+        ArithmeticOp::Divide => {
+            let scale = (left_scale + 4).min(i32::from(NUMERIC_PRECISION_MAX));
+            let shift = scale - left_scale + right_scale;
+            (shift + left_precision, scale, shift.max(0), (-shift).max(0))
+        }
+        ArithmeticOp::Remainder => {
+            let precision = left_whole.min(right_whole) + scale_max;
+            (precision, scale_max, scale_max - left_scale, scale_max - right_scale)
+        }
+    };
+    if scale > i32::from(NUMERIC_PRECISION_MAX) {
+        return None;
+    }
+    let kind = NumberKind::Decimal {
+        left_factor: power_of_ten(left_shift)?,
+        right_factor: power_of_ten(right_shift)?,
+    };
+    Some((numeric(precision, scale), kind))
+}
+
+/// The one type that two alternatives (of `CASE`, `COALESCE`, `IN`, ...) have in common.
+pub(super) fn common(left: ColumnType, right: ColumnType) -> Option<ColumnType> {
+    if left == right {
+        return Some(left);
+    }
+    if is_text(left) && is_text(right) {
+        return Some(ColumnType::Text);
+    }
+    if is_number(left) && is_number(right) {
+        if is_integer(left) && is_integer(right) {
+            return Some(if left == ColumnType::BigInt || right == ColumnType::BigInt {
+                ColumnType::BigInt
+            } else {
+                ColumnType::Int
+            });
+        }
+        if is_float(left) || is_float(right) {
+            return Some(ColumnType::Double);
+        }
+        let ((left_precision, left_scale), (right_precision, right_scale)) =
+            (decimal_shape(left)?, decimal_shape(right)?);
+        let scale = left_scale.max(right_scale);
+        let whole = (left_precision - left_scale).max(right_precision - right_scale);
+        return Some(numeric(whole + scale, scale));
+    }
+    match (left, right) {
+        (ColumnType::Date, ColumnType::Timestamp) | (ColumnType::Timestamp, ColumnType::Date) => {
+            Some(ColumnType::Timestamp)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which names an expression can use, and where their values are.
+
+use crate::error::{SqlError, SqlState};
+use coeval_store::{ColumnType, TableDef};
+use datafusion::sql::sqlparser::ast::Ident;
+
+/// The name that an identifier stands for: folded to lower case unless quoted.
+#[must_use]
+pub(crate) fn folded(ident: &Ident) -> String {
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
+}
+
+/// A table, or something that looks like one, whose columns can be named.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeTable {
+    schema: Option<String>,
+    name: String,
+    /// By index in the table; `None` for columns that users do not see.
+    columns: Vec<(Option<String>, ColumnType)>,
+}
+
+impl ScopeTable {
+    /// The columns of a table under its own name.
+    #[must_use]
+    pub(crate) fn of_table(def: &TableDef) -> Self {
+        let columns =
+            def.columns.iter().map(|column| (column.is_live().then(|| column.name.clone()), column.ty));
+        Self {
+            schema: Some(def.name.schema.clone()),
+            name: def.name.name.clone(),
+            columns: columns.collect(),
+        }
+    }
+
+    /// The same columns under another name, without a schema.
+    #[must_use]
+    pub(crate) fn with_alias(mut self, alias: impl Into<String>) -> Self {
+        self.schema = None;
+        self.name = alias.into();
+        self
+    }
+
+    /// The name it goes by.
+    #[must_use]
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn find(&self, column: &str) -> Option<(usize, ColumnType)> {
+        let place = self.columns.iter().position(|(name, _)| name.as_deref() == Some(column))?;
+        Some((place, self.columns[place].1))
+    }
+}
+
+/// A column that a name was resolved to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ScopeColumn {
+    /// Which table of the scope.
+    pub(crate) table: usize,
+    /// Which column of it.
+    pub(crate) column: usize,
+    /// Its type.
+    pub(crate) ty: ColumnType,
+}
+
+/// The tables whose columns an expression can name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    tables: Vec<ScopeTable>,
+}
+
+impl Scope {
+    /// A scope without columns.
+    #[must_use]
+    pub(crate) fn empty() -> Self {
+        Self::default()
+    }
+
+    /// A scope over these tables, numbered in this order.
+    #[must_use]
+    pub(crate) fn new(tables: Vec<ScopeTable>) -> Self {
+        Self { tables }
+    }
+
+    /// A scope over the columns of one table.
+    #[must_use]
+    pub(crate) fn of_table(def: &TableDef) -> Self {
+        Self::new(vec![ScopeTable::of_table(def)])
+    }
+
+    /// The tables.
+    #[must_use]
+    pub(crate) fn tables(&self) -> &[ScopeTable] {
+        &self.tables
+    }
+
+    /// The number of the table that goes by this name.
+    #[must_use]
+    pub(crate) fn table_index(&self, name: &str) -> Option<usize> {
+        self.tables.iter().position(|table| table.name == name)
+    }
+
+    /// The column that an identifier of one to three parts names.
+    ///
+    /// # Errors
+    /// 42703 if there is none, 42702 if there are several, 42P01 if the table is not in the scope.
+    pub(crate) fn resolve(&self, parts: &[Ident]) -> Result<ScopeColumn, SqlError> {
+        let names: Vec<String> = parts.iter().map(folded).collect();
+        match names.as_slice() {
+            [column] => self.resolve_bare(column),
+            [table, column] => self.resolve_in(column, table, |candidate| candidate.name == *table),
+            [schema, table, column] => self.resolve_in(column, table, |candidate| {
+                candidate.name == *table && candidate.schema.as_ref() == Some(schema)
+            }),
+            _ => Err(SqlError::new(SqlState::SyntaxError, "improper qualified name (too many dotted names)")),
+        }
+    }
+
+    fn resolve_bare(&self, name: &str) -> Result<ScopeColumn, SqlError> {
+        let mut found = None;
+        for (table, candidate) in self.tables.iter().enumerate() {
+            if let Some((column, ty)) = candidate.find(name) {
+                if found.is_some() {
+                    let message = format!("column reference \"{name}\" is ambiguous");
+                    return Err(SqlError::new(SqlState::AmbiguousColumn, message));
+                }
+                found = Some(ScopeColumn { table, column, ty });
+            }
+        }
+        found.ok_or_else(|| {
+            SqlError::new(SqlState::UndefinedColumn, format!("column \"{name}\" does not exist"))
+        })
+    }
+
+    fn resolve_in(
+        &self,
+        column: &str,
+        table_name: &str,
+        matches: impl Fn(&ScopeTable) -> bool,
+    ) -> Result<ScopeColumn, SqlError> {
+        let table = self.tables.iter().position(matches).ok_or_else(|| {
+            let message = format!("missing FROM-clause entry for table \"{table_name}\"");
+            SqlError::new(SqlState::UndefinedTable, message)
+        })?;
+        let (column, ty) = self.tables[table].find(column).ok_or_else(|| {
+            let message = format!("column {table_name}.{column} does not exist");
+            SqlError::new(SqlState::UndefinedColumn, message)
+        })?;
+        Ok(ScopeColumn { table, column, ty })
+    }
+}
