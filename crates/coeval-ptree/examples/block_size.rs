@@ -81,14 +81,19 @@ impl Eq for Key {}
 
 type Row = Arc<[u64; 8]>;
 
-/// Nanoseconds that this thread spent on a processor, where the system tells.
+/// Nanoseconds that all threads together spent on processors, where the system tells.
 fn on_processor() -> Option<u64> {
-    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    statistics.split(' ').next()?.parse().ok()
+    let threads = std::fs::read_dir("/proc/self/task").ok()?;
+    threads
+        .map(|thread| {
+            let statistics = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+            statistics.split(' ').next()?.parse::<u64>().ok()
+        })
+        .sum()
 }
 
-/// Runs `work` and prints wall time and this thread's processor time per operation. On a busy machine the latter
-/// is the one to look at, unless the work is parallel.
+/// Runs `work` and prints wall time and processor time of all threads per operation. On a busy machine the latter
+/// is the one to look at.
 fn measure<R>(name: &str, operations: usize, work: impl FnOnce() -> R) -> R {
     let (start, processor_start) = (Instant::now(), on_processor());
     let result = black_box(work());

@@ -8,7 +8,6 @@ use crate::build::is_strictly_sorted;
 use crate::bulk::{Alter, Delete, Edit, Insert, Update, apply};
 use crate::sets;
 use crate::tree::PTree;
-use crate::warm::{WARM_MAX, warm_paths};
 
 impl<K, V, const B: usize> PTree<K, V, B>
 where
@@ -99,9 +98,6 @@ where
     /// Applies a batch. The root is taken out meanwhile, so that a panic in the middle leaves an empty tree and
     /// not one with wrong counts.
     fn edit<E: Edit<K, V>>(&mut self, batch: &mut [E::Item], edit: &E) {
-        if batch.len() <= WARM_MAX {
-            warm_paths(&self.root, batch.iter().map(|item| edit.key(item)));
-        }
         let mut root = take(&mut self.root);
         apply(&mut root, batch, edit);
         self.root = root;

@@ -16,6 +16,7 @@ use crate::build::from_sorted_vec;
 use crate::grain::{BATCH_GRAIN, both};
 use crate::node::{Link, search, take_block};
 use crate::update::{insert_at, split_insert};
+use crate::warm::{WARM_MAX, warm_paths};
 
 /// What a batch does with the entries it meets.
 pub(crate) trait Edit<K, V>: Sync {
@@ -145,8 +146,33 @@ where
     V: Clone + Send + Sync,
     E: Edit<K, V>,
 {
+    apply_by(link, batch, edit, Paths::Cold);
+}
+
+/// Whether the paths of a batch are in the cache already.
+#[derive(Clone, Copy, PartialEq)]
+enum Paths {
+    Cold,
+    Warm,
+}
+
+/// As [`apply`]; fetches the paths of what is to be copied once few enough edits are left.
+fn apply_by<K, V, E, const B: usize>(
+    link: &mut Link<K, V, B>,
+    batch: &mut [E::Item],
+    edit: &E,
+    mut paths: Paths,
+) where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    E: Edit<K, V>,
+{
     if batch.is_empty() {
         return;
+    }
+    if paths == Paths::Cold && batch.len() <= WARM_MAX {
+        warm_paths(link, batch.iter().map(|item| edit.key(item)));
+        paths = Paths::Warm;
     }
     match link {
         Link::Empty => {
@@ -164,8 +190,8 @@ where
             both(
                 low_count.min(high_count),
                 BATCH_GRAIN,
-                || apply(left, low, edit),
-                || apply(right, high, edit),
+                || apply_by(left, low, edit, paths),
+                || apply_by(right, high, edit, paths),
             );
             let right_size = if high_count > 0 { node.right.size() } else { right_size };
             if low_count > 0 {

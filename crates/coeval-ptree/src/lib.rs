@@ -33,7 +33,7 @@
 //!
 //! # Start reading at
 //! `node` (layout), `balance` (the join primitive, the only code that knows about balance), then `bulk` and `sets`,
-//! which are the papers' algorithms on top of it. `tree` and `batch` hold the public operations.
+//! which are the papers' algorithms on top of it. `warm` is about speed only. `tree` and `batch` hold the public operations.
 #![forbid(unsafe_code)]
 
 mod aggregate;

@@ -5,7 +5,7 @@
 //! for each other: in a tree larger than the caches that is two memory latencies per level, one after the other.
 //! Plain loads do not wait. So an update first walks its path and looks at the counts it is going to change: the
 //! loads of siblings overlap with those of the path, and with several paths walked side by side, with theirs.
-//! This halves the time of an update of a large tree.
+//! It pays a little for one update of a large tree and more for several at once.
 //!
 //! Nothing here changes what an update does, only when its memory arrives.
 
@@ -19,8 +19,8 @@ use crate::node::Link;
 /// Paths walked side by side: about as many misses as a core keeps in flight with two or three per path.
 const LANES: usize = 8;
 
-/// Keys of a batch that are worth it: with more, paths lie close together and threads overlap their misses.
-pub(crate) const WARM_MAX: usize = 256;
+/// Keys fetched at a time: what their paths hold, some kilobytes each, should still be there when it is copied.
+pub(crate) const WARM_MAX: usize = 64;
 
 impl<K, V, const B: usize> Link<K, V, B> {
     /// Looks at the reference count.
