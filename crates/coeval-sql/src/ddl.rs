@@ -1,18 +1,122 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Statements that change definitions.
+//! Statements that change definitions. Each is checked here and then put to the transaction as
+//! [`CatalogChange`](coeval_store::CatalogChange)s, so it is visible to the statements behind it, goes with a
+//! rollback, and is certified and logged like any write.
+//!
+//! What a clause would mean and is not kept is refused by name, never passed over.
+
+mod add_column;
+mod alter_column;
+mod alter_table;
+mod columns;
+mod constraints;
+mod create_table;
+mod dependents;
+mod drop;
+mod drop_column;
+mod drop_constraint;
+mod expressions;
+mod index;
+mod lookup;
+mod naming;
+mod rename;
+mod rewrite;
+mod schema;
+mod sequence;
+pub(crate) mod sequence_values;
+mod truncate;
+mod validate;
+mod values;
+mod view;
+mod view_columns;
+mod view_query;
+
+pub(crate) use values::default_column;
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::result::StatementResult;
 use datafusion::sql::sqlparser::ast::Statement;
+use dependents::Behavior;
 
 /// Runs a DDL statement; `None` if it is not one.
 ///
 /// # Errors
-/// None yet.
+/// Each statement's own, with PostgreSQL's SQLSTATEs; the transaction then holds some of its changes, and the
+/// caller rolls back to where the statement began.
 pub(crate) fn execute(
-    _: &mut StatementContext<'_>,
-    _: &Statement,
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
 ) -> Result<Option<StatementResult>, SqlError> {
-    Ok(None)
+    let result = match statement {
+        Statement::CreateTable(create) => create_table::execute(context, create)?,
+        Statement::AlterTable(alter) => alter_table::execute(context, alter)?,
+        Statement::CreateIndex(create) => index::create(context, create)?,
+        Statement::CreateView(create) => view::create(context, create)?,
+        Statement::Truncate(truncate) => truncate::execute(context, truncate)?,
+        Statement::CreateSequence { .. } => create_sequence(context, statement)?,
+        Statement::CreateSchema { .. } => create_schema(context, statement)?,
+        Statement::Drop { .. } => drop_objects(context, statement)?,
+        _ => return Ok(None),
+    };
+    Ok(Some(result))
+}
+
+fn create_sequence(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+) -> Result<StatementResult, SqlError> {
+    let Statement::CreateSequence { temporary, if_not_exists, name, data_type, sequence_options, owned_by } =
+        statement
+    else {
+        return Err(SqlError::internal("CREATE SEQUENCE was expected"));
+    };
+    if *temporary {
+        return Err(SqlError::unsupported("TEMPORARY sequence"));
+    }
+    if *if_not_exists && lookup::is_taken(context, name)? {
+        return Ok(StatementResult::plain("CREATE SEQUENCE"));
+    }
+    let create = sequence::CreateSequence {
+        name,
+        data_type: data_type.as_ref(),
+        options: sequence_options,
+        owned_by: owned_by.as_ref(),
+    };
+    sequence::create(context, &create)
+}
+
+fn create_schema(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+) -> Result<StatementResult, SqlError> {
+    let Statement::CreateSchema { schema_name, if_not_exists, with, options, default_collate_spec, clone } =
+        statement
+    else {
+        return Err(SqlError::internal("CREATE SCHEMA was expected"));
+    };
+    if with.is_some() || options.is_some() || default_collate_spec.is_some() || clone.is_some() {
+        return Err(SqlError::unsupported("option of CREATE SCHEMA"));
+    }
+    let existing = if *if_not_exists { schema::Existing::Keep } else { schema::Existing::Refuse };
+    schema::create(context, schema_name, existing)
+}
+
+fn drop_objects(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+) -> Result<StatementResult, SqlError> {
+    let Statement::Drop { object_type, if_exists, names, cascade, purge, temporary, table, .. } = statement else {
+        return Err(SqlError::internal("DROP was expected"));
+    };
+    if *purge || *temporary || table.is_some() {
+        return Err(SqlError::unsupported("this form of DROP"));
+    }
+    let drop = drop::Drop {
+        kind: object_type,
+        names,
+        missing: if *if_exists { drop::Missing::Skip } else { drop::Missing::Refuse },
+        behavior: if *cascade { Behavior::Cascade } else { Behavior::Restrict },
+    };
+    drop::execute(context, &drop)
 }

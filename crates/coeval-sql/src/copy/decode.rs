@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bytes of text or CSV in, batches of a table's columns out.
+
+use super::field;
+use super::options::{CopyFormat, CopyOptions, Header};
+use super::record::{Fields, Input, Quoted, RecordReader, Step};
+use crate::error::{SqlError, SqlState};
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use chrono_tz::Tz;
+use coeval_store::{CHUNK_ROWS, ColumnBuilder, ColumnType, TableDef, ValueRef};
+use std::sync::Arc;
+
+/// Longest field that an error shows, in characters.
+const SHOWN_MAX: usize = 100;
+
+/// A column that fields go into.
+struct Target {
+    name: String,
+    ty: ColumnType,
+    /// Which fields stand for NULL beyond those that the reader took for it.
+    null: NullRule,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NullRule {
+    /// `FORCE_NOT_NULL`: the NULL text is text.
+    never: Force,
+    /// `FORCE_NULL`: the NULL text in quotes is NULL.
+    quoted: Force,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Force {
+    On,
+    Off,
+}
+
+/// Reads text or CSV that comes in pieces.
+pub(super) struct Decoder {
+    reader: RecordReader,
+    relation: String,
+    targets: Vec<Target>,
+    builders: Vec<ColumnBuilder>,
+    schema: SchemaRef,
+    null: String,
+    zone: Tz,
+    fields: Fields,
+    /// What has come and is not read yet.
+    pending: Vec<u8>,
+    rows: usize,
+    /// The line that the next record starts in, from 1.
+    line: u64,
+    header: Header,
+    ended: bool,
+}
+
+impl Decoder {
+    /// A decoder for these columns of a table.
+    ///
+    /// # Errors
+    /// 42703 if an option names a column that is not copied.
+    pub(super) fn new(
+        def: &TableDef,
+        columns: &[usize],
+        options: &CopyOptions,
+        zone: Tz,
+    ) -> Result<Self, SqlError> {
+        let copied = || columns.iter().map(|&index| &def.columns[index]);
+        for name in options.force_not_null.iter().chain(&options.force_null) {
+            if !copied().any(|column| column.name == *name) {
+                let message = format!("column \"{name}\" of relation \"{}\" is not copied", def.name.name);
+                return Err(SqlError::new(SqlState::InvalidColumnReference, message));
+            }
+        }
+        let force = |names: &[String], name: &String| if names.contains(name) { Force::On } else { Force::Off };
+        let targets: Vec<Target> = copied()
+            .map(|column| Target {
+                name: column.name.clone(),
+                ty: column.ty,
+                null: NullRule {
+                    never: force(&options.force_not_null, &column.name),
+                    quoted: force(&options.force_null, &column.name),
+                },
+            })
+            .collect();
+        let fields: Vec<Field> =
+            targets.iter().map(|target| Field::new(&target.name, target.ty.arrow(), true)).collect();
+        Ok(Self {
+            reader: RecordReader::new(options),
+            relation: def.name.name.clone(),
+            builders: targets.iter().map(|target| ColumnBuilder::new(target.ty, 0)).collect(),
+            targets,
+            schema: Arc::new(Schema::new(fields)),
+            null: options.null.clone(),
+            zone,
+            fields: Fields::default(),
+            pending: Vec::new(),
+            rows: 0,
+            line: 1,
+            header: options.header,
+            ended: false,
+        })
+    }
+
+    /// Takes a piece; full batches go to `out`.
+    ///
+    /// # Errors
+    /// 22P04 for a malformed record, 22021 for bytes that are not UTF-8, and what the columns' types answer;
+    /// each says in which line and column.
+    pub(super) fn feed(&mut self, piece: &[u8], out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
+        if self.ended {
+            return Ok(());
+        }
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.extend_from_slice(piece);
+        let outcome = self.read_all(&pending, Input::Partial, out);
+        let read = outcome?;
+        pending.drain(..read);
+        self.pending = pending;
+        Ok(())
+    }
+
+    /// There is no further piece: the rest goes to `out`.
+    ///
+    /// # Errors
+    /// As [`feed`](Self::feed).
+    pub(super) fn finish(mut self, out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
+        let pending = std::mem::take(&mut self.pending);
+        if !self.ended {
+            self.read_all(&pending, Input::Complete, out)?;
+        }
+        self.give_batch(out)
+    }
+
+    /// Reads the records that are complete; returns how many bytes they were.
+    fn read_all(&mut self, bytes: &[u8], input: Input, out: &mut Vec<RecordBatch>) -> Result<usize, SqlError> {
+        let mut at = 0;
+        while at < bytes.len() && !self.ended {
+            let mut fields = std::mem::take(&mut self.fields);
+            let step = self.reader.read(bytes, at, input, &mut fields);
+            match step.map_err(|fault| self.malformed(fault.message()))? {
+                Step::Incomplete => {
+                    self.fields = fields;
+                    break;
+                }
+                Step::EndOfData => {
+                    self.ended = true;
+                    at = bytes.len();
+                }
+                Step::Record(next) => {
+                    self.take_record(bytes, &fields)?;
+                    self.line += 1 + lines_inside(&bytes[at..next], &fields);
+                    at = next;
+                }
+            }
+            self.fields = fields;
+            if self.rows == CHUNK_ROWS {
+                self.give_batch(out)?;
+            }
+        }
+        Ok(at)
+    }
+
+    #[inline]
+    fn take_record(&mut self, bytes: &[u8], fields: &Fields) -> Result<(), SqlError> {
+        if self.header == Header::Present {
+            self.header = Header::Absent;
+            return Ok(());
+        }
+        if fields.len() < self.targets.len() {
+            let missing = &self.targets[fields.len()].name;
+            return Err(self.malformed(&format!("missing data for column \"{missing}\"")));
+        }
+        if fields.len() > self.targets.len() {
+            return Err(self.malformed("extra data after last expected column"));
+        }
+        for index in 0..self.targets.len() {
+            let target = &self.targets[index];
+            let given = match fields.get(bytes, index) {
+                None if target.null.never == Force::On => Some(self.null.as_bytes()),
+                Some(text)
+                    if target.null.quoted == Force::On
+                        && fields.quoted(index) == Quoted::Yes
+                        && text == self.null.as_bytes() =>
+                {
+                    None
+                }
+                given => given,
+            };
+            let builder = &mut self.builders[index];
+            match given {
+                None => builder.push(ValueRef::Null),
+                Some(text) => {
+                    if let Err(error) = field::append(builder, target.ty, text, self.zone) {
+                        let shown: String = String::from_utf8_lossy(text).chars().take(SHOWN_MAX).collect();
+                        let place = format!(", column {}: \"{shown}\"", target.name);
+                        return Err(self.place(error, &place));
+                    }
+                }
+            }
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn malformed(&self, message: &str) -> SqlError {
+        self.place(SqlError::new(SqlState::BadCopyFileFormat, message), "")
+    }
+
+    /// The error with where it arose behind its detail.
+    fn place(&self, mut error: SqlError, column: &str) -> SqlError {
+        let place = format!("COPY {}, line {}{column}", self.relation, self.line);
+        error.detail = Some(match error.detail.take() {
+            Some(detail) => format!("{detail}\n{place}"),
+            None => place,
+        });
+        error
+    }
+
+    fn give_batch(&mut self, out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
+        if self.rows > 0 {
+            let columns = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
+            out.push(RecordBatch::try_new(Arc::clone(&self.schema), columns)?);
+            self.rows = 0;
+        }
+        Ok(())
+    }
+}
+
+/// Line ends inside the fields of a record.
+fn lines_inside(record: &[u8], fields: &Fields) -> u64 {
+    let plain = (0..fields.len()).all(|index| fields.quoted(index) == Quoted::No && !fields.is_unescaped(index));
+    if plain {
+        return 0;
+    }
+    let ends = record.iter().filter(|&&byte| byte == b'\n').count() as u64;
+    if record.last() == Some(&b'\n') { ends - 1 } else { ends }
+}
+
+const _: () = assert!(CHUNK_ROWS > 0, "batches fill up");
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The files that COPY reads and writes.
+
+use crate::error::{SqlError, SqlState};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// Bytes read at once.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Opens a file to read.
+///
+/// # Errors
+/// 58P01 if it is not there, 42809 if it is a directory, 58030 otherwise.
+pub(super) fn open(path: &Path) -> Result<File, SqlError> {
+    let file = File::open(path).map_err(|error| cannot(&error, path, "open", "reading"))?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        return Err(SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is a directory", path.display())));
+    }
+    Ok(file)
+}
+
+/// Makes or empties a file to write.
+///
+/// # Errors
+/// 58P01 if its directory is not there, 58030 otherwise.
+pub(super) fn create(path: &Path) -> Result<File, SqlError> {
+    File::create(path).map_err(|error| cannot(&error, path, "open", "writing"))
+}
+
+fn cannot(error: &io::Error, path: &Path, what: &str, purpose: &str) -> SqlError {
+    let state = match error.kind() {
+        io::ErrorKind::NotFound => SqlState::UndefinedFile,
+        io::ErrorKind::StorageFull => SqlState::DiskFull,
+        _ => SqlState::IoError,
+    };
+    // The system's words without Rust's number behind them.
+    let words = error.to_string();
+    let words = words.split(" (os error").next().unwrap_or_default();
+    SqlError::new(state, format!("could not {what} file \"{}\" for {purpose}: {words}", path.display()))
+}
+
+/// Gives the file's bytes to `take`, piece by piece.
+///
+/// # Errors
+/// 58030 if it cannot be read, and what `take` answers.
+pub(super) fn read_pieces(
+    file: &mut File,
+    path: &Path,
+    mut take: impl FnMut(&[u8]) -> Result<(), SqlError>,
+) -> Result<(), SqlError> {
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        let length = file.read(&mut piece).map_err(|error| cannot(&error, path, "read", "reading"))?;
+        if length == 0 {
+            return Ok(());
+        }
+        take(&piece[..length])?;
+    }
+}
+
+/// Bytes on their way to a file.
+pub(super) struct Output<'a> {
+    file: File,
+    path: &'a Path,
+    pending: Vec<u8>,
+}
+
+impl Output<'_> {
+    /// Where the next bytes go.
+    pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.pending
+    }
+
+    /// Writes what has gathered, once it is worth it.
+    pub(super) fn flush_if_full(&mut self) -> Result<(), SqlError> {
+        if self.pending.len() >= PIECE_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), SqlError> {
+        self.file.write_all(&self.pending).map_err(|error| cannot(&error, self.path, "write", "writing"))?;
+        self.pending.clear();
+        Ok(())
+    }
+}
+
+/// Writes a file with what `give` puts into the output.
+///
+/// # Errors
+/// 58P01, 53100, 58030 if the file cannot be written, and what `give` answers. The file then holds a part.
+pub(super) fn write_pieces<T>(
+    path: &Path,
+    give: impl FnOnce(&mut Output<'_>) -> Result<T, SqlError>,
+) -> Result<T, SqlError> {
+    let mut output = Output { file: create(path)?, path, pending: Vec::with_capacity(PIECE_BYTES * 2) };
+    let given = give(&mut output)?;
+    output.flush()?;
+    Ok(given)
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Parquet files as the source and target of COPY.
+//!
+//! Row groups are read in parallel and cast to the table's types column by column; no row is looked at by
+//! itself. Columns are found by name. A column of type `interval` is written as text, which Parquet has.
+
+use super::file;
+use crate::error::{SqlError, SqlState};
+use crate::types::{assign_array, format_value};
+use arrow::array::{ArrayRef, RecordBatch, StringViewBuilder};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use chrono_tz::Tz;
+use coeval_store::{CHUNK_ROWS, ColumnType, TableDef, value_at};
+use ::parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+use ::parquet::arrow::{ArrowWriter, ProjectionMask};
+use ::parquet::basic::Compression;
+use ::parquet::errors::ParquetError;
+use ::parquet::file::properties::WriterProperties;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A row group in a file that COPY writes.
+const ROW_GROUP_ROWS: usize = 131_072;
+
+fn damaged(path: &Path, error: &ParquetError) -> SqlError {
+    let message = format!("could not read Parquet file \"{}\": {error}", path.display());
+    SqlError::new(SqlState::BadCopyFileFormat, message)
+}
+
+/// Which columns of the file go into which columns of the table.
+struct Match {
+    /// Indexes in the file, ascending.
+    file: Vec<usize>,
+    /// For each of them the index in the table.
+    table: Vec<usize>,
+}
+
+/// Reads the file's columns of the same names as these columns of the table. Returns the columns of the
+/// table that the batches hold, cast to their types.
+///
+/// # Errors
+/// 58P01 if the file is not there, 22P04 if it is damaged, 42703 if it lacks a column or has one that the
+/// table does not have, and what casting answers.
+pub(super) fn read(
+    def: &TableDef,
+    columns: &[usize],
+    path: &Path,
+    zone: Tz,
+) -> Result<(Vec<usize>, Vec<RecordBatch>), SqlError> {
+    let opened = file::open(path)?;
+    let metadata = ArrowReaderMetadata::load(&opened, ArrowReaderOptions::new())
+        .map_err(|error| damaged(path, &error))?;
+    let matched = match_columns(def, columns, metadata.schema())?;
+    let options = ArrowReaderOptions::new().with_schema(with_views(metadata.schema()));
+    // Views share the pages' bytes; where the file's own types stand in the way, they are cast afterwards.
+    let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options).unwrap_or(metadata);
+    let groups = metadata.metadata().num_row_groups();
+    let batches: Vec<Vec<RecordBatch>> = (0..groups)
+        .into_par_iter()
+        .map(|group| read_group(def, &matched, path, &metadata, group, zone))
+        .collect::<Result<_, SqlError>>()?;
+    Ok((matched.table, batches.into_iter().flatten().collect()))
+}
+
+fn match_columns(def: &TableDef, columns: &[usize], schema: &Schema) -> Result<Match, SqlError> {
+    let named_all = columns.len() == def.live_columns().count();
+    let same = |field: &Field, index: usize| field.name().eq_ignore_ascii_case(&def.columns[index].name);
+    let mut matched = Match { file: Vec::new(), table: Vec::new() };
+    for (place, field) in schema.fields().iter().enumerate() {
+        match columns.iter().find(|&&index| same(field, index)) {
+            Some(&index) => {
+                matched.file.push(place);
+                matched.table.push(index);
+            }
+            // A list of columns chooses; without one, nothing of the file is left out silently.
+            None if !named_all => {}
+            None => {
+                let message = format!(
+                    "column \"{}\" of the Parquet file is not in relation \"{}\"",
+                    field.name(),
+                    def.name.name
+                );
+                return Err(SqlError::new(SqlState::UndefinedColumn, message));
+            }
+        }
+    }
+    let missing = columns.iter().find(|index| !matched.table.contains(index));
+    match missing {
+        Some(&index) => {
+            let message = format!("column \"{}\" is not in the Parquet file", def.columns[index].name);
+            Err(SqlError::new(SqlState::UndefinedColumn, message))
+        }
+        None => Ok(matched),
+    }
+}
+
+/// The same columns, with text and bytes as views.
+fn with_views(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| {
+        let ty = match field.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+            DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+            other => other.clone(),
+        };
+        field.as_ref().clone().with_data_type(ty)
+    });
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
+}
+
+fn read_group(
+    def: &TableDef,
+    matched: &Match,
+    path: &Path,
+    metadata: &ArrowReaderMetadata,
+    group: usize,
+    zone: Tz,
+) -> Result<Vec<RecordBatch>, SqlError> {
+    let opened: File = file::open(path)?;
+    let mask = ProjectionMask::roots(metadata.parquet_schema(), matched.file.iter().copied());
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(opened, metadata.clone())
+        .with_row_groups(vec![group])
+        .with_projection(mask)
+        .with_batch_size(CHUNK_ROWS)
+        .build()
+        .map_err(|error| damaged(path, &error))?;
+    let fields: Vec<Field> = matched
+        .table
+        .iter()
+        .map(|&index| Field::new(&def.columns[index].name, def.columns[index].ty.arrow(), true))
+        .collect();
+    let schema = Arc::new(Schema::new(fields));
+    let mut batches = Vec::new();
+    for batch in reader {
+        let batch = batch.map_err(|error| damaged(path, &ParquetError::from(error)))?;
+        let arrays: Vec<ArrayRef> = batch
+            .columns()
+            .iter()
+            .zip(&matched.table)
+            .map(|(array, &index)| {
+                let column = &def.columns[index];
+                assign_array(array, column.ty, zone).map_err(|mut error| {
+                    error.detail.get_or_insert_with(|| format!("COPY {}, column {}", def.name.name, column.name));
+                    error
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        batches.push(RecordBatch::try_new(Arc::clone(&schema), arrays)?);
+    }
+    Ok(batches)
+}
+
+/// Writes the batches; returns how many rows.
+///
+/// # Errors
+/// 58P01 or 58030 if the file cannot be written, 0A000 for a type that Parquet does not have.
+pub(super) fn write(
+    path: &Path,
+    columns: &[(String, ColumnType)],
+    batches: impl Iterator<Item = Result<RecordBatch, SqlError>>,
+    zone: Tz,
+) -> Result<u64, SqlError> {
+    let fields: Vec<Field> = columns.iter().map(|(name, ty)| Field::new(name, stored_type(*ty), true)).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .build();
+    let failed = |error: ParquetError| {
+        SqlError::new(SqlState::IoError, format!("could not write Parquet file \"{}\": {error}", path.display()))
+    };
+    let mut writer = ArrowWriter::try_new(file::create(path)?, Arc::clone(&schema), Some(properties)).map_err(failed)?;
+    let mut rows = 0;
+    for batch in batches {
+        let batch = batch?;
+        rows += batch.num_rows() as u64;
+        let arrays: Vec<ArrayRef> = batch
+            .columns()
+            .iter()
+            .zip(columns)
+            .map(|(array, (_, ty))| stored_array(array, *ty, zone))
+            .collect::<Result<_, SqlError>>()?;
+        writer.write(&RecordBatch::try_new(Arc::clone(&schema), arrays)?).map_err(failed)?;
+    }
+    writer.close().map_err(failed)?;
+    Ok(rows)
+}
+
+fn stored_type(ty: ColumnType) -> DataType {
+    if ty == ColumnType::Interval { DataType::Utf8View } else { ty.arrow() }
+}
+
+fn stored_array(array: &ArrayRef, ty: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
+    if ty != ColumnType::Interval {
+        return if *array.data_type() == ty.arrow() { Ok(array.clone()) } else { assign_array(array, ty, zone) };
+    }
+    let mut builder = StringViewBuilder::with_capacity(array.len());
+    let mut text = String::new();
+    for index in 0..array.len() {
+        match value_at(array.as_ref(), index) {
+            value if value.is_null() => builder.append_null(),
+            value => {
+                text.clear();
+                format_value(value, ty, zone, &mut text);
+                builder.append_value(&text);
+            }
+        }
+    }
+    Ok(Arc::new(builder.finish()))
+}

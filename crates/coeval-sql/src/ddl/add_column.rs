@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! ALTER TABLE ADD COLUMN.
+//!
+//! A default that is the same for every row is kept once, in the definition, as the value that rows written
+//! before have: no row is touched. Values that differ from row to row (sequences, `random()`) are written.
+
+use super::alter_table::{add_constraint, put};
+use super::columns::{self, Place};
+use super::{create_table, expressions, lookup, values};
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use coeval_store::{
+    CatalogChange, ColumnDef, Direction, KeyRange, KeyWriter, SpaceId, TableDef, Value,
+};
+use datafusion::sql::sqlparser::ast::{self, ColumnOption, Expr};
+use std::sync::Arc;
+
+/// What to do if a column of this name is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Existing {
+    /// `IF NOT EXISTS`.
+    Keep,
+    /// An error.
+    Refuse,
+}
+
+/// Adds the column; returns the table's number, which is new if a primary key came with it.
+///
+/// # Errors
+/// 42701 for a name that is taken, 23502 for a NOT NULL column without default in a table with rows, and what
+/// its constraints answer.
+pub(super) fn execute(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    declared: &ast::ColumnDef,
+    existing: Existing,
+) -> Result<SpaceId, SqlError> {
+    let name = lookup::fold(&declared.name);
+    create_table::refuse_reserved_column(&name)?;
+    if def.column_index(&name).is_some() {
+        if existing == Existing::Keep {
+            return Ok(def.id);
+        }
+        let message = format!("column \"{name}\" of relation \"{}\" already exists", def.name.name);
+        return Err(SqlError::new(SqlState::DuplicateColumn, message));
+    }
+    let place = Place { table: def.id, name: &def.name, index: def.columns.len() };
+    let made = columns::declare(context, &place, declared)?;
+    if let Some(sequence) = made.sequence {
+        context.transaction.change_catalog(CatalogChange::PutSequence(sequence))?;
+    }
+    let default = declared.options.iter().find_map(|option| match &option.option {
+        ColumnOption::Default(expr) => Some(expr),
+        _ => None,
+    });
+    let mut id = add(context, def, made.column, default)?;
+    for constraint in &made.constraints {
+        let def = Arc::clone(context.transaction.table_def(id)?);
+        id = add_constraint(context, &def, constraint)?;
+    }
+    Ok(id)
+}
+
+fn add(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    mut column: ColumnDef,
+    default: Option<&Expr>,
+) -> Result<SpaceId, SqlError> {
+    let differs = column.sequence.is_some() || default.is_some_and(|expr| expressions::is_volatile(context, expr));
+    if differs {
+        return add_row_by_row(context, def, column);
+    }
+    let value = match default {
+        Some(expr) => values::evaluate(context, expr, column.ty)?,
+        None => Value::Null,
+    };
+    if value == Value::Null {
+        let has_rows = context.transaction.view(def.id)?.row_count() > 0;
+        if column.not_null && has_rows {
+            let message =
+                format!("column \"{}\" of relation \"{}\" contains null values", column.name, def.name.name);
+            return Err(SqlError::new(SqlState::NotNullViolation, message));
+        }
+    } else {
+        let mut writer = KeyWriter::new();
+        writer.push(value.borrow());
+        column.missing = Some(writer.as_slice().to_vec());
+    }
+    let mut changed = def.clone();
+    changed.add_column(column);
+    put(context, changed)
+}
+
+/// Adds the column and writes a value of its own into each row.
+fn add_row_by_row(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    column: ColumnDef,
+) -> Result<SpaceId, SqlError> {
+    let index = def.columns.len();
+    let mut nullable = def.clone();
+    nullable.add_column(ColumnDef { not_null: false, ..column.clone() });
+    let id = put(context, nullable.clone())?;
+    let keys: Vec<_> =
+        context.transaction.scan(id, &KeyRange::all(), Direction::Forward)?.map(|(key, _)| key).collect();
+    for key in keys {
+        let value = values::next_default(context, &column)?;
+        let Some(row) = context.transaction.get(id, &key)? else { continue };
+        let row = row.with(&[(index, value)]);
+        context.transaction.update(id, &key, row)?;
+    }
+    let mut finished = nullable;
+    finished.columns[index] = column;
+    put(context, finished)
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//! ALTER TABLE ALTER COLUMN.
+
+use super::alter_table::put;
+use super::columns::{Place, owned_sequence};
+use super::{expressions, lookup, rewrite, validate, values, view_columns};
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use crate::types;
+use coeval_store::{CatalogChange, ColumnType, Identity, SpaceId, TableDef};
+use datafusion::sql::sqlparser::ast::{AlterColumnOperation, DataType, Expr, GeneratedAs};
+
+/// Alters the column; returns the table's number, which is new if its rows were written anew.
+///
+/// # Errors
+/// 42703 if it is not there, 23502 for SET NOT NULL over a NULL, 42P16 for DROP NOT NULL in the primary key,
+/// 42601 for a default of an identity column.
+pub(super) fn execute(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    name: &str,
+    operation: &AlterColumnOperation,
+) -> Result<SpaceId, SqlError> {
+    let index = lookup::column(def, name)?;
+    let mut changed = def.clone();
+    let column = &mut changed.columns[index];
+    let relation = &def.name.name;
+    let identity = || SqlError::syntax(format!("column \"{name}\" of relation \"{relation}\" is an identity column"));
+    match operation {
+        AlterColumnOperation::SetNotNull => {
+            validate::not_null(context, def, index)?;
+            column.not_null = true;
+        }
+        AlterColumnOperation::DropNotNull if def.primary_key.contains(&index) => {
+            let message = format!("column \"{name}\" is in a primary key");
+            return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
+        }
+        AlterColumnOperation::DropNotNull if column.identity.is_some() => return Err(identity()),
+        AlterColumnOperation::DropNotNull => column.not_null = false,
+        AlterColumnOperation::SetDefault { .. } | AlterColumnOperation::DropDefault
+            if column.identity.is_some() =>
+        {
+            return Err(identity());
+        }
+        AlterColumnOperation::SetDefault { value } => {
+            values::validate_default(context, column, value)?;
+            column.default = Some(value.to_string());
+            column.sequence = None;
+        }
+        AlterColumnOperation::DropDefault => {
+            column.default = None;
+            column.sequence = None;
+        }
+        AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
+            let kind = match generated_as {
+                Some(GeneratedAs::ByDefault) => Identity::ByDefault,
+                Some(GeneratedAs::Always) | None => Identity::Always,
+                Some(GeneratedAs::ExpStored) => return Err(SqlError::unsupported("generated column")),
+            };
+            if column.identity.is_some() || column.default.is_some() || column.sequence.is_some() {
+                let message = format!("column \"{name}\" of relation \"{relation}\" already has a default value");
+                return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message));
+            }
+            if !column.not_null {
+                let message = format!(
+                    "column \"{name}\" of relation \"{relation}\" must be declared NOT NULL before identity can be added"
+                );
+                return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message));
+            }
+            if !matches!(column.ty, ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt) {
+                let message = "identity column type must be smallint, integer, or bigint";
+                return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+            }
+            let place = Place { table: def.id, name: &def.name, index };
+            let sequence =
+                owned_sequence(context, &place, column, sequence_options.as_deref().unwrap_or_default())?;
+            column.identity = Some(kind);
+            column.sequence = Some(sequence.id);
+            context.transaction.change_catalog(CatalogChange::PutSequence(sequence))?;
+        }
+        AlterColumnOperation::SetDataType { data_type, using, .. } => {
+            return set_type(context, def, index, data_type, using.as_ref());
+        }
+    }
+    put(context, changed)
+}
+
+/// Changes a column's type: in the definition alone if every value stays as it is, else by writing the rows
+/// anew.
+fn set_type(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    index: usize,
+    data_type: &DataType,
+    using: Option<&Expr>,
+) -> Result<SpaceId, SqlError> {
+    let ty = types::column_type(data_type)?;
+    let column = &def.columns[index];
+    if let Some(view) = view_columns::views_using(context, &def.name, &column.name)?.first() {
+        return Err(SqlError::new(
+            SqlState::FeatureNotSupported,
+            "cannot alter type of a column used by a view or rule",
+        )
+        .with_detail(format!("View {view} depends on column \"{}\".", column.name)));
+    }
+    if using.is_none() && is_wider_text(column.ty, ty) {
+        let mut changed = def.clone();
+        changed.columns[index].ty = ty;
+        return put(context, changed);
+    }
+    if let Some(expr) = using {
+        expressions::check_columns(def, expr)?;
+    }
+    let change = rewrite::Change::Type { column: index, ty, using: using.map(ToString::to_string) };
+    rewrite::execute(context, def, &change)
+}
+
+/// Whether every value of the first type is one of the second, kept alike.
+fn is_wider_text(from: ColumnType, to: ColumnType) -> bool {
+    match (from, to) {
+        (ColumnType::Varchar(from), ColumnType::Varchar(to)) => from <= to,
+        (ColumnType::Varchar(_), ColumnType::Text) => true,
+        (from, to) => from == to,
+    }
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//! ALTER TABLE: its operations in order, each on the definition that the one before it left.
+
+use super::constraints::DeclaredKey;
+use super::dependents::{self, Behavior};
+use super::lookup;
+use super::{add_column, alter_column, constraints, drop_column, drop_constraint, naming, rename, rewrite, validate, values};
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use crate::result::StatementResult;
+use coeval_store::{CatalogChange, ObjectRef, SpaceId, TableDef};
+use datafusion::sql::sqlparser::ast::{
+    AlterTable, AlterTableOperation, DropBehavior, RenameTableNameKind, TableConstraint,
+};
+use std::sync::Arc;
+
+/// ALTER TABLE. Every operation is validated against the rows that are there.
+///
+/// # Errors
+/// 42P01 for an unknown table, and what the operations answer; 0A000 for those that are not supported.
+pub(super) fn execute(
+    context: &mut StatementContext<'_>,
+    alter: &AlterTable,
+) -> Result<StatementResult, SqlError> {
+    if alter.location.is_some() || alter.on_cluster.is_some() || alter.table_type.is_some() {
+        return Err(SqlError::unsupported("this form of ALTER TABLE"));
+    }
+    let done = StatementResult::plain("ALTER TABLE");
+    let (name, object) = match lookup::resolve(context, &alter.name)? {
+        Some(found) => found,
+        None if alter.if_exists => return Ok(done),
+        None => return Err(lookup::unknown_relation(&alter.name)),
+    };
+    // PostgreSQL takes ALTER TABLE .. RENAME TO for every relation.
+    if let ([AlterTableOperation::RenameTable { table_name }], false) =
+        (alter.operations.as_slice(), matches!(object, ObjectRef::Table(_)))
+    {
+        rename::relation(context, &name, object, new_name(table_name))?;
+        return Ok(done);
+    }
+    let ObjectRef::Table(id) = object else { return Err(lookup::wrong_kind(&name, "table")) };
+    let mut id = id;
+    for operation in &alter.operations {
+        id = apply(context, id, operation)?;
+    }
+    Ok(done)
+}
+
+fn new_name(kind: &RenameTableNameKind) -> &datafusion::sql::sqlparser::ast::ObjectName {
+    let (RenameTableNameKind::As(name) | RenameTableNameKind::To(name)) = kind;
+    name
+}
+
+/// Does one operation; returns the table's number, which is new if its rows were written anew.
+fn apply(
+    context: &mut StatementContext<'_>,
+    id: SpaceId,
+    operation: &AlterTableOperation,
+) -> Result<SpaceId, SqlError> {
+    let def = Arc::clone(context.transaction.table_def(id)?);
+    match operation {
+        AlterTableOperation::AddColumn { if_not_exists, column_def, column_position: None, .. } => {
+            let existing = if *if_not_exists { add_column::Existing::Keep } else { add_column::Existing::Refuse };
+            return add_column::execute(context, &def, column_def, existing);
+        }
+        AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
+            let mut id = id;
+            for column in column_names {
+                let def = Arc::clone(context.transaction.table_def(id)?);
+                let name = lookup::fold(column);
+                if *if_exists && def.column_index(&name).is_none() {
+                    continue;
+                }
+                id = drop_column::execute(context, &def, &name, behavior(drop_behavior.as_ref()))?;
+            }
+            return Ok(id);
+        }
+        AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
+            rename::column(context, &def, &lookup::fold(old_column_name), new_column_name)?;
+        }
+        AlterTableOperation::RenameTable { table_name } => {
+            rename::relation(context, &def.name, ObjectRef::Table(id), new_name(table_name))?;
+        }
+        AlterTableOperation::AlterColumn { column_name, op } => {
+            return alter_column::execute(context, &def, &lookup::fold(column_name), op);
+        }
+        AlterTableOperation::AddConstraint { constraint, not_valid: false } => {
+            return add_constraint(context, &def, constraint);
+        }
+        AlterTableOperation::AddConstraint { not_valid: true, .. } => {
+            return Err(SqlError::unsupported("NOT VALID constraint"));
+        }
+        AlterTableOperation::DropConstraint { if_exists, name, drop_behavior } => {
+            let name = lookup::fold(name);
+            if *if_exists && !naming::has_constraint(&def, &name) {
+                return Ok(id);
+            }
+            return drop_constraint::execute(context, &def, &name, behavior(drop_behavior.as_ref()));
+        }
+        AlterTableOperation::RenameConstraint { old_name, new_name } => {
+            rename::constraint(context, &def, &lookup::fold(old_name), &lookup::fold(new_name))?;
+        }
+        // Constraints are validated when they are added.
+        AlterTableOperation::ValidateConstraint { name } if naming::has_constraint(&def, &lookup::fold(name)) => {}
+        other => return Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),
+    }
+    Ok(id)
+}
+
+fn behavior(given: Option<&DropBehavior>) -> Behavior {
+    if given == Some(&DropBehavior::Cascade) { Behavior::Cascade } else { Behavior::Restrict }
+}
+
+/// Adds a constraint to a table with rows; returns the table's number.
+pub(super) fn add_constraint(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    constraint: &TableConstraint,
+) -> Result<SpaceId, SqlError> {
+    if let TableConstraint::PrimaryKey(key) = constraint
+        && !def.has_declared_primary_key()
+    {
+        let key = constraints::primary_key(&def.columns, key)?;
+        return add_primary_key(context, def, key);
+    }
+    let mut changed = def.clone();
+    constraints::add(context, &mut changed, constraint)?;
+    let new_check = changed.checks.get(def.checks.len()).cloned();
+    let new_key = changed.foreign_keys.get(def.foreign_keys.len()).cloned();
+    let (id, shown) = (changed.id, changed.clone());
+    context.transaction.change_catalog(CatalogChange::PutTable(Box::new(changed)))?;
+    if let Some(check) = new_check {
+        values::validate_check(context, &shown, &check)?;
+        validate::check(context, &shown, &check)?;
+    }
+    if let Some(key) = new_key {
+        validate::foreign_key(context, &shown, &key)?;
+    }
+    Ok(id)
+}
+
+/// Gives a table without one a primary key: its rows are written anew in the key's order.
+fn add_primary_key(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    key: DeclaredKey,
+) -> Result<SpaceId, SqlError> {
+    for &column in &key.columns {
+        validate::not_null(context, def, column)?;
+    }
+    let catalog = context.transaction.catalog();
+    let name = match key.name {
+        Some(name) if naming::has_constraint(def, &name) => {
+            let message = format!("constraint \"{name}\" for relation \"{}\" already exists", def.name.name);
+            return Err(SqlError::new(SqlState::DuplicateObject, message));
+        }
+        Some(name) => name,
+        None => naming::choose(&def.name.name, &[], "pkey", |name| {
+            naming::is_relation(catalog, &def.name.schema, name) || naming::has_constraint(def, name)
+        }),
+    };
+    let change = rewrite::Change::PrimaryKey { columns: key.columns, name };
+    rewrite::execute(context, def, &change)
+}
+
+/// Puts a changed definition of the same table.
+pub(super) fn put(context: &mut StatementContext<'_>, def: TableDef) -> Result<SpaceId, SqlError> {
+    let id = def.id;
+    context.transaction.change_catalog(CatalogChange::PutTable(Box::new(def)))?;
+    Ok(id)
+}
+
+/// Refuses a change that a foreign key of another constraint relies on, or takes the foreign keys away.
+pub(super) fn release_unique_key(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    columns: &[usize],
+    what: &str,
+    behavior: Behavior,
+) -> Result<(), SqlError> {
+    let relying = dependents::foreign_keys_on(context, def, columns);
+    if behavior == Behavior::Restrict && !relying.is_empty() {
+        let details: Vec<String> = relying
+            .iter()
+            .map(|(child, key)| format!("constraint {key} on table {} depends on {what}", child.name))
+            .collect();
+        return Err(dependents::still_needed(what, &details));
+    }
+    for (child, key) in relying {
+        dependents::drop_foreign_key(context, &child, &key)?;
+    }
+    Ok(())
+}

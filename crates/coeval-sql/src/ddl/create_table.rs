@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//! CREATE TABLE and CREATE TABLE AS.
+
+use super::columns::{self, DeclaredColumn, Place, ROW_ID_COLUMN};
+use super::constraints::{self, DeclaredKey};
+use super::{expressions, lookup, naming, values};
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use crate::result::{CommandTag, StatementResult};
+use crate::types;
+use coeval_store::{CatalogChange, ColumnDef, QualifiedName, SequenceDef, SpaceId, TableDef};
+use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
+use datafusion::sql::sqlparser::ast::{CreateTable, Query, TableConstraint};
+
+/// CREATE TABLE.
+///
+/// # Errors
+/// 42P07 if the name is taken, 42701 for a column named twice, 42P16 for two primary keys, and what columns
+/// and constraints can answer.
+pub(super) fn execute(
+    context: &mut StatementContext<'_>,
+    create: &CreateTable,
+) -> Result<StatementResult, SqlError> {
+    refuse_unsupported(create)?;
+    let name = lookup::target(context, &create.name)?;
+    if create.if_not_exists && context.transaction.catalog().resolve(&name).is_some() {
+        return Ok(StatementResult::plain("CREATE TABLE"));
+    }
+    lookup::refuse_taken(context, &name)?;
+    if let Some(query) = &create.query {
+        return create_as(context, name, create, query);
+    }
+    let mut draft = Draft::new(context, name);
+    for column in &create.columns {
+        let place = Place { table: draft.id, name: &draft.name, index: draft.columns.len() };
+        let declared = columns::declare(context, &place, column)?;
+        draft.add(declared)?;
+    }
+    draft.constraints.extend(create.constraints.iter().cloned());
+    let finished = draft.finish(context)?;
+    finished.put(context)?;
+    Ok(StatementResult::plain("CREATE TABLE"))
+}
+
+/// Refuses every clause of other dialects and of PostgreSQL that has no meaning here.
+fn refuse_unsupported(create: &CreateTable) -> Result<(), SqlError> {
+    let named = [
+        ("TEMPORARY table", create.temporary),
+        ("table inheritance", create.inherits.is_some()),
+        ("table partition", create.partition_of.is_some() || create.partition_by.is_some()),
+        ("CREATE TABLE LIKE", create.like.is_some()),
+        ("ON COMMIT", create.on_commit.is_some()),
+        ("CREATE OR REPLACE TABLE", create.or_replace),
+        ("EXTERNAL table", create.external),
+    ];
+    if let Some((clause, _)) = named.iter().find(|(_, given)| *given) {
+        return Err(SqlError::unsupported(clause));
+    }
+    let understood = CreateTableBuilder::new(create.name.clone())
+        .if_not_exists(create.if_not_exists)
+        .columns(create.columns.clone())
+        .constraints(create.constraints.clone())
+        .query(create.query.clone())
+        .hive_distribution(create.hive_distribution.clone())
+        .hive_formats(create.hive_formats.clone())
+        .build();
+    let hive = create.hive_formats.as_ref().is_some_and(|formats| *formats != Default::default());
+    if understood != *create || hive {
+        return Err(SqlError::unsupported("a clause behind the columns of CREATE TABLE"));
+    }
+    Ok(())
+}
+
+/// A table that is being put together.
+struct Draft {
+    id: SpaceId,
+    name: QualifiedName,
+    columns: Vec<ColumnDef>,
+    sequences: Vec<SequenceDef>,
+    constraints: Vec<TableConstraint>,
+}
+
+/// A table and the sequences that feed it, ready for the catalog.
+struct Finished {
+    def: TableDef,
+    sequences: Vec<SequenceDef>,
+}
+
+impl Draft {
+    fn new(context: &StatementContext<'_>, name: QualifiedName) -> Self {
+        Self {
+            id: context.engine.store().new_space_id(),
+            name,
+            columns: Vec::new(),
+            sequences: Vec::new(),
+            constraints: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, declared: DeclaredColumn) -> Result<(), SqlError> {
+        let name = &declared.column.name;
+        refuse_reserved_column(name)?;
+        if self.columns.iter().any(|column| column.name == *name) {
+            let message = format!("column \"{name}\" specified more than once");
+            return Err(SqlError::new(SqlState::DuplicateColumn, message));
+        }
+        self.columns.push(declared.column);
+        self.sequences.extend(declared.sequence);
+        self.constraints.extend(declared.constraints);
+        Ok(())
+    }
+
+    fn primary_key(&self) -> Result<Option<DeclaredKey>, SqlError> {
+        let mut found = None;
+        for constraint in &self.constraints {
+            if let TableConstraint::PrimaryKey(key) = constraint
+                && found.replace(constraints::primary_key(&self.columns, key)?).is_some()
+            {
+                let message = format!("multiple primary keys for table \"{}\" are not allowed", self.name.name);
+                return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The definition, with a hidden row id if no primary key was declared.
+    fn finish(mut self, context: &StatementContext<'_>) -> Result<Finished, SqlError> {
+        let key = match self.primary_key()? {
+            Some(key) => key,
+            None => {
+                let place = Place { table: self.id, name: &self.name, index: self.columns.len() };
+                let (column, sequence) = columns::row_id(context, &place)?;
+                self.columns.push(column);
+                self.sequences.push(sequence);
+                DeclaredKey { name: None, columns: vec![self.columns.len() - 1] }
+            }
+        };
+        let schema = self.name.schema.clone();
+        let table = self.name.name.clone();
+        let mut def = TableDef::new(self.id, self.name, self.columns, key.columns);
+        let catalog = context.transaction.catalog();
+        def.primary_key_name = key.name.unwrap_or_else(|| {
+            naming::choose(&table, &[], "pkey", |name| naming::is_relation(catalog, &schema, name))
+        });
+        for constraint in &self.constraints {
+            if !matches!(constraint, TableConstraint::PrimaryKey(_)) {
+                constraints::add(context, &mut def, constraint)?;
+            }
+        }
+        Ok(Finished { def, sequences: self.sequences })
+    }
+}
+
+/// Refuses the name of the hidden row id for a column of the user's.
+pub(super) fn refuse_reserved_column(name: &str) -> Result<(), SqlError> {
+    if name == ROW_ID_COLUMN {
+        let message = format!("column name \"{name}\" is reserved");
+        return Err(SqlError::new(SqlState::InvalidName, message));
+    }
+    Ok(())
+}
+
+impl Finished {
+    fn put(self, context: &mut StatementContext<'_>) -> Result<(), SqlError> {
+        for sequence in self.sequences {
+            context.transaction.change_catalog(CatalogChange::PutSequence(sequence))?;
+        }
+        let def = self.def;
+        context.transaction.change_catalog(CatalogChange::PutTable(Box::new(def.clone())))?;
+        for (_, column) in def.live_columns() {
+            if let Some(default) = &column.default {
+                values::validate_default(context, column, &expressions::parse(default)?)?;
+            }
+        }
+        for check in &def.checks {
+            values::validate_check(context, &def, check)?;
+        }
+        Ok(())
+    }
+}
+
+/// CREATE TABLE AS: the query's columns, nullable and without constraints, and its rows.
+fn create_as(
+    context: &mut StatementContext<'_>,
+    name: QualifiedName,
+    create: &CreateTable,
+    query: &Query,
+) -> Result<StatementResult, SqlError> {
+    if !create.constraints.is_empty() || create.columns.iter().any(|column| !column.options.is_empty()) {
+        return Err(SqlError::unsupported("constraint in CREATE TABLE AS"));
+    }
+    let rows = crate::query::collect(context, query)?;
+    let given = create.columns.iter().map(|column| lookup::fold(&column.name));
+    let own = rows.schema.fields().iter().map(|field| field.name().clone());
+    let named: Vec<String> = given.clone().chain(own.skip(create.columns.len())).collect();
+    if create.columns.len() > rows.schema.fields().len() {
+        return Err(SqlError::syntax("too many column names were specified"));
+    }
+    let mut draft = Draft::new(context, name);
+    for (field, name) in rows.schema.fields().iter().zip(named) {
+        let ty = types::column_type_of_arrow(field.data_type()).ok_or_else(|| {
+            SqlError::unsupported(format!("a column of type {}", field.data_type()))
+        })?;
+        let column = ColumnDef::new(name, ty);
+        draft.add(DeclaredColumn { column, sequence: None, constraints: Vec::new() })?;
+    }
+    let finished = draft.finish(context)?;
+    let def = finished.def.clone();
+    let columns: Vec<usize> = def.live_columns().map(|(index, _)| index).collect();
+    finished.put(context)?;
+    let count = crate::copy::load::append(context, &def, &columns, rows.batches)?;
+    Ok(StatementResult::tagged(CommandTag::Select(count)))
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+//! DROP TABLE, VIEW, SEQUENCE, INDEX and SCHEMA.
+
+use super::dependents::{self, Behavior, still_needed};
+use super::{index, lookup};
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use crate::result::StatementResult;
+use coeval_store::{CatalogChange, ColumnState, ObjectRef, QualifiedName, SequenceDef, TableDef};
+use datafusion::sql::sqlparser::ast::{ObjectName, ObjectType};
+use std::sync::Arc;
+
+/// What a DROP statement says, as far as it is supported.
+pub(super) struct Drop<'a> {
+    pub(super) kind: &'a ObjectType,
+    pub(super) names: &'a [ObjectName],
+    pub(super) missing: Missing,
+    pub(super) behavior: Behavior,
+}
+
+/// What to do about a name that stands for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// `IF EXISTS`.
+    Skip,
+    /// An error.
+    Refuse,
+}
+
+/// DROP of objects of one kind.
+///
+/// # Errors
+/// 42P01, 42704, 3F000 for unknown names, 42809 for names of another kind, 2BP01 when something depends on
+/// the object and CASCADE was not said.
+pub(super) fn execute(
+    context: &mut StatementContext<'_>,
+    drop: &Drop<'_>,
+) -> Result<StatementResult, SqlError> {
+    let tag = match drop.kind {
+        ObjectType::Table => "DROP TABLE",
+        ObjectType::View => "DROP VIEW",
+        ObjectType::Index => "DROP INDEX",
+        ObjectType::Sequence => "DROP SEQUENCE",
+        ObjectType::Schema => "DROP SCHEMA",
+        other => return Err(SqlError::unsupported(format!("DROP {other}"))),
+    };
+    if *drop.kind == ObjectType::Schema {
+        drop_schemas(context, drop)?;
+        return Ok(StatementResult::plain(tag));
+    }
+    let doomed: Vec<_> = find_all(context, drop)?;
+    for (name, object) in &doomed {
+        // An object named twice, or dropped with one before it, is gone already.
+        if context.transaction.catalog().resolve(name) == Some(*object) {
+            drop_one(context, name, *object, drop, &doomed)?;
+        }
+    }
+    Ok(StatementResult::plain(tag))
+}
+
+fn find_all(
+    context: &StatementContext<'_>,
+    drop: &Drop<'_>,
+) -> Result<Vec<(QualifiedName, ObjectRef)>, SqlError> {
+    let mut found = Vec::new();
+    for name in drop.names {
+        match lookup::resolve(context, name)? {
+            Some((name, object)) => {
+                refuse_other_kind(&name, object, drop.kind)?;
+                found.push((name, object));
+            }
+            None if drop.missing == Missing::Skip => {}
+            None => return Err(unknown(context, name, drop.kind)),
+        }
+    }
+    Ok(found)
+}
+
+fn refuse_other_kind(name: &QualifiedName, object: ObjectRef, kind: &ObjectType) -> Result<(), SqlError> {
+    let (actual, word) = match object {
+        ObjectRef::Table(_) => (ObjectType::Table, "table"),
+        ObjectRef::Index(..) => (ObjectType::Index, "index"),
+        ObjectRef::View => (ObjectType::View, "view"),
+        ObjectRef::Sequence(_) => (ObjectType::Sequence, "sequence"),
+    };
+    if actual == *kind {
+        return Ok(());
+    }
+    let hint = format!("Use DROP {} to remove {} {word}.", word.to_uppercase(), article(word));
+    Err(lookup::wrong_kind(name, &kind.to_string().to_lowercase()).with_hint(hint))
+}
+
+fn article(word: &str) -> &'static str {
+    if word.starts_with('i') { "an" } else { "a" }
+}
+
+fn unknown(context: &StatementContext<'_>, name: &ObjectName, kind: &ObjectType) -> SqlError {
+    if *kind == ObjectType::Index {
+        return index::unknown(context, name);
+    }
+    let (schema, bare) = match lookup::split_name(name) {
+        Ok(parts) => parts,
+        Err(error) => return error,
+    };
+    if let Some(schema) = schema.as_ref().filter(|schema| !context.transaction.catalog().has_schema(schema)) {
+        return lookup::unknown_schema(schema);
+    }
+    let kind = kind.to_string().to_lowercase();
+    SqlError::new(SqlState::UndefinedTable, format!("{kind} \"{bare}\" does not exist"))
+}
+
+fn drop_one(
+    context: &mut StatementContext<'_>,
+    name: &QualifiedName,
+    object: ObjectRef,
+    drop: &Drop<'_>,
+    doomed: &[(QualifiedName, ObjectRef)],
+) -> Result<(), SqlError> {
+    match object {
+        ObjectRef::Table(id) => {
+            let def = Arc::clone(context.transaction.table_def(id)?);
+            drop_table(context, &def, drop.behavior, doomed)
+        }
+        ObjectRef::View => {
+            drop_views_on(context, name, &format!("view {}", name.name), drop.behavior, doomed)?;
+            context.transaction.change_catalog(CatalogChange::RemoveView(name.clone()))?;
+            Ok(())
+        }
+        ObjectRef::Sequence(id) => {
+            let sequence = context.transaction.catalog().sequence(id).cloned();
+            let sequence = sequence.ok_or_else(|| SqlError::internal(format!("sequence {name} is lost")))?;
+            drop_sequence(context, &sequence, drop.behavior)
+        }
+        ObjectRef::Index(table, id) => index::drop(context, name, table, id),
+    }
+}
+
+/// Drops a table with its sequences, and with CASCADE what depends on it.
+fn drop_table(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    behavior: Behavior,
+    doomed: &[(QualifiedName, ObjectRef)],
+) -> Result<(), SqlError> {
+    let children = dependents::children(context, def)?;
+    if behavior == Behavior::Restrict {
+        let staying = children.iter().filter(|(child, _)| !is_doomed(doomed, ObjectRef::Table(child.id)));
+        let details: Vec<String> = staying
+            .map(|(child, key)| format!("constraint {key} on table {} depends on table {}", child.name, def.name))
+            .collect();
+        if !details.is_empty() {
+            return Err(still_needed(&format!("table {}", def.name), &details));
+        }
+    }
+    drop_views_on(context, &def.name, &format!("table {}", def.name), behavior, doomed)?;
+    for (child, key) in children {
+        dependents::drop_foreign_key(context, &child, &key)?;
+    }
+    for sequence in dependents::owned_sequences(context, def) {
+        forget_defaults(context, &sequence, behavior, Some(def))?;
+        context.transaction.change_catalog(CatalogChange::RemoveSequence(sequence.id))?;
+    }
+    context.transaction.change_catalog(CatalogChange::RemoveTable(def.id))?;
+    Ok(())
+}
+
+fn is_doomed(doomed: &[(QualifiedName, ObjectRef)], object: ObjectRef) -> bool {
+    doomed.iter().any(|(_, other)| *other == object)
+}
+
+/// Drops the views that depend on a relation, or refuses if there are any that stay.
+pub(super) fn drop_views_on(
+    context: &mut StatementContext<'_>,
+    name: &QualifiedName,
+    what: &str,
+    behavior: Behavior,
+    doomed: &[(QualifiedName, ObjectRef)],
+) -> Result<(), SqlError> {
+    let views = dependents::all_views_on(context, name)?;
+    let staying = views.iter().filter(|view| !doomed.iter().any(|(other, _)| other == *view));
+    let details: Vec<String> = staying.map(|view| format!("view {view} depends on {what}")).collect();
+    if behavior == Behavior::Restrict && !details.is_empty() {
+        return Err(still_needed(what, &details));
+    }
+    for view in views {
+        context.transaction.change_catalog(CatalogChange::RemoveView(view))?;
+    }
+    Ok(())
+}
+
+/// Drops a sequence. Columns that it feeds keep it, unless CASCADE takes their defaults.
+fn drop_sequence(
+    context: &mut StatementContext<'_>,
+    sequence: &SequenceDef,
+    behavior: Behavior,
+) -> Result<(), SqlError> {
+    for (def, place) in dependents::columns_fed_by(context, sequence) {
+        let column = &def.columns[place];
+        if column.identity.is_some() || column.state == ColumnState::Hidden {
+            let message = format!(
+                "cannot drop sequence {} because column {} of table {} requires it",
+                sequence.name, column.name, def.name
+            );
+            return Err(SqlError::new(SqlState::DependentObjectsStillExist, message).with_hint(format!(
+                "You can drop column {} of table {} instead.",
+                column.name, def.name
+            )));
+        }
+    }
+    forget_defaults(context, sequence, behavior, None)?;
+    context.transaction.change_catalog(CatalogChange::RemoveSequence(sequence.id))?;
+    Ok(())
+}
+
+/// Takes away the defaults that use a sequence, or refuses if there are any; those of `except` go anyhow.
+fn forget_defaults(
+    context: &mut StatementContext<'_>,
+    sequence: &SequenceDef,
+    behavior: Behavior,
+    except: Option<&TableDef>,
+) -> Result<(), SqlError> {
+    let mut users = dependents::columns_fed_by(context, sequence);
+    users.extend(dependents::defaults_naming(context, sequence)?);
+    users.retain(|(def, _)| except.is_none_or(|except| except.id != def.id));
+    if behavior == Behavior::Restrict && !users.is_empty() {
+        let detail = |(def, place): &(Arc<TableDef>, usize)| {
+            let column = &def.columns[*place].name;
+            format!("default value for column {column} of table {} depends on sequence {}", def.name, sequence.name)
+        };
+        let details: Vec<String> = users.iter().map(detail).collect();
+        return Err(still_needed(&format!("sequence {}", sequence.name), &details));
+    }
+    for (def, place) in users {
+        let mut changed = TableDef::clone(&**context.transaction.table_def(def.id)?);
+        changed.columns[place].default = None;
+        changed.columns[place].sequence = None;
+        context.transaction.change_catalog(CatalogChange::PutTable(Box::new(changed)))?;
+    }
+    Ok(())
+}
+
+fn drop_schemas(context: &mut StatementContext<'_>, drop: &Drop<'_>) -> Result<(), SqlError> {
+    for name in drop.names {
+        let (None, schema) = lookup::split_name(name)? else {
+            return Err(SqlError::syntax(format!("improper schema name: {name}")));
+        };
+        if !context.transaction.catalog().has_schema(&schema) {
+            if drop.missing == Missing::Skip {
+                continue;
+            }
+            return Err(lookup::unknown_schema(&schema));
+        }
+        drop_schema(context, &schema, drop.behavior)?;
+    }
+    Ok(())
+}
+
+/// Drops a schema, with CASCADE also what is in it.
+fn drop_schema(
+    context: &mut StatementContext<'_>,
+    schema: &str,
+    behavior: Behavior,
+) -> Result<(), SqlError> {
+    let inside: Vec<(QualifiedName, ObjectRef)> = context
+        .transaction
+        .catalog()
+        .names()
+        .filter(|(name, object)| name.schema == schema && index::as_index(*object).is_none())
+        .map(|(name, object)| (name.clone(), object))
+        .collect();
+    if behavior == Behavior::Restrict && !inside.is_empty() {
+        let kind = |object| match object {
+            ObjectRef::Table(_) => "table",
+            ObjectRef::Index(..) => "index",
+            ObjectRef::View => "view",
+            ObjectRef::Sequence(_) => "sequence",
+        };
+        let details: Vec<String> = inside
+            .iter()
+            .map(|(name, object)| format!("{} {name} depends on schema {schema}", kind(*object)))
+            .collect();
+        return Err(still_needed(&format!("schema {schema}"), &details));
+    }
+    // Tables first: they take their sequences and the views on them along.
+    let tables_first = |(_, object): &&(QualifiedName, ObjectRef)| matches!(object, ObjectRef::Table(_));
+    let (tables, others): (Vec<_>, Vec<_>) = inside.iter().partition(tables_first);
+    for (name, object) in tables.into_iter().chain(others) {
+        if context.transaction.catalog().resolve(name) == Some(*object) {
+            let drop = Drop { kind: &ObjectType::Table, names: &[], missing: Missing::Skip, behavior };
+            drop_one(context, name, *object, &drop, &inside)?;
+        }
+    }
+    context.transaction.change_catalog(CatalogChange::RemoveSchema(schema.to_owned()))?;
+    Ok(())
+}

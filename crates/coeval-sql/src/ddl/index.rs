@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! CREATE INDEX and DROP INDEX.
+
+use super::{constraints, lookup, naming};
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use crate::result::StatementResult;
+use coeval_store::{CatalogChange, IndexDef, ObjectRef, QualifiedName, SpaceId, TableDef, Uniqueness};
+use datafusion::sql::sqlparser::ast::{CreateIndex, IndexType, ObjectName};
+use std::sync::Arc;
+
+/// CREATE INDEX: built from the rows of the snapshot and own changes.
+///
+/// # Errors
+/// 42P07 if the name is taken, 42703 for unknown columns, 23505 if a unique index finds two owners of a key,
+/// 0A000 for what is not supported.
+pub(super) fn create(
+    context: &mut StatementContext<'_>,
+    create: &CreateIndex,
+) -> Result<StatementResult, SqlError> {
+    refuse_unsupported(create)?;
+    let mut def = TableDef::clone(&*lookup::table(context, &create.table_name)?);
+    let columns = constraints::key_columns(&def.columns, &create.columns)?;
+    let catalog = context.transaction.catalog();
+    let schema = &def.name.schema;
+    let is_taken = |name: &str| naming::is_relation(catalog, schema, name);
+    let name = match &create.name {
+        Some(name) => {
+            let (given, name) = lookup::split_name(name)?;
+            if given.is_some_and(|given| given != *schema) {
+                return Err(SqlError::syntax("an index is created in the schema of its table"));
+            }
+            if is_taken(&name) {
+                if create.if_not_exists {
+                    return Ok(StatementResult::plain("CREATE INDEX"));
+                }
+                let message = format!("relation \"{name}\" already exists");
+                return Err(SqlError::new(SqlState::DuplicateTable, message));
+            }
+            name
+        }
+        None => {
+            let parts: Vec<&str> = columns.iter().map(|&column| def.columns[column].name.as_str()).collect();
+            naming::choose(&def.name.name, &parts, "idx", is_taken)
+        }
+    };
+    let uniqueness = if create.unique { Uniqueness::Unique } else { Uniqueness::Any };
+    let id = context.engine.store().new_space_id();
+    def.indexes.push(IndexDef { id, name, columns, uniqueness });
+    context.transaction.change_catalog(CatalogChange::PutTable(Box::new(def)))?;
+    Ok(StatementResult::plain("CREATE INDEX"))
+}
+
+fn refuse_unsupported(create: &CreateIndex) -> Result<(), SqlError> {
+    let named = [
+        ("partial index", create.predicate.is_some()),
+        ("INCLUDE in an index", !create.include.is_empty()),
+        ("NULLS NOT DISTINCT", create.nulls_distinct == Some(false)),
+        ("storage parameter of an index", !create.with.is_empty()),
+        ("option of an index", !create.index_options.is_empty() || !create.alter_options.is_empty()),
+    ];
+    if let Some((clause, _)) = named.iter().find(|(_, given)| *given) {
+        return Err(SqlError::unsupported(clause));
+    }
+    if let Some(method) = &create.using
+        && *method != IndexType::BTree
+    {
+        return Err(SqlError::unsupported(format!("index method {method}")));
+    }
+    for column in &create.columns {
+        let options = &column.column.options;
+        // Ascending with NULLs last is the one order that entries have; reading backwards is free.
+        if options.asc == Some(false) || options.nulls_first == Some(true) {
+            return Err(SqlError::unsupported("DESC or NULLS FIRST in an index")
+                .with_hint("An index is read in both directions."));
+        }
+    }
+    Ok(())
+}
+
+/// DROP INDEX of one index.
+pub(super) fn drop(
+    context: &mut StatementContext<'_>,
+    name: &QualifiedName,
+    table: SpaceId,
+    index: SpaceId,
+) -> Result<(), SqlError> {
+    let def = Arc::clone(context.transaction.table_def(table)?);
+    let Some(dropped) = def.indexes.iter().find(|candidate| candidate.id == index) else {
+        return Err(SqlError::internal(format!("index {name} is lost")));
+    };
+    if dropped.uniqueness == Uniqueness::Constraint {
+        return Err(required_by_constraint(&dropped.name, &dropped.name, &def));
+    }
+    if let Some((child, key)) = super::dependents::foreign_keys_on(context, &def, &dropped.columns).into_iter().next() {
+        let detail = format!("constraint {key} on table {} depends on index {}", child.name, dropped.name);
+        let message = format!("cannot drop index {} because other objects depend on it", dropped.name);
+        return Err(SqlError::new(SqlState::DependentObjectsStillExist, message)
+            .with_detail(detail)
+            .with_hint("Drop the foreign key first."));
+    }
+    let mut changed = TableDef::clone(&def);
+    changed.indexes.retain(|candidate| candidate.id != index);
+    context.transaction.change_catalog(CatalogChange::PutTable(Box::new(changed)))?;
+    Ok(())
+}
+
+fn required_by_constraint(index: &str, constraint: &str, def: &TableDef) -> SqlError {
+    let table = &def.name.name;
+    let message =
+        format!("cannot drop index {index} because constraint {constraint} on table {table} requires it");
+    SqlError::new(SqlState::DependentObjectsStillExist, message)
+        .with_hint(format!("You can drop constraint {constraint} on table {table} instead."))
+}
+
+/// The error for dropping an index that is not there: a primary key has none of its own, but users look for
+/// one.
+pub(super) fn unknown(context: &StatementContext<'_>, name: &ObjectName) -> SqlError {
+    let (schema, bare) = match lookup::split_name(name) {
+        Ok(parts) => parts,
+        Err(error) => return error,
+    };
+    let keyed = |def: &Arc<TableDef>| {
+        def.has_declared_primary_key()
+            && def.primary_key_name == bare
+            && schema.as_ref().is_none_or(|schema| def.name.schema == *schema)
+    };
+    match lookup::tables(context).into_iter().find(keyed) {
+        Some(def) => required_by_constraint(&bare, &bare, &def),
+        None => SqlError::new(SqlState::UndefinedObject, format!("index \"{bare}\" does not exist")),
+    }
+}
+
+/// Whether a resolved object is an index, and which.
+pub(super) fn as_index(object: ObjectRef) -> Option<(SpaceId, SpaceId)> {
+    if let ObjectRef::Index(table, index) = object { Some((table, index)) } else { None }
+}

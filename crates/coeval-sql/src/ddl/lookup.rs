@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From names in statements to what they stand for in the catalog of the statement's transaction.
+
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use crate::names::{self};
+pub(super) use crate::names::{fold, split_name, unknown_schema};
+use coeval_store::{ObjectRef, QualifiedName, SequenceDef, TableDef};
+use datafusion::sql::sqlparser::ast::ObjectName;
+use datafusion::sql::sqlparser::keywords::{
+    ALL_KEYWORDS, ALL_KEYWORDS_INDEX, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
+};
+use std::sync::Arc;
+
+/// Whether a name must be quoted to be read back as an identifier everywhere.
+pub(super) fn is_reserved(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    ALL_KEYWORDS.binary_search(&upper.as_str()).is_ok_and(|place| {
+        let keyword = &ALL_KEYWORDS_INDEX[place];
+        RESERVED_FOR_COLUMN_ALIAS.contains(keyword) || RESERVED_FOR_TABLE_ALIAS.contains(keyword)
+    })
+}
+
+/// Where a new object of this name goes: its schema, or the first of the search path that exists.
+///
+/// # Errors
+/// 3F000 if there is no such schema.
+pub(super) fn target(context: &StatementContext<'_>, name: &ObjectName) -> Result<QualifiedName, SqlError> {
+    names::creation_name(name, context.settings, context.transaction)
+}
+
+/// What a name stands for, looked up along the search path unless it has a schema.
+pub(super) fn find(
+    context: &StatementContext<'_>,
+    schema: Option<&str>,
+    name: &str,
+) -> Option<(QualifiedName, ObjectRef)> {
+    let catalog = context.transaction.catalog();
+    let lookup = |schema: &str| {
+        let name = QualifiedName::new(schema, name);
+        catalog.resolve(&name).map(|object| (name, object))
+    };
+    match schema {
+        Some(schema) => lookup(schema),
+        None => context.settings.search_path().iter().find_map(|schema| lookup(schema)),
+    }
+}
+
+/// What a name in a statement stands for.
+pub(super) fn resolve(
+    context: &StatementContext<'_>,
+    name: &ObjectName,
+) -> Result<Option<(QualifiedName, ObjectRef)>, SqlError> {
+    let (schema, name) = split_name(name)?;
+    Ok(find(context, schema.as_deref(), &name))
+}
+
+/// `relation "x" does not exist`.
+pub(super) fn unknown_relation(name: &ObjectName) -> SqlError {
+    let shown = split_name(name).map_or_else(|_| name.to_string(), |(schema, name)| match schema {
+        Some(schema) => format!("{schema}.{name}"),
+        None => name,
+    });
+    SqlError::new(SqlState::UndefinedTable, format!("relation \"{shown}\" does not exist"))
+}
+
+/// `"x" is not a table`.
+pub(super) fn wrong_kind(name: &QualifiedName, kind: &str) -> SqlError {
+    let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not {article} {kind}", name.name))
+}
+
+/// The table of this name.
+///
+/// # Errors
+/// 42P01 if there is nothing of this name, 42809 if it is not a table.
+pub(super) fn table(context: &StatementContext<'_>, name: &ObjectName) -> Result<Arc<TableDef>, SqlError> {
+    match resolve(context, name)? {
+        Some((_, ObjectRef::Table(id))) => Ok(Arc::clone(context.transaction.table_def(id)?)),
+        Some((name, _)) => Err(wrong_kind(&name, "table")),
+        None => Err(unknown_relation(name)),
+    }
+}
+
+/// The sequence of this name.
+///
+/// # Errors
+/// 42P01 if there is nothing of this name, 42809 if it is not a sequence.
+pub(super) fn sequence(
+    context: &StatementContext<'_>,
+    name: &ObjectName,
+) -> Result<Arc<SequenceDef>, SqlError> {
+    match resolve(context, name)? {
+        Some((name, ObjectRef::Sequence(id))) => {
+            let sequence = context.transaction.catalog().sequence(id);
+            sequence.map(Arc::clone).ok_or_else(|| SqlError::internal(format!("sequence {name} is lost")))
+        }
+        Some((name, _)) => Err(wrong_kind(&name, "sequence")),
+        None => Err(unknown_relation(name)),
+    }
+}
+
+/// The index of a live column.
+///
+/// # Errors
+/// 42703 if the table has none of this name.
+pub(super) fn column(def: &TableDef, name: &str) -> Result<usize, SqlError> {
+    def.column_index(name).ok_or_else(|| {
+        let message = format!("column \"{name}\" of relation \"{}\" does not exist", def.name.name);
+        SqlError::new(SqlState::UndefinedColumn, message)
+    })
+}
+
+/// All tables of the transaction's snapshot, own changes included.
+pub(super) fn tables(context: &StatementContext<'_>) -> Vec<Arc<TableDef>> {
+    let names = context.transaction.catalog().names();
+    let defs = names.filter_map(|(_, object)| match object {
+        ObjectRef::Table(id) => context.transaction.table_def(id).ok().cloned(),
+        ObjectRef::Index(..) | ObjectRef::View | ObjectRef::Sequence(_) => None,
+    });
+    defs.collect()
+}
+
+/// Refuses a name that stands for something already.
+///
+/// # Errors
+/// 42P07.
+pub(super) fn refuse_taken(context: &StatementContext<'_>, name: &QualifiedName) -> Result<(), SqlError> {
+    if context.transaction.catalog().resolve(name).is_some() {
+        let message = format!("relation \"{}\" already exists", name.name);
+        return Err(SqlError::new(SqlState::DuplicateTable, message));
+    }
+    Ok(())
+}
+
+/// Whether the name that something new would get stands for something already.
+///
+/// # Errors
+/// 3F000 if there is no such schema.
+pub(super) fn is_taken(context: &StatementContext<'_>, name: &ObjectName) -> Result<bool, SqlError> {
+    let name = target(context, name)?;
+    Ok(context.transaction.catalog().resolve(&name).is_some())
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! TRUNCATE.
+
+use super::dependents;
+use super::lookup;
+use crate::context::StatementContext;
+use crate::error::SqlError;
+use crate::result::StatementResult;
+use coeval_store::{CatalogChange, TableDef};
+use datafusion::sql::sqlparser::ast::{CascadeOption, Truncate, TruncateIdentityOption};
+use std::sync::Arc;
+
+/// TRUNCATE: all rows of the tables go at once, with CASCADE those of the tables that refer to them too.
+///
+/// # Errors
+/// 42P01 for unknown tables; 0A000, as in PostgreSQL, if a table that is not named refers to one that is.
+pub(super) fn execute(
+    context: &mut StatementContext<'_>,
+    truncate: &Truncate,
+) -> Result<StatementResult, SqlError> {
+    if truncate.partitions.is_some() || truncate.on_cluster.is_some() || truncate.if_exists {
+        return Err(SqlError::unsupported("this form of TRUNCATE"));
+    }
+    let mut tables: Vec<Arc<TableDef>> = Vec::new();
+    for target in &truncate.table_names {
+        let def = lookup::table(context, &target.name)?;
+        if !tables.iter().any(|table| table.id == def.id) {
+            tables.push(def);
+        }
+    }
+    let mut next = 0;
+    while next < tables.len() {
+        for (child, _) in dependents::children(context, &Arc::clone(&tables[next]))? {
+            if tables.iter().any(|table| table.id == child.id) {
+                continue;
+            }
+            if truncate.cascade != Some(CascadeOption::Cascade) {
+                return Err(referenced(&child, &tables[next]));
+            }
+            tables.push(child);
+        }
+        next += 1;
+    }
+    for def in &tables {
+        context.transaction.change_catalog(CatalogChange::Truncate(def.id))?;
+        if truncate.identity == Some(TruncateIdentityOption::Restart) {
+            restart_sequences(context, def)?;
+        }
+    }
+    Ok(StatementResult::plain("TRUNCATE TABLE"))
+}
+
+fn referenced(child: &TableDef, parent: &TableDef) -> SqlError {
+    SqlError::new(
+        crate::error::SqlState::FeatureNotSupported,
+        "cannot truncate a table referenced in a foreign key constraint",
+    )
+    .with_detail(format!("Table \"{}\" references \"{}\".", child.name, parent.name))
+    .with_hint(format!("Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.", child.name))
+}
+
+/// Sequences stand outside the world, so a restarted one stays restarted if the transaction rolls back.
+fn restart_sequences(context: &mut StatementContext<'_>, def: &TableDef) -> Result<(), SqlError> {
+    for sequence in dependents::owned_sequences(context, def) {
+        super::sequence_values::restart(context, &sequence, sequence.start)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether the rows that are there satisfy a new constraint: one query each, which stops at the first row
+//! that does not.
+
+use super::values;
+use super::view_query::quoted;
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use crate::result::RowSet;
+use crate::types::format_value;
+use coeval_store::{CheckDef, ForeignKeyDef, TableDef, value_at};
+
+/// The relation with its schema, as a query names it.
+pub(super) fn relation(def: &TableDef) -> String {
+    format!("{}.{}", quoted(&def.name.schema), quoted(&def.name.name))
+}
+
+fn column(def: &TableDef, index: usize) -> String {
+    quoted(&def.columns[index].name).to_string()
+}
+
+fn first_row(context: &mut StatementContext<'_>, sql: &str) -> Result<Option<RowSet>, SqlError> {
+    let rows = values::collect(context, sql)?;
+    Ok((rows.rows() > 0).then_some(rows))
+}
+
+/// NOT NULL of a column.
+///
+/// # Errors
+/// 23502 if there is a NULL.
+pub(super) fn not_null(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    index: usize,
+) -> Result<(), SqlError> {
+    let sql = format!("SELECT 1 FROM {} WHERE {} IS NULL LIMIT 1", relation(def), column(def, index));
+    match first_row(context, &sql)? {
+        None => Ok(()),
+        Some(_) => {
+            let name = &def.columns[index].name;
+            let message = format!("column \"{name}\" of relation \"{}\" contains null values", def.name.name);
+            Err(SqlError::new(SqlState::NotNullViolation, message))
+        }
+    }
+}
+
+/// A CHECK.
+///
+/// # Errors
+/// 23514 if a row makes it false.
+pub(super) fn check(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    check: &CheckDef,
+) -> Result<(), SqlError> {
+    let sql = format!("SELECT 1 FROM {} WHERE NOT ({}) LIMIT 1", relation(def), check.expression);
+    match first_row(context, &sql)? {
+        None => Ok(()),
+        Some(_) => {
+            let message = format!(
+                "check constraint \"{}\" of relation \"{}\" is violated by some row",
+                check.name, def.name.name
+            );
+            Err(SqlError::new(SqlState::CheckViolation, message))
+        }
+    }
+}
+
+/// A FOREIGN KEY.
+///
+/// # Errors
+/// 23503 if a row has no parent.
+pub(super) fn foreign_key(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    key: &ForeignKeyDef,
+) -> Result<(), SqlError> {
+    let parent = std::sync::Arc::clone(context.transaction.table_def(key.parent)?);
+    let child_columns: Vec<String> = key.columns.iter().map(|&c| format!("child.{}", column(def, c))).collect();
+    let parent_columns = key.parent_columns.iter().map(|&c| format!("parent.{}", column(&parent, c)));
+    let present: Vec<String> = child_columns.iter().map(|name| format!("{name} IS NOT NULL")).collect();
+    let equal: Vec<String> =
+        child_columns.iter().zip(parent_columns).map(|(child, parent)| format!("{parent} = {child}")).collect();
+    let sql = format!(
+        "SELECT {} FROM {} AS child WHERE {} AND NOT EXISTS (SELECT 1 FROM {} AS parent WHERE {}) LIMIT 1",
+        child_columns.join(", "),
+        relation(def),
+        present.join(" AND "),
+        relation(&parent),
+        equal.join(" AND ")
+    );
+    let Some(rows) = first_row(context, &sql)? else { return Ok(()) };
+    let message = format!(
+        "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+        def.name.name, key.name
+    );
+    let error = SqlError::new(SqlState::ForeignKeyViolation, message);
+    let Some(batch) = rows.batches.iter().find(|batch| batch.num_rows() > 0) else { return Err(error) };
+    let zone = context.settings.zone();
+    let values: Vec<String> = (0..key.columns.len())
+        .map(|place| {
+            let mut text = String::new();
+            let ty = def.columns[key.columns[place]].ty;
+            format_value(value_at(batch.column(place).as_ref(), 0), ty, zone, &mut text);
+            text
+        })
+        .collect();
+    let names: Vec<&str> = key.columns.iter().map(|&column| def.columns[column].name.as_str()).collect();
+    Err(error.with_detail(format!(
+        "Key ({})=({}) is not present in table \"{}\".",
+        names.join(", "),
+        values.join(", "),
+        parent.name.name
+    )))
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//! CREATE VIEW.
+
+use super::dependents;
+use super::{lookup, values};
+use super::view_query::{self, quoted};
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use crate::result::StatementResult;
+use arrow::datatypes::Schema;
+use coeval_store::{CatalogChange, ObjectRef, QualifiedName, ViewDef};
+use datafusion::sql::sqlparser::ast::{CreateTableOptions, CreateView, Query, SelectItem, Visit, Visitor};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+/// CREATE [OR REPLACE] VIEW: the query is planned once, so that what is kept is known to mean something.
+///
+/// # Errors
+/// 42P07 if the name is taken, 42701 for columns of one name, 42P16 if a replaced view would lose or rename
+/// columns, and whatever is wrong with the query.
+pub(super) fn create(
+    context: &mut StatementContext<'_>,
+    create: &CreateView,
+) -> Result<StatementResult, SqlError> {
+    refuse_unsupported(create)?;
+    let name = lookup::target(context, &create.name)?;
+    let old = existing(context, &name, create)?;
+    if matches!(old, Existing::Keep) {
+        return Ok(StatementResult::plain("CREATE VIEW"));
+    }
+    let mut body = Query::clone(&create.query);
+    qualify(context, &mut body);
+    if view_query::relations(&body).contains(&(Some(name.schema.clone()), name.name.clone())) {
+        let message = format!("infinite recursion detected in rules for relation \"{}\"", name.name);
+        return Err(SqlError::new(SqlState::InvalidObjectDefinition, message));
+    }
+    let schema = values::schema_of(context, &body)?;
+    let columns: Vec<String> =
+        create.columns.iter().map(|column| lookup::fold(&column.name)).collect();
+    let names = output_names(&schema, &columns)?;
+    if let Existing::Replace(old) = old {
+        refuse_other_columns(context, &old, &names, &schema)?;
+    }
+    let own: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let query = if has_wildcard(&body) { fix_columns(&body, &own) } else { body.to_string() };
+    context.transaction.change_catalog(CatalogChange::PutView(ViewDef { name, columns, query }))?;
+    Ok(StatementResult::plain("CREATE VIEW"))
+}
+
+/// What is there under the view's name.
+enum Existing {
+    Nothing,
+    Keep,
+    Replace(ViewDef),
+}
+
+fn existing(
+    context: &StatementContext<'_>,
+    name: &QualifiedName,
+    create: &CreateView,
+) -> Result<Existing, SqlError> {
+    let catalog = context.transaction.catalog();
+    match catalog.resolve(name) {
+        None => Ok(Existing::Nothing),
+        Some(ObjectRef::View) if create.or_replace => {
+            let old = catalog.view(name).map(|view| ViewDef::clone(view));
+            Ok(old.map_or(Existing::Nothing, Existing::Replace))
+        }
+        Some(_) if create.or_replace => Err(lookup::wrong_kind(name, "view")),
+        Some(ObjectRef::View) if create.if_not_exists => Ok(Existing::Keep),
+        Some(_) => {
+            lookup::refuse_taken(context, name)?;
+            Ok(Existing::Nothing)
+        }
+    }
+}
+
+fn refuse_unsupported(create: &CreateView) -> Result<(), SqlError> {
+    let named = [
+        ("materialized view", create.materialized),
+        ("TEMPORARY view", create.temporary),
+        ("option of a view", create.options != CreateTableOptions::None || create.params.is_some()),
+        ("SECURE view", create.secure),
+        (
+            "this clause of CREATE VIEW",
+            create.or_alter
+                || !create.cluster_by.is_empty()
+                || create.comment.is_some()
+                || create.with_no_schema_binding
+                || create.copy_grants
+                || create.to.is_some(),
+        ),
+        (
+            "type or option of a view's column",
+            create.columns.iter().any(|column| column.data_type.is_some() || column.options.is_some()),
+        ),
+    ];
+    match named.iter().find(|(_, given)| *given) {
+        Some((clause, _)) => Err(SqlError::unsupported(clause)),
+        None => Ok(()),
+    }
+}
+
+/// Writes the schema to every table and view of the query that is found along the search path.
+fn qualify(context: &StatementContext<'_>, body: &mut Query) {
+    view_query::rename_relations(body, |schema, name| {
+        lookup::find(context, schema, name).map(|(found, _)| found)
+    });
+}
+
+/// The names of the view's columns: those given, then the query's own.
+fn output_names(schema: &Schema, given: &[String]) -> Result<Vec<String>, SqlError> {
+    if given.len() > schema.fields().len() {
+        return Err(SqlError::syntax("CREATE VIEW specifies more column names than columns"));
+    }
+    let own = schema.fields().iter().skip(given.len()).map(|field| field.name().clone());
+    let names: Vec<String> = given.iter().cloned().chain(own).collect();
+    let mut seen = BTreeSet::new();
+    match names.iter().find(|name| !seen.insert(name.as_str())) {
+        Some(name) => {
+            let message = format!("column \"{name}\" specified more than once");
+            Err(SqlError::new(SqlState::DuplicateColumn, message))
+        }
+        None => Ok(names),
+    }
+}
+
+/// A replaced view keeps its columns, in name, type and order; new ones come behind.
+fn refuse_other_columns(
+    context: &mut StatementContext<'_>,
+    old: &ViewDef,
+    names: &[String],
+    schema: &Schema,
+) -> Result<(), SqlError> {
+    let invalid = |message: String| Err(SqlError::new(SqlState::InvalidTableDefinition, message));
+    let old_schema = values::schema_of(context, &*dependents::view_query_of(old)?)?;
+    let old_names = output_names(&old_schema, &old.columns)?;
+    if old_names.len() > names.len() {
+        return invalid("cannot drop columns from view".to_owned());
+    }
+    for (place, (old_name, name)) in old_names.iter().zip(names).enumerate() {
+        if old_name != name {
+            return invalid(format!("cannot change name of view column \"{old_name}\" to \"{name}\""));
+        }
+        if old_schema.field(place).data_type() != schema.field(place).data_type() {
+            return invalid(format!("cannot change data type of view column \"{old_name}\""));
+        }
+    }
+    Ok(())
+}
+
+struct WildcardFinder;
+
+impl Visitor for WildcardFinder {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &datafusion::sql::sqlparser::ast::Select) -> ControlFlow<()> {
+        let wild = |item: &SelectItem| {
+            matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+        };
+        if select.projection.iter().any(wild) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+fn has_wildcard(body: &Query) -> bool {
+    body.visit(&mut WildcardFinder).is_break()
+}
+
+/// The query with the columns it has today spelled out, so that a column added to a table later does not
+/// show up in the view.
+fn fix_columns(body: &Query, names: &[&str]) -> String {
+    let columns: Vec<String> = names.iter().map(|name| quoted(name).to_string()).collect();
+    format!("SELECT {} FROM ({body}) AS \"view\"", columns.join(", "))
+}

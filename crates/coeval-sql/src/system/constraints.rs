@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `information_schema` on constraints.
+
+use super::DATABASE_NAME;
+use super::rows::{Rows, integer, table_defs, text, yes_or_no};
+use coeval_store::{ColumnType, ForeignKeyDef, ReferentialAction, TableDef, Transaction, Uniqueness, ValueRef};
+
+const TEXT: ColumnType = ColumnType::Text;
+const INT: ColumnType = ColumnType::Int;
+
+/// A constraint of a table as the standard's views list them.
+struct Listed<'a> {
+    name: String,
+    kind: &'static str,
+    columns: Vec<usize>,
+    foreign_key: Option<&'a ForeignKeyDef>,
+}
+
+/// The constraints of a table: keys, checks and, as PostgreSQL lists them, NOT NULL.
+fn constraints(def: &TableDef) -> Vec<Listed<'_>> {
+    let mut all = Vec::new();
+    let mut push = |name: &str, kind, columns: &[usize], foreign_key| {
+        all.push(Listed { name: name.to_owned(), kind, columns: columns.to_vec(), foreign_key });
+    };
+    if def.has_declared_primary_key() {
+        push(&def.primary_key_name, "PRIMARY KEY", &def.primary_key, None);
+    }
+    for index in def.indexes.iter().filter(|index| index.uniqueness == Uniqueness::Constraint) {
+        push(&index.name, "UNIQUE", &index.columns, None);
+    }
+    for foreign_key in &def.foreign_keys {
+        push(&foreign_key.name, "FOREIGN KEY", &foreign_key.columns, Some(foreign_key));
+    }
+    for check in &def.checks {
+        push(&check.name, "CHECK", &[], None);
+    }
+    for (_, column) in def.live_columns().filter(|(_, column)| column.not_null) {
+        push(&format!("{}_{}_not_null", def.name.name, column.name), "CHECK", &[], None);
+    }
+    all
+}
+
+pub(super) fn table_constraints(transaction: &Transaction) -> Rows {
+    let mut rows = Rows::new(&[
+        ("constraint_catalog", TEXT),
+        ("constraint_schema", TEXT),
+        ("constraint_name", TEXT),
+        ("table_catalog", TEXT),
+        ("table_schema", TEXT),
+        ("table_name", TEXT),
+        ("constraint_type", TEXT),
+        ("is_deferrable", TEXT),
+        ("initially_deferred", TEXT),
+        ("enforced", TEXT),
+    ]);
+    for (name, def) in table_defs(transaction) {
+        for constraint in constraints(&def) {
+            rows.push([
+                text(DATABASE_NAME),
+                text(&name.schema),
+                text(&constraint.name),
+                text(DATABASE_NAME),
+                text(&name.schema),
+                text(&name.name),
+                text(constraint.kind),
+                yes_or_no(false),
+                yes_or_no(false),
+                yes_or_no(true),
+            ]);
+        }
+    }
+    rows
+}
+
+pub(super) fn key_column_usage(transaction: &Transaction) -> Rows {
+    let mut rows = Rows::new(&[
+        ("constraint_catalog", TEXT),
+        ("constraint_schema", TEXT),
+        ("constraint_name", TEXT),
+        ("table_catalog", TEXT),
+        ("table_schema", TEXT),
+        ("table_name", TEXT),
+        ("column_name", TEXT),
+        ("ordinal_position", INT),
+        ("position_in_unique_constraint", INT),
+    ]);
+    for (name, def) in table_defs(transaction) {
+        for constraint in constraints(&def) {
+            for (position, &column) in constraint.columns.iter().enumerate() {
+                let position = i32::try_from(position + 1).ok();
+                rows.push([
+                    text(DATABASE_NAME),
+                    text(&name.schema),
+                    text(&constraint.name),
+                    text(DATABASE_NAME),
+                    text(&name.schema),
+                    text(&name.name),
+                    text(&def.columns[column].name),
+                    integer(position),
+                    integer(constraint.foreign_key.and(position)),
+                ]);
+            }
+        }
+    }
+    rows
+}
+
+pub(super) fn referential_constraints(transaction: &Transaction) -> Rows {
+    let mut rows = Rows::new(&[
+        ("constraint_catalog", TEXT),
+        ("constraint_schema", TEXT),
+        ("constraint_name", TEXT),
+        ("unique_constraint_catalog", TEXT),
+        ("unique_constraint_schema", TEXT),
+        ("unique_constraint_name", TEXT),
+        ("match_option", TEXT),
+        ("update_rule", TEXT),
+        ("delete_rule", TEXT),
+    ]);
+    for (name, def) in table_defs(transaction) {
+        for foreign_key in &def.foreign_keys {
+            let parent = transaction.table_def(foreign_key.parent).ok();
+            let schema = parent.map(|parent| parent.name.schema.as_str());
+            let key = parent.and_then(|parent| key_name(parent, &foreign_key.parent_columns));
+            rows.push([
+                text(DATABASE_NAME),
+                text(&name.schema),
+                text(&foreign_key.name),
+                text(DATABASE_NAME),
+                schema.map_or(ValueRef::Null, text),
+                key.map_or(ValueRef::Null, text),
+                text("NONE"),
+                text(rule(foreign_key.on_update)),
+                text(rule(foreign_key.on_delete)),
+            ]);
+        }
+    }
+    rows
+}
+
+/// The unique constraint or index of the parent that a foreign key relies on.
+fn key_name<'a>(parent: &'a TableDef, columns: &[usize]) -> Option<&'a str> {
+    if parent.primary_key == columns {
+        return Some(&parent.primary_key_name);
+    }
+    let mut indexes = parent.indexes.iter();
+    indexes.find(|index| index.uniqueness.is_unique() && index.columns == columns).map(|index| &*index.name)
+}
+
+fn rule(action: ReferentialAction) -> &'static str {
+    match action {
+        ReferentialAction::NoAction => "NO ACTION",
+        ReferentialAction::Restrict => "RESTRICT",
+        ReferentialAction::Cascade => "CASCADE",
+        ReferentialAction::SetNull => "SET NULL",
+        ReferentialAction::SetDefault => "SET DEFAULT",
+    }
+}

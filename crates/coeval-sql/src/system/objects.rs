@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `information_schema` on schemas, tables, columns, views and sequences.
+
+use super::rows::{Rows, integer, table_defs, text, yes_or_no};
+use super::{DATABASE_NAME, INFORMATION_SCHEMA};
+use coeval_store::{ColumnDef, ColumnType, Identity, Transaction, ValueRef};
+
+const TEXT: ColumnType = ColumnType::Text;
+const INT: ColumnType = ColumnType::Int;
+
+pub(super) fn schemata(transaction: &Transaction) -> Rows {
+    let mut rows = Rows::new(&[("catalog_name", TEXT), ("schema_name", TEXT), ("schema_owner", TEXT)]);
+    for schema in transaction.catalog().schemas().chain([INFORMATION_SCHEMA]) {
+        rows.push([text(DATABASE_NAME), text(schema), text(DATABASE_NAME)]);
+    }
+    rows
+}
+
+pub(super) fn tables(transaction: &Transaction) -> Rows {
+    let mut rows = Rows::new(&[
+        ("table_catalog", TEXT),
+        ("table_schema", TEXT),
+        ("table_name", TEXT),
+        ("table_type", TEXT),
+        ("is_insertable_into", TEXT),
+    ]);
+    let mut push = |schema: &str, name: &str, kind: &str, insertable: bool| {
+        rows.push([text(DATABASE_NAME), text(schema), text(name), text(kind), yes_or_no(insertable)]);
+    };
+    for (name, _) in table_defs(transaction) {
+        push(&name.schema, &name.name, "BASE TABLE", true);
+    }
+    for view in transaction.catalog().views() {
+        push(&view.name.schema, &view.name.name, "VIEW", false);
+    }
+    for name in super::STANDARD_TABLES {
+        push(INFORMATION_SCHEMA, name, "VIEW", false);
+    }
+    rows
+}
+
+pub(super) fn views(transaction: &Transaction) -> Rows {
+    let mut rows = Rows::new(&[
+        ("table_catalog", TEXT),
+        ("table_schema", TEXT),
+        ("table_name", TEXT),
+        ("view_definition", TEXT),
+        ("check_option", TEXT),
+        ("is_updatable", TEXT),
+        ("is_insertable_into", TEXT),
+    ]);
+    for view in transaction.catalog().views() {
+        rows.push([
+            text(DATABASE_NAME),
+            text(&view.name.schema),
+            text(&view.name.name),
+            text(&view.query),
+            text("NONE"),
+            yes_or_no(false),
+            yes_or_no(false),
+        ]);
+    }
+    rows
+}
+
+pub(super) fn sequences(transaction: &Transaction) -> Rows {
+    let mut rows = Rows::new(&[
+        ("sequence_catalog", TEXT),
+        ("sequence_schema", TEXT),
+        ("sequence_name", TEXT),
+        ("data_type", TEXT),
+        ("numeric_precision", INT),
+        ("numeric_precision_radix", INT),
+        ("numeric_scale", INT),
+        ("start_value", TEXT),
+        ("minimum_value", TEXT),
+        ("maximum_value", TEXT),
+        ("increment", TEXT),
+        ("cycle_option", TEXT),
+    ]);
+    for sequence in transaction.catalog().sequences() {
+        rows.push([
+            text(DATABASE_NAME),
+            text(&sequence.name.schema),
+            text(&sequence.name.name),
+            text("bigint"),
+            integer(Some(64)),
+            integer(Some(2)),
+            integer(Some(0)),
+            text(&sequence.start.to_string()),
+            text(&sequence.min.to_string()),
+            text(&sequence.max.to_string()),
+            text(&sequence.increment.to_string()),
+            yes_or_no(sequence.cycle),
+        ]);
+    }
+    rows
+}
+
+pub(super) fn columns(transaction: &Transaction) -> Rows {
+    let mut rows = Rows::new(&[
+        ("table_catalog", TEXT),
+        ("table_schema", TEXT),
+        ("table_name", TEXT),
+        ("column_name", TEXT),
+        ("ordinal_position", INT),
+        ("column_default", TEXT),
+        ("is_nullable", TEXT),
+        ("data_type", TEXT),
+        ("character_maximum_length", INT),
+        ("numeric_precision", INT),
+        ("numeric_precision_radix", INT),
+        ("numeric_scale", INT),
+        ("datetime_precision", INT),
+        ("udt_schema", TEXT),
+        ("udt_name", TEXT),
+        ("is_identity", TEXT),
+        ("identity_generation", TEXT),
+        ("is_generated", TEXT),
+        ("is_updatable", TEXT),
+    ]);
+    for (name, def) in table_defs(transaction) {
+        for (position, (_, column)) in def.live_columns().enumerate() {
+            let number = NumberFacts::of(column.ty);
+            let default = default_text(transaction, column);
+            rows.push([
+                text(DATABASE_NAME),
+                text(&name.schema),
+                text(&name.name),
+                text(&column.name),
+                integer(i32::try_from(position + 1).ok()),
+                default.as_deref().map_or(ValueRef::Null, text),
+                yes_or_no(!column.not_null),
+                text(type_name(column.ty)),
+                integer(length_max(column.ty)),
+                integer(number.precision),
+                integer(number.radix),
+                integer(number.scale),
+                integer(datetime_precision(column.ty)),
+                text("pg_catalog"),
+                text(internal_type_name(column.ty)),
+                yes_or_no(column.identity.is_some()),
+                match column.identity {
+                    Some(Identity::Always) => text("ALWAYS"),
+                    Some(Identity::ByDefault) => text("BY DEFAULT"),
+                    None => ValueRef::Null,
+                },
+                text("NEVER"),
+                yes_or_no(true),
+            ]);
+        }
+    }
+    rows
+}
+
+/// What a column takes when no value is given, as SQL; identity columns show none, as in PostgreSQL.
+fn default_text(transaction: &Transaction, column: &ColumnDef) -> Option<String> {
+    match (column.identity, column.sequence) {
+        (None, Some(id)) => {
+            transaction.catalog().sequence(id).map(|sequence| format!("nextval('{}'::regclass)", sequence.name))
+        }
+        (None, None) => column.default.clone(),
+        (Some(_), _) => None,
+    }
+}
+
+struct NumberFacts {
+    precision: Option<i32>,
+    radix: Option<i32>,
+    scale: Option<i32>,
+}
+
+impl NumberFacts {
+    fn of(ty: ColumnType) -> Self {
+        let (precision, radix, scale) = match ty {
+            ColumnType::SmallInt => (16, 2, Some(0)),
+            ColumnType::Int => (32, 2, Some(0)),
+            ColumnType::BigInt => (64, 2, Some(0)),
+            ColumnType::Real => (24, 2, None),
+            ColumnType::Double => (53, 2, None),
+            ColumnType::Numeric { precision, scale } => (i32::from(precision), 10, Some(i32::from(scale))),
+            ColumnType::Boolean
+            | ColumnType::Text
+            | ColumnType::Varchar(_)
+            | ColumnType::Char(_)
+            | ColumnType::Bytea
+            | ColumnType::Date
+            | ColumnType::Time
+            | ColumnType::Timestamp
+            | ColumnType::TimestampTz
+            | ColumnType::Interval
+            | ColumnType::Uuid
+            | ColumnType::Json => return Self { precision: None, radix: None, scale: None },
+        };
+        Self { precision: Some(precision), radix: Some(radix), scale }
+    }
+}
+
+fn length_max(ty: ColumnType) -> Option<i32> {
+    if let ColumnType::Varchar(length) | ColumnType::Char(length) = ty { i32::try_from(length).ok() } else { None }
+}
+
+fn datetime_precision(ty: ColumnType) -> Option<i32> {
+    match ty {
+        ColumnType::Date => Some(0),
+        ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz | ColumnType::Interval => Some(6),
+        _ => None,
+    }
+}
+
+/// The type without its length or precision.
+fn type_name(ty: ColumnType) -> &'static str {
+    match ty {
+        ColumnType::SmallInt => "smallint",
+        ColumnType::Int => "integer",
+        ColumnType::BigInt => "bigint",
+        ColumnType::Real => "real",
+        ColumnType::Double => "double precision",
+        ColumnType::Numeric { .. } => "numeric",
+        ColumnType::Boolean => "boolean",
+        ColumnType::Text => "text",
+        ColumnType::Varchar(_) => "character varying",
+        ColumnType::Char(_) => "character",
+        ColumnType::Bytea => "bytea",
+        ColumnType::Date => "date",
+        ColumnType::Time => "time without time zone",
+        ColumnType::Timestamp => "timestamp without time zone",
+        ColumnType::TimestampTz => "timestamp with time zone",
+        ColumnType::Interval => "interval",
+        ColumnType::Uuid => "uuid",
+        ColumnType::Json => "json",
+    }
+}
+
+/// The name of the type in PostgreSQL's catalog.
+fn internal_type_name(ty: ColumnType) -> &'static str {
+    match ty {
+        ColumnType::SmallInt => "int2",
+        ColumnType::Int => "int4",
+        ColumnType::BigInt => "int8",
+        ColumnType::Real => "float4",
+        ColumnType::Double => "float8",
+        ColumnType::Numeric { .. } => "numeric",
+        ColumnType::Boolean => "bool",
+        ColumnType::Text => "text",
+        ColumnType::Varchar(_) => "varchar",
+        ColumnType::Char(_) => "bpchar",
+        ColumnType::Bytea => "bytea",
+        ColumnType::Date => "date",
+        ColumnType::Time => "time",
+        ColumnType::Timestamp => "timestamp",
+        ColumnType::TimestampTz => "timestamptz",
+        ColumnType::Interval => "interval",
+        ColumnType::Uuid => "uuid",
+        ColumnType::Json => "json",
+    }
+}

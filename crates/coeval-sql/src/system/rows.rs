@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Collects the rows of a system table.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, Schema};
+use coeval_store::{ColumnBuilder, ColumnType, QualifiedName, TableDef, Transaction, ValueRef};
+use coeval_store::ObjectRef;
+use datafusion::catalog::{MemTable, TableProvider};
+use std::sync::Arc;
+
+/// The columns of a system table and its rows so far.
+pub(super) struct Rows {
+    columns: Vec<(&'static str, ColumnType)>,
+    builders: Vec<ColumnBuilder>,
+}
+
+impl Rows {
+    /// No rows yet.
+    pub(super) fn new(columns: &[(&'static str, ColumnType)]) -> Self {
+        let builders = columns.iter().map(|(_, ty)| ColumnBuilder::new(*ty, 0)).collect();
+        Self { columns: columns.to_vec(), builders }
+    }
+
+    /// Appends a row.
+    pub(super) fn push<const N: usize>(&mut self, row: [ValueRef<'_>; N]) {
+        assert_eq!(N, self.builders.len(), "a row has a value for each column");
+        for (builder, value) in self.builders.iter_mut().zip(row) {
+            builder.push(value);
+        }
+    }
+
+    /// The table.
+    pub(super) fn into_provider(mut self) -> Arc<dyn TableProvider> {
+        let fields: Vec<Field> =
+            self.columns.iter().map(|(name, ty)| Field::new(*name, ty.arrow(), true)).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let arrays = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
+        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)
+            .expect("builders make columns of the declared types and of one length");
+        let table = MemTable::try_new(schema, vec![vec![batch]]).expect("the batch has the table's schema");
+        Arc::new(table)
+    }
+}
+
+/// A text value.
+pub(super) fn text(value: &str) -> ValueRef<'_> {
+    ValueRef::Text(value)
+}
+
+/// The standard's `yes_or_no`.
+pub(super) fn yes_or_no(holds: impl Into<YesOrNo>) -> ValueRef<'static> {
+    ValueRef::Text(match holds.into() {
+        YesOrNo::Yes => "YES",
+        YesOrNo::No => "NO",
+    })
+}
+
+/// A truth value as the standard's views spell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum YesOrNo {
+    /// True.
+    Yes,
+    /// False.
+    No,
+}
+
+impl From<bool> for YesOrNo {
+    fn from(holds: bool) -> Self {
+        if holds { Self::Yes } else { Self::No }
+    }
+}
+
+/// A count as `bigint`.
+pub(super) fn count(value: impl TryInto<i64>) -> ValueRef<'static> {
+    value.try_into().map_or(ValueRef::Null, ValueRef::Int64)
+}
+
+/// An `integer` that may be unknown.
+pub(super) fn integer(value: Option<i32>) -> ValueRef<'static> {
+    value.map_or(ValueRef::Null, ValueRef::Int32)
+}
+
+/// The tables of the snapshot with their names, by name.
+pub(super) fn table_defs(transaction: &Transaction) -> Vec<(QualifiedName, Arc<TableDef>)> {
+    let names = transaction.catalog().names();
+    let defs = names.filter_map(|(name, object)| match object {
+        ObjectRef::Table(id) => transaction.table_def(id).ok().map(|def| (name.clone(), Arc::clone(def))),
+        ObjectRef::Index(..) | ObjectRef::View | ObjectRef::Sequence(_) => None,
+    });
+    defs.collect()
+}
