@@ -81,10 +81,8 @@ fn copied_table(
         CopyDirection::From => ("to", name),
         CopyDirection::To => ("from", name),
     };
-    let error = SqlError::new(
-        SqlState::WrongObjectType,
-        format!("cannot copy {preposition} {kind} \"{shown}\""),
-    );
+    let error =
+        SqlError::new(SqlState::WrongObjectType, format!("cannot copy {preposition} {kind} \"{shown}\""));
     Err(if direction == CopyDirection::To { error.with_hint(hint) } else { error })
 }
 

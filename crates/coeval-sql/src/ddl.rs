@@ -106,7 +106,8 @@ fn drop_objects(
     context: &mut StatementContext<'_>,
     statement: &Statement,
 ) -> Result<StatementResult, SqlError> {
-    let Statement::Drop { object_type, if_exists, names, cascade, purge, temporary, table, .. } = statement else {
+    let Statement::Drop { object_type, if_exists, names, cascade, purge, temporary, table, .. } = statement
+    else {
         return Err(SqlError::internal("DROP was expected"));
     };
     if *purge || *temporary || table.is_some() {

@@ -10,7 +10,7 @@ mod objects;
 mod rows;
 mod store;
 
-use coeval_store::{QualifiedName, Store, Transaction};
+use coeval_store::{Store, Transaction};
 use datafusion::catalog::TableProvider;
 use rows::Rows;
 use std::sync::Arc;
@@ -19,10 +19,9 @@ use std::sync::Arc;
 pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
 
 /// What `table_catalog` and its like say: there is one database.
-pub(crate) const DATABASE_NAME: &str = "coeval";
+pub(crate) use crate::engine::CATALOG_NAME as DATABASE_NAME;
 
-/// The names of the system tables: without a schema ours, then those of `information_schema`.
-const OWN_TABLES: [&str; 3] = ["coeval_store", "coeval_tables", "coeval_transactions"];
+/// The tables of `information_schema`.
 const STANDARD_TABLES: [&str; 8] = [
     "columns",
     "key_column_usage",
@@ -34,22 +33,19 @@ const STANDARD_TABLES: [&str; 8] = [
     "views",
 ];
 
-/// The names of the system tables in a schema.
-pub(crate) fn table_names(schema: &str) -> &'static [&'static str] {
-    if schema == INFORMATION_SCHEMA { &STANDARD_TABLES } else { &OWN_TABLES }
-}
-
 /// The system table of this name with its rows as of the transaction's snapshot, own changes included;
-/// `None` if there is no such system table. Ours live in every schema, behind the user's own tables.
+/// `None` if there is no such system table. The schema is `None` for an unqualified name: ours are then found
+/// behind the user's own tables.
 pub(crate) fn provider(
-    name: &QualifiedName,
+    schema: Option<&str>,
+    name: &str,
     store: &Store,
     transaction: &Transaction,
 ) -> Option<Arc<dyn TableProvider>> {
-    let rows = if name.schema == INFORMATION_SCHEMA {
-        standard_table(&name.name, transaction)?
-    } else {
-        own_table(&name.name, store, transaction)?
+    let rows = match schema {
+        Some(INFORMATION_SCHEMA) => standard_table(name, transaction)?,
+        None => own_table(name, store, transaction)?,
+        Some(_) => return None,
     };
     Some(rows.into_provider())
 }

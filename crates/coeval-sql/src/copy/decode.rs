@@ -2,7 +2,7 @@
 //! Bytes of text or CSV in, batches of a table's columns out.
 
 use super::field;
-use super::options::{CopyFormat, CopyOptions, Header};
+use super::options::{CopyOptions, Header};
 use super::record::{Fields, Input, Quoted, RecordReader, Step};
 use crate::error::{SqlError, SqlState};
 use arrow::array::RecordBatch;
@@ -73,7 +73,8 @@ impl Decoder {
                 return Err(SqlError::new(SqlState::InvalidColumnReference, message));
             }
         }
-        let force = |names: &[String], name: &String| if names.contains(name) { Force::On } else { Force::Off };
+        let force =
+            |names: &[String], name: &String| if names.contains(name) { Force::On } else { Force::Off };
         let targets: Vec<Target> = copied()
             .map(|column| Target {
                 name: column.name.clone(),
@@ -134,7 +135,12 @@ impl Decoder {
     }
 
     /// Reads the records that are complete; returns how many bytes they were.
-    fn read_all(&mut self, bytes: &[u8], input: Input, out: &mut Vec<RecordBatch>) -> Result<usize, SqlError> {
+    fn read_all(
+        &mut self,
+        bytes: &[u8],
+        input: Input,
+        out: &mut Vec<RecordBatch>,
+    ) -> Result<usize, SqlError> {
         let mut at = 0;
         while at < bytes.len() && !self.ended {
             let mut fields = std::mem::take(&mut self.fields);
@@ -230,7 +236,8 @@ impl Decoder {
 
 /// Line ends inside the fields of a record.
 fn lines_inside(record: &[u8], fields: &Fields) -> u64 {
-    let plain = (0..fields.len()).all(|index| fields.quoted(index) == Quoted::No && !fields.is_unescaped(index));
+    let plain =
+        (0..fields.len()).all(|index| fields.quoted(index) == Quoted::No && !fields.is_unescaped(index));
     if plain {
         return 0;
     }

@@ -44,7 +44,11 @@ impl<'a> Encoder<'a> {
         }
         let quoting = columns
             .iter()
-            .map(|(name, _)| if options.force_quote.contains(name) { Quoting::Always } else { Quoting::Needed })
+            .map(
+                |(name, _)| {
+                    if options.force_quote.contains(name) { Quoting::Always } else { Quoting::Needed }
+                },
+            )
             .collect();
         Ok(Self { options, columns, quoting, zone, text: String::new() })
     }
@@ -77,7 +81,11 @@ impl<'a> Encoder<'a> {
             .iter()
             .zip(self.columns)
             .map(|(array, (_, ty))| {
-                if *array.data_type() == ty.arrow() { Ok(array.clone()) } else { assign_array(array, *ty, self.zone) }
+                if *array.data_type() == ty.arrow() {
+                    Ok(array.clone())
+                } else {
+                    assign_array(array, *ty, self.zone)
+                }
             })
             .collect::<Result<_, _>>()?;
         for row in 0..batch.num_rows() {
@@ -118,7 +126,8 @@ impl<'a> Encoder<'a> {
 /// Text with what would end or change a field escaped by a backslash.
 fn write_text(text: &str, delimiter: u8, out: &mut Vec<u8>) {
     let mut rest = text.as_bytes();
-    let special = |byte: &u8| matches!(byte, b'\\' | 0x08 | 0x09 | 0x0A | 0x0B | 0x0C | 0x0D) || *byte == delimiter;
+    let special =
+        |byte: &u8| matches!(byte, b'\\' | 0x08 | 0x09 | 0x0A | 0x0B | 0x0C | 0x0D) || *byte == delimiter;
     while let Some(at) = rest.iter().position(special) {
         out.extend_from_slice(&rest[..at]);
         out.push(b'\\');
@@ -140,7 +149,8 @@ fn write_text(text: &str, delimiter: u8, out: &mut Vec<u8>) {
 /// Text in quotes where it would otherwise be read as something else.
 fn write_csv(text: &str, quoting: Quoting, options: &CopyOptions, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
-    let special = |&byte: &u8| byte == options.delimiter || byte == options.quote || matches!(byte, b'\n' | b'\r');
+    let special =
+        |&byte: &u8| byte == options.delimiter || byte == options.quote || matches!(byte, b'\n' | b'\r');
     let needed = text == options.null || text == "\\." || bytes.iter().any(special);
     if quoting == Quoting::Needed && !needed {
         out.extend_from_slice(bytes);

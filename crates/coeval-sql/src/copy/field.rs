@@ -43,7 +43,8 @@ pub(super) fn append(
 fn not_utf8(bytes: &[u8], error: std::str::Utf8Error) -> SqlError {
     let start = error.valid_up_to();
     let length = error.error_len().unwrap_or(bytes.len() - start).clamp(1, 4);
-    let shown: Vec<String> = bytes[start..start + length].iter().map(|byte| format!("0x{byte:02x}")).collect();
+    let shown: Vec<String> =
+        bytes[start..start + length].iter().map(|byte| format!("0x{byte:02x}")).collect();
     let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
     SqlError::new(SqlState::CharacterNotInRepertoire, message)
 }
@@ -132,9 +133,33 @@ mod tests {
     #[test]
     fn the_quick_way_agrees_with_the_types_input_functions() {
         let texts = [
-            "0", "-1", "42", "32767", "-32768", "2147483647", "-9223372036854775808", "99999999999999999", "1.5", "-0.25",
-            "12.345", ".5", "5.", "1970-01-01", "2000-02-29", "1999-12-31", "2024-02-28", "0001-01-01", "2023-02-29",
-            "2024-13-01", "", "-", "x", "1e3", " 7 ", "123456789012345.67", "+5",
+            "0",
+            "-1",
+            "42",
+            "32767",
+            "-32768",
+            "2147483647",
+            "-9223372036854775808",
+            "99999999999999999",
+            "1.5",
+            "-0.25",
+            "12.345",
+            ".5",
+            "5.",
+            "1970-01-01",
+            "2000-02-29",
+            "1999-12-31",
+            "2024-02-28",
+            "0001-01-01",
+            "2023-02-29",
+            "2024-13-01",
+            "",
+            "-",
+            "x",
+            "1e3",
+            " 7 ",
+            "123456789012345.67",
+            "+5",
         ];
         for ty in TYPES {
             for text in texts {

@@ -16,7 +16,10 @@ const PIECE_BYTES: usize = 1 << 20;
 pub(super) fn open(path: &Path) -> Result<File, SqlError> {
     let file = File::open(path).map_err(|error| cannot(&error, path, "open", "reading"))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is a directory", path.display())));
+        return Err(SqlError::new(
+            SqlState::WrongObjectType,
+            format!("\"{}\" is a directory", path.display()),
+        ));
     }
     Ok(file)
 }

@@ -49,7 +49,9 @@ fn complete_batch(
                 let assigned = assign_array(batch.column(place), column.ty, zone);
                 assigned.map_err(|error| name_column(error, &column.name))?
             }
-            None if column.state == ColumnState::Dropped => new_null_array(&column.ty.arrow(), batch.num_rows()),
+            None if column.state == ColumnState::Dropped => {
+                new_null_array(&column.ty.arrow(), batch.num_rows())
+            }
             None => ddl::default_column(context, column, batch.num_rows())?,
         });
     }

@@ -96,7 +96,7 @@ impl Said {
             CopyOption::Null(text) => put(&mut self.null, text.clone()),
             CopyOption::Header(present) => {
                 put(&mut self.header, if *present { Header::Present } else { Header::Absent })
-            },
+            }
             CopyOption::Quote(c) => put(&mut self.quote, *c),
             CopyOption::Escape(c) => put(&mut self.escape, *c),
             CopyOption::ForceQuote(columns) => put(&mut self.force_quote, names(columns)),

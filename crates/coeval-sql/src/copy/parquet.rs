@@ -7,10 +7,6 @@
 use super::file;
 use crate::error::{SqlError, SqlState};
 use crate::types::{assign_array, format_value};
-use arrow::array::{ArrayRef, RecordBatch, StringViewBuilder};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use chrono_tz::Tz;
-use coeval_store::{CHUNK_ROWS, ColumnType, TableDef, value_at};
 use ::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
@@ -18,6 +14,10 @@ use ::parquet::arrow::{ArrowWriter, ProjectionMask};
 use ::parquet::basic::Compression;
 use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::WriterProperties;
+use arrow::array::{ArrayRef, RecordBatch, StringViewBuilder};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use chrono_tz::Tz;
+use coeval_store::{CHUNK_ROWS, ColumnType, TableDef, value_at};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use std::fs::File;
 use std::path::Path;
@@ -143,7 +143,9 @@ fn read_group(
             .map(|(array, &index)| {
                 let column = &def.columns[index];
                 assign_array(array, column.ty, zone).map_err(|mut error| {
-                    error.detail.get_or_insert_with(|| format!("COPY {}, column {}", def.name.name, column.name));
+                    error
+                        .detail
+                        .get_or_insert_with(|| format!("COPY {}, column {}", def.name.name, column.name));
                     error
                 })
             })
@@ -163,16 +165,21 @@ pub(super) fn write(
     batches: impl Iterator<Item = Result<RecordBatch, SqlError>>,
     zone: Tz,
 ) -> Result<u64, SqlError> {
-    let fields: Vec<Field> = columns.iter().map(|(name, ty)| Field::new(name, stored_type(*ty), true)).collect();
+    let fields: Vec<Field> =
+        columns.iter().map(|(name, ty)| Field::new(name, stored_type(*ty), true)).collect();
     let schema = Arc::new(Schema::new(fields));
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .build();
     let failed = |error: ParquetError| {
-        SqlError::new(SqlState::IoError, format!("could not write Parquet file \"{}\": {error}", path.display()))
+        SqlError::new(
+            SqlState::IoError,
+            format!("could not write Parquet file \"{}\": {error}", path.display()),
+        )
     };
-    let mut writer = ArrowWriter::try_new(file::create(path)?, Arc::clone(&schema), Some(properties)).map_err(failed)?;
+    let mut writer =
+        ArrowWriter::try_new(file::create(path)?, Arc::clone(&schema), Some(properties)).map_err(failed)?;
     let mut rows = 0;
     for batch in batches {
         let batch = batch?;
@@ -195,7 +202,11 @@ fn stored_type(ty: ColumnType) -> DataType {
 
 fn stored_array(array: &ArrayRef, ty: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
     if ty != ColumnType::Interval {
-        return if *array.data_type() == ty.arrow() { Ok(array.clone()) } else { assign_array(array, ty, zone) };
+        return if *array.data_type() == ty.arrow() {
+            Ok(array.clone())
+        } else {
+            assign_array(array, ty, zone)
+        };
     }
     let mut builder = StringViewBuilder::with_capacity(array.len());
     let mut text = String::new();

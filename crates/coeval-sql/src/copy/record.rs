@@ -210,7 +210,11 @@ impl RecordReader {
                     Some(_) => at += 1,
                 }
             };
-            if end - start == 2 && &bytes[start..end] == b"\\." && fields.len() == 0 && !self.at_delimiter(bytes, end) {
+            if end - start == 2
+                && &bytes[start..end] == b"\\."
+                && fields.len() == 0
+                && !self.at_delimiter(bytes, end)
+            {
                 return Ok(Step::EndOfData);
             }
             self.finish_text_field(&bytes[start..end], start, escapes, fields);
@@ -336,7 +340,8 @@ impl RecordReader {
     fn plain_quoted(&self, bytes: &[u8]) -> Option<usize> {
         let length = bytes.iter().position(|&byte| byte == self.quote || byte == self.escape)?;
         let next = *bytes.get(length + 1)?;
-        let closes = bytes[length] == self.quote && (next == self.delimiter || next == b'\n' || next == b'\r');
+        let closes =
+            bytes[length] == self.quote && (next == self.delimiter || next == b'\n' || next == b'\r');
         closes.then_some(length)
     }
 }

@@ -9,9 +9,7 @@ use super::columns::{self, Place};
 use super::{create_table, expressions, lookup, values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use coeval_store::{
-    CatalogChange, ColumnDef, Direction, KeyRange, KeyWriter, SpaceId, TableDef, Value,
-};
+use coeval_store::{CatalogChange, ColumnDef, Direction, KeyRange, KeyWriter, SpaceId, TableDef, Value};
 use datafusion::sql::sqlparser::ast::{self, ColumnOption, Expr};
 use std::sync::Arc;
 
@@ -67,7 +65,8 @@ fn add(
     mut column: ColumnDef,
     default: Option<&Expr>,
 ) -> Result<SpaceId, SqlError> {
-    let differs = column.sequence.is_some() || default.is_some_and(|expr| expressions::is_volatile(context, expr));
+    let differs =
+        column.sequence.is_some() || default.is_some_and(|expr| expressions::is_volatile(context, expr));
     if differs {
         return add_row_by_row(context, def, column);
     }

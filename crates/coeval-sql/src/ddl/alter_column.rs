@@ -25,7 +25,8 @@ pub(super) fn execute(
     let mut changed = def.clone();
     let column = &mut changed.columns[index];
     let relation = &def.name.name;
-    let identity = || SqlError::syntax(format!("column \"{name}\" of relation \"{relation}\" is an identity column"));
+    let identity =
+        || SqlError::syntax(format!("column \"{name}\" of relation \"{relation}\" is an identity column"));
     match operation {
         AlterColumnOperation::SetNotNull => {
             validate::not_null(context, def, index)?;
@@ -58,7 +59,8 @@ pub(super) fn execute(
                 Some(GeneratedAs::ExpStored) => return Err(SqlError::unsupported("generated column")),
             };
             if column.identity.is_some() || column.default.is_some() || column.sequence.is_some() {
-                let message = format!("column \"{name}\" of relation \"{relation}\" already has a default value");
+                let message =
+                    format!("column \"{name}\" of relation \"{relation}\" already has a default value");
                 return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message));
             }
             if !column.not_null {

@@ -4,7 +4,10 @@
 use super::constraints::DeclaredKey;
 use super::dependents::{self, Behavior};
 use super::lookup;
-use super::{add_column, alter_column, constraints, drop_column, drop_constraint, naming, rename, rewrite, validate, values};
+use super::{
+    add_column, alter_column, constraints, drop_column, drop_constraint, naming, rename, rewrite, validate,
+    values,
+};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
@@ -60,7 +63,8 @@ fn apply(
     let def = Arc::clone(context.transaction.table_def(id)?);
     match operation {
         AlterTableOperation::AddColumn { if_not_exists, column_def, column_position: None, .. } => {
-            let existing = if *if_not_exists { add_column::Existing::Keep } else { add_column::Existing::Refuse };
+            let existing =
+                if *if_not_exists { add_column::Existing::Keep } else { add_column::Existing::Refuse };
             return add_column::execute(context, &def, column_def, existing);
         }
         AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
@@ -101,7 +105,8 @@ fn apply(
             rename::constraint(context, &def, &lookup::fold(old_name), &lookup::fold(new_name))?;
         }
         // Constraints are validated when they are added.
-        AlterTableOperation::ValidateConstraint { name } if naming::has_constraint(&def, &lookup::fold(name)) => {}
+        AlterTableOperation::ValidateConstraint { name }
+            if naming::has_constraint(&def, &lookup::fold(name)) => {}
         other => return Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),
     }
     Ok(id)

@@ -6,9 +6,7 @@ use super::{constraints, expressions, lookup, naming};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::types;
-use coeval_store::{
-    ColumnDef, ColumnState, ColumnType, Identity, QualifiedName, SequenceDef, SpaceId,
-};
+use coeval_store::{ColumnDef, ColumnState, ColumnType, Identity, QualifiedName, SequenceDef, SpaceId};
 use datafusion::sql::sqlparser::ast::{
     self, ColumnOption, DataType, Expr, GeneratedAs, Ident, ObjectNamePart, SequenceOptions, TableConstraint,
 };
@@ -54,7 +52,11 @@ pub(super) fn declare(
     let mut reader = OptionReader {
         context,
         place,
-        declared: DeclaredColumn { column: ColumnDef::new(name, ty), sequence: None, constraints: Vec::new() },
+        declared: DeclaredColumn {
+            column: ColumnDef::new(name, ty),
+            sequence: None,
+            constraints: Vec::new(),
+        },
         null: Null::Unsaid,
     };
     if serial.is_some() {
@@ -101,7 +103,9 @@ impl OptionReader<'_, '_> {
                 self.identity(identity, sequence_options.as_deref().unwrap_or_default())
             }
             ColumnOption::Generated { .. } => Err(SqlError::unsupported("generated column")),
-            other => Err(SqlError::unsupported(format!("column option {other} of column \"{}\"", ident.value))),
+            other => {
+                Err(SqlError::unsupported(format!("column option {other} of column \"{}\"", ident.value)))
+            }
         }
     }
 
@@ -123,13 +127,17 @@ impl OptionReader<'_, '_> {
         let column = &mut self.declared.column;
         let table = &self.place.name.name;
         if column.identity.is_some() {
-            let message =
-                format!("both default and identity specified for column \"{}\" of table \"{table}\"", column.name);
+            let message = format!(
+                "both default and identity specified for column \"{}\" of table \"{table}\"",
+                column.name
+            );
             return Err(SqlError::syntax(message));
         }
         if column.default.is_some() || column.sequence.is_some() {
-            let message =
-                format!("multiple default values specified for column \"{}\" of table \"{table}\"", column.name);
+            let message = format!(
+                "multiple default values specified for column \"{}\" of table \"{table}\"",
+                column.name
+            );
             return Err(SqlError::syntax(message));
         }
         expressions::refuse_in_default(expr)?;
@@ -148,8 +156,10 @@ impl OptionReader<'_, '_> {
             return Err(SqlError::syntax(message));
         }
         if column.default.is_some() || column.sequence.is_some() {
-            let message =
-                format!("both default and identity specified for column \"{}\" of table \"{table}\"", column.name);
+            let message = format!(
+                "both default and identity specified for column \"{}\" of table \"{table}\"",
+                column.name
+            );
             return Err(SqlError::syntax(message));
         }
         if !matches!(column.ty, ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt) {

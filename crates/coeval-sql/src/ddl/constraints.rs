@@ -8,13 +8,11 @@ use super::expressions::{self, check_columns};
 use super::{lookup, naming};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use coeval_store::{
-    CheckDef, ColumnDef, ColumnState, ForeignKeyDef, IndexDef, ReferentialAction, TableDef, Uniqueness,
-};
+use coeval_store::{CheckDef, ColumnDef, ForeignKeyDef, IndexDef, ReferentialAction, TableDef, Uniqueness};
 use datafusion::sql::sqlparser::ast::{
     self, CheckConstraint, ColumnOption, ColumnOptionDef, ConstraintCharacteristics, DeferrableInitial, Expr,
-    ForeignKeyConstraint, Ident, IndexColumn, IndexOption, IndexType, NullsDistinctOption, PrimaryKeyConstraint, TableConstraint,
-    UniqueConstraint,
+    ForeignKeyConstraint, Ident, IndexColumn, IndexOption, IndexType, NullsDistinctOption,
+    PrimaryKeyConstraint, TableConstraint, UniqueConstraint,
 };
 use std::sync::Arc;
 
@@ -49,7 +47,10 @@ pub(super) struct DeclaredKey {
 }
 
 /// Reads a PRIMARY KEY.
-pub(super) fn primary_key(columns: &[ColumnDef], key: &PrimaryKeyConstraint) -> Result<DeclaredKey, SqlError> {
+pub(super) fn primary_key(
+    columns: &[ColumnDef],
+    key: &PrimaryKeyConstraint,
+) -> Result<DeclaredKey, SqlError> {
     refuse_characteristics(key.characteristics.as_ref())?;
     refuse_index_options(key.index_type.as_ref(), &key.index_options)?;
     let named = key_columns(columns, &key.columns)?;
@@ -141,10 +142,7 @@ fn name_for(
         return Err(SqlError::new(SqlState::DuplicateObject, message));
     }
     if is_taken(&given) {
-        return Err(SqlError::new(
-            SqlState::DuplicateTable,
-            format!("relation \"{given}\" already exists"),
-        ));
+        return Err(SqlError::new(SqlState::DuplicateTable, format!("relation \"{given}\" already exists")));
     }
     Ok(given)
 }
@@ -316,9 +314,4 @@ fn action(declared: Option<&ast::ReferentialAction>) -> ReferentialAction {
         Some(ast::ReferentialAction::SetNull) => ReferentialAction::SetNull,
         Some(ast::ReferentialAction::SetDefault) => ReferentialAction::SetDefault,
     }
-}
-
-/// Whether the column can be part of what users declare.
-pub(super) fn is_hidden(column: &ColumnDef) -> bool {
-    column.state == ColumnState::Hidden
 }

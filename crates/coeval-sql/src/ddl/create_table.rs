@@ -116,7 +116,8 @@ impl Draft {
             if let TableConstraint::PrimaryKey(key) = constraint
                 && found.replace(constraints::primary_key(&self.columns, key)?).is_some()
             {
-                let message = format!("multiple primary keys for table \"{}\" are not allowed", self.name.name);
+                let message =
+                    format!("multiple primary keys for table \"{}\" are not allowed", self.name.name);
                 return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
             }
         }
@@ -198,9 +199,8 @@ fn create_as(
     }
     let mut draft = Draft::new(context, name);
     for (field, name) in rows.schema.fields().iter().zip(named) {
-        let ty = types::column_type_of_arrow(field.data_type()).ok_or_else(|| {
-            SqlError::unsupported(format!("a column of type {}", field.data_type()))
-        })?;
+        let ty = types::column_type_of_arrow(field.data_type())
+            .ok_or_else(|| SqlError::unsupported(format!("a column of type {}", field.data_type())))?;
         let column = ColumnDef::new(name, ty);
         draft.add(DeclaredColumn { column, sequence: None, constraints: Vec::new() })?;
     }

@@ -18,7 +18,6 @@ pub(super) enum Behavior {
     Restrict,
 }
 
-
 /// `cannot drop x because other objects depend on it` (2BP01).
 pub(super) fn still_needed(what: &str, details: &[String]) -> SqlError {
     let message = format!("cannot drop {what} because other objects depend on it");
@@ -74,7 +73,8 @@ pub(super) fn children(
     context: &StatementContext<'_>,
     parent: &TableDef,
 ) -> Result<Vec<(Arc<TableDef>, String)>, SqlError> {
-    let ids: Vec<_> = context.transaction.catalog().children(parent.id).filter(|&id| id != parent.id).collect();
+    let ids: Vec<_> =
+        context.transaction.catalog().children(parent.id).filter(|&id| id != parent.id).collect();
     let mut found = Vec::new();
     for id in ids {
         let child = Arc::clone(context.transaction.table_def(id)?);
@@ -143,12 +143,10 @@ pub(super) fn defaults_naming(
     for def in lookup::tables(context) {
         for (place, column) in def.live_columns() {
             if let Some(default) = &column.default
-                && super::expressions::named_sequences(default)?
-                    .iter()
-                    .any(|(schema, name)| {
-                        *name == sequence.name.name
-                            && schema.as_ref().is_none_or(|schema| *schema == sequence.name.schema)
-                    })
+                && super::expressions::named_sequences(default)?.iter().any(|(schema, name)| {
+                    *name == sequence.name.name
+                        && schema.as_ref().is_none_or(|schema| *schema == sequence.name.schema)
+                })
             {
                 found.push((Arc::clone(&def), place));
             }

@@ -146,7 +146,9 @@ fn drop_table(
     if behavior == Behavior::Restrict {
         let staying = children.iter().filter(|(child, _)| !is_doomed(doomed, ObjectRef::Table(child.id)));
         let details: Vec<String> = staying
-            .map(|(child, key)| format!("constraint {key} on table {} depends on table {}", child.name, def.name))
+            .map(|(child, key)| {
+                format!("constraint {key} on table {} depends on table {}", child.name, def.name)
+            })
             .collect();
         if !details.is_empty() {
             return Err(still_needed(&format!("table {}", def.name), &details));
@@ -201,10 +203,8 @@ fn drop_sequence(
                 "cannot drop sequence {} because column {} of table {} requires it",
                 sequence.name, column.name, def.name
             );
-            return Err(SqlError::new(SqlState::DependentObjectsStillExist, message).with_hint(format!(
-                "You can drop column {} of table {} instead.",
-                column.name, def.name
-            )));
+            return Err(SqlError::new(SqlState::DependentObjectsStillExist, message)
+                .with_hint(format!("You can drop column {} of table {} instead.", column.name, def.name)));
         }
     }
     forget_defaults(context, sequence, behavior, None)?;
@@ -225,7 +225,10 @@ fn forget_defaults(
     if behavior == Behavior::Restrict && !users.is_empty() {
         let detail = |(def, place): &(Arc<TableDef>, usize)| {
             let column = &def.columns[*place].name;
-            format!("default value for column {column} of table {} depends on sequence {}", def.name, sequence.name)
+            format!(
+                "default value for column {column} of table {} depends on sequence {}",
+                def.name, sequence.name
+            )
         };
         let details: Vec<String> = users.iter().map(detail).collect();
         return Err(still_needed(&format!("sequence {}", sequence.name), &details));
@@ -256,11 +259,7 @@ fn drop_schemas(context: &mut StatementContext<'_>, drop: &Drop<'_>) -> Result<(
 }
 
 /// Drops a schema, with CASCADE also what is in it.
-fn drop_schema(
-    context: &mut StatementContext<'_>,
-    schema: &str,
-    behavior: Behavior,
-) -> Result<(), SqlError> {
+fn drop_schema(context: &mut StatementContext<'_>, schema: &str, behavior: Behavior) -> Result<(), SqlError> {
     let inside: Vec<(QualifiedName, ObjectRef)> = context
         .transaction
         .catalog()

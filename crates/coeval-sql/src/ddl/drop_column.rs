@@ -75,7 +75,8 @@ fn release_views(
         return Ok(());
     }
     if behavior == Behavior::Restrict {
-        let details: Vec<String> = using.iter().map(|view| format!("view {view} depends on {what}")).collect();
+        let details: Vec<String> =
+            using.iter().map(|view| format!("view {view} depends on {what}")).collect();
         return Err(still_needed(what, &details));
     }
     for view in using {

@@ -25,7 +25,8 @@ pub(super) fn execute(
         let def = TableDef::clone(&**context.transaction.table_def(def.id)?);
         return rewrite::execute(context, &def, &rewrite::Change::RowId);
     }
-    let unique = |index: &&coeval_store::IndexDef| index.name == name && index.uniqueness == Uniqueness::Constraint;
+    let unique =
+        |index: &&coeval_store::IndexDef| index.name == name && index.uniqueness == Uniqueness::Constraint;
     if let Some(columns) = def.indexes.iter().find(unique).map(|index| index.columns.clone()) {
         release_unique_key(context, def, &columns, &what, behavior)?;
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Expressions that definitions keep as text: defaults and checks.
 
+use super::view_query::quoted;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::{fold, split_name};
-use super::view_query::quoted;
 use coeval_store::{ColumnType, QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, Value as AstValue, visit_expressions,
-    visit_expressions_mut,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, Value as AstValue,
+    visit_expressions, visit_expressions_mut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -112,7 +112,8 @@ pub(super) fn refuse_in_default(expr: &Expr) -> Result<(), SqlError> {
 
 /// Whether an expression uses an identifier of this name as a column.
 pub(super) fn names_column(expr: &Expr, column: &str) -> bool {
-    search(expr, |expr| column_reference(expr).filter(|(_, ident)| fold(ident) == column).map(|_| ())).is_some()
+    search(expr, |expr| column_reference(expr).filter(|(_, ident)| fold(ident) == column).map(|_| ()))
+        .is_some()
 }
 
 /// Whether a query uses an identifier of this name as a column, anywhere.
@@ -237,7 +238,9 @@ pub(super) fn sequence_name(text: &str) -> Option<(Option<String>, String)> {
 /// Whether values of both types that are equal are the same bytes in a key.
 pub(super) fn same_key_bytes(a: ColumnType, b: ColumnType) -> bool {
     let scale = |ty| if let ColumnType::Numeric { scale, .. } = ty { Some(scale) } else { None };
-    let is_moment = |ty| matches!(ty, ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz);
+    let is_moment = |ty| {
+        matches!(ty, ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz)
+    };
     let alike = if is_moment(a) || is_moment(b) { a == b } else { true };
     let numeric = scale(a).is_some() && scale(b).is_some();
     (a.physical() == b.physical() || numeric) && scale(a) == scale(b) && alike
@@ -252,7 +255,8 @@ pub(super) fn is_volatile(context: &StatementContext<'_>, expr: &Expr) -> bool {
         let name = function.name.to_string().to_lowercase();
         let known = functions.get(&name).map(|function| function.signature().volatility);
         // A function that DataFusion does not know is one of ours; `now` is one of the stable ones.
-        (known == Some(Volatility::Volatile) || matches!(name.as_str(), "nextval" | "gen_random_uuid")).then_some(())
+        (known == Some(Volatility::Volatile) || matches!(name.as_str(), "nextval" | "gen_random_uuid"))
+            .then_some(())
     };
     search(expr, volatile).is_some()
 }

@@ -92,7 +92,9 @@ pub(super) fn drop(
     if dropped.uniqueness == Uniqueness::Constraint {
         return Err(required_by_constraint(&dropped.name, &dropped.name, &def));
     }
-    if let Some((child, key)) = super::dependents::foreign_keys_on(context, &def, &dropped.columns).into_iter().next() {
+    if let Some((child, key)) =
+        super::dependents::foreign_keys_on(context, &def, &dropped.columns).into_iter().next()
+    {
         let detail = format!("constraint {key} on table {} depends on index {}", child.name, dropped.name);
         let message = format!("cannot drop index {} because other objects depend on it", dropped.name);
         return Err(SqlError::new(SqlState::DependentObjectsStillExist, message)

@@ -57,10 +57,13 @@ pub(super) fn resolve(
 
 /// `relation "x" does not exist`.
 pub(super) fn unknown_relation(name: &ObjectName) -> SqlError {
-    let shown = split_name(name).map_or_else(|_| name.to_string(), |(schema, name)| match schema {
-        Some(schema) => format!("{schema}.{name}"),
-        None => name,
-    });
+    let shown = split_name(name).map_or_else(
+        |_| name.to_string(),
+        |(schema, name)| match schema {
+            Some(schema) => format!("{schema}.{name}"),
+            None => name,
+        },
+    );
     SqlError::new(SqlState::UndefinedTable, format!("relation \"{shown}\" does not exist"))
 }
 

@@ -13,7 +13,8 @@ use crate::types::assign_array;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{Field, Schema};
 use coeval_store::{
-    CatalogChange, ColumnDef, ColumnState, ColumnType, ForeignKeyDef, IndexDef, SequenceDef, SpaceId, TableDef,
+    CatalogChange, ColumnDef, ColumnState, ColumnType, ForeignKeyDef, IndexDef, SequenceDef, SpaceId,
+    TableDef,
 };
 use std::sync::Arc;
 
@@ -86,7 +87,9 @@ pub(super) fn execute(
         context.transaction.change_catalog(CatalogChange::PutSequence(sequence))?;
     }
     // The rows satisfy the checks and foreign keys already, so these come back when the rows are in.
-    let bare = TableDef { checks: Vec::new(), foreign_keys: Vec::new(), ..new.clone() };
+    let mut bare = new.clone();
+    bare.checks.clear();
+    bare.foreign_keys.clear();
     context.transaction.change_catalog(CatalogChange::PutTable(Box::new(bare)))?;
     context.transaction.bulk_insert(id, &batches)?;
     context.transaction.change_catalog(CatalogChange::PutTable(Box::new(new)))?;
@@ -101,7 +104,8 @@ pub(super) fn execute(
 fn refuse_type(def: &TableDef, column: usize, ty: ColumnType, using: Option<&str>) -> Result<(), SqlError> {
     let is_text = |ty| matches!(ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_));
     let column = &def.columns[column];
-    if column.identity.is_some() && !matches!(ty, ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt) {
+    if column.identity.is_some() && !matches!(ty, ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt)
+    {
         let message = "identity column type must be smallint, integer, or bigint";
         return Err(SqlError::new(SqlState::InvalidParameterValue, message));
     }
@@ -130,7 +134,9 @@ fn refuse_in_foreign_keys(
     });
     if own || others {
         let name = &def.columns[column].name;
-        return Err(SqlError::unsupported(format!("changing the type of column \"{name}\" of a foreign key")));
+        return Err(SqlError::unsupported(format!(
+            "changing the type of column \"{name}\" of a foreign key"
+        )));
     }
     Ok(())
 }
@@ -208,11 +214,16 @@ fn read_rows(
     let live: Vec<String> = def
         .live_columns()
         .map(|(index, column)| match change {
-            Change::Type { column: changed, using: Some(using), .. } if *changed == index => format!("({using})"),
-            Change::PrimaryKey { .. } | Change::RowId | Change::Type { .. } => quoted(&column.name).to_string(),
+            Change::Type { column: changed, using: Some(using), .. } if *changed == index => {
+                format!("({using})")
+            }
+            Change::PrimaryKey { .. } | Change::RowId | Change::Type { .. } => {
+                quoted(&column.name).to_string()
+            }
         })
         .collect();
-    let rows = values::collect(context, &format!("SELECT {} FROM {}", live.join(", "), validate::relation(def)))?;
+    let rows =
+        values::collect(context, &format!("SELECT {} FROM {}", live.join(", "), validate::relation(def)))?;
     let fields: Vec<Field> =
         new.columns.iter().map(|column| Field::new(&column.name, column.ty.arrow(), true)).collect();
     let schema = Arc::new(Schema::new(fields));

@@ -69,7 +69,8 @@ pub(crate) fn next_by_id(context: &mut StatementContext<'_>, id: SequenceId) -> 
 /// 55000 if this session has taken no value from the sequence.
 pub(crate) fn current(context: &StatementContext<'_>, sequence: &SequenceDef) -> Result<i64, SqlError> {
     context.sequences.current.get(&sequence.id).copied().ok_or_else(|| {
-        let message = format!("currval of sequence \"{}\" is not yet defined in this session", sequence.name.name);
+        let message =
+            format!("currval of sequence \"{}\" is not yet defined in this session", sequence.name.name);
         SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
     })
 }

@@ -76,11 +76,15 @@ pub(super) fn foreign_key(
     key: &ForeignKeyDef,
 ) -> Result<(), SqlError> {
     let parent = std::sync::Arc::clone(context.transaction.table_def(key.parent)?);
-    let child_columns: Vec<String> = key.columns.iter().map(|&c| format!("child.{}", column(def, c))).collect();
+    let child_columns: Vec<String> =
+        key.columns.iter().map(|&c| format!("child.{}", column(def, c))).collect();
     let parent_columns = key.parent_columns.iter().map(|&c| format!("parent.{}", column(&parent, c)));
     let present: Vec<String> = child_columns.iter().map(|name| format!("{name} IS NOT NULL")).collect();
-    let equal: Vec<String> =
-        child_columns.iter().zip(parent_columns).map(|(child, parent)| format!("{parent} = {child}")).collect();
+    let equal: Vec<String> = child_columns
+        .iter()
+        .zip(parent_columns)
+        .map(|(child, parent)| format!("{parent} = {child}"))
+        .collect();
     let sql = format!(
         "SELECT {} FROM {} AS child WHERE {} AND NOT EXISTS (SELECT 1 FROM {} AS parent WHERE {}) LIMIT 1",
         child_columns.join(", "),

@@ -2,8 +2,8 @@
 //! CREATE VIEW.
 
 use super::dependents;
-use super::{lookup, values};
 use super::view_query::{self, quoted};
+use super::{lookup, values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
@@ -35,8 +35,7 @@ pub(super) fn create(
         return Err(SqlError::new(SqlState::InvalidObjectDefinition, message));
     }
     let schema = values::schema_of(context, &body)?;
-    let columns: Vec<String> =
-        create.columns.iter().map(|column| lookup::fold(&column.name)).collect();
+    let columns: Vec<String> = create.columns.iter().map(|column| lookup::fold(&column.name)).collect();
     let names = output_names(&schema, &columns)?;
     if let Existing::Replace(old) = old {
         refuse_other_columns(context, &old, &names, &schema)?;
@@ -155,9 +154,8 @@ impl Visitor for WildcardFinder {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &datafusion::sql::sqlparser::ast::Select) -> ControlFlow<()> {
-        let wild = |item: &SelectItem| {
-            matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
-        };
+        let wild =
+            |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
         if select.projection.iter().any(wild) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

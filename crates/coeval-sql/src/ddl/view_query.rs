@@ -102,12 +102,8 @@ impl<F: FnMut(Option<&str>, &str) -> Option<QualifiedName>> VisitorMut for Renam
         {
             // Columns may be qualified with the old name.
             if alias.is_none() && new.name != name {
-                *alias = Some(TableAlias {
-                    explicit: true,
-                    name: quoted(&name),
-                    columns: Vec::new(),
-                    at: None,
-                });
+                *alias =
+                    Some(TableAlias { explicit: true, name: quoted(&name), columns: Vec::new(), at: None });
             }
             *relation = ObjectName::from(vec![quoted(&new.schema), quoted(&new.name)]);
         }

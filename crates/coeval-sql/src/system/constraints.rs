@@ -3,7 +3,9 @@
 
 use super::DATABASE_NAME;
 use super::rows::{Rows, integer, table_defs, text, yes_or_no};
-use coeval_store::{ColumnType, ForeignKeyDef, ReferentialAction, TableDef, Transaction, Uniqueness, ValueRef};
+use coeval_store::{
+    ColumnType, ForeignKeyDef, ReferentialAction, TableDef, Transaction, Uniqueness, ValueRef,
+};
 
 const TEXT: ColumnType = ColumnType::Text;
 const INT: ColumnType = ColumnType::Int;

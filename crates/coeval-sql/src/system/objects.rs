@@ -156,9 +156,10 @@ pub(super) fn columns(transaction: &Transaction) -> Rows {
 /// What a column takes when no value is given, as SQL; identity columns show none, as in PostgreSQL.
 fn default_text(transaction: &Transaction, column: &ColumnDef) -> Option<String> {
     match (column.identity, column.sequence) {
-        (None, Some(id)) => {
-            transaction.catalog().sequence(id).map(|sequence| format!("nextval('{}'::regclass)", sequence.name))
-        }
+        (None, Some(id)) => transaction
+            .catalog()
+            .sequence(id)
+            .map(|sequence| format!("nextval('{}'::regclass)", sequence.name)),
         (None, None) => column.default.clone(),
         (Some(_), _) => None,
     }
@@ -197,7 +198,11 @@ impl NumberFacts {
 }
 
 fn length_max(ty: ColumnType) -> Option<i32> {
-    if let ColumnType::Varchar(length) | ColumnType::Char(length) = ty { i32::try_from(length).ok() } else { None }
+    if let ColumnType::Varchar(length) | ColumnType::Char(length) = ty {
+        i32::try_from(length).ok()
+    } else {
+        None
+    }
 }
 
 fn datetime_precision(ty: ColumnType) -> Option<i32> {

@@ -3,8 +3,8 @@
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema};
-use coeval_store::{ColumnBuilder, ColumnType, QualifiedName, TableDef, Transaction, ValueRef};
 use coeval_store::ObjectRef;
+use coeval_store::{ColumnBuilder, ColumnType, QualifiedName, TableDef, Transaction, ValueRef};
 use datafusion::catalog::{MemTable, TableProvider};
 use std::sync::Arc;
 

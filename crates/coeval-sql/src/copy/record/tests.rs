@@ -41,12 +41,8 @@ fn text_fields_end_at_tabs_and_lines_at_newlines() {
 #[test]
 fn text_escapes_are_undone_and_an_escaped_null_mark_is_text() {
     let input = "a\\tb\\\\c\\n\t\\N\t\\\\N\t\\x41\\101\\\t.\n";
-    let expected = vec![vec![
-        Some("a\tb\\c\n".to_owned()),
-        None,
-        Some("\\N".to_owned()),
-        Some("AA\t.".to_owned()),
-    ]];
+    let expected =
+        vec![vec![Some("a\tb\\c\n".to_owned()), None, Some("\\N".to_owned()), Some("AA\t.".to_owned())]];
     assert_eq!(records("text", input).unwrap(), expected);
     assert_eq!(records("text", "a\rb\n"), Err(RecordFault::BareCarriageReturn));
 }
