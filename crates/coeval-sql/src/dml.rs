@@ -1,29 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 //! INSERT, UPDATE, DELETE and row locks that the point path does not take.
+//!
+//! Each statement stands on a query of the same snapshot, own writes included, that runs to its end before
+//! the first row is written; then the rows go through the transaction in key order, which enforces the
+//! constraints. [`insert`], [`update`], [`delete`] and [`row_locks`] are the statements. What they share:
+//! [`target`] (the table that is changed), [`select`] (putting the query together), [`expressions`] (values
+//! made row by row), [`selected`] (values out of the query), [`generated`] (defaults), [`returning`].
+
+mod assignments;
+mod conflict;
+mod delete;
+mod environment;
+mod expressions;
+mod generated;
+mod insert;
+mod joined;
+mod returning;
+mod row_locks;
+mod rows;
+mod select;
+mod selected;
+mod target;
+mod update;
+
+pub(crate) use insert::OVERRIDING;
+pub(crate) use row_locks::execute as select_for_update;
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::result::StatementResult;
-use datafusion::sql::sqlparser::ast::{Query, Statement};
+use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement, With};
 
 /// Runs a DML statement.
 ///
 /// # Errors
-/// `0A000`: not there yet.
+/// What it refuses; nothing of it remains once the caller has rolled back to where it began.
 pub(crate) fn execute(
-    _: &mut StatementContext<'_>,
+    context: &mut StatementContext<'_>,
     statement: &Statement,
 ) -> Result<StatementResult, SqlError> {
-    Err(SqlError::unsupported(crate::statement::statement_name(statement)))
+    execute_with(context, statement, None)
 }
 
-/// Runs SELECT ... FOR UPDATE: the rows found join the write set.
+/// The DML statement that a query with common table expressions in front of it is, if it is one.
+pub(crate) fn statement_of(query: &Query) -> Option<&Statement> {
+    match query.body.as_ref() {
+        SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement) => Some(statement),
+        _ => None,
+    }
+}
+
+/// Runs a DML statement with common table expressions in front of it.
 ///
 /// # Errors
-/// `0A000`: not there yet.
-pub(crate) fn select_for_update(
-    _: &mut StatementContext<'_>,
-    _: &Query,
+/// As [`execute`].
+pub(crate) fn execute_with(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+    with: Option<&With>,
 ) -> Result<StatementResult, SqlError> {
-    Err(SqlError::unsupported("SELECT ... FOR UPDATE"))
+    match statement {
+        Statement::Insert(insert) => insert::run(context, insert, with),
+        Statement::Update(update) => update::run(context, update, with),
+        Statement::Delete(delete) => delete::run(context, delete, with),
+        other => Err(SqlError::unsupported(crate::statement::statement_name(other))),
+    }
+}
+
+/// `0A000` for the first clause that is there.
+fn refuse_any(clauses: &[(bool, &str)]) -> Result<(), SqlError> {
+    match clauses.iter().find(|(present, _)| *present) {
+        None => Ok(()),
+        Some((_, clause)) => Err(SqlError::unsupported(clause)),
+    }
 }

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Expressions of a changing statement, evaluated row by row: values for columns, conditions, results.
+
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use crate::scalar::{Compiler, Inputs, ParameterTypes, Refusal, RowSource, Scalar, Scope};
+use crate::types;
+use coeval_store::{ColumnDef, ColumnType, ObjectRef, QualifiedName, RowRef, SequenceId, Value, ValueRef, World};
+use datafusion::execution::SessionState;
+use datafusion::sql::sqlparser::ast::Expr;
+use std::sync::Arc;
+
+/// Compiles expressions over the rows of a scope.
+pub(super) struct Expressions<'s> {
+    scope: &'s Scope,
+    parameters: ParameterTypes,
+    functions: SessionState,
+    world: Arc<World>,
+    search_path: Vec<String>,
+}
+
+impl<'s> Expressions<'s> {
+    /// A compiler for this statement.
+    pub(super) fn new(context: &StatementContext<'_>, scope: &'s Scope) -> Self {
+        let declared = context.parameter_types.iter().copied().map(Some).collect();
+        Self {
+            scope,
+            parameters: ParameterTypes::declared(declared),
+            functions: context.engine.template().clone(),
+            world: Arc::clone(context.transaction.world()),
+            search_path: context.settings.search_path().to_vec(),
+        }
+    }
+
+    /// Hands a compiler for one expression to `compile`.
+    fn with_compiler<T>(&mut self, compile: impl FnOnce(Compiler<'_>) -> T) -> T {
+        let sequences = |name: &str| find_sequence(&self.world, &self.search_path, name);
+        let compiler = Compiler::new(self.scope, &mut self.parameters);
+        compile(compiler.with_fallback(&self.functions).with_sequences(&sequences))
+    }
+
+    /// The expression as the value of a column; `None` if it is, or may be, correct but cannot be evaluated
+    /// row by row.
+    ///
+    /// # Errors
+    /// What is wrong with it: `42703`, `42804`, a literal that does not parse.
+    pub(super) fn column(&mut self, expression: &Expr, column: &ColumnDef) -> Result<Option<ColumnExpression>, SqlError> {
+        let direct = self.with_compiler(|mut compiler| compiler.assignment(expression, column));
+        if let Some(scalar) = known(direct)? {
+            return Ok(Some(ColumnExpression { scalar, cast: None }));
+        }
+        // Casts that the compiler does not have are made of the finished value.
+        let finished = self.with_compiler(|mut compiler| compiler.scalar_like(expression, column.ty));
+        let Some(scalar) = known(finished)? else { return Ok(None) };
+        let cast = Some((scalar.ty(), column.ty));
+        Ok(Some(ColumnExpression { scalar, cast }))
+    }
+
+    /// The expression as a condition.
+    ///
+    /// # Errors
+    /// As for [`Self::column`]; `0A000` if it cannot be evaluated row by row.
+    pub(super) fn condition(&mut self, expression: &Expr) -> Result<Scalar, SqlError> {
+        Ok(self.with_compiler(|mut compiler| compiler.condition(expression))?)
+    }
+
+    /// The expression as a result column.
+    ///
+    /// # Errors
+    /// As for [`Self::condition`].
+    pub(super) fn result(&mut self, expression: &Expr) -> Result<Scalar, SqlError> {
+        Ok(self.with_compiler(|mut compiler| compiler.scalar(expression))?)
+    }
+}
+
+/// The sequence of this name: `nextval('s')` names it as identifiers are written.
+fn find_sequence(world: &World, search_path: &[String], name: &str) -> Option<SequenceId> {
+    let fold = |part: &str| match part.strip_prefix('"').and_then(|part| part.strip_suffix('"')) {
+        Some(quoted) => quoted.to_owned(),
+        None => part.to_lowercase(),
+    };
+    let find = |schema: String, name: &str| match world.catalog().resolve(&QualifiedName::new(schema, fold(name))) {
+        Some(ObjectRef::Sequence(id)) => Some(id),
+        _ => None,
+    };
+    match name.split_once('.') {
+        Some((schema, name)) => find(fold(schema), name),
+        None => search_path.iter().find_map(|schema| find(schema.clone(), name)),
+    }
+}
+
+fn known(result: Result<Scalar, Refusal>) -> Result<Option<Scalar>, SqlError> {
+    match result {
+        Ok(scalar) => Ok(Some(scalar)),
+        Err(Refusal::Unsupported(_)) => Ok(None),
+        Err(Refusal::Wrong(error)) if error.state == SqlState::FeatureNotSupported => Ok(None),
+        Err(Refusal::Wrong(error)) => Err(error),
+    }
+}
+
+/// An expression whose value goes into a column.
+#[derive(Clone, Debug)]
+pub(super) struct ColumnExpression {
+    scalar: Scalar,
+    /// The types of an assignment cast that is still to be made.
+    cast: Option<(ColumnType, ColumnType)>,
+}
+
+impl ColumnExpression {
+    /// Whether the value is the same for all rows.
+    pub(super) fn is_constant(&self) -> bool {
+        self.scalar.is_constant()
+    }
+
+    /// The value for these inputs, of the column's type.
+    ///
+    /// # Errors
+    /// What the operations of the expression or the cast refuse.
+    pub(super) fn value(&self, inputs: Inputs<'_>, zone: chrono_tz::Tz) -> Result<Value, SqlError> {
+        let value = self.scalar.eval(inputs)?.into_value();
+        match self.cast {
+            None => Ok(value),
+            Some((from, to)) => types::assign(value, from, to, zone),
+        }
+    }
+}
+
+/// A row of the table where it lies, as the first of a scope.
+pub(super) struct StoredRow<'a>(pub(super) RowRef<'a>);
+
+impl RowSource for StoredRow<'_> {
+    fn value(&self, _table: usize, column: usize) -> ValueRef<'_> {
+        self.0.get(column)
+    }
+}
+
+/// The rows of a scope with several tables, in their order.
+pub(super) struct Rows<'a>(pub(super) &'a [&'a [Value]]);
+
+impl RowSource for Rows<'_> {
+    fn value(&self, table: usize, column: usize) -> ValueRef<'_> {
+        self.0[table][column].borrow()
+    }
+}

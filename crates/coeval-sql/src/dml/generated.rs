@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Values of columns that an INSERT does not give: defaults, identity, sequences.
+
+use super::environment::StatementEnvironment;
+use super::expressions::{ColumnExpression, Expressions};
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use crate::scalar::{Environment, Inputs, NoRows, Scope, parse_stored};
+use coeval_store::{ColumnDef, ColumnState, ColumnType, SequenceId, TableDef, Value};
+
+/// Where a column's value comes from if the statement gives none.
+#[derive(Clone, Debug)]
+pub(super) enum Generator {
+    /// NULL.
+    Null,
+    /// The next value of the sequence of an identity or serial column.
+    Sequence(SequenceId, ColumnType),
+    /// `DEFAULT`.
+    Default(ColumnExpression),
+}
+
+/// The generators of all columns of a table, in the order of its definition.
+///
+/// # Errors
+/// If a default no longer has a meaning.
+pub(super) fn generators(context: &StatementContext<'_>, def: &TableDef) -> Result<Vec<Generator>, SqlError> {
+    let scope = Scope::empty();
+    let mut expressions = Expressions::new(context, &scope);
+    def.columns.iter().map(|column| Generator::new(column, &mut expressions)).collect()
+}
+
+impl Generator {
+    fn new(column: &ColumnDef, expressions: &mut Expressions<'_>) -> Result<Self, SqlError> {
+        if column.state == ColumnState::Dropped {
+            return Ok(Self::Null);
+        }
+        if let Some(sequence) = column.sequence {
+            return Ok(Self::Sequence(sequence, column.ty));
+        }
+        let Some(text) = &column.default else { return Ok(Self::Null) };
+        let compiled = expressions.column(&parse_stored(text)?, column)?;
+        compiled.map(Self::Default).ok_or_else(|| SqlError::unsupported(format_args!("the default {text}")))
+    }
+
+    /// The next value.
+    ///
+    /// # Errors
+    /// `2200H` if the sequence has no further value; what the default's operations refuse.
+    pub(super) fn value(&self, environment: &StatementEnvironment<'_>) -> Result<Value, SqlError> {
+        match self {
+            Self::Null => Ok(Value::Null),
+            Self::Sequence(sequence, ty) => fit(environment.next_value(*sequence)?, *ty),
+            Self::Default(expression) => {
+                let inputs = Inputs { rows: &NoRows, parameters: &[], environment };
+                expression.value(inputs, environment.zone)
+            }
+        }
+    }
+
+    /// Whether every row gets the same value, so that it need be made only once.
+    pub(super) fn is_constant(&self) -> bool {
+        match self {
+            Self::Null => true,
+            Self::Sequence(..) => false,
+            Self::Default(expression) => expression.is_constant(),
+        }
+    }
+}
+
+fn fit(value: i64, ty: ColumnType) -> Result<Value, SqlError> {
+    let fitted = match ty {
+        ColumnType::SmallInt => i16::try_from(value).ok().map(Value::Int16),
+        ColumnType::Int => i32::try_from(value).ok().map(Value::Int32),
+        _ => Some(Value::Int64(value)),
+    };
+    fitted.ok_or_else(|| SqlError::new(SqlState::NumericValueOutOfRange, format!("{ty} out of range")))
+}

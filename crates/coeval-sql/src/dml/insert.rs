@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//! INSERT: rows from VALUES or a query, completed with defaults, written one by one or in bulk.
+
+mod source;
+mod upsert;
+mod values;
+
+use super::assignments::always_generated;
+use super::environment;
+use super::expressions::Rows;
+use super::generated::{Generator, generators};
+use super::returning::{Relation, Returning};
+use super::rows::{encode, refused};
+use super::target::Target;
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use crate::result::{CommandTag, StatementResult};
+use coeval_store::{Identity, Value};
+use datafusion::sql::sqlparser::ast::{Insert, ObjectName, OnInsert, SetExpr, TableObject, With};
+use source::SelectedRows;
+use upsert::{Upsert, Written};
+use values::given_rows;
+
+/// Fewer rows go in one by one: sorting them for chunks would cost more than it saves.
+const BULK_ROWS_MIN: usize = 4_096;
+
+/// What OVERRIDING says about values for identity columns. The parser does not know the clause;
+/// [`crate::session`] turns it into this setting of the statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Overriding {
+    Nothing,
+    /// The user's values are taken, even for GENERATED ALWAYS.
+    System,
+    /// The user's values are ignored.
+    User,
+}
+
+/// The name of the setting that stands for OVERRIDING.
+pub(crate) const OVERRIDING: &str = "overriding";
+
+impl Overriding {
+    fn of(insert: &Insert) -> Self {
+        let mut settings = insert.settings.iter().flatten();
+        match settings.find(|setting| setting.key.value == OVERRIDING) {
+            None => Self::Nothing,
+            Some(setting) if setting.value.to_string() == "user" => Self::User,
+            Some(_) => Self::System,
+        }
+    }
+}
+
+/// The shape of the rows that an INSERT adds.
+struct Shape {
+    target: Target,
+    /// The columns that the source gives values for, in its order.
+    columns: Vec<usize>,
+    /// For all columns of the definition: where a value comes from that is not given.
+    generators: Vec<Generator>,
+    overriding: Overriding,
+}
+
+impl Shape {
+    fn new(context: &StatementContext<'_>, insert: &Insert) -> Result<Self, SqlError> {
+        let TableObject::TableName(name) = &insert.table else {
+            return Err(SqlError::unsupported(format_args!("INSERT INTO {}", insert.table)));
+        };
+        let alias = insert.table_alias.as_ref().map(|alias| &alias.alias);
+        let target = Target::resolve(context, name, alias)?;
+        let columns = listed_columns(&target, &insert.columns)?;
+        let generators = generators(context, &target.def)?;
+        Ok(Self { target, columns, generators, overriding: Overriding::of(insert) })
+    }
+
+    /// Whether the given value of a column is replaced by a generated one.
+    fn ignores(&self, column: usize) -> bool {
+        self.overriding == Overriding::User && self.target.def.columns[column].identity.is_some()
+    }
+
+    /// Refuses a value for a column that takes none.
+    fn check_given(&self, column: usize) -> Result<(), SqlError> {
+        let column = &self.target.def.columns[column];
+        if column.identity != Some(Identity::Always) || self.overriding != Overriding::Nothing {
+            return Ok(());
+        }
+        let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
+        Err(SqlError::new(SqlState::GeneratedAlways, message)
+            .with_detail(always_generated(&column.name))
+            .with_hint("Use OVERRIDING SYSTEM VALUE to override."))
+    }
+
+    /// The columns that a source with this many columns fills.
+    fn filled(&self, width: usize, has_list: bool) -> Result<&[usize], SqlError> {
+        if width > self.columns.len() {
+            return Err(SqlError::syntax("INSERT has more expressions than target columns"));
+        }
+        if width < self.columns.len() && has_list {
+            return Err(SqlError::syntax("INSERT has more target columns than expressions"));
+        }
+        Ok(&self.columns[..width])
+    }
+}
+
+/// The columns of the list, or all live ones.
+fn listed_columns(target: &Target, list: &[ObjectName]) -> Result<Vec<usize>, SqlError> {
+    if list.is_empty() {
+        return Ok(target.def.live_columns().map(|(column, _)| column).collect());
+    }
+    let mut columns = Vec::with_capacity(list.len());
+    for name in list {
+        let column = target.column_of_name(name)?;
+        if columns.contains(&column) {
+            let name = &target.def.columns[column].name;
+            let message = format!("column \"{name}\" specified more than once");
+            return Err(SqlError::new(SqlState::DuplicateColumn, message));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+/// Runs an INSERT. The source is read to its end before the first row is written.
+///
+/// # Errors
+/// What the source refuses; `428C9`, `42601`, `42804`; constraints.
+pub(super) fn run(
+    context: &mut StatementContext<'_>,
+    insert: &Insert,
+    with: Option<&With>,
+) -> Result<StatementResult, SqlError> {
+    refuse_clauses(insert)?;
+    let shape = Shape::new(context, insert)?;
+    let has_list = !insert.columns.is_empty();
+    let upsert = match &insert.on {
+        None => None,
+        Some(OnInsert::OnConflict(clause)) => Some(Upsert::compile(context, &shape.target, clause)?),
+        Some(other) => return Err(SqlError::unsupported(other.to_string().trim())),
+    };
+    let relations = [Relation::of_target(&shape.target)];
+    let returning = Returning::compile(context, insert.returning.as_deref(), &relations)?;
+    let rows = match insert.source.as_deref() {
+        None => RowsToInsert::Given(vec![vec![None; shape.target.def.columns.len()]]),
+        Some(query) => match query.body.as_ref() {
+            SetExpr::Values(values) if query.order_by.is_none() && query.limit_clause.is_none() => {
+                let with = query.with.as_ref().or(with);
+                RowsToInsert::Given(given_rows(context, &shape, values, has_list, with)?)
+            }
+            _ => RowsToInsert::Selected(SelectedRows::collect(context, &shape, query, has_list, with)?),
+        },
+    };
+    if let RowsToInsert::Selected(rows) = &rows
+        && rows.count() >= BULK_ROWS_MIN
+        && upsert.is_none()
+        && returning.is_none()
+    {
+        let inserted = rows.insert_in_bulk(context, &shape)?;
+        return Ok(StatementResult::tagged(CommandTag::Insert(inserted)));
+    }
+    write_rows(context, &shape, rows, upsert, returning)
+}
+
+/// Where the rows come from.
+enum RowsToInsert {
+    /// Values by row and column of the definition; `None` for what is to be generated.
+    Given(Vec<Vec<Option<Value>>>),
+    Selected(SelectedRows),
+}
+
+fn write_rows(
+    context: &mut StatementContext<'_>,
+    shape: &Shape,
+    rows: RowsToInsert,
+    mut upsert: Option<Upsert>,
+    mut returning: Option<Returning>,
+) -> Result<StatementResult, SqlError> {
+    let target = &shape.target;
+    let (environment, transaction) = environment::split(context);
+    let rows: Box<dyn Iterator<Item = Vec<Option<Value>>>> = match rows {
+        RowsToInsert::Given(rows) => Box::new(rows.into_iter()),
+        RowsToInsert::Selected(rows) => Box::new(rows.into_rows(target.def.columns.len())),
+    };
+    let mut inserted = 0;
+    for given in rows {
+        let mut values = Vec::with_capacity(given.len());
+        for (value, generator) in given.into_iter().zip(&shape.generators) {
+            values.push(value.map_or_else(|| generator.value(&environment), Ok)?);
+        }
+        let written = match &mut upsert {
+            Some(upsert) => upsert.write(transaction, &environment, target, values)?,
+            None => {
+                let row = encode(&target.def, &values)?;
+                transaction
+                    .insert(target.id(), row)
+                    .map_err(|error| refused(error, &target.def, |column| values[column].borrow(), environment.zone))?;
+                Written::Row(values)
+            }
+        };
+        if let Written::Row(values) = written {
+            inserted += 1;
+            if let Some(returning) = &mut returning {
+                returning.push(&Rows(&[&values]), &environment)?;
+            }
+        }
+    }
+    let rows = returning.map(Returning::finish).transpose()?;
+    Ok(StatementResult { tag: CommandTag::Insert(inserted), rows })
+}
+
+fn refuse_clauses(insert: &Insert) -> Result<(), SqlError> {
+    let refused = [
+        (insert.or.is_some(), "INSERT OR"),
+        (insert.ignore, "INSERT IGNORE"),
+        (insert.overwrite, "INSERT OVERWRITE"),
+        (insert.replace_into, "REPLACE"),
+        (!insert.assignments.is_empty(), "INSERT ... SET"),
+        (insert.partitioned.is_some() || !insert.after_columns.is_empty(), "PARTITION in INSERT"),
+        (insert.output.is_some(), "OUTPUT"),
+        (insert.format_clause.is_some(), "FORMAT in INSERT"),
+    ];
+    super::refuse_any(&refused)
+}

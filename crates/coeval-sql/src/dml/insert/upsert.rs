@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `ON CONFLICT DO NOTHING` and `DO UPDATE`.
+
+use crate::context::StatementContext;
+use crate::dml::assignments::{self, SetColumn, SetValue};
+use crate::dml::conflict::{Arbiter, arbiters};
+use crate::dml::environment::StatementEnvironment;
+use crate::dml::expressions::{ColumnExpression, Expressions, Rows};
+use crate::dml::generated::{Generator, generators};
+use crate::dml::rows::{TouchedRows, encode, refused, values_of};
+use crate::dml::target::Target;
+use crate::error::{SqlError, SqlState};
+use crate::scalar::{Inputs, Scalar, Scope, ScopeTable};
+use coeval_store::{ConstraintError, Key, StoreError, TableDef, Transaction, Value};
+use datafusion::sql::sqlparser::ast::{DoUpdate, OnConflict, OnConflictAction};
+
+/// What the row that was proposed goes by in DO UPDATE.
+const EXCLUDED: &str = "excluded";
+
+/// An ON CONFLICT clause, ready to run.
+pub(super) struct Upsert {
+    arbiters: Vec<Arbiter>,
+    action: Action,
+    /// The rows this statement has inserted or updated; it may not come back to them.
+    touched: TouchedRows,
+}
+
+enum Action {
+    Nothing,
+    Update { changes: Vec<(usize, NewValue)>, condition: Option<Scalar> },
+}
+
+enum NewValue {
+    Expression(ColumnExpression),
+    Generated(Generator),
+}
+
+/// What became of a proposed row.
+pub(super) enum Written {
+    /// It, or the row it was merged into, is now this.
+    Row(Vec<Value>),
+    /// Nothing.
+    Skipped,
+}
+
+impl Upsert {
+    /// Compiles the clause.
+    ///
+    /// # Errors
+    /// `42P10`, `42704`, `42703`, `42601`; `0A000` for subqueries in DO UPDATE.
+    pub(super) fn compile(
+        context: &StatementContext<'_>,
+        target: &Target,
+        clause: &OnConflict,
+    ) -> Result<Self, SqlError> {
+        let arbiters = arbiters(target, clause.conflict_target.as_ref())?;
+        let action = match &clause.action {
+            OnConflictAction::DoNothing => Action::Nothing,
+            OnConflictAction::DoUpdate(_) if clause.conflict_target.is_none() => {
+                let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
+                return Err(SqlError::syntax(message)
+                    .with_hint("For example, ON CONFLICT (column_name)."));
+            }
+            OnConflictAction::DoUpdate(update) => compile_update(context, target, update)?,
+        };
+        Ok(Self { arbiters, action, touched: TouchedRows::new() })
+    }
+
+    /// Inserts the proposed row, or does what the clause says if one of its keys has an owner.
+    ///
+    /// # Errors
+    /// `21000` if the owner was written by this very statement; constraints; what the expressions refuse.
+    pub(super) fn write(
+        &mut self,
+        transaction: &mut Transaction,
+        environment: &StatementEnvironment<'_>,
+        target: &Target,
+        values: Vec<Value>,
+    ) -> Result<Written, SqlError> {
+        let def = &target.def;
+        check_not_null(def, &values)
+            .map_err(|error| refused(error, def, |column| values[column].borrow(), environment.zone))?;
+        for arbiter in &self.arbiters {
+            if let Some(owner) = arbiter.owner(transaction, def, &values)? {
+                return match &self.action {
+                    Action::Nothing => Ok(Written::Skipped),
+                    Action::Update { .. } => self.update(transaction, environment, def, &owner, &values),
+                };
+            }
+        }
+        let row = encode(def, &values)?;
+        let key = transaction
+            .insert(def.id, row)
+            .map_err(|error| refused(error, def, |column| values[column].borrow(), environment.zone))?;
+        if matches!(self.action, Action::Update { .. }) {
+            self.touched.insert(key);
+        }
+        Ok(Written::Row(values))
+    }
+
+    fn update(
+        &mut self,
+        transaction: &mut Transaction,
+        environment: &StatementEnvironment<'_>,
+        def: &TableDef,
+        owner: &Key,
+        proposed: &[Value],
+    ) -> Result<Written, SqlError> {
+        let Action::Update { changes, condition } = &self.action else { return Ok(Written::Skipped) };
+        if self.touched.contains(owner) {
+            return Err(twice());
+        }
+        let Some(old) = transaction.get(def.id, owner)?.map(values_of) else { return Ok(Written::Skipped) };
+        let rows = Rows(&[&old, proposed]);
+        let inputs = Inputs { rows: &rows, parameters: environment.parameters, environment };
+        if let Some(condition) = condition
+            && !condition.holds(inputs)?
+        {
+            // The decision rests on the row as it is, so it joins the write set.
+            transaction.lock_row(def.id, owner)?;
+            return Ok(Written::Skipped);
+        }
+        let mut new = old.clone();
+        for (column, value) in changes {
+            new[*column] = match value {
+                NewValue::Expression(expression) => expression.value(inputs, environment.zone)?,
+                NewValue::Generated(generator) => generator.value(environment)?,
+            };
+        }
+        let row = encode(def, &new)?;
+        transaction
+            .update(def.id, owner, row)
+            .map_err(|error| refused(error, def, |column| new[column].borrow(), environment.zone))?;
+        self.touched.insert(def.key_of(|column| new[column].borrow()));
+        self.touched.insert(owner.clone());
+        Ok(Written::Row(new))
+    }
+}
+
+fn compile_update(
+    context: &StatementContext<'_>,
+    target: &Target,
+    update: &DoUpdate,
+) -> Result<Action, SqlError> {
+    let excluded = ScopeTable::of_table(&target.def).with_alias(EXCLUDED);
+    let scope = Scope::new(vec![target.scope_table(), excluded]);
+    let mut expressions = Expressions::new(context, &scope);
+    let mut changes = Vec::with_capacity(update.assignments.len());
+    for SetColumn { column, value } in assignments::resolve(target, &update.assignments)? {
+        let value = match value {
+            SetValue::Default => NewValue::Generated(generators(context, &target.def)?[column].clone()),
+            SetValue::Expression(expression) => {
+                let compiled = expressions.column(&expression, &target.def.columns[column])?;
+                NewValue::Expression(
+                    compiled.ok_or_else(|| SqlError::unsupported("a subquery in ON CONFLICT DO UPDATE"))?,
+                )
+            }
+        };
+        changes.push((column, value));
+    }
+    let condition = update.selection.as_ref().map(|condition| expressions.condition(condition)).transpose()?;
+    Ok(Action::Update { changes, condition })
+}
+
+fn check_not_null(def: &TableDef, values: &[Value]) -> Result<(), StoreError> {
+    let null = def.columns.iter().zip(values).find(|(column, value)| column.not_null && **value == Value::Null);
+    match null {
+        None => Ok(()),
+        Some((column, _)) => Err(ConstraintError::NotNull {
+            table: def.name.to_string(),
+            column: column.name.clone(),
+        }
+        .into()),
+    }
+}
+
+fn twice() -> SqlError {
+    let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+    SqlError::new(SqlState::CardinalityViolation, message).with_hint(
+        "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+    )
+}

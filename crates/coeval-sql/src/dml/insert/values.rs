@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `VALUES`: rows of expressions.
+
+use super::Shape;
+use crate::context::StatementContext;
+use crate::dml::assignments::is_default;
+use crate::dml::environment;
+use crate::dml::expressions::{ColumnExpression, Expressions};
+use crate::dml::select;
+use crate::dml::selected::{self, source_type};
+use crate::error::SqlError;
+use crate::query;
+use crate::scalar::{Inputs, NoRows, Scope};
+use coeval_store::{Value, value_at};
+use datafusion::sql::sqlparser::ast::{Expr, Values, With};
+
+/// How one value of a row is made.
+enum Cell<'e> {
+    Default,
+    Expression(ColumnExpression),
+    /// It needs the database: a subquery.
+    Query(&'e Expr),
+}
+
+/// The rows, by column of the definition; `None` for what is to be generated.
+///
+/// # Errors
+/// `42601` for rows of different lengths or too many values, `428C9`, and what the expressions refuse.
+pub(super) fn given_rows(
+    context: &mut StatementContext<'_>,
+    shape: &Shape,
+    values: &Values,
+    has_list: bool,
+    with: Option<&With>,
+) -> Result<Vec<Vec<Option<Value>>>, SqlError> {
+    let width = values.rows.first().map_or(0, |row| row.content.len());
+    if values.rows.iter().any(|row| row.content.len() != width) {
+        return Err(SqlError::syntax("VALUES lists must all be the same length"));
+    }
+    let columns = shape.filled(width, has_list)?;
+    let scope = Scope::empty();
+    let mut expressions = Expressions::new(context, &scope);
+    let mut rows = Vec::with_capacity(values.rows.len());
+    for row in &values.rows {
+        let mut given = vec![None; shape.target.def.columns.len()];
+        for (&column, expression) in columns.iter().zip(&row.content) {
+            let cell = cell(shape, &mut expressions, column, expression)?;
+            given[column] = evaluate(context, shape, column, cell, with)?;
+        }
+        rows.push(given);
+    }
+    Ok(rows)
+}
+
+fn cell<'e>(
+    shape: &Shape,
+    expressions: &mut Expressions<'_>,
+    column: usize,
+    expression: &'e Expr,
+) -> Result<Cell<'e>, SqlError> {
+    if is_default(expression) || shape.ignores(column) {
+        return Ok(Cell::Default);
+    }
+    shape.check_given(column)?;
+    let compiled = expressions.column(expression, &shape.target.def.columns[column])?;
+    Ok(compiled.map_or(Cell::Query(expression), Cell::Expression))
+}
+
+fn evaluate(
+    context: &mut StatementContext<'_>,
+    shape: &Shape,
+    column: usize,
+    cell: Cell<'_>,
+    with: Option<&With>,
+) -> Result<Option<Value>, SqlError> {
+    match cell {
+        Cell::Default => Ok(None),
+        Cell::Expression(expression) => {
+            let (environment, _) = environment::split(context);
+            let inputs = Inputs { rows: &NoRows, parameters: environment.parameters, environment: &environment };
+            expression.value(inputs, environment.zone).map(Some)
+        }
+        Cell::Query(expression) => {
+            let column = &shape.target.def.columns[column];
+            let item = select::item(expression.clone(), "value".to_owned());
+            let select = select::query(with.cloned(), vec![item], Vec::new(), None);
+            let found = query::collect(context, &select)?;
+            selected::check(found.schema.field(0).data_type(), source_type(expression), column)?;
+            let Some(batch) = found.batches.iter().find(|batch| batch.num_rows() > 0) else {
+                return Ok(Some(Value::Null));
+            };
+            let array = selected::assigned(batch.column(0), column, context.settings.zone())?;
+            Ok(Some(value_at(&array, 0).to_owned()))
+        }
+    }
+}

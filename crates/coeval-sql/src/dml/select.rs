@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Queries that a changing statement stands on, put together from its parts.
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, Ident, Query, Select, SelectFlavor, SelectItem, SetExpr, TableWithJoins, With,
+};
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+
+/// `WITH with SELECT projection FROM from WHERE selection`.
+pub(super) fn query(
+    with: Option<With>,
+    projection: Vec<SelectItem>,
+    from: Vec<TableWithJoins>,
+    selection: Option<Expr>,
+) -> Query {
+    let select = Select {
+        select_token: AttachedToken::empty(),
+        optimizer_hints: Vec::new(),
+        distinct: None,
+        select_modifiers: None,
+        top: None,
+        top_before_distinct: false,
+        projection,
+        exclude: None,
+        into: None,
+        from,
+        lateral_views: Vec::new(),
+        prewhere: None,
+        selection,
+        connect_by: Vec::new(),
+        group_by: GroupByExpr::Expressions(Vec::new(), Vec::new()),
+        cluster_by: Vec::new(),
+        distribute_by: Vec::new(),
+        sort_by: Vec::new(),
+        having: None,
+        named_window: Vec::new(),
+        qualify: None,
+        window_before_qualify: false,
+        value_table_mode: None,
+        flavor: SelectFlavor::Standard,
+    };
+    of_body(with, SetExpr::Select(Box::new(select)))
+}
+
+/// A query that is this body and nothing more.
+pub(super) fn of_body(with: Option<With>, body: SetExpr) -> Query {
+    Query {
+        with,
+        body: Box::new(body),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}
+
+/// `expression AS name`; the names are ours, so that no two are the same.
+pub(super) fn item(expression: Expr, name: String) -> SelectItem {
+    SelectItem::ExprWithAlias { expr: expression, alias: quoted(name) }
+}
+
+/// An identifier that means exactly this name.
+pub(super) fn quoted(name: impl Into<String>) -> Ident {
+    Ident::with_quote('"', name)
+}
+
+/// `table.column`.
+pub(super) fn column(table: &Ident, name: &str) -> Expr {
+    Expr::CompoundIdentifier(vec![table.clone(), quoted(name)])
+}
