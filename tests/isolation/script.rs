@@ -29,7 +29,7 @@ pub(crate) type Step = (&'static str, &'static str, Expected);
 /// Runs `setup` in a fresh in-memory database, then the steps, each in the session it names; sessions are
 /// opened when they are first named. Stops at the first step that gives something else, and says which.
 pub(crate) fn run(setup: &[&str], steps: &[Step]) {
-    let engine = Engine::new(Store::in_memory(StoreOptions::default()));
+    let engine = Engine::new(Store::in_memory(StoreOptions::default())).expect("threads can be started");
     let mut first = engine.session();
     for sql in setup {
         first.execute(sql).unwrap_or_else(|error| panic!("setup {sql}: {error}"));

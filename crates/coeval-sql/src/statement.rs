@@ -16,7 +16,10 @@ pub(crate) fn execute(
     statement: &Statement,
 ) -> Result<StatementResult, SqlError> {
     match statement {
-        Statement::Query(body) => query::execute(context, body),
+        Statement::Query(body) => match dml::statement_of(body) {
+            Some(inner) => dml::execute_with(context, inner, body.with.as_ref()),
+            None => query::execute(context, body),
+        },
         Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
             dml::execute(context, statement)
         }

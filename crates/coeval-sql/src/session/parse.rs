@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From text to statements, with the few forms of PostgreSQL that the parser does not know.
 
+mod overriding;
+
 use crate::error::{SqlError, syntax_error};
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use overriding::{put_overriding, take_overriding};
 
 /// How deep a statement may be nested.
 const DEPTH_MAX: usize = 200;
@@ -72,10 +75,11 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
             }
             Some(_) => {}
         }
-        let mut parser = Parser::new(&dialect)
-            .with_recursion_limit(DEPTH_MAX)
-            .with_tokens_with_locations(without_deferrable(piece));
-        let statement = parser.parse_statement().map_err(|error| syntax_error(error, sql))?;
+        let mut tokens = without_deferrable(piece);
+        let overriding = take_overriding(&mut tokens);
+        let mut parser =
+            Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);
+        let mut statement = parser.parse_statement().map_err(|error| syntax_error(error, sql))?;
         let rest = parser.peek_token();
         if rest.token != Token::EOF {
             let place = crate::error::character_position(sql, rest.span.start.line, rest.span.start.column);
@@ -84,6 +88,9 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
                 Some(position) => error.with_position(position),
                 None => error,
             });
+        }
+        if let Some(whose) = overriding {
+            put_overriding(&mut statement, whose);
         }
         parsed.push(Parsed::Statement(Box::new(statement)));
     }

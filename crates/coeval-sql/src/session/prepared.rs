@@ -4,6 +4,7 @@
 use super::parse::{Parsed, is_session_statement, parse};
 use super::{Session, State};
 use crate::context::{Clock, StatementContext};
+use crate::dml;
 use crate::error::{SqlError, SqlState, place_in};
 use crate::names::fold;
 use crate::point::PointPlan;
@@ -145,7 +146,7 @@ impl Session {
             return Ok((Plan::Point(plan), types, columns));
         }
         match statement {
-            Statement::Query(body) if !query::locks_rows(body) => {
+            Statement::Query(body) if !query::locks_rows(body) && dml::statement_of(body).is_none() => {
                 let planned = query::plan(&mut context, body, types)?;
                 let (types, columns) = (planned.parameter_types().to_vec(), Some(planned.columns().clone()));
                 Ok((Plan::Query(planned), types, columns))

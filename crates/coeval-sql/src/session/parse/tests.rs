@@ -17,6 +17,20 @@ fn deferrable_is_read_and_passed_over() {
 }
 
 #[test]
+fn overriding_goes_with_its_insert() {
+    for sql in [
+        "INSERT INTO t (a) OVERRIDING SYSTEM VALUE VALUES (1)",
+        "INSERT INTO t overriding user value SELECT 1",
+        "WITH c AS (SELECT 1) INSERT INTO t OVERRIDING SYSTEM VALUE SELECT * FROM c",
+    ] {
+        let parsed = parse(sql).unwrap();
+        let [Parsed::Statement(statement)] = &parsed[..] else { panic!("one statement") };
+        assert!(statement.to_string().contains("overriding = "), "{statement}");
+    }
+    assert!(parse("SELECT overriding FROM t").is_ok());
+}
+
+#[test]
 fn statements_are_divided_and_empty_ones_dropped() {
     assert_eq!(parse("SELECT 1;; SELECT ';' ;").unwrap().len(), 2);
     assert_eq!(parse(" -- nothing\n").unwrap().len(), 0);
