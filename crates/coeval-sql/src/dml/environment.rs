@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::error::SqlError;
 use crate::scalar::Environment;
 use chrono_tz::Tz;
-use coeval_store::{SequenceId, StoreError, Transaction, Value, World};
+use coeval_store::{SequenceDef, Transaction, Value};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -15,8 +15,6 @@ pub(super) struct StatementEnvironment<'a> {
     engine: &'a Arc<Engine>,
     pub(super) zone: Tz,
     clock: Clock,
-    /// Definitions as they were when the statement began; DML changes none.
-    world: Arc<World>,
     sequences: RefCell<&'a mut SequenceValues>,
     pub(super) parameters: &'a [Value],
 }
@@ -29,7 +27,6 @@ pub(super) fn split<'a>(
         engine: context.engine,
         zone: context.settings.zone(),
         clock: context.clock,
-        world: Arc::clone(context.transaction.world()),
         sequences: RefCell::new(context.sequences),
         parameters: context.parameters,
     };
@@ -45,10 +42,9 @@ impl Environment for StatementEnvironment<'_> {
         self.zone
     }
 
-    fn next_value(&self, sequence: SequenceId) -> Result<i64, SqlError> {
-        let definition = self.world.catalog().sequence(sequence).ok_or(StoreError::UnknownSequence)?;
-        let value = self.engine.store().next_value(definition)?;
-        self.sequences.borrow_mut().note(sequence, value);
+    fn next_value(&self, sequence: &SequenceDef) -> Result<i64, SqlError> {
+        let value = self.engine.store().next_value(sequence)?;
+        self.sequences.borrow_mut().note(sequence.id, value);
         Ok(value)
     }
 }

@@ -5,7 +5,7 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::scalar::{Compiler, Inputs, ParameterTypes, Refusal, RowSource, Scalar, Scope};
 use crate::types;
-use coeval_store::{ColumnDef, ColumnType, ObjectRef, QualifiedName, RowRef, SequenceId, Value, ValueRef, World};
+use coeval_store::{ColumnDef, ColumnType, ObjectRef, QualifiedName, RowRef, SequenceDef, Value, ValueRef, World};
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::Expr;
 use std::sync::Arc;
@@ -74,13 +74,13 @@ impl<'s> Expressions<'s> {
 }
 
 /// The sequence of this name: `nextval('s')` names it as identifiers are written.
-fn find_sequence(world: &World, search_path: &[String], name: &str) -> Option<SequenceId> {
+fn find_sequence(world: &World, search_path: &[String], name: &str) -> Option<Arc<SequenceDef>> {
     let fold = |part: &str| match part.strip_prefix('"').and_then(|part| part.strip_suffix('"')) {
         Some(quoted) => quoted.to_owned(),
         None => part.to_lowercase(),
     };
     let find = |schema: String, name: &str| match world.catalog().resolve(&QualifiedName::new(schema, fold(name))) {
-        Some(ObjectRef::Sequence(id)) => Some(id),
+        Some(ObjectRef::Sequence(id)) => world.catalog().sequence(id).cloned(),
         _ => None,
     };
     match name.split_once('.') {

@@ -6,7 +6,8 @@ use super::expressions::{ColumnExpression, Expressions};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::scalar::{Environment, Inputs, NoRows, Scope, parse_stored};
-use coeval_store::{ColumnDef, ColumnState, ColumnType, SequenceId, TableDef, Value};
+use coeval_store::{Catalog, ColumnDef, ColumnState, ColumnType, SequenceDef, StoreError, TableDef, Value};
+use std::sync::Arc;
 
 /// Where a column's value comes from if the statement gives none.
 #[derive(Clone, Debug)]
@@ -14,7 +15,7 @@ pub(super) enum Generator {
     /// NULL.
     Null,
     /// The next value of the sequence of an identity or serial column.
-    Sequence(SequenceId, ColumnType),
+    Sequence(Arc<SequenceDef>, ColumnType),
     /// `DEFAULT`.
     Default(ColumnExpression),
 }
@@ -26,16 +27,18 @@ pub(super) enum Generator {
 pub(super) fn generators(context: &StatementContext<'_>, def: &TableDef) -> Result<Vec<Generator>, SqlError> {
     let scope = Scope::empty();
     let mut expressions = Expressions::new(context, &scope);
-    def.columns.iter().map(|column| Generator::new(column, &mut expressions)).collect()
+    let catalog = context.transaction.catalog();
+    def.columns.iter().map(|column| Generator::new(column, catalog, &mut expressions)).collect()
 }
 
 impl Generator {
-    fn new(column: &ColumnDef, expressions: &mut Expressions<'_>) -> Result<Self, SqlError> {
+    fn new(column: &ColumnDef, catalog: &Catalog, expressions: &mut Expressions<'_>) -> Result<Self, SqlError> {
         if column.state == ColumnState::Dropped {
             return Ok(Self::Null);
         }
         if let Some(sequence) = column.sequence {
-            return Ok(Self::Sequence(sequence, column.ty));
+            let sequence = catalog.sequence(sequence).ok_or(StoreError::UnknownSequence)?;
+            return Ok(Self::Sequence(Arc::clone(sequence), column.ty));
         }
         let Some(text) = &column.default else { return Ok(Self::Null) };
         let compiled = expressions.column(&parse_stored(text)?, column)?;
@@ -49,7 +52,7 @@ impl Generator {
     pub(super) fn value(&self, environment: &StatementEnvironment<'_>) -> Result<Value, SqlError> {
         match self {
             Self::Null => Ok(Value::Null),
-            Self::Sequence(sequence, ty) => fit(environment.next_value(*sequence)?, *ty),
+            Self::Sequence(sequence, ty) => fit(environment.next_value(sequence)?, *ty),
             Self::Default(expression) => {
                 let inputs = Inputs { rows: &NoRows, parameters: &[], environment };
                 expression.value(inputs, environment.zone)

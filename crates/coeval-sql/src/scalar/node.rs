@@ -22,6 +22,12 @@ impl Scalar {
     pub(crate) fn ty(&self) -> ColumnType {
         self.ty
     }
+
+    /// Whether every evaluation gives the same value.
+    #[must_use]
+    pub(crate) fn is_constant(&self) -> bool {
+        matches!(self.node, Node::Constant(_))
+    }
 }
 
 /// One operation of a compiled expression. Operands have been brought to the types the operation needs.

@@ -33,6 +33,12 @@ impl ScopeTable {
         }
     }
 
+    /// These columns, by place in the row; `None` for names that users do not see.
+    #[must_use]
+    pub(crate) fn of_columns(name: impl Into<String>, columns: Vec<(Option<String>, ColumnType)>) -> Self {
+        Self { schema: None, name: name.into(), columns }
+    }
+
     /// The same columns under another name, without a schema.
     #[must_use]
     pub(crate) fn with_alias(mut self, alias: impl Into<String>) -> Self {
