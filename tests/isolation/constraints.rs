@@ -185,7 +185,11 @@ fn an_upsert_beside_an_insert_of_the_same_key_is_refused_not_lost() {
             ("a", BEGIN, Done),
             ("a", "SELECT count(*) FROM person", Rows(&["2"])),
             ("b", "INSERT INTO person VALUES (3, 'cy', 1)", Done),
-            ("a", "INSERT INTO person VALUES (3, 'cy', 2) ON CONFLICT (id) DO UPDATE SET age = excluded.age", Done),
+            (
+                "a",
+                "INSERT INTO person VALUES (3, 'cy', 2) ON CONFLICT (id) DO UPDATE SET age = excluded.age",
+                Done,
+            ),
             ("a", "COMMIT", CONFLICT),
             ("a", "SELECT age FROM person WHERE id = 3", Rows(&["1"])),
         ],

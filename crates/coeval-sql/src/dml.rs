@@ -45,7 +45,9 @@ pub(crate) fn execute(
 /// The DML statement that a query with common table expressions in front of it is, if it is one.
 pub(crate) fn statement_of(query: &Query) -> Option<&Statement> {
     match query.body.as_ref() {
-        SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement) => Some(statement),
+        SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement) => {
+            Some(statement)
+        }
         _ => None,
     }
 }

@@ -127,8 +127,12 @@ fn split_query(query: &Query, count: usize) -> Result<Vec<Expr>, SqlError> {
     let names: Vec<String> = (0..count).map(|number| format!("column{number}")).collect();
     let columns = names.iter().map(|name| TableAliasColumnDef::from_name(name.as_str()));
     let alias = TableAlias { explicit: true, name: quoted("row"), columns: columns.collect(), at: None };
-    let relation =
-        TableFactor::Derived { lateral: false, subquery: Box::new(query.clone()), alias: Some(alias), sample: None };
+    let relation = TableFactor::Derived {
+        lateral: false,
+        subquery: Box::new(query.clone()),
+        alias: Some(alias),
+        sample: None,
+    };
     let from = vec![TableWithJoins { relation, joins: Vec::new() }];
     let single = |name: &String| {
         let item = SelectItem::UnnamedExpr(Expr::Identifier(quoted(name.as_str())));

@@ -42,7 +42,8 @@ fn all(def: &TableDef) -> Vec<Arbiter> {
 fn by_columns(target: &Target, names: &[Ident]) -> Result<Vec<Arbiter>, SqlError> {
     let wanted = names.iter().map(|name| target.column(name)).collect::<Result<Vec<_>, _>>()?;
     let matches = |columns: &[usize]| {
-        columns.iter().all(|column| wanted.contains(column)) && wanted.iter().all(|column| columns.contains(column))
+        columns.iter().all(|column| wanted.contains(column))
+            && wanted.iter().all(|column| columns.contains(column))
     };
     let found: Vec<Arbiter> = all(&target.def)
         .into_iter()

@@ -5,7 +5,9 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::scalar::{Compiler, Inputs, ParameterTypes, Refusal, RowSource, Scalar, Scope};
 use crate::types;
-use coeval_store::{ColumnDef, ColumnType, ObjectRef, QualifiedName, RowRef, SequenceDef, Value, ValueRef, World};
+use coeval_store::{
+    ColumnDef, ColumnType, ObjectRef, QualifiedName, RowRef, SequenceDef, Value, ValueRef, World,
+};
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::Expr;
 use std::sync::Arc;
@@ -44,7 +46,11 @@ impl<'s> Expressions<'s> {
     ///
     /// # Errors
     /// What is wrong with it: `42703`, `42804`, a literal that does not parse.
-    pub(super) fn column(&mut self, expression: &Expr, column: &ColumnDef) -> Result<Option<ColumnExpression>, SqlError> {
+    pub(super) fn column(
+        &mut self,
+        expression: &Expr,
+        column: &ColumnDef,
+    ) -> Result<Option<ColumnExpression>, SqlError> {
         let direct = self.with_compiler(|mut compiler| compiler.assignment(expression, column));
         if let Some(scalar) = known(direct)? {
             return Ok(Some(ColumnExpression { scalar, cast: None }));
@@ -79,10 +85,11 @@ fn find_sequence(world: &World, search_path: &[String], name: &str) -> Option<Ar
         Some(quoted) => quoted.to_owned(),
         None => part.to_lowercase(),
     };
-    let find = |schema: String, name: &str| match world.catalog().resolve(&QualifiedName::new(schema, fold(name))) {
-        Some(ObjectRef::Sequence(id)) => world.catalog().sequence(id).cloned(),
-        _ => None,
-    };
+    let find =
+        |schema: String, name: &str| match world.catalog().resolve(&QualifiedName::new(schema, fold(name))) {
+            Some(ObjectRef::Sequence(id)) => world.catalog().sequence(id).cloned(),
+            _ => None,
+        };
     match name.split_once('.') {
         Some((schema, name)) => find(fold(schema), name),
         None => search_path.iter().find_map(|schema| find(schema.clone(), name)),

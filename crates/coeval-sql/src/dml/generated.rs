@@ -32,7 +32,11 @@ pub(super) fn generators(context: &StatementContext<'_>, def: &TableDef) -> Resu
 }
 
 impl Generator {
-    fn new(column: &ColumnDef, catalog: &Catalog, expressions: &mut Expressions<'_>) -> Result<Self, SqlError> {
+    fn new(
+        column: &ColumnDef,
+        catalog: &Catalog,
+        expressions: &mut Expressions<'_>,
+    ) -> Result<Self, SqlError> {
         if column.state == ColumnState::Dropped {
             return Ok(Self::Null);
         }

@@ -188,9 +188,9 @@ fn write_rows(
             Some(upsert) => upsert.write(transaction, &environment, target, values)?,
             None => {
                 let row = encode(&target.def, &values)?;
-                transaction
-                    .insert(target.id(), row)
-                    .map_err(|error| refused(error, &target.def, |column| values[column].borrow(), environment.zone))?;
+                transaction.insert(target.id(), row).map_err(|error| {
+                    refused(error, &target.def, |column| values[column].borrow(), environment.zone)
+                })?;
                 Written::Row(values)
             }
         };

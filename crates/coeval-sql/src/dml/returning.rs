@@ -60,9 +60,9 @@ impl Returning {
         relations: &[Relation],
     ) -> Result<Option<Self>, SqlError> {
         let Some(list) = list else { return Ok(None) };
-        let tables = relations.iter().map(|relation| {
-            ScopeTable::of_columns(relation.name.clone(), relation.columns.clone())
-        });
+        let tables = relations
+            .iter()
+            .map(|relation| ScopeTable::of_columns(relation.name.clone(), relation.columns.clone()));
         let scope = Scope::new(tables.collect());
         let mut expressions = Expressions::new(context, &scope);
         let mut columns = Vec::new();

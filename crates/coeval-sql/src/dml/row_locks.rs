@@ -17,8 +17,8 @@ use arrow::array::RecordBatch;
 use coeval_store::{StoreError, TableDef};
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, LockType, NonBlock, ObjectName, Query, Select, SetExpr, TableFactor,
-    Visit, Visitor,
+    Expr, GroupByExpr, Ident, LockType, NonBlock, ObjectName, Query, Select, SetExpr, TableFactor, Visit,
+    Visitor,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -34,7 +34,10 @@ struct LockedTable {
 /// # Errors
 /// What the query refuses; `0A000` where rows of the result are not rows of tables; `25006` in a read-only
 /// transaction.
-pub(crate) fn execute(context: &mut StatementContext<'_>, query: &Query) -> Result<StatementResult, SqlError> {
+pub(crate) fn execute(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+) -> Result<StatementResult, SqlError> {
     let clause = clause_name(query);
     if query.locks.iter().any(|lock| lock.nonblock == Some(NonBlock::SkipLocked)) {
         return Err(SqlError::unsupported("SKIP LOCKED"));
@@ -44,7 +47,12 @@ pub(crate) fn execute(context: &mut StatementContext<'_>, query: &Query) -> Resu
     };
     refuse_groups(select, clause, context.engine.template())?;
     if context.transaction.is_read_only() {
-        return Err(StoreError::ReadOnly(if clause == "FOR SHARE" { "SELECT FOR SHARE" } else { "SELECT FOR UPDATE" }).into());
+        return Err(StoreError::ReadOnly(if clause == "FOR SHARE" {
+            "SELECT FOR SHARE"
+        } else {
+            "SELECT FOR UPDATE"
+        })
+        .into());
     }
     let tables = locked_tables(context, query, select, clause)?;
     let mut items = select.projection.clone();
@@ -158,10 +166,9 @@ fn locked_tables(
     select: &Select,
     clause: &str,
 ) -> Result<Vec<LockedTable>, SqlError> {
-    let factors = select
-        .from
-        .iter()
-        .flat_map(|table| std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation)));
+    let factors = select.from.iter().flat_map(|table| {
+        std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation))
+    });
     let factors: Vec<&TableFactor> = factors.collect();
     let mut tables = Vec::new();
     for lock in &query.locks {

@@ -38,11 +38,19 @@ pub(super) fn found_rows(def: &TableDef, batches: &[RecordBatch]) -> Result<Vec<
 }
 
 /// The columns of a batch from `start` on that hold a table's primary key, as the table's types.
-pub(super) fn key_arrays(def: &TableDef, batch: &RecordBatch, start: usize) -> Result<Vec<ArrayRef>, SqlError> {
+pub(super) fn key_arrays(
+    def: &TableDef,
+    batch: &RecordBatch,
+    start: usize,
+) -> Result<Vec<ArrayRef>, SqlError> {
     let array = |(position, &column): (usize, &usize)| {
         let wanted = def.columns[column].ty.arrow();
         let array = batch.column(start + position);
-        if *array.data_type() == wanted { Ok(array.clone()) } else { Ok(arrow::compute::cast(array, &wanted)?) }
+        if *array.data_type() == wanted {
+            Ok(array.clone())
+        } else {
+            Ok(arrow::compute::cast(array, &wanted)?)
+        }
     };
     def.primary_key.iter().enumerate().map(array).collect()
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Queries that a changing statement stands on, put together from its parts.
 
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, Query, Select, SelectFlavor, SelectItem, SetExpr, TableWithJoins, With,
 };
-use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 
 /// `WITH with SELECT projection FROM from WHERE selection`.
 pub(super) fn query(

@@ -24,7 +24,9 @@ pub(super) fn source_types(query: &Query) -> Vec<SourceType> {
     let mut types = Vec::with_capacity(select.projection.len());
     for item in &select.projection {
         match item {
-            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => types.push(source_type(expr)),
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                types.push(source_type(expr))
+            }
             _ => return Vec::new(),
         }
     }
@@ -56,7 +58,8 @@ pub(super) fn check(from: &DataType, source: SourceType, column: &ColumnDef) -> 
     if source == SourceType::Open || is_assignable(from, column.ty) {
         return Ok(());
     }
-    let message = format!("column \"{}\" is of type {} but expression is of type {from}", column.name, column.ty);
+    let message =
+        format!("column \"{}\" is of type {} but expression is of type {from}", column.name, column.ty);
     Err(SqlError::new(SqlState::DatatypeMismatch, message)
         .with_hint("You will need to rewrite or cast the expression."))
 }

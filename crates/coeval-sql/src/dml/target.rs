@@ -45,7 +45,9 @@ impl Target {
         match &table.relation {
             TableFactor::Table { name, alias, args: None, .. } if table.joins.is_empty() => {
                 if let Some(alias) = alias.as_ref().filter(|alias| !alias.columns.is_empty()) {
-                    return Err(SqlError::unsupported(format_args!("an alias with columns, {alias}, of a target")));
+                    return Err(SqlError::unsupported(format_args!(
+                        "an alias with columns, {alias}, of a target"
+                    )));
                 }
                 Self::resolve(context, name, alias.as_ref().map(|alias| &alias.name))
             }

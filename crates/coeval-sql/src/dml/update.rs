@@ -76,13 +76,14 @@ pub(super) fn run(
         // A referential action of this very statement may have moved the row.
         let Some(old) = transaction.get(target.id(), &row.key)? else { continue };
         let new = changed_row(old, row, &changes, &selected, &environment)?;
-        transaction
-            .update(target.id(), &row.key, new.clone())
-            .map_err(|error| refused(error, &target.def, |column| value_of(&new, &target.def, column), environment.zone))?;
+        transaction.update(target.id(), &row.key, new.clone()).map_err(|error| {
+            refused(error, &target.def, |column| value_of(&new, &target.def, column), environment.zone)
+        })?;
         updated += 1;
         if let Some(returning) = &mut returning {
             let columns = 0..target.def.columns.len();
-            let new: Vec<Value> = columns.map(|column| value_of(&new, &target.def, column).to_owned()).collect();
+            let new: Vec<Value> =
+                columns.map(|column| value_of(&new, &target.def, column).to_owned()).collect();
             let others = joined.values(row);
             let mut all: Vec<&[Value]> = vec![&new];
             all.extend(others.iter().map(Vec::as_slice));

@@ -47,7 +47,11 @@ impl SelectedRows {
             }
             shape.check_given(column)?;
             let source = sources.get(place).copied().unwrap_or(SourceType::Known);
-            selected::check(found.schema.field(place).data_type(), source, &shape.target.def.columns[column])?;
+            selected::check(
+                found.schema.field(place).data_type(),
+                source,
+                &shape.target.def.columns[column],
+            )?;
             columns.push(column);
             places.push(place);
         }
@@ -137,9 +141,9 @@ fn merged(outer: Option<&With>, inner: Option<With>) -> Option<With> {
         (Some(mut outer), Some(inner)) => {
             outer.recursive |= inner.recursive;
             // The inner ones hide outer ones of the same name.
-            outer.cte_tables.retain(|table| {
-                !inner.cte_tables.iter().any(|hiding| hiding.alias.name == table.alias.name)
-            });
+            outer
+                .cte_tables
+                .retain(|table| !inner.cte_tables.iter().any(|hiding| hiding.alias.name == table.alias.name));
             outer.cte_tables.extend(inner.cte_tables);
             Some(outer)
         }

@@ -58,8 +58,7 @@ impl Upsert {
             OnConflictAction::DoNothing => Action::Nothing,
             OnConflictAction::DoUpdate(_) if clause.conflict_target.is_none() => {
                 let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
-                return Err(SqlError::syntax(message)
-                    .with_hint("For example, ON CONFLICT (column_name)."));
+                return Err(SqlError::syntax(message).with_hint("For example, ON CONFLICT (column_name)."));
             }
             OnConflictAction::DoUpdate(update) => compile_update(context, target, update)?,
         };
@@ -158,19 +157,19 @@ fn compile_update(
         };
         changes.push((column, value));
     }
-    let condition = update.selection.as_ref().map(|condition| expressions.condition(condition)).transpose()?;
+    let condition =
+        update.selection.as_ref().map(|condition| expressions.condition(condition)).transpose()?;
     Ok(Action::Update { changes, condition })
 }
 
 fn check_not_null(def: &TableDef, values: &[Value]) -> Result<(), StoreError> {
-    let null = def.columns.iter().zip(values).find(|(column, value)| column.not_null && **value == Value::Null);
+    let null =
+        def.columns.iter().zip(values).find(|(column, value)| column.not_null && **value == Value::Null);
     match null {
         None => Ok(()),
-        Some((column, _)) => Err(ConstraintError::NotNull {
-            table: def.name.to_string(),
-            column: column.name.clone(),
+        Some((column, _)) => {
+            Err(ConstraintError::NotNull { table: def.name.to_string(), column: column.name.clone() }.into())
         }
-        .into()),
     }
 }
 

@@ -77,7 +77,8 @@ fn evaluate(
         Cell::Default => Ok(None),
         Cell::Expression(expression) => {
             let (environment, _) = environment::split(context);
-            let inputs = Inputs { rows: &NoRows, parameters: environment.parameters, environment: &environment };
+            let inputs =
+                Inputs { rows: &NoRows, parameters: environment.parameters, environment: &environment };
             expression.value(inputs, environment.zone).map(Some)
         }
         Cell::Query(expression) => {
