@@ -169,8 +169,13 @@ proptest! {
     }
 
     #[test]
-    fn lookups_equal_the_model(model in batch(200), probe in key(), index in 0..250usize) {
-        let tree: PTree<u32, u64, 4> = tree_of(&model);
+    fn lookups_equal_the_model(model in batch(200), gone in batch(300), probe in key(), index in 0..250usize) {
+        // Removed keys stay behind as separators, between keys that are all greater or all less.
+        let mut tree: PTree<u32, u64, 4> = tree_of(&model);
+        let gone: Vec<u32> = gone.into_keys().filter(|key| !model.contains_key(key)).collect();
+        tree.multi_insert(gone.iter().map(|key| (*key, 0)).collect(), |_, _, new| new);
+        tree.multi_delete(&gone);
+        assert_same(&tree, &model);
         let below = || model.range(..probe);
         let above = || model.range((Bound::Excluded(probe), Bound::Unbounded));
         prop_assert_eq!(tree.get(&probe), model.get(&probe));
