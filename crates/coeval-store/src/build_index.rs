@@ -2,7 +2,8 @@
 //! Building an index over the rows of a table, and checking that a unique one has no key twice.
 
 use crate::catalog::{IndexDef, TableDef};
-use crate::chunk::{CHUNK_ROWS, Chunk, KeyColumnBuilder};
+use crate::chunk::{CHUNK_ROWS, Chunk};
+use crate::key_column::KeyColumnBuilder;
 use crate::cursor::SpaceCursor;
 use crate::error::StoreError;
 use crate::key::{Key, KeyReader, Nullable};

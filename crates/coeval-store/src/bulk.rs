@@ -6,10 +6,12 @@
 
 use crate::build_index::key_chunks;
 use crate::catalog::{IndexDef, TableDef};
-use crate::chunk::{CHUNK_ROWS, Chunk, KeyColumnBuilder};
+use crate::chunk::{CHUNK_ROWS, Chunk};
+use crate::key_column::KeyColumnBuilder;
 use crate::column::value_at;
 use crate::error::{ConstraintError, StoreError};
 use crate::ids::SpaceId;
+use crate::segment::SegmentRef;
 use crate::key::{Key, KeyWriter};
 use crate::table::{RowRef, missing_values};
 use crate::transaction::{primary_key_taken, unique_key_taken};
@@ -26,11 +28,13 @@ pub(crate) struct BulkLoad {
     chunks: Vec<Arc<Chunk>>,
     /// For each index of the definition.
     indexes: Vec<Vec<Arc<Chunk>>>,
+    /// The segment files of the chunks, rows first, then each index; empty until they are written.
+    segments: Vec<SegmentRef>,
 }
 
 impl BulkLoad {
     pub(crate) fn new(table: SpaceId, chunks: Vec<Arc<Chunk>>, indexes: Vec<Vec<Arc<Chunk>>>) -> Self {
-        Self { table, chunks, indexes }
+        Self { table, chunks, indexes, segments: Vec::new() }
     }
 
     pub(crate) fn table(&self) -> SpaceId {
@@ -43,6 +47,27 @@ impl BulkLoad {
 
     pub(crate) fn indexes(&self) -> &[Vec<Arc<Chunk>>] {
         &self.indexes
+    }
+
+    /// The segment files of rows and indexes, if they are written.
+    pub(crate) fn segments(&self) -> &[SegmentRef] {
+        &self.segments
+    }
+
+    /// Puts the chunks of segment files into the place of those in memory.
+    pub(crate) fn set_written(
+        &mut self,
+        rows: (SegmentRef, Vec<Arc<Chunk>>),
+        indexes: Vec<(SegmentRef, Vec<Arc<Chunk>>)>,
+    ) {
+        assert_eq!(indexes.len(), self.indexes.len(), "each index has its segment");
+        self.segments = vec![rows.0];
+        self.chunks = rows.1;
+        self.indexes.clear();
+        for (segment, chunks) in indexes {
+            self.segments.push(segment);
+            self.indexes.push(chunks);
+        }
     }
 
     /// The first and last key.

@@ -6,121 +6,22 @@
 //! whose chunks have keys and no further columns.
 
 use crate::column::value_at;
+use crate::error::StoreError;
 use crate::key::Key;
+use crate::key_column::KeyColumn;
+use crate::segment::Segment;
 use crate::value::{Value, ValueRef};
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, FixedSizeBinaryArray};
-use arrow::buffer::Buffer;
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::kernels::aggregate;
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
     Time64MicrosecondType, TimestampMicrosecondType,
 };
-use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
 /// Rows in a full chunk. Large enough that the work per chunk vanishes beside the work per row, small
 /// enough that rewriting one for a few changed rows stays cheap.
 pub const CHUNK_ROWS: usize = 65_536;
-
-/// The keys of a chunk's rows, ascending.
-#[derive(Clone, Debug)]
-pub enum KeyColumn {
-    /// All keys have the same length.
-    Fixed(FixedSizeBinaryArray),
-    /// Keys of different lengths.
-    Variable(BinaryArray),
-}
-
-impl KeyColumn {
-    /// How many keys.
-    #[must_use]
-    #[inline]
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Fixed(keys) => keys.len(),
-            Self::Variable(keys) => keys.len(),
-        }
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The key at `index`.
-    #[must_use]
-    #[inline]
-    pub fn get(&self, index: usize) -> &[u8] {
-        match self {
-            Self::Fixed(keys) => keys.value(index),
-            Self::Variable(keys) => keys.value(index),
-        }
-    }
-
-    /// Where the key is, or where it would be inserted.
-    ///
-    /// # Errors
-    /// `Err(index)`: not there; `index` keys are smaller.
-    #[inline]
-    pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
-        match self {
-            Self::Fixed(keys) if keys.value_length() == 8 && key.len() == 8 => {
-                search_words(keys.value_data(), key)
-            }
-            Self::Fixed(keys) => {
-                let width = keys.value_length() as usize;
-                let bytes = keys.value_data();
-                search(keys.len(), |index| bytes[index * width..(index + 1) * width].cmp(key))
-            }
-            Self::Variable(keys) => search(keys.len(), |index| keys.value(index).cmp(key)),
-        }
-    }
-
-    /// The array, for the files.
-    #[must_use]
-    pub fn to_array(&self) -> ArrayRef {
-        match self {
-            Self::Fixed(keys) => Arc::new(keys.clone()),
-            Self::Variable(keys) => Arc::new(keys.clone()),
-        }
-    }
-
-    /// The key column in this array; `None` if the array is of another type.
-    #[must_use]
-    pub fn from_array(array: &dyn Array) -> Option<Self> {
-        match array.data_type() {
-            DataType::FixedSizeBinary(_) => Some(Self::Fixed(array.as_fixed_size_binary().clone())),
-            DataType::Binary => Some(Self::Variable(array.as_binary::<i32>().clone())),
-            _ => None,
-        }
-    }
-}
-
-#[inline]
-fn search(length: usize, mut compare: impl FnMut(usize) -> Ordering) -> Result<usize, usize> {
-    let (mut low, mut high) = (0, length);
-    while low < high {
-        let middle = low.midpoint(high);
-        match compare(middle) {
-            Ordering::Less => low = middle + 1,
-            Ordering::Greater => high = middle,
-            Ordering::Equal => return Ok(middle),
-        }
-    }
-    Err(low)
-}
-
-/// Eight-byte keys are the most common (one bigint): compare whole words.
-#[inline]
-fn search_words(bytes: &[u8], key: &[u8]) -> Result<usize, usize> {
-    let (words, _) = bytes.as_chunks::<8>();
-    let mut wanted = [0; 8];
-    wanted.copy_from_slice(key);
-    let wanted = u64::from_be_bytes(wanted);
-    let index = words.partition_point(|word| u64::from_be_bytes(*word) < wanted);
-    if words.get(index).is_some_and(|word| u64::from_be_bytes(*word) == wanted) { Ok(index) } else { Err(index) }
-}
 
 /// Smallest and greatest value of a column in a chunk, and how many NULLs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -152,12 +53,24 @@ pub struct ChunkPlace {
 }
 
 /// An immutable run of rows sorted by key.
+///
+/// Its keys and columns are in memory, or in a segment file and read (that is: mapped, checked against their
+/// checksums and validated) one by one when they are first asked for.
 #[derive(Debug)]
 pub struct Chunk {
-    keys: KeyColumn,
-    columns: Vec<ArrayRef>,
+    keys: OnceLock<KeyColumn>,
+    columns: Box<[OnceLock<ArrayRef>]>,
     stats: ChunkStats,
-    place: OnceLock<ChunkPlace>,
+    first_key: Key,
+    last_key: Key,
+    source: Option<ChunkSource>,
+}
+
+/// The batch of a segment file that a chunk is.
+#[derive(Debug)]
+struct ChunkSource {
+    segment: Arc<Segment>,
+    batch: u32,
 }
 
 impl Chunk {
@@ -167,42 +80,106 @@ impl Chunk {
     /// If lengths differ or there is no row. In debug builds also if the keys do not ascend.
     #[must_use]
     pub fn new(keys: KeyColumn, columns: Vec<ArrayRef>) -> Self {
-        let columns_stats = columns.iter().map(|column| column_stats(column.as_ref())).collect();
-        let stats = ChunkStats { rows: keys.len(), columns: columns_stats };
-        Self::with_stats(keys, columns, stats)
-    }
-
-    /// The same with statistics that are known already (read back from a manifest).
-    ///
-    /// # Panics
-    /// As [`Chunk::new`].
-    #[must_use]
-    pub fn with_stats(keys: KeyColumn, columns: Vec<ArrayRef>, stats: ChunkStats) -> Self {
         assert!(!keys.is_empty(), "a chunk has rows");
         assert!(columns.iter().all(|column| column.len() == keys.len()), "columns are as long as the keys");
         debug_assert!((1..keys.len()).all(|index| keys.get(index - 1) < keys.get(index)), "keys ascend");
-        Self { keys, columns, stats, place: OnceLock::new() }
+        let column_stats = columns.iter().map(|column| column_stats(column.as_ref())).collect();
+        Self {
+            stats: ChunkStats { rows: keys.len(), columns: column_stats },
+            first_key: Key::from_slice(keys.get(0)),
+            last_key: Key::from_slice(keys.get(keys.len() - 1)),
+            keys: OnceLock::from(keys),
+            columns: columns.into_iter().map(OnceLock::from).collect(),
+            source: None,
+        }
+    }
+
+    /// The chunk that is this batch of a segment file. Reads nothing but the segment's index.
+    #[must_use]
+    pub(crate) fn of_segment(segment: &Arc<Segment>, batch: u32) -> Self {
+        let description = segment.chunk(batch);
+        Self {
+            keys: OnceLock::new(),
+            columns: description.stats.columns.iter().map(|_| OnceLock::new()).collect(),
+            stats: description.stats.clone(),
+            first_key: description.first_key.clone(),
+            last_key: description.last_key.clone(),
+            source: Some(ChunkSource { segment: Arc::clone(segment), batch }),
+        }
     }
 
     /// How many rows.
     #[must_use]
     #[inline]
     pub fn rows(&self) -> usize {
-        self.keys.len()
+        self.stats.rows
     }
 
     /// The keys.
+    ///
+    /// # Panics
+    /// If they have to be read from a file that is damaged; see [`check`](Self::check).
     #[must_use]
     #[inline]
     pub fn keys(&self) -> &KeyColumn {
-        &self.keys
+        match self.keys.get() {
+            Some(keys) => keys,
+            None => self.read_keys().unwrap_or_else(|damage| panic!("{damage}")),
+        }
     }
 
-    /// The columns that were there when the chunk was written.
+    /// How many columns there were when the chunk was written.
+    #[must_use]
+    pub fn column_count(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// A column; `None` if the chunk was written before the column was added.
+    ///
+    /// # Panics
+    /// If it has to be read from a file that is damaged; see [`check`](Self::check).
     #[must_use]
     #[inline]
-    pub fn columns(&self) -> &[ArrayRef] {
-        &self.columns
+    pub fn column(&self, column: usize) -> Option<&ArrayRef> {
+        let cell = self.columns.get(column)?;
+        Some(match cell.get() {
+            Some(array) => array,
+            None => self.read_column(column).unwrap_or_else(|damage| panic!("{damage}")),
+        })
+    }
+
+    /// Reads the keys and these columns if they have not been read yet, so that what follows does not panic
+    /// on a damaged file.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] with the file and the offset of what is damaged.
+    pub fn check(&self, columns: &[usize]) -> Result<(), StoreError> {
+        if self.source.is_none() {
+            return Ok(());
+        }
+        if self.keys.get().is_none() {
+            self.read_keys()?;
+        }
+        for &column in columns {
+            if self.columns.get(column).is_some_and(|cell| cell.get().is_none()) {
+                self.read_column(column)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn read_keys(&self) -> Result<&KeyColumn, StoreError> {
+        let source = self.source.as_ref().expect("keys that are not in memory are in a file");
+        let keys = source.segment.read_keys(source.batch)?;
+        Ok(self.keys.get_or_init(|| keys))
+    }
+
+    #[cold]
+    fn read_column(&self, column: usize) -> Result<&ArrayRef, StoreError> {
+        let source = self.source.as_ref().expect("columns that are not in memory are in a file");
+        let array = source.segment.read_column(source.batch, column)?;
+        Ok(self.columns[column].get_or_init(|| array))
     }
 
     /// What is known without reading.
@@ -215,108 +192,61 @@ impl Chunk {
     #[must_use]
     #[inline]
     pub fn value(&self, column: usize, index: usize) -> Option<ValueRef<'_>> {
-        self.columns.get(column).map(|array| value_at(array.as_ref(), index))
+        self.column(column).map(|array| value_at(array.as_ref(), index))
     }
 
     /// The first key.
     #[must_use]
     pub fn first_key(&self) -> Key {
-        Key::from_slice(self.keys.get(0))
+        self.first_key.clone()
     }
 
     /// The last key.
     #[must_use]
     pub fn last_key(&self) -> Key {
-        Key::from_slice(self.keys.get(self.rows() - 1))
+        self.last_key.clone()
     }
 
-    /// Where it lies on disk, once it does.
+    /// Where it lies on disk, if it does.
     #[must_use]
     pub fn place(&self) -> Option<ChunkPlace> {
-        self.place.get().copied()
+        let source = self.source.as_ref()?;
+        Some(ChunkPlace { segment: source.segment.number(), batch: source.batch })
     }
 
-    /// Says where it lies on disk.
+    /// The segment file that it lies in, if it does.
+    pub(crate) fn segment(&self) -> Option<&Arc<Segment>> {
+        self.source.as_ref().map(|source| &source.segment)
+    }
+
+    /// The rows before `index` and those from there on, as two chunks that share this one's arrays.
     ///
     /// # Panics
-    /// If it was said before: chunks never move.
-    pub(crate) fn set_place(&self, place: ChunkPlace) {
-        assert!(self.place.set(place).is_ok(), "a chunk is written once");
+    /// If one of them would be empty, or as [`keys`](Self::keys).
+    #[must_use]
+    pub(crate) fn split(&self, index: usize) -> (Self, Self) {
+        let slice = |start: usize, length: usize| {
+            let columns = (0..self.column_count()).filter_map(|column| self.column(column));
+            Self::new(self.keys().slice(start, length), columns.map(|array| array.slice(start, length)).collect())
+        };
+        (slice(0, index), slice(index, self.rows() - index))
     }
 
-    /// Bytes of keys and columns. Buffers shared between columns or chunks count as often as they are used.
+    /// Bytes of keys and columns, in memory or mapped. Buffers shared between columns or chunks count as often
+    /// as they are used.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let keys = self.keys.to_array();
-        std::iter::once(&keys).chain(&self.columns).map(|array| slice_bytes(array.as_ref())).sum()
+        if let Some(source) = &self.source {
+            return source.segment.chunk(source.batch).bytes();
+        }
+        let keys = self.keys().to_array();
+        let columns = (0..self.column_count()).filter_map(|column| self.column(column));
+        std::iter::once(&keys).chain(columns).map(|array| slice_bytes(array.as_ref())).sum()
     }
 }
 
 fn slice_bytes(array: &dyn Array) -> usize {
     array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
-}
-
-/// Builds a column of keys.
-#[derive(Debug, Default)]
-pub struct KeyColumnBuilder {
-    bytes: Vec<u8>,
-    offsets: Vec<i32>,
-    /// The length of all keys so far; `None` when they differ.
-    width: Option<usize>,
-    mixed: bool,
-}
-
-impl KeyColumnBuilder {
-    /// An empty builder with room for `capacity` keys.
-    #[must_use]
-    pub fn with_capacity(capacity: usize) -> Self {
-        let mut offsets = Vec::with_capacity(capacity + 1);
-        offsets.push(0);
-        Self { bytes: Vec::with_capacity(capacity * 16), offsets, width: None, mixed: false }
-    }
-
-    /// Appends a key, greater than all before.
-    ///
-    /// # Panics
-    /// If the keys of one chunk pass 2 GiB.
-    #[inline]
-    pub fn push(&mut self, key: &[u8]) {
-        match self.width {
-            None => self.width = Some(key.len()),
-            Some(width) if width != key.len() => self.mixed = true,
-            Some(_) => {}
-        }
-        self.bytes.extend_from_slice(key);
-        self.offsets.push(i32::try_from(self.bytes.len()).expect("the keys of a chunk stay below 2 GiB"));
-    }
-
-    /// How many keys so far.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.offsets.len() - 1
-    }
-
-    /// Whether there is none yet.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The column.
-    #[must_use]
-    pub fn finish(self) -> KeyColumn {
-        match self.width {
-            Some(width) if !self.mixed && width > 0 => {
-                let width = i32::try_from(width).expect("a key is below 2 GiB");
-                KeyColumn::Fixed(FixedSizeBinaryArray::new(width, Buffer::from_vec(self.bytes), None))
-            }
-            _ => {
-                use arrow::buffer::{OffsetBuffer, ScalarBuffer};
-                let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
-                KeyColumn::Variable(BinaryArray::new(offsets, Buffer::from_vec(self.bytes), None))
-            }
-        }
-    }
 }
 
 /// Longest text kept as a minimum or maximum: enough to prune by, bounded in the manifest.

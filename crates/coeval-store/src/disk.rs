@@ -1,12 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The directory of a store: its files, its lock, the numbers of its segment files.
+//! The directory of a store: its files, its lock, and which segment files are still needed.
+//!
+//! A segment file may go when no one can ask for it again after a crash. Those who can:
+//! 1. the durable manifest;
+//! 2. a log record of a bulk load behind the manifest's log position;
+//! 3. a bulk load on its way into the log.
+//!
+//! The first is a list, the others are registered here: *on its way* from before the file is made, *committed*
+//! with the version of the commit until a manifest of that version or a later one is durable. A load that was
+//! refused goes at once; one whose fate is unknown (the log stopped) stays until the next open.
+//!
+//! Mapped files may be removed: the mappings of older worlds stay good.
 
 use crate::bulk::BulkLoad;
+use crate::chunk::Chunk;
 use crate::error::StoreError;
 use crate::files::{DirectoryLock, FileSystem};
+use crate::log::ChecksumPolicy;
+use crate::segment::{
+    SEGMENT_DIR, Segment, SegmentRef, parse_segment_name, segment_path, unfinished_path, write_segment,
+};
+use crate::transaction::Committed;
+use coeval_txn::Version;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The directory of log segments in the directory of a database.
+pub(crate) const LOG_DIR: &str = "log";
 
 /// An open, locked directory.
 #[derive(Debug)]
@@ -14,7 +37,22 @@ pub(crate) struct Disk {
     files: Arc<dyn FileSystem>,
     dir: PathBuf,
     _lock: DirectoryLock,
+    checksums: ChecksumPolicy,
     next_segment: AtomicU64,
+    /// The segment files of bulk loads that no manifest holds yet.
+    ///
+    /// # Locking
+    /// Held for moments, never across a call to the file layer.
+    loads: Mutex<BTreeMap<u64, LoadState>>,
+}
+
+/// The life of a bulk load's segment file until a manifest holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LoadState {
+    /// Not in the log yet, or its fate is unknown.
+    OnItsWay,
+    /// In the log, as part of this version.
+    Committed(Version),
 }
 
 impl Disk {
@@ -22,9 +60,11 @@ impl Disk {
         files: Arc<dyn FileSystem>,
         dir: PathBuf,
         lock: DirectoryLock,
+        checksums: ChecksumPolicy,
         next_segment: u64,
     ) -> Self {
-        Self { files, dir, _lock: lock, next_segment: AtomicU64::new(next_segment) }
+        let next_segment = AtomicU64::new(next_segment);
+        Self { files, dir, _lock: lock, checksums, next_segment, loads: Mutex::default() }
     }
 
     pub(crate) fn files(&self) -> &Arc<dyn FileSystem> {
@@ -40,14 +80,135 @@ impl Disk {
         self.next_segment.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Writes the chunks of bulk loads to segment files, durably, so that the log can refer to them.
-    pub(crate) fn write_loads(&self, loads: &[BulkLoad]) -> Result<(), StoreError> {
-        let chunks: Vec<_> = loads
-            .iter()
-            .flat_map(|load| load.chunks().iter().chain(load.indexes().iter().flatten()))
-            .filter(|chunk| chunk.place().is_none())
-            .cloned()
-            .collect();
-        if chunks.is_empty() { Ok(()) } else { crate::segment::write_segment(self, &chunks) }
+    /// The number that the next segment file will have.
+    pub(crate) fn next_segment(&self) -> u64 {
+        self.next_segment.load(Ordering::Relaxed)
     }
+
+    /// Numbers up to this one are not given any more.
+    pub(crate) fn raise_next_segment(&self, next: u64) {
+        self.next_segment.fetch_max(next, Ordering::Relaxed);
+    }
+
+    /// Opens a segment file.
+    pub(crate) fn open_segment(&self, reference: SegmentRef) -> Result<Arc<Segment>, StoreError> {
+        Segment::open(&*self.files, &self.dir, reference, self.checksums)
+    }
+
+    /// Makes the names of new segment files durable.
+    pub(crate) fn sync_segments(&self) -> Result<(), StoreError> {
+        Ok(self.files.sync_dir(&self.dir.join(SEGMENT_DIR))?)
+    }
+
+    /// Writes the chunks of bulk loads to segment files, durably, so that the log can refer to them, and puts
+    /// the mapped chunks in the place of those in memory.
+    ///
+    /// # Errors
+    /// When a file cannot be written; none of the loads' files is left then.
+    pub(crate) fn write_loads(&self, loads: &mut [BulkLoad]) -> Result<LoadFiles, StoreError> {
+        let mut written = LoadFiles::default();
+        if loads.is_empty() {
+            return Ok(written);
+        }
+        let outcome = loads.iter_mut().try_for_each(|load| self.write_load(load, &mut written));
+        match outcome.and_then(|()| self.sync_segments()) {
+            Ok(()) => Ok(written),
+            Err(error) => {
+                self.discard(&written);
+                Err(error)
+            }
+        }
+    }
+
+    fn write_load(&self, load: &mut BulkLoad, written: &mut LoadFiles) -> Result<(), StoreError> {
+        let mut write = |chunks: &[Arc<Chunk>]| {
+            let number = self.new_segment();
+            // Before the file is made, so that nobody takes it for a leftover.
+            self.loads.lock().insert(number, LoadState::OnItsWay);
+            written.numbers.push(number);
+            let segment = self.open_segment(write_segment(self, number, chunks)?)?;
+            Ok::<_, StoreError>((segment.reference(), chunks_of(&segment)))
+        };
+        let rows = write(load.chunks())?;
+        let indexes = load.indexes().iter().map(|chunks| write(chunks)).collect::<Result<Vec<_>, _>>()?;
+        load.set_written(rows, indexes);
+        Ok(())
+    }
+
+    /// Notes what became of loads that were written.
+    pub(crate) fn settle_loads(&self, written: &LoadFiles, verdict: &Result<Committed, StoreError>) {
+        match verdict {
+            Ok(committed) => self.note_committed(written.numbers.iter().copied(), committed.version),
+            // Refused before it was logged.
+            Err(StoreError::Conflict(_) | StoreError::Constraint(_)) => self.discard(written),
+            // Nobody knows whether the log has it.
+            Err(_) => {}
+        }
+    }
+
+    /// Notes that these segment files belong to loads of this version, which no manifest holds yet.
+    pub(crate) fn note_committed(&self, numbers: impl Iterator<Item = u64>, version: Version) {
+        let mut loads = self.loads.lock();
+        loads.extend(numbers.map(|number| (number, LoadState::Committed(version))));
+    }
+
+    /// Removes files that nobody refers to. What cannot be removed now is a leftover, and removed later.
+    fn discard(&self, written: &LoadFiles) {
+        for &number in &written.numbers {
+            self.loads.lock().remove(&number);
+            self.remove_segment(number);
+        }
+    }
+
+    /// Removes a segment file that nobody refers to, finished or not, if it is there.
+    pub(crate) fn remove_segment(&self, number: u64) {
+        for path in [segment_path(&self.dir, number), unfinished_path(&self.dir, number)] {
+            // The next checkpoint or open tries again.
+            let _ = self.files.remove(&path);
+        }
+    }
+
+    /// Removes all segment files that neither the durable manifest, which holds this version and these
+    /// segments, nor a bulk load needs. Returns how many.
+    ///
+    /// # Errors
+    /// When the directory cannot be read or a file not be removed; nothing needed is lost.
+    pub(crate) fn remove_unneeded(&self, version: Version, manifest: &BTreeSet<u64>) -> Result<usize, StoreError> {
+        let dir = self.dir.join(SEGMENT_DIR);
+        // The names first: a file that is made after this is not in the list, and one that was made before
+        // has been registered by now.
+        let names = self.files.list(&dir)?;
+        let loads = {
+            let mut loads = self.loads.lock();
+            loads.retain(|_, state| match state {
+                LoadState::OnItsWay => true,
+                LoadState::Committed(committed) => *committed > version,
+            });
+            loads.keys().copied().collect::<BTreeSet<_>>()
+        };
+        let mut removed = 0;
+        for name in names {
+            let needed = |number: u64| manifest.contains(&number) || loads.contains(&number);
+            if parse_segment_name(&name).is_some_and(|number| !needed(number)) {
+                self.files.remove(&dir.join(&name))?;
+                removed += 1;
+            }
+        }
+        if removed > 0 {
+            self.files.sync_dir(&dir)?;
+        }
+        Ok(removed)
+    }
+}
+
+/// The segment files of the bulk loads of one transaction.
+#[derive(Debug, Default)]
+pub(crate) struct LoadFiles {
+    numbers: Vec<u64>,
+}
+
+/// All chunks of a segment, in key order.
+pub(crate) fn chunks_of(segment: &Arc<Segment>) -> Vec<Arc<Chunk>> {
+    let count = u32::try_from(segment.chunk_count()).expect("a segment has fewer than 2^32 chunks");
+    (0..count).map(|batch| Arc::new(Chunk::of_segment(segment, batch))).collect()
 }

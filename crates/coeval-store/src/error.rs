@@ -6,6 +6,7 @@ use crate::ids::SpaceId;
 use crate::key::KeyDamage;
 use crate::log::LogError;
 use crate::row::ValueTypeMismatch;
+use std::path::Path;
 
 /// A constraint was violated. The statement has no effect; the transaction goes on where the caller kept a
 /// savepoint.
@@ -129,10 +130,27 @@ pub enum StoreError {
         /// What was expected.
         what: String,
     },
+    /// A file was written by another version of the program.
+    #[error("{file} has format version {found}; this program reads version {supported}")]
+    UnsupportedVersion {
+        /// Which file.
+        file: String,
+        /// Its version.
+        found: u32,
+        /// The version this program reads and writes.
+        supported: u32,
+    },
     /// The text of a CHECK constraint has no meaning (any more).
     #[error("{0}")]
     CheckText(String),
     /// Arrow refused a batch.
     #[error(transparent)]
     Arrow(#[from] arrow::error::ArrowError),
+}
+
+impl StoreError {
+    /// Damage of a file, at an offset.
+    pub(crate) fn corrupt(file: &Path, offset: u64, what: &str) -> Self {
+        Self::Corrupt { file: file.display().to_string(), offset, what: what.to_owned() }
+    }
 }

@@ -24,6 +24,7 @@
 mod build_index;
 mod bulk;
 mod catalog;
+mod checkpoint;
 mod checks;
 mod chunk;
 mod column;
@@ -34,11 +35,15 @@ mod error;
 pub mod files;
 mod ids;
 mod key;
+mod keeper;
+mod key_column;
 pub mod log;
+mod manifest;
 mod options;
 mod pipeline;
 mod range;
 mod record;
+mod recovery;
 mod row;
 mod segment;
 mod sequence;
@@ -57,12 +62,14 @@ pub use catalog::{
     Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DEFAULT_SCHEMA, ForeignKeyDef, Identity, IndexDef,
     ObjectRef, QualifiedName, ReferentialAction, SequenceDef, TableDef, Uniqueness, ViewDef,
 };
+pub use checkpoint::CheckpointReport;
 pub use checks::{CheckCompiler, RowChecks};
-pub use chunk::{CHUNK_ROWS, Chunk, ChunkPlace, ChunkStats, ColumnStats, KeyColumn, KeyColumnBuilder};
+pub use chunk::{CHUNK_ROWS, Chunk, ChunkPlace, ChunkStats, ColumnStats};
 pub use column::{ColumnBuilder, constant_column, missing_value, value_at};
 pub use delta::{BasePosition, Change, Delta, DeltaEntry};
 pub use error::{ConflictError, ConstraintError, StoreError};
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
+pub use key_column::{KeyColumn, KeyColumnBuilder};
 pub use key::{KEY_INLINE_MAX, Key, KeyDamage, KeyReader, KeyWriter, Nullable};
 pub use options::{CheckpointPolicy, Durability, StoreOptions};
 pub use range::{Direction, KeyRange};

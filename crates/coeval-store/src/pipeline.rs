@@ -167,7 +167,11 @@ impl Pipeline {
             return;
         }
         let logged = leader.append(version, &admitted);
-        let verdict = logged.map(|lsn| self.install(shared, Arc::new(world), lsn));
+        let changes = admitted.iter().map(|(_, submission)| submission.change_count()).sum();
+        let verdict = logged.map(|lsn| {
+            self.install(shared, Arc::new(world), lsn);
+            shared.keeper.note_commit(changes, lsn);
+        });
         leader.prune(shared);
         for (ticket, _) in &admitted {
             *ticket.verdict.lock() = Some(match &verdict {
@@ -225,20 +229,48 @@ impl Pipeline {
         Ok(())
     }
 
+    /// Puts an equal world into the place of the newest applied one, and returns it with the end of the log:
+    /// the beginning of a checkpoint. All worlds that come after have it as their ancestor.
+    pub(crate) fn replace_newest(
+        &self,
+        shared: &Shared,
+        change: impl FnOnce(&World) -> World,
+    ) -> (Arc<World>, Option<Lsn>) {
+        let leader = self.leader.lock();
+        let mut publishing = self.publishing.lock();
+        let world = Arc::new(change(&shared.applied()));
+        match publishing.pending.back_mut() {
+            Some(pending) => pending.world = Arc::clone(&world),
+            None => shared.set_published(Arc::clone(&world)),
+        }
+        shared.set_applied(Arc::clone(&world));
+        (world, leader.log.as_ref().map(Log::end_lsn))
+    }
+
     /// Replaces contents by equal contents in every world that is or will be visible: the end of a
-    /// checkpoint. `change` is a function of the world alone.
-    pub(crate) fn replace_worlds(&self, shared: &Shared, change: impl Fn(&World) -> World) {
+    /// checkpoint. `change` is a function of the world alone. Returns the old worlds: dropping one may take
+    /// long.
+    #[must_use = "dropping the last reference to a world takes long"]
+    pub(crate) fn replace_worlds(&self, shared: &Shared, change: impl Fn(&World) -> World) -> Vec<Arc<World>> {
         let _leader = self.leader.lock();
         let mut publishing = self.publishing.lock();
+        let mut old = vec![shared.published(), shared.applied()];
         shared.set_published(Arc::new(change(&shared.published())));
         for pending in &mut publishing.pending {
-            pending.world = Arc::new(change(&pending.world));
+            let new = Arc::new(change(&pending.world));
+            old.push(std::mem::replace(&mut pending.world, new));
         }
         let newest = match publishing.pending.back() {
             Some(pending) => Arc::clone(&pending.world),
             None => shared.published(),
         };
         shared.set_applied(newest);
+        old
+    }
+
+    /// The log, if there is one.
+    pub(crate) fn log(&self) -> Option<&LogHandle> {
+        self.log.as_ref()
     }
 
     fn check_running(&self) -> Result<(), StoreError> {
@@ -294,7 +326,7 @@ impl Leader {
             let span = KeyRange { lower: Bound::Included(first), upper: Bound::Included(last) };
             let created_here = newest.table(load.table()).is_none();
             let free = newest.table(load.table()).is_some_and(|table| {
-                is_free(table, &span) && table.indexes().iter().all(crate::space::Space::is_empty)
+                is_free(table, &span) && table.indexes().iter().all(crate::space::Space::has_no_parts)
             });
             let truncated_here = submission.catalog_changes.iter().any(|change| {
                 matches!(change, crate::catalog::CatalogChange::Truncate(id) if *id == load.table())

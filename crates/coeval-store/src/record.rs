@@ -6,9 +6,9 @@
 //!   batch (1)    version u64, boundary u64, transactions u32, then each: first_out u64, length u32, body
 //!   sequence (2) id u32, next value i64, 1 byte: 0 if the sequence is at its end
 //! body         definitions: count u32, each length u32 + JSON
-//!              loads: count u32, each: table u32, chunk places, indexes u32, chunk places for each
+//!              loads: count u32, each: table u32, segments u32, each: number u64, footer checksum u32
+//!                     (the first for the rows, then one for each index)
 //!              tables: count u32, each: table u32, changes of rows, indexes u32, changes for each
-//! places       count u32, each segment u64, batch u32
 //! changes      count u32, each: change u8, key length u32, key, and unless deleted or of an index:
 //!              row length u32, row
 //! ```
@@ -16,14 +16,13 @@
 
 use crate::bulk::BulkLoad;
 use crate::catalog::CatalogChange;
-use crate::chunk::{Chunk, ChunkPlace};
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
 use crate::ids::{SequenceId, SpaceId};
 use crate::key::Key;
 use crate::row::Row;
-use crate::submission::{Submission, TableWrites};
+use crate::segment::SegmentRef;
+use crate::submission::Submission;
 use coeval_txn::Version;
-use std::sync::Arc;
 
 const KIND_BATCH: u8 = 1;
 const KIND_SEQUENCE: u8 = 2;
@@ -47,15 +46,23 @@ pub(crate) enum Record {
 pub(crate) struct Replayed {
     pub(crate) catalog_changes: Vec<CatalogChange>,
     pub(crate) loads: Vec<LoadPlaces>,
-    pub(crate) writes: Vec<TableWrites>,
+    pub(crate) writes: Vec<ReplayedWrites>,
+}
+
+/// A transaction's changes of one table, read back; each list ascends by key.
+#[derive(Debug)]
+pub(crate) struct ReplayedWrites {
+    pub(crate) table: SpaceId,
+    pub(crate) rows: Vec<(Key, DeltaEntry)>,
+    pub(crate) indexes: Vec<Vec<(Key, DeltaEntry)>>,
 }
 
 /// Where the chunks of a bulk load lie.
 #[derive(Debug)]
 pub(crate) struct LoadPlaces {
     pub(crate) table: SpaceId,
-    pub(crate) chunks: Vec<ChunkPlace>,
-    pub(crate) indexes: Vec<Vec<ChunkPlace>>,
+    /// The rows', then each index's.
+    pub(crate) segments: Vec<SegmentRef>,
 }
 
 /// The record does not read back: damage that the checksum did not see, or a bug.
@@ -89,20 +96,12 @@ pub(crate) fn encode_body(submission: &Submission, out: &mut Vec<u8>) {
 }
 
 fn encode_load(load: &BulkLoad, out: &mut Vec<u8>) {
+    assert!(!load.segments().is_empty(), "the chunks of a load are written before it is logged");
     put_u32(out, load.table().get() as usize);
-    encode_places(load.chunks(), out);
-    put_u32(out, load.indexes().len());
-    for chunks in load.indexes() {
-        encode_places(chunks, out);
-    }
-}
-
-fn encode_places(chunks: &[Arc<Chunk>], out: &mut Vec<u8>) {
-    put_u32(out, chunks.len());
-    for chunk in chunks {
-        let place = chunk.place().expect("the chunks of a load are written before it is logged");
-        out.extend_from_slice(&place.segment.to_le_bytes());
-        out.extend_from_slice(&place.batch.to_le_bytes());
+    put_u32(out, load.segments().len());
+    for segment in load.segments() {
+        out.extend_from_slice(&segment.number.to_le_bytes());
+        out.extend_from_slice(&segment.footer_checksum.to_le_bytes());
     }
 }
 
@@ -234,23 +233,21 @@ impl<'a> Reader<'a> {
 
     fn load(&mut self) -> Result<LoadPlaces, MalformedRecord> {
         let table = SpaceId::new(self.u32()?);
-        let chunks = self.places()?;
-        let indexes = (0..self.u32()?).map(|_| self.places()).collect::<Result<_, _>>()?;
-        Ok(LoadPlaces { table, chunks, indexes })
+        let segment = |reader: &mut Self| {
+            Ok(SegmentRef { number: reader.u64()?, footer_checksum: reader.u32()? })
+        };
+        let segments = (0..self.u32()?).map(|_| segment(self)).collect::<Result<_, _>>()?;
+        Ok(LoadPlaces { table, segments })
     }
 
-    fn places(&mut self) -> Result<Vec<ChunkPlace>, MalformedRecord> {
-        (0..self.u32()?).map(|_| Ok(ChunkPlace { segment: self.u64()?, batch: self.u32()? })).collect()
-    }
-
-    fn writes(&mut self) -> Result<TableWrites, MalformedRecord> {
+    fn writes(&mut self) -> Result<ReplayedWrites, MalformedRecord> {
         let table = SpaceId::new(self.u32()?);
         let rows = self.changes()?;
         let indexes = (0..self.u32()?).map(|_| self.changes()).collect::<Result<_, _>>()?;
-        Ok(TableWrites { table, rows, indexes })
+        Ok(ReplayedWrites { table, rows, indexes })
     }
 
-    fn changes(&mut self) -> Result<Delta, MalformedRecord> {
+    fn changes(&mut self) -> Result<Vec<(Key, DeltaEntry)>, MalformedRecord> {
         let count = self.u32()?;
         let mut entries: Vec<(Key, DeltaEntry)> = Vec::new();
         for _ in 0..count {
@@ -269,6 +266,6 @@ impl<'a> Reader<'a> {
             }
             entries.push((key, entry));
         }
-        Ok(Delta::from_sorted(entries))
+        Ok(entries)
     }
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all handles of one store share: the worlds, the registry of snapshots, the pipeline, sequences.
 
+use crate::checkpoint::Checkpoints;
 use crate::checks::{CheckCompiler, RowChecks};
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::ids::{SequenceId, SpaceId};
-use crate::log::Log;
+use crate::keeper::KeeperSignal;
+use crate::log::{Log, Lsn};
 use crate::options::{Durability, StoreOptions};
 use crate::pipeline::Pipeline;
 use crate::record::encode_body;
@@ -16,7 +18,7 @@ use crate::transaction::{AccessMode, Committed, Transaction};
 use crate::world::World;
 use arc_swap::ArcSwap;
 use coeval_txn::{ActiveSnapshots, Isolation, Version};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,6 +40,39 @@ pub(crate) struct Shared {
     next_sequence: AtomicU32,
     /// The directory, if the store has one.
     pub(crate) disk: Option<Disk>,
+    pub(crate) checkpoints: Checkpoints,
+    pub(crate) keeper: Arc<KeeperSignal>,
+    /// Worlds that checkpoints have replaced. Who drops the last reference to one frees its trees, which may
+    /// take long: they stay here until this is the last one, and the keeper drops them.
+    ///
+    /// # Locking
+    /// A leaf lock, held for moments; worlds are dropped outside of it.
+    graveyard: Mutex<Vec<Arc<World>>>,
+}
+
+/// What a store begins with.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    pub(crate) world: World,
+    pub(crate) sequences: Sequences,
+    /// Numbers below these have been given.
+    pub(crate) next_space: u32,
+    pub(crate) next_sequence: u32,
+    /// The log position of the manifest.
+    pub(crate) manifest_log: Lsn,
+}
+
+impl Contents {
+    /// Nothing.
+    pub(crate) fn empty() -> Self {
+        Self {
+            world: World::empty(),
+            sequences: Sequences::default(),
+            next_space: 1,
+            next_sequence: 1,
+            manifest_log: Lsn::START,
+        }
+    }
 }
 
 impl fmt::Debug for Shared {
@@ -54,29 +89,24 @@ pub(crate) enum BeginAt {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        options: StoreOptions,
-        world: World,
-        log: Option<Log>,
-        sequences: Sequences,
-        disk: Option<Disk>,
-    ) -> Self {
-        let next_space = 1 + highest_space(&world);
-        let next_sequence = 1 + world.catalog().sequences().map(|sequence| sequence.id.get()).max().unwrap_or(0);
+    pub(crate) fn new(options: StoreOptions, contents: Contents, log: Option<Log>, disk: Option<Disk>) -> Self {
         let durability = if log.is_some() { options.durability } else { Durability::None };
-        let pipeline = Pipeline::new(log, durability, world.version());
-        let world = Arc::new(world);
+        let pipeline = Pipeline::new(log, durability, contents.world.version());
+        let world = Arc::new(contents.world);
         Self {
             options,
             published: ArcSwap::new(Arc::clone(&world)),
             applied: ArcSwap::new(world),
             snapshots: ActiveSnapshots::new(),
             pipeline,
-            sequences,
+            sequences: contents.sequences,
             check_compiler: RwLock::new(None),
-            next_space: AtomicU32::new(next_space),
-            next_sequence: AtomicU32::new(next_sequence),
+            next_space: AtomicU32::new(contents.next_space),
+            next_sequence: AtomicU32::new(contents.next_sequence),
             disk,
+            checkpoints: Checkpoints::after(contents.manifest_log),
+            keeper: Arc::new(KeeperSignal::new()),
+            graveyard: Mutex::default(),
         }
     }
 
@@ -119,13 +149,14 @@ impl Shared {
 
     /// Commits a transaction that wrote something.
     pub(crate) fn commit(&self, mut submission: Submission) -> Result<Committed, StoreError> {
-        if let Some(disk) = &self.disk {
-            disk.write_loads(&submission.loads)?;
-            let mut body = Vec::with_capacity(512);
-            encode_body(&submission, &mut body);
-            submission.body = body;
-        }
-        self.pipeline.commit(self, submission)
+        let Some(disk) = &self.disk else { return self.pipeline.commit(self, submission) };
+        let loads = disk.write_loads(&mut submission.loads)?;
+        let mut body = Vec::with_capacity(512);
+        encode_body(&submission, &mut body);
+        submission.body = body;
+        let verdict = self.pipeline.commit(self, submission);
+        disk.settle_loads(&loads, &verdict);
+        verdict
     }
 
     /// Acknowledges a transaction that only read: what it read must be durable first.
@@ -157,11 +188,29 @@ impl Shared {
     pub(crate) fn new_sequence_id(&self) -> SequenceId {
         SequenceId::new(self.next_sequence.fetch_add(1, Ordering::Relaxed))
     }
-}
 
-/// The highest number of a table or index. Numbers of dropped ones may be given again after a restart: by
-/// then no log record or snapshot knows them.
-fn highest_space(world: &World) -> u32 {
-    let of_table = |table: &Arc<Table>| table.spaces().map(|(id, _)| id.get()).max().unwrap_or(0);
-    world.tables().map(of_table).max().unwrap_or(0)
+    /// The numbers that the next table or index and the next sequence will have.
+    pub(crate) fn next_numbers(&self) -> (u32, u32) {
+        (self.next_space.load(Ordering::Relaxed), self.next_sequence.load(Ordering::Relaxed))
+    }
+
+    /// Takes worlds that others may still hold, to be dropped by the keeper.
+    pub(crate) fn bury(&self, worlds: Vec<Arc<World>>) {
+        self.graveyard.lock().extend(worlds);
+        self.keeper.note_graves();
+    }
+
+    /// Drops the buried worlds that nobody else holds; returns whether there are others.
+    pub(crate) fn sweep_graves(&self) -> bool {
+        let (free, held): (Vec<_>, Vec<_>) = {
+            let mut graves = self.graveyard.lock();
+            let worlds = std::mem::take(&mut *graves);
+            let (free, held): (Vec<_>, Vec<_>) =
+                worlds.into_iter().partition(|world| Arc::strong_count(world) == 1);
+            graves.extend(held.iter().cloned());
+            (free, held)
+        };
+        drop(free);
+        !held.is_empty()
+    }
 }

@@ -7,6 +7,7 @@
 use crate::chunk::Chunk;
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
 use crate::key::Key;
+use crate::range::KeyRange;
 use crate::row::Row;
 use coeval_ptree::PTree;
 use std::sync::Arc;
@@ -138,37 +139,82 @@ impl Space {
         space
     }
 
-    /// Takes in new chunks whose key ranges hold no key of this space.
+    /// Takes in new chunks between whose first and last key this space has no key. An old chunk with keys on
+    /// both sides is split; the entries of the delta must not know places in it.
     pub(crate) fn add_chunks(&mut self, chunks: &[Arc<Chunk>]) {
         for chunk in chunks {
+            self.make_gap(chunk);
             self.base_rows += chunk.rows() as u64;
             let old = self.base.insert(chunk.first_key(), Arc::clone(chunk));
             assert!(old.is_none(), "a bulk load goes where no chunk is");
         }
     }
 
-    /// Marks where a checkpoint begins: changes from now on are kept apart as well.
-    pub(crate) fn begin_checkpoint(&mut self) {
-        self.since = Some(Delta::new());
+    /// Splits the chunk in whose range the new one falls.
+    fn make_gap(&mut self, new: &Chunk) {
+        let Some((_, old)) = self.base.floor(&new.first_key()) else { return };
+        if old.last_key() < new.first_key() {
+            return;
+        }
+        let old = Arc::clone(old);
+        let place = old.keys().search(new.first_key().as_slice());
+        let index = place.expect_err("a bulk load brings keys that are not there");
+        assert!(old.keys().get(index) > new.last_key().as_slice(), "a bulk load goes between two keys");
+        let (before, behind) = old.split(index);
+        self.base.insert(before.first_key(), Arc::new(before));
+        self.base.insert(behind.first_key(), Arc::new(behind));
     }
 
-    /// Ends a checkpoint without its result.
-    pub(crate) fn abandon_checkpoint(&mut self) {
-        self.since = None;
+    /// Whether there is neither a chunk nor a change, also none that a running checkpoint does not know of:
+    /// chunks may be added whatever their keys.
+    pub(crate) fn has_no_parts(&self) -> bool {
+        let no_changes = |delta: &Delta| delta.is_empty();
+        self.base.is_empty() && no_changes(&self.delta) && self.since.as_ref().is_none_or(no_changes)
     }
 
-    /// The same contents on the chunks that a checkpoint made of `frozen`, this space as it began; `None`
-    /// if the space has been emptied or made anew since.
+    /// Whether a checkpoint is under way that does not know of all changes of these keys, or the delta has
+    /// changes of them.
+    pub(crate) fn has_changes_in(&self, range: &KeyRange) -> bool {
+        let any = |delta: &Delta| delta.iter_range(range.clone()).next().is_some();
+        any(&self.delta) || self.since.as_ref().is_some_and(any)
+    }
+
+    /// The same contents, with changes from now on kept apart as well: a checkpoint begins.
     #[must_use]
-    pub(crate) fn with_new_base(&self, frozen: &Self, merged: &Self) -> Option<Self> {
+    pub(crate) fn with_checkpoint_begun(&self) -> Self {
+        assert!(self.since.is_none(), "one checkpoint ends before the next begins");
+        Self { since: Some(Delta::new()), ..self.clone() }
+    }
+
+    /// The same contents after a checkpoint that came to nothing; `None` if this space took no part in one.
+    #[must_use]
+    pub(crate) fn with_checkpoint_abandoned(&self) -> Option<Self> {
+        self.since.as_ref()?;
+        Some(Self { since: None, ..self.clone() })
+    }
+
+    /// The same contents on `base`, which holds the contents of `frozen`, this space as the checkpoint began;
+    /// `None` if the space has been emptied or made anew since.
+    ///
+    /// ```text
+    /// this space   frozen's base + loaded chunks     frozen's delta, then since
+    /// the new one  base          + loaded chunks     since
+    /// ```
+    #[must_use]
+    pub(crate) fn with_new_base(&self, frozen: &Self, base: &Base) -> Option<Self> {
         let since = self.since.clone()?;
-        let mut space =
-            Self { base: merged.base.clone(), base_rows: merged.base_rows, delta: since, ..Self::default() };
+        let mut space = Self {
+            base: base.clone(),
+            base_rows: frozen.len(),
+            delta: since,
+            // Changes add up, so what the delta has grown by since then is what `since` grows by.
+            delta_growth: self.delta_growth - frozen.delta_growth,
+            since: None,
+        };
         if !self.base.ptr_eq(&frozen.base) {
             let loaded = self.base.iter().filter(|(key, _)| frozen.base.get(key).is_none());
             space.add_chunks(&loaded.map(|(_, chunk)| Arc::clone(chunk)).collect::<Vec<_>>());
         }
-        space.delta_growth = growth(&space.delta);
         assert_eq!(space.len(), self.len(), "a checkpoint changes no contents");
         Some(space)
     }

@@ -2,21 +2,28 @@
 //! The store: opening, beginning transactions, sequences.
 
 use crate::catalog::SequenceDef;
+use crate::checkpoint::{self, CheckpointReport};
 use crate::checks::CheckCompiler;
 use crate::error::StoreError;
+use crate::files::{DiskFiles, FileSystem};
 use crate::ids::{SequenceId, SpaceId};
+use crate::keeper::Keeper;
+use crate::log::LogOptions;
 use crate::options::StoreOptions;
 use crate::record::encode_sequence;
-use crate::sequence::Sequences;
-use crate::shared::{BeginAt, Shared};
+use crate::recovery::recover;
+use crate::shared::{BeginAt, Contents, Shared};
 use crate::transaction::{AccessMode, Transaction};
 use crate::world::World;
 use coeval_txn::Isolation;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A handle on an open database. Clones share it; the last one to go closes it.
 #[derive(Clone, Debug)]
 pub struct Store {
+    /// First, so that the keeper has ended before the directory is given back.
+    _keeper: Arc<Keeper>,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -33,8 +40,49 @@ impl Store {
     /// An empty database that lives in memory alone.
     #[must_use]
     pub fn in_memory(options: StoreOptions) -> Self {
-        let shared = Shared::new(options, World::empty(), None, Sequences::default(), None);
-        Self { shared: Arc::new(shared) }
+        Self::new(Shared::new(options, Contents::empty(), None, None))
+    }
+
+    /// Opens the database in a directory of the disk, or makes one there; see [`Store::open_with`].
+    ///
+    /// # Errors
+    /// As [`Store::open_with`].
+    pub fn open(dir: impl AsRef<Path>, options: StoreOptions) -> Result<Self, StoreError> {
+        Self::open_with(Arc::new(DiskFiles), dir.as_ref(), options)
+    }
+
+    /// Opens the database in a directory, or makes one if the directory is not there or empty. Everything that
+    /// was acknowledged is there (as the durability of that time promised), and nothing half.
+    ///
+    /// Costs reading the manifest and the footers of segment files, and replaying the log since the last
+    /// checkpoint. Chunks are not read.
+    ///
+    /// # Errors
+    /// - [`StoreError::File`] with [`FileError::DirectoryInUse`](crate::files::FileError::DirectoryInUse), naming
+    ///   the holder, if another process has it open; or if a file cannot be read or written;
+    /// - [`StoreError::Corrupt`], [`StoreError::Log`]: damage, with file and offset; nothing was changed;
+    /// - [`StoreError::UnsupportedVersion`]: another version of the program wrote it.
+    pub fn open_with(
+        files: Arc<dyn FileSystem>,
+        dir: &Path,
+        options: StoreOptions,
+    ) -> Result<Self, StoreError> {
+        let recovered = recover(files, dir, LogOptions::default())?;
+        Ok(Self::new(Shared::new(options, recovered.contents, Some(recovered.log), Some(recovered.disk))))
+    }
+
+    pub(crate) fn new(shared: Shared) -> Self {
+        let shared = Arc::new(shared);
+        Self { _keeper: Arc::new(Keeper::start(&shared)), shared }
+    }
+
+    /// Merges all deltas into chunks and, in a store with files, writes them and drops the log before. Readers
+    /// and writers go on meanwhile. If a checkpoint is under way, waits for it and runs another.
+    ///
+    /// # Errors
+    /// If the log cannot be synced or a file not be written; nothing is lost then, and commits go on.
+    pub fn checkpoint(&self) -> Result<CheckpointReport, StoreError> {
+        checkpoint::run(&self.shared)
     }
 
     /// How it was opened.

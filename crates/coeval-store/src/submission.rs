@@ -42,4 +42,17 @@ impl Submission {
     pub(crate) fn is_structural(&self) -> bool {
         !(self.catalog_changes.is_empty() && self.loads.is_empty())
     }
+
+    /// How many entries it adds to deltas at most. New indexes count as large: they want a checkpoint soon.
+    pub(crate) fn change_count(&self) -> u64 {
+        let of_table = |writes: &TableWrites| {
+            writes.rows.len() + writes.indexes.iter().map(|changes| changes.len()).sum::<usize>()
+        };
+        let rows: usize = self.writes.iter().map(of_table).sum();
+        let definitions = if self.catalog_changes.is_empty() { 0 } else { CHANGES_OF_DEFINITION };
+        rows as u64 + definitions
+    }
 }
+
+/// What a change of definitions counts as: enough that the keeper has a look.
+const CHANGES_OF_DEFINITION: u64 = 1 << 32;

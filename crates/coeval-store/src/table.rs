@@ -82,13 +82,22 @@ impl Table {
         Some((&self.def.indexes[position], &self.indexes[position]))
     }
 
-    /// The space with this number: the rows or one of the indexes.
-    pub(crate) fn space_mut(&mut self, id: SpaceId) -> Option<&mut Space> {
-        if id == self.def.id {
-            return Some(&mut self.rows);
+    /// The same table with other spaces in the place of those for which `change` gives one; `None` if it gives
+    /// none.
+    #[must_use]
+    pub(crate) fn with_spaces(&self, change: impl Fn(SpaceId, &Space) -> Option<Space>) -> Option<Self> {
+        let changed: Vec<_> = self.spaces().map(|(id, space)| change(id, space)).collect();
+        if changed.iter().all(Option::is_none) {
+            return None;
         }
-        let position = self.def.indexes.iter().position(|index| index.id == id)?;
-        Some(&mut self.indexes[position])
+        let mut table = self.clone();
+        let spaces = std::iter::once(&mut table.rows).chain(&mut table.indexes);
+        for (space, changed) in spaces.zip(changed) {
+            if let Some(changed) = changed {
+                *space = changed;
+            }
+        }
+        Some(table)
     }
 
     /// All spaces with their numbers: the rows, then the indexes.

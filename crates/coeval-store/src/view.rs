@@ -303,7 +303,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
     }
 
     fn chunk_columns(&self, chunk: &Chunk) -> Vec<ArrayRef> {
-        let of_column = |&column: &usize| match chunk.columns().get(column) {
+        let of_column = |&column: &usize| match chunk.column(column) {
             Some(array) => Arc::clone(array),
             None => {
                 let ty = self.table.def().columns[column].ty;

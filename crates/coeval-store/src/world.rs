@@ -3,6 +3,7 @@
 
 use crate::catalog::{Catalog, CatalogChange, ObjectRef, QualifiedName, TableDef};
 use crate::ids::SpaceId;
+use crate::space::Space;
 use crate::table::Table;
 use coeval_ptree::PTree;
 use coeval_txn::Version;
@@ -57,6 +58,24 @@ impl World {
         }
     }
 
+    /// The world of a manifest: definitions and tables at one version.
+    pub(crate) fn restored(version: Version, catalog: Catalog, tables: Vec<Arc<Table>>) -> Self {
+        let mut tables: Vec<_> = tables.into_iter().map(|table| (table.id(), table)).collect();
+        tables.sort_unstable_by_key(|(id, _)| *id);
+        Self { version, catalog: Arc::new(catalog), tables: PTree::from_sorted(tables) }
+    }
+
+    /// The same world with other spaces in the place of those for which `change` gives one. What it gives must
+    /// have the same contents.
+    #[must_use]
+    pub(crate) fn with_spaces(&self, change: impl Fn(SpaceId, &Space) -> Option<Space>) -> Self {
+        let tables = self.tables.iter().map(|(id, table)| {
+            let changed = table.with_spaces(&change);
+            (*id, changed.map_or_else(|| Arc::clone(table), Arc::new))
+        });
+        Self { tables: PTree::from_sorted(tables.collect()), ..self.clone() }
+    }
+
     pub(crate) fn set_version(&mut self, version: Version) {
         assert!(version >= self.version, "versions only grow");
         self.version = version;
@@ -86,7 +105,7 @@ impl World {
     pub(crate) fn change_catalog<E>(
         &mut self,
         change: &CatalogChange,
-        build: impl FnMut(&Table, &TableDef, usize) -> Result<crate::space::Space, E>,
+        build: impl FnMut(&Table, &TableDef, usize) -> Result<Space, E>,
     ) -> Result<(), E> {
         let catalog = Arc::make_mut(&mut self.catalog);
         match change {
@@ -115,7 +134,7 @@ impl World {
     fn redefine<E>(
         &mut self,
         def: &TableDef,
-        mut build: impl FnMut(&Table, &TableDef, usize) -> Result<crate::space::Space, E>,
+        mut build: impl FnMut(&Table, &TableDef, usize) -> Result<Space, E>,
     ) -> Result<(), E> {
         let old = self.tables.get(&def.id).cloned();
         let def = Arc::new(def.clone());

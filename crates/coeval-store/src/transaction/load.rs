@@ -8,7 +8,7 @@ use crate::cursor::SpaceCursor;
 use crate::error::StoreError;
 use crate::ids::SpaceId;
 use crate::range::{Direction, KeyRange};
-use crate::space::Found;
+use crate::space::{Found, Space};
 use crate::table::{RowRef, Table};
 use arrow::array::RecordBatch;
 use std::ops::Bound;
@@ -54,7 +54,7 @@ impl Transaction {
             KeyRange { lower: Bound::Included(first.first_key()), upper: Bound::Included(last.last_key()) };
         let private = self.writes_of(table.id()).map(|writes| &writes.rows);
         let rows_free = is_free(table, &span) && private.is_none_or(|rows| rows.iter_range(span).next().is_none());
-        let indexes_free = table.indexes().iter().all(|index| index.base().is_empty() && index.delta().is_empty())
+        let indexes_free = table.indexes().iter().all(Space::has_no_parts)
             && self.writes_of(table.id()).is_none_or(|writes| writes.indexes.iter().all(|i| i.is_empty()));
         rows_free && indexes_free && table.def().checks.is_empty() && table.def().foreign_keys.is_empty()
     }
@@ -84,7 +84,7 @@ impl Transaction {
 /// Whether chunks may go into this range: no chunk overlaps it and no changed key lies in it.
 pub(crate) fn is_free(table: &Table, span: &KeyRange) -> bool {
     let rows = table.rows();
-    rows.delta().iter_range(span.clone()).next().is_none()
+    !rows.has_changes_in(span)
         && SpaceCursor::new(rows, None, span, Direction::Forward).next().is_none()
         && overlapping_chunk(table, span).is_none()
 }

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The keeper: a thread that runs checkpoints when they are due and drops what takes long to drop.
+//!
+//! Committing threads only count: [`KeeperSignal::note_commit`] wakes the keeper when a count passes the mark
+//! that the keeper set. The keeper then looks at the worlds themselves, and sets the next mark.
+
+use crate::checkpoint;
+use crate::error::StoreError;
+use crate::log::{LogHandle, Lsn};
+use crate::options::CheckpointPolicy;
+use crate::shared::Shared;
+use parking_lot::{Condvar, Mutex};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often worlds that somebody else still holds are looked at again.
+const GRAVEYARD_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Rows in chunks without a file (indexes that were just built) that make a checkpoint due: building them again
+/// would hold up the next open.
+const UNWRITTEN_ROWS_MAX: u64 = 1_000_000;
+
+/// At least so many changes pass between two looks at the worlds.
+const CHANGES_BETWEEN_LOOKS_MIN: u64 = 1_000;
+
+/// What committing threads and the keeper tell each other.
+///
+/// # Locking
+/// `state` is a leaf lock, held for moments. The marks are plain counters: a commit that reads an old mark wakes
+/// the keeper for nothing, or leaves it to the next commit.
+#[derive(Debug)]
+pub(crate) struct KeeperSignal {
+    state: Mutex<State>,
+    wake: Condvar,
+    stopping: AtomicBool,
+    /// Changes of keys that were committed so far.
+    changes: AtomicU64,
+    /// The count of changes and the log position at which the keeper wants to be woken.
+    changes_mark: AtomicU64,
+    log_mark: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_poked: bool,
+    has_graves: bool,
+}
+
+impl KeeperSignal {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            stopping: AtomicBool::new(false),
+            changes: AtomicU64::new(0),
+            changes_mark: AtomicU64::new(u64::MAX),
+            log_mark: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// Counts a commit batch with so many changed keys, whose record ends at `log_end`.
+    #[inline]
+    pub(crate) fn note_commit(&self, changes: u64, log_end: Option<Lsn>) {
+        let before = self.changes.fetch_add(changes, Ordering::Relaxed);
+        let changes_due = before + changes >= self.changes_mark.load(Ordering::Relaxed);
+        let log_due = log_end.is_some_and(|end| end.get() >= self.log_mark.load(Ordering::Relaxed));
+        if changes_due || log_due {
+            self.poke();
+        }
+    }
+
+    /// Makes the keeper look whether a checkpoint is due.
+    #[cold]
+    pub(crate) fn poke(&self) {
+        // So that the next commits do not poke again before the keeper has looked.
+        self.changes_mark.store(u64::MAX, Ordering::Relaxed);
+        self.log_mark.store(u64::MAX, Ordering::Relaxed);
+        self.state.lock().is_poked = true;
+        self.wake.notify_all();
+    }
+
+    /// Makes the keeper look after buried worlds.
+    pub(crate) fn note_graves(&self) {
+        self.state.lock().has_graves = true;
+        self.wake.notify_all();
+    }
+
+    /// Fails once the store is being closed.
+    pub(crate) fn check_running(&self) -> Result<(), StoreError> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Err(StoreError::Stopped("the database is being closed".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn stop(&self) {
+        let _state = self.state.lock();
+        self.stopping.store(true, Ordering::Relaxed);
+        self.wake.notify_all();
+    }
+
+    /// Sleeps until there is something to do. Returns whether it was poked; `None` when it is to stop.
+    fn wait(&self) -> Option<bool> {
+        let mut state = self.state.lock();
+        loop {
+            if self.stopping.load(Ordering::Relaxed) {
+                return None;
+            }
+            if std::mem::take(&mut state.is_poked) {
+                return Some(true);
+            }
+            if state.has_graves {
+                if self.wake.wait_for(&mut state, GRAVEYARD_INTERVAL).timed_out() {
+                    return Some(false);
+                }
+            } else {
+                self.wake.wait(&mut state);
+            }
+        }
+    }
+}
+
+/// Owns the thread; dropping it closes the store: a running checkpoint ends early, the log is synced.
+pub(crate) struct Keeper {
+    signal: Arc<KeeperSignal>,
+    thread: Option<JoinHandle<()>>,
+    log: Option<LogHandle>,
+}
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Keeper")
+    }
+}
+
+impl Keeper {
+    /// Starts the keeper of this store.
+    pub(crate) fn start(shared: &Arc<Shared>) -> Self {
+        let signal = Arc::clone(&shared.keeper);
+        let weak = Arc::downgrade(shared);
+        let thread = std::thread::Builder::new().name("coeval-keeper".to_owned()).spawn({
+            let signal = Arc::clone(&signal);
+            move || keep(&signal, &weak)
+        });
+        if let Err(error) = &thread {
+            tracing::warn!(%error, "no thread for automatic checkpoints");
+        }
+        signal.poke();
+        Self { signal, thread: thread.ok(), log: shared.pipeline.log().cloned() }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.signal.stop();
+        if let Some(thread) = self.thread.take() {
+            // The thread's own panic has been reported by the panic hook.
+            let _ = thread.join();
+        }
+        if let Some(log) = &self.log {
+            // Commits that waited for durability have it already; nobody is left to hear of the others.
+            let _ = log.sync(log.end_lsn());
+        }
+    }
+}
+
+fn keep(signal: &KeeperSignal, shared: &Weak<Shared>) {
+    while let Some(is_poked) = signal.wait() {
+        let Some(shared) = shared.upgrade() else { return };
+        if is_poked {
+            look(signal, &shared);
+        }
+        // Before the sweep, so that a world that is buried meanwhile is not forgotten.
+        signal.state.lock().has_graves = false;
+        if shared.sweep_graves() {
+            signal.state.lock().has_graves = true;
+        }
+    }
+}
+
+/// Runs a checkpoint if one is due, and sets the marks for the next look.
+fn look(signal: &KeeperSignal, shared: &Shared) {
+    let CheckpointPolicy::Automatic { delta_entries, delta_percent, log_bytes } = shared.options.checkpoint
+    else {
+        return;
+    };
+    let mut load = Load::of(shared);
+    let mut pause = 0;
+    if load.is_due(delta_entries, delta_percent, log_bytes) {
+        match checkpoint::run(shared) {
+            Ok(report) => tracing::debug!(?report, "checkpoint"),
+            Err(error) => {
+                tracing::warn!(%error, "a checkpoint failed; commits go on");
+                // Not at once again: the disk may be full.
+                pause = 1 + delta_entries as u64 / 10;
+            }
+        }
+        load = Load::of(shared);
+    }
+    let wanted = (delta_entries as u64).max(load.base_rows.saturating_mul(u64::from(delta_percent)) / 100);
+    let missing = wanted.saturating_sub(load.delta_entries).max(CHANGES_BETWEEN_LOOKS_MIN).max(pause);
+    signal.changes_mark.store(signal.changes.load(Ordering::Relaxed).saturating_add(missing), Ordering::Relaxed);
+    let log_mark =
+        if pause == 0 { load.log_start.saturating_add(log_bytes) } else { load.log_end.saturating_add(log_bytes / 10 + 1) };
+    signal.log_mark.store(log_mark, Ordering::Relaxed);
+}
+
+/// What speaks for a checkpoint.
+struct Load {
+    delta_entries: u64,
+    base_rows: u64,
+    /// Rows of chunks that have no file, in a store with files.
+    unwritten_rows: u64,
+    /// Where the last checkpoint stands, and the log.
+    log_start: u64,
+    log_end: u64,
+}
+
+impl Load {
+    fn of(shared: &Shared) -> Self {
+        let world = shared.applied();
+        let mut load = Self {
+            delta_entries: 0,
+            base_rows: 0,
+            unwritten_rows: 0,
+            log_start: shared.checkpoints.last_log().get(),
+            log_end: shared.pipeline.log().map_or(0, |log| log.end_lsn().get()),
+        };
+        for (_, space) in world.tables().flat_map(|table| table.spaces()) {
+            load.delta_entries += space.delta().len() as u64;
+            load.base_rows += space.base_rows();
+            if shared.disk.is_some() {
+                let unwritten = space.base().iter().filter(|(_, chunk)| chunk.place().is_none());
+                load.unwritten_rows += unwritten.map(|(_, chunk)| chunk.rows() as u64).sum::<u64>();
+            }
+        }
+        load
+    }
+
+    fn is_due(&self, delta_entries: usize, delta_percent: u32, log_bytes: u64) -> bool {
+        let delta_is_large = self.delta_entries >= delta_entries as u64
+            && self.delta_entries.saturating_mul(100) > self.base_rows.saturating_mul(u64::from(delta_percent));
+        delta_is_large
+            || self.log_end - self.log_start >= log_bytes
+            || self.unwritten_rows >= UNWRITTEN_ROWS_MAX
+    }
+}

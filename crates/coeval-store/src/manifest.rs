@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The manifest: what a checkpoint leaves behind as the place to recover from.
+//!
+//! It holds the definitions, for each space the chunks of its base, and the log position from which on records
+//! have to be applied to that. It is replaced as a whole: written aside, synced, renamed, directory synced. So
+//! a directory has one manifest at any time, the old one or the new one.
+//!
+//! | bytes | field | value |
+//! |---|---|---|
+//! | 0..8 | magic | `COEVALMF` |
+//! | 8..12 | version | 1 |
+//! | 12..16 | checksum | CRC32C of bytes 0..12 and 16.. |
+//! | 16..24 | length | of the body |
+//! | 24.. | body | JSON, see [`Manifest`] |
+
+use crate::catalog::{SequenceDef, TableDef, ViewDef};
+use crate::error::StoreError;
+use crate::files::{FileSystem, replace_file};
+use crate::ids::SequenceId;
+use crate::log::ChecksumPolicy;
+use crc32c::{crc32c, crc32c_append};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+const FILE_NAME: &str = "MANIFEST";
+const MAGIC: [u8; 8] = *b"COEVALMF";
+const FORMAT_VERSION: u32 = 1;
+const HEADER_BYTES: usize = 24;
+
+/// The contents of a manifest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    /// The version of the world that it holds.
+    pub(crate) version: u64,
+    /// The LSN behind the last log record that is in that world.
+    pub(crate) log: u64,
+    /// Numbers that have not been given yet.
+    pub(crate) next_space: u32,
+    pub(crate) next_sequence: u32,
+    pub(crate) next_segment: u64,
+    pub(crate) schemas: Vec<String>,
+    pub(crate) tables: Vec<TableEntry>,
+    pub(crate) views: Vec<ViewDef>,
+    pub(crate) sequences: Vec<SequenceDef>,
+    /// Where each sequence goes on; `None`: it is at its end.
+    pub(crate) resume_points: Vec<(SequenceId, Option<i64>)>,
+    /// The segment files that the chunks lie in.
+    pub(crate) segments: Vec<SegmentEntry>,
+}
+
+/// A table: its definition and where its chunks lie, rows first, then each index of the definition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TableEntry {
+    pub(crate) definition: TableDef,
+    pub(crate) rows: Vec<BatchRun>,
+    pub(crate) indexes: Vec<Vec<BatchRun>>,
+}
+
+/// Chunks that follow one another in key order and in one segment file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, u32, u32)", into = "(u64, u32, u32)")]
+pub(crate) struct BatchRun {
+    pub(crate) segment: u64,
+    pub(crate) first_batch: u32,
+    pub(crate) count: u32,
+}
+
+impl From<(u64, u32, u32)> for BatchRun {
+    fn from((segment, first_batch, count): (u64, u32, u32)) -> Self {
+        Self { segment, first_batch, count }
+    }
+}
+
+impl From<BatchRun> for (u64, u32, u32) {
+    fn from(run: BatchRun) -> Self {
+        (run.segment, run.first_batch, run.count)
+    }
+}
+
+/// A segment file and the checksum of its footer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, u32)", into = "(u64, u32)")]
+pub(crate) struct SegmentEntry {
+    pub(crate) number: u64,
+    pub(crate) footer_checksum: u32,
+}
+
+impl From<(u64, u32)> for SegmentEntry {
+    fn from((number, footer_checksum): (u64, u32)) -> Self {
+        Self { number, footer_checksum }
+    }
+}
+
+impl From<SegmentEntry> for (u64, u32) {
+    fn from(entry: SegmentEntry) -> Self {
+        (entry.number, entry.footer_checksum)
+    }
+}
+
+impl Manifest {
+    /// The manifest of an empty database.
+    pub(crate) fn empty() -> Self {
+        Self {
+            version: 0,
+            log: 0,
+            next_space: 1,
+            next_sequence: 1,
+            next_segment: 1,
+            schemas: vec![crate::catalog::DEFAULT_SCHEMA.to_owned()],
+            tables: Vec::new(),
+            views: Vec::new(),
+            sequences: Vec::new(),
+            resume_points: Vec::new(),
+            segments: Vec::new(),
+        }
+    }
+
+    /// Makes this the manifest of the directory; durable on return.
+    ///
+    /// # Errors
+    /// When a step fails; the directory may then have the old manifest or this one.
+    pub(crate) fn write(&self, files: &dyn FileSystem, dir: &Path) -> Result<u64, StoreError> {
+        let bytes = self.encode();
+        replace_file(files, &manifest_path(dir), &bytes)?;
+        Ok(bytes.len() as u64)
+    }
+
+    /// The manifest of the directory; `None` if it has none.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::UnsupportedVersion`], [`StoreError::File`].
+    pub(crate) fn read(
+        files: &dyn FileSystem,
+        dir: &Path,
+        checksums: ChecksumPolicy,
+    ) -> Result<Option<Self>, StoreError> {
+        let path = manifest_path(dir);
+        if !files.exists(&path)? {
+            return Ok(None);
+        }
+        Self::decode(&files.read(&path)?, &path, checksums).map(Some)
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let body = serde_json::to_vec(self).expect("a manifest is plain data");
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&body);
+        let checksum = checksum_of(&bytes);
+        bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8], path: &Path, checksums: ChecksumPolicy) -> Result<Self, StoreError> {
+        let corrupt = |offset: u64, what: &str| StoreError::corrupt(path, offset, what);
+        let header = bytes.first_chunk::<HEADER_BYTES>().ok_or_else(|| corrupt(0, "the header is cut off"))?;
+        if header[..8] != MAGIC {
+            return Err(corrupt(0, "this is no manifest"));
+        }
+        let number = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
+        let sound = checksums == ChecksumPolicy::IgnoredOnPurpose || checksum_of(bytes) == number(12);
+        if number(8) != FORMAT_VERSION && sound {
+            let file = path.display().to_string();
+            return Err(StoreError::UnsupportedVersion { file, found: number(8), supported: FORMAT_VERSION });
+        }
+        if !sound {
+            return Err(corrupt(0, "the contents do not fit the checksum"));
+        }
+        let length = u64::from_le_bytes(header[16..].try_into().expect("eight bytes"));
+        if length != (bytes.len() - HEADER_BYTES) as u64 {
+            return Err(corrupt(16, "the length is not that of the file"));
+        }
+        serde_json::from_slice(&bytes[HEADER_BYTES..])
+            .map_err(|error| corrupt(HEADER_BYTES as u64, &error.to_string()))
+    }
+}
+
+/// Where the manifest of a directory lies.
+pub(crate) fn manifest_path(dir: &Path) -> PathBuf {
+    dir.join(FILE_NAME)
+}
+
+fn checksum_of(bytes: &[u8]) -> u32 {
+    crc32c_append(crc32c(&bytes[..12]), &bytes[16..])
+}
+
+#[cfg(test)]
+mod tests;

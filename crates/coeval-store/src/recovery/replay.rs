@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Applying log records to a world.
+
+use crate::build_index::build_index;
+use crate::bulk::BulkLoad;
+use crate::catalog::CatalogChange;
+use crate::chunk::Chunk;
+use crate::delta::{Delta, DeltaEntry};
+use crate::disk::{Disk, chunks_of};
+use crate::error::StoreError;
+use crate::ids::{SequenceId, SpaceId};
+use crate::key::Key;
+use crate::manifest::Manifest;
+use crate::record::{LoadPlaces, MalformedRecord, Record, Replayed, ReplayedWrites, decode};
+use crate::space::Found;
+use crate::submission::TableWrites;
+use crate::table::{RowRef, Table};
+use crate::transaction::is_free;
+use crate::range::KeyRange;
+use crate::world::World;
+use coeval_txn::Version;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Changes that are gathered before they are applied: enough that applying costs little per change, few enough
+/// that they fit in a cache of some megabytes.
+const GATHERED_MAX: usize = 1 << 16;
+
+/// Why a record cannot be applied.
+#[derive(Debug)]
+pub(crate) enum ReplayError {
+    /// It is not what a writer of ours wrote.
+    Malformed(String),
+    /// Something it refers to cannot be read.
+    Store(StoreError),
+}
+
+impl ReplayError {
+    /// The error of a record at this place.
+    pub(super) fn at(self, path: &Path, offset: u64) -> StoreError {
+        match self {
+            Self::Malformed(what) => StoreError::corrupt(path, offset, &what),
+            Self::Store(error) => error,
+        }
+    }
+}
+
+impl From<MalformedRecord> for ReplayError {
+    fn from(malformed: MalformedRecord) -> Self {
+        Self::Malformed(malformed.to_string())
+    }
+}
+
+impl From<StoreError> for ReplayError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// The state of a replay.
+pub(super) struct Replayer<'d> {
+    disk: &'d Disk,
+    world: World,
+    gathered: BTreeMap<SpaceId, Gathered>,
+    gathered_count: usize,
+    resume_points: HashMap<SequenceId, Option<i64>>,
+    next_space: u32,
+    next_sequence: u32,
+}
+
+/// Changes of a table from several records, in their order.
+#[derive(Default)]
+struct Gathered {
+    rows: Vec<(Key, DeltaEntry)>,
+    indexes: Vec<Vec<(Key, DeltaEntry)>>,
+}
+
+/// The result of a replay.
+pub(super) struct ReplayedLog {
+    pub(super) world: World,
+    pub(super) resume_points: Vec<(SequenceId, Option<i64>)>,
+    pub(super) next_space: u32,
+    pub(super) next_sequence: u32,
+}
+
+impl<'d> Replayer<'d> {
+    pub(super) fn new(disk: &'d Disk, world: World, manifest: &Manifest) -> Self {
+        Self {
+            disk,
+            world,
+            gathered: BTreeMap::new(),
+            gathered_count: 0,
+            resume_points: manifest.resume_points.iter().copied().collect(),
+            next_space: manifest.next_space,
+            next_sequence: manifest.next_sequence,
+        }
+    }
+
+    /// Applies one record.
+    pub(super) fn record(&mut self, payload: &[u8]) -> Result<(), ReplayError> {
+        match decode(payload)? {
+            Record::Sequence { id, next } => {
+                self.next_sequence = self.next_sequence.max(id.get() + 1);
+                self.resume_points.insert(id, next);
+            }
+            Record::Batch { version, transactions } => {
+                if version != self.world.version().next() {
+                    let what = format!("version {version} does not follow {}", self.world.version());
+                    return Err(ReplayError::Malformed(what));
+                }
+                for transaction in transactions {
+                    self.transaction(version, transaction)?;
+                }
+                self.world.set_version(version);
+            }
+        }
+        Ok(())
+    }
+
+    fn transaction(&mut self, version: Version, transaction: Replayed) -> Result<(), ReplayError> {
+        let Replayed { catalog_changes, loads, writes } = transaction;
+        if !(catalog_changes.is_empty() && loads.is_empty()) {
+            self.apply_gathered()?;
+        }
+        for change in &catalog_changes {
+            self.note_numbers(change);
+            self.world.change_catalog(change, build_index)?;
+        }
+        for load in loads {
+            self.load(version, load)?;
+        }
+        for writes in writes {
+            self.gather(writes);
+        }
+        if self.gathered_count >= GATHERED_MAX { self.apply_gathered() } else { Ok(()) }
+    }
+
+    /// Numbers that definitions use are not given again.
+    fn note_numbers(&mut self, change: &CatalogChange) {
+        match change {
+            CatalogChange::PutTable(def) => {
+                let numbers = def.indexes.iter().map(|index| index.id).chain([def.id]);
+                self.next_space = numbers.map(|id| id.get() + 1).fold(self.next_space, u32::max);
+            }
+            CatalogChange::PutSequence(def) => self.next_sequence = self.next_sequence.max(def.id.get() + 1),
+            CatalogChange::PutSchema(_)
+            | CatalogChange::RemoveSchema(_)
+            | CatalogChange::RemoveTable(_)
+            | CatalogChange::Truncate(_)
+            | CatalogChange::PutView(_)
+            | CatalogChange::RemoveView(_)
+            | CatalogChange::RemoveSequence(_) => {}
+        }
+    }
+
+    fn load(&mut self, version: Version, places: LoadPlaces) -> Result<(), ReplayError> {
+        self.disk.note_committed(places.segments.iter().map(|segment| segment.number), version);
+        let table = self.table(places.table)?;
+        if places.segments.len() != table.indexes().len() + 1 {
+            return Err(ReplayError::Malformed("a bulk load of another number of indexes".to_owned()));
+        }
+        let mut written = Vec::with_capacity(places.segments.len());
+        for reference in places.segments {
+            written.push((reference, chunks_of(&self.disk.open_segment(reference)?)));
+        }
+        let chunks: Vec<Vec<_>> = written.into_iter().map(|(_, chunks)| chunks).collect();
+        let (rows, indexes) = chunks.split_first().expect("there is one more segment than indexes");
+        let load = BulkLoad::new(places.table, rows.clone(), indexes.to_vec());
+        if let Some((first, last)) = load.key_span() {
+            let span = KeyRange { lower: Bound::Included(first), upper: Bound::Included(last) };
+            if takes_chunks(&table, &span) {
+                self.world.update_table(places.table, |table| table.load(&load));
+            } else {
+                let writes = writes_of_load(&table, &load);
+                self.world.update_table(places.table, |table| table.apply(&writes, None));
+            }
+        }
+        Ok(())
+    }
+
+    fn table(&self, id: SpaceId) -> Result<Arc<Table>, ReplayError> {
+        let missing = || ReplayError::Malformed(format!("a change of table {id}, which is not there"));
+        self.world.table(id).cloned().ok_or_else(missing)
+    }
+
+    fn gather(&mut self, writes: ReplayedWrites) {
+        let gathered = self.gathered.entry(writes.table).or_default();
+        self.gathered_count += writes.rows.len() + writes.indexes.iter().map(Vec::len).sum::<usize>();
+        gathered.rows.extend(writes.rows);
+        gathered.indexes.resize_with(writes.indexes.len().max(gathered.indexes.len()), Vec::new);
+        for (all, entries) in gathered.indexes.iter_mut().zip(writes.indexes) {
+            all.extend(entries);
+        }
+    }
+
+    fn apply_gathered(&mut self) -> Result<(), ReplayError> {
+        self.gathered_count = 0;
+        for (id, gathered) in std::mem::take(&mut self.gathered) {
+            let table = self.table(id)?;
+            if gathered.indexes.len() != table.indexes().len() {
+                return Err(ReplayError::Malformed(format!("changes of another number of indexes of table {id}")));
+            }
+            drop(table);
+            let writes = TableWrites {
+                table: id,
+                rows: add_up(gathered.rows),
+                indexes: gathered.indexes.into_iter().map(add_up).collect(),
+            };
+            self.world.update_table(id, |table| table.apply(&writes, None));
+        }
+        Ok(())
+    }
+
+    /// Applies what is left.
+    pub(super) fn finish(mut self) -> Result<ReplayedLog, StoreError> {
+        self.apply_gathered().map_err(|error| error.at(Path::new(crate::disk::LOG_DIR), 0))?;
+        // A sequence that is not defined belongs to a transaction that did not commit, or was dropped.
+        let catalog = self.world.catalog();
+        self.resume_points.retain(|id, _| catalog.sequence(*id).is_some());
+        Ok(ReplayedLog {
+            resume_points: self.resume_points.into_iter().collect(),
+            world: self.world,
+            next_space: self.next_space,
+            next_sequence: self.next_sequence,
+        })
+    }
+}
+
+/// Sums up changes in their order, one for each key.
+fn add_up(mut changes: Vec<(Key, DeltaEntry)>) -> Delta {
+    // Stable: changes of one key stay in their order.
+    changes.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut summed: Vec<(Key, DeltaEntry)> = Vec::with_capacity(changes.len());
+    for (key, entry) in changes {
+        match summed.last() {
+            Some((last, earlier)) if *last == key => {
+                let sum = entry.after(Some(earlier));
+                summed.pop();
+                summed.extend(sum.map(|sum| (key, sum)));
+            }
+            _ => summed.push((key, entry)),
+        }
+    }
+    Delta::from_sorted(summed)
+}
+
+/// Whether the chunks of a load can be added as they are.
+fn takes_chunks(table: &Table, span: &KeyRange) -> bool {
+    is_free(table, span) && table.indexes().iter().all(|index| index.has_no_parts())
+}
+
+/// A load row by row.
+fn writes_of_load(table: &Table, load: &BulkLoad) -> TableWrites {
+    let row = |chunk: &Chunk, index: usize| {
+        let row = RowRef::new(table.def(), table.missing(), Found::Base(chunk, index)).to_row();
+        DeltaEntry::inserted(Some(row))
+    };
+    let rows = load.chunks().iter().flat_map(|chunk| {
+        (0..chunk.rows()).map(|index| (Key::from_slice(chunk.keys().get(index)), row(chunk, index)))
+    });
+    let entries = |chunks: &Vec<Arc<Chunk>>| {
+        let keys = chunks.iter().flat_map(|chunk| (0..chunk.rows()).map(|index| chunk.keys().get(index)));
+        Delta::from_sorted(keys.map(|key| (Key::from_slice(key), DeltaEntry::inserted(None))).collect())
+    };
+    TableWrites {
+        table: load.table(),
+        rows: Delta::from_sorted(rows.collect()),
+        indexes: load.indexes().iter().map(entries).collect(),
+    }
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Transactions on an in-memory store: what they see, what conflicts, what constraints refuse.
+
+use coeval_store::{
+    AccessMode, CatalogChange, ColumnDef, ColumnType, ConstraintError, Direction, ForeignKeyDef, IndexDef, Key,
+    KeyRange, KeyWriter, QualifiedName, ReferentialAction, Row, RowWriter, SpaceId, Store, StoreError,
+    StoreOptions, TableDef, Transaction, Uniqueness, Value,
+};
+use coeval_txn::Isolation;
+
+fn begin(store: &Store) -> Transaction {
+    store.begin(Isolation::Snapshot, AccessMode::ReadWrite)
+}
+
+fn int(value: i32) -> Value {
+    Value::Int32(value)
+}
+
+fn row(def: &TableDef, values: &[Value]) -> Row {
+    let mut writer = RowWriter::new(def.layout());
+    for value in values {
+        writer.push(value.borrow()).unwrap();
+    }
+    writer.finish()
+}
+
+fn key(value: i32) -> Key {
+    let mut writer = KeyWriter::new();
+    writer.push(int(value).borrow());
+    writer.finish()
+}
+
+/// `accounts (id int primary key, owner text, balance int)`, with an index on owner and a unique one on
+/// balance where asked.
+fn accounts(store: &Store, unique_balance: Uniqueness) -> TableDef {
+    let columns = vec![
+        ColumnDef::new("id", ColumnType::Int),
+        ColumnDef::new("owner", ColumnType::Text),
+        ColumnDef::new("balance", ColumnType::Int),
+    ];
+    let mut def = TableDef::new(store.new_space_id(), QualifiedName::new("public", "accounts"), columns, vec![0]);
+    let index = |name: &str, column, uniqueness| IndexDef {
+        id: store.new_space_id(),
+        name: name.into(),
+        columns: vec![column],
+        uniqueness,
+    };
+    def.indexes.push(index("accounts_owner", 1, Uniqueness::Any));
+    def.indexes.push(index("accounts_balance", 2, unique_balance));
+    let mut tx = begin(store);
+    tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+    tx.commit().unwrap();
+    def
+}
+
+fn insert(tx: &mut Transaction, def: &TableDef, id: i32, owner: &str, balance: i32) -> Result<Key, StoreError> {
+    tx.insert(def.id, row(def, &[int(id), owner.into(), int(balance)]))
+}
+
+fn balances(tx: &Transaction, table: SpaceId) -> Vec<(i64, i64)> {
+    tx.scan(table, &KeyRange::all(), Direction::Forward)
+        .unwrap()
+        .map(|(_, row)| (row.get(0).as_i64().unwrap(), row.get(2).as_i64().unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_transaction_reads_its_own_writes_and_nobody_elses() {
+    let store = Store::in_memory(StoreOptions::default());
+    let def = accounts(&store, Uniqueness::Any);
+    let mut a = begin(&store);
+    let b = begin(&store);
+    insert(&mut a, &def, 1, "ann", 10).unwrap();
+    insert(&mut a, &def, 2, "bob", 20).unwrap();
+    a.update(def.id, &key(1), row(&def, &[int(1), "ann".into(), int(11)])).unwrap();
+    assert_eq!(balances(&a, def.id), [(1, 11), (2, 20)]);
+    assert_eq!(a.view(def.id).unwrap().row_count(), 2);
+    assert_eq!(balances(&b, def.id), []);
+    a.commit().unwrap();
+    assert_eq!(balances(&b, def.id), []);
+    assert_eq!(balances(&begin(&store), def.id), [(1, 11), (2, 20)]);
+}
+
+#[test]
+fn the_first_committer_wins_and_the_second_changes_nothing() {
+    let store = Store::in_memory(StoreOptions::default());
+    let def = accounts(&store, Uniqueness::Any);
+    let mut tx = begin(&store);
+    insert(&mut tx, &def, 1, "ann", 10).unwrap();
+    tx.commit().unwrap();
+    let (mut a, mut b) = (begin(&store), begin(&store));
+    a.update(def.id, &key(1), row(&def, &[int(1), "ann".into(), int(11)])).unwrap();
+    b.update(def.id, &key(1), row(&def, &[int(1), "ann".into(), int(12)])).unwrap();
+    a.commit().unwrap();
+    assert!(matches!(b.commit(), Err(StoreError::Conflict(_))));
+    assert_eq!(balances(&begin(&store), def.id), [(1, 11)]);
+}
+
+#[test]
+fn two_owners_of_a_unique_key_are_refused_in_one_snapshot_and_across_two() {
+    let store = Store::in_memory(StoreOptions::default());
+    let def = accounts(&store, Uniqueness::Unique);
+    let mut tx = begin(&store);
+    insert(&mut tx, &def, 1, "ann", 10).unwrap();
+    let error = insert(&mut tx, &def, 2, "bob", 10).unwrap_err();
+    assert!(matches!(&error, StoreError::Constraint(ConstraintError::Unique { key, .. }) if key == "(balance)=(10)"));
+    tx.commit().unwrap();
+    let (mut a, mut b) = (begin(&store), begin(&store));
+    insert(&mut a, &def, 3, "cas", 30).unwrap();
+    insert(&mut b, &def, 4, "dan", 30).unwrap();
+    a.commit().unwrap();
+    assert!(matches!(b.commit(), Err(StoreError::Conflict(_))));
+}
+
+#[test]
+fn index_entries_follow_their_rows_through_updates_deletes_and_savepoints() {
+    let store = Store::in_memory(StoreOptions::default());
+    let def = accounts(&store, Uniqueness::Unique);
+    let owners = |tx: &Transaction| -> Vec<Key> {
+        let entries = tx.scan_index(def.id, def.indexes[0].id, &KeyRange::all(), Direction::Forward).unwrap();
+        entries.map(|entry| entry.primary_key).collect()
+    };
+    let mut tx = begin(&store);
+    insert(&mut tx, &def, 1, "zoe", 10).unwrap();
+    insert(&mut tx, &def, 2, "bob", 20).unwrap();
+    tx.commit().unwrap();
+    let mut tx = begin(&store);
+    assert_eq!(owners(&tx), [key(2), key(1)]);
+    let savepoint = tx.savepoint();
+    tx.update(def.id, &key(1), row(&def, &[int(1), "ann".into(), int(10)])).unwrap();
+    assert!(tx.delete(def.id, &key(2)).unwrap());
+    assert_eq!(owners(&tx), [key(1)]);
+    tx.rollback_to(&savepoint);
+    assert_eq!(owners(&tx), [key(2), key(1)]);
+    assert!(tx.delete(def.id, &key(2)).unwrap());
+    insert(&mut tx, &def, 2, "aaa", 20).unwrap();
+    tx.commit().unwrap();
+    let tx = begin(&store);
+    assert_eq!(owners(&tx), [key(2), key(1)]);
+    assert_eq!(tx.table(def.id).unwrap().indexes()[0].len(), 2);
+}
+
+fn family(store: &Store, on_delete: ReferentialAction) -> (TableDef, TableDef) {
+    let parent = TableDef::new(
+        store.new_space_id(),
+        QualifiedName::new("public", "parents"),
+        vec![ColumnDef::new("id", ColumnType::Int)],
+        vec![0],
+    );
+    let columns = vec![ColumnDef::new("id", ColumnType::Int), ColumnDef::new("parent", ColumnType::Int)];
+    let mut child =
+        TableDef::new(store.new_space_id(), QualifiedName::new("public", "children"), columns, vec![0]);
+    child.foreign_keys.push(ForeignKeyDef {
+        name: "children_parent_fkey".into(),
+        columns: vec![1],
+        parent: parent.id,
+        parent_columns: vec![0],
+        on_delete,
+        on_update: ReferentialAction::NoAction,
+    });
+    let mut tx = begin(store);
+    tx.change_catalog(CatalogChange::PutTable(Box::new(parent.clone()))).unwrap();
+    tx.change_catalog(CatalogChange::PutTable(Box::new(child.clone()))).unwrap();
+    tx.insert(parent.id, row(&parent, &[int(1)])).unwrap();
+    tx.commit().unwrap();
+    (parent, child)
+}
+
+#[test]
+fn a_child_needs_its_parent_by_the_end_of_the_statement() {
+    let store = Store::in_memory(StoreOptions::default());
+    let (parent, child) = family(&store, ReferentialAction::NoAction);
+    let mut tx = begin(&store);
+    tx.insert(child.id, row(&child, &[int(1), int(2)])).unwrap();
+    assert!(matches!(
+        tx.end_statement(),
+        Err(StoreError::Constraint(ConstraintError::ForeignKeyMissing { .. }))
+    ));
+    let mut tx = begin(&store);
+    tx.insert(child.id, row(&child, &[int(1), int(2)])).unwrap();
+    tx.insert(parent.id, row(&parent, &[int(2)])).unwrap();
+    tx.end_statement().unwrap();
+    tx.delete(parent.id, &key(2)).unwrap();
+    assert!(matches!(
+        tx.end_statement(),
+        Err(StoreError::Constraint(ConstraintError::ForeignKeyReferenced { .. }))
+    ));
+}
+
+#[test]
+fn deleting_a_parent_cascades_sets_null_or_is_refused() {
+    for action in [ReferentialAction::Cascade, ReferentialAction::SetNull, ReferentialAction::Restrict] {
+        let store = Store::in_memory(StoreOptions::default());
+        let (parent, child) = family(&store, action);
+        let mut tx = begin(&store);
+        tx.insert(child.id, row(&child, &[int(7), int(1)])).unwrap();
+        tx.end_statement().unwrap();
+        let deleted = tx.delete(parent.id, &key(1));
+        let left = tx.get(child.id, &key(7)).unwrap().map(|row| row.get(1).as_i64());
+        match action {
+            ReferentialAction::Cascade => assert_eq!((deleted.unwrap(), left), (true, None)),
+            ReferentialAction::SetNull => assert_eq!((deleted.unwrap(), left), (true, Some(None))),
+            _ => assert!(deleted.is_err() && left == Some(Some(1))),
+        }
+    }
+}
+
+#[test]
+fn of_a_parent_that_goes_and_a_child_that_comes_only_one_commits() {
+    for child_first in [true, false] {
+        let store = Store::in_memory(StoreOptions::default());
+        let (parent, child) = family(&store, ReferentialAction::NoAction);
+        let (mut a, mut b) = (begin(&store), begin(&store));
+        a.insert(child.id, row(&child, &[int(1), int(1)])).unwrap();
+        b.delete(parent.id, &key(1)).unwrap();
+        let (first, second) = if child_first { (a, b) } else { (b, a) };
+        first.commit().unwrap();
+        assert!(matches!(second.commit(), Err(StoreError::Conflict(_))));
+    }
+}
+
+#[test]
+fn updating_other_columns_of_a_parent_is_no_conflict_for_its_children() {
+    let store = Store::in_memory(StoreOptions::default());
+    let (parent, child) = family(&store, ReferentialAction::NoAction);
+    let (mut a, mut b) = (begin(&store), begin(&store));
+    a.insert(child.id, row(&child, &[int(1), int(1)])).unwrap();
+    b.update(parent.id, &key(1), row(&parent, &[int(1)])).unwrap();
+    a.commit().unwrap();
+    b.commit().unwrap();
+}
+
+#[test]
+fn ddl_beside_dml_fails_writers_of_that_table_and_no_other() {
+    let store = Store::in_memory(StoreOptions::default());
+    let def = accounts(&store, Uniqueness::Any);
+    let (parent, _) = family(&store, ReferentialAction::NoAction);
+    let (mut same, mut other) = (begin(&store), begin(&store));
+    insert(&mut same, &def, 1, "ann", 1).unwrap();
+    other.insert(parent.id, row(&parent, &[int(9)])).unwrap();
+    let mut ddl = begin(&store);
+    let mut wider = def.clone();
+    wider.add_column(ColumnDef::new("note", ColumnType::Text));
+    ddl.change_catalog(CatalogChange::PutTable(Box::new(wider))).unwrap();
+    ddl.commit().unwrap();
+    assert!(matches!(same.commit(), Err(StoreError::Conflict(_))));
+    other.commit().unwrap();
+}
+
+#[test]
+fn an_index_takes_in_what_was_committed_while_it_was_built() {
+    let store = Store::in_memory(StoreOptions::default());
+    let def = accounts(&store, Uniqueness::Any);
+    let mut ddl = begin(&store);
+    let mut indexed = def.clone();
+    let id = store.new_space_id();
+    indexed.indexes.push(IndexDef { id, name: "late".into(), columns: vec![2], uniqueness: Uniqueness::Unique });
+    ddl.change_catalog(CatalogChange::PutTable(Box::new(indexed.clone()))).unwrap();
+    let mut writer = begin(&store);
+    insert(&mut writer, &def, 1, "ann", 1).unwrap();
+    writer.commit().unwrap();
+    ddl.commit().unwrap();
+    let mut tx = begin(&store);
+    assert_eq!(tx.scan_index(def.id, id, &KeyRange::all(), Direction::Forward).unwrap().count(), 1);
+    assert!(tx.insert(def.id, row(&indexed, &[int(2), "bob".into(), int(1)])).is_err());
+}
+
+#[test]
+fn threads_that_add_to_one_counter_lose_nothing() {
+    let store = Store::in_memory(StoreOptions::default());
+    let def = accounts(&store, Uniqueness::Any);
+    let mut tx = begin(&store);
+    insert(&mut tx, &def, 1, "all", 0).unwrap();
+    tx.commit().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..200 {
+                    loop {
+                        let mut tx = begin(&store);
+                        let balance = tx.get(def.id, &key(1)).unwrap().unwrap().get(2).as_i64().unwrap();
+                        let next = int(i32::try_from(balance).unwrap() + 1);
+                        tx.update(def.id, &key(1), row(&def, &[int(1), "all".into(), next])).unwrap();
+                        match tx.commit() {
+                            Ok(_) => break,
+                            Err(StoreError::Conflict(_)) => {}
+                            Err(other) => panic!("{other}"),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(balances(&begin(&store), def.id), [(1, 800)]);
+}
