@@ -1,1 +1,58 @@
-//! Coeval: transactions and analytics on the same live data.
+// SPDX-License-Identifier: Apache-2.0
+//! Coeval: a database for transactions and analytics on the same live data.
+//!
+//! Whatever a statement reads, one row or a whole table, it reads from one snapshot in which everything is of
+//! the same age.
+//!
+//! ```
+//! use coeval::{Database, Isolation, Value};
+//!
+//! # fn main() -> Result<(), coeval::Error> {
+//! let db = Database::in_memory()?;
+//! let mut session = db.session();
+//! session.execute("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL)")?;
+//!
+//! // Keys and rows, for code that must be fast: retried until it commits.
+//! let accounts = db.table("accounts")?;
+//! db.transaction(Isolation::Snapshot, |tx| {
+//!     tx.put(&accounts, accounts.row(&[Value::Int64(1), Value::Int64(100)])?)?;
+//!     Ok::<_, coeval::Error>(())
+//! })?;
+//!
+//! // The same rows in SQL.
+//! let rows = session.query("SELECT sum(balance) FROM accounts")?;
+//! assert_eq!(rows[0].num_rows(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Owns
+//! What users depend on: [`Database`], [`Session`], [`Transaction`], [`Error`].
+//!
+//! # Never does
+//! Anything itself: the store keeps the data, the SQL layer runs statements.
+//!
+//! # Invariants
+//! - A [`Database::transaction`] closure's result is given out only when its commit was acknowledged.
+//! - Dropping the last handle closes the database; what was acknowledged is there at the next open.
+//!
+//! # Start reading at
+//! [`Database`].
+
+mod database;
+mod error;
+mod session;
+mod table;
+mod transaction;
+
+pub use coeval_sql::{CommandTag, RowSet, SqlError, SqlState, StatementResult, TransactionStatus};
+pub use coeval_store::{
+    CheckpointPolicy, ColumnType, ConstraintError, Direction, Durability, IndexEntry, IntervalValue, Key, KeyRange,
+    KeyWriter, QualifiedName, Row, RowRef, SpaceId, StoreError, TableDef, Value, ValueRef,
+};
+pub use coeval_txn::{Isolation, Version};
+pub use database::{Database, DatabaseOptions};
+pub use error::Error;
+pub use session::{Prepared, Session};
+pub use table::Table;
+pub use transaction::Transaction;

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Opening a database, sessions, and transactions that are run again until they commit.
+
+use crate::error::Error;
+use crate::session::Session;
+use crate::table::Table;
+use crate::transaction::Transaction;
+use arrow::array::RecordBatch;
+use coeval_sql::Engine;
+use coeval_store::{
+    AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, Durability, QualifiedName, Store, StoreOptions,
+    World,
+};
+use coeval_txn::Isolation;
+use std::path::Path;
+use std::sync::Arc;
+
+/// An open database. Clones share it; the last handle to go closes it.
+#[derive(Clone)]
+pub struct Database {
+    store: Store,
+    engine: Arc<Engine>,
+}
+
+/// How to open a database.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DatabaseOptions {
+    store: StoreOptions,
+}
+
+impl DatabaseOptions {
+    /// What an acknowledged commit survives. [`Durability::Fsync`] unless said otherwise.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.store.durability = durability;
+        self
+    }
+
+    /// When changed rows are merged into the columnar base. Automatic unless said otherwise.
+    #[must_use]
+    pub fn checkpoint(mut self, policy: CheckpointPolicy) -> Self {
+        self.store.checkpoint = policy;
+        self
+    }
+
+    /// Opens the database in this directory, which is made if it is not there.
+    ///
+    /// # Errors
+    /// If another process has it open (the error names it), a file is damaged (which one, where), or the
+    /// directory cannot be written. The files are as before.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Database, Error> {
+        Database::with_store(Store::open(path.as_ref(), self.store)?)
+    }
+
+    /// A new database that lives in memory alone.
+    ///
+    /// # Errors
+    /// If no threads can be started.
+    pub fn in_memory(self) -> Result<Database, Error> {
+        Database::with_store(Store::in_memory(self.store))
+    }
+}
+
+impl Database {
+    /// Opens the database in this directory with default options; see [`DatabaseOptions::open`].
+    ///
+    /// # Errors
+    /// As [`DatabaseOptions::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::options().open(path)
+    }
+
+    /// A new database that lives in memory alone.
+    ///
+    /// # Errors
+    /// If no threads can be started.
+    pub fn in_memory() -> Result<Self, Error> {
+        Self::options().in_memory()
+    }
+
+    /// Options to open with.
+    #[must_use]
+    pub fn options() -> DatabaseOptions {
+        DatabaseOptions::default()
+    }
+
+    fn with_store(store: Store) -> Result<Self, Error> {
+        let engine = Engine::new(store.clone())?;
+        Ok(Self { store, engine })
+    }
+
+    /// A new session for SQL.
+    #[must_use]
+    pub fn session(&self) -> Session {
+        Session::new(self.engine.session())
+    }
+
+    /// A handle on the table of this name (`name` or `schema.name`, as stored: lower case unless it was
+    /// quoted).
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`].
+    pub fn table(&self, name: &str) -> Result<Table, Error> {
+        let (schema, table) = name.split_once('.').unwrap_or((DEFAULT_SCHEMA, name));
+        let world = self.store.world();
+        let table = world.table_named(&QualifiedName::new(schema, table));
+        table.map(|table| Table::new(Arc::clone(table.def()))).ok_or_else(|| Error::UnknownTable(name.to_owned()))
+    }
+
+    /// Runs a transaction and gives out its result once the commit is acknowledged: visible to everyone who
+    /// begins afterwards, durable as the options say.
+    ///
+    /// If another transaction was first the closure runs again, on a newer snapshot, until it commits: what it
+    /// does besides reading and writing through `tx` must bear that. An error of the closure rolls back.
+    /// Each run starts from the newest applied world, which is why nothing it read may be given out before.
+    ///
+    /// # Errors
+    /// What the closure returns; [`Error::Isolation`] for a level that is not available; [`Error::Store`] if a
+    /// constraint that is checked at commit fails or the log cannot be written. In each case nothing took effect
+    /// (after a failed log, whether it did is known at the next open).
+    pub fn transaction<T, E: From<Error>>(
+        &self,
+        isolation: Isolation,
+        mut run: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        if isolation == Isolation::Serializable {
+            return Err(Error::Isolation(isolation).into());
+        }
+        loop {
+            let mut transaction = Transaction::new(self.store.begin_applied(isolation));
+            let value = run(&mut transaction)?;
+            match transaction.commit() {
+                Ok(()) => return Ok(value),
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Runs a closure over one snapshot, without writes. Never waits, never fails for others' sake.
+    ///
+    /// # Errors
+    /// What the closure returns.
+    pub fn read<T, E>(&self, run: impl FnOnce(&Transaction) -> Result<T, E>) -> Result<T, E> {
+        run(&Transaction::new(self.store.begin(Isolation::Snapshot, AccessMode::ReadOnly)))
+    }
+
+    /// Adds all rows of the batches, which hold every column of the table's definition in its order and Arrow
+    /// types, in one transaction. Sorts once and builds chunks directly where the key range is free.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`]; [`Error::Store`] if a batch has other columns or a constraint refuses a row.
+    /// Nothing is added then.
+    pub fn bulk_insert(&self, table: &str, batches: &[RecordBatch]) -> Result<u64, Error> {
+        let table = self.table(table)?;
+        let mut transaction = self.store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        let rows = transaction.bulk_insert(table.id(), batches)?;
+        transaction.commit()?;
+        Ok(rows)
+    }
+
+    /// Merges all changed rows into the columnar base and, with a directory, makes the log short. Readers and
+    /// writers go on.
+    ///
+    /// # Errors
+    /// If files cannot be written; everything is as before then.
+    pub fn checkpoint(&self) -> Result<CheckpointReport, Error> {
+        Ok(self.store.checkpoint()?)
+    }
+
+    /// The newest world: versions, tables, sizes.
+    #[must_use]
+    pub fn world(&self) -> Arc<World> {
+        self.store.world()
+    }
+
+    /// The store below, for tools.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+}

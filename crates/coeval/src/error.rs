@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can go wrong, for users of the library.
+
+use coeval_sql::SqlError;
+use coeval_store::StoreError;
+
+/// An operation failed. [`Error::is_conflict`] says whether running the transaction again may help.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A key-level operation failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A statement failed; carries the SQLSTATE, detail and hint.
+    #[error(transparent)]
+    Sql(#[from] SqlError),
+    /// There is no such table.
+    #[error("table \"{0}\" does not exist")]
+    UnknownTable(String),
+    /// The table has no such index.
+    #[error("table \"{table}\" has no index \"{index}\"")]
+    UnknownIndex {
+        /// The table.
+        table: String,
+        /// The index.
+        index: String,
+    },
+    /// A row or key has another number of values than its table or index has columns.
+    #[error("{what} takes {expected} values, {given} were given")]
+    ValueCount {
+        /// What the values are for.
+        what: String,
+        /// How many it takes.
+        expected: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// The isolation level is not available.
+    #[error("isolation level {0} is not available yet; use Isolation::Snapshot (REPEATABLE READ)")]
+    Isolation(coeval_txn::Isolation),
+}
+
+impl Error {
+    /// Whether another transaction was first: nothing took effect, and running this one again may succeed.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        match self {
+            Self::Store(StoreError::Conflict(_)) => true,
+            Self::Sql(error) => error.state.code() == "40001",
+            Self::Store(_)
+            | Self::UnknownTable(_)
+            | Self::UnknownIndex { .. }
+            | Self::ValueCount { .. }
+            | Self::Isolation(_) => false,
+        }
+    }
+}

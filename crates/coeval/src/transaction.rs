@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Key-level access inside [`Database::transaction`](crate::Database::transaction).
+
+use crate::error::Error;
+use crate::table::Table;
+use coeval_store::{Direction, IndexCursor, Key, KeyRange, Row, RowCursor, RowRef, SpaceId};
+
+/// A running transaction: reads one snapshot and its own writes.
+#[derive(Debug)]
+pub struct Transaction {
+    inner: coeval_store::Transaction,
+}
+
+impl Transaction {
+    pub(crate) fn new(inner: coeval_store::Transaction) -> Self {
+        Self { inner }
+    }
+
+    pub(crate) fn commit(self) -> Result<(), Error> {
+        self.inner.commit()?;
+        Ok(())
+    }
+
+    /// The row with this primary key, where it lies: copy what you need before the next write.
+    ///
+    /// # Errors
+    /// If the table is gone in this snapshot.
+    #[inline]
+    pub fn get(&self, table: &Table, key: &Key) -> Result<Option<RowRef<'_>>, Error> {
+        Ok(self.inner.get(table.id(), key)?)
+    }
+
+    /// Adds a row; returns its primary key.
+    ///
+    /// # Errors
+    /// If a constraint refuses it; nothing is changed then.
+    #[inline]
+    pub fn insert(&mut self, table: &Table, row: Row) -> Result<Key, Error> {
+        Ok(self.inner.insert(table.id(), row)?)
+    }
+
+    /// Replaces the row with this key.
+    ///
+    /// # Errors
+    /// If it is not there, or a constraint refuses the new one; nothing is changed then.
+    #[inline]
+    pub fn update(&mut self, table: &Table, key: &Key, row: Row) -> Result<(), Error> {
+        Ok(self.inner.update(table.id(), key, row)?)
+    }
+
+    /// Adds the row, or replaces the one with its primary key.
+    ///
+    /// # Errors
+    /// If a constraint refuses it; nothing is changed then.
+    #[inline]
+    pub fn put(&mut self, table: &Table, row: Row) -> Result<(), Error> {
+        Ok(self.inner.put(table.id(), row)?)
+    }
+
+    /// Removes the row with this key; returns whether it was there.
+    ///
+    /// # Errors
+    /// If other rows refer to it and may not go; nothing is changed then.
+    #[inline]
+    pub fn delete(&mut self, table: &Table, key: &Key) -> Result<bool, Error> {
+        Ok(self.inner.delete(table.id(), key)?)
+    }
+
+    /// The row joins the write set unchanged, so that a concurrent change of it is a conflict.
+    ///
+    /// # Errors
+    /// If the table is gone in this snapshot.
+    pub fn lock(&mut self, table: &Table, key: &Key) -> Result<bool, Error> {
+        Ok(self.inner.lock_row(table.id(), key)?)
+    }
+
+    /// Rows of a range of primary keys, in order.
+    ///
+    /// # Errors
+    /// If the table is gone in this snapshot.
+    #[inline]
+    pub fn scan(&self, table: &Table, range: &KeyRange, direction: Direction) -> Result<RowCursor<'_>, Error> {
+        Ok(self.inner.scan(table.id(), range, direction)?)
+    }
+
+    /// Entries of a range of an index, in order; each names the primary key of its row.
+    ///
+    /// # Errors
+    /// If the table or index is gone in this snapshot.
+    #[inline]
+    pub fn scan_index(
+        &self,
+        table: &Table,
+        index: SpaceId,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Result<IndexCursor<'_>, Error> {
+        Ok(self.inner.scan_index(table.id(), index, range, direction)?)
+    }
+}
