@@ -1,2 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables as DataFusion sees them: providers over the views of one snapshot, and the scan.
+//! Tables as DataFusion sees them: providers that find their rows in the statement's snapshot, and the scan.
+
+mod batches;
+mod prune;
+mod scan;
+mod snapshot;
+mod statistics;
+mod table;
+
+pub(crate) use snapshot::StatementSnapshot;
+pub(crate) use table::{CoevalTable, HiddenColumns};

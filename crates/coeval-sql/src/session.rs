@@ -13,6 +13,7 @@ mod parse;
 mod prepared;
 mod variables;
 
+pub(crate) use parse::parse_query;
 pub use prepared::Prepared;
 
 use crate::context::{Clock, SequenceValues, StatementContext};

@@ -4,7 +4,7 @@
 mod overriding;
 
 use crate::error::{SqlError, syntax_error};
-use datafusion::sql::sqlparser::ast::Statement;
+use datafusion::sql::sqlparser::ast::{Query, Statement};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -95,6 +95,20 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         parsed.push(Parsed::Statement(Box::new(statement)));
     }
     Ok(parsed)
+}
+
+/// The query in a text that holds nothing else, such as a view's body.
+///
+/// # Errors
+/// `42601` if it is anything else.
+pub(crate) fn parse_query(sql: &str) -> Result<Query, SqlError> {
+    match parse(sql)?.pop() {
+        Some(Parsed::Statement(statement)) => match *statement {
+            Statement::Query(query) => Ok(*query),
+            _ => Err(SqlError::syntax("a query was expected")),
+        },
+        Some(Parsed::Checkpoint) | None => Err(SqlError::syntax("a query was expected")),
+    }
 }
 
 fn is_word(token: &TokenWithSpan, wanted: &str) -> bool {

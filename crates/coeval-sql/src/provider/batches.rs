@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The batches of one partition of a scan: read, filtered, gathered to full size.
+
+use super::prune::{Pruner, SourceColumn};
+use arrow::array::{Array, BooleanArray, RecordBatch};
+use arrow::compute::{BatchCoalescer, filter_record_batch, prep_null_mask_filter};
+use arrow::datatypes::SchemaRef;
+use coeval_store::{BatchScan, ChunkStats, SCAN_BATCH_ROWS, ScanPart, TableView};
+use datafusion::common::cast::as_boolean_array;
+use datafusion::error::Result;
+use datafusion::logical_expr::ColumnarValue;
+use datafusion::physical_plan::PhysicalExpr;
+use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_expr_common::physical_expr::{is_dynamic_physical_expr, snapshot_physical_expr};
+use std::sync::Arc;
+
+/// A filter that leaves fewer rows than one in this many is applied before the next one is evaluated.
+const COMPACT_BELOW: usize = 5;
+
+/// After this many rows a filter that only saves work, and saves little, is dropped.
+const TRIAL_ROWS: usize = 65_536;
+
+/// Of 100 rows a filter that only saves work must take this many away.
+const SAVING_PERCENT_MIN: usize = 20;
+
+/// What a scan counts, shown by EXPLAIN ANALYZE.
+pub(super) struct ScanMetrics {
+    pub(super) baseline: BaselineMetrics,
+    chunks_read: Count,
+    chunks_pruned: Count,
+    delta_rows: Count,
+    rows_scanned: Count,
+}
+
+impl ScanMetrics {
+    pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+        let count = |name: &'static str| MetricBuilder::new(metrics).counter(name, partition);
+        Self {
+            baseline: BaselineMetrics::new(metrics, partition),
+            chunks_read: count("chunks_read"),
+            chunks_pruned: count("chunks_pruned"),
+            delta_rows: count("delta_rows"),
+            rows_scanned: count("rows_scanned"),
+        }
+    }
+}
+
+/// One conjunct.
+struct Filter {
+    predicate: Arc<dyn PhysicalExpr>,
+    /// Whether the answer is right without it: a join's or a limit's own filter, which comes to be while
+    /// the query runs.
+    optional: bool,
+    rows_in: usize,
+    rows_out: usize,
+}
+
+impl Filter {
+    fn is_worth_it(&self) -> bool {
+        !self.optional
+            || self.rows_in < TRIAL_ROWS
+            || (self.rows_in - self.rows_out) * 100 >= self.rows_in * SAVING_PERCENT_MIN
+    }
+}
+
+/// What the partitions of one scan share.
+pub(super) struct ScanTask {
+    pub(super) view: TableView,
+    pub(super) columns: Arc<[SourceColumn]>,
+    /// How many of the columns go out; those behind them are only for filters.
+    pub(super) output: SchemaRef,
+    pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
+    pub(super) limit: Option<usize>,
+}
+
+type MayMatch = Box<dyn Fn(&ChunkStats) -> bool + Send>;
+
+/// The batches of one part.
+pub(super) struct Batches {
+    scan: BatchScan<MayMatch>,
+    filters: Vec<Filter>,
+    output: SchemaRef,
+    coalescer: BatchCoalescer,
+    rows_left: usize,
+    metrics: ScanMetrics,
+    done: bool,
+}
+
+impl Batches {
+    pub(super) fn new(task: ScanTask, part: ScanPart, metrics: ScanMetrics) -> Self {
+        let (dynamic, fixed): (Vec<_>, Vec<_>) =
+            task.filters.iter().cloned().partition(is_dynamic_physical_expr);
+        let fixed_pruner = Pruner::of_all(&fixed, &task.columns);
+        let moving = dynamic.clone();
+        let columns = Arc::clone(&task.columns);
+        let may_match: MayMatch = Box::new(move |stats| {
+            fixed_pruner.may_match(stats)
+                && moving.iter().all(|filter| match snapshot_physical_expr(Arc::clone(filter)) {
+                    Ok(now) => Pruner::of_all([&now], &columns).may_match(stats),
+                    Err(_) => true,
+                })
+        });
+        let indexes: Vec<usize> = task.columns.iter().map(|column| column.index).collect();
+        let scan = task.view.scan(part, &indexes, may_match);
+        let of = |optional: bool| {
+            move |predicate: Arc<dyn PhysicalExpr>| Filter { predicate, optional, rows_in: 0, rows_out: 0 }
+        };
+        let filters = fixed.into_iter().map(of(false)).chain(dynamic.into_iter().map(of(true))).collect();
+        let coalescer = BatchCoalescer::new(task.output.clone(), SCAN_BATCH_ROWS)
+            .with_biggest_coalesce_batch_size(Some(SCAN_BATCH_ROWS / 2));
+        Self {
+            scan,
+            filters,
+            output: task.output,
+            coalescer,
+            rows_left: task.limit.unwrap_or(usize::MAX),
+            metrics,
+            done: false,
+        }
+    }
+
+    fn note_counters(&mut self) {
+        let now = self.scan.counters();
+        let metrics = &self.metrics;
+        for (metric, value) in [
+            (&metrics.chunks_read, now.chunks_read),
+            (&metrics.chunks_pruned, now.chunks_pruned),
+            (&metrics.delta_rows, now.delta_rows),
+        ] {
+            metric.add(value - metric.value().min(value));
+        }
+    }
+
+    /// Reads on until there is a batch to give.
+    fn read(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.coalescer.next_completed_batch() {
+                return Ok(Some(self.limited(batch)));
+            }
+            if self.done || self.rows_left == 0 {
+                return Ok(None);
+            }
+            match self.scan.next() {
+                None => {
+                    self.done = true;
+                    self.coalescer.finish_buffered_batch()?;
+                }
+                Some(batch) => {
+                    let batch = batch?;
+                    self.metrics.rows_scanned.add(batch.num_rows());
+                    if self.filters.is_empty() && self.coalescer.is_empty() {
+                        let batch = self.outgoing(&batch)?;
+                        return Ok(Some(self.limited(batch)));
+                    }
+                    self.push_filtered(batch)?;
+                }
+            }
+        }
+    }
+
+    fn limited(&mut self, batch: RecordBatch) -> RecordBatch {
+        let rows = batch.num_rows().min(self.rows_left);
+        self.rows_left -= rows;
+        if rows < batch.num_rows() { batch.slice(0, rows) } else { batch }
+    }
+
+    /// The columns that go out.
+    fn outgoing(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let columns = batch.columns()[..self.output.fields().len()].to_vec();
+        let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(self.output.clone(), columns, &options)?)
+    }
+
+    /// Puts the rows that pass all filters into the coalescer.
+    fn push_filtered(&mut self, mut batch: RecordBatch) -> Result<()> {
+        let mut pending: Option<BooleanArray> = None;
+        for index in 0..self.filters.len() {
+            if !self.filters[index].is_worth_it() {
+                continue;
+            }
+            // Few rows are left: the next filter is spared the others.
+            if let Some(mask) = &pending
+                && mask.true_count() * COMPACT_BELOW < mask.len()
+            {
+                batch = filter_record_batch(&batch, mask)?;
+                pending = None;
+            }
+            let filter = &mut self.filters[index];
+            let mask = match filter.predicate.evaluate(&batch)? {
+                ColumnarValue::Scalar(value) if is_true(&value) => continue,
+                ColumnarValue::Scalar(_) => return Ok(()),
+                ColumnarValue::Array(array) => plain_mask(as_boolean_array(&array)?),
+            };
+            if filter.optional {
+                filter.rows_in += mask.len();
+                filter.rows_out += mask.true_count();
+            }
+            let mask = match pending.take() {
+                Some(before) => arrow::compute::and(&before, &mask)?,
+                None => mask,
+            };
+            if !mask.has_true() {
+                return Ok(());
+            }
+            pending = Some(mask);
+        }
+        let outgoing = self.outgoing(&batch)?;
+        match pending {
+            Some(mask) if mask.true_count() < mask.len() => {
+                self.coalescer.push_batch_with_filter(outgoing, &mask)?;
+            }
+            Some(_) | None => self.coalescer.push_batch(outgoing)?,
+        }
+        Ok(())
+    }
+}
+
+fn is_true(value: &datafusion::common::ScalarValue) -> bool {
+    matches!(value, datafusion::common::ScalarValue::Boolean(Some(true)))
+}
+
+/// NULL counts as false.
+fn plain_mask(mask: &BooleanArray) -> BooleanArray {
+    if mask.null_count() == 0 { mask.clone() } else { prep_null_mask_filter(mask) }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let time = self.metrics.baseline.elapsed_compute().clone();
+        let timer = time.timer();
+        let outcome = self.read();
+        timer.done();
+        self.note_counters();
+        let item = outcome.transpose();
+        if let Some(Ok(batch)) = &item {
+            self.metrics.baseline.record_output(batch.num_rows());
+        }
+        item
+    }
+}

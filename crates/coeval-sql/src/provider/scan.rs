@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The leaf of physical plans: a scan of one table of the statement's snapshot.
+
+use super::batches::{Batches, ScanMetrics, ScanTask};
+use super::prune::SourceColumn;
+use super::statistics;
+use arrow::datatypes::SchemaRef;
+use coeval_store::{ColumnType, ScanPart, TableView};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Statistics, internal_err};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalSortExpr, conjunction};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, apply_expression_roots};
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+};
+use datafusion::physical_expr_common::physical_expr::{fmt_sql, is_dynamic_physical_expr};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// Below this many rows a scan is not worth dividing.
+const ROWS_PER_PARTITION_MIN: u64 = 16_384;
+
+/// What a scan is made of.
+pub(super) struct ScanRequest {
+    pub(super) view: TableView,
+    /// All columns that the query can name.
+    pub(super) schema: SchemaRef,
+    /// For each of them its index in the definition.
+    pub(super) columns: Vec<usize>,
+    /// Those that go out.
+    pub(super) projection: Vec<usize>,
+    /// All must hold; over `schema`.
+    pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
+    pub(super) limit: Option<usize>,
+    pub(super) partitions: usize,
+}
+
+/// Reads columns of a table, chunk by chunk, without the rows that its filters refuse.
+#[derive(Clone)]
+pub(super) struct Scan {
+    view: TableView,
+    /// What goes out: the first columns of `source`.
+    output: SchemaRef,
+    /// What is read; filters are over these.
+    source: SchemaRef,
+    columns: Arc<[SourceColumn]>,
+    filters: Vec<Arc<dyn PhysicalExpr>>,
+    limit: Option<usize>,
+    parts: Arc<[ScanPart]>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+    statistics: Arc<OnceLock<Arc<Statistics>>>,
+}
+
+impl Scan {
+    pub(super) fn try_new(request: ScanRequest) -> Result<Self> {
+        let ScanRequest { view, schema, columns, projection, filters, limit, partitions } = request;
+        let mut read = projection.clone();
+        for filter in &filters {
+            let mut more: Vec<usize> = collect_columns(filter).iter().map(Column::index).collect();
+            more.sort_unstable();
+            more.retain(|column| !read.contains(column));
+            read.extend(more);
+        }
+        let source = Arc::new(schema.project(&read)?);
+        let output = Arc::new(schema.project(&projection)?);
+        let filters = filters
+            .into_iter()
+            .map(|filter| reassign_expr_columns(filter, &source))
+            .collect::<Result<Vec<_>>>()?;
+        let def = view.def();
+        let columns: Arc<[SourceColumn]> = read
+            .iter()
+            .map(|&field| SourceColumn { index: columns[field], ty: def.columns[columns[field]].ty })
+            .collect();
+        let worthwhile = usize::try_from(view.row_count() / ROWS_PER_PARTITION_MIN).unwrap_or(usize::MAX);
+        let parts: Arc<[ScanPart]> = view.partition(partitions.min(worthwhile.max(1))).into();
+        let properties = Arc::new(properties(&view, &output, &columns, parts.len()));
+        Ok(Self {
+            view,
+            output,
+            source,
+            columns,
+            filters,
+            limit,
+            parts,
+            properties,
+            metrics: ExecutionPlanMetricsSet::new(),
+            statistics: Arc::default(),
+        })
+    }
+
+    /// The same scan with more filters, over its output.
+    fn with_filters(&self, more: Vec<Arc<dyn PhysicalExpr>>) -> Self {
+        let mut scan = self.clone();
+        scan.filters.extend(more);
+        scan.statistics = Arc::default();
+        scan
+    }
+
+    fn compute_statistics(&self) -> Result<Arc<Statistics>> {
+        if let Some(known) = self.statistics.get() {
+            return Ok(Arc::clone(known));
+        }
+        let indexes: Vec<usize> = self.columns.iter().map(|column| column.index).collect();
+        let mut statistics = statistics::of_view(&self.view, &indexes);
+        let fixed: Vec<_> = self
+            .filters
+            .iter()
+            .filter(|filter| !is_dynamic_physical_expr(filter))
+            .cloned()
+            .collect();
+        if !fixed.is_empty() {
+            // DataFusion's own estimate of what a filter leaves, over this scan without filters.
+            let mut bare = self.clone();
+            bare.output = self.source.clone();
+            bare.filters = Vec::new();
+            bare.properties = Arc::new(properties(&bare.view, &bare.output, &bare.columns, bare.parts.len()));
+            bare.statistics = Arc::new(OnceLock::from(Arc::new(statistics)));
+            let filter = FilterExec::try_new(conjunction(fixed), Arc::new(bare))?;
+            let estimate = StatisticsContext::new().compute(&filter, &StatisticsArgs::new())?;
+            statistics = Arc::unwrap_or_clone(estimate);
+        }
+        statistics.column_statistics.truncate(self.output.fields().len());
+        let statistics = Arc::new(statistics.with_fetch(self.limit, 0, 1)?);
+        Ok(Arc::clone(self.statistics.get_or_init(|| statistics)))
+    }
+}
+
+/// Each part is in key order, one behind the other.
+fn properties(view: &TableView, output: &SchemaRef, columns: &[SourceColumn], parts: usize) -> PlanProperties {
+    let def = view.def();
+    let mut ordering = Vec::new();
+    for key in &def.primary_key {
+        let place = columns[..output.fields().len()].iter().position(|column| column.index == *key);
+        // Intervals of equal length are one key and several values.
+        let Some(place) = place.filter(|_| def.columns[*key].ty != ColumnType::Interval) else { break };
+        let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(output.field(place).name(), place));
+        ordering.push(PhysicalSortExpr::new(column, arrow::compute::SortOptions::new(false, false)));
+    }
+    let mut equivalence = EquivalenceProperties::new(output.clone());
+    // Changed rows come behind their chunk's others.
+    if view.table().delta_rows() == 0 && !ordering.is_empty() {
+        equivalence.add_ordering(ordering);
+    }
+    let partitioning = Partitioning::UnknownPartitioning(parts);
+    PlanProperties::new(equivalence, partitioning, EmissionType::Incremental, Boundedness::Bounded)
+}
+
+impl fmt::Debug for Scan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scan").field("table", &self.view.def().name).finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for Scan {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.output.fields().iter().map(|field| field.name().as_str()).collect();
+        let filters: Vec<String> = self.filters.iter().map(|filter| fmt_sql(filter.as_ref()).to_string()).collect();
+        let table = self.view.table();
+        match t {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                write!(f, "CoevalScan: table={}, columns=[{}]", self.view.def().name, names.join(", "))?;
+                if !filters.is_empty() {
+                    write!(f, ", filter={}", filters.join(" AND "))?;
+                }
+                if let Some(limit) = self.limit {
+                    write!(f, ", limit={limit}")?;
+                }
+                write!(f, ", parts={}, chunks={}, delta_rows={}", self.parts.len(), table.base_chunks(), table.delta_rows())
+            }
+            DisplayFormatType::TreeRender => write!(f, "table={}", self.view.def().name),
+        }
+    }
+}
+
+impl ExecutionPlan for Scan {
+    fn name(&self) -> &'static str {
+        "CoevalScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        apply_expression_roots(&self.filters, f)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("a scan has no children") }
+    }
+
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let Some(part) = self.parts.get(partition) else {
+            return internal_err!("the scan has {} parts, part {partition} was asked for", self.parts.len());
+        };
+        let task = ScanTask {
+            view: self.view.clone(),
+            columns: Arc::clone(&self.columns),
+            output: self.output.clone(),
+            filters: self.filters.clone(),
+            limit: self.limit,
+        };
+        let metrics = ScanMetrics::new(&self.metrics, partition);
+        let batches = Batches::new(task, part.clone(), metrics);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.output.clone(), futures::stream::iter(batches))))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        let whole = self.compute_statistics()?;
+        match args.partition() {
+            None => Ok(whole),
+            // Parts are about equal; nothing more is known of one.
+            Some(_) => {
+                let mut part = Arc::unwrap_or_clone(whole).to_inexact();
+                let count = self.parts.len().max(1);
+                part.num_rows = part.num_rows.map(|rows| rows / count);
+                part.total_byte_size = part.total_byte_size.map(|bytes| bytes / count);
+                Ok(Arc::new(part))
+            }
+        }
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        false
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        let mut scan = self.clone();
+        scan.limit = limit;
+        scan.statistics = Arc::default();
+        Some(Arc::new(scan))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.limit
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        _: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let filters: Vec<_> = result.parent_filters.into_iter().map(|parent| parent.filter).collect();
+        if filters.is_empty() || self.limit.is_some() {
+            return Ok(FilterPushdownPropagation::with_parent_pushdown_result(vec![PushedDown::No; filters.len()]));
+        }
+        let answers = vec![PushedDown::Yes; filters.len()];
+        let scan: Arc<dyn ExecutionPlan> = Arc::new(self.with_filters(filters));
+        Ok(FilterPushdownPropagation::with_parent_pushdown_result(answers).with_updated_node(scan))
+    }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the planner is told of a table: rows, bounds, NULLs, distinct values.
+
+use crate::types::scalar_of;
+use coeval_store::{ColumnType, TableDef, TableSummary, TableView, Value};
+use datafusion::common::stats::Precision;
+use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
+
+/// Assumed bytes of a text or bytea value beyond its view.
+const TEXT_BYTES: usize = 24;
+
+/// The statistics of these columns of a view.
+pub(super) fn of_view(view: &TableView, columns: &[usize]) -> Statistics {
+    let def = view.def();
+    let summary = view.summary();
+    let rows = usize::try_from(summary.rows).unwrap_or(usize::MAX);
+    let column_statistics: Vec<_> = columns.iter().map(|&column| of_column(def, &summary, column, rows)).collect();
+    let total: usize =
+        column_statistics.iter().filter_map(|column| column.byte_size.get_value().copied()).sum();
+    Statistics { num_rows: Precision::Exact(rows), total_byte_size: Precision::Inexact(total), column_statistics }
+}
+
+fn of_column(def: &TableDef, summary: &TableSummary, column: usize, rows: usize) -> ColumnStatistics {
+    let known = &summary.columns[column];
+    let ty = def.columns[column].ty;
+    let bound = |value: &Option<Value>| match value.as_ref().and_then(|value| scalar_of(value, ty).ok()) {
+        Some(scalar) if summary.exact => Precision::Exact(scalar),
+        Some(scalar) => Precision::Inexact(scalar),
+        None => Precision::Absent,
+    };
+    let is_key = def.primary_key == [column]
+        || def.indexes.iter().any(|index| index.uniqueness.is_unique() && index.columns == [column]);
+    let null_count = known.null_count.and_then(|count| usize::try_from(count).ok());
+    let distinct_count = match null_count {
+        Some(nulls) if is_key => Precision::Exact(rows.saturating_sub(nulls)),
+        Some(_) | None => Precision::Absent,
+    };
+    ColumnStatistics {
+        null_count: null_count.map_or(Precision::Absent, Precision::Exact),
+        max_value: bound(&known.max),
+        min_value: bound(&known.min),
+        sum_value: Precision::<ScalarValue>::Absent,
+        distinct_count,
+        byte_size: Precision::Inexact(rows.saturating_mul(width(ty))),
+    }
+}
+
+fn width(ty: ColumnType) -> usize {
+    ty.arrow().primitive_width().unwrap_or(match ty {
+        ColumnType::Boolean => 1,
+        ColumnType::Uuid => 16,
+        _ => 16 + TEXT_BYTES,
+    })
+}

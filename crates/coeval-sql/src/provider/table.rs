@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A table's provider: its definition, without rows. The rows come from the snapshot of the statement.
+
+use super::scan::{Scan, ScanRequest};
+use super::snapshot::StatementSnapshot;
+use crate::error::SqlError;
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use async_trait::async_trait;
+use coeval_store::{ColumnState, TableDef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Constraint, Constraints, DFSchema};
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use std::sync::Arc;
+
+/// Whether the hidden row id of a table without a primary key is among its columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum HiddenColumns {
+    /// As users see the table.
+    Left,
+    /// DML, which addresses rows by their key.
+    Shown,
+}
+
+/// A row table as DataFusion's planner sees it.
+#[derive(Debug)]
+pub(crate) struct CoevalTable {
+    def: Arc<TableDef>,
+    schema: SchemaRef,
+    /// For each field of the schema the column's index in the definition.
+    columns: Vec<usize>,
+    constraints: Constraints,
+}
+
+impl CoevalTable {
+    /// The provider of this table.
+    pub(crate) fn new(def: Arc<TableDef>, hidden: HiddenColumns) -> Self {
+        let is_shown = |state: ColumnState| match state {
+            ColumnState::Live => true,
+            ColumnState::Hidden => hidden == HiddenColumns::Shown,
+            ColumnState::Dropped => false,
+        };
+        let columns: Vec<usize> = (0..def.columns.len()).filter(|&index| is_shown(def.columns[index].state)).collect();
+        let fields: Vec<Field> = columns
+            .iter()
+            .map(|&index| {
+                let column = &def.columns[index];
+                Field::new(&column.name, column.ty.arrow(), !column.not_null)
+            })
+            .collect();
+        let place = |column: &usize| columns.iter().position(|shown| shown == column);
+        let key: Option<Vec<usize>> = def.primary_key.iter().map(place).collect();
+        let constraints = key.map(Constraint::PrimaryKey).into_iter().collect();
+        Self { def, schema: Arc::new(Schema::new(fields)), columns, constraints: Constraints::new_unverified(constraints) }
+    }
+}
+
+#[async_trait]
+impl TableProvider for CoevalTable {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn constraints(&self) -> Option<&Constraints> {
+        Some(&self.constraints)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(filters
+            .iter()
+            .map(|filter| {
+                if is_plain(filter) {
+                    TableProviderFilterPushDown::Exact
+                } else {
+                    TableProviderFilterPushDown::Unsupported
+                }
+            })
+            .collect())
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let snapshot = state.config().get_extension::<StatementSnapshot>();
+        let view = snapshot.as_ref().and_then(|snapshot| snapshot.view(self.def.id));
+        let view = view.ok_or_else(|| {
+            SqlError::internal(format!("table \"{}\" is planned without a snapshot", self.def.name))
+        })?;
+        let schema = DFSchema::try_from(self.schema.clone())?;
+        let filters = filters
+            .iter()
+            .map(|filter| state.create_physical_expr(filter.clone(), &schema))
+            .collect::<Result<Vec<_>>>()?;
+        let request = ScanRequest {
+            view: view.clone(),
+            schema: self.schema.clone(),
+            columns: self.columns.clone(),
+            projection: projection.cloned().unwrap_or_else(|| (0..self.columns.len()).collect()),
+            filters,
+            limit,
+            partitions: state.config().target_partitions(),
+        };
+        Ok(Arc::new(Scan::try_new(request)?))
+    }
+}
+
+/// Whether a predicate can be evaluated on a row alone, as often as one likes.
+fn is_plain(filter: &Expr) -> bool {
+    let mut plain = !filter.is_volatile();
+    // The closure cannot fail.
+    let _ = filter.apply(|part| {
+        if matches!(
+            part,
+            Expr::ScalarSubquery(_)
+                | Expr::InSubquery(_)
+                | Expr::Exists(_)
+                | Expr::SetComparison(_)
+                | Expr::OuterReferenceColumn(..)
+                | Expr::Placeholder(_)
+        ) {
+            plain = false;
+            return Ok(TreeNodeRecursion::Stop);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    plain
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a query's syntax to a logical plan without a snapshot.
+
+use super::output_names;
+use super::planner::{Dependencies, Planner};
+use crate::context::StatementContext;
+use crate::error::{SqlError, place_in};
+use crate::provider::HiddenColumns;
+use crate::types::{column_type, column_type_of_arrow};
+use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
+use coeval_store::{ColumnType, TableDef, Transaction};
+use datafusion::error::Result as PlanResult;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::planner::TypePlanner;
+use datafusion::sql::planner::PlannerContext;
+use datafusion::sql::sqlparser::ast::{DataType as AstType, Query, Statement, Value, Visit, Visitor};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// A query planned as far as it goes without a snapshot and parameters.
+pub(crate) struct PlannedQuery {
+    pub(super) logical: LogicalPlan,
+    pub(super) parameter_types: Vec<ColumnType>,
+    pub(super) columns: SchemaRef,
+    dependencies: Dependencies,
+}
+
+impl PlannedQuery {
+    /// The types of the parameters.
+    pub(crate) fn parameter_types(&self) -> &[ColumnType] {
+        &self.parameter_types
+    }
+
+    /// The columns of its rows.
+    pub(crate) fn columns(&self) -> &SchemaRef {
+        &self.columns
+    }
+
+    /// The tables it reads.
+    pub(crate) fn tables(&self) -> &[Arc<TableDef>] {
+        &self.dependencies.tables
+    }
+
+    /// Whether the definitions it relies on are those of this transaction.
+    pub(crate) fn is_current(&self, transaction: &Transaction) -> bool {
+        !self.dependencies.unkept
+            && self.dependencies.tables.iter().all(|known| {
+                transaction.resolve_table(&known.name).is_some_and(|now| Arc::ptr_eq(&now, known) || *now == **known)
+            })
+    }
+}
+
+/// Plans a query. Parameters whose type is known have it in `types`; the others are inferred from where they
+/// stand, or are text.
+///
+/// # Errors
+/// What is wrong with the query: unknown names, types that do not go together.
+pub(crate) fn plan(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+    types: &[Option<ColumnType>],
+) -> Result<PlannedQuery, SqlError> {
+    plan_query(context, query, types, HiddenColumns::Left)
+}
+
+/// As [`plan`], for DML: the hidden row id of tables without a primary key can be named.
+///
+/// # Errors
+/// As [`plan`].
+pub(crate) fn plan_with_hidden(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+    types: &[Option<ColumnType>],
+) -> Result<PlannedQuery, SqlError> {
+    plan_query(context, query, types, HiddenColumns::Shown)
+}
+
+fn plan_query(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+    types: &[Option<ColumnType>],
+    hidden: HiddenColumns,
+) -> Result<PlannedQuery, SqlError> {
+    let engine = Arc::clone(context.engine);
+    let named = output_names::named(query);
+    let count = parameter_count(query)?;
+    let known = |index: usize| types.get(index).copied().flatten();
+    let fields: Vec<Option<FieldRef>> = (0..count).map(|index| known(index).map(parameter_field)).collect();
+    let mut names = PlannerContext::new().with_prepare_param_data_types(fields);
+    let planner = Planner::new(engine.template(), context, hidden);
+    let logical = planner.plan(named, &mut names).map_err(|error| place_in(error.into(), context.sql))?;
+    let dependencies = planner.into_dependencies();
+    let inferred = if count == 0 { Default::default() } else { logical.get_parameter_types()? };
+    let parameter_types = (0..count)
+        .map(|index| {
+            let found = inferred.get(&format!("${}", index + 1)).and_then(Option::as_ref);
+            known(index).or_else(|| found.and_then(column_type_of_arrow)).unwrap_or(ColumnType::Text)
+        })
+        .collect();
+    let columns = output_names::shown(logical.schema().as_arrow());
+    Ok(PlannedQuery { logical, parameter_types, columns, dependencies })
+}
+
+fn parameter_field(ty: ColumnType) -> FieldRef {
+    Arc::new(Field::new("parameter", ty.arrow(), true))
+}
+
+/// The highest number among `$1`, `$2`, ...
+fn parameter_count<V: Visit>(syntax: &V) -> Result<usize, SqlError> {
+    struct Counter(Result<usize, SqlError>);
+    impl Visitor for Counter {
+        type Break = ();
+        fn pre_visit_value(
+            &mut self,
+            value: &datafusion::sql::sqlparser::ast::ValueWithSpan,
+        ) -> ControlFlow<()> {
+            if let (Value::Placeholder(name), Ok(most)) = (&value.value, &mut self.0) {
+                match name.strip_prefix('$').and_then(|number| number.parse::<u16>().ok()) {
+                    Some(number) if number > 0 => *most = (*most).max(usize::from(number)),
+                    Some(_) | None => {
+                        let message = format!("there is no parameter {name}");
+                        self.0 = Err(SqlError::new(crate::SqlState::UndefinedParameter, message));
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut counter = Counter(Ok(0));
+    // The visitor never breaks off.
+    let _ = syntax.visit(&mut counter);
+    counter.0
+}
+
+/// The parameter types of a statement that is not a plain query: those the caller knows, the others text.
+///
+/// # Errors
+/// `42P02` for parameters that are not `$1`, `$2`, ...
+pub(crate) fn parameter_types_of(
+    _: &mut StatementContext<'_>,
+    statement: &Statement,
+    types: &[Option<ColumnType>],
+) -> Result<Vec<ColumnType>, SqlError> {
+    let count = parameter_count(statement)?;
+    Ok((0..count).map(|index| types.get(index).copied().flatten().unwrap_or(ColumnType::Text)).collect())
+}
+
+/// The types that casts in a query name.
+#[derive(Debug)]
+pub(super) struct Types;
+
+impl TypePlanner for Types {
+    fn plan_type(&self, ty: &AstType) -> PlanResult<Option<DataType>> {
+        match ty {
+            // DataFusion's own types for what SQL cannot declare.
+            AstType::Array(_) | AstType::Struct(..) | AstType::Map(..) => Ok(None),
+            AstType::Regclass => Ok(None),
+            other => Ok(Some(column_type(other)?.arrow())),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Names in a query, resolved in the transaction's catalog: tables, views, system tables, functions.
+
+use crate::context::StatementContext;
+use crate::error::SqlError;
+use crate::names::{resolve, unknown_table};
+use crate::provider::{CoevalTable, HiddenColumns};
+use crate::settings::Settings;
+use arrow::datatypes::DataType;
+use coeval_store::{ObjectRef, QualifiedName, TableDef, Transaction, ViewDef};
+use datafusion::catalog::view::ViewTable;
+use datafusion::common::{TableReference, plan_err};
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::provider_as_source;
+use datafusion::error::Result;
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, TypePlanner};
+use datafusion::logical_expr::{
+    AggregateUDF, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF, TableSource, WindowUDF, col,
+};
+use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
+use datafusion::sql::sqlparser::ast::{Query, Statement};
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+/// How deep views may stand on views.
+const VIEW_DEPTH_MAX: usize = 32;
+
+/// Resolves the names of one statement.
+pub(super) struct Planner<'a> {
+    state: &'a SessionState,
+    settings: &'a Settings,
+    transaction: &'a Transaction,
+    hidden: HiddenColumns,
+    tables: RefCell<Vec<Arc<TableDef>>>,
+    reads_system_tables: Cell<bool>,
+    depth: Cell<usize>,
+}
+
+/// What a planned statement depends on.
+pub(super) struct Dependencies {
+    /// The tables it names, itself or through views.
+    pub(super) tables: Vec<Arc<TableDef>>,
+    /// Whether it reads system tables or views, so that no plan of it is kept.
+    pub(super) unkept: bool,
+}
+
+impl<'a> Planner<'a> {
+    pub(super) fn new(state: &'a SessionState, context: &'a StatementContext<'_>, hidden: HiddenColumns) -> Self {
+        Self {
+            state,
+            settings: context.settings,
+            transaction: context.transaction,
+            hidden,
+            tables: RefCell::default(),
+            reads_system_tables: Cell::new(false),
+            depth: Cell::new(0),
+        }
+    }
+
+    /// The logical plan of a query.
+    pub(super) fn plan(&self, query: Query, names: &mut PlannerContext) -> Result<LogicalPlan> {
+        let options = ParserOptions {
+            parse_float_as_decimal: true,
+            collect_spans: true,
+            ..ParserOptions::default()
+        };
+        let statement = Statement::Query(Box::new(query));
+        SqlToRel::new_with_options(self, options).sql_statement_to_plan_with_context(statement, names)
+    }
+
+    pub(super) fn into_dependencies(self) -> Dependencies {
+        Dependencies { tables: self.tables.into_inner(), unkept: self.reads_system_tables.get() }
+    }
+
+    fn table(&self, def: Arc<TableDef>) -> Arc<dyn TableSource> {
+        let mut tables = self.tables.borrow_mut();
+        if !tables.iter().any(|known| known.id == def.id) {
+            tables.push(Arc::clone(&def));
+        }
+        provider_as_source(Arc::new(CoevalTable::new(def, self.hidden)))
+    }
+
+    /// A view is the plan of its query, with its own column names.
+    fn view(&self, view: &ViewDef) -> Result<Arc<dyn TableSource>> {
+        if self.depth.get() >= VIEW_DEPTH_MAX {
+            return plan_err!("views are nested too deeply at \"{}\"", view.name);
+        }
+        self.depth.set(self.depth.get() + 1);
+        self.reads_system_tables.set(true);
+        let plan = self.view_plan(view);
+        self.depth.set(self.depth.get() - 1);
+        Ok(provider_as_source(Arc::new(ViewTable::new(plan?, None))))
+    }
+
+    fn view_plan(&self, view: &ViewDef) -> Result<LogicalPlan> {
+        let parsed = crate::session::parse_query(&view.query)?;
+        let query = super::output_names::named(&parsed);
+        let plan = self.plan(query, &mut PlannerContext::new())?;
+        let shown = super::output_names::shown(plan.schema().as_arrow());
+        let given = |index: usize| view.columns.get(index).unwrap_or_else(|| shown.field(index).name());
+        let expressions: Vec<_> = plan
+            .schema()
+            .columns()
+            .into_iter()
+            .enumerate()
+            .map(|(index, column)| col(column).alias(given(index)))
+            .collect();
+        LogicalPlanBuilder::from(plan).project(expressions)?.build()
+    }
+
+    fn source(&self, schema: Option<&str>, name: &str) -> Result<Arc<dyn TableSource>> {
+        if let Some(found) = resolve(schema, name, self.settings, self.transaction) {
+            return self.object(&found);
+        }
+        if let Some(provider) = crate::system::provider(schema, name, self.transaction) {
+            self.reads_system_tables.set(true);
+            return Ok(provider_as_source(provider));
+        }
+        let full = schema.map_or_else(|| name.to_owned(), |schema| format!("{schema}.{name}"));
+        Err(unknown_table(&full).into())
+    }
+
+    fn object(&self, name: &QualifiedName) -> Result<Arc<dyn TableSource>> {
+        match self.transaction.catalog().resolve(name) {
+            Some(ObjectRef::Table(_)) => match self.transaction.resolve_table(name) {
+                Some(def) => Ok(self.table(def)),
+                None => Err(unknown_table(&name.name).into()),
+            },
+            Some(ObjectRef::View) => match self.transaction.catalog().view(name) {
+                Some(view) => self.view(&Arc::clone(view)),
+                None => Err(unknown_table(&name.name).into()),
+            },
+            Some(ObjectRef::Index(..) | ObjectRef::Sequence(_)) => {
+                let message = format!("\"{}\" is not a table or view", name.name);
+                Err(SqlError::new(crate::SqlState::WrongObjectType, message).into())
+            }
+            None => Err(unknown_table(&name.name).into()),
+        }
+    }
+}
+
+impl ContextProvider for Planner<'_> {
+    fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        self.source(name.schema(), name.table())
+    }
+
+    fn get_table_function_source(
+        &self,
+        name: &str,
+        arguments: Vec<datafusion::logical_expr::Expr>,
+    ) -> Result<Arc<dyn TableSource>> {
+        let Some(function) = self.state.table_functions().get(name) else {
+            let message = format!("function {name} does not exist");
+            return Err(SqlError::new(crate::SqlState::UndefinedFunction, message).into());
+        };
+        let arguments = datafusion::catalog::TableFunctionArgs::new(&arguments, self.state);
+        Ok(provider_as_source(function.create_table_provider_with_args(arguments)?))
+    }
+
+    fn create_cte_work_table(&self, name: &str, schema: arrow::datatypes::SchemaRef) -> Result<Arc<dyn TableSource>> {
+        let table = datafusion::catalog::cte_worktable::CteWorkTable::new(name, schema);
+        Ok(provider_as_source(Arc::new(table)))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        self.state.expr_planners()
+    }
+
+    fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
+        self.state.relation_planners()
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        Some(Arc::new(super::plan::Types))
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        self.state.scalar_functions().get(name).cloned()
+    }
+
+    fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
+        self.state.higher_order_functions().get(name).cloned()
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.state.aggregate_functions().get(name).cloned()
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        self.state.window_functions().get(name).cloned()
+    }
+
+    fn get_variable_type(&self, _: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        self.state.config_options()
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        self.state.scalar_functions().keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        self.state.higher_order_functions().keys().cloned().collect()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        self.state.aggregate_functions().keys().cloned().collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        self.state.window_functions().keys().cloned().collect()
+    }
+}

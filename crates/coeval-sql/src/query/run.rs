@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a logical plan to rows: parameters, snapshot, optimization, execution.
+
+use super::plan::{PlannedQuery, plan, plan_with_hidden};
+use crate::context::StatementContext;
+use crate::error::SqlError;
+use crate::provider::StatementSnapshot;
+use crate::result::{RowSet, StatementResult};
+use crate::types::{assign_array, scalar_of};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use chrono::DateTime;
+use chrono_tz::Tz;
+use coeval_store::{ColumnType, Value, value_at};
+use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::execution::TaskContext;
+use datafusion::execution::context::SessionState;
+use datafusion::physical_plan::{ExecutionPlan, collect as collect_plan};
+use datafusion::sql::sqlparser::ast::Query;
+use std::sync::Arc;
+
+/// Runs a planned query with the context's parameters.
+///
+/// # Errors
+/// What its evaluation meets.
+pub(crate) fn run(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<StatementResult, SqlError> {
+    rows(context, planned).map(StatementResult::select)
+}
+
+/// The rows of a query.
+///
+/// # Errors
+/// As planning and running it.
+pub(crate) fn collect(context: &mut StatementContext<'_>, query: &Query) -> Result<RowSet, SqlError> {
+    let types: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
+    let planned = plan(context, query, &types)?;
+    rows(context, &planned)
+}
+
+/// The rows of a query that may name the hidden row id of tables without a primary key.
+///
+/// # Errors
+/// As planning and running it.
+pub(crate) fn collect_with_hidden(context: &mut StatementContext<'_>, query: &Query) -> Result<RowSet, SqlError> {
+    let types: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
+    let planned = plan_with_hidden(context, query, &types)?;
+    rows(context, &planned)
+}
+
+fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<RowSet, SqlError> {
+    let (physical, task) = optimized_physical_plan(context, planned)?;
+    let batches = context.engine.runtime().block_on(collect_plan(physical, task))?;
+    let batches = batches
+        .into_iter()
+        .filter(|batch| batch.num_rows() > 0)
+        .map(|batch| renamed(batch, &planned.columns))
+        .collect::<Result<Vec<_>, SqlError>>()?;
+    let schema = batches.first().map_or_else(|| planned.columns.clone(), RecordBatch::schema);
+    Ok(RowSet { schema, batches })
+}
+
+/// The batch under the names that users see; types and nullability are the batch's own.
+fn renamed(batch: RecordBatch, columns: &SchemaRef) -> Result<RecordBatch, SqlError> {
+    let actual = batch.schema();
+    let fields: Vec<_> = actual
+        .fields()
+        .iter()
+        .zip(columns.fields())
+        .map(|(field, named)| Arc::new(field.as_ref().clone().with_name(named.name()).with_nullable(true)))
+        .collect();
+    let schema = Arc::new(arrow::datatypes::Schema::new(fields));
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(schema, batch.columns().to_vec(), &options)?)
+}
+
+/// The physical plan over the transaction's snapshot, and what it runs in.
+///
+/// # Errors
+/// What planning finds.
+pub(crate) fn optimized_physical_plan(
+    context: &StatementContext<'_>,
+    planned: &PlannedQuery,
+) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>), SqlError> {
+    let views = planned.tables().iter().map(|def| context.transaction.view(def.id));
+    let snapshot = StatementSnapshot::new(views.collect::<Result<Vec<_>, _>>()?);
+    let state = statement_state(context, snapshot);
+    let logical = if planned.parameter_types.is_empty() {
+        planned.logical.clone()
+    } else {
+        planned.logical.clone().replace_params_with_values(&parameters(context)?)?
+    };
+    let optimized = state.optimize(&logical)?;
+    let planner = Arc::clone(state.query_planner());
+    let physical = context.engine.runtime().block_on(planner.create_physical_plan(&optimized, &state))?;
+    Ok((physical, task_context(&state)))
+}
+
+/// DataFusion's state for one statement: the engine's, with the snapshot and the clock.
+fn statement_state(context: &StatementContext<'_>, snapshot: StatementSnapshot) -> SessionState {
+    let mut state = context.engine.template().clone();
+    let config = state.config_mut();
+    config.set_extension(Arc::new(snapshot));
+    let zone = context.settings.zone().name();
+    if config.options().execution.time_zone.as_deref() != Some(zone) {
+        config.options_mut().execution.time_zone = Some(zone.to_owned());
+    }
+    let now = DateTime::from_timestamp_micros(context.clock.transaction_micros);
+    state.execution_props_mut().query_execution_start_time = now;
+    state
+}
+
+/// What operators run in. Plans hold their functions, so the registries stay empty.
+fn task_context(state: &SessionState) -> Arc<TaskContext> {
+    Arc::new(TaskContext::new(
+        None,
+        state.session_id().to_owned(),
+        state.config().clone(),
+        Default::default(),
+        Default::default(),
+        Default::default(),
+        Default::default(),
+        Arc::clone(state.runtime_env()),
+    ))
+}
+
+fn parameters(context: &StatementContext<'_>) -> Result<ParamValues, SqlError> {
+    let scalars = context
+        .parameters
+        .iter()
+        .zip(context.parameter_types)
+        .map(|(value, ty)| scalar_of(value, *ty))
+        .collect::<Result<Vec<ScalarValue>, _>>()?;
+    Ok(ParamValues::from(scalars))
+}
+
+/// The values of a row set's only row, cast to these types.
+///
+/// # Errors
+/// If there is not exactly one row of that many columns, or a value does not fit.
+pub(crate) fn single_row(rows: &RowSet, types: &[ColumnType], zone: Tz) -> Result<Vec<Value>, SqlError> {
+    let Some(batch) = rows.batches.iter().find(|batch| batch.num_rows() == 1) else {
+        return Err(SqlError::internal("exactly one row was expected"));
+    };
+    if batch.num_columns() != types.len() {
+        let message = format!("wrong number of parameters: {} for {}", batch.num_columns(), types.len());
+        return Err(SqlError::syntax(message));
+    }
+    let assigned = batch.columns().iter().zip(types).map(|(array, ty)| assign_array(array, *ty, zone));
+    assigned.map(|array| array.map(|array| value_at(&array, 0).to_owned())).collect()
+}
