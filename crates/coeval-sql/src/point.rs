@@ -201,3 +201,6 @@ impl PointPlan {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
