@@ -31,7 +31,7 @@ pub(crate) fn execute(context: &mut StatementContext<'_>, statement: &Statement)
     let started = Instant::now();
     let mut lines = Vec::new();
     let point = if context.settings.point_path() == PointPath::On {
-        PointPlan::compile(context, request.statement)?
+        PointPlan::compile(context, request.statement, &[])?
     } else {
         None
     };
@@ -40,7 +40,13 @@ pub(crate) fn execute(context: &mut StatementContext<'_>, statement: &Statement)
             lines.extend(plan.explain());
             if request.analyze {
                 let planned = started.elapsed();
-                let result = plan.execute(context)?;
+                let result = match plan.execute(context)? {
+                    Some(result) => result,
+                    None => {
+                        lines.push("More rows than the point path is for: the general path ran".to_owned());
+                        crate::statement::execute(context, request.statement)?
+                    }
+                };
                 push_times(&mut lines, planned, started.elapsed(), result.tag);
             }
         }

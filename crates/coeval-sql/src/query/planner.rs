@@ -7,7 +7,7 @@ use crate::names::{resolve, unknown_table};
 use crate::provider::{CoevalTable, HiddenColumns};
 use crate::settings::Settings;
 use arrow::datatypes::DataType;
-use coeval_store::{ObjectRef, QualifiedName, TableDef, Transaction, ViewDef};
+use coeval_store::{ObjectRef, QualifiedName, Store, TableDef, Transaction, ViewDef};
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::{TableReference, plan_err};
 use datafusion::config::ConfigOptions;
@@ -31,6 +31,7 @@ pub(super) struct Planner<'a> {
     state: &'a SessionState,
     settings: &'a Settings,
     transaction: &'a Transaction,
+    store: &'a Store,
     hidden: HiddenColumns,
     tables: RefCell<Vec<Arc<TableDef>>>,
     reads_system_tables: Cell<bool>,
@@ -51,6 +52,7 @@ impl<'a> Planner<'a> {
             state,
             settings: context.settings,
             transaction: context.transaction,
+            store: context.engine.store(),
             hidden,
             tables: RefCell::default(),
             reads_system_tables: Cell::new(false),
@@ -113,7 +115,7 @@ impl<'a> Planner<'a> {
         if let Some(found) = resolve(schema, name, self.settings, self.transaction) {
             return self.object(&found);
         }
-        if let Some(provider) = crate::system::provider(schema, name, self.transaction) {
+        if let Some(provider) = crate::system::provider(schema, name, self.store, self.transaction) {
             self.reads_system_tables.set(true);
             return Ok(provider_as_source(provider));
         }
