@@ -1,2 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Workloads: TPC-C, TPC-H, CH-benCHmark, YCSB, and the figures they report.
+//! Workloads of Coeval, the figures they report, and the populations they run on.
+//!
+//! # Owns
+//! TPC-C, TPC-H, CH-benCHmark, YCSB and three experiments on gets, loads and opening: their rows, transactions and
+//! queries, the threads that run them, the checks of what they leave behind, and the one line of JSON at the end.
+//!
+//! # Never does
+//! Parse a command line or print: the binary `coeval` does. Reach below the facade `coeval`: a workload does what
+//! any user of the library can do.
+//!
+//! # Invariants
+//! - A transaction counts when its commit was acknowledged while the clock ran, and not otherwise.
+//! - The same seed makes the same population and the same choices of each thread.
+//! - A report says what it did not do as asked: a tiny population, violated checks, others on the machine.
+//!
+//! # Start reading at
+//! [`run`], then `board.rs` (how threads are measured) and `tpcc/run.rs`.
+
+mod board;
+pub mod chbench;
+mod engine;
+mod error;
+mod get;
+mod histogram;
+mod load;
+mod machine;
+mod options;
+mod progress;
+mod recovery;
+mod report;
+mod table;
+pub mod tpcc;
+pub mod tpch;
+mod workload;
+mod ycsb;
+
+pub use error::BenchError;
+pub use histogram::Histogram;
+pub use machine::Machine;
+pub use options::{Api, KeyChoice, Options, Population, Workload, YcsbMix};
+pub use progress::{Progress, Sample, Silent};
+pub use report::Report;
+pub use table::{ColumnSpec, TableSpec};
+pub use workload::run;

@@ -53,7 +53,7 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 /// The commit of the checkout the run was started in, with `-dirty` behind it if tracked files differ;
 /// `unknown` outside of one.
 #[must_use]
-pub fn commit() -> String {
+pub(crate) fn commit() -> String {
     Command::new("git")
         .args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
         .output()
@@ -69,7 +69,7 @@ pub fn commit() -> String {
 const TICKS_PER_S: f64 = 100.0;
 
 /// Measures how many cores other processes used while this one measured something.
-pub struct CpuWatch {
+pub(crate) struct CpuWatch {
     started: Instant,
     machine_busy_ticks: u64,
     own_ticks: u64,
@@ -78,13 +78,13 @@ pub struct CpuWatch {
 impl CpuWatch {
     /// Begins to watch.
     #[must_use]
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { started: Instant::now(), machine_busy_ticks: machine_busy_ticks(), own_ticks: own_ticks() }
     }
 
     /// Cores that others used on average since the start, to two digits; never negative.
     #[must_use]
-    pub fn foreign_cores(&self) -> f64 {
+    pub(crate) fn foreign_cores(&self) -> f64 {
         let busy = machine_busy_ticks().saturating_sub(self.machine_busy_ticks);
         let own = own_ticks().saturating_sub(self.own_ticks);
         let seconds = self.started.elapsed().as_secs_f64().max(1.0 / TICKS_PER_S);
@@ -137,7 +137,7 @@ const SYNC_PROBE_BYTES: usize = 4096;
 ///
 /// # Errors
 /// If the file cannot be made, written or synced.
-pub fn measure_sync(directory: &Path) -> Result<SyncTimes, BenchError> {
+pub(crate) fn measure_sync(directory: &Path) -> Result<SyncTimes, BenchError> {
     let path = directory.join("coeval-bench-sync-probe");
     let result = probe_sync(&path).map_err(|source| BenchError::file(&path, source));
     // A probe that failed half-way may leave nothing to remove.
@@ -162,7 +162,7 @@ fn probe_sync(path: &Path) -> Result<SyncTimes, std::io::Error> {
 
 /// Memory that this process has resident, in bytes.
 #[must_use]
-pub fn resident_bytes() -> u64 {
+pub(crate) fn resident_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kib = field(&status, "VmRSS")
         .and_then(|value| value.split_whitespace().next())

@@ -11,7 +11,7 @@ use arrow::error::ArrowError;
 use coeval::ColumnType::{Int, Varchar};
 
 /// Regions.
-pub const REGION: TableSpec = TableSpec {
+pub(super) const REGION: TableSpec = TableSpec {
     name: "region",
     columns: &[column("r_regionkey", Int), column("r_name", Varchar(55)), column("r_comment", Varchar(152))],
     primary_key: &["r_regionkey"],
@@ -19,7 +19,7 @@ pub const REGION: TableSpec = TableSpec {
 };
 
 /// Nations.
-pub const NATION: TableSpec = TableSpec {
+pub(super) const NATION: TableSpec = TableSpec {
     name: "nation",
     columns: &[
         column("n_nationkey", Int),
@@ -32,7 +32,7 @@ pub const NATION: TableSpec = TableSpec {
 };
 
 /// Suppliers.
-pub const SUPPLIER: TableSpec = TableSpec {
+pub(super) const SUPPLIER: TableSpec = TableSpec {
     name: "supplier",
     columns: &[
         column("su_suppkey", Int),
@@ -51,7 +51,7 @@ pub const SUPPLIER: TableSpec = TableSpec {
 pub const TABLES: [TableSpec; 3] = [REGION, NATION, SUPPLIER];
 
 /// Suppliers, whatever the number of warehouses.
-pub const SUPPLIERS: i32 = 10_000;
+pub(super) const SUPPLIERS: i32 = 10_000;
 
 const REGIONS: [&str; 5] = ["Africa", "America", "Asia", "Europe", "Oceania"];
 

@@ -7,7 +7,7 @@ use super::population::{DISTRICTS, Sizes};
 
 /// The five transaction types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Enters an order.
     NewOrder,
     /// Books a payment.
@@ -22,12 +22,12 @@ pub enum Kind {
 
 impl Kind {
     /// All types, in the order of the specification.
-    pub const ALL: [Self; 5] =
+    pub(crate) const ALL: [Self; 5] =
         [Self::NewOrder, Self::Payment, Self::OrderStatus, Self::Delivery, Self::StockLevel];
 
     /// The name in reports.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::NewOrder => "new_order",
             Self::Payment => "payment",
@@ -39,7 +39,7 @@ impl Kind {
 
     /// How many cards of a deck of [`DECK_CARDS`] are of this type.
     #[must_use]
-    pub const fn cards(self) -> usize {
+    pub(crate) const fn cards(self) -> usize {
         match self {
             Self::NewOrder => 45,
             Self::Payment => 43,
@@ -49,7 +49,7 @@ impl Kind {
 }
 
 /// Cards of one deck: after each deck the mix is exact (clause 5.2.4.2).
-pub const DECK_CARDS: usize = 100;
+pub(super) const DECK_CARDS: usize = 100;
 const _: () = {
     let mut cards = 0;
     let mut kind = 0;

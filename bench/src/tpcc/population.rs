@@ -15,7 +15,7 @@ use arrow::error::ArrowError;
 pub const POPULATION_TIME: i64 = 1_735_689_600_000_000;
 
 /// Districts for each warehouse.
-pub const DISTRICTS: i32 = 10;
+pub(super) const DISTRICTS: i32 = 10;
 
 /// How many rows there are of what depends on the population.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

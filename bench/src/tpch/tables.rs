@@ -17,7 +17,7 @@ use tpchgen::generators::{
 const MONEY: ColumnType = numeric(15, 2);
 
 /// Regions.
-pub const REGION: TableSpec = TableSpec {
+pub(super) const REGION: TableSpec = TableSpec {
     name: "region",
     columns: &[
         column("r_regionkey", BigInt),
@@ -29,7 +29,7 @@ pub const REGION: TableSpec = TableSpec {
 };
 
 /// Nations.
-pub const NATION: TableSpec = TableSpec {
+pub(super) const NATION: TableSpec = TableSpec {
     name: "nation",
     columns: &[
         column("n_nationkey", BigInt),
@@ -42,7 +42,7 @@ pub const NATION: TableSpec = TableSpec {
 };
 
 /// Parts.
-pub const PART: TableSpec = TableSpec {
+pub(super) const PART: TableSpec = TableSpec {
     name: "part",
     columns: &[
         column("p_partkey", BigInt),
@@ -60,7 +60,7 @@ pub const PART: TableSpec = TableSpec {
 };
 
 /// Suppliers.
-pub const SUPPLIER: TableSpec = TableSpec {
+pub(super) const SUPPLIER: TableSpec = TableSpec {
     name: "supplier",
     columns: &[
         column("s_suppkey", BigInt),
@@ -76,7 +76,7 @@ pub const SUPPLIER: TableSpec = TableSpec {
 };
 
 /// Which supplier has which part.
-pub const PARTSUPP: TableSpec = TableSpec {
+pub(super) const PARTSUPP: TableSpec = TableSpec {
     name: "partsupp",
     columns: &[
         column("ps_partkey", BigInt),
@@ -90,7 +90,7 @@ pub const PARTSUPP: TableSpec = TableSpec {
 };
 
 /// Customers.
-pub const CUSTOMER: TableSpec = TableSpec {
+pub(super) const CUSTOMER: TableSpec = TableSpec {
     name: "customer",
     columns: &[
         column("c_custkey", BigInt),

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A measured run: TPC-C's terminals and streams of analytical queries on one database.
+//!
+//! Each query runs in a read-only transaction of its own, so it reads one snapshot. In the same snapshot the
+//! stream checks TPC-C's cheap consistency conditions before the query.
+
+use super::population::{SUPPLIER, TABLES, generate};
+use super::queries::QUERIES;
+use crate::board::{Board, join};
+use crate::engine::{Place, create_tables, has_table, open, query};
+use crate::error::BenchError;
+use crate::histogram::Histogram;
+use crate::machine::{CpuWatch, measure_sync};
+use crate::options::{Options, Workload};
+use crate::progress::{Progress, Sample};
+use crate::report::Report;
+use crate::tpcc::{
+    Kind, SNAPSHOT_CONDITIONS, check_all, load, populate, report_terminals, send, terminal_workers,
+    violations,
+};
+use coeval::{CheckpointPolicy, Database, Session};
+use parking_lot::Mutex;
+use std::time::{Duration, Instant};
+
+/// Makes sure that the database holds TPC-C's population and the three tables beside it.
+///
+/// # Errors
+/// If the directory holds another population or refuses the rows.
+pub fn populate_all(db: &Database, options: &Options, progress: &dyn Progress) -> Result<(), BenchError> {
+    populate(db, options, progress)?;
+    if has_table(db, &SUPPLIER) {
+        return Ok(());
+    }
+    create_tables(db, &TABLES)?;
+    let batches = generate(options.seed)?;
+    progress.begin("load regions, nations, suppliers", None);
+    load(db, progress, |sender| {
+        batches.into_iter().for_each(|batch| send(sender, batch));
+        Ok(())
+    })?;
+    progress.end();
+    Ok(())
+}
+
+/// What the query streams have done.
+///
+/// # Locking
+/// One lock for all streams: each takes it for a moment after each query, the conductor a few times a second.
+#[derive(Default)]
+struct StreamBoard {
+    figures: Mutex<StreamFigures>,
+}
+
+#[derive(Clone, Default)]
+struct StreamFigures {
+    queries: Vec<Histogram>,
+    ages: Histogram,
+    answered: u64,
+    checks: u64,
+    violations: u64,
+    last: Option<(usize, Duration)>,
+    last_age: Duration,
+}
+
+impl StreamFigures {
+    fn new() -> Self {
+        Self { queries: vec![Histogram::default(); QUERIES.len()], ..Self::default() }
+    }
+}
+
+/// Runs CH-benCHmark as the options say.
+///
+/// # Errors
+/// If the database refuses something; conflicts of transactions are counted and tried again.
+pub(crate) fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
+    let place = Place::new(options)?;
+    let db = open(place.path(), options, CheckpointPolicy::default())?;
+    populate_all(&db, options, progress)?;
+    let sync = measure_sync(place.path())?;
+    let mut report = run_mixed(&db, options, progress, &mut |report, foreign_cores| {
+        report.environment(foreign_cores, sync);
+    })?;
+    progress.begin("check TPC-C's consistency conditions", None);
+    check_all(&db, &mut report)?;
+    progress.end();
+    Ok(report)
+}
+
+/// Runs terminals and streams on a populated database that is already open. `with_cpu` is told how many cores
+/// others used meanwhile.
+///
+/// # Errors
+/// As the workload's run.
+pub fn run_mixed(
+    db: &Database,
+    options: &Options,
+    progress: &dyn Progress,
+    with_cpu: &mut dyn FnMut(&mut Report, f64),
+) -> Result<Report, BenchError> {
+    let mut report = Report::new(Workload::Chbench, options, options.warehouses);
+    let board = Board::new(options.threads, Kind::ALL.len());
+    let streams = StreamBoard { figures: Mutex::new(StreamFigures::new()) };
+    let workers = terminal_workers(db, options)?;
+    progress.begin("CH-benCHmark", None);
+    let cpu = CpuWatch::start();
+    let measured = std::thread::scope(|scope| {
+        let mut threads = board.start(scope, workers);
+        for stream in 0..options.streams {
+            let (board, streams) = (&board, &streams);
+            threads.push(scope.spawn(move || answer_queries(db, stream, board, streams)));
+        }
+        let measured = board.conduct(options, progress, &|sample| streams.enrich(sample));
+        join(threads).map(|()| measured)
+    })?;
+    let foreign_cores = cpu.foreign_cores();
+    progress.end();
+    report_terminals(&mut report, &board.figures(), measured);
+    streams.report(&mut report, options, measured);
+    with_cpu(&mut report, foreign_cores);
+    Ok(report)
+}
+
+/// One stream: all queries again and again until the board says stop, each stream beginning elsewhere.
+fn answer_queries(
+    db: &Database,
+    stream: usize,
+    board: &Board,
+    streams: &StreamBoard,
+) -> Result<(), BenchError> {
+    let mut session = db.session();
+    // Seven has no divisor in common with 22, so that eight streams begin at eight different queries.
+    let first = stream * 7;
+    for place in (first..).map(|place| place % QUERIES.len()) {
+        if board.is_stopped() {
+            return Ok(());
+        }
+        let answered = answer(&mut session, place).inspect_err(|_| board.stop())?;
+        streams.record(board, place, answered);
+    }
+    Ok(())
+}
+
+/// What one query took and found.
+#[derive(Clone, Copy)]
+struct Answered {
+    latency: Duration,
+    age: Duration,
+    violations: u64,
+}
+
+fn answer(session: &mut Session, place: usize) -> Result<Answered, BenchError> {
+    let begun = Instant::now();
+    session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+    let violations = violations(session, SNAPSHOT_CONDITIONS)?;
+    let started = Instant::now();
+    query(session, QUERIES[place])?;
+    let latency = started.elapsed();
+    session.execute("COMMIT")?;
+    Ok(Answered { latency, age: begun.elapsed(), violations })
+}
+
+impl StreamBoard {
+    fn record(&self, board: &Board, place: usize, answered: Answered) {
+        let mut figures = self.figures.lock();
+        figures.checks += SNAPSHOT_CONDITIONS.len() as u64;
+        figures.violations += answered.violations;
+        figures.last = Some((place + 1, answered.latency));
+        figures.last_age = answered.age;
+        if board.is_measuring() {
+            figures.answered += 1;
+            figures.queries[place].record_duration(answered.latency);
+            figures.ages.record_duration(answered.age);
+        }
+    }
+
+    fn enrich(&self, sample: &mut Sample) {
+        let figures = self.figures.lock();
+        sample.queries = figures.answered;
+        sample.last_query = figures.last;
+        sample.snapshot_age = figures.last_age;
+        sample.checks = figures.checks;
+        sample.violations = figures.violations;
+    }
+
+    fn report(&self, report: &mut Report, options: &Options, measured: Duration) {
+        let figures = self.figures.lock();
+        report.count("streams", options.streams as u64);
+        report.figure("queries_per_h", figures.answered as f64 / measured.as_secs_f64().max(1e-9) * 3_600.0);
+        report.count("queries", figures.answered);
+        report.figure("snapshot_age_p50_ms", figures.ages.percentile_ms(50.0));
+        report.figure("snapshot_age_max_ms", figures.ages.max() as f64 / 1e6);
+        for (number, latency) in (1..).zip(&figures.queries) {
+            if latency.count() > 0 {
+                report.figure(format!("q{number:02}_ms"), latency.percentile_ms(50.0));
+            }
+        }
+        report.count("snapshot_checks", figures.checks);
+        report.check("tpcc_conditions_in_snapshots", figures.violations);
+    }
+}

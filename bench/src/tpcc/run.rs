@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A measured run of TPC-C: terminals without think times against one database.
+
+use super::consistency::check_all;
+use super::execution::{Executor, HistoryIds};
+use super::input::{Kind, Terminals};
+use super::load::populate;
+use super::population::Sizes;
+use super::sql::SqlExecutor;
+use super::typed::TypedExecutor;
+use crate::board::{Board, Figures, Step, Worker};
+use crate::engine::{Place, open, query_number};
+use crate::error::BenchError;
+use crate::machine::{CpuWatch, measure_sync};
+use crate::options::{Api, Options, Workload};
+use crate::progress::Progress;
+use crate::report::Report;
+use coeval::{CheckpointPolicy, Database};
+use std::time::Duration;
+
+/// Runs TPC-C as the options say.
+///
+/// # Errors
+/// If the database refuses something; conflicts are not errors, they are counted and tried again.
+pub(crate) fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
+    let place = Place::new(options)?;
+    let db = open(place.path(), options, CheckpointPolicy::default())?;
+    populate(&db, options, progress)?;
+    let sync = measure_sync(place.path())?;
+    let mut report = Report::new(Workload::Tpcc, options, options.warehouses);
+    let board = Board::new(options.threads, Kind::ALL.len());
+    let workers = terminal_workers(&db, options)?;
+    progress.begin("TPC-C", None);
+    let cpu = CpuWatch::start();
+    let measured = board.run(workers, options, progress)?;
+    let foreign_cores = cpu.foreign_cores();
+    progress.end();
+    report_terminals(&mut report, &board.figures(), measured);
+    progress.begin("check TPC-C's consistency conditions", None);
+    check_all(&db, &mut report)?;
+    progress.end();
+    report.environment(foreign_cores, sync);
+    Ok(report)
+}
+
+/// The terminals that one thread plays, and how it runs what they ask for.
+struct TerminalWorker<'d> {
+    terminals: Terminals,
+    executor: Box<dyn Executor + 'd>,
+}
+
+impl Worker for TerminalWorker<'_> {
+    fn step(&mut self) -> Result<Step, BenchError> {
+        let input = self.terminals.next();
+        let ended = self.executor.execute(&input)?;
+        Ok(Step { kind: input.kind() as usize, outcome: ended.outcome, conflicts: ended.conflicts })
+    }
+}
+
+/// Prepares terminals and statements for all threads.
+pub(crate) fn terminal_workers<'d>(
+    db: &'d Database,
+    options: &Options,
+) -> Result<Vec<Box<dyn Worker + 'd>>, BenchError> {
+    if options.threads == 0 {
+        return Err(BenchError::Options("TPC-C needs at least one thread".to_owned()));
+    }
+    let largest = query_number(&mut db.session(), "SELECT max(h_id) FROM history")?;
+    let sizes = Sizes::new(options.population);
+    let warehouses = i32::try_from(options.warehouses)
+        .map_err(|_| BenchError::Options("there are at most 2,147,483,647 warehouses".to_owned()))?;
+    let mut workers: Vec<Box<dyn Worker + 'd>> = Vec::with_capacity(options.threads);
+    for thread in 0..options.threads {
+        let ids = HistoryIds::new(largest, thread, options.threads);
+        let executor: Box<dyn Executor + 'd> = match options.api {
+            Api::Typed => Box::new(TypedExecutor::new(db, options.isolation, ids)?),
+            Api::Sql => Box::new(SqlExecutor::new(db, options.isolation, ids)?),
+        };
+        let terminals = Terminals::new(sizes, warehouses, options.seed, thread, options.threads);
+        workers.push(Box::new(TerminalWorker { terminals, executor }));
+    }
+    Ok(workers)
+}
+
+/// Adds what the terminals did to a report.
+pub(crate) fn report_terminals(report: &mut Report, figures: &Figures, measured: Duration) {
+    let seconds = measured.as_secs_f64().max(1e-9);
+    let total = figures.total();
+    let through = total.committed + total.rolled_back;
+    let of = |kind: Kind| &figures.kinds[kind as usize];
+    let new_order = of(Kind::NewOrder);
+    report.figure("transactions_per_s", total.committed as f64 / seconds);
+    report.figure("new_orders_per_minute", new_order.committed as f64 / seconds * 60.0);
+    report.figure("latency_p50_ms", total.latency.percentile_ms(50.0));
+    report.figure("latency_p99_ms", total.latency.percentile_ms(99.0));
+    report.figure("latency_max_ms", total.latency.max() as f64 / 1e6);
+    report.figure("abort_rate", share(total.conflicts, through + total.conflicts));
+    report.count("committed", total.committed);
+    report.count("conflicts", total.conflicts);
+    report.figure(
+        "rolled_back_rate",
+        share(new_order.rolled_back, new_order.committed + new_order.rolled_back),
+    );
+    for kind in Kind::ALL {
+        let (name, figures) = (kind.name(), of(kind));
+        report.figure(format!("{name}_share"), share(figures.committed + figures.rolled_back, through));
+        report.figure(format!("{name}_p50_ms"), figures.latency.percentile_ms(50.0));
+        report.figure(format!("{name}_p90_ms"), figures.latency.percentile_ms(90.0));
+        report.figure(format!("{name}_p99_ms"), figures.latency.percentile_ms(99.0));
+        report.count(format!("{name}_conflicts"), figures.conflicts);
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}

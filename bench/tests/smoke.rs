@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every workload runs, small and short, and finds nothing wrong. No figure is looked at but for its presence.
+
+use coeval_bench::{Api, Options, Population, Report, Silent, Workload, run};
+
+fn options() -> Options {
+    Options {
+        warehouses: 2,
+        scale: 0.01,
+        rows: 2_000,
+        threads: 2,
+        seconds: 0.5,
+        population: Population::Tiny,
+        runs: 1,
+        log_bytes: 1 << 20,
+        ..Options::default()
+    }
+}
+
+fn passes(workload: Workload, options: &Options) -> Report {
+    let report = run(workload, options, &Silent).unwrap();
+    assert_eq!(report.violations(), 0, "{}", report.to_json());
+    assert!(
+        report.checks().count() > 0 || workload == Workload::Tpch,
+        "a workload checks what it leaves behind"
+    );
+    report
+}
+
+fn figure(report: &Report, name: &str) -> f64 {
+    report.value(name).unwrap_or_else(|| panic!("{name} is missing in {}", report.to_json()))
+}
+
+#[test]
+fn tpcc_runs_through_the_typed_api() {
+    let report = passes(Workload::Tpcc, &options());
+    assert!(figure(&report, "transactions_per_s") > 0.0);
+    assert!((figure(&report, "new_order_share") - 0.45).abs() < 0.1);
+}
+
+#[test]
+fn tpcc_runs_through_prepared_sql() {
+    let report = passes(Workload::Tpcc, &Options { api: Api::Sql, ..options() });
+    assert!(figure(&report, "transactions_per_s") > 0.0);
+}
+
+#[test]
+fn tpcc_goes_on_with_a_population_that_it_finds() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { dir: Some(directory.path().to_owned()), ..options() };
+    passes(Workload::Tpcc, &options);
+    passes(Workload::Tpcc, &Options { api: Api::Sql, ..options.clone() });
+    let other = Options { warehouses: 3, ..options };
+    assert!(run(Workload::Tpcc, &other, &Silent).unwrap_err().to_string().contains("another directory"));
+}
+
+#[test]
+fn chbench_answers_queries_while_terminals_run() {
+    let report = passes(Workload::Chbench, &Options { seconds: 3.0, ..options() });
+    assert!(figure(&report, "queries") > 0.0);
+    assert!(figure(&report, "transactions_per_s") > 0.0);
+    assert!(figure(&report, "snapshot_checks") > 0.0);
+}
+
+#[test]
+fn tpch_answers_all_queries_before_and_after_updates() {
+    let report = passes(Workload::Tpch, &options());
+    assert!(figure(&report, "geomean_ms") > 0.0 && figure(&report, "q22_ms") > 0.0);
+    let report = passes(Workload::Tpch, &Options { update_fraction: 0.05, ..options() });
+    for name in ["lineitem_delta_share_before", "orders_delta_share_before", "lineitem_delta_share_after"] {
+        assert!(figure(&report, name) >= 0.05, "{name} in {}", report.to_json());
+    }
+}
+
+#[test]
+fn ycsb_runs_through_both_apis() {
+    for api in [Api::Typed, Api::Sql] {
+        let report = passes(Workload::Ycsb, &Options { api, ..options() });
+        assert!(figure(&report, "transactions_per_s") > 0.0);
+    }
+}
+
+#[test]
+fn get_compares_base_and_delta_with_a_map() {
+    let report = passes(Workload::Get, &options());
+    assert!(figure(&report, "base_get_to_map_ratio") > 0.0 && figure(&report, "delta_select_ns") > 0.0);
+}
+
+#[test]
+fn load_reads_parquet_through_both_apis() {
+    for api in [Api::Typed, Api::Sql] {
+        let report = passes(Workload::Load, &Options { api, ..options() });
+        assert!(figure(&report, "rows_per_s") > 0.0);
+    }
+}
+
+#[test]
+fn recovery_replays_what_was_committed() {
+    let report = passes(Workload::Recovery, &options());
+    assert!(figure(&report, "replay_s") > 0.0 && figure(&report, "clean_open_and_get_ms") > 0.0);
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused_by_name() {
+    let refused = |workload, options: Options| run(workload, &options, &Silent).unwrap_err().to_string();
+    assert!(refused(Workload::Tpcc, Options { warehouses: 0, ..options() }).contains("warehouse"));
+    assert!(refused(Workload::Tpcc, Options { threads: 0, ..options() }).contains("thread"));
+    assert!(refused(Workload::Tpcc, Options { seconds: 0.0, ..options() }).contains("second"));
+    assert!(
+        refused(Workload::Tpch, Options { update_fraction: 2.0, ..options() }).contains("between 0 and 1")
+    );
+    assert!(refused(Workload::Get, Options { rows: 0, ..options() }).contains("row"));
+}
