@@ -3,10 +3,10 @@
 
 use crate::catalog::{IndexDef, TableDef};
 use crate::chunk::{CHUNK_ROWS, Chunk};
-use crate::key_column::KeyColumnBuilder;
 use crate::cursor::SpaceCursor;
 use crate::error::StoreError;
 use crate::key::{Key, KeyReader, Nullable};
+use crate::key_column::KeyColumnBuilder;
 use crate::range::{Direction, KeyRange};
 use crate::space::{Found, Space};
 use crate::table::{RowRef, Table, missing_values};
@@ -84,7 +84,8 @@ fn claim(def: &TableDef, index: &IndexDef, entry: &Key) -> Result<Option<(Key, K
     let mut reader = KeyReader::new(entry.as_slice());
     let mut has_null = false;
     for &column in &index.columns {
-        has_null |= reader.read(def.columns[column].ty.physical(), Nullable::Yes)? == crate::value::Value::Null;
+        has_null |=
+            reader.read(def.columns[column].ty.physical(), Nullable::Yes)? == crate::value::Value::Null;
     }
     let prefix = Key::from_slice(&entry.as_slice()[..reader.position()]);
     Ok((!has_null).then(|| (prefix, Key::from_slice(reader.rest()))))

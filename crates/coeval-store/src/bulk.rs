@@ -7,12 +7,12 @@
 use crate::build_index::key_chunks;
 use crate::catalog::{IndexDef, TableDef};
 use crate::chunk::{CHUNK_ROWS, Chunk};
-use crate::key_column::KeyColumnBuilder;
 use crate::column::value_at;
 use crate::error::{ConstraintError, StoreError};
 use crate::ids::SpaceId;
-use crate::segment::SegmentRef;
 use crate::key::{Key, KeyWriter};
+use crate::key_column::KeyColumnBuilder;
+use crate::segment::SegmentRef;
 use crate::table::{RowRef, missing_values};
 use crate::transaction::{primary_key_taken, unique_key_taken};
 use arrow::array::{Array, ArrayRef, RecordBatch};
@@ -76,6 +76,13 @@ impl BulkLoad {
     }
 }
 
+/// Whether the rows came sorted by primary key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum InputOrder {
+    Sorted,
+    Mixed,
+}
+
 /// Where a row of the input lies.
 type RowPlace = (u32, u32);
 
@@ -102,8 +109,9 @@ pub(crate) fn sorted_chunks(def: &TableDef, batches: &[RecordBatch]) -> Result<V
             })
         })
         .collect();
-    let in_order = rows.windows(2).all(|pair| pair[0].0 < pair[1].0);
-    if !in_order {
+    let is_sorted = rows.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    let order = if is_sorted { InputOrder::Sorted } else { InputOrder::Mixed };
+    if order == InputOrder::Mixed {
         rows.par_sort_unstable();
         if let Some(pair) = rows.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             let (batch, row) = pair[1].1;
@@ -118,15 +126,19 @@ pub(crate) fn sorted_chunks(def: &TableDef, batches: &[RecordBatch]) -> Result<V
             let mut keys = KeyColumnBuilder::with_capacity(rows.len());
             rows.iter().for_each(|(key, _)| keys.push(key.as_slice()));
             let columns: Result<Vec<ArrayRef>, StoreError> =
-                columns.iter().map(|arrays| gather(arrays, rows, in_order)).collect();
+                columns.iter().map(|arrays| gather(arrays, rows, order)).collect();
             Ok(Arc::new(Chunk::new(keys.finish(), columns?)))
         })
         .collect()
 }
 
 /// One column of a chunk: slices put together where the input was in order, else row by row.
-fn gather(arrays: &[&dyn Array], rows: &[(Key, RowPlace)], in_order: bool) -> Result<ArrayRef, StoreError> {
-    if !in_order {
+fn gather(
+    arrays: &[&dyn Array],
+    rows: &[(Key, RowPlace)],
+    order: InputOrder,
+) -> Result<ArrayRef, StoreError> {
+    if order == InputOrder::Mixed {
         let places: Vec<_> = rows.iter().map(|(_, (batch, row))| (*batch as usize, *row as usize)).collect();
         return Ok(compact(interleave(arrays, &places)?));
     }

@@ -268,7 +268,12 @@ impl TableDef {
     /// # Panics
     /// If the primary key is empty or names a column that is not there.
     #[must_use]
-    pub fn new(id: SpaceId, name: QualifiedName, mut columns: Vec<ColumnDef>, primary_key: Vec<usize>) -> Self {
+    pub fn new(
+        id: SpaceId,
+        name: QualifiedName,
+        mut columns: Vec<ColumnDef>,
+        primary_key: Vec<usize>,
+    ) -> Self {
         assert!(!primary_key.is_empty(), "a table without a primary key gets a hidden row id first");
         for &column in &primary_key {
             columns[column].not_null = true;

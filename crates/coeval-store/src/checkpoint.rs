@@ -110,7 +110,8 @@ pub(crate) fn run(shared: &Shared) -> Result<CheckpointReport, StoreError> {
         return Ok(report);
     }
     let frozen = Frozen::take(shared, &mut report);
-    let outcome = write(shared, &frozen, &mut report).map(|merged| install(shared, &frozen, &merged, &mut report));
+    let outcome =
+        write(shared, &frozen, &mut report).map(|merged| install(shared, &frozen, &merged, &mut report));
     if outcome.is_err() {
         abandon(shared);
     }
@@ -153,7 +154,11 @@ impl Frozen {
 }
 
 /// Steps 2 to 4.
-fn write(shared: &Shared, frozen: &Frozen, report: &mut CheckpointReport) -> Result<MergedSpaces, StoreError> {
+fn write(
+    shared: &Shared,
+    frozen: &Frozen,
+    report: &mut CheckpointReport,
+) -> Result<MergedSpaces, StoreError> {
     shared.pipeline.wait_published(shared, frozen.world.version())?;
     if let Some((log, end)) = shared.pipeline.log().zip(frozen.log_end) {
         log.sync(end)?;
@@ -220,7 +225,9 @@ fn runs(base: &Base, segments: &mut BTreeMap<u64, u32>) -> Vec<BatchRun> {
         let SegmentRef { number, footer_checksum } = segment.reference();
         segments.insert(number, footer_checksum);
         match runs.last_mut() {
-            Some(run) if run.segment == number && run.first_batch + run.count == place.batch => run.count += 1,
+            Some(run) if run.segment == number && run.first_batch + run.count == place.batch => {
+                run.count += 1
+            }
             _ => runs.push(BatchRun { segment: number, first_batch: place.batch, count: 1 }),
         }
     }

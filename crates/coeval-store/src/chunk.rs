@@ -227,7 +227,10 @@ impl Chunk {
     pub(crate) fn split(&self, index: usize) -> (Self, Self) {
         let slice = |start: usize, length: usize| {
             let columns = (0..self.column_count()).filter_map(|column| self.column(column));
-            Self::new(self.keys().slice(start, length), columns.map(|array| array.slice(start, length)).collect())
+            Self::new(
+                self.keys().slice(start, length),
+                columns.map(|array| array.slice(start, length)).collect(),
+            )
         };
         (slice(0, index), slice(index, self.rows() - index))
     }
@@ -271,12 +274,18 @@ fn column_stats(array: &dyn Array) -> ColumnStats {
         DataType::Timestamp(_, _) => primitive!(TimestampMicrosecondType, Int64),
         DataType::Boolean => {
             let array = array.as_boolean();
-            (aggregate::min_boolean(array).map(Value::Boolean), aggregate::max_boolean(array).map(Value::Boolean))
+            (
+                aggregate::min_boolean(array).map(Value::Boolean),
+                aggregate::max_boolean(array).map(Value::Boolean),
+            )
         }
         DataType::Utf8View => {
             let array = array.as_string_view();
             let short = |text: &str| (text.len() <= STATS_TEXT_MAX).then(|| Value::from(text));
-            (aggregate::min_string_view(array).and_then(short), aggregate::max_string_view(array).and_then(short))
+            (
+                aggregate::min_string_view(array).and_then(short),
+                aggregate::max_string_view(array).and_then(short),
+            )
         }
         _ => (None, None),
     };

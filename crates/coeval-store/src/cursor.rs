@@ -24,7 +24,12 @@ pub(crate) struct SpaceCursor<'a> {
 impl<'a> SpaceCursor<'a> {
     /// Walks `range` of the space with private changes on top.
     #[must_use]
-    pub(crate) fn new(space: &'a Space, private: Option<&'a Delta>, range: &KeyRange, direction: Direction) -> Self {
+    pub(crate) fn new(
+        space: &'a Space,
+        private: Option<&'a Delta>,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Self {
         Self {
             private: private.map(|private| DeltaWalk::new(private, range, direction)),
             delta: DeltaWalk::new(space.delta(), range, direction),
@@ -47,7 +52,8 @@ impl<'a> Iterator for SpaceCursor<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let mut nearest: Option<&[u8]> = None;
-            let private_head = self.private.as_ref().and_then(|walk| walk.head).map(|(key, _)| key.as_slice());
+            let private_head =
+                self.private.as_ref().and_then(|walk| walk.head).map(|(key, _)| key.as_slice());
             let delta_head = self.delta.head.map(|(key, _)| key.as_slice());
             for head in [private_head, delta_head, self.base.head()].into_iter().flatten() {
                 if nearest.is_none_or(|nearest| self.ahead(head, nearest) == Ordering::Less) {
@@ -167,7 +173,7 @@ impl<'a> BaseWalk<'a> {
             Direction::Forward => rows.start += 1,
             Direction::Backward => rows.end -= 1,
         }
-        if rows.is_empty() {
+        if std::ops::Range::is_empty(rows) {
             self.enter_next_chunk();
         }
         Some(place)

@@ -36,6 +36,9 @@ impl BasePosition {
     pub const UNKNOWN: Self = Self(u32::MAX);
 
     /// At this index of its chunk.
+    ///
+    /// # Panics
+    /// If the index does not fit 32 bits: chunks are far smaller.
     #[must_use]
     pub fn at(index: usize) -> Self {
         Self(u32::try_from(index).expect("a chunk has fewer than 2^32 rows"))

@@ -173,7 +173,11 @@ impl Disk {
     ///
     /// # Errors
     /// When the directory cannot be read or a file not be removed; nothing needed is lost.
-    pub(crate) fn remove_unneeded(&self, version: Version, manifest: &BTreeSet<u64>) -> Result<usize, StoreError> {
+    pub(crate) fn remove_unneeded(
+        &self,
+        version: Version,
+        manifest: &BTreeSet<u64>,
+    ) -> Result<usize, StoreError> {
         let dir = self.dir.join(SEGMENT_DIR);
         // The names first: a file that is made after this is not in the list, and one that was made before
         // has been registered by now.

@@ -44,7 +44,9 @@ pub enum ConstraintError {
         key: String,
     },
     /// A parent with children (23503).
-    #[error("update or delete on table \"{parent}\" violates foreign key constraint \"{constraint}\" on table \"{table}\"")]
+    #[error(
+        "update or delete on table \"{parent}\" violates foreign key constraint \"{constraint}\" on table \"{table}\""
+    )]
     ForeignKeyReferenced {
         /// The child table.
         table: String,

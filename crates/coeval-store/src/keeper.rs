@@ -202,9 +202,14 @@ fn look(signal: &KeeperSignal, shared: &Shared) {
     }
     let wanted = (delta_entries as u64).max(load.base_rows.saturating_mul(u64::from(delta_percent)) / 100);
     let missing = wanted.saturating_sub(load.delta_entries).max(CHANGES_BETWEEN_LOOKS_MIN).max(pause);
-    signal.changes_mark.store(signal.changes.load(Ordering::Relaxed).saturating_add(missing), Ordering::Relaxed);
-    let log_mark =
-        if pause == 0 { load.log_start.saturating_add(log_bytes) } else { load.log_end.saturating_add(log_bytes / 10 + 1) };
+    signal
+        .changes_mark
+        .store(signal.changes.load(Ordering::Relaxed).saturating_add(missing), Ordering::Relaxed);
+    let log_mark = if pause == 0 {
+        load.log_start.saturating_add(log_bytes)
+    } else {
+        load.log_end.saturating_add(log_bytes / 10 + 1)
+    };
     signal.log_mark.store(log_mark, Ordering::Relaxed);
 }
 
@@ -242,7 +247,8 @@ impl Load {
 
     fn is_due(&self, delta_entries: usize, delta_percent: u32, log_bytes: u64) -> bool {
         let delta_is_large = self.delta_entries >= delta_entries as u64
-            && self.delta_entries.saturating_mul(100) > self.base_rows.saturating_mul(u64::from(delta_percent));
+            && self.delta_entries.saturating_mul(100)
+                > self.base_rows.saturating_mul(u64::from(delta_percent));
         delta_is_large
             || self.log_end - self.log_start >= log_bytes
             || self.unwritten_rows >= UNWRITTEN_ROWS_MAX

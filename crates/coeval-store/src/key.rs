@@ -27,7 +27,10 @@ pub struct Key(Repr);
 #[derive(Clone)]
 enum Repr {
     /// `bytes[length..]` is zero, so that whole words can be compared.
-    Inline { length: u8, bytes: [u8; KEY_INLINE_MAX] },
+    Inline {
+        length: u8,
+        bytes: [u8; KEY_INLINE_MAX],
+    },
     Heap(Arc<[u8]>),
 }
 

@@ -131,7 +131,11 @@ fn search_words(bytes: &[u8], key: &[u8]) -> Result<usize, usize> {
     wanted.copy_from_slice(key);
     let wanted = u64::from_be_bytes(wanted);
     let index = words.partition_point(|word| u64::from_be_bytes(*word) < wanted);
-    if words.get(index).is_some_and(|word| u64::from_be_bytes(*word) == wanted) { Ok(index) } else { Err(index) }
+    if words.get(index).is_some_and(|word| u64::from_be_bytes(*word) == wanted) {
+        Ok(index)
+    } else {
+        Err(index)
+    }
 }
 /// Builds a column of keys.
 #[derive(Debug, Default)]
@@ -180,6 +184,9 @@ impl KeyColumnBuilder {
     }
 
     /// The column.
+    ///
+    /// # Panics
+    /// If a key is 2 GiB or longer.
     #[must_use]
     pub fn finish(self) -> KeyColumn {
         match self.width {

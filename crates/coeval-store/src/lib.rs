@@ -34,8 +34,8 @@ mod disk;
 mod error;
 pub mod files;
 mod ids;
-mod key;
 mod keeper;
+mod key;
 mod key_column;
 pub mod log;
 mod manifest;
@@ -59,8 +59,8 @@ mod view;
 mod world;
 
 pub use catalog::{
-    Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DEFAULT_SCHEMA, ForeignKeyDef, Identity, IndexDef,
-    ObjectRef, QualifiedName, ReferentialAction, SequenceDef, TableDef, Uniqueness, ViewDef,
+    Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DEFAULT_SCHEMA, ForeignKeyDef, Identity,
+    IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef, TableDef, Uniqueness, ViewDef,
 };
 pub use checkpoint::CheckpointReport;
 pub use checks::{CheckCompiler, RowChecks};
@@ -69,8 +69,8 @@ pub use column::{ColumnBuilder, constant_column, missing_value, value_at};
 pub use delta::{BasePosition, Change, Delta, DeltaEntry};
 pub use error::{ConflictError, ConstraintError, StoreError};
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
-pub use key_column::{KeyColumn, KeyColumnBuilder};
 pub use key::{KEY_INLINE_MAX, Key, KeyDamage, KeyReader, KeyWriter, Nullable};
+pub use key_column::{KeyColumn, KeyColumnBuilder};
 pub use options::{CheckpointPolicy, Durability, StoreOptions};
 pub use range::{Direction, KeyRange};
 pub use row::{Layout, Row, RowWriter, ValueTypeMismatch};

@@ -156,7 +156,8 @@ impl Manifest {
 
     fn decode(bytes: &[u8], path: &Path, checksums: ChecksumPolicy) -> Result<Self, StoreError> {
         let corrupt = |offset: u64, what: &str| StoreError::corrupt(path, offset, what);
-        let header = bytes.first_chunk::<HEADER_BYTES>().ok_or_else(|| corrupt(0, "the header is cut off"))?;
+        let header =
+            bytes.first_chunk::<HEADER_BYTES>().ok_or_else(|| corrupt(0, "the header is cut off"))?;
         if header[..8] != MAGIC {
             return Err(corrupt(0, "this is no manifest"));
         }

@@ -251,7 +251,11 @@ impl Pipeline {
     /// checkpoint. `change` is a function of the world alone. Returns the old worlds: dropping one may take
     /// long.
     #[must_use = "dropping the last reference to a world takes long"]
-    pub(crate) fn replace_worlds(&self, shared: &Shared, change: impl Fn(&World) -> World) -> Vec<Arc<World>> {
+    pub(crate) fn replace_worlds(
+        &self,
+        shared: &Shared,
+        change: impl Fn(&World) -> World,
+    ) -> Vec<Arc<World>> {
         let _leader = self.leader.lock();
         let mut publishing = self.publishing.lock();
         let mut old = vec![shared.published(), shared.applied()];
@@ -328,9 +332,9 @@ impl Leader {
             let free = newest.table(load.table()).is_some_and(|table| {
                 is_free(table, &span) && table.indexes().iter().all(crate::space::Space::has_no_parts)
             });
-            let truncated_here = submission.catalog_changes.iter().any(|change| {
-                matches!(change, crate::catalog::CatalogChange::Truncate(id) if *id == load.table())
-            });
+            let truncated_here = submission.catalog_changes.iter().any(
+                |change| matches!(change, crate::catalog::CatalogChange::Truncate(id) if *id == load.table()),
+            );
             if !(created_here || truncated_here || free) {
                 return Err(StoreError::Conflict(conflict_with_load(newest, load.table())));
             }
@@ -355,7 +359,11 @@ impl Leader {
         }
     }
 
-    fn append(&mut self, version: Version, admitted: &[(&Ticket, Submission)]) -> Result<Option<Lsn>, StoreError> {
+    fn append(
+        &mut self,
+        version: Version,
+        admitted: &[(&Ticket, Submission)],
+    ) -> Result<Option<Lsn>, StoreError> {
         let Some(log) = &mut self.log else { return Ok(None) };
         let bodies = admitted.iter().map(|(_, submission)| submission.body.as_slice());
         let lsn = log.append_with(|out| encode_batch(version, bodies, out))?;

@@ -129,7 +129,11 @@ fn put_u32(out: &mut Vec<u8>, number: usize) {
 }
 
 /// Encodes a batch of these bodies.
-pub(crate) fn encode_batch<'a>(version: Version, bodies: impl ExactSizeIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
+pub(crate) fn encode_batch<'a>(
+    version: Version,
+    bodies: impl ExactSizeIterator<Item = &'a [u8]>,
+    out: &mut Vec<u8>,
+) {
     out.push(KIND_BATCH);
     out.extend_from_slice(&version.get().to_le_bytes());
     out.extend_from_slice(&0u64.to_le_bytes());
@@ -233,9 +237,8 @@ impl<'a> Reader<'a> {
 
     fn load(&mut self) -> Result<LoadPlaces, MalformedRecord> {
         let table = SpaceId::new(self.u32()?);
-        let segment = |reader: &mut Self| {
-            Ok(SegmentRef { number: reader.u64()?, footer_checksum: reader.u32()? })
-        };
+        let segment =
+            |reader: &mut Self| Ok(SegmentRef { number: reader.u64()?, footer_checksum: reader.u32()? });
         let segments = (0..self.u32()?).map(|_| segment(self)).collect::<Result<_, _>>()?;
         Ok(LoadPlaces { table, segments })
     }

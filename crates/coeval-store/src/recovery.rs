@@ -65,7 +65,8 @@ pub(crate) fn recover(
         None => create(&*files, dir, &log_dir)?,
     };
     files.create_dir_all(&segment_dir)?;
-    let disk = Disk::new(Arc::clone(&files), dir.to_path_buf(), lock, log_options.checksums, manifest.next_segment);
+    let disk =
+        Disk::new(Arc::clone(&files), dir.to_path_buf(), lock, log_options.checksums, manifest.next_segment);
     let world = restore(&disk, &manifest)?;
     let mut replayer = Replayer::new(&disk, world, &manifest);
     let from = Lsn::new(manifest.log);
@@ -114,7 +115,8 @@ pub(crate) fn restore(disk: &Disk, manifest: &Manifest) -> Result<World, StoreEr
     for entry in &manifest.tables {
         catalog.put_table(None, &entry.definition);
         let table = restore_table(entry, &segments);
-        tables.push(Arc::new(table.map_err(|what| StoreError::corrupt(&manifest_path(disk.dir()), 0, &what))?));
+        tables
+            .push(Arc::new(table.map_err(|what| StoreError::corrupt(&manifest_path(disk.dir()), 0, &what))?));
     }
     Ok(World::restored(Version::new(manifest.version), catalog, tables))
 }
@@ -124,7 +126,8 @@ fn restore_table(entry: &TableEntry, segments: &HashMap<u64, Arc<Segment>>) -> R
     if entry.indexes.len() != entry.definition.indexes.len() {
         return Err(format!("table {name} has another number of indexes than lists of their chunks"));
     }
-    let space = |runs: &[BatchRun]| restore_space(runs, segments).map_err(|what| format!("table {name}: {what}"));
+    let space =
+        |runs: &[BatchRun]| restore_space(runs, segments).map_err(|what| format!("table {name}: {what}"));
     let rows = space(&entry.rows)?;
     let indexes = entry.indexes.iter().map(|runs| space(runs)).collect::<Result<_, _>>()?;
     Ok(Table::from_spaces(Arc::new(entry.definition.clone()), rows, indexes))

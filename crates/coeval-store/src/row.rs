@@ -47,6 +47,9 @@ const fn slot_size(physical: Physical) -> u32 {
 
 impl Layout {
     /// The layout of rows with these columns.
+    ///
+    /// # Panics
+    /// If there are more than 65,535.
     #[must_use]
     pub fn new(columns: impl IntoIterator<Item = Physical>) -> Self {
         let mut offset = 0;
@@ -217,7 +220,8 @@ fn value_in<'a>(bytes: &'a [u8], layout: &Layout, column: usize) -> Option<Value
         Physical::Uuid => ValueRef::Uuid(array(bytes, at)),
         Physical::Text | Physical::Bytes => {
             let variable = fixed + layout.fixed_sizes[count] as usize;
-            let start = slot.previous_variable.map_or(0, |previous| read_u32(bytes, fixed + previous as usize));
+            let start =
+                slot.previous_variable.map_or(0, |previous| read_u32(bytes, fixed + previous as usize));
             let span = variable + start as usize..variable + read_u32(bytes, at) as usize;
             if slot.physical == Physical::Bytes {
                 ValueRef::Bytes(&bytes[span])

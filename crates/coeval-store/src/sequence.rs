@@ -38,7 +38,8 @@ pub(crate) struct Sequences {
 impl Sequences {
     /// Sequences that go on where the log or a manifest says.
     pub(crate) fn recovered(next: impl IntoIterator<Item = (SequenceId, Option<i64>)>) -> Self {
-        let states = next.into_iter().map(|(id, next)| (id, State { next, logged: 0, resume: next })).collect();
+        let states =
+            next.into_iter().map(|(id, next)| (id, State { next, logged: 0, resume: next })).collect();
         Self { states: Mutex::new(states) }
     }
 

@@ -89,7 +89,12 @@ pub(crate) enum BeginAt {
 }
 
 impl Shared {
-    pub(crate) fn new(options: StoreOptions, contents: Contents, log: Option<Log>, disk: Option<Disk>) -> Self {
+    pub(crate) fn new(
+        options: StoreOptions,
+        contents: Contents,
+        log: Option<Log>,
+        disk: Option<Disk>,
+    ) -> Self {
         let durability = if log.is_some() { options.durability } else { Durability::None };
         let pipeline = Pipeline::new(log, durability, contents.world.version());
         let world = Arc::new(contents.world);
@@ -134,7 +139,12 @@ impl Shared {
         self.snapshots.count()
     }
 
-    pub(crate) fn begin(self: &Arc<Self>, isolation: Isolation, mode: AccessMode, at: BeginAt) -> Transaction {
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        isolation: Isolation,
+        mode: AccessMode,
+        at: BeginAt,
+    ) -> Transaction {
         let mut snapshot = None;
         let guard = self.snapshots.register(|| {
             let world = match at {

@@ -52,6 +52,9 @@ impl Space {
     }
 
     /// How many keys are there, exactly.
+    ///
+    /// # Panics
+    /// If the delta deletes more keys than there are: certification let through what it must not.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.base_rows.checked_add_signed(self.delta_growth).expect("no more keys are deleted than there are")
@@ -231,9 +234,7 @@ impl Space {
         let entry_size = size_of::<(Key, DeltaEntry)>();
         let row_overhead = 2 * size_of::<usize>();
         let of_entry = |(key, entry): (&Key, &DeltaEntry)| {
-            entry_size
-                + key.heap_bytes()
-                + entry.row().map_or(0, |row| row.as_bytes().len() + row_overhead)
+            entry_size + key.heap_bytes() + entry.row().map_or(0, |row| row.as_bytes().len() + row_overhead)
         };
         self.delta.iter().map(of_entry).sum()
     }

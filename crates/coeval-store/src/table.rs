@@ -136,8 +136,12 @@ impl Table {
     /// This version with private writes on top.
     #[must_use]
     pub(crate) fn overlaid(&self, writes: &TableWrites) -> Self {
-        let indexes =
-            self.indexes.iter().zip(&writes.indexes).map(|(index, changes)| index.overlaid(changes)).collect();
+        let indexes = self
+            .indexes
+            .iter()
+            .zip(&writes.indexes)
+            .map(|(index, changes)| index.overlaid(changes))
+            .collect();
         Self {
             def: Arc::clone(&self.def),
             rows: self.rows.overlaid(&writes.rows),
@@ -182,10 +186,7 @@ impl Table {
 /// What rows have in columns that were added after they were written, per column of the definition.
 #[must_use]
 pub(crate) fn missing_values(def: &TableDef) -> Arc<[Value]> {
-    def.columns
-        .iter()
-        .map(|column| missing_value(column.missing.as_deref(), column.ty.physical()))
-        .collect()
+    def.columns.iter().map(|column| missing_value(column.missing.as_deref(), column.ty.physical())).collect()
 }
 
 /// A row where it lies: in the base, in the delta or among private writes. Reading a column copies nothing.

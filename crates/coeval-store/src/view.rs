@@ -154,6 +154,9 @@ impl TableView {
     }
 
     /// Cuts the table into at most `count` parts of about equal numbers of chunk rows, in key order.
+    ///
+    /// # Panics
+    /// Never: the first piece opens a part.
     #[must_use]
     pub fn partition(&self, count: usize) -> Vec<ScanPart> {
         let pieces = self.pieces();
@@ -184,7 +187,8 @@ impl TableView {
             .enumerate()
             .map(|(index, (first, chunk))| {
                 let lower = if index == 0 { Bound::Unbounded } else { Bound::Included(first) };
-                let upper = starts.get(index + 1).map_or(Bound::Unbounded, |next| Bound::Excluded(next.clone()));
+                let upper =
+                    starts.get(index + 1).map_or(Bound::Unbounded, |next| Bound::Excluded(next.clone()));
                 Piece { chunk: Some(chunk), range: KeyRange { lower, upper } }
             })
             .collect()
@@ -192,6 +196,9 @@ impl TableView {
 
     /// Scans a part: the columns at these indexes of the definition, in this order. A chunk for which
     /// `may_match` is false is passed over; its changed rows are not.
+    ///
+    /// # Panics
+    /// If the definition has no such column.
     pub fn scan<P: Fn(&ChunkStats) -> bool>(
         &self,
         part: ScanPart,
@@ -221,11 +228,8 @@ fn merge_stats(summary: &mut Option<ColumnSummary>, stats: &ChunkStats, column: 
         *summary = Some(ColumnSummary::default());
         return;
     };
-    let of_chunk = ColumnSummary {
-        min: stats.min.clone(),
-        max: stats.max.clone(),
-        null_count: Some(stats.null_count),
-    };
+    let of_chunk =
+        ColumnSummary { min: stats.min.clone(), max: stats.max.clone(), null_count: Some(stats.null_count) };
     *summary = Some(match summary.take() {
         None => of_chunk,
         Some(sum) => ColumnSummary {
@@ -413,9 +417,10 @@ impl<'a> ChangedRows<'a> {
             let index = match (entry.change(), entry.position().index()) {
                 (crate::delta::Change::Inserted, _) => continue,
                 (_, Some(index)) => index,
-                (_, None) => {
-                    chunk.keys().search(key.as_slice()).expect("a key that was replaced or deleted is in the base")
-                }
+                (_, None) => chunk
+                    .keys()
+                    .search(key.as_slice())
+                    .expect("a key that was replaced or deleted is in the base"),
             };
             let words = self.unchanged.get_or_insert_with(|| vec![u64::MAX; chunk.rows().div_ceil(64)]);
             words[index / 64] &= !(1 << (index % 64));

@@ -2,8 +2,8 @@
 //! Stores on disk: what is there after they are opened again.
 
 use coeval_store::{
-    AccessMode, CatalogChange, CheckpointPolicy, ColumnDef, ColumnType, Direction, IndexDef, KeyRange, QualifiedName, RowWriter,
-    Store, StoreOptions, TableDef, Uniqueness, Value,
+    AccessMode, CatalogChange, CheckpointPolicy, ColumnDef, ColumnType, Direction, IndexDef, KeyRange,
+    QualifiedName, RowWriter, Store, StoreOptions, TableDef, Uniqueness, Value,
 };
 use coeval_txn::Isolation;
 use std::path::Path;
@@ -42,8 +42,9 @@ fn contents(store: &Store) -> Vec<(i64, String)> {
     let tx = store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
     let def = tx.resolve_table(&QualifiedName::new("public", "things")).unwrap();
     let rows = tx.scan(def.id, &KeyRange::all(), Direction::Forward).unwrap();
-    let rows: Vec<_> =
-        rows.map(|(_, row)| (row.get(0).as_i64().unwrap(), row.get(1).as_str().unwrap().to_owned())).collect();
+    let rows: Vec<_> = rows
+        .map(|(_, row)| (row.get(0).as_i64().unwrap(), row.get(1).as_str().unwrap().to_owned()))
+        .collect();
     let entries = tx.scan_index(def.id, def.indexes[0].id, &KeyRange::all(), Direction::Forward).unwrap();
     assert_eq!(entries.count(), rows.len(), "each row has its index entry");
     rows

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Transactions on an in-memory store: what they see, what conflicts, what constraints refuse.
+// Helper functions of a test are a test too.
+#![allow(clippy::unwrap_used)]
 
 use coeval_store::{
-    AccessMode, CatalogChange, ColumnDef, ColumnType, ConstraintError, Direction, ForeignKeyDef, IndexDef, Key,
-    KeyRange, KeyWriter, QualifiedName, ReferentialAction, Row, RowWriter, SpaceId, Store, StoreError,
+    AccessMode, CatalogChange, ColumnDef, ColumnType, ConstraintError, Direction, ForeignKeyDef, IndexDef,
+    Key, KeyRange, KeyWriter, QualifiedName, ReferentialAction, Row, RowWriter, SpaceId, Store, StoreError,
     StoreOptions, TableDef, Transaction, Uniqueness, Value,
 };
 use coeval_txn::Isolation;
@@ -38,7 +40,8 @@ fn accounts(store: &Store, unique_balance: Uniqueness) -> TableDef {
         ColumnDef::new("owner", ColumnType::Text),
         ColumnDef::new("balance", ColumnType::Int),
     ];
-    let mut def = TableDef::new(store.new_space_id(), QualifiedName::new("public", "accounts"), columns, vec![0]);
+    let mut def =
+        TableDef::new(store.new_space_id(), QualifiedName::new("public", "accounts"), columns, vec![0]);
     let index = |name: &str, column, uniqueness| IndexDef {
         id: store.new_space_id(),
         name: name.into(),
@@ -53,7 +56,13 @@ fn accounts(store: &Store, unique_balance: Uniqueness) -> TableDef {
     def
 }
 
-fn insert(tx: &mut Transaction, def: &TableDef, id: i32, owner: &str, balance: i32) -> Result<Key, StoreError> {
+fn insert(
+    tx: &mut Transaction,
+    def: &TableDef,
+    id: i32,
+    owner: &str,
+    balance: i32,
+) -> Result<Key, StoreError> {
     tx.insert(def.id, row(def, &[int(id), owner.into(), int(balance)]))
 }
 
@@ -103,7 +112,9 @@ fn two_owners_of_a_unique_key_are_refused_in_one_snapshot_and_across_two() {
     let mut tx = begin(&store);
     insert(&mut tx, &def, 1, "ann", 10).unwrap();
     let error = insert(&mut tx, &def, 2, "bob", 10).unwrap_err();
-    assert!(matches!(&error, StoreError::Constraint(ConstraintError::Unique { key, .. }) if key == "(balance)=(10)"));
+    assert!(
+        matches!(&error, StoreError::Constraint(ConstraintError::Unique { key, .. }) if key == "(balance)=(10)")
+    );
     tx.commit().unwrap();
     let (mut a, mut b) = (begin(&store), begin(&store));
     insert(&mut a, &def, 3, "cas", 30).unwrap();
@@ -254,7 +265,12 @@ fn an_index_takes_in_what_was_committed_while_it_was_built() {
     let mut ddl = begin(&store);
     let mut indexed = def.clone();
     let id = store.new_space_id();
-    indexed.indexes.push(IndexDef { id, name: "late".into(), columns: vec![2], uniqueness: Uniqueness::Unique });
+    indexed.indexes.push(IndexDef {
+        id,
+        name: "late".into(),
+        columns: vec![2],
+        uniqueness: Uniqueness::Unique,
+    });
     ddl.change_catalog(CatalogChange::PutTable(Box::new(indexed.clone()))).unwrap();
     let mut writer = begin(&store);
     insert(&mut writer, &def, 1, "ann", 1).unwrap();

@@ -11,14 +11,20 @@ fn balance(tx: &Transaction, accounts: &Table, id: i64) -> Result<i64, Error> {
     Ok(row.and_then(|row| row.get(1).as_i64()).unwrap_or(0))
 }
 
+/// Runs the example.
+///
+/// # Errors
+/// None in an empty database.
+///
+/// # Panics
+/// If money is lost.
 pub fn main() -> Result<(), Error> {
     let db = Database::in_memory()?;
     db.session().execute("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL)")?;
     let accounts = db.table("accounts")?;
     db.transaction(Isolation::Snapshot, |tx| {
-        (0..ACCOUNTS).try_for_each(|id| {
-            tx.put(&accounts, accounts.row(&[Value::Int64(id), Value::Int64(1_000)])?)
-        })
+        (0..ACCOUNTS)
+            .try_for_each(|id| tx.put(&accounts, accounts.row(&[Value::Int64(id), Value::Int64(1_000)])?))
     })?;
 
     std::thread::scope(|scope| {

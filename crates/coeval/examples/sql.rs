@@ -3,10 +3,19 @@
 
 use coeval::{Database, Value};
 
+/// Runs the example.
+///
+/// # Errors
+/// None in an empty database.
+///
+/// # Panics
+/// If a payer is lost.
 pub fn main() -> Result<(), coeval::Error> {
     let db = Database::in_memory()?;
     let mut session = db.session();
-    session.execute("CREATE TABLE payments (id bigint PRIMARY KEY, payer text NOT NULL, amount numeric(12,2) NOT NULL)")?;
+    session.execute(
+        "CREATE TABLE payments (id bigint PRIMARY KEY, payer text NOT NULL, amount numeric(12,2) NOT NULL)",
+    )?;
 
     session.execute("BEGIN")?;
     let insert = session.prepare("INSERT INTO payments VALUES ($1, $2, $3)")?;
@@ -15,7 +24,8 @@ pub fn main() -> Result<(), coeval::Error> {
     }
     session.execute("COMMIT")?;
 
-    let batches = session.query("SELECT payer, count(*), sum(amount) FROM payments GROUP BY payer ORDER BY payer")?;
+    let batches =
+        session.query("SELECT payer, count(*), sum(amount) FROM payments GROUP BY payer ORDER BY payer")?;
     let table = arrow::util::pretty::pretty_format_batches(&batches).map_err(coeval::StoreError::from)?;
     println!("{table}");
     assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 2);

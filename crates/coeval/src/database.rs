@@ -8,8 +8,8 @@ use crate::transaction::Transaction;
 use arrow::array::RecordBatch;
 use coeval_sql::Engine;
 use coeval_store::{
-    AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, Durability, QualifiedName, Store, StoreOptions,
-    World,
+    AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, Durability, QualifiedName, Store,
+    StoreOptions, World,
 };
 use coeval_txn::Isolation;
 use std::path::Path;
@@ -104,7 +104,9 @@ impl Database {
         let (schema, table) = name.split_once('.').unwrap_or((DEFAULT_SCHEMA, name));
         let world = self.store.world();
         let table = world.table_named(&QualifiedName::new(schema, table));
-        table.map(|table| Table::new(Arc::clone(table.def()))).ok_or_else(|| Error::UnknownTable(name.to_owned()))
+        table
+            .map(|table| Table::new(Arc::clone(table.def())))
+            .ok_or_else(|| Error::UnknownTable(name.to_owned()))
     }
 
     /// Runs a transaction and gives out its result once the commit is acknowledged: visible to everyone who

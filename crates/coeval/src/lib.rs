@@ -47,8 +47,8 @@ mod transaction;
 
 pub use coeval_sql::{CommandTag, RowSet, SqlError, SqlState, StatementResult, TransactionStatus};
 pub use coeval_store::{
-    CheckpointPolicy, ColumnType, ConstraintError, Direction, Durability, IndexEntry, IntervalValue, Key, KeyRange,
-    KeyWriter, QualifiedName, Row, RowRef, SpaceId, StoreError, TableDef, Value, ValueRef,
+    CheckpointPolicy, ColumnType, ConstraintError, Direction, Durability, IndexEntry, IntervalValue, Key,
+    KeyRange, KeyWriter, QualifiedName, Row, RowRef, SpaceId, StoreError, TableDef, Value, ValueRef,
 };
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};

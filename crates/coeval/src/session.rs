@@ -71,7 +71,11 @@ impl Session {
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
-    pub fn query_prepared(&mut self, statement: &Prepared, parameters: &[Value]) -> Result<Vec<RecordBatch>, Error> {
+    pub fn query_prepared(
+        &mut self,
+        statement: &Prepared,
+        parameters: &[Value],
+    ) -> Result<Vec<RecordBatch>, Error> {
         let result = self.inner.run(&statement.inner, parameters)?;
         Ok(result.rows.map(|rows| rows.batches).unwrap_or_default())
     }

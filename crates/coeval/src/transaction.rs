@@ -79,7 +79,12 @@ impl Transaction {
     /// # Errors
     /// If the table is gone in this snapshot.
     #[inline]
-    pub fn scan(&self, table: &Table, range: &KeyRange, direction: Direction) -> Result<RowCursor<'_>, Error> {
+    pub fn scan(
+        &self,
+        table: &Table,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Result<RowCursor<'_>, Error> {
         Ok(self.inner.scan(table.id(), range, direction)?)
     }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The example programs run to their end.
+// Their `main` is public for this test.
+#![allow(unreachable_pub)]
 
 #[path = "../examples/key_value.rs"]
 mod key_value;

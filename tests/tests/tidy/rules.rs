@@ -49,16 +49,22 @@ pub fn crate_doc(file: &SourceFile) -> Vec<Violation> {
     if !is_library {
         return vec![];
     }
-    let missing = |heading: &&str| !file.text.contains(&format!("//! # {heading}"));
-    let headings = ["Owns", "Never does", "Invariants", "Start reading at"];
-    headings.iter().filter(missing).map(|heading| at(file, 1, format!("no heading `# {heading}`"))).collect()
+    ["Owns", "Never does", "Invariants", "Start reading at"]
+        .into_iter()
+        .filter(|heading| !file.text.contains(&format!("//! # {heading}")))
+        .map(|heading| at(file, 1, format!("no heading `# {heading}`")))
+        .collect()
 }
 
 /// A file fits in the head.
 pub fn file_length(file: &SourceFile) -> Vec<Violation> {
     const LINES_MAX: usize = 1_000;
     let lines = file.production().lines().count();
-    if lines <= LINES_MAX { vec![] } else { vec![at(file, lines, format!("{lines} lines, more than {LINES_MAX}"))] }
+    if lines <= LINES_MAX {
+        vec![]
+    } else {
+        vec![at(file, lines, format!("{lines} lines, more than {LINES_MAX}"))]
+    }
 }
 
 /// Files are named for a thing.
@@ -75,7 +81,11 @@ pub fn tests_beside_code(file: &SourceFile) -> Vec<Violation> {
     if lines <= LINES_MAX {
         return vec![];
     }
-    vec![at(file, file.production().lines().count(), format!("{lines} lines of tests belong into a file beside"))]
+    vec![at(
+        file,
+        file.production().lines().count(),
+        format!("{lines} lines of tests belong into a file beside"),
+    )]
 }
 
 /// No FIXME, no code in comments.
@@ -106,7 +116,8 @@ pub fn bare_numbers(file: &SourceFile) -> Vec<Violation> {
         if !line.starts_with("pub fn ") || line.contains("fn new(") {
             return None;
         }
-        let is_bare = |name: &&&str| line.contains(&format!(" {name}: u64")) || line.contains(&format!("({name}: u64"));
+        let is_bare =
+            |name: &&&str| line.contains(&format!(" {name}: u64")) || line.contains(&format!("({name}: u64"));
         names.iter().find(is_bare).map(|name| format!("`{name}: u64` wants its newtype"))
     })
 }
@@ -204,7 +215,8 @@ pub fn links(sources: &Sources) -> Vec<Violation> {
         for (number, line) in file.text.lines().enumerate() {
             for link in line.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
                 let target = link.split('#').next().unwrap_or_default();
-                let is_elsewhere = target.is_empty() || target.contains("://") || target.starts_with("mailto:");
+                let is_elsewhere =
+                    target.is_empty() || target.contains("://") || target.starts_with("mailto:");
                 if !is_elsewhere && !leads_somewhere(sources, &file.path, target) {
                     violations.push(at(file, number + 1, format!("`{target}` is not there")));
                 }
@@ -255,14 +267,21 @@ mod tests {
     fn each_rule_finds_what_breaks_it_and_nothing_else() {
         let good = "// SPDX-License-Identifier: Apache-2.0\n//! A thing.\nfn a() {}\n";
         assert_eq!((broken(licence, "a.rs", good), broken(licence, "a.rs", "fn a() {}\n")), (0, 1));
-        assert_eq!((broken(module_doc, "a.rs", good), broken(module_doc, "a.rs", "// x\nfn a() {}\n")), (0, 1));
+        assert_eq!(
+            (broken(module_doc, "a.rs", good), broken(module_doc, "a.rs", "// x\nfn a() {}\n")),
+            (0, 1)
+        );
         assert_eq!(broken(crate_doc, "crates/x/src/lib.rs", "//! # Owns\n//! # Invariants\n"), 2);
         assert_eq!(broken(file_length, "a.rs", &"x\n".repeat(1_001)), 1);
         assert_eq!((broken(file_name, "a/utils.rs", ""), broken(file_name, "a/free_set.rs", "")), (1, 0));
         let long = format!("fn a() {{}}\n#[cfg(test)]\nmod tests {{\n{}}}\n", "x\n".repeat(200));
         assert_eq!(broken(tests_beside_code, "a.rs", &long), 1);
-        assert_eq!(broken(unfinished, "a.rs", "// TODO later\n// let x = f(1);\n// A sentence (with this).\n"), 2);
-        let bare = "pub fn at(version: u64) {}\npub fn new(version: u64) {}\npub fn of(version: Version) {}\n";
+        assert_eq!(
+            broken(unfinished, "a.rs", "// TODO later\n// let x = f(1);\n// A sentence (with this).\n"),
+            2
+        );
+        let bare =
+            "pub fn at(version: u64) {}\npub fn new(version: u64) {}\npub fn of(version: Version) {}\n";
         assert_eq!(broken(bare_numbers, "crates/a/src/a.rs", bare), 1);
         let lock = "struct A {\n    state: Mutex<u8>,\n}\n";
         assert_eq!(broken(lock_rule, "crates/a/src/a.rs", lock), 1);

@@ -131,7 +131,10 @@ fn plan(space: &Space, keep: impl Fn(&Chunk) -> bool) -> Vec<Part> {
         })
         .collect();
     let is_small = |index: usize| {
-        owners.get(index).and_then(|owner| owner.chunk.as_ref()).is_some_and(|chunk| chunk.rows() < SMALL_CHUNK_ROWS)
+        owners
+            .get(index)
+            .and_then(|owner| owner.chunk.as_ref())
+            .is_some_and(|chunk| chunk.rows() < SMALL_CHUNK_ROWS)
     };
     let is_written = |index: usize| {
         let neighbour = |other: usize| is_small(other) || changed.get(other).copied().unwrap_or(false);
@@ -298,7 +301,13 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
         all.iter().map(|&column| self.column(def, &missing[column], column, rows)).collect()
     }
 
-    fn column(&self, def: &TableDef, missing: &Value, column: usize, rows: usize) -> Result<ArrayRef, StoreError> {
+    fn column(
+        &self,
+        def: &TableDef,
+        missing: &Value,
+        column: usize,
+        rows: usize,
+    ) -> Result<ArrayRef, StoreError> {
         let ty = def.columns[column].ty;
         let mut builder = ColumnBuilder::new(ty, self.rows.len());
         for row in &self.rows {

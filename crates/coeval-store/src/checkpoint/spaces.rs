@@ -45,7 +45,8 @@ pub(super) fn merge_spaces(
     let sparse = sparse_segments(world);
     for table in world.tables() {
         for (id, space) in table.spaces() {
-            let shape: RowShape<'_> = (id == table.id()).then(|| (table.def().as_ref(), &table.missing()[..]));
+            let shape: RowShape<'_> =
+                (id == table.id()).then(|| (table.def().as_ref(), &table.missing()[..]));
             let base = match &shared.disk {
                 None => merge_in_memory(shared, space, shape, report)?,
                 Some(disk) => {
@@ -80,11 +81,16 @@ fn merge_in_memory(
     report: &mut CheckpointReport,
 ) -> Result<Base, StoreError> {
     let mut new = Vec::new();
-    let merged = merge(space, shape, |_| true, |chunk| {
-        shared.keeper.check_running()?;
-        new.push(Arc::new(chunk));
-        Ok(())
-    })?;
+    let merged = merge(
+        space,
+        shape,
+        |_| true,
+        |chunk| {
+            shared.keeper.check_running()?;
+            new.push(Arc::new(chunk));
+            Ok(())
+        },
+    )?;
     Ok(put_together(merged, new, report))
 }
 

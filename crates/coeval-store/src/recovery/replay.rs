@@ -11,12 +11,12 @@ use crate::error::StoreError;
 use crate::ids::{SequenceId, SpaceId};
 use crate::key::Key;
 use crate::manifest::Manifest;
+use crate::range::KeyRange;
 use crate::record::{LoadPlaces, MalformedRecord, Record, Replayed, ReplayedWrites, decode};
 use crate::space::Found;
 use crate::submission::TableWrites;
 use crate::table::{RowRef, Table};
 use crate::transaction::is_free;
-use crate::range::KeyRange;
 use crate::world::World;
 use coeval_txn::Version;
 use std::collections::{BTreeMap, HashMap};
@@ -200,7 +200,9 @@ impl<'d> Replayer<'d> {
         for (id, gathered) in std::mem::take(&mut self.gathered) {
             let table = self.table(id)?;
             if gathered.indexes.len() != table.indexes().len() {
-                return Err(ReplayError::Malformed(format!("changes of another number of indexes of table {id}")));
+                return Err(ReplayError::Malformed(format!(
+                    "changes of another number of indexes of table {id}"
+                )));
             }
             drop(table);
             let writes = TableWrites {

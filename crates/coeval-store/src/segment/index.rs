@@ -140,7 +140,8 @@ fn decode_chunk(chunk: StoredChunk, schema: &Schema) -> Result<ChunkDescription,
     }
     let rows = usize::try_from(chunk.rows).map_err(|error| error.to_string())?;
     let columns = chunk.columns.into_iter().zip(fields.iter().skip(1)).map(|(stats, field)| {
-        let bound = |text: Option<String>| text.map(|text| decode_bound(&text, field.data_type())).transpose();
+        let bound =
+            |text: Option<String>| text.map(|text| decode_bound(&text, field.data_type())).transpose();
         Ok(ColumnStats { min: bound(stats.min)?, max: bound(stats.max)?, null_count: stats.nulls })
     });
     let stats = ChunkStats { rows, columns: columns.collect::<Result<_, String>>()? };
@@ -162,7 +163,8 @@ fn encode_bound(value: &Value) -> String {
 }
 
 fn decode_bound(text: &str, data_type: &DataType) -> Result<Value, String> {
-    let physical = physical_of(data_type).ok_or_else(|| format!("a column of type {data_type} has no bounds"))?;
+    let physical =
+        physical_of(data_type).ok_or_else(|| format!("a column of type {data_type} has no bounds"))?;
     let bytes = from_hex(text)?;
     let mut reader = KeyReader::new(&bytes);
     let value = reader.read(physical, Nullable::No).map_err(|damage| damage.to_string())?;

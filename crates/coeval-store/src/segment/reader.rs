@@ -143,7 +143,8 @@ impl Segment {
         let header_length = i32::try_from(header_bytes).map_err(|_| damaged("the header is too long"))?;
         let body_length = i64::try_from(body_bytes).map_err(|_| damaged("the body is too long"))?;
         let block = Block::new(0, header_length, body_length);
-        let decoder = FileDecoder::new(Arc::clone(&self.schema), MetadataVersion::V5).with_projection(vec![part]);
+        let decoder =
+            FileDecoder::new(Arc::clone(&self.schema), MetadataVersion::V5).with_projection(vec![part]);
         let decoded = decoder.read_record_batch(&block, &message);
         let decoded = decoded.map_err(|error| damaged(&error.to_string()))?;
         let array = decoded.filter(|decoded| decoded.num_rows() == chunk.stats.rows && chunk.stats.rows > 0);

@@ -126,7 +126,11 @@ pub(crate) enum KeyForm {
 ///
 /// # Panics
 /// If there is no chunk.
-pub(crate) fn write_segment(disk: &Disk, number: u64, chunks: &[Arc<Chunk>]) -> Result<SegmentRef, StoreError> {
+pub(crate) fn write_segment(
+    disk: &Disk,
+    number: u64,
+    chunks: &[Arc<Chunk>],
+) -> Result<SegmentRef, StoreError> {
     let first = chunks.first().expect("a segment has chunks");
     let width = first.keys().width();
     let same = width.is_some() && chunks.iter().all(|chunk| chunk.keys().width() == width);

@@ -93,9 +93,8 @@ impl Transaction {
             return Ok(());
         }
         let parent = Arc::clone(self.table(foreign_key.parent)?);
-        let (there, mark) = self.find_parent(&parent, foreign_key, |position| {
-            row.get(foreign_key.columns[position])
-        })?;
+        let (there, mark) =
+            self.find_parent(&parent, foreign_key, |position| row.get(foreign_key.columns[position]))?;
         if !there {
             return Err(ConstraintError::ForeignKeyMissing {
                 table: def.name.to_string(),
@@ -212,9 +211,8 @@ impl Transaction {
         };
         let parent = Arc::clone(self.table(foreign_key.parent)?);
         let row = RowRef::of_row(parent.def(), parent.missing(), row);
-        let (again, _) = self.find_parent(&parent, foreign_key, |position| {
-            row.get(foreign_key.parent_columns[position])
-        })?;
+        let (again, _) =
+            self.find_parent(&parent, foreign_key, |position| row.get(foreign_key.parent_columns[position]))?;
         if again || self.children_of(&child, foreign_key, row)?.is_empty() {
             return Ok(());
         }
@@ -241,7 +239,10 @@ impl Transaction {
         };
         if covers(&def.primary_key) {
             let mut writer = KeyWriter::new();
-            def.primary_key[..width].iter().filter_map(|&c| value_of(c)).for_each(|v| writer.push(v.borrow()));
+            def.primary_key[..width]
+                .iter()
+                .filter_map(|&c| value_of(c))
+                .for_each(|v| writer.push(v.borrow()));
             let range = KeyRange::prefix(writer.as_slice());
             return Ok(self.scan(def.id, &range, Direction::Forward)?.map(|(key, _)| key).collect());
         }
@@ -288,7 +289,8 @@ fn parent_key<'v>(
         }
         return Ok(ParentKey::Primary(writer.finish()));
     }
-    let unique = parent.indexes.iter().find(|index| index.uniqueness.is_unique() && same_columns(&index.columns));
+    let unique =
+        parent.indexes.iter().find(|index| index.uniqueness.is_unique() && same_columns(&index.columns));
     let index = unique.ok_or(StoreError::UnknownSpace(parent.id))?;
     for &column in &index.columns {
         writer.push_nullable(value_of(column)?.borrow());

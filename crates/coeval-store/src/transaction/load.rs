@@ -53,7 +53,8 @@ impl Transaction {
         let span =
             KeyRange { lower: Bound::Included(first.first_key()), upper: Bound::Included(last.last_key()) };
         let private = self.writes_of(table.id()).map(|writes| &writes.rows);
-        let rows_free = is_free(table, &span) && private.is_none_or(|rows| rows.iter_range(span).next().is_none());
+        let rows_free =
+            is_free(table, &span) && private.is_none_or(|rows| rows.iter_range(span).next().is_none());
         let indexes_free = table.indexes().iter().all(Space::has_no_parts)
             && self.writes_of(table.id()).is_none_or(|writes| writes.indexes.iter().all(|i| i.is_empty()));
         rows_free && indexes_free && table.def().checks.is_empty() && table.def().foreign_keys.is_empty()

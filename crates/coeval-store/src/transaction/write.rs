@@ -132,8 +132,7 @@ impl Transaction {
         let old_row = table.row_ref(found).to_row();
         let savepoint = self.savepoint();
         // The row goes first, so that a cycle of cascades finds it gone.
-        let outcome =
-            self.remove_row(&table, key).and_then(|()| self.parent_changes(&table, &old_row, None));
+        let outcome = self.remove_row(&table, key).and_then(|()| self.parent_changes(&table, &old_row, None));
         if outcome.is_err() {
             self.rollback_to(&savepoint);
         }
@@ -249,12 +248,7 @@ impl Transaction {
     }
 
     /// Whether an index of the table has entries that start with these columns' values.
-    pub(super) fn index_has(
-        &self,
-        table: &Table,
-        index: SpaceId,
-        prefix: &[u8],
-    ) -> Result<bool, StoreError> {
+    pub(super) fn index_has(&self, table: &Table, index: SpaceId, prefix: &[u8]) -> Result<bool, StoreError> {
         let position = index_position(table.def(), index)?;
         Ok(self.has_prefix(table, position, prefix))
     }
@@ -278,10 +272,9 @@ fn check_not_null(row: RowRef<'_>) -> Result<(), ConstraintError> {
         def.columns.iter().enumerate().find(|(index, column)| column.not_null && row.get(*index).is_null());
     match null {
         None => Ok(()),
-        Some((_, column)) => Err(ConstraintError::NotNull {
-            table: def.name.to_string(),
-            column: column.name.clone(),
-        }),
+        Some((_, column)) => {
+            Err(ConstraintError::NotNull { table: def.name.to_string(), column: column.name.clone() })
+        }
     }
 }
 
