@@ -39,6 +39,7 @@ mod types;
 pub use context::{Clock, SequenceValues};
 pub use engine::Engine;
 pub use error::{SqlError, SqlState};
+pub use point::Rows;
 pub use result::{CommandTag, RowSet, StatementResult};
 pub use session::{Prepared, Session, TransactionStatus};
 pub use settings::Settings;

@@ -36,3 +36,6 @@ pub(crate) use scope::{Scope, ScopeTable, folded};
 pub(crate) use compare::{CompareOp, compare_values};
 pub(crate) use compile::compare_op;
 pub(crate) use promotion::{is_integer, power_of_ten};
+
+#[cfg(test)]
+mod tests;

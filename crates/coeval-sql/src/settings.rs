@@ -3,6 +3,7 @@
 
 use crate::error::{SqlError, SqlState};
 use chrono_tz::Tz;
+use coeval_store::AccessMode;
 use coeval_txn::Isolation;
 use std::collections::BTreeMap;
 
@@ -103,6 +104,7 @@ pub struct Settings {
     zone: Tz,
     search_path: Vec<String>,
     point_path: PointPath,
+    default_access: AccessMode,
 }
 
 impl Default for Settings {
@@ -112,6 +114,7 @@ impl Default for Settings {
             zone: Tz::UTC,
             search_path: vec![coeval_store::DEFAULT_SCHEMA.to_owned()],
             point_path: PointPath::On,
+            default_access: AccessMode::ReadWrite,
         }
     }
 }
@@ -133,6 +136,12 @@ impl Settings {
     #[must_use]
     pub fn point_path(&self) -> PointPath {
         self.point_path
+    }
+
+    /// Whether new transactions may write.
+    #[must_use]
+    pub fn default_access(&self) -> AccessMode {
+        self.default_access
     }
 
     /// The value as SHOW prints it.
@@ -200,6 +209,8 @@ impl Settings {
         self.zone = zone;
         self.search_path = path;
         self.point_path = point_path;
+        let read_only = self.is_on("default_transaction_read_only");
+        self.default_access = if read_only { AccessMode::ReadOnly } else { AccessMode::ReadWrite };
     }
 }
 

@@ -6,9 +6,11 @@ use super::source::{Planner, Source};
 use crate::error::SqlError;
 use crate::result::RowSet;
 use crate::scalar::{AggregateScope, Inputs, Refusal, Scalar, folded};
-use arrow::array::{RecordBatch, RecordBatchOptions};
+use crate::types::column_type_of_arrow;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::compute::cast;
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use coeval_store::{ColumnBuilder, Value};
+use coeval_store::{ColumnBuilder, ColumnType, Value, value_at};
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArguments, ObjectNamePart, SelectItem, SelectItemQualifiedWildcardKind, TypedString,
     WildcardAdditionalOptions,
@@ -28,6 +30,24 @@ impl Rows {
     #[must_use]
     pub(crate) fn new(width: usize) -> Self {
         Self { width, count: 0, values: Vec::new() }
+    }
+
+    /// The rows of these batches.
+    #[must_use]
+    pub(crate) fn of_batches(batches: &[RecordBatch]) -> Result<Self, SqlError> {
+        let mut rows = Self::new(batches.first().map_or(0, RecordBatch::num_columns));
+        for batch in batches {
+            let columns = batch.columns().iter().map(|column| {
+                let ty = column_type_of_arrow(column.data_type()).unwrap_or(ColumnType::Text);
+                Ok(cast(column, &ty.arrow())?)
+            });
+            let columns = columns.collect::<Result<Vec<ArrayRef>, SqlError>>()?;
+            for row in 0..batch.num_rows() {
+                rows.values.extend(columns.iter().map(|column| value_at(column, row).to_owned()));
+            }
+            rows.count += batch.num_rows();
+        }
+        Ok(rows)
     }
 
     /// How many rows.

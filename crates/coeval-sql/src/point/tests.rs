@@ -149,7 +149,11 @@ fn sorting_and_limits_keep_the_order_of_nulls() {
 #[test]
 fn aggregates_over_a_range() {
     let mut session = filled();
-    check(&mut session, "SELECT count(*), count(n), sum(n), min(n), max(n) FROM t WHERE a = 1", "3|2|3.75|1.50|2.25");
+    check(
+        &mut session,
+        "SELECT count(*), count(n), sum(n), min(n), max(n) FROM t WHERE a = 1",
+        "3|2|3.75|1.50|2.25",
+    );
     check(&mut session, "SELECT count(DISTINCT c), sum(b), max(b) + 1 FROM t WHERE a = 1", "2|6|4");
     check(&mut session, "SELECT coalesce(sum(n), 0) FROM t WHERE a = 9", "0.00");
     check(&mut session, "SELECT min(b) FROM t WHERE a = 1 AND b > 1", "2");
@@ -170,7 +174,11 @@ fn joins_of_lookups() {
 #[test]
 fn updates_by_key() {
     let mut session = filled();
-    check(&mut session, "UPDATE t SET n = n + 1, c = c || '!' WHERE a = 1 AND b = 1 RETURNING n, c", "2.50|one!");
+    check(
+        &mut session,
+        "UPDATE t SET n = n + 1, c = c || '!' WHERE a = 1 AND b = 1 RETURNING n, c",
+        "2.50|one!",
+    );
     check(&mut session, "UPDATE t SET d = d * 2 WHERE a = 1", "UPDATE 3");
     check(&mut session, "SELECT b, d FROM t WHERE a = 1", "1|1 2|3 3|NULL");
     check(&mut session, "UPDATE t SET b = b + 10 WHERE a = 1", "UPDATE 3");

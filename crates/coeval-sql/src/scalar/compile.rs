@@ -10,6 +10,7 @@ pub(crate) use aggregates::{AggregateCall, AggregateFunction, AggregateScope, Di
 pub(crate) use operators::compare_op;
 
 use super::cast::{self, Cast, CastContext, CastPlan};
+use super::datum::Datum;
 use super::environment::{Environment, Inputs, NoRows};
 use super::fallback::Fallback;
 use super::literal;
@@ -388,8 +389,9 @@ impl<'s> Compiler<'s> {
             Node::Constant(_) if !depends_on_zone => {
                 let node = Node::Cast { input: Box::new(node), cast };
                 let inputs = Inputs { rows: &NoRows, parameters: &[], environment: &Nowhere };
-                let value = node.eval(inputs)?.into_value();
-                Ok(Node::Constant(value))
+                // A constant that does not fit is an error of the run, as on the other path.
+                let folded = node.eval(inputs).ok().map(Datum::into_value);
+                Ok(folded.map_or(node, Node::Constant))
             }
             node => Ok(Node::Cast { input: Box::new(node), cast }),
         }

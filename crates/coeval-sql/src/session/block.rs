@@ -24,12 +24,7 @@ pub(super) struct BlockOptions {
 impl BlockOptions {
     /// What the session's defaults say.
     pub(super) fn of(settings: &Settings) -> Result<Self, SqlError> {
-        let mode = if settings.is_on("default_transaction_read_only") {
-            AccessMode::ReadOnly
-        } else {
-            AccessMode::ReadWrite
-        };
-        Ok(Self { isolation: Isolation::Snapshot, mode })
+        Ok(Self { isolation: Isolation::Snapshot, mode: settings.default_access() })
     }
 
     /// The same with these modes.

@@ -158,13 +158,16 @@ impl Session {
         }
     }
 
-    /// Runs a prepared statement about data.
-    pub(super) fn run_planned(
+    /// Runs a prepared statement about data: `point` runs a point plan, `general` makes of any other result
+    /// what is wanted.
+    pub(super) fn run_planned<T>(
         &mut self,
         prepared: &Arc<Prepared>,
         statement: &Statement,
         parameters: &[Value],
-    ) -> Result<StatementResult, SqlError> {
+        point: impl Fn(&PointPlan, &mut StatementContext<'_>) -> Result<Option<T>, SqlError>,
+        general: impl Fn(StatementResult) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
         let mut stale = false;
         let newer = self.replanned.get(&prepared.number).cloned();
         let result =
@@ -172,16 +175,17 @@ impl Session {
                 let plan = newer.as_deref().unwrap_or(&prepared.plan);
                 if !plan.is_current(context.transaction) {
                     stale = true;
-                    return run_unplanned(context, statement);
+                    return general(run_unplanned(context, statement)?);
                 }
-                match plan {
-                    Plan::Point(plan) => match plan.execute(context)? {
-                        Some(result) => Ok(result),
-                        None => statement::execute(context, statement),
+                let result = match plan {
+                    Plan::Point(plan) => match point(plan, context)? {
+                        Some(result) => return Ok(result),
+                        None => statement::execute(context, statement)?,
                     },
-                    Plan::Query(plan) => query::run(context, plan),
-                    Plan::General => statement::execute(context, statement),
-                }
+                    Plan::Query(plan) => query::run(context, plan)?,
+                    Plan::General => statement::execute(context, statement)?,
+                };
+                general(result)
             })?;
         if stale {
             self.replan(prepared, statement);

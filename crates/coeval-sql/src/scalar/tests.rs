@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use super::checks::parse_stored;
+use super::{Compiler, Environment, Inputs, NoRows, ParameterTypes, Refusal, Scope};
+use crate::error::SqlError;
+use crate::types::format_value;
+use chrono_tz::Tz;
+use coeval_store::{ColumnType, SequenceDef, Value};
+
+struct Fixed;
+
+impl Environment for Fixed {
+    fn transaction_time(&self) -> i64 {
+        1_700_000_000_000_000
+    }
+
+    fn zone(&self) -> Tz {
+        Tz::UTC
+    }
+
+    fn next_value(&self, _sequence: &SequenceDef) -> Result<i64, SqlError> {
+        Ok(42)
+    }
+}
+
+/// Value and type of a constant expression, or its SQLSTATE, or `unsupported`.
+fn evaluate(text: &str) -> String {
+    let outcome = || -> Result<String, Refusal> {
+        let expression = parse_stored(text)?;
+        let mut parameters = ParameterTypes::new();
+        let scalar = Compiler::new(&Scope::empty(), &mut parameters).scalar(&expression)?;
+        let inputs = Inputs { rows: &NoRows, parameters: &[], environment: &Fixed };
+        let value = scalar.eval(inputs)?.into_value();
+        if value == Value::Null {
+            return Ok("NULL".to_owned());
+        }
+        let mut shown = String::new();
+        format_value(value.borrow(), scalar.ty(), Tz::UTC, &mut shown);
+        Ok(format!("{shown} {}", scalar.ty()))
+    };
+    match outcome() {
+        Ok(shown) => shown,
+        Err(Refusal::Wrong(error)) => error.state.code().to_owned(),
+        Err(Refusal::Unsupported(_)) => "unsupported".to_owned(),
+    }
+}
+
+#[track_caller]
+fn check(cases: &[(&str, &str)]) {
+    for (text, expected) in cases {
+        assert_eq!(evaluate(text), *expected, "{text}");
+    }
+}
+
+#[test]
+fn numbers_are_promoted_and_never_wrap() {
+    check(&[
+        ("1 + 2", "3 integer"),
+        ("7 / 2", "3 integer"),
+        ("-7 / 2", "-3 integer"),
+        ("7 % -2", "1 integer"),
+        ("2147483647 + 1", "22003"),
+        ("2147483648 + 1", "2147483649 bigint"),
+        ("9223372036854775807 + 1", "22003"),
+        ("-9223372036854775808 - 1", "22003"),
+        ("-2147483648 / -1", "22003"),
+        ("1 / 0", "22012"),
+        ("1.0 / 0", "22012"),
+        ("1.5 + 1", "2.5 numeric(12,1)"),
+        ("1.25 * 2.5", "3.125 numeric(6,3)"),
+        ("CAST(1 AS double precision) / 0", "22012"),
+        ("CAST(1e308 AS double precision) * 10", "22003"),
+        ("CAST(1.5 AS double precision) + 1", "2.5 double precision"),
+        ("CAST(2.5 AS int)", "3 integer"),
+        ("CAST(-2.5 AS int)", "-3 integer"),
+        ("CAST(40000 AS smallint)", "22003"),
+        ("CAST(CAST(2.5 AS double precision) AS int)", "2 integer"),
+        ("CAST(1234.567 AS numeric(5,1))", "1234.6 numeric(5,1)"),
+        ("CAST(12345.67 AS numeric(5,1))", "22003"),
+        ("CAST('x' AS int)", "22P02"),
+        ("abs(-3)", "3 integer"),
+        ("round(2.567, 2)", "2.57 numeric(4,2)"),
+        ("round(-2.5)", "-3 numeric(2,0)"),
+        ("1e3", "1000 numeric(4,0)"),
+    ]);
+}
+
+#[test]
+fn logic_has_three_values() {
+    check(&[
+        ("NULL AND false", "f boolean"),
+        ("NULL AND true", "NULL"),
+        ("NULL OR true", "t boolean"),
+        ("NOT (1 = NULL)", "NULL"),
+        ("1 IS DISTINCT FROM NULL", "t boolean"),
+        ("NULL IS NOT DISTINCT FROM NULL", "t boolean"),
+        ("1 IN (2, NULL)", "NULL"),
+        ("1 IN (1, NULL)", "t boolean"),
+        ("1 NOT IN (2, 3)", "t boolean"),
+        ("2 BETWEEN 1 AND 3", "t boolean"),
+        ("2 NOT BETWEEN 1 AND 3", "f boolean"),
+        ("1 = 1.0", "t boolean"),
+        ("1.10 = 1.1", "t boolean"),
+        ("(1 = NULL) IS TRUE", "f boolean"),
+        ("CASE WHEN 1 > 2 THEN 'a' WHEN NULL THEN 'b' ELSE 'c' END", "c text"),
+        ("CASE 2 WHEN 1 THEN 10 WHEN 2 THEN 20.5 END", "20.5 numeric(11,1)"),
+        ("COALESCE(NULL, NULL, 3)", "3 integer"),
+        ("NULLIF(1, 1)", "NULL"),
+        ("GREATEST(1, NULL, 3.5)", "3.5 numeric(11,1)"),
+        ("LEAST('b', 'a')", "a text"),
+        ("1 + 'x'", "22P02"),
+        ("true + 1", "unsupported"),
+    ]);
+}
+
+#[test]
+fn text_is_matched_and_cut() {
+    check(&[
+        ("'abc' LIKE 'a%'", "t boolean"),
+        ("'abc' LIKE 'a_'", "f boolean"),
+        ("'a%c' LIKE 'a\\%c'", "t boolean"),
+        ("'aXbXc' LIKE '%X%c'", "t boolean"),
+        ("'abc' NOT LIKE '%d%'", "t boolean"),
+        ("'ABC' ILIKE 'a%'", "t boolean"),
+        ("'ab' LIKE 'ab#' ESCAPE '#'", "22025"),
+        ("'a' || 'b' || 1", "ab1 text"),
+        ("'a' || NULL", "NULL"),
+        ("upper('ä') || lower('B')", "Äb text"),
+        ("length('äö')", "2 integer"),
+        ("substring('hello' FROM 2 FOR 3)", "ell text"),
+        ("substr('hello', -1, 3)", "h text"),
+        ("substring('hello', 2, -1)", "22011"),
+        ("trim('  x ')", "x text"),
+        ("trim(LEADING 'x' FROM 'xxyx')", "yx text"),
+        ("CAST('abcdef' AS varchar(3))", "abc character varying(3)"),
+        ("CAST('ab' AS char(2)) = 'ab   '", "t boolean"),
+        ("now()", "2023-11-14 22:13:20+00 timestamp with time zone"),
+        ("current_date", "2023-11-14 date"),
+        ("DATE '2024-02-30'", "22008"),
+        ("sqrt(2)", "unsupported"),
+    ]);
+}
+
+#[test]
+fn parameters_take_the_type_of_what_stands_beside_them() {
+    let mut parameters = ParameterTypes::new();
+    let expression = parse_stored("$1 + 1 > 2 AND $2 = 'x' AND $3 BETWEEN 1.5 AND 2 AND $4 IS NULL").unwrap();
+    Compiler::new(&Scope::empty(), &mut parameters).condition(&expression).unwrap();
+    let numeric = ColumnType::Numeric { precision: 2, scale: 1 };
+    assert_eq!(parameters.resolved(), [ColumnType::Int, ColumnType::Text, numeric, ColumnType::Text]);
+}
