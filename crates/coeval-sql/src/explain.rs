@@ -26,7 +26,10 @@ struct Request<'a> {
 ///
 /// # Errors
 /// As the statement; `0A000` for formats other than text.
-pub(crate) fn execute(context: &mut StatementContext<'_>, statement: &Statement) -> Result<StatementResult, SqlError> {
+pub(crate) fn execute(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+) -> Result<StatementResult, SqlError> {
     let request = request(statement)?;
     let started = Instant::now();
     let mut lines = Vec::new();
@@ -50,7 +53,9 @@ pub(crate) fn execute(context: &mut StatementContext<'_>, statement: &Statement)
                 push_times(&mut lines, planned, started.elapsed(), result.tag);
             }
         }
-        (None, Statement::Query(body)) if !query::locks_rows(body) => explain_query(context, &request, body, &mut lines)?,
+        (None, Statement::Query(body)) if !query::locks_rows(body) => {
+            explain_query(context, &request, body, &mut lines)?
+        }
         (None, other) => {
             lines.push(format!("General path: {}", crate::statement::statement_name(other)));
             if request.analyze {
@@ -81,7 +86,11 @@ fn explain_query(
     }
     let batches = context.engine.runtime().block_on(collect(Arc::clone(&physical), task))?;
     let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
-    push_plan(&DisplayableExecutionPlan::with_metrics(physical.as_ref() as &dyn ExecutionPlan), request, lines);
+    push_plan(
+        &DisplayableExecutionPlan::with_metrics(physical.as_ref() as &dyn ExecutionPlan),
+        request,
+        lines,
+    );
     push_times(lines, planning, started.elapsed(), CommandTag::Select(rows));
     Ok(())
 }
@@ -99,7 +108,9 @@ fn push_times(lines: &mut Vec<String>, planning: Duration, total: Duration, tag:
 }
 
 fn request(statement: &Statement) -> Result<Request<'_>, SqlError> {
-    let Statement::Explain { analyze, verbose, statement, format, options, query_plan, estimate, .. } = statement else {
+    let Statement::Explain { analyze, verbose, statement, format, options, query_plan, estimate, .. } =
+        statement
+    else {
         return Err(SqlError::internal("EXPLAIN was expected"));
     };
     let mut request = Request { statement, analyze: *analyze, verbose: *verbose };
@@ -107,7 +118,8 @@ fn request(statement: &Statement) -> Result<Request<'_>, SqlError> {
         return Err(SqlError::unsupported("this form of EXPLAIN"));
     }
     match format {
-        None | Some(AnalyzeFormatKind::Keyword(_) | AnalyzeFormatKind::Assignment(_)) if is_text(format.as_ref()) => {}
+        None | Some(AnalyzeFormatKind::Keyword(_) | AnalyzeFormatKind::Assignment(_))
+            if is_text(format.as_ref()) => {}
         _ => return Err(SqlError::unsupported("EXPLAIN in a format other than text")),
     }
     for option in options.iter().flatten() {

@@ -2,11 +2,13 @@
 //! SELECT through DataFusion: planning against the statement's snapshot, running, results as PostgreSQL
 //! names them.
 
+mod arithmetic;
 mod output_names;
 mod plan;
 mod planner;
 mod run;
 
+pub(crate) use arithmetic::CheckedArithmetic;
 pub(crate) use plan::{PlannedQuery, parameter_types_of, plan, plan_with_hidden};
 pub(crate) use run::{collect, collect_with_hidden, optimized_physical_plan, run, single_row};
 
@@ -24,7 +26,10 @@ pub(crate) fn locks_rows(query: &Query) -> bool {
 ///
 /// # Errors
 /// What planning finds wrong with it, and what its evaluation meets.
-pub(crate) fn execute(context: &mut StatementContext<'_>, query: &Query) -> Result<StatementResult, SqlError> {
+pub(crate) fn execute(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+) -> Result<StatementResult, SqlError> {
     if locks_rows(query) {
         return crate::dml::select_for_update(context, query);
     }

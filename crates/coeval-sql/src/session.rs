@@ -255,7 +255,8 @@ impl Session {
 
     fn checkpoint(&mut self) -> Result<StatementResult, SqlError> {
         self.refuse_if_failed()?;
-        Err(SqlError::unsupported("CHECKPOINT"))
+        self.engine.store().checkpoint()?;
+        Ok(StatementResult::plain("CHECKPOINT"))
     }
 
     fn execute_statement(&mut self, statement: &Statement, sql: &str) -> Result<StatementResult, SqlError> {

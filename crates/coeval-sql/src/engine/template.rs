@@ -2,10 +2,12 @@
 //! How DataFusion is set up: options, functions, rules.
 
 use crate::error::SqlError;
+use crate::query::CheckedArithmetic;
 use datafusion::config::Dialect;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::prelude::SessionConfig;
+use std::sync::Arc;
 
 /// The state that statements clone.
 pub(super) fn session_state(threads: usize) -> Result<SessionState, SqlError> {
@@ -19,5 +21,9 @@ pub(super) fn session_state(threads: usize) -> Result<SessionState, SqlError> {
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.collect_spans = true;
     options.execution.time_zone = Some("UTC".to_owned());
-    Ok(SessionStateBuilder::new().with_config(config).with_default_features().build())
+    Ok(SessionStateBuilder::new()
+        .with_config(config)
+        .with_default_features()
+        .with_analyzer_rule(Arc::new(CheckedArithmetic))
+        .build())
 }

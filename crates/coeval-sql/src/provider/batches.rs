@@ -9,9 +9,9 @@ use coeval_store::{BatchScan, ChunkStats, SCAN_BATCH_ROWS, ScanPart, TableView};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result;
 use datafusion::logical_expr::ColumnarValue;
+use datafusion::physical_expr_common::physical_expr::{is_dynamic_physical_expr, snapshot_physical_expr};
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
-use datafusion::physical_expr_common::physical_expr::{is_dynamic_physical_expr, snapshot_physical_expr};
 use std::sync::Arc;
 
 /// A filter that leaves fewer rows than one in this many is applied before the next one is evaluated.

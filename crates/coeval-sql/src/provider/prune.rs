@@ -121,10 +121,12 @@ fn of(predicate: &Arc<dyn PhysicalExpr>, columns: &[SourceColumn]) -> Pruner {
         };
     }
     if let Some(is_null) = predicate.downcast_ref::<IsNullExpr>() {
-        return column_of(is_null.arg(), columns).map_or(Pruner::Unknown, |column| Pruner::Null(column.index));
+        return column_of(is_null.arg(), columns)
+            .map_or(Pruner::Unknown, |column| Pruner::Null(column.index));
     }
     if let Some(is_not_null) = predicate.downcast_ref::<IsNotNullExpr>() {
-        return column_of(is_not_null.arg(), columns).map_or(Pruner::Unknown, |column| Pruner::NotNull(column.index));
+        return column_of(is_not_null.arg(), columns)
+            .map_or(Pruner::Unknown, |column| Pruner::NotNull(column.index));
     }
     if let Some(case) = predicate.downcast_ref::<CaseExpr>() {
         // A row takes one branch: some branch must be possible.
@@ -178,7 +180,11 @@ fn value_of(literal: &Arc<dyn PhysicalExpr>, ty: ColumnType) -> Option<Value> {
     let wanted = ty.arrow();
     let is_text = |ty: &arrow::datatypes::DataType| ty.is_string();
     let given = scalar.data_type();
-    if given == wanted || (is_text(&given) && is_text(&wanted)) { value_of_scalar(scalar, ty).ok() } else { None }
+    if given == wanted || (is_text(&given) && is_text(&wanted)) {
+        value_of_scalar(scalar, ty).ok()
+    } else {
+        None
+    }
 }
 
 fn of_list(list: &InListExpr, columns: &[SourceColumn]) -> Pruner {

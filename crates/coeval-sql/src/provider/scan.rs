@@ -14,6 +14,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalSortExpr, conjunction};
+use datafusion::physical_expr_common::physical_expr::{fmt_sql, is_dynamic_physical_expr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, apply_expression_roots};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::filter_pushdown::{
@@ -25,7 +26,6 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
-use datafusion::physical_expr_common::physical_expr::{fmt_sql, is_dynamic_physical_expr};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -116,12 +116,8 @@ impl Scan {
         }
         let indexes: Vec<usize> = self.columns.iter().map(|column| column.index).collect();
         let mut statistics = statistics::of_view(&self.view, &indexes);
-        let fixed: Vec<_> = self
-            .filters
-            .iter()
-            .filter(|filter| !is_dynamic_physical_expr(filter))
-            .cloned()
-            .collect();
+        let fixed: Vec<_> =
+            self.filters.iter().filter(|filter| !is_dynamic_physical_expr(filter)).cloned().collect();
         if !fixed.is_empty() {
             // DataFusion's own estimate of what a filter leaves, over this scan without filters.
             let mut bare = self.clone();
@@ -140,7 +136,12 @@ impl Scan {
 }
 
 /// Each part is in key order, one behind the other.
-fn properties(view: &TableView, output: &SchemaRef, columns: &[SourceColumn], parts: usize) -> PlanProperties {
+fn properties(
+    view: &TableView,
+    output: &SchemaRef,
+    columns: &[SourceColumn],
+    parts: usize,
+) -> PlanProperties {
     let def = view.def();
     let mut ordering = Vec::new();
     for key in &def.primary_key {
@@ -168,7 +169,8 @@ impl fmt::Debug for Scan {
 impl DisplayAs for Scan {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.output.fields().iter().map(|field| field.name().as_str()).collect();
-        let filters: Vec<String> = self.filters.iter().map(|filter| fmt_sql(filter.as_ref()).to_string()).collect();
+        let filters: Vec<String> =
+            self.filters.iter().map(|filter| fmt_sql(filter.as_ref()).to_string()).collect();
         let table = self.view.table();
         match t {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
@@ -179,7 +181,13 @@ impl DisplayAs for Scan {
                 if let Some(limit) = self.limit {
                     write!(f, ", limit={limit}")?;
                 }
-                write!(f, ", parts={}, chunks={}, delta_rows={}", self.parts.len(), table.base_chunks(), table.delta_rows())
+                write!(
+                    f,
+                    ", parts={}, chunks={}, delta_rows={}",
+                    self.parts.len(),
+                    table.base_chunks(),
+                    table.delta_rows()
+                )
             }
             DisplayFormatType::TreeRender => write!(f, "table={}", self.view.def().name),
         }
@@ -233,7 +241,11 @@ impl ExecutionPlan for Scan {
         Some(self.metrics.clone_inner())
     }
 
-    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
         let whole = self.compute_statistics()?;
         match args.partition() {
             None => Ok(whole),
@@ -271,7 +283,10 @@ impl ExecutionPlan for Scan {
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
         let filters: Vec<_> = result.parent_filters.into_iter().map(|parent| parent.filter).collect();
         if filters.is_empty() || self.limit.is_some() {
-            return Ok(FilterPushdownPropagation::with_parent_pushdown_result(vec![PushedDown::No; filters.len()]));
+            return Ok(FilterPushdownPropagation::with_parent_pushdown_result(vec![
+                PushedDown::No;
+                filters.len()
+            ]));
         }
         let answers = vec![PushedDown::Yes; filters.len()];
         let scan: Arc<dyn ExecutionPlan> = Arc::new(self.with_filters(filters));

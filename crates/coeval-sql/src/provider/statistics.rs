@@ -14,10 +14,15 @@ pub(super) fn of_view(view: &TableView, columns: &[usize]) -> Statistics {
     let def = view.def();
     let summary = view.summary();
     let rows = usize::try_from(summary.rows).unwrap_or(usize::MAX);
-    let column_statistics: Vec<_> = columns.iter().map(|&column| of_column(def, &summary, column, rows)).collect();
+    let column_statistics: Vec<_> =
+        columns.iter().map(|&column| of_column(def, &summary, column, rows)).collect();
     let total: usize =
         column_statistics.iter().filter_map(|column| column.byte_size.get_value().copied()).sum();
-    Statistics { num_rows: Precision::Exact(rows), total_byte_size: Precision::Inexact(total), column_statistics }
+    Statistics {
+        num_rows: Precision::Exact(rows),
+        total_byte_size: Precision::Inexact(total),
+        column_statistics,
+    }
 }
 
 fn of_column(def: &TableDef, summary: &TableSummary, column: usize, rows: usize) -> ColumnStatistics {

@@ -42,7 +42,8 @@ impl CoevalTable {
             ColumnState::Hidden => hidden == HiddenColumns::Shown,
             ColumnState::Dropped => false,
         };
-        let columns: Vec<usize> = (0..def.columns.len()).filter(|&index| is_shown(def.columns[index].state)).collect();
+        let columns: Vec<usize> =
+            (0..def.columns.len()).filter(|&index| is_shown(def.columns[index].state)).collect();
         let fields: Vec<Field> = columns
             .iter()
             .map(|&index| {
@@ -53,7 +54,12 @@ impl CoevalTable {
         let place = |column: &usize| columns.iter().position(|shown| shown == column);
         let key: Option<Vec<usize>> = def.primary_key.iter().map(place).collect();
         let constraints = key.map(Constraint::PrimaryKey).into_iter().collect();
-        Self { def, schema: Arc::new(Schema::new(fields)), columns, constraints: Constraints::new_unverified(constraints) }
+        Self {
+            def,
+            schema: Arc::new(Schema::new(fields)),
+            columns,
+            constraints: Constraints::new_unverified(constraints),
+        }
     }
 }
 

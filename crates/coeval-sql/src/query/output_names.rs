@@ -82,11 +82,8 @@ fn name_select(select: &mut Select) {
         if is_column && is_new && !has_wildcard {
             continue;
         }
-        let alias = if is_new && !has_wildcard {
-            Ident::with_quote('"', name)
-        } else {
-            unique(&name, &mut taken)
-        };
+        let alias =
+            if is_new && !has_wildcard { Ident::with_quote('"', name) } else { unique(&name, &mut taken) };
         let expression = expression.clone();
         *item = SelectItem::ExprWithAlias { expr: expression, alias };
     }
@@ -119,7 +116,9 @@ fn figure(expression: &Expr) -> Option<String> {
                 ObjectNamePart::Function(_) => None,
             })
         }
-        Expr::Cast { expr, data_type, .. } => figure(expr).or_else(|| Some(type_word(&data_type.to_string()))),
+        Expr::Cast { expr, data_type, .. } => {
+            figure(expr).or_else(|| Some(type_word(&data_type.to_string())))
+        }
         Expr::TypedString(typed) => Some(type_word(&typed.data_type.to_string())),
         Expr::Interval(_) => Some("interval".to_owned()),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figure(inner),

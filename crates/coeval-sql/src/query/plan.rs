@@ -45,7 +45,9 @@ impl PlannedQuery {
     pub(crate) fn is_current(&self, transaction: &Transaction) -> bool {
         !self.dependencies.unkept
             && self.dependencies.tables.iter().all(|known| {
-                transaction.resolve_table(&known.name).is_some_and(|now| Arc::ptr_eq(&now, known) || *now == **known)
+                transaction
+                    .resolve_table(&known.name)
+                    .is_some_and(|now| Arc::ptr_eq(&now, known) || *now == **known)
             })
     }
 }
@@ -89,6 +91,7 @@ fn plan_query(
     let mut names = PlannerContext::new().with_prepare_param_data_types(fields);
     let planner = Planner::new(engine.template(), context, hidden);
     let logical = planner.plan(named, &mut names).map_err(|error| place_in(error.into(), context.sql))?;
+    let logical = super::arithmetic::with_exact_sums(logical)?;
     let dependencies = planner.into_dependencies();
     let inferred = if count == 0 { Default::default() } else { logical.get_parameter_types()? };
     let parameter_types = (0..count)

@@ -47,7 +47,11 @@ pub(super) struct Dependencies {
 }
 
 impl<'a> Planner<'a> {
-    pub(super) fn new(state: &'a SessionState, context: &'a StatementContext<'_>, hidden: HiddenColumns) -> Self {
+    pub(super) fn new(
+        state: &'a SessionState,
+        context: &'a StatementContext<'_>,
+        hidden: HiddenColumns,
+    ) -> Self {
         Self {
             state,
             settings: context.settings,
@@ -62,11 +66,8 @@ impl<'a> Planner<'a> {
 
     /// The logical plan of a query.
     pub(super) fn plan(&self, query: Query, names: &mut PlannerContext) -> Result<LogicalPlan> {
-        let options = ParserOptions {
-            parse_float_as_decimal: true,
-            collect_spans: true,
-            ..ParserOptions::default()
-        };
+        let options =
+            ParserOptions { parse_float_as_decimal: true, collect_spans: true, ..ParserOptions::default() };
         let statement = Statement::Query(Box::new(query));
         SqlToRel::new_with_options(self, options).sql_statement_to_plan_with_context(statement, names)
     }
@@ -160,7 +161,11 @@ impl ContextProvider for Planner<'_> {
         Ok(provider_as_source(function.create_table_provider_with_args(arguments)?))
     }
 
-    fn create_cte_work_table(&self, name: &str, schema: arrow::datatypes::SchemaRef) -> Result<Arc<dyn TableSource>> {
+    fn create_cte_work_table(
+        &self,
+        name: &str,
+        schema: arrow::datatypes::SchemaRef,
+    ) -> Result<Arc<dyn TableSource>> {
         let table = datafusion::catalog::cte_worktable::CteWorkTable::new(name, schema);
         Ok(provider_as_source(Arc::new(table)))
     }

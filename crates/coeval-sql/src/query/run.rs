@@ -23,7 +23,10 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// What its evaluation meets.
-pub(crate) fn run(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<StatementResult, SqlError> {
+pub(crate) fn run(
+    context: &mut StatementContext<'_>,
+    planned: &PlannedQuery,
+) -> Result<StatementResult, SqlError> {
     rows(context, planned).map(StatementResult::select)
 }
 
@@ -41,7 +44,10 @@ pub(crate) fn collect(context: &mut StatementContext<'_>, query: &Query) -> Resu
 ///
 /// # Errors
 /// As planning and running it.
-pub(crate) fn collect_with_hidden(context: &mut StatementContext<'_>, query: &Query) -> Result<RowSet, SqlError> {
+pub(crate) fn collect_with_hidden(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+) -> Result<RowSet, SqlError> {
     let types: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
     let planned = plan_with_hidden(context, query, &types)?;
     rows(context, &planned)

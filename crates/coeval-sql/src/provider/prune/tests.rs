@@ -46,9 +46,17 @@ fn a_comparison_is_judged_as_every_row_within_the_bounds_would_be() {
     for op in operators {
         for (min, max) in [(0, 0), (0, 2), (1, 3), (2, 2), (3, 4)] {
             let truth = (min..=max).any(|value| holds(op, value, 2));
-            assert_eq!(may_match(&binary(column(), op, literal(2)), min, max), truth, "{op} in {min}..={max}");
+            assert_eq!(
+                may_match(&binary(column(), op, literal(2)), min, max),
+                truth,
+                "{op} in {min}..={max}"
+            );
             let swapped = (min..=max).any(|value| holds(op, 2, value));
-            assert_eq!(may_match(&binary(literal(2), op, column()), min, max), swapped, "2 {op} {min}..={max}");
+            assert_eq!(
+                may_match(&binary(literal(2), op, column()), min, max),
+                swapped,
+                "2 {op} {min}..={max}"
+            );
         }
     }
 }
