@@ -5,7 +5,9 @@ use crate::error::SqlError;
 use datafusion::config::Dialect;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
+use datafusion::execution::FunctionRegistry;
 use datafusion::prelude::SessionConfig;
+use std::sync::Arc;
 
 /// The state that statements clone.
 pub(super) fn session_state(threads: usize) -> Result<SessionState, SqlError> {
@@ -19,5 +21,9 @@ pub(super) fn session_state(threads: usize) -> Result<SessionState, SqlError> {
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.collect_spans = true;
     options.execution.time_zone = Some("UTC".to_owned());
-    Ok(SessionStateBuilder::new().with_config(config).with_default_features().build())
+    let mut state = SessionStateBuilder::new().with_config(config).with_default_features().build();
+    for function in crate::ddl::sequence_functions::functions() {
+        state.register_udf(Arc::new(function))?;
+    }
+    Ok(state)
 }
