@@ -16,6 +16,7 @@ mod drop;
 mod drop_column;
 mod drop_constraint;
 mod expressions;
+mod extended;
 mod index;
 mod lookup;
 mod naming;
@@ -23,7 +24,8 @@ mod rename;
 mod rewrite;
 mod schema;
 mod sequence;
-pub(crate) mod sequence_values;
+pub(crate) mod sequence_functions;
+mod sequence_values;
 mod truncate;
 mod validate;
 mod values;
@@ -31,12 +33,14 @@ mod view;
 mod view_columns;
 mod view_query;
 
+pub(crate) use extended::{Extended, execute as execute_extended};
 pub(crate) use values::default_column;
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::result::StatementResult;
-use datafusion::sql::sqlparser::ast::Statement;
+use coeval_store::ObjectRef;
+use datafusion::sql::sqlparser::ast::{AlterIndexOperation, ObjectName, Statement};
 use dependents::Behavior;
 
 /// Runs a DDL statement; `None` if it is not one.
@@ -54,36 +58,12 @@ pub(crate) fn execute(
         Statement::CreateIndex(create) => index::create(context, create)?,
         Statement::CreateView(create) => view::create(context, create)?,
         Statement::Truncate(truncate) => truncate::execute(context, truncate)?,
-        Statement::CreateSequence { .. } => create_sequence(context, statement)?,
         Statement::CreateSchema { .. } => create_schema(context, statement)?,
         Statement::Drop { .. } => drop_objects(context, statement)?,
+        Statement::AlterIndex { name, operation } => rename_index(context, name, operation)?,
         _ => return Ok(None),
     };
     Ok(Some(result))
-}
-
-fn create_sequence(
-    context: &mut StatementContext<'_>,
-    statement: &Statement,
-) -> Result<StatementResult, SqlError> {
-    let Statement::CreateSequence { temporary, if_not_exists, name, data_type, sequence_options, owned_by } =
-        statement
-    else {
-        return Err(SqlError::internal("CREATE SEQUENCE was expected"));
-    };
-    if *temporary {
-        return Err(SqlError::unsupported("TEMPORARY sequence"));
-    }
-    if *if_not_exists && lookup::is_taken(context, name)? {
-        return Ok(StatementResult::plain("CREATE SEQUENCE"));
-    }
-    let create = sequence::CreateSequence {
-        name,
-        data_type: data_type.as_ref(),
-        options: sequence_options,
-        owned_by: owned_by.as_ref(),
-    };
-    sequence::create(context, &create)
 }
 
 fn create_schema(
@@ -120,4 +100,18 @@ fn drop_objects(
         behavior: if *cascade { Behavior::Cascade } else { Behavior::Restrict },
     };
     drop::execute(context, &drop)
+}
+
+fn rename_index(
+    context: &mut StatementContext<'_>,
+    name: &ObjectName,
+    operation: &AlterIndexOperation,
+) -> Result<StatementResult, SqlError> {
+    let AlterIndexOperation::RenameIndex { index_name } = operation;
+    match lookup::resolve(context, name)? {
+        Some((name, object @ ObjectRef::Index(..))) => rename::relation(context, &name, object, index_name)?,
+        Some((name, _)) => return Err(lookup::wrong_kind(&name, "index")),
+        None => return Err(index::unknown(context, name)),
+    }
+    Ok(StatementResult::plain("ALTER INDEX"))
 }

@@ -184,7 +184,7 @@ impl Session {
             Parsed::Statement(statement) if !parse::is_session_statement(statement) => {
                 self.run_planned(prepared, statement, &parameters, PointPlan::execute, Ok)
             }
-            Parsed::Statement(_) | Parsed::Checkpoint => self.execute_one(prepared.parsed(), prepared.sql()),
+            Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Checkpoint => self.execute_one(prepared.parsed(), prepared.sql()),
         }
     }
 
@@ -226,6 +226,9 @@ impl Session {
     fn execute_one(&mut self, parsed: &Parsed, sql: &str) -> Result<StatementResult, SqlError> {
         let outcome = match parsed {
             Parsed::Checkpoint => self.checkpoint(),
+            Parsed::Definition(extended) => {
+                return self.in_transaction(sql, &[], &[], |context| crate::ddl::execute_extended(context, extended));
+            }
             Parsed::Statement(statement) if parse::is_session_statement(statement) => {
                 self.session_statement(statement, sql)
             }

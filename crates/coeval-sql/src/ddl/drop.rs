@@ -20,7 +20,7 @@ pub(super) struct Drop<'a> {
 
 /// What to do about a name that stands for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(crate) enum Missing {
     /// `IF EXISTS`.
     Skip,
     /// An error.

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::SchemaName;
 
 /// What to do if the object is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Existing {
+pub(crate) enum Existing {
     /// `IF NOT EXISTS`.
     Keep,
     /// An error.

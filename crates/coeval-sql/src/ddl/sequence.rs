@@ -102,7 +102,7 @@ fn optional_number(expr: Option<&Expr>) -> Result<Option<i64>, SqlError> {
 }
 
 /// An integer literal with an optional sign.
-fn number(expr: &Expr) -> Result<i64, SqlError> {
+pub(super) fn number(expr: &Expr) -> Result<i64, SqlError> {
     let wrong = || SqlError::syntax(format!("{expr} is not an integer"));
     let literal = |expr: &Expr| match expr {
         Expr::Value(value) => match &value.value {

@@ -3,26 +3,130 @@
 
 use super::expressions::sequence_name;
 use super::lookup;
-use crate::context::StatementContext;
+use crate::context::{SequenceValues, StatementContext};
 use crate::error::{SqlError, SqlState};
-use coeval_store::{ColumnType, ObjectRef, SequenceDef, SequenceId, SetValue, Value};
+use coeval_store::{
+    Catalog, ColumnType, ObjectRef, QualifiedName, SequenceDef, SequenceId, SetValue, Store, Value,
+};
 use std::sync::Arc;
 
-/// The sequence that a text like `public."My_seq"` names.
-///
-/// # Errors
-/// 42P01 if there is none, 42809 if it is something else, 42602 if it is no name.
-pub(crate) fn named(context: &StatementContext<'_>, text: &str) -> Result<Arc<SequenceDef>, SqlError> {
-    let Some((schema, name)) = sequence_name(text) else {
-        return Err(SqlError::new(SqlState::InvalidName, format!("invalid name syntax: \"{text}\"")));
-    };
-    match lookup::find(context, schema.as_deref(), &name) {
-        Some((_, ObjectRef::Sequence(id))) => by_id(context, id),
-        Some((name, _)) => Err(lookup::wrong_kind(&name, "sequence")),
-        None => {
-            let message = format!("relation \"{text}\" does not exist");
-            Err(SqlError::new(SqlState::UndefinedTable, message))
+/// Whether values may be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taking {
+    /// They may.
+    Allowed,
+    /// The transaction is read-only.
+    ReadOnly,
+}
+
+/// What the sequence functions of one statement work on.
+pub(super) struct Sequences<'a> {
+    pub(super) store: &'a Store,
+    pub(super) catalog: &'a Catalog,
+    pub(super) path: &'a [String],
+    pub(super) taking: Taking,
+    pub(super) values: &'a mut SequenceValues,
+}
+
+impl<'a> Sequences<'a> {
+    /// Those of a statement.
+    pub(super) fn of(context: &'a mut StatementContext<'_>) -> Self {
+        let taking = if context.transaction.is_read_only() { Taking::ReadOnly } else { Taking::Allowed };
+        Self {
+            store: context.engine.store(),
+            catalog: context.transaction.catalog(),
+            path: context.settings.search_path(),
+            taking,
+            values: context.sequences,
         }
+    }
+
+    /// The sequence that a text like `public."My_seq"` names.
+    ///
+    /// # Errors
+    /// 42P01 if there is none, 42809 if it is something else, 42602 if it is no name.
+    pub(super) fn named(&self, text: &str) -> Result<Arc<SequenceDef>, SqlError> {
+        let Some((schema, name)) = sequence_name(text) else {
+            return Err(SqlError::new(SqlState::InvalidName, format!("invalid name syntax: \"{text}\"")));
+        };
+        let resolve = |schema: &String| self.catalog.resolve(&QualifiedName::new(schema, &name));
+        let found = match &schema {
+            Some(schema) => resolve(schema),
+            None => self.path.iter().find_map(resolve),
+        };
+        match found {
+            Some(ObjectRef::Sequence(id)) => {
+                let sequence = self.catalog.sequence(id);
+                sequence.cloned().ok_or_else(|| SqlError::internal(format!("sequence {id} is lost")))
+            }
+            Some(_) => Err(lookup::wrong_kind(&QualifiedName::new("", name), "sequence")),
+            None => {
+                let message = format!("relation \"{text}\" does not exist");
+                Err(SqlError::new(SqlState::UndefinedTable, message))
+            }
+        }
+    }
+
+    fn refuse_read_only(&self, function: &str) -> Result<(), SqlError> {
+        if self.taking == Taking::ReadOnly {
+            let message = format!("cannot execute {function}() in a read-only transaction");
+            return Err(SqlError::new(SqlState::ReadOnlySqlTransaction, message));
+        }
+        Ok(())
+    }
+
+    /// `nextval`.
+    ///
+    /// # Errors
+    /// 2200H at the end of the sequence, 25006 in a read-only transaction.
+    pub(super) fn next(&mut self, sequence: &SequenceDef) -> Result<i64, SqlError> {
+        self.refuse_read_only("nextval")?;
+        let value = self.store.next_value(sequence)?;
+        self.values.note(sequence.id, value);
+        Ok(value)
+    }
+
+    /// `currval`.
+    ///
+    /// # Errors
+    /// 55000 if this session has taken no value from the sequence.
+    pub(super) fn current(&self, sequence: &SequenceDef) -> Result<i64, SqlError> {
+        self.values.current.get(&sequence.id).copied().ok_or_else(|| {
+            let name = &sequence.name.name;
+            let message = format!("currval of sequence \"{name}\" is not yet defined in this session");
+            SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+        })
+    }
+
+    /// `lastval`.
+    ///
+    /// # Errors
+    /// 55000 if this session has taken no value from any sequence.
+    pub(super) fn last(&self) -> Result<i64, SqlError> {
+        self.values.last.ok_or_else(|| {
+            let message = "lastval is not yet defined in this session";
+            SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+        })
+    }
+
+    /// `setval`; returns the value.
+    ///
+    /// # Errors
+    /// 22003 if the value is outside the sequence's bounds, 25006 in a read-only transaction.
+    pub(super) fn set(&mut self, sequence: &SequenceDef, value: i64, how: SetValue) -> Result<i64, SqlError> {
+        self.refuse_read_only("setval")?;
+        if value < sequence.min || value > sequence.max {
+            let message = format!(
+                "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
+                sequence.name.name, sequence.min, sequence.max
+            );
+            return Err(SqlError::new(SqlState::NumericValueOutOfRange, message));
+        }
+        self.store.set_value(sequence, value, how)?;
+        if how == SetValue::Used {
+            self.values.current.insert(sequence.id, value);
+        }
+        Ok(value)
     }
 }
 
@@ -30,85 +134,26 @@ pub(crate) fn named(context: &StatementContext<'_>, text: &str) -> Result<Arc<Se
 ///
 /// # Errors
 /// XX000 if it is not there: a column that it feeds goes before it.
-pub(crate) fn by_id(context: &StatementContext<'_>, id: SequenceId) -> Result<Arc<SequenceDef>, SqlError> {
+pub(super) fn by_id(context: &StatementContext<'_>, id: SequenceId) -> Result<Arc<SequenceDef>, SqlError> {
     let sequence = context.transaction.catalog().sequence(id);
     sequence.cloned().ok_or_else(|| SqlError::internal(format!("sequence {id} is lost")))
 }
 
-fn refuse_read_only(context: &StatementContext<'_>, function: &str) -> Result<(), SqlError> {
-    if context.transaction.is_read_only() {
-        let message = format!("cannot execute {function}() in a read-only transaction");
-        return Err(SqlError::new(SqlState::ReadOnlySqlTransaction, message));
-    }
-    Ok(())
-}
-
-/// `nextval`.
+/// The next value of a sequence.
 ///
 /// # Errors
-/// 2200H at the end of the sequence, 25006 in a read-only transaction.
-pub(crate) fn next(context: &mut StatementContext<'_>, sequence: &SequenceDef) -> Result<i64, SqlError> {
-    refuse_read_only(context, "nextval")?;
-    let value = context.engine.store().next_value(sequence)?;
-    context.sequences.note(sequence.id, value);
-    Ok(value)
+/// As [`Sequences::next`].
+pub(super) fn next(context: &mut StatementContext<'_>, sequence: &SequenceDef) -> Result<i64, SqlError> {
+    Sequences::of(context).next(sequence)
 }
 
-/// `nextval` of the sequence with this number.
+/// The next value of the sequence with this number.
 ///
 /// # Errors
-/// As [`next`].
-pub(crate) fn next_by_id(context: &mut StatementContext<'_>, id: SequenceId) -> Result<i64, SqlError> {
+/// As [`Sequences::next`].
+pub(super) fn next_by_id(context: &mut StatementContext<'_>, id: SequenceId) -> Result<i64, SqlError> {
     let sequence = by_id(context, id)?;
     next(context, &sequence)
-}
-
-/// `currval`.
-///
-/// # Errors
-/// 55000 if this session has taken no value from the sequence.
-pub(crate) fn current(context: &StatementContext<'_>, sequence: &SequenceDef) -> Result<i64, SqlError> {
-    context.sequences.current.get(&sequence.id).copied().ok_or_else(|| {
-        let message =
-            format!("currval of sequence \"{}\" is not yet defined in this session", sequence.name.name);
-        SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
-    })
-}
-
-/// `lastval`.
-///
-/// # Errors
-/// 55000 if this session has taken no value from any sequence.
-pub(crate) fn last(context: &StatementContext<'_>) -> Result<i64, SqlError> {
-    context.sequences.last.ok_or_else(|| {
-        let message = "lastval is not yet defined in this session";
-        SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
-    })
-}
-
-/// `setval`; returns the value.
-///
-/// # Errors
-/// 22003 if the value is outside the sequence's bounds, 25006 in a read-only transaction.
-pub(crate) fn set(
-    context: &mut StatementContext<'_>,
-    sequence: &SequenceDef,
-    value: i64,
-    how: SetValue,
-) -> Result<i64, SqlError> {
-    refuse_read_only(context, "setval")?;
-    if value < sequence.min || value > sequence.max {
-        let message = format!(
-            "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
-            sequence.name.name, sequence.min, sequence.max
-        );
-        return Err(SqlError::new(SqlState::NumericValueOutOfRange, message));
-    }
-    context.engine.store().set_value(sequence, value, how)?;
-    if how == SetValue::Used {
-        context.sequences.current.insert(sequence.id, value);
-    }
-    Ok(value)
 }
 
 /// Lets a sequence give this value next.
@@ -127,7 +172,7 @@ pub(super) fn restart(
 ///
 /// # Errors
 /// 22003 if it does not fit.
-pub(crate) fn as_column(value: i64, ty: ColumnType) -> Result<Value, SqlError> {
+pub(super) fn as_column(value: i64, ty: ColumnType) -> Result<Value, SqlError> {
     let fitted = match ty {
         ColumnType::SmallInt => i16::try_from(value).ok().map(Value::Int16),
         ColumnType::Int => i32::try_from(value).ok().map(Value::Int32),

@@ -6,6 +6,7 @@ use crate::query::CheckedArithmetic;
 use datafusion::config::Dialect;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
+use datafusion::execution::FunctionRegistry;
 use datafusion::prelude::SessionConfig;
 use std::sync::Arc;
 
@@ -21,9 +22,13 @@ pub(super) fn session_state(threads: usize) -> Result<SessionState, SqlError> {
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.collect_spans = true;
     options.execution.time_zone = Some("UTC".to_owned());
-    Ok(SessionStateBuilder::new()
+    let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_default_features()
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
-        .build())
+        .build();
+    for function in crate::ddl::sequence_functions::functions() {
+        state.register_udf(Arc::new(function))?;
+    }
+    Ok(state)
 }

@@ -41,6 +41,11 @@ impl PlannedQuery {
         &self.dependencies.tables
     }
 
+    /// Whether it calls `nextval` or its like.
+    pub(crate) fn takes_sequence_values(&self) -> bool {
+        self.dependencies.takes_sequence_values
+    }
+
     /// Whether the definitions it relies on are those of this transaction.
     pub(crate) fn is_current(&self, transaction: &Transaction) -> bool {
         !self.dependencies.unkept

@@ -35,6 +35,7 @@ pub(super) struct Planner<'a> {
     hidden: HiddenColumns,
     tables: RefCell<Vec<Arc<TableDef>>>,
     reads_system_tables: Cell<bool>,
+    takes_sequence_values: Cell<bool>,
     depth: Cell<usize>,
 }
 
@@ -44,6 +45,8 @@ pub(super) struct Dependencies {
     pub(super) tables: Vec<Arc<TableDef>>,
     /// Whether it reads system tables or views, so that no plan of it is kept.
     pub(super) unkept: bool,
+    /// Whether it calls `nextval` or its like.
+    pub(super) takes_sequence_values: bool,
 }
 
 impl<'a> Planner<'a> {
@@ -60,6 +63,7 @@ impl<'a> Planner<'a> {
             hidden,
             tables: RefCell::default(),
             reads_system_tables: Cell::new(false),
+            takes_sequence_values: Cell::new(false),
             depth: Cell::new(0),
         }
     }
@@ -73,7 +77,11 @@ impl<'a> Planner<'a> {
     }
 
     pub(super) fn into_dependencies(self) -> Dependencies {
-        Dependencies { tables: self.tables.into_inner(), unkept: self.reads_system_tables.get() }
+        Dependencies {
+            tables: self.tables.into_inner(),
+            unkept: self.reads_system_tables.get(),
+            takes_sequence_values: self.takes_sequence_values.get(),
+        }
     }
 
     fn table(&self, def: Arc<TableDef>) -> Arc<dyn TableSource> {
@@ -183,6 +191,9 @@ impl ContextProvider for Planner<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        if crate::ddl::sequence_functions::is_sequence_function(name) {
+            self.takes_sequence_values.set(true);
+        }
         self.state.scalar_functions().get(name).cloned()
     }
 

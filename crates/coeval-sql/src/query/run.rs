@@ -3,6 +3,7 @@
 
 use super::plan::{PlannedQuery, plan, plan_with_hidden};
 use crate::context::StatementContext;
+use crate::ddl::sequence_functions::SequenceAccess;
 use crate::error::SqlError;
 use crate::provider::StatementSnapshot;
 use crate::result::{RowSet, StatementResult};
@@ -55,7 +56,13 @@ pub(crate) fn collect_with_hidden(
 
 fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<RowSet, SqlError> {
     let (physical, task) = optimized_physical_plan(context, planned)?;
-    let batches = context.engine.runtime().block_on(collect_plan(physical, task))?;
+    let access = task.session_config().options().extensions.get::<SequenceAccess>().cloned();
+    let batches = context.engine.runtime().block_on(collect_plan(physical, task));
+    if let Some(access) = access {
+        // Values that were taken stay taken, whatever became of the query.
+        *context.sequences = access.values();
+    }
+    let batches = batches?;
     let batches = batches
         .into_iter()
         .filter(|batch| batch.num_rows() > 0)
@@ -89,7 +96,12 @@ pub(crate) fn optimized_physical_plan(
 ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>), SqlError> {
     let views = planned.tables().iter().map(|def| context.transaction.view(def.id));
     let snapshot = StatementSnapshot::new(views.collect::<Result<Vec<_>, _>>()?);
-    let state = statement_state(context, snapshot);
+    let mut state = statement_state(context, snapshot);
+    if planned.takes_sequence_values() {
+        state.config_mut().options_mut().extensions.insert(SequenceAccess::of(context));
+        let options = Arc::clone(state.config_options());
+        state.execution_props_mut().config_options = Some(options);
+    }
     let logical = if planned.parameter_types.is_empty() {
         planned.logical.clone()
     } else {

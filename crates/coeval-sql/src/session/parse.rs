@@ -3,11 +3,12 @@
 
 mod overriding;
 
+use crate::ddl::Extended;
 use crate::error::{SqlError, syntax_error};
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use overriding::{put_overriding, take_overriding};
 
@@ -19,6 +20,8 @@ const DEPTH_MAX: usize = 200;
 pub(crate) enum Parsed {
     /// A statement that the parser knows.
     Statement(Box<Statement>),
+    /// A statement about definitions that the parser does not know.
+    Definition(Box<Extended>),
     /// `CHECKPOINT`.
     Checkpoint,
 }
@@ -28,6 +31,7 @@ impl Parsed {
     pub(super) fn is_block_control(&self) -> bool {
         match self {
             Self::Checkpoint => true,
+            Self::Definition(_) => false,
             Self::Statement(statement) => matches!(
                 **statement,
                 Statement::StartTransaction { .. } | Statement::Commit { .. } | Statement::Rollback { .. }
@@ -79,7 +83,8 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         let overriding = take_overriding(&mut tokens);
         let mut parser =
             Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);
-        let mut statement = parser.parse_statement().map_err(|error| syntax_error(error, sql))?;
+        let mut statement =
+            parse_one(&mut parser).map_err(|error| syntax_error(error, sql))?;
         let rest = parser.peek_token();
         if rest.token != Token::EOF {
             let place = crate::error::character_position(sql, rest.span.start.line, rest.span.start.column);
@@ -89,12 +94,20 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
                 None => error,
             });
         }
-        if let Some(whose) = overriding {
-            put_overriding(&mut statement, whose);
+        if let (Some(whose), Parsed::Statement(statement)) = (overriding, &mut statement) {
+            put_overriding(statement, whose);
         }
-        parsed.push(Parsed::Statement(Box::new(statement)));
+        parsed.push(statement);
     }
     Ok(parsed)
+}
+
+/// The statement at the parser's place.
+fn parse_one(parser: &mut Parser<'_>) -> Result<Parsed, ParserError> {
+    Ok(match Extended::parse(parser)? {
+        Some(extended) => Parsed::Definition(Box::new(extended)),
+        None => Parsed::Statement(Box::new(parser.parse_statement()?)),
+    })
 }
 
 /// The query in a text that holds nothing else, such as a view's body.
@@ -107,7 +120,7 @@ pub(crate) fn parse_query(sql: &str) -> Result<Query, SqlError> {
             Statement::Query(query) => Ok(*query),
             _ => Err(SqlError::syntax("a query was expected")),
         },
-        Some(Parsed::Checkpoint) | None => Err(SqlError::syntax("a query was expected")),
+        Some(Parsed::Checkpoint | Parsed::Definition(_)) | None => Err(SqlError::syntax("a query was expected")),
     }
 }
 

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+//! DDL of PostgreSQL that the parser does not know: ALTER SEQUENCE, SET SCHEMA, renaming views and sequences,
+//! and CREATE SEQUENCE with its options in any order.
+
+use super::sequence::{self, CreateSequence};
+use super::{lookup, rename, sequence_values};
+use crate::context::StatementContext;
+use crate::error::SqlError;
+use crate::names::fold;
+use crate::result::StatementResult;
+use coeval_store::{CatalogChange, ObjectRef, QualifiedName, SequenceDef};
+use datafusion::sql::sqlparser::ast::{Expr, ObjectName, SequenceOptions};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+/// A statement that is parsed here.
+#[derive(Clone, Debug)]
+pub(crate) enum Extended {
+    /// `CREATE SEQUENCE`.
+    CreateSequence {
+        /// Its name.
+        name: ObjectName,
+        /// What happens if it is there.
+        existing: super::schema::Existing,
+        /// Its type and options.
+        options: Options,
+    },
+    /// `ALTER` of a relation.
+    Alter {
+        /// What it must be.
+        kind: Kind,
+        /// What happens if it is not there.
+        missing: super::drop::Missing,
+        /// Its name.
+        name: ObjectName,
+        /// What changes.
+        change: Change,
+    },
+}
+
+/// The kind of relation a statement names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `TABLE`.
+    Table,
+    /// `VIEW`.
+    View,
+    /// `SEQUENCE`.
+    Sequence,
+}
+
+/// What changes.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    /// `RENAME TO`.
+    Rename(ObjectName),
+    /// `SET SCHEMA`.
+    Schema(String),
+    /// The options of a sequence.
+    Sequence(Options),
+}
+
+/// The options of a sequence.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    data_type: Option<datafusion::sql::sqlparser::ast::DataType>,
+    settings: Vec<SequenceOptions>,
+    owned_by: Option<ObjectName>,
+    /// `RESTART`, `RESTART WITH n`.
+    restart: Option<Option<Expr>>,
+}
+
+impl Extended {
+    /// The statement at the parser's place, if it is one of these; else the parser is where it was.
+    ///
+    /// # Errors
+    /// A syntax error behind the words that only these statements start with.
+    pub(crate) fn parse(parser: &mut Parser<'_>) -> Result<Option<Self>, ParserError> {
+        if parser.parse_keywords(&[Keyword::CREATE, Keyword::SEQUENCE]) {
+            let keep = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
+            let existing = if keep { super::schema::Existing::Keep } else { super::schema::Existing::Refuse };
+            let name = parser.parse_object_name(false)?;
+            return Ok(Some(Self::CreateSequence { name, existing, options: parse_options(parser)? }));
+        }
+        for (word, kind) in
+            [(Keyword::TABLE, Kind::Table), (Keyword::VIEW, Kind::View), (Keyword::SEQUENCE, Kind::Sequence)]
+        {
+            let start = parser.index();
+            if parser.parse_keywords(&[Keyword::ALTER, word]) {
+                let altered = Self::parse_alter(parser, kind)?;
+                if altered.is_none() {
+                    // ALTER TABLE and ALTER VIEW have forms that the parser knows.
+                    while parser.index() > start {
+                        parser.prev_token();
+                    }
+                }
+                return Ok(altered);
+            }
+        }
+        Ok(None)
+    }
+
+    fn parse_alter(parser: &mut Parser<'_>, kind: Kind) -> Result<Option<Self>, ParserError> {
+        use super::drop::Missing;
+        let skip = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+        let missing = if skip { Missing::Skip } else { Missing::Refuse };
+        let _ = parser.parse_keyword(Keyword::ONLY);
+        let name = parser.parse_object_name(false)?;
+        let change = if parser.parse_keywords(&[Keyword::SET, Keyword::SCHEMA]) {
+            Change::Schema(fold(&parser.parse_identifier()?))
+        } else if kind != Kind::Table && parser.parse_keywords(&[Keyword::RENAME, Keyword::TO]) {
+            Change::Rename(parser.parse_object_name(false)?)
+        } else if kind == Kind::Sequence {
+            Change::Sequence(parse_options(parser)?)
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Self::Alter { kind, missing, name, change }))
+    }
+}
+
+/// Options in any order, to the end of the statement.
+fn parse_options(parser: &mut Parser<'_>) -> Result<Options, ParserError> {
+    let mut options = Options::default();
+    while parser.peek_token().token != Token::EOF {
+        if parser.parse_keyword(Keyword::AS) {
+            options.data_type = Some(parser.parse_data_type()?);
+        } else if parser.parse_keywords(&[Keyword::OWNED, Keyword::BY]) {
+            options.owned_by = Some(parser.parse_object_name(false)?);
+        } else if parser.parse_keyword(Keyword::RESTART) {
+            let with = parser.parse_keyword(Keyword::WITH);
+            let bare = !with && !matches!(parser.peek_token().token, Token::Number(..) | Token::Minus | Token::Plus);
+            options.restart = Some(if bare { None } else { Some(parser.parse_prefix()?) });
+        } else {
+            options.settings.push(parse_setting(parser)?);
+        }
+    }
+    Ok(options)
+}
+
+fn parse_setting(parser: &mut Parser<'_>) -> Result<SequenceOptions, ParserError> {
+    if parser.parse_keyword(Keyword::INCREMENT) {
+        let by = parser.parse_keyword(Keyword::BY);
+        Ok(SequenceOptions::IncrementBy(parser.parse_prefix()?, by))
+    } else if parser.parse_keyword(Keyword::MINVALUE) {
+        Ok(SequenceOptions::MinValue(Some(parser.parse_prefix()?)))
+    } else if parser.parse_keyword(Keyword::MAXVALUE) {
+        Ok(SequenceOptions::MaxValue(Some(parser.parse_prefix()?)))
+    } else if parser.parse_keyword(Keyword::START) {
+        let with = parser.parse_keyword(Keyword::WITH);
+        Ok(SequenceOptions::StartWith(parser.parse_prefix()?, with))
+    } else if parser.parse_keyword(Keyword::CACHE) {
+        Ok(SequenceOptions::Cache(parser.parse_prefix()?))
+    } else if parser.parse_keyword(Keyword::CYCLE) {
+        // The parser's flag says whether NO was written.
+        Ok(SequenceOptions::Cycle(false))
+    } else if parser.parse_keywords(&[Keyword::NO, Keyword::CYCLE]) {
+        Ok(SequenceOptions::Cycle(true))
+    } else if parser.parse_keywords(&[Keyword::NO, Keyword::MINVALUE]) {
+        Ok(SequenceOptions::MinValue(None))
+    } else if parser.parse_keywords(&[Keyword::NO, Keyword::MAXVALUE]) {
+        Ok(SequenceOptions::MaxValue(None))
+    } else {
+        parser.expected("an option of a sequence", parser.peek_token())
+    }
+}
+
+/// Runs the statement.
+///
+/// # Errors
+/// 42P01 and 42809 for a name that is not there or of another kind, and what the change answers.
+pub(crate) fn execute(
+    context: &mut StatementContext<'_>,
+    statement: &Extended,
+) -> Result<StatementResult, SqlError> {
+    match statement {
+        Extended::CreateSequence { name, existing, options } => {
+            if *existing == super::schema::Existing::Keep && lookup::is_taken(context, name)? {
+                return Ok(StatementResult::plain("CREATE SEQUENCE"));
+            }
+            if options.restart.is_some() {
+                return Err(SqlError::syntax("CREATE SEQUENCE takes no RESTART").with_hint("Use START."));
+            }
+            let create = CreateSequence {
+                name,
+                data_type: options.data_type.as_ref(),
+                options: &options.settings,
+                owned_by: options.owned_by.as_ref(),
+            };
+            sequence::create(context, &create)
+        }
+        Extended::Alter { kind, missing, name, change } => {
+            let tag = StatementResult::plain(match kind {
+                Kind::Table => "ALTER TABLE",
+                Kind::View => "ALTER VIEW",
+                Kind::Sequence => "ALTER SEQUENCE",
+            });
+            let (found, object) = match lookup::resolve(context, name)? {
+                Some(found) => found,
+                None if *missing == super::drop::Missing::Skip => return Ok(tag),
+                None => return Err(lookup::unknown_relation(name)),
+            };
+            refuse_other_kind(*kind, &found, object)?;
+            alter(context, &found, object, change)?;
+            Ok(tag)
+        }
+    }
+}
+
+fn refuse_other_kind(kind: Kind, name: &QualifiedName, object: ObjectRef) -> Result<(), SqlError> {
+    match (kind, object) {
+        (Kind::Table, _) | (Kind::View, ObjectRef::View) | (Kind::Sequence, ObjectRef::Sequence(_)) => Ok(()),
+        (Kind::View, _) => Err(lookup::wrong_kind(name, "view")),
+        (Kind::Sequence, _) => Err(lookup::wrong_kind(name, "sequence")),
+    }
+}
+
+fn alter(
+    context: &mut StatementContext<'_>,
+    name: &QualifiedName,
+    object: ObjectRef,
+    change: &Change,
+) -> Result<(), SqlError> {
+    match (change, object) {
+        (Change::Rename(new), _) => rename::relation(context, name, object, new),
+        (Change::Schema(schema), _) => rename::set_schema(context, name, object, schema),
+        (Change::Sequence(options), ObjectRef::Sequence(id)) => {
+            let sequence = sequence_values::by_id(context, id)?;
+            alter_sequence(context, &sequence, options)
+        }
+        (Change::Sequence(_), _) => Err(lookup::wrong_kind(name, "sequence")),
+    }
+}
+
+fn alter_sequence(
+    context: &mut StatementContext<'_>,
+    sequence: &SequenceDef,
+    options: &Options,
+) -> Result<(), SqlError> {
+    let bounds = sequence::bounds(options.data_type.as_ref())?;
+    let settings = sequence::SequenceSettings::read(&options.settings)?;
+    let mut changed = settings.apply(sequence.clone(), bounds)?;
+    if let Some(owner) = &options.owned_by {
+        changed.owned_by = sequence::read_owner(context, owner)?;
+    }
+    let restart = match &options.restart {
+        None => None,
+        Some(None) => Some(changed.start),
+        Some(Some(value)) => Some(sequence::number(value)?),
+    };
+    context.transaction.change_catalog(CatalogChange::PutSequence(changed.clone()))?;
+    match restart {
+        Some(value) => sequence_values::restart(context, &changed, value),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+
+    fn parse(sql: &str) -> Option<Extended> {
+        let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql).unwrap();
+        let found = Extended::parse(&mut parser).unwrap();
+        if found.is_none() {
+            // Nothing was consumed: the parser's own statement is still whole.
+            parser.parse_statement().unwrap();
+        }
+        found
+    }
+
+    #[test]
+    fn only_what_the_parser_does_not_know_is_taken() {
+        assert!(parse("ALTER TABLE t ADD COLUMN a int").is_none());
+        assert!(parse("CREATE TABLE t (a int)").is_none());
+        assert!(matches!(parse("ALTER TABLE IF EXISTS t SET SCHEMA s"), Some(Extended::Alter { .. })));
+        assert!(matches!(parse("ALTER VIEW v RENAME TO w"), Some(Extended::Alter { kind: Kind::View, .. })));
+        assert!(matches!(
+            parse("ALTER SEQUENCE s RESTART WITH 5 INCREMENT BY -1 NO CYCLE OWNED BY NONE"),
+            Some(Extended::Alter { change: Change::Sequence(_), .. })
+        ));
+        assert!(matches!(
+            parse("CREATE SEQUENCE IF NOT EXISTS s START 3 CACHE 10 INCREMENT 2 MAXVALUE 9 CYCLE"),
+            Some(Extended::CreateSequence { .. })
+        ));
+    }
+}
