@@ -31,6 +31,7 @@ mod view;
 mod view_columns;
 mod view_query;
 
+pub(crate) use columns::ROW_ID_COLUMN;
 pub(crate) use values::default_column;
 
 use crate::context::StatementContext;
