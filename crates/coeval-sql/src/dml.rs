@@ -15,6 +15,7 @@ mod expressions;
 mod generated;
 mod insert;
 mod joined;
+mod parameters;
 mod returning;
 mod row_locks;
 mod rows;
@@ -24,6 +25,7 @@ mod target;
 mod update;
 
 pub(crate) use insert::OVERRIDING;
+pub(crate) use parameters::parameter_types;
 pub(crate) use row_locks::execute as select_for_update;
 
 use crate::context::StatementContext;

@@ -333,6 +333,9 @@ fn describe_value(def: &TableDef, column: usize, value: ValueRef<'_>) -> String 
     if value.is_null() {
         return "null".to_owned();
     }
+    if let ValueRef::Boolean(truth) = value {
+        return if truth { "t" } else { "f" }.to_owned();
+    }
     let ty = def.columns[column].ty;
     let mut builder = ColumnBuilder::new(ty, 1);
     builder.push(value);

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 /// The hidden column that stands in for a primary key.
-pub(super) const ROW_ID_COLUMN: &str = "coeval_row_id";
+pub(crate) const ROW_ID_COLUMN: &str = "coeval_row_id";
 
 /// One column as declared.
 pub(super) struct DeclaredColumn {

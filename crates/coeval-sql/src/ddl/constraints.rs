@@ -217,8 +217,8 @@ fn add_foreign_key(
         columns,
         parent: parent.id,
         parent_columns,
-        on_delete: action(declared.on_delete.as_ref()),
-        on_update: action(declared.on_update.as_ref()),
+        on_delete: action(declared.on_delete.as_ref())?,
+        on_update: action(declared.on_update.as_ref())?,
     };
     def.foreign_keys.push(foreign_key);
     Ok(())
@@ -306,12 +306,18 @@ fn refuse_other_types(
     Ok(())
 }
 
-fn action(declared: Option<&ast::ReferentialAction>) -> ReferentialAction {
-    match declared {
+/// What a clause asks for.
+///
+/// # Errors
+/// `0A000` for SET DEFAULT: the store knows the default's text, not its value.
+fn action(declared: Option<&ast::ReferentialAction>) -> Result<ReferentialAction, SqlError> {
+    Ok(match declared {
         None | Some(ast::ReferentialAction::NoAction) => ReferentialAction::NoAction,
         Some(ast::ReferentialAction::Restrict) => ReferentialAction::Restrict,
         Some(ast::ReferentialAction::Cascade) => ReferentialAction::Cascade,
         Some(ast::ReferentialAction::SetNull) => ReferentialAction::SetNull,
-        Some(ast::ReferentialAction::SetDefault) => ReferentialAction::SetDefault,
-    }
+        Some(ast::ReferentialAction::SetDefault) => {
+            return Err(SqlError::unsupported("SET DEFAULT as a referential action"));
+        }
+    })
 }

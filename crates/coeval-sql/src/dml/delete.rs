@@ -36,7 +36,7 @@ pub(super) fn run(
     let mut from = vec![target.from()];
     from.extend(joined.tables().iter().cloned());
     let select = select::query(with.cloned(), items, from, delete.selection.clone());
-    let found = query::collect(context, &select)?;
+    let found = query::collect_with_hidden(context, &select)?;
     let joined = joined.read(&found, joined_start)?;
     let mut relations = vec![Relation::of_target(&target)];
     relations.extend(joined.relations().iter().cloned());

@@ -9,7 +9,8 @@ use coeval_store::{
     ColumnDef, ColumnType, ObjectRef, QualifiedName, RowRef, SequenceDef, Value, ValueRef, World,
 };
 use datafusion::execution::SessionState;
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{Expr, Query, Visit, Visitor};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Compiles expressions over the rows of a scope.
@@ -51,6 +52,9 @@ impl<'s> Expressions<'s> {
         expression: &Expr,
         column: &ColumnDef,
     ) -> Result<Option<ColumnExpression>, SqlError> {
+        if has_subquery(expression) {
+            return Ok(None);
+        }
         let direct = self.with_compiler(|mut compiler| compiler.assignment(expression, column));
         if let Some(scalar) = known(direct)? {
             return Ok(Some(ColumnExpression { scalar, cast: None }));
@@ -67,6 +71,7 @@ impl<'s> Expressions<'s> {
     /// # Errors
     /// As for [`Self::column`]; `0A000` if it cannot be evaluated row by row.
     pub(super) fn condition(&mut self, expression: &Expr) -> Result<Scalar, SqlError> {
+        refuse_subquery(expression)?;
         Ok(self.with_compiler(|mut compiler| compiler.condition(expression))?)
     }
 
@@ -75,8 +80,25 @@ impl<'s> Expressions<'s> {
     /// # Errors
     /// As for [`Self::condition`].
     pub(super) fn result(&mut self, expression: &Expr) -> Result<Scalar, SqlError> {
+        refuse_subquery(expression)?;
         Ok(self.with_compiler(|mut compiler| compiler.scalar(expression))?)
     }
+}
+
+/// Whether the expression needs the database.
+fn has_subquery(expression: &Expr) -> bool {
+    struct Subqueries;
+    impl Visitor for Subqueries {
+        type Break = ();
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            ControlFlow::Break(())
+        }
+    }
+    expression.visit(&mut Subqueries).is_break()
+}
+
+fn refuse_subquery(expression: &Expr) -> Result<(), SqlError> {
+    if has_subquery(expression) { Err(SqlError::unsupported("a subquery in this clause")) } else { Ok(()) }
 }
 
 /// The sequence of this name: `nextval('s')` names it as identifiers are written.

@@ -7,6 +7,7 @@
 use super::returning::Relation;
 use super::rows::FoundRow;
 use super::select;
+use crate::ddl::ROW_ID_COLUMN;
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::result::RowSet;
@@ -82,7 +83,8 @@ impl<'s> JoinedTables<'s> {
                 let ty = column_type_of_arrow(field.data_type()).ok_or_else(|| {
                     SqlError::unsupported(format_args!("a value of type {}", field.data_type()))
                 })?;
-                relation.columns.push((Some(field.name().clone()), ty));
+                let is_hidden = field.name() == ROW_ID_COLUMN;
+                relation.columns.push(((!is_hidden).then(|| field.name().clone()), ty));
                 columns.push((place, ty));
             }
             relations.push(relation);

@@ -9,6 +9,7 @@
 use super::rows::{key_arrays, key_at};
 use super::target::{Target, key_items};
 use crate::context::StatementContext;
+use crate::ddl::ROW_ID_COLUMN;
 use crate::error::{SqlError, SqlState};
 use crate::names::{fold, split_name};
 use crate::query;
@@ -64,7 +65,12 @@ pub(crate) fn execute(
     let mut select = select.clone();
     select.projection = items;
     *extended.body = SetExpr::Select(select);
-    let found = query::collect(context, &extended)?;
+    let hidden = tables.iter().any(|table| !table.def.has_declared_primary_key());
+    let found = if hidden {
+        query::collect_with_hidden(context, &extended)?
+    } else {
+        query::collect(context, &extended)?
+    };
     let keys: usize = tables.iter().map(|table| table.def.primary_key.len()).sum();
     let visible = found.schema.fields().len() - keys;
     for batch in &found.batches {
@@ -82,9 +88,10 @@ pub(crate) fn execute(
     cut(&found, visible).map(StatementResult::select)
 }
 
-/// The first columns of the rows.
+/// The first columns of the rows, without the row ids that a `*` may have brought along.
 fn cut(rows: &RowSet, width: usize) -> Result<RowSet, SqlError> {
-    let columns: Vec<usize> = (0..width).collect();
+    let columns: Vec<usize> =
+        (0..width).filter(|&column| rows.schema.field(column).name() != ROW_ID_COLUMN).collect();
     let batches = rows.batches.iter().map(|batch| batch.project(&columns));
     Ok(RowSet {
         schema: Arc::new(rows.schema.project(&columns)?),

@@ -61,7 +61,7 @@ pub(super) fn run(
     let mut tables = vec![target.from()];
     tables.extend(from.iter().cloned());
     let select = select::query(with.cloned(), items, tables, update.selection.clone());
-    let found = query::collect(context, &select)?;
+    let found = query::collect_with_hidden(context, &select)?;
 
     let selected = selected_columns(context, &target.def, &sets, &changes, &found)?;
     let joined = joined.read(&found, joined_start)?;

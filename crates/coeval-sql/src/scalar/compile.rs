@@ -154,7 +154,9 @@ impl<'s> Compiler<'s> {
         let typed = self.top(expression)?;
         let (node, from) = self.settle(typed, column.ty)?;
         let node = self.cast(node, from, column.ty, CastContext::Assignment).map_err(|refusal| {
-            if from == column.ty || may_be_assigned(from, column.ty) {
+            // A cast that there is may still refuse a constant.
+            let exists = from == column.ty || may_be_assigned(from, column.ty);
+            if exists || matches!(refusal, Refusal::Wrong(_)) {
                 return refusal;
             }
             let message = format!(

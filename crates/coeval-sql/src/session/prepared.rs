@@ -152,7 +152,7 @@ impl Session {
                 Ok((Plan::Query(planned), types, columns))
             }
             other => {
-                let types = query::parameter_types_of(&mut context, other, types)?;
+                let types = dml::parameter_types(&mut context, other, types)?;
                 Ok((Plan::General, types, None))
             }
         }

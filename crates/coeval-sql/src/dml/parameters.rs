@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The types of a changing statement's parameters: of the column that one is assigned to, else what the
+//! query that the statement stands on infers, else text.
+
+use super::target::Target;
+use super::{select, statement_of};
+use crate::context::StatementContext;
+use crate::error::SqlError;
+use crate::query;
+use coeval_store::ColumnType;
+use datafusion::sql::sqlparser::ast::{
+    Assignment, AssignmentTarget, Delete, Expr, FromTable, Insert, ObjectName, OnConflictAction, OnInsert,
+    Query, SelectItem, SetExpr, Statement, TableObject, TableWithJoins, Update, UpdateTableFromKind, Value,
+    With,
+};
+
+/// The types of all parameters of a statement that is not a plain query. Those in `types` are as the client
+/// declared them.
+///
+/// # Errors
+/// `42P02` for parameters that are not `$1`, `$2`, ...
+pub(crate) fn parameter_types(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+    types: &[Option<ColumnType>],
+) -> Result<Vec<ColumnType>, SqlError> {
+    let mut known = types.to_vec();
+    let (statement, with) = match statement {
+        Statement::Query(query) => (statement_of(query).unwrap_or(statement), query.with.as_ref()),
+        other => (other, None),
+    };
+    for (expression, ty) in assigned(context, statement) {
+        if let Some(index) = parameter(expression)
+            && known.get(index).copied().flatten().is_none()
+        {
+            known.resize(known.len().max(index + 1), None);
+            known[index] = Some(ty);
+        }
+    }
+    if let Some(query) = underlying(statement, with)
+        && let Ok(planned) = query::plan_with_hidden(context, &query, &known)
+    {
+        let inferred = planned.parameter_types();
+        known.resize(known.len().max(inferred.len()), None);
+        known.iter_mut().zip(inferred).for_each(|(known, inferred)| *known = known.or(Some(*inferred)));
+    }
+    query::parameter_types_of(context, statement, &known)
+}
+
+/// The index of the parameter that an expression is.
+fn parameter(expression: &Expr) -> Option<usize> {
+    match expression {
+        Expr::Nested(inner) => parameter(inner),
+        Expr::Value(value) => match &value.value {
+            Value::Placeholder(name) => {
+                name.strip_prefix('$')?.parse::<u16>().ok()?.checked_sub(1).map(usize::from)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The expressions that are assigned to columns, with the columns' types. What is wrong with the statement
+/// is found when it runs.
+fn assigned<'s>(context: &StatementContext<'_>, statement: &'s Statement) -> Vec<(&'s Expr, ColumnType)> {
+    match statement {
+        Statement::Insert(insert) => of_insert(context, insert).unwrap_or_default(),
+        Statement::Update(update) => match Target::of_from(context, &update.table) {
+            Ok(target) => of_assignments(&target, &update.assignments),
+            Err(_) => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+fn of_insert<'s>(
+    context: &StatementContext<'_>,
+    insert: &'s Insert,
+) -> Result<Vec<(&'s Expr, ColumnType)>, SqlError> {
+    let TableObject::TableName(name) = &insert.table else { return Ok(Vec::new()) };
+    let target = Target::resolve(context, name, None)?;
+    let types: Vec<ColumnType> = if insert.columns.is_empty() {
+        target.def.live_columns().map(|(_, column)| column.ty).collect()
+    } else {
+        let ty = |name: &ObjectName| target.column_of_name(name).map(|column| target.def.columns[column].ty);
+        insert.columns.iter().map(ty).collect::<Result<_, _>>()?
+    };
+    let mut assigned = Vec::new();
+    match insert.source.as_deref().map(|query| query.body.as_ref()) {
+        Some(SetExpr::Values(values)) => {
+            let rows = values.rows.iter();
+            assigned.extend(rows.flat_map(|row| row.content.iter().zip(types.iter().copied())));
+        }
+        Some(SetExpr::Select(select)) => {
+            let items = select.projection.iter().map_while(|item| match item {
+                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+                _ => None,
+            });
+            assigned.extend(items.zip(types.iter().copied()));
+        }
+        _ => {}
+    }
+    if let Some(OnInsert::OnConflict(clause)) = &insert.on
+        && let OnConflictAction::DoUpdate(update) = &clause.action
+    {
+        assigned.extend(of_assignments(&target, &update.assignments));
+    }
+    Ok(assigned)
+}
+
+fn of_assignments<'s>(target: &Target, assignments: &'s [Assignment]) -> Vec<(&'s Expr, ColumnType)> {
+    let ty = |name: &ObjectName| target.column_of_name(name).ok().map(|column| target.def.columns[column].ty);
+    let pairs = assignments.iter().flat_map(|assignment| match (&assignment.target, &assignment.value) {
+        (AssignmentTarget::ColumnName(name), value) => vec![(value, ty(name))],
+        (AssignmentTarget::Tuple(names), Expr::Tuple(values)) => {
+            values.iter().zip(names.iter().map(ty)).collect()
+        }
+        (AssignmentTarget::Tuple(_), _) => Vec::new(),
+    });
+    pairs.filter_map(|(value, ty)| Some((value, ty?))).collect()
+}
+
+/// A query with all expressions of the statement, to infer types from.
+fn underlying(statement: &Statement, with: Option<&With>) -> Option<Query> {
+    match statement {
+        Statement::Insert(insert) => {
+            let mut query = insert.source.as_deref()?.clone();
+            query.with = with.cloned().or(query.with);
+            Some(query)
+        }
+        Statement::Update(update) => Some(of_update(update, with)),
+        Statement::Delete(delete) => Some(of_delete(delete, with)),
+        _ => None,
+    }
+}
+
+fn of_update(update: &Update, with: Option<&With>) -> Query {
+    let items = update.assignments.iter().enumerate().filter(|(_, assignment)| {
+        matches!(assignment.target, AssignmentTarget::ColumnName(_))
+            && !super::assignments::is_default(&assignment.value)
+    });
+    let items =
+        items.map(|(place, assignment)| select::item(assignment.value.clone(), format!("value {place}")));
+    let mut from = vec![update.table.clone()];
+    if let Some(UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables)) = &update.from
+    {
+        from.extend(tables.iter().cloned());
+    }
+    of_parts(items.collect(), from, update.selection.clone(), with)
+}
+
+fn of_delete(delete: &Delete, with: Option<&With>) -> Query {
+    let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
+    let from = tables.iter().chain(delete.using.iter().flatten()).cloned().collect();
+    of_parts(Vec::new(), from, delete.selection.clone(), with)
+}
+
+fn of_parts(
+    mut items: Vec<SelectItem>,
+    from: Vec<TableWithJoins>,
+    selection: Option<Expr>,
+    with: Option<&With>,
+) -> Query {
+    items.push(select::item(Expr::Value(Value::Null.into()), "nothing".to_owned()));
+    select::query(with.cloned(), items, from, selection)
+}
