@@ -17,10 +17,12 @@
 
 mod arguments;
 mod bench;
+mod cells;
 mod check;
 mod demo;
 mod directory;
 mod failure;
+mod grid;
 mod interrupt;
 mod readable;
 mod sql;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `coeval sql`: statements from the command line, from files, from a pipe or from somebody at a terminal.
 
-mod cells;
 mod command;
 mod completion;
 mod describe;
-mod grid;
 mod history;
 mod problem;
 mod repl;
@@ -15,7 +13,7 @@ mod splitter;
 use crate::arguments::SqlArguments;
 use crate::failure::Failure;
 use coeval::{Database, TransactionStatus};
-use grid::Colours;
+use crate::grid::Colours;
 use problem::Origin;
 use shell::{Audience, Flow, Shell};
 use std::io::{IsTerminal, stdin, stdout};

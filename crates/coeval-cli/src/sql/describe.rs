@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `\d` and its relatives: what there is, and how it is defined.
 
-use super::cells::{Alignment, Listing};
+use crate::cells::{Alignment, Listing};
 use super::command::{ListKind, matches};
-use super::grid::{Colours, print_aligned};
+use crate::grid::{Colours, print_aligned};
 use arrow::datatypes::SchemaRef;
 use coeval::{
     ColumnDef, Definitions, ForeignKeyDef, Identity, IndexDef, ObjectRef, QualifiedName, ReferentialAction,

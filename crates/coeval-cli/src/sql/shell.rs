@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One session with its output: runs statements and commands, prints what comes back.
 
-use super::cells::ResultCells;
+use crate::cells::ResultCells;
 use super::command::{self, Command, Turn};
 use super::describe::{self, Found, NamePattern};
-use super::grid::{Colours, aligned_width, print_aligned, print_expanded};
+use crate::grid::{Colours, aligned_width, print_aligned, print_expanded};
 use super::problem::{Origin, describe as describe_problem};
 use super::splitter::Splitter;
 use crate::failure::Failure;

@@ -12,7 +12,7 @@
 //! memory than it has already. A plus sign at the end of a cell says that its text goes on below. Characters that a
 //! terminal would obey are shown as `\x1B` and the like.
 
-use super::cells::{Alignment, Cell, Cells};
+use crate::cells::{Alignment, Cell, Cells};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;

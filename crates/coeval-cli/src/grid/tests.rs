@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of the printed tables.
 
-use super::super::cells::{ResultCells, *};
+use crate::cells::{Alignment, Listing, ResultCells};
 use super::*;
 use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringViewArray};
 use arrow::datatypes::{Field, Schema};
