@@ -1,2 +1,49 @@
-//! The binary `coeval`.
-fn main() {}
+// SPDX-License-Identifier: Apache-2.0
+//! The binary `coeval`: demo, SQL shell, benchmarks, offline check.
+//!
+//! # Owns
+//! The command line, what is printed, and the code that the program ends with.
+//!
+//! # Never does
+//! Anything to data by itself: it uses the facade, and the workloads of `coeval-bench`.
+//!
+//! # Invariants
+//! - Errors go to stderr in one line that says what, where and what to do; the code is 1, or 2 for a command line
+//!   that makes no sense.
+//! - The last line that `coeval bench` prints to stdout is its JSON object.
+//!
+//! # Start reading at
+//! `arguments.rs`, then `sql.rs`, `demo.rs`, `bench.rs`, `check.rs`.
+
+mod arguments;
+mod bench;
+mod cells;
+mod check;
+mod demo;
+mod directory;
+mod failure;
+mod grid;
+mod interrupt;
+mod readable;
+mod sql;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+/// Trees of small nodes that many threads make and drop want an allocator made for that.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Sql(arguments) => sql::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -20,6 +20,7 @@
 mod context;
 mod copy;
 mod ddl;
+mod definitions;
 mod dml;
 mod engine;
 mod error;
@@ -37,6 +38,7 @@ mod system;
 mod types;
 
 pub use context::{Clock, SequenceValues};
+pub use definitions::Definitions;
 pub use engine::Engine;
 pub use error::{SqlError, SqlState};
 pub use point::Rows;

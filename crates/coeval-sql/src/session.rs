@@ -18,6 +18,7 @@ pub(crate) use parse::parse_query;
 pub use prepared::Prepared;
 
 use crate::context::{Clock, SequenceValues, StatementContext};
+use crate::definitions::Definitions;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState, place_in};
 use crate::point::{PointPlan, Rows};
@@ -25,7 +26,8 @@ use crate::result::{CommandTag, StatementResult};
 use crate::settings::{PointPath, Settings};
 use crate::statement;
 use block::{Block, BlockOptions};
-use coeval_store::{ColumnType, Value};
+use coeval_store::{AccessMode, ColumnType, Value};
+use coeval_txn::Isolation;
 use datafusion::sql::sqlparser::ast::Statement;
 use parse::Parsed;
 use prepared::Plan;
@@ -99,6 +101,20 @@ impl Session {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The definitions that its next statement sees: those of the open transaction with its own changes, else the
+    /// newest.
+    #[must_use]
+    pub fn definitions(&self) -> Definitions {
+        let open = match &self.state {
+            State::Active(block) => block.open_transaction(),
+            State::Idle | State::Failed(_) => None,
+        };
+        match open {
+            Some(transaction) => Definitions::of(transaction),
+            None => Definitions::of(&self.engine.store().begin(Isolation::Snapshot, AccessMode::ReadOnly)),
+        }
     }
 
     /// The database it is a session of.
@@ -206,7 +222,7 @@ impl Session {
                 };
                 self.run_planned(prepared, statement, &parameters, point, rows_of)
             }
-            Parsed::Statement(_) | Parsed::Checkpoint => {
+            Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Checkpoint => {
                 self.execute_one(prepared.parsed(), prepared.sql()).and_then(rows_of)
             }
         }

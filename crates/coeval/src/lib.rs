@@ -45,10 +45,15 @@ mod session;
 mod table;
 mod transaction;
 
-pub use coeval_sql::{CommandTag, RowSet, SqlError, SqlState, StatementResult, TransactionStatus};
+pub use coeval_sql::{
+    CommandTag, Definitions, RowSet, Settings, SqlError, SqlState, StatementResult, TransactionStatus,
+    column_type_of_arrow, format_value,
+};
 pub use coeval_store::{
-    CheckpointPolicy, ColumnType, ConstraintError, Direction, Durability, IndexEntry, IntervalValue, Key,
-    KeyRange, KeyWriter, QualifiedName, Row, RowRef, SpaceId, StoreError, TableDef, Value, ValueRef,
+    CheckpointPolicy, ColumnDef, ColumnType, ConstraintError, Direction, Durability, ForeignKeyDef, Identity,
+    IndexDef, IndexEntry, IntervalValue, Key, KeyRange, KeyWriter, ObjectRef, QualifiedName,
+    ReferentialAction, Row, RowRef, SequenceDef, SpaceId, StoreError, TableDef, Uniqueness, Value, ValueRef,
+    ViewDef, value_at,
 };
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};

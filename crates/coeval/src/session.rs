@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use arrow::array::RecordBatch;
-use coeval_sql::{StatementResult, TransactionStatus};
+use coeval_sql::{Definitions, Settings, StatementResult, TransactionStatus};
 use coeval_store::Value;
 use std::sync::Arc;
 
@@ -78,6 +78,19 @@ impl Session {
     ) -> Result<Vec<RecordBatch>, Error> {
         let result = self.inner.run(&statement.inner, parameters)?;
         Ok(result.rows.map(|rows| rows.batches).unwrap_or_default())
+    }
+
+    /// Its settings, as SET changes them.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        self.inner.settings()
+    }
+
+    /// The definitions that its next statement sees: those of the open transaction with its own changes, else the
+    /// newest.
+    #[must_use]
+    pub fn definitions(&self) -> Definitions {
+        self.inner.definitions()
     }
 
     /// Whether a transaction block is open.

@@ -94,6 +94,11 @@ impl Block {
         self.transaction.is_some()
     }
 
+    /// Its transaction, if a statement has run in it.
+    pub(super) fn open_transaction(&self) -> Option<&Transaction> {
+        self.transaction.as_ref()
+    }
+
     /// Its transaction, begun if this is the first statement.
     pub(super) fn transaction(&mut self, engine: &Engine) -> &mut Transaction {
         let options = self.options;

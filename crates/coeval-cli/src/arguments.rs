@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The command line.
+
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser;
+use clap::{Args, Parser, Subcommand};
+use coeval::{Durability, Isolation};
+use coeval_bench::{Api, KeyChoice, Options, Population, Workload, YcsbMix};
+use std::path::PathBuf;
+
+/// Coeval: transactions and analytics on the same live data.
+#[derive(Debug, Parser)]
+#[command(
+    name = "coeval",
+    version,
+    after_help = "\
+Examples:
+  coeval demo                       transactions and analytics on the same live data, in about a minute
+  coeval sql my-data                SQL on the database in the directory my-data
+  coeval bench tpcc --threads 8     a measured workload
+  coeval check my-data              is everything in the directory as it should be?
+
+Exit codes: 0 all is well, 1 something failed, 2 the command line makes no sense.",
+    max_term_width = 110
+)]
+pub(crate) struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Demo(DemoArguments),
+    Sql(SqlArguments),
+    Bench(Box<BenchArguments>),
+    Check(CheckArguments),
+}
+
+/// Run transactions and analytics on the same live data and check every snapshot
+///
+/// Opens an embedded database in a directory, loads CH-benCHmark data (TPC-C's nine tables, and suppliers, nations and
+/// regions), runs TPC-C's five transactions from several threads while the 22 analytical queries run against read-only
+/// snapshots, checks TPC-C's consistency conditions inside every snapshot, and ends with a table.
+///
+/// Stop it with Ctrl-C, or kill it in the middle: opened again, every acknowledged commit is there.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval demo
+  coeval demo --dir my-demo --warehouses 4 --threads 8 --seconds 120
+  coeval demo --dir my-demo         once more: goes on with the data that is there")]
+pub(crate) struct DemoArguments {
+    /// The database directory; goes on with what an earlier demo left there [default: coeval-demo in the system's
+    /// directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// How much data to load: about 600,000 rows for each warehouse [default: 1, or what is there]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) warehouses: Option<u32>,
+    /// Threads that run transactions
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = at_least_one)]
+    pub(crate) threads: usize,
+    /// Threads that run analytical queries
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) streams: usize,
+    /// How long to run once the data is loaded
+    #[arg(long, value_name = "N", default_value_t = 40.0, value_parser = positive)]
+    pub(crate) seconds: f64,
+    /// Remove what an earlier demo left in the directory and load anew
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Whether each commit waits for the disk (fsync) or not (none)
+    #[arg(long, default_value = "fsync", value_parser = durability())]
+    pub(crate) durability: Durability,
+    /// A small fraction of the data, for tests
+    #[arg(long, hide = true)]
+    pub(crate) tiny: bool,
+}
+
+/// Run SQL statements: at the terminal, from files, or from a pipe
+///
+/// At a terminal this is a conversation with history, completion and statements of several lines; `\?` lists its
+/// commands. Otherwise statements are read from the standard input. Files and pipes stop at the first statement that
+/// fails.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval sql my-data
+  coeval sql --in-memory
+  coeval sql my-data -c 'SELECT count(*) FROM orders'
+  coeval sql my-data -f schema.sql -f rows.sql
+  echo 'SELECT 1 + 1' | coeval sql")]
+pub(crate) struct SqlArguments {
+    /// The database directory, made if it is not there; without one the database lives in memory
+    #[arg(value_name = "DIR", conflicts_with = "in_memory")]
+    pub(crate) dir: Option<PathBuf>,
+    /// A new database in memory, gone at the end
+    #[arg(long)]
+    pub(crate) in_memory: bool,
+    /// Run this and leave; several statements in one are one transaction. May be given more than once
+    #[arg(short = 'c', long = "command", value_name = "COMMAND", allow_hyphen_values = true)]
+    pub(crate) commands: Vec<String>,
+    /// Run the statements of this file and leave, after all -c; - is the standard input. May be given more than once
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    pub(crate) files: Vec<String>,
+}
+
+/// Verify a database directory offline: checksums, trees, indexes, constraints
+///
+/// Changes nothing. No other process may have the directory open.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  coeval check my-data")]
+pub(crate) struct CheckArguments {
+    /// The database directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+}
+
+/// Run a workload and measure it; the last line of the output is one JSON object
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval bench tpcc --warehouses 4 --threads 16 --seconds 30
+  coeval bench tpcc --api sql --durability none
+  coeval bench tpch --scale 1 --update-fraction 0.05
+  coeval bench ycsb --mix b --rows 10000000
+  coeval bench tpch --scale 1 --write-parquet parquet-files")]
+pub(crate) struct BenchArguments {
+    /// What to run
+    #[arg(value_name = "WORKLOAD", value_parser = workload())]
+    pub(crate) workload: Workload,
+    /// The database directory; a temporary one that is removed afterwards unless given
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// tpcc, chbench: size
+    #[arg(long, value_name = "N", default_value_t = defaults().warehouses, value_parser = clap::value_parser!(u32).range(1..))]
+    warehouses: u32,
+    /// tpch, load, recovery: size; 1 is about 1 GB as text
+    #[arg(long, value_name = "F", default_value_t = defaults().scale, value_parser = positive)]
+    scale: f64,
+    /// ycsb, get: rows
+    #[arg(long, value_name = "N", default_value_t = defaults().rows)]
+    rows: u64,
+    /// Threads that run transactions, and threads of the query engine
+    #[arg(long, value_name = "N", default_value_t = defaults().threads, value_parser = at_least_one)]
+    threads: usize,
+    /// How long to measure, after a tenth of that as warm-up
+    #[arg(long, value_name = "N", default_value_t = defaults().seconds, value_parser = positive)]
+    seconds: f64,
+    /// Level of the transactions
+    #[arg(long, default_value = "snapshot", value_parser = isolation())]
+    isolation: Isolation,
+    /// Whether each commit waits for the disk
+    #[arg(long, default_value = "fsync", value_parser = durability())]
+    durability: Durability,
+    /// Transactions through keys and rows, or through prepared SQL
+    #[arg(long, default_value = "typed", value_parser = api())]
+    api: Api,
+    /// Seed of all random choices
+    #[arg(long, value_name = "N", default_value_t = defaults().seed)]
+    seed: u64,
+    /// A small fraction of the data, for tests; the figures mean nothing
+    #[arg(long)]
+    tiny: bool,
+    /// chbench: threads that run analytical queries
+    #[arg(long, value_name = "N", default_value_t = defaults().streams)]
+    streams: usize,
+    /// tpch: share of lineitem and orders updated at random keys before measuring
+    #[arg(long, value_name = "F", default_value_t = defaults().update_fraction, value_parser = fraction)]
+    update_fraction: f64,
+    /// tpch: how often each query runs; the median counts
+    #[arg(long, value_name = "N", default_value_t = defaults().runs, value_parser = at_least_one)]
+    runs: usize,
+    /// tpch: write the tables as Parquet files and do nothing else
+    #[arg(long, value_name = "DIR")]
+    write_parquet: Option<PathBuf>,
+    /// tpch, load: read the tables from Parquet files
+    #[arg(long, value_name = "DIR")]
+    read_parquet: Option<PathBuf>,
+    /// tpch: write each query's answer as CSV
+    #[arg(long, value_name = "DIR")]
+    write_answers: Option<PathBuf>,
+    /// ycsb: half updates (a), 5 % updates (b), reads only (c), new rows only (insert)
+    #[arg(long, default_value = "a", value_parser = mix())]
+    mix: YcsbMix,
+    /// ycsb: how keys are chosen
+    #[arg(long, default_value = "zipfian", value_parser = key_choice())]
+    keys: KeyChoice,
+    /// recovery: bytes of log to replay
+    #[arg(long, value_name = "N", default_value_t = defaults().log_bytes)]
+    log_bytes: u64,
+}
+
+impl BenchArguments {
+    /// What the workload is told.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            dir: self.dir.clone(),
+            warehouses: self.warehouses,
+            scale: self.scale,
+            rows: self.rows,
+            threads: self.threads,
+            seconds: self.seconds,
+            isolation: self.isolation,
+            durability: self.durability,
+            api: self.api,
+            seed: self.seed,
+            population: population(self.tiny),
+            streams: self.streams,
+            update_fraction: self.update_fraction,
+            runs: self.runs,
+            write_parquet: self.write_parquet.clone(),
+            read_parquet: self.read_parquet.clone(),
+            write_answers: self.write_answers.clone(),
+            ycsb_mix: self.mix,
+            key_choice: self.keys,
+            log_bytes: self.log_bytes,
+        }
+    }
+}
+
+impl DemoArguments {
+    /// Full size, unless a test asked for less.
+    pub(crate) fn population(&self) -> Population {
+        population(self.tiny)
+    }
+}
+
+fn population(tiny: bool) -> Population {
+    if tiny { Population::Tiny } else { Population::Full }
+}
+
+fn defaults() -> Options {
+    Options::default()
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        Ok(_) | Err(_) => Err("a number above 0 is needed".to_owned()),
+    }
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if (0.0..=1.0).contains(&number) => Ok(number),
+        Ok(_) | Err(_) => Err("a number from 0 to 1 is needed".to_owned()),
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(number) if number > 0 => Ok(number),
+        Ok(_) | Err(_) => Err("a whole number from 1 on is needed".to_owned()),
+    }
+}
+
+/// A parser of names, each of which stands for a value.
+fn named<T: Clone + Send + Sync + 'static>(
+    names: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> + Clone {
+    PossibleValuesParser::new(names.iter().map(|(name, _)| *name)).map(|given| {
+        let found = names.iter().find(|(name, _)| *name == given);
+        found.expect("only these names pass the parser").1.clone()
+    })
+}
+
+fn workload() -> impl TypedValueParser<Value = Workload> + Clone {
+    PossibleValuesParser::new(Workload::ALL.map(Workload::name))
+        .map(|name| Workload::from_name(&name).expect("only names of workloads pass the parser"))
+}
+
+fn isolation() -> impl TypedValueParser<Value = Isolation> + Clone {
+    named(&[("snapshot", Isolation::Snapshot), ("serializable", Isolation::Serializable)])
+}
+
+fn durability() -> impl TypedValueParser<Value = Durability> + Clone {
+    named(&[("fsync", Durability::Fsync), ("none", Durability::None)])
+}
+
+fn api() -> impl TypedValueParser<Value = Api> + Clone {
+    named(&[("typed", Api::Typed), ("sql", Api::Sql)])
+}
+
+fn mix() -> impl TypedValueParser<Value = YcsbMix> + Clone {
+    named(&[("a", YcsbMix::A), ("b", YcsbMix::B), ("c", YcsbMix::C), ("insert", YcsbMix::Insert)])
+}
+
+fn key_choice() -> impl TypedValueParser<Value = KeyChoice> + Clone {
+    named(&[("uniform", KeyChoice::Uniform), ("zipfian", KeyChoice::Zipfian)])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of the command line.
+
+use super::{Arguments, BenchArguments, Command, DemoArguments, SqlArguments};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use coeval::{Durability, Isolation};
+use coeval_bench::{Api, KeyChoice, Population, Workload, YcsbMix};
+use std::path::PathBuf;
+
+fn parse(line: &str) -> Result<Command, ErrorKind> {
+    let words = std::iter::once("coeval").chain(line.split_whitespace());
+    Arguments::try_parse_from(words).map(|arguments| arguments.command).map_err(|error| error.kind())
+}
+
+fn bench(line: &str) -> Box<BenchArguments> {
+    match parse(&format!("bench {line}")).unwrap() {
+        Command::Bench(arguments) => arguments,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn sql(line: &str) -> SqlArguments {
+    match parse(&format!("sql {line}")).unwrap() {
+        Command::Sql(arguments) => arguments,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn demo(line: &str) -> DemoArguments {
+    match parse(&format!("demo {line}")).unwrap() {
+        Command::Demo(arguments) => arguments,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_description_of_the_command_line_is_sound() {
+    Arguments::command().debug_assert();
+}
+
+#[test]
+fn every_workload_has_its_name() {
+    for workload in Workload::ALL {
+        assert_eq!(bench(workload.name()).workload, workload);
+    }
+    assert_eq!(parse("bench tpcx").unwrap_err(), ErrorKind::InvalidValue);
+    assert_eq!(parse("bench").unwrap_err(), ErrorKind::MissingRequiredArgument);
+}
+
+#[test]
+fn options_of_a_workload_are_handed_on() {
+    let options = bench(
+        "tpcc --dir d --warehouses 4 --threads 16 --seconds 2.5 --durability none --api sql --seed 7 --tiny",
+    )
+    .options();
+    assert_eq!(options.dir, Some(PathBuf::from("d")));
+    assert_eq!((options.warehouses, options.threads, options.seconds, options.seed), (4, 16, 2.5, 7));
+    assert_eq!((options.durability, options.api), (Durability::None, Api::Sql));
+    assert_eq!(options.population, Population::Tiny);
+    let options = bench("ycsb --mix insert --keys uniform --rows 10 --isolation serializable").options();
+    assert_eq!((options.ycsb_mix, options.key_choice, options.rows), (YcsbMix::Insert, KeyChoice::Uniform, 10));
+    assert_eq!(options.isolation, Isolation::Serializable);
+}
+
+#[test]
+fn what_is_not_said_is_as_the_workloads_have_it() {
+    let (options, defaults) = (bench("tpch").options(), super::defaults());
+    assert_eq!(format!("{options:?}"), format!("{defaults:?}"));
+}
+
+#[test]
+fn impossible_numbers_are_refused() {
+    for line in ["tpcc --threads 0", "tpcc --seconds -1", "tpcc --warehouses 0", "tpch --update-fraction 2"] {
+        let kind = parse(&format!("bench {line}")).unwrap_err();
+        assert!(matches!(kind, ErrorKind::ValueValidation | ErrorKind::UnknownArgument), "{line}: {kind:?}");
+    }
+}
+
+#[test]
+fn a_shell_has_one_database_and_any_number_of_scripts() {
+    let arguments = sql("d -c one -c two -f a.sql -f -");
+    assert_eq!(arguments.dir, Some(PathBuf::from("d")));
+    assert_eq!((arguments.commands, arguments.files), (vec!["one".into(), "two".into()], vec![
+        "a.sql".to_owned(),
+        "-".to_owned()
+    ]));
+    assert!(sql("--in-memory").in_memory);
+    assert_eq!(sql("").dir, None);
+    assert_eq!(parse("sql d --in-memory").unwrap_err(), ErrorKind::ArgumentConflict);
+}
+
+#[test]
+fn the_demo_runs_without_any_argument() {
+    let arguments = demo("");
+    assert_eq!((arguments.dir.clone(), arguments.warehouses), (None, None));
+    assert_eq!(arguments.population(), Population::Full);
+    assert!(!arguments.fresh);
+    assert_eq!(demo("--warehouses 3").warehouses, Some(3));
+}
+
+#[test]
+fn a_directory_is_needed_to_check_one() {
+    assert_eq!(parse("check").unwrap_err(), ErrorKind::MissingRequiredArgument);
+    assert!(matches!(parse("check d").unwrap(), Command::Check(arguments) if arguments.dir == PathBuf::from("d")));
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Directories that are given on the command line: whether there is a database in them, and opening it.
+
+use crate::failure::Failure;
+use coeval::{Database, DatabaseOptions};
+use std::io;
+use std::path::Path;
+
+/// The file without which a directory is no database.
+const MANIFEST: &str = "MANIFEST";
+
+/// What a database directory may hold while there is no manifest yet.
+const OWN_FILES: [&str; 4] = ["LOCK", "MANIFEST.tmp", "log", "segments"];
+
+/// What there is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    /// A database.
+    Database,
+    /// Nothing, or an empty directory.
+    Nothing,
+    /// Something else.
+    Foreign,
+}
+
+/// Looks at what there is at a path.
+///
+/// # Errors
+/// If it is there and cannot be looked at.
+pub(crate) fn look(path: &Path) -> Result<Contents, Failure> {
+    let entries = match std::fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Contents::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Contents::Foreign),
+        Err(error) => return Err(Failure::work(format_args!("cannot read {}", path.display()), error)),
+    };
+    let mut contents = Contents::Nothing;
+    for entry in entries {
+        let entry = entry.map_err(|error| Failure::work(format_args!("cannot read {}", path.display()), error))?;
+        let name = entry.file_name();
+        if name == MANIFEST {
+            return Ok(Contents::Database);
+        }
+        if !OWN_FILES.iter().any(|own| name == *own) {
+            contents = Contents::Foreign;
+        }
+    }
+    Ok(contents)
+}
+
+/// Opens the database in a directory, or makes one in a new or empty directory.
+///
+/// # Errors
+/// If something else is there, another process has it open, or a file is damaged.
+pub(crate) fn open(path: &Path) -> Result<Database, Failure> {
+    open_with(path, Database::options())
+}
+
+/// As [`open`], with options.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn open_with(path: &Path, options: DatabaseOptions) -> Result<Database, Failure> {
+    if look(path)? == Contents::Foreign {
+        return Err(Failure::Work(format!(
+            "{} is not a database and not empty; name a database directory, or a new or empty one",
+            path.display()
+        )));
+    }
+    options.open(path).map_err(|error| Failure::work(format_args!("cannot open {}", path.display()), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_directories_are_told_from_empty_ones_and_databases() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let seen = |path: &Path| look(path).unwrap();
+        assert_eq!(seen(&path.join("new")), Contents::Nothing);
+        assert_eq!(seen(path), Contents::Nothing);
+        std::fs::write(path.join("LOCK"), "").unwrap();
+        assert_eq!(seen(path), Contents::Nothing);
+        std::fs::write(path.join("letter.txt"), "").unwrap();
+        assert_eq!(seen(path), Contents::Foreign);
+        assert_eq!(seen(&path.join("letter.txt")), Contents::Foreign);
+        std::fs::write(path.join(MANIFEST), "").unwrap();
+        assert_eq!(seen(path), Contents::Database);
+    }
+}

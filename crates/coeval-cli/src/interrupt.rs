@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ctrl-C, and being asked to end: noted once, obeyed at once the second time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The code of a program that Ctrl-C ended, as shells know it.
+const INTERRUPTED: i32 = 130;
+
+/// Whether the program was asked to stop.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interrupt {
+    asked: Arc<AtomicBool>,
+}
+
+impl Interrupt {
+    /// From now on the first Ctrl-C (or SIGTERM, or SIGHUP) is noted here; the second ends the program. Where the
+    /// system does not let us, the first one does.
+    pub(crate) fn watch() -> Self {
+        let interrupt = Self::default();
+        let asked = Arc::clone(&interrupt.asked);
+        let _ = ctrlc::set_handler(move || {
+            if asked.swap(true, Ordering::Relaxed) {
+                std::process::exit(INTERRUPTED);
+            }
+        });
+        interrupt
+    }
+
+    /// Whether it was.
+    pub(crate) fn was_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+}

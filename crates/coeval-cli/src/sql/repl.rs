@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The shell at a terminal: prompt, line editing, history, completion.
+
+use super::completion::{Words, WordCompleter};
+use super::history;
+use super::shell::{Flow, Shell};
+use super::splitter::{Splitter, Waiting};
+use crate::failure::Failure;
+use coeval::TransactionStatus;
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{CompletionType, Config, Editor};
+
+/// What is typed, line by line.
+type Lines = Editor<WordCompleter, FileHistory>;
+
+/// Reads and runs until the user leaves.
+///
+/// # Errors
+/// If the terminal cannot be used.
+pub(crate) fn converse(shell: &mut Shell<'_>) -> Result<(), Failure> {
+    let mut lines = open_lines().map_err(|error| Failure::work("cannot use the terminal", error))?;
+    let history = history::path();
+    if let Some(path) = &history {
+        // There is none before the first time.
+        let _ = lines.load_history(path);
+    }
+    let mut splitter = Splitter::new();
+    // What has been typed since the last complete statement, as it goes into the history.
+    let mut typed = String::new();
+    loop {
+        if let Some(completer) = lines.helper_mut() {
+            completer.learn(Words::of(&shell.session().definitions()));
+        }
+        let line = match lines.readline(&prompt(shell.transaction_status(), splitter.waiting())) {
+            Ok(line) => line,
+            Err(ReadlineError::Interrupted) => {
+                splitter = Splitter::new();
+                typed.clear();
+                continue;
+            }
+            Err(ReadlineError::Eof) => break,
+            Err(error) => return Err(Failure::work("cannot read from the terminal", error)),
+        };
+        if !typed.is_empty() {
+            typed.push('\n');
+        }
+        typed.push_str(&line);
+        let flow = shell.take_line(&mut splitter, &line, None)?;
+        if splitter.waiting() == Waiting::Statement {
+            remember(&mut lines, history.as_deref(), typed.trim());
+            typed.clear();
+            // Lines of errors count from the statement, not from the beginning of the conversation.
+            splitter = Splitter::new();
+        }
+        if flow == Flow::Quit {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn open_lines() -> Result<Lines, ReadlineError> {
+    let config = Config::builder()
+        .max_history_size(history::ENTRIES_MAX)?
+        .history_ignore_dups(true)?
+        .history_ignore_space(true)
+        .completion_type(CompletionType::List)
+        .build();
+    let mut lines = Lines::with_config(config)?;
+    lines.set_helper(Some(WordCompleter::default()));
+    Ok(lines)
+}
+
+/// Puts a statement into the history. A history that cannot be written is not worth an interruption.
+fn remember(lines: &mut Lines, path: Option<&std::path::Path>, statement: &str) {
+    let is_new = !statement.is_empty() && lines.add_history_entry(statement).unwrap_or(false);
+    if let Some(path) = path
+        && is_new
+    {
+        let _ = lines.append_history(path);
+    }
+}
+
+/// `coeval=>`; a star inside of a transaction, an exclamation mark in a failed one, and what is waited for in place
+/// of the equals sign.
+fn prompt(status: TransactionStatus, waiting: Waiting) -> String {
+    let waits_for = match waiting {
+        Waiting::Statement => '=',
+        Waiting::Rest => '-',
+        Waiting::Text => '\'',
+        Waiting::Name => '"',
+        Waiting::Dollar => '$',
+        Waiting::Comment => '*',
+    };
+    let status = match status {
+        TransactionStatus::Idle => "",
+        TransactionStatus::Active => "*",
+        TransactionStatus::Failed => "!",
+    };
+    format!("coeval{waits_for}{status}> ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prompt_shows_transaction_and_what_is_waited_for() {
+        assert_eq!(prompt(TransactionStatus::Idle, Waiting::Statement), "coeval=> ");
+        assert_eq!(prompt(TransactionStatus::Active, Waiting::Statement), "coeval=*> ");
+        assert_eq!(prompt(TransactionStatus::Failed, Waiting::Statement), "coeval=!> ");
+        assert_eq!(prompt(TransactionStatus::Idle, Waiting::Rest), "coeval-> ");
+        assert_eq!(prompt(TransactionStatus::Active, Waiting::Text), "coeval'*> ");
+    }
+}

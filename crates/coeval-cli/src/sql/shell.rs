@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One session with its output: runs statements and commands, prints what comes back.
+
+use crate::cells::ResultCells;
+use super::command::{self, Command, Turn};
+use super::describe::{self, Found, NamePattern};
+use crate::grid::{Colours, aligned_width, print_aligned, print_expanded};
+use super::problem::{Origin, describe as describe_problem};
+use super::splitter::Splitter;
+use crate::failure::Failure;
+use arrow::datatypes::SchemaRef;
+use coeval::{CommandTag, Database, QualifiedName, RowSet, Session, StatementResult, TransactionStatus};
+use std::io::{BufRead, Write};
+use std::time::{Duration, Instant};
+
+/// How deep files may include each other.
+const INCLUDE_DEPTH_MAX: usize = 16;
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// With the next statement.
+    Next,
+    /// A statement or command failed, and said why.
+    Failed,
+    /// The user asked to leave.
+    Quit,
+}
+
+/// Whether rows are printed with a line for each column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expanded {
+    On,
+    Off,
+    /// When they are wider than the terminal.
+    Auto,
+}
+
+/// Whether each statement says how long it took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timing {
+    On,
+    Off,
+}
+
+/// Whom the output is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// Somebody at a terminal, with colours or without.
+    Person(Colours),
+    /// A file or a program.
+    Program,
+}
+
+/// A session and how its results are shown.
+pub(crate) struct Shell<'o> {
+    db: Database,
+    session: Session,
+    out: Box<dyn Write + 'o>,
+    audience: Audience,
+    expanded: Expanded,
+    timing: Timing,
+    include_depth: usize,
+}
+
+impl<'o> Shell<'o> {
+    /// A new session on the database that prints to `out`.
+    pub(crate) fn new(db: Database, out: impl Write + 'o, audience: Audience) -> Self {
+        let session = db.session();
+        let (expanded, timing) = (Expanded::Off, Timing::Off);
+        Self { db, session, out: Box::new(out), audience, expanded, timing, include_depth: 0 }
+    }
+
+    /// Where the session stands.
+    pub(crate) fn transaction_status(&self) -> TransactionStatus {
+        self.session.transaction_status()
+    }
+
+    /// The session.
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Runs SQL and prints its results, or says on stderr why it failed.
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub(crate) fn run(&mut self, sql: &str, origin: Origin<'_>) -> Result<Flow, Failure> {
+        let started = Instant::now();
+        let outcome = self.session.run(sql);
+        let took = started.elapsed();
+        let flow = match outcome {
+            Ok(results) => {
+                results.iter().try_for_each(|result| self.print_result(result))?;
+                Flow::Next
+            }
+            Err(error) => {
+                // What was printed before belongs in front of the error.
+                self.out.flush()?;
+                eprint!("{}", describe_problem(&error, sql, origin));
+                Flow::Failed
+            }
+        };
+        if self.timing == Timing::On {
+            writeln!(self.out, "Time: {}", duration_text(took))?;
+        }
+        self.out.flush()?;
+        Ok(flow)
+    }
+
+    fn print_result(&mut self, result: &StatementResult) -> Result<(), Failure> {
+        if let Some(rows) = &result.rows {
+            self.print_rows(rows)?;
+        }
+        let says_all = match result.tag {
+            CommandTag::Select(_) | CommandTag::Plain(_) => result.rows.is_some(),
+            CommandTag::Insert(_) | CommandTag::Update(_) | CommandTag::Delete(_) | CommandTag::Copy(_) => false,
+        };
+        if !says_all {
+            writeln!(self.out, "{}", result.tag)?;
+        }
+        Ok(())
+    }
+
+    fn print_rows(&mut self, rows: &RowSet) -> Result<(), Failure> {
+        let cells = ResultCells::new(rows, self.session.settings().zone());
+        let colours = match self.audience {
+            Audience::Person(colours) => colours,
+            Audience::Program => Colours::Off,
+        };
+        let is_expanded = match (self.expanded, self.audience) {
+            (Expanded::On, _) => true,
+            (Expanded::Off, _) | (Expanded::Auto, Audience::Program) => false,
+            (Expanded::Auto, Audience::Person(_)) => {
+                let width = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+                width.is_some_and(|width| aligned_width(&cells).is_ok_and(|needed| needed > width))
+            }
+        };
+        if is_expanded {
+            print_expanded(&mut self.out, &cells, colours)?;
+        } else {
+            print_aligned(&mut self.out, &cells, colours)?;
+        }
+        Ok(())
+    }
+
+    /// Runs a line that begins with a backslash.
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub(crate) fn command(&mut self, line: &str) -> Result<Flow, Failure> {
+        let flow = match command::parse(line) {
+            Ok(command) => self.run_command(command)?,
+            Err(message) => {
+                eprintln!("{message}");
+                Flow::Failed
+            }
+        };
+        self.out.flush()?;
+        Ok(flow)
+    }
+
+    fn run_command(&mut self, command: Command) -> Result<Flow, Failure> {
+        match command {
+            Command::Quit => return Ok(Flow::Quit),
+            Command::Help => write!(self.out, "{}", command::HELP)?,
+            Command::Echo(text) => writeln!(self.out, "{text}")?,
+            // The caller holds what was typed and has dropped it.
+            Command::Reset => {}
+            Command::Timing(turn) => {
+                self.timing = match (turn, self.timing) {
+                    (Turn::On, _) | (Turn::Over, Timing::Off) => Timing::On,
+                    (Turn::Off | Turn::Auto, _) | (Turn::Over, Timing::On) => Timing::Off,
+                };
+                let state = if self.timing == Timing::On { "on" } else { "off" };
+                writeln!(self.out, "Timing is {state}.")?;
+            }
+            Command::Expanded(turn) => {
+                self.expanded = match (turn, self.expanded) {
+                    (Turn::On, _) | (Turn::Over, Expanded::Off) => Expanded::On,
+                    (Turn::Off, _) | (Turn::Over, Expanded::On | Expanded::Auto) => Expanded::Off,
+                    (Turn::Auto, _) => Expanded::Auto,
+                };
+                let state = match self.expanded {
+                    Expanded::On => "on",
+                    Expanded::Off => "off",
+                    Expanded::Auto => "on when rows are wider than the terminal",
+                };
+                writeln!(self.out, "Expanded display is {state}.")?;
+            }
+            Command::List(kind, pattern) => {
+                let pattern = pattern.as_deref().map(NamePattern::parse);
+                describe::list(&mut self.out, &self.session.definitions(), kind, pattern.as_ref())?;
+            }
+            Command::Describe(pattern) => return self.describe(&pattern),
+            Command::Include(file) => return self.include(&file),
+        }
+        Ok(Flow::Next)
+    }
+
+    fn describe(&mut self, text: &str) -> Result<Flow, Failure> {
+        // In a session of its own: what goes wrong with a view is no fault of the open transaction.
+        let mut session = self.db.session();
+        let mut columns_of = |name: &QualifiedName| columns_of(&mut session, name);
+        let pattern = NamePattern::parse(text);
+        let definitions = self.session.definitions();
+        let found = describe::describe(&mut self.out, &definitions, &pattern, &mut columns_of)?;
+        if found == Found::Nothing {
+            self.out.flush()?;
+            eprintln!("there is no table, view, index or sequence named {text}");
+            return Ok(Flow::Failed);
+        }
+        Ok(Flow::Next)
+    }
+
+    fn include(&mut self, file: &str) -> Result<Flow, Failure> {
+        if self.include_depth == INCLUDE_DEPTH_MAX {
+            eprintln!("{file} is not read: files include each other more than {INCLUDE_DEPTH_MAX} deep");
+            return Ok(Flow::Failed);
+        }
+        self.include_depth += 1;
+        let flow = self.run_file(file);
+        self.include_depth -= 1;
+        // To leave a file is not to leave the shell.
+        flow.map(|flow| if flow == Flow::Quit { Flow::Next } else { flow })
+    }
+
+    /// Runs a file up to its end or the first failure.
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub(crate) fn run_file(&mut self, file: &str) -> Result<Flow, Failure> {
+        match std::fs::File::open(file) {
+            Ok(opened) => self.run_script(&mut std::io::BufReader::new(opened), file),
+            Err(error) => {
+                eprintln!("cannot read {file}: {error}");
+                Ok(Flow::Failed)
+            }
+        }
+    }
+
+    /// Runs the statements and commands of a text up to its end or the first failure.
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub(crate) fn run_script(&mut self, text: &mut dyn BufRead, name: &str) -> Result<Flow, Failure> {
+        let mut splitter = Splitter::new();
+        let mut line = String::new();
+        loop {
+            line.clear();
+            match text.read_line(&mut line) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => {
+                    eprintln!("cannot read {name}: {error}");
+                    return Ok(Flow::Failed);
+                }
+            }
+            let flow = self.take_line(&mut splitter, line.trim_end_matches(['\n', '\r']), Some(name))?;
+            if flow != Flow::Next {
+                return Ok(flow);
+            }
+        }
+        match splitter.finish() {
+            Some(rest) => self.run(&rest.text, Origin { file: Some(name), line: rest.line }),
+            None => Ok(Flow::Next),
+        }
+    }
+
+    /// Takes in a line and runs what is complete, up to the first failure; what comes behind a failure on the same
+    /// line is dropped.
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub(crate) fn take_line(
+        &mut self,
+        splitter: &mut Splitter,
+        line: &str,
+        file: Option<&str>,
+    ) -> Result<Flow, Failure> {
+        if line.trim_start().starts_with('\\') && splitter.takes_commands() {
+            if matches!(command::parse(line), Ok(Command::Reset)) {
+                splitter.clear();
+            }
+            splitter.pass_line();
+            return self.command(line);
+        }
+        splitter.push_line(line);
+        while let Some(statement) = splitter.next_statement() {
+            let flow = self.run(&statement.text, Origin { file, line: statement.line })?;
+            if flow != Flow::Next {
+                splitter.clear();
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Next)
+    }
+}
+
+/// The columns of a view, if it can be queried.
+fn columns_of(session: &mut Session, name: &QualifiedName) -> Option<SchemaRef> {
+    let quoted = |part: &str| format!("\"{}\"", part.replace('"', "\"\""));
+    let sql = format!("SELECT * FROM {}.{} LIMIT 0", quoted(&name.schema), quoted(&name.name));
+    let mut results = session.run(&sql).ok()?;
+    Some(results.pop()?.rows?.schema)
+}
+
+/// `1.234 ms`, and from a minute on the minutes too.
+fn duration_text(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let milliseconds = duration.as_secs_f64() * 1_000.0;
+    if seconds < 60 {
+        return format!("{milliseconds:.3} ms");
+    }
+    format!("{milliseconds:.3} ms ({}:{:02})", seconds / 60, seconds % 60)
+}
