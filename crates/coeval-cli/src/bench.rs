@@ -5,7 +5,7 @@ use crate::arguments::BenchArguments;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::readable::{grouped, latency};
-use coeval_bench::{Progress, Report, Sample};
+use coeval_bench::{BenchError, Progress, Report, Sample};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,8 +17,10 @@ use std::time::Duration;
 /// If it cannot run, or one of its checks finds a violation; the JSON line is printed in that case too.
 pub(crate) fn run(arguments: &BenchArguments) -> Result<(), Failure> {
     let watch = Watch::new(Interrupt::watch());
-    let report = coeval_bench::run(arguments.workload, &arguments.options(), &watch)
-        .map_err(|error| Failure::work(arguments.workload.name(), error))?;
+    let report = coeval_bench::run(arguments.workload, &arguments.options(), &watch).map_err(|error| match error {
+        BenchError::Options(message) => Failure::Usage(message),
+        other => Failure::work(arguments.workload.name(), other),
+    })?;
     print_figures(&report);
     let mut out = stdout().lock();
     writeln!(out, "{}", report.to_json())?;

@@ -66,7 +66,7 @@ pub(crate) fn list(
     if kind == ListKind::Indexes {
         let mut listing =
             Listing::new(&[("Schema", left), ("Name", left), ("Table", left), ("Columns", left), ("Kind", left)]);
-        for table in definitions.tables().iter().filter(|table| table.has_declared_primary_key()) {
+        for table in definitions.tables().filter(|table| table.has_declared_primary_key()) {
             let name = QualifiedName::new(&table.name.schema, &table.primary_key_name);
             if fits(&name) {
                 let columns = column_names(table, &table.primary_key);

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `coeval demo` as a process, on a tiny population: it runs, goes on where it was, and survives being killed.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn command(arguments: &[&str], dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_coeval"));
+    command.args(arguments).arg(dir).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn demo(dir: &Path, more: &[&str]) -> Command {
+    let mut demo = command(&["demo", "--tiny", "--threads", "2", "--dir"], dir);
+    demo.args(more);
+    demo
+}
+
+#[track_caller]
+fn finish(mut command: Command) -> String {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let (shown, said) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
+    assert!(status.success(), "{status:?}\n{shown}\n{said}");
+    shown
+}
+
+#[test]
+fn the_demo_loads_runs_checks_and_goes_on_with_its_data() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().join("demo");
+    let shown = finish(demo(&dir, &["--seconds", "3"]));
+    for part in ["New database", "Loaded 1 warehouse", "New-Order", "Q22", "all passed", "Look further"] {
+        assert!(shown.contains(part), "{part:?} is missing in\n{shown}");
+    }
+    let shown = finish(demo(&dir, &["--seconds", "1"]));
+    assert!(shown.contains("nothing is missing") && shown.contains("going on without loading"), "{shown}");
+    assert!(!shown.contains("Loaded"), "{shown}");
+    let count = finish({
+        let mut sql = command(&["sql"], &dir);
+        sql.args(["-c", "SELECT count(*) > 0 AS some FROM orders"]);
+        sql
+    });
+    assert!(count.contains(" t\n"), "{count}");
+    finish(command(&["check"], &dir));
+}
+
+#[test]
+fn a_demo_that_was_killed_is_whole_when_it_is_opened_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().join("demo");
+    let mut child = demo(&dir, &["--seconds", "60"]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    // The second line of figures: transactions are running and have been acknowledged for a while.
+    let running = lines.by_ref().map(Result::unwrap).filter(|line| line.contains("transactions/s")).nth(1);
+    assert!(running.is_some(), "the demo ended by itself");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    finish(command(&["check"], &dir));
+    let shown = finish(demo(&dir, &["--seconds", "1"]));
+    assert!(shown.contains("nothing is missing") && shown.contains("all passed"), "{shown}");
+}
+
+#[test]
+fn somebody_elses_database_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().join("mine");
+    let mut sql = command(&["sql"], &dir);
+    sql.args(["-c", "CREATE TABLE letters (id int PRIMARY KEY)"]);
+    finish(sql);
+    let output = demo(&dir, &["--seconds", "1"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("not a demo's"));
+}

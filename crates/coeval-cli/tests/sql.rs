@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `coeval sql` as a process: what it prints where, and the code it ends with.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn coeval(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_coeval")).args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn coeval_with_input(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_coeval"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[track_caller]
+fn assert_ends_well(output: &Output) {
+    assert!(output.status.success(), "{:?}\n{}", output.status, stderr(output));
+    assert_eq!(stderr(output), "");
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_command_prints_its_rows_and_nothing_else() {
+    let output = coeval(&["sql", "--in-memory", "-c", "SELECT 1 AS one, 'ann' AS name, NULL AS nothing"]);
+    assert_ends_well(&output);
+    assert_eq!(
+        stdout(&output),
+        " one | name | nothing \n-----+------+---------\n   1 | ann  | NULL\n(1 row)\n"
+    );
+}
+
+#[test]
+fn statements_come_through_a_pipe_with_and_without_a_last_semicolon() {
+    let output = coeval_with_input(
+        &["sql"],
+        "CREATE TABLE t (id int PRIMARY KEY, note text);\n-- two rows; both at once\n\
+         INSERT INTO t VALUES (1, 'a;b'), (2, NULL);\nSELECT *\nFROM t ORDER BY id",
+    );
+    assert_ends_well(&output);
+    assert_eq!(
+        stdout(&output),
+        "CREATE TABLE\nINSERT 0 2\n id | note \n----+------\n  1 | a;b\n  2 | NULL\n(2 rows)\n"
+    );
+}
+
+#[test]
+fn the_first_failure_ends_a_script_and_is_explained() {
+    let output = coeval_with_input(&["sql"], "SELECT 1;\n\nSELECT *\nFROM missing;\nSELECT 2;\n");
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains("ERROR 42P01") && said.contains("missing"), "{said}");
+    assert!(said.starts_with("stdin:"), "{said}");
+    assert_eq!(stdout(&output).matches("(1 row)").count(), 1, "the second SELECT is not run");
+}
+
+#[test]
+fn several_statements_of_one_command_are_one_transaction() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = text(directory.path());
+    assert_ends_well(&coeval(&["sql", dir, "-c", "CREATE TABLE t (id int PRIMARY KEY)"]));
+    let output = coeval(&["sql", dir, "-c", "INSERT INTO t VALUES (1); INSERT INTO t VALUES (1)"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("23505"), "{}", stderr(&output));
+    let output = coeval(&["sql", dir, "-c", "SELECT count(*) AS n FROM t"]);
+    assert!(stdout(&output).contains(" 0\n"), "{}", stdout(&output));
+}
+
+#[test]
+fn what_one_process_commits_the_next_one_finds() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().join("new");
+    let script = directory.path().join("rows.sql");
+    std::fs::write(&script, "INSERT INTO t VALUES (1, 'ann');\nINSERT INTO t VALUES (2, 'bob');\n").unwrap();
+    let create = "CREATE TABLE t (id int PRIMARY KEY, name text)";
+    assert_ends_well(&coeval(&["sql", text(&dir), "-c", create, "-f", text(&script)]));
+    let output = coeval(&["sql", text(&dir), "-c", "SELECT name FROM t ORDER BY id DESC"]);
+    assert_ends_well(&output);
+    assert_eq!(stdout(&output), " name \n------\n bob\n ann\n(2 rows)\n");
+}
+
+#[test]
+fn definitions_are_described() {
+    let output = coeval_with_input(
+        &["sql"],
+        "CREATE TABLE parent (id bigint PRIMARY KEY, name text UNIQUE);\n\
+         CREATE TABLE child (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, parent bigint NOT NULL REFERENCES parent \
+         ON DELETE CASCADE, weight numeric(10,2) DEFAULT 1 CHECK (weight > 0));\n\
+         CREATE INDEX child_parent ON child (parent);\n\
+         CREATE VIEW heavy AS SELECT id, weight FROM child WHERE weight > 10;\n\
+         \\d child\n\\d parent\n\\d heavy\n\\dt\n\\di child*\n\\dn\n",
+    );
+    assert_ends_well(&output);
+    let shown = stdout(&output);
+    for part in [
+        "Table \"public.child\"",
+        "generated always as identity",
+        "numeric(10,2)",
+        "\"child_parent\" index (parent)",
+        "ON DELETE CASCADE",
+        "Referenced by:\n    child: ",
+        "unique constraint (name)",
+        "View \"public.heavy\"",
+        "WHERE weight > 10",
+        " public | child  | table\n",
+        "child_pkey",
+        " public\n",
+    ] {
+        assert!(shown.contains(part), "{part:?} is missing in\n{shown}");
+    }
+}
+
+#[test]
+fn commands_of_the_shell_work_in_scripts() {
+    let output = coeval_with_input(&["sql"], "\\x\nSELECT 1 AS a, 2 AS b;\n\\timing on\nSELECT 1;\n\\q\nSELECT 99;\n");
+    assert_ends_well(&output);
+    let shown = stdout(&output);
+    assert!(shown.contains("-[ RECORD 1 ]") && shown.contains("Time: ") && !shown.contains("99"), "{shown}");
+    let output = coeval(&["sql", "-c", "\\nonsense"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("\\nonsense"));
+}
+
+#[test]
+fn a_place_that_is_no_database_is_refused_in_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let letter = directory.path().join("letter.txt");
+    std::fs::write(&letter, "dear reader").unwrap();
+    for place in [directory.path(), &letter] {
+        let output = coeval(&["sql", text(place), "-c", "SELECT 1"]);
+        assert_eq!(output.status.code(), Some(1));
+        let said = stderr(&output);
+        assert!(said.contains(text(place)) && said.lines().count() == 1, "{said}");
+    }
+    assert_eq!(std::fs::read(&letter).unwrap(), b"dear reader");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing was made there");
+}
+
+#[test]
+fn a_directory_in_use_names_who_uses_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = text(directory.path());
+    let mut holder = Command::new(env!("CARGO_BIN_EXE_coeval"))
+        .args(["sql", dir])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut typed = holder.stdin.take().unwrap();
+    let mut shown = std::io::BufReader::new(holder.stdout.take().unwrap());
+    // Once it has answered it holds the directory.
+    typed.write_all(b"SELECT 1;\n").unwrap();
+    std::io::BufRead::read_line(&mut shown, &mut String::new()).unwrap();
+    let output = coeval(&["sql", dir, "-c", "SELECT 1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains(&holder.id().to_string()) && said.contains("in use"), "{said}");
+    drop(typed);
+    assert!(holder.wait().unwrap().success());
+    assert_ends_well(&coeval(&["sql", dir, "-c", "SELECT 1"]));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_coeval"))
+        .args(["sql", "-c", "SELECT * FROM generate_series(1, 200000)"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_ends_well(&output);
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_ends_with_two() {
+    for arguments in [&["sqll"][..], &["bench", "tpcz"], &["check"], &["sql", "d", "--in-memory"]] {
+        assert_eq!(coeval(arguments).status.code(), Some(2), "{arguments:?}");
+    }
+    for command in ["demo", "sql", "bench", "check"] {
+        let help = stdout(&coeval(&[command, "--help"]));
+        assert!(help.contains("Example") && help.contains("Usage"), "{help}");
+    }
+}
