@@ -200,8 +200,8 @@ impl Board {
         })
     }
 
-    /// Lets everybody warm up, then measures, then stops everybody. Returns how long was measured. `enrich` adds
-    /// what others than the workers did to a sample.
+    /// Lets everybody warm up, then measures, then stops everybody. Returns how long was measured: less than asked if
+    /// `progress` cancels. `enrich` adds what others than the workers did to a sample.
     pub(crate) fn conduct(
         &self,
         options: &Options,
@@ -210,14 +210,14 @@ impl Board {
     ) -> Duration {
         let measured = measured_time(options);
         let warm_up = measured.mul_f64(WARM_UP_SHARE);
-        self.wait(warm_up);
+        self.wait(warm_up, progress);
         if self.is_stopped() {
             return Duration::ZERO;
         }
         self.phase.store(MEASURING, Ordering::Relaxed);
         let started = Instant::now();
         let mut before = (Duration::ZERO, 0);
-        while started.elapsed() < measured && !self.is_stopped() {
+        while started.elapsed() < measured && !self.is_stopped() && !progress.is_cancelled() {
             std::thread::sleep(TICK.min(measured.saturating_sub(started.elapsed())));
             let mut sample = self.sample(started.elapsed(), before);
             sample.total = measured;
@@ -230,9 +230,9 @@ impl Board {
         elapsed
     }
 
-    fn wait(&self, time: Duration) {
+    fn wait(&self, time: Duration, progress: &dyn Progress) {
         let started = Instant::now();
-        while started.elapsed() < time && !self.is_stopped() {
+        while started.elapsed() < time && !self.is_stopped() && !progress.is_cancelled() {
             std::thread::sleep(TICK.min(time.saturating_sub(started.elapsed())));
         }
     }

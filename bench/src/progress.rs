@@ -42,6 +42,10 @@ pub trait Progress: Sync {
     fn end(&self);
     /// About four times a second while transactions run.
     fn sample(&self, sample: &Sample);
+    /// Whether the run should end early, with what it has found so far. Asked as often.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
 }
 
 /// Nobody watches.

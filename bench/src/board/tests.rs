@@ -45,3 +45,23 @@ fn a_failing_worker_stops_everybody() {
     let ended = board.run(vec![Box::new(Instantly), Box::new(Failing)], &options(3_600.0), &Silent);
     assert!(ended.is_err());
 }
+
+/// Cancels at once.
+struct Cancelling;
+
+impl Progress for Cancelling {
+    fn begin(&self, _phase: &str, _total: Option<u64>) {}
+    fn advance(&self, _count: u64) {}
+    fn end(&self) {}
+    fn sample(&self, _sample: &Sample) {}
+    fn is_cancelled(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_cancelled_run_ends_without_an_error() {
+    let board = Board::new(1, 3);
+    let measured = board.run(vec![Box::new(Instantly)], &options(3_600.0), &Cancelling).unwrap();
+    assert!(measured < Duration::from_secs(60));
+}

@@ -192,6 +192,7 @@ impl StreamBoard {
         for (number, latency) in (1..).zip(&figures.queries) {
             if latency.count() > 0 {
                 report.figure(format!("q{number:02}_ms"), latency.percentile_ms(50.0));
+                report.count(format!("q{number:02}_runs"), latency.count());
             }
         }
         report.count("snapshot_checks", figures.checks);

@@ -107,6 +107,7 @@ pub(crate) fn report_terminals(report: &mut Report, figures: &Figures, measured:
         report.figure(format!("{name}_p50_ms"), figures.latency.percentile_ms(50.0));
         report.figure(format!("{name}_p90_ms"), figures.latency.percentile_ms(90.0));
         report.figure(format!("{name}_p99_ms"), figures.latency.percentile_ms(99.0));
+        report.count(format!("{name}_committed"), figures.committed);
         report.count(format!("{name}_conflicts"), figures.conflicts);
     }
 }

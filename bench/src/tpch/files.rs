@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TPC-H's tables as Parquet files, one file for each table, for other systems and for `COPY`.
+//! TPC-H's tables as Parquet files, one file for each table, for other systems and for `COPY`; beside them the DDL
+//! (`schema.sql`) and the queries (`queries/q01.sql` and so on), so that others run the very same texts.
 
+use super::queries::{QUERY_COUNT, query};
 use super::tables::{TABLES, generate, part_count, row_estimate};
 use crate::error::BenchError;
 use crate::progress::Progress;
@@ -21,8 +23,8 @@ pub fn parquet_path(directory: &Path, table: &TableSpec) -> PathBuf {
     directory.join(format!("{}.parquet", table.name))
 }
 
-/// Writes all eight tables at this scale into a directory, which is made if it is not there. Returns how many
-/// bytes the files have. A file appears under its name only when it is complete.
+/// Writes all eight tables at this scale, the DDL and the queries into a directory, which is made if it is not there.
+/// Returns how many bytes the tables' files have. A file appears under its name only when it is complete.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -35,7 +37,21 @@ pub fn write_parquet(directory: &Path, scale: f64, progress: &dyn Progress) -> R
         bytes += write_table(directory, table, scale, progress)?;
     }
     progress.end();
+    write_texts(directory, scale)?;
     Ok(bytes)
+}
+
+fn write_texts(directory: &Path, scale: f64) -> Result<(), BenchError> {
+    let ddl: Vec<String> = TABLES.iter().map(|table| format!("{};\n", table.create_table())).collect();
+    write_text(&directory.join("schema.sql"), &ddl.concat())?;
+    let queries = directory.join("queries");
+    fs::create_dir_all(&queries).map_err(|source| BenchError::file(&queries, source))?;
+    (1..=QUERY_COUNT)
+        .try_for_each(|number| write_text(&queries.join(format!("q{number:02}.sql")), &query(number, scale)))
+}
+
+fn write_text(path: &Path, text: &str) -> Result<(), BenchError> {
+    fs::write(path, text).map_err(|source| BenchError::file(path, source))
 }
 
 fn write_table(
@@ -86,7 +102,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let bytes = write_parquet(directory.path(), 0.001, &Silent).unwrap();
         assert!(bytes > 0);
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), TABLES.len());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), TABLES.len() + 2);
+        assert_eq!(fs::read_dir(directory.path().join("queries")).unwrap().count(), QUERY_COUNT);
+        let ddl = fs::read_to_string(directory.path().join("schema.sql")).unwrap();
+        assert_eq!(ddl.matches("PRIMARY KEY").count(), TABLES.len());
         for table in TABLES {
             let mut generated = Vec::new();
             generate::<BenchError>(table, 0.001, 0, &mut |batch| {
