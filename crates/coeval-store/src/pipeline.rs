@@ -186,13 +186,15 @@ impl Pipeline {
 
     /// Makes the world the newest applied one and queues it for publication.
     fn install(&self, shared: &Shared, world: Arc<World>, lsn: Option<Lsn>) {
-        shared.set_applied(Arc::clone(&world));
         let needs = match self.durability {
             Durability::Fsync => lsn,
             Durability::None => None,
         };
         let mut publishing = self.publishing.lock();
-        publishing.pending.push_back(Pending { world, needs });
+        publishing.pending.push_back(Pending { world: Arc::clone(&world), needs });
+        // Only now, under the lock: whoever reads the applied world may wait for its publication at once, and
+        // must find it pending.
+        shared.set_applied(world);
         publishing.publish_ready(shared, self.log.as_ref());
     }
 
