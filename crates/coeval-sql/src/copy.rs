@@ -117,7 +117,9 @@ fn copy_from(
     let def = copied_table(context, name, CopyDirection::From)?;
     let columns = copied_columns(&def, named)?;
     if options.format == CopyFormat::Parquet {
-        let (columns, batches) = parquet::read(&def, &columns, path, context.settings.zone())?;
+        // A list of columns chooses; without one, nothing of the file is left out silently.
+        let others = if named.is_empty() { parquet::Others::Refuse } else { parquet::Others::Skip };
+        let (columns, batches) = parquet::read(&def, &columns, others, path, context.settings.zone())?;
         return load::append(context, &def, &columns, batches);
     }
     let mut input = file::open(path)?;

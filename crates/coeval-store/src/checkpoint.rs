@@ -64,9 +64,9 @@ use crate::world::World;
 use parking_lot::Mutex;
 pub use report::CheckpointReport;
 use spaces::{MergedSpaces, merge_spaces};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What checkpoints of one store know of each other.
 ///
@@ -103,28 +103,13 @@ impl Checkpoints {
 /// When the log cannot be synced or a file not be written or removed. Contents and durability are as before
 /// then; what the checkpoint wrote may be in place already.
 pub(crate) fn run(shared: &Shared) -> Result<CheckpointReport, StoreError> {
-    let begun = Instant::now();
     let _turn = shared.checkpoints.turn.lock();
-    let mut report = CheckpointReport::default();
     if is_idle(shared) {
-        return Ok(report);
+        return Ok(CheckpointReport::default());
     }
-    let frozen = Frozen::take(shared, &mut report);
-    let outcome =
-        write(shared, &frozen, &mut report).map(|merged| install(shared, &frozen, &merged, &mut report));
-    if outcome.is_err() {
-        abandon(shared);
-    }
-    let version = frozen.world.version();
-    shared.bury(vec![frozen.world]);
-    let segments = outcome?;
-    if let Some(disk) = &shared.disk {
-        report.segments_removed = disk.remove_unneeded(version, &segments)?;
-        let log = shared.pipeline.log().zip(frozen.log_end);
-        report.log_segments_removed = log.map_or(Ok(0), |(log, end)| log.remove_before(end))?;
-    }
-    report.duration = begun.elapsed();
-    Ok(report)
+    let mut checkpoint = Checkpoint::freeze(shared);
+    checkpoint.write()?;
+    checkpoint.install()
 }
 
 /// Whether nothing has happened since the last checkpoint.
@@ -135,60 +120,99 @@ fn is_idle(shared: &Shared) -> bool {
     !logged && spaces.all(|(_, space)| space.delta().is_empty())
 }
 
-/// What a checkpoint makes durable.
-struct Frozen {
-    world: Arc<World>,
-    /// The end of the log with that world in it; `None` without a log.
+/// A checkpoint under way. Dropping it before [`install`](Self::install) abandons it.
+struct Checkpoint<'s> {
+    shared: &'s Shared,
+    begun: Instant,
+    /// What it makes durable.
+    frozen: Arc<World>,
+    /// The end of the log with the frozen world in it; `None` without a log.
     log_end: Option<Lsn>,
+    merged: MergedSpaces,
+    report: CheckpointReport,
+    /// Whether spaces still keep their changes apart for it.
+    is_open: bool,
 }
 
-impl Frozen {
+impl<'s> Checkpoint<'s> {
     /// Step 1.
-    fn take(shared: &Shared, report: &mut CheckpointReport) -> Self {
-        let begin = |world: &World| world.with_spaces(|_, space| Some(space.with_checkpoint_begun()));
+    fn freeze(shared: &'s Shared) -> Self {
         let begun = Instant::now();
-        let (world, log_end) = shared.pipeline.replace_newest(shared, begin);
-        report.pause(begun.elapsed());
-        Self { world, log_end }
+        let begin = |world: &World| world.with_spaces(|_, space| Some(space.with_checkpoint_begun()));
+        let (frozen, log_end) = shared.pipeline.replace_newest(shared, begin);
+        let mut report = CheckpointReport::default();
+        report.note_pause(begun.elapsed());
+        Self { shared, begun, frozen, log_end, merged: MergedSpaces::default(), report, is_open: true }
     }
-}
 
-/// Steps 2 to 4.
-fn write(
-    shared: &Shared,
-    frozen: &Frozen,
-    report: &mut CheckpointReport,
-) -> Result<MergedSpaces, StoreError> {
-    shared.pipeline.wait_published(shared, frozen.world.version())?;
-    if let Some((log, end)) = shared.pipeline.log().zip(frozen.log_end) {
-        log.sync(end)?;
-    }
-    let mut merged = MergedSpaces::default();
-    let outcome = merge_spaces(shared, &frozen.world, &mut merged, report);
-    let Some(disk) = &shared.disk else {
-        outcome?;
-        return Ok(merged);
-    };
-    let manifest = match outcome.and_then(|()| disk.sync_segments()) {
-        Ok(()) => manifest_of(shared, disk, frozen, &merged),
-        Err(error) => {
-            // No manifest names them. Once one may, they stay until the next one.
-            merged.written.iter().for_each(|number| disk.remove_segment(*number));
+    /// Steps 2 to 4.
+    fn write(&mut self) -> Result<(), StoreError> {
+        let shared = self.shared;
+        shared.pipeline.wait_published(shared, self.frozen.version())?;
+        if let Some((log, end)) = shared.pipeline.log().zip(self.log_end) {
+            log.sync(end)?;
+        }
+        let outcome = merge_spaces(shared, &self.frozen, &mut self.merged, &mut self.report);
+        let Some(disk) = &shared.disk else { return outcome };
+        if let Err(error) = outcome.and_then(|()| disk.sync_segments()) {
+            // No manifest names them.
+            self.merged.written.iter().for_each(|number| disk.remove_segment(*number));
             return Err(error);
         }
-    };
-    report.bytes_written += manifest.write(&**disk.files(), disk.dir())?;
-    shared.checkpoints.last.lock().log = Lsn::new(manifest.log);
-    Ok(merged)
+        let manifest = manifest_of(shared, disk, self);
+        // From here on the directory may have the new manifest even if this fails: its files stay until the
+        // next checkpoint or open.
+        self.report.bytes_written += manifest.write(&**disk.files(), disk.dir())?;
+        shared.checkpoints.last.lock().log = Lsn::new(manifest.log);
+        Ok(())
+    }
+
+    /// Steps 5 and 6.
+    fn install(&mut self) -> Result<CheckpointReport, StoreError> {
+        let spaces = self.frozen.tables().flat_map(|table| table.spaces());
+        let frozen_spaces: BTreeMap<SpaceId, &Space> = spaces.collect();
+        let merged = &self.merged;
+        let on_new_base = |id: SpaceId, space: &Space| {
+            let (frozen, base) = (frozen_spaces.get(&id)?, merged.base(id)?);
+            space.with_new_base(frozen, base)
+        };
+        let begun = Instant::now();
+        let old = self.shared.pipeline.replace_worlds(self.shared, |world| world.with_spaces(on_new_base));
+        self.is_open = false;
+        self.report.note_pause(begun.elapsed());
+        self.shared.bury(old);
+        self.shared.bury(vec![Arc::clone(&self.frozen)]);
+        if let Some(disk) = &self.shared.disk {
+            let segments = merged.segments();
+            self.report.segments_removed = disk.remove_unneeded(self.frozen.version(), &segments)?;
+        }
+        if let Some((log, end)) = self.shared.pipeline.log().zip(self.log_end) {
+            self.report.log_segments_removed = log.remove_before(end)?;
+        }
+        self.report.duration = self.begun.elapsed();
+        Ok(self.report)
+    }
+
+}
+
+impl Drop for Checkpoint<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            let end = |world: &World| world.with_spaces(|_, space| space.with_checkpoint_abandoned());
+            let mut old = self.shared.pipeline.replace_worlds(self.shared, end);
+            old.push(Arc::clone(&self.frozen));
+            self.shared.bury(old);
+        }
+    }
 }
 
 /// The manifest of the frozen world on its merged spaces.
-fn manifest_of(shared: &Shared, disk: &Disk, frozen: &Frozen, merged: &MergedSpaces) -> Manifest {
-    let world = &frozen.world;
+fn manifest_of(shared: &Shared, disk: &Disk, checkpoint: &Checkpoint<'_>) -> Manifest {
+    let world = &checkpoint.frozen;
     let catalog = world.catalog();
     let mut segments = BTreeMap::new();
     let mut runs_of = |id: SpaceId| {
-        let base = merged.base(id).expect("each space of the frozen world was merged");
+        let base = checkpoint.merged.base(id).expect("each space of the frozen world was merged");
         runs(base, &mut segments)
     };
     let tables = world.tables().map(|table| TableEntry {
@@ -200,7 +224,7 @@ fn manifest_of(shared: &Shared, disk: &Disk, frozen: &Frozen, merged: &MergedSpa
     let (next_space, next_sequence) = shared.next_numbers();
     Manifest {
         version: world.version().get(),
-        log: frozen.log_end.unwrap_or_default().get(),
+        log: checkpoint.log_end.unwrap_or_default().get(),
         next_space,
         next_sequence,
         next_segment: disk.next_segment(),
@@ -232,46 +256,6 @@ fn runs(base: &Base, segments: &mut BTreeMap<u64, u32>) -> Vec<BatchRun> {
         }
     }
     runs
-}
-
-/// Step 5. Returns the segments that the new manifest names.
-fn install(
-    shared: &Shared,
-    frozen: &Frozen,
-    merged: &MergedSpaces,
-    report: &mut CheckpointReport,
-) -> BTreeSet<u64> {
-    let frozen_spaces: BTreeMap<SpaceId, &Space> =
-        frozen.world.tables().flat_map(|table| table.spaces()).collect();
-    let on_new_base = |id: SpaceId, space: &Space| {
-        let (frozen, base) = (frozen_spaces.get(&id)?, merged.base(id)?);
-        space.with_new_base(frozen, base)
-    };
-    let begun = Instant::now();
-    let old = shared.pipeline.replace_worlds(shared, |world| world.with_spaces(on_new_base));
-    report.pause(begun.elapsed());
-    shared.bury(old);
-    merged.segments()
-}
-
-/// Ends a checkpoint without its result.
-fn abandon(shared: &Shared) {
-    let old = shared
-        .pipeline
-        .replace_worlds(shared, |world| world.with_spaces(|_, space| space.with_checkpoint_abandoned()));
-    shared.bury(old);
-}
-
-/// How long a checkpoint may hold the leader's lock before it is worth a line in the trace.
-const LONG_PAUSE: Duration = Duration::from_millis(10);
-
-impl CheckpointReport {
-    fn pause(&mut self, pause: Duration) {
-        if pause > LONG_PAUSE {
-            tracing::info!(pause_ms = pause.as_millis(), "a checkpoint held commits up");
-        }
-        self.longest_pause = self.longest_pause.max(pause);
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can be chosen when a store is opened.
 
+use crate::chunk::CHUNK_ROWS;
+
 /// What an acknowledged commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -44,4 +46,19 @@ pub struct StoreOptions {
     pub durability: Durability,
     /// When the delta is merged into the base.
     pub checkpoint: CheckpointPolicy,
+}
+
+/// Sizes that tests make small, so that little data meets many chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// Rows in a full chunk that a checkpoint writes.
+    pub(crate) chunk_rows: usize,
+    /// Loads of fewer rows go row by row: a chunk of a few rows would cost every later scan.
+    pub(crate) direct_load_rows_min: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self { chunk_rows: CHUNK_ROWS, direct_load_rows_min: 4_096 }
+    }
 }

@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::KeeperSignal;
 use crate::log::{Log, Lsn};
-use crate::options::{Durability, StoreOptions};
+use crate::options::{Durability, Sizes, StoreOptions};
 use crate::pipeline::Pipeline;
 use crate::record::encode_body;
 use crate::sequence::Sequences;
@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The state of an open store.
 pub(crate) struct Shared {
     pub(crate) options: StoreOptions,
+    pub(crate) sizes: Sizes,
     /// The newest world that sessions may read.
     published: ArcSwap<World>,
     /// The newest certified world; its log record may not be durable yet.
@@ -100,6 +101,7 @@ impl Shared {
         let world = Arc::new(contents.world);
         Self {
             options,
+            sizes: Sizes::default(),
             published: ArcSwap::new(Arc::clone(&world)),
             applied: ArcSwap::new(world),
             snapshots: ActiveSnapshots::new(),

@@ -31,6 +31,15 @@ fn damaged(path: &Path, error: &ParquetError) -> SqlError {
     SqlError::new(SqlState::BadCopyFileFormat, message)
 }
 
+/// What becomes of columns that only the file has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Others {
+    /// They are not read.
+    Skip,
+    /// They are an error.
+    Refuse,
+}
+
 /// Which columns of the file go into which columns of the table.
 struct Match {
     /// Indexes in the file, ascending.
@@ -48,13 +57,14 @@ struct Match {
 pub(super) fn read(
     def: &TableDef,
     columns: &[usize],
+    others: Others,
     path: &Path,
     zone: Tz,
 ) -> Result<(Vec<usize>, Vec<RecordBatch>), SqlError> {
     let opened = file::open(path)?;
     let metadata = ArrowReaderMetadata::load(&opened, ArrowReaderOptions::new())
         .map_err(|error| damaged(path, &error))?;
-    let matched = match_columns(def, columns, metadata.schema())?;
+    let matched = match_columns(def, columns, others, metadata.schema())?;
     let options = ArrowReaderOptions::new().with_schema(with_views(metadata.schema()));
     // Views share the pages' bytes; where the file's own types stand in the way, they are cast afterwards.
     let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options).unwrap_or(metadata);
@@ -66,8 +76,12 @@ pub(super) fn read(
     Ok((matched.table, batches.into_iter().flatten().collect()))
 }
 
-fn match_columns(def: &TableDef, columns: &[usize], schema: &Schema) -> Result<Match, SqlError> {
-    let named_all = columns.len() == def.live_columns().count();
+fn match_columns(
+    def: &TableDef,
+    columns: &[usize],
+    others: Others,
+    schema: &Schema,
+) -> Result<Match, SqlError> {
     let same = |field: &Field, index: usize| field.name().eq_ignore_ascii_case(&def.columns[index].name);
     let mut matched = Match { file: Vec::new(), table: Vec::new() };
     for (place, field) in schema.fields().iter().enumerate() {
@@ -76,8 +90,7 @@ fn match_columns(def: &TableDef, columns: &[usize], schema: &Schema) -> Result<M
                 matched.file.push(place);
                 matched.table.push(index);
             }
-            // A list of columns chooses; without one, nothing of the file is left out silently.
-            None if !named_all => {}
+            None if others == Others::Skip => {}
             None => {
                 let message = format!(
                     "column \"{}\" of the Parquet file is not in relation \"{}\"",

@@ -248,10 +248,12 @@ fn cast_error(text: &str) -> SqlError {
         && let Some((value, ty)) = rest.rsplit_once("' to value of ")
     {
         let ty = ty.trim_end_matches(" type");
-        return SqlError::new(
-            SqlState::InvalidTextRepresentation,
-            format!("invalid input syntax for type {}: \"{value}\"", type_name(ty)),
-        );
+        let name = type_name(ty);
+        let state = match name {
+            "date" | "time" | "timestamp" | "interval" => SqlState::InvalidDatetimeFormat,
+            _ => SqlState::InvalidTextRepresentation,
+        };
+        return SqlError::new(state, format!("invalid input syntax for type {name}: \"{value}\""));
     }
     // Can't cast value 3000000000 to type Int32
     if let Some((_, ty)) =

@@ -15,14 +15,14 @@
 //! # Steps
 //! 1. Plan: a chunk is in a run if it is changed, if the caller does not keep it, or if it is small and so is a
 //!    neighbour or a neighbour is in a run.
-//! 2. Each run is merged in key order and cut into chunks of equal size near [`CHUNK_ROWS`].
+//! 2. Each run is merged in key order and cut into chunks of equal size near the size of a full one.
 //!
 //! # Cost
 //! Memory for one new chunk at a time; time for the rows of the runs and the entries of the delta. A column is
 //! put together from stretches of the old chunks' arrays and one array of the delta's rows.
 
 use crate::catalog::TableDef;
-use crate::chunk::{CHUNK_ROWS, Chunk};
+use crate::chunk::Chunk;
 use crate::column::{ColumnBuilder, constant_column};
 use crate::delta::{Change, Delta, DeltaEntry};
 use crate::error::StoreError;
@@ -37,8 +37,8 @@ use arrow::datatypes::DataType;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-/// A chunk below this joins its neighbours when that costs no more than writing small ones.
-const SMALL_CHUNK_ROWS: usize = CHUNK_ROWS / 2;
+/// A chunk with less than this share (one in so many) of a full one's rows is small.
+const SMALL_CHUNK_SHARE: usize = 2;
 
 /// What a chunk of a merged space is.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub(crate) enum Merged {
 /// `None` for an index.
 pub(crate) type RowShape<'a> = Option<(&'a TableDef, &'a [Value])>;
 
-/// Merges the delta of a space into its base. New chunks go to `sink` in key order; the result says where they
+/// Merges the delta of a space into its base, in chunks of about `chunk_rows` rows. New ones go to `sink` in key order; the result says where they
 /// stand among the kept ones.
 ///
 /// # Errors
@@ -61,15 +61,16 @@ pub(crate) type RowShape<'a> = Option<(&'a TableDef, &'a [Value])>;
 pub(crate) fn merge(
     space: &Space,
     shape: RowShape<'_>,
+    chunk_rows: usize,
     keep: impl Fn(&Chunk) -> bool,
     mut sink: impl FnMut(Chunk) -> Result<(), StoreError>,
 ) -> Result<Vec<Merged>, StoreError> {
     let mut merged = Vec::new();
-    for part in plan(space, keep) {
+    for part in plan(space, chunk_rows, keep) {
         match part {
             Part::Keep(chunk) => merged.push(Merged::Kept(chunk)),
             Part::Run(run) => {
-                let mut merge = RunMerge::new(shape, run.rows(space.delta()), |chunk| {
+                let mut merge = RunMerge::new(shape, run.rows(space.delta()), chunk_rows, |chunk| {
                     merged.push(Merged::New);
                     sink(chunk)
                 });
@@ -120,7 +121,7 @@ impl Run {
     }
 }
 
-fn plan(space: &Space, keep: impl Fn(&Chunk) -> bool) -> Vec<Part> {
+fn plan(space: &Space, chunk_rows: usize, keep: impl Fn(&Chunk) -> bool) -> Vec<Part> {
     let delta = space.delta();
     let owners = owners(space);
     let changed: Vec<bool> = owners
@@ -134,7 +135,7 @@ fn plan(space: &Space, keep: impl Fn(&Chunk) -> bool) -> Vec<Part> {
         owners
             .get(index)
             .and_then(|owner| owner.chunk.as_ref())
-            .is_some_and(|chunk| chunk.rows() < SMALL_CHUNK_ROWS)
+            .is_some_and(|chunk| chunk.rows() < chunk_rows / SMALL_CHUNK_SHARE)
     };
     let is_written = |index: usize| {
         let neighbour = |other: usize| is_small(other) || changed.get(other).copied().unwrap_or(false);
@@ -202,8 +203,8 @@ struct Stretch {
 }
 
 impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
-    fn new(shape: RowShape<'a>, rows: usize, sink: S) -> Self {
-        let chunks_left = ((rows + CHUNK_ROWS / 2) / CHUNK_ROWS).max(1);
+    fn new(shape: RowShape<'a>, rows: usize, chunk_rows: usize, sink: S) -> Self {
+        let chunks_left = ((rows + chunk_rows / 2) / chunk_rows).max(1);
         let target = rows.div_ceil(chunks_left);
         Self {
             shape,

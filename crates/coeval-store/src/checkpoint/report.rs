@@ -25,3 +25,16 @@ pub struct CheckpointReport {
     /// Files of the log that the manifest has made superfluous.
     pub log_segments_removed: usize,
 }
+
+/// How long a checkpoint may hold the leader's lock before it is worth a line in the trace.
+const LONG_PAUSE: Duration = Duration::from_millis(10);
+
+impl CheckpointReport {
+    /// Notes that commits were held up for so long.
+    pub(super) fn note_pause(&mut self, pause: Duration) {
+        if pause > LONG_PAUSE {
+            tracing::info!(pause_ms = pause.as_millis(), "a checkpoint held commits up");
+        }
+        self.longest_pause = self.longest_pause.max(pause);
+    }
+}

@@ -84,6 +84,7 @@ fn merge_in_memory(
     let merged = merge(
         space,
         shape,
+        shared.sizes.chunk_rows,
         |_| true,
         |chunk| {
             shared.keeper.check_running()?;
@@ -103,7 +104,7 @@ fn merge_to_disk(
     report: &mut CheckpointReport,
 ) -> Result<Base, StoreError> {
     let keep = |chunk: &Chunk| chunk.place().is_some_and(|place| !sparse.contains(&place.segment));
-    let merged = merge(space, shape, keep, |chunk| {
+    let merged = merge(space, shape, shared.sizes.chunk_rows, keep, |chunk| {
         shared.keeper.check_running()?;
         writer.push(&chunk)
     })?;

@@ -62,17 +62,30 @@ pub struct LogSummary {
 ///
 /// Cost: reads every byte of the segments concerned once.
 pub fn verify(files: &dyn FileSystem, dir: &Path, from: Lsn) -> Result<LogSummary, LogError> {
+    let mut ignore = |_: Lsn, _: &[u8]| Ok::<(), Infallible>(());
+    match read(files, dir, from, &mut ignore) {
+        Ok(summary) => Ok(summary),
+        Err(OpenError::Log(error)) => Err(error),
+        Err(OpenError::Replay { source, .. }) => match source {},
+    }
+}
+
+/// Gives every record behind `from` to `replay`, as [`Log::open`](crate::log::Log::open) does, without changing
+/// anything. Returns what was found up to the end of the log.
+///
+/// # Errors
+/// The first damage, an error of `replay`, or an error of the file layer.
+pub(crate) fn read<E>(
+    files: &dyn FileSystem,
+    dir: &Path,
+    from: Lsn,
+    replay: &mut Replay<'_, E>,
+) -> Result<LogSummary, OpenError<E>> {
     let segments = list_segments(files, dir)?;
     if segments.is_empty() && from == Lsn::START {
         return Ok(LogSummary { segments: 0, records: 0, payload_bytes: 0, end: from, tail: Tail::Clean });
     }
-    let mut ignore = |_: Lsn, _: &[u8]| Ok::<(), Infallible>(());
-    let walked = walk(files, dir, &segments, from, ChecksumPolicy::Verified, &mut ignore);
-    match walked {
-        Ok(walked) => Ok(walked.summary),
-        Err(OpenError::Log(error)) => Err(error),
-        Err(OpenError::Replay { source, .. }) => match source {},
-    }
+    Ok(walk(files, dir, &segments, from, ChecksumPolicy::Verified, replay)?.summary)
 }
 
 /// The first LSNs of the segments in `dir`, ascending. Other files are left alone.

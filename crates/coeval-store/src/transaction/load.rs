@@ -14,9 +14,6 @@ use arrow::array::RecordBatch;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Loads of fewer rows go row by row: a chunk of a few rows would cost every later scan.
-const DIRECT_LOAD_ROWS_MIN: usize = 4_096;
-
 impl Transaction {
     /// Adds all rows of the batches, which hold every column of the definition in its order (dropped ones as
     /// NULL). Returns how many.
@@ -35,7 +32,7 @@ impl Transaction {
         let chunks = sorted_chunks(table.def(), &batches)?;
         let rows: usize = chunks.iter().map(|chunk| chunk.rows()).sum();
         let savepoint = self.savepoint();
-        let outcome = if rows >= DIRECT_LOAD_ROWS_MIN && self.takes_chunks(&table, &chunks) {
+        let outcome = if rows >= self.shared.sizes.direct_load_rows_min && self.takes_chunks(&table, &chunks) {
             self.load_chunks(&table, chunks)
         } else {
             self.insert_chunks(&table, &chunks)
