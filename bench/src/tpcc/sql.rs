@@ -12,10 +12,9 @@ use super::population::DISTRICTS;
 use super::statements::{Statement, Statements};
 use super::typed::LAST_ORDERS;
 use crate::board::Outcome;
-use crate::engine::{integer, now_microseconds};
+use crate::engine::now_microseconds;
 use crate::error::BenchError;
-use arrow::array::{AsArray, RecordBatch};
-use coeval::{Database, Error, Isolation, Prepared, Session, Value};
+use coeval::{Database, Error, Isolation, Prepared, Rows, Session, Value};
 use std::hint::black_box;
 
 /// Runs transactions as SQL in a session of its own.
@@ -72,31 +71,31 @@ impl Executor for SqlExecutor {
 }
 
 /// The rows of one answer.
-struct Rows(Vec<RecordBatch>);
+struct Answer(Rows);
 
-impl Rows {
+impl Answer {
     /// The first row, which the population promises.
     fn first(&self) -> RowAt<'_> {
         self.iter().next().expect("the population has this row and no transaction deletes it")
     }
 
     fn iter(&self) -> impl Iterator<Item = RowAt<'_>> {
-        self.0.iter().flat_map(|batch| (0..batch.num_rows()).map(move |row| RowAt { batch, row }))
+        self.0.iter().map(RowAt)
     }
 }
 
 /// One row of an answer.
 #[derive(Clone, Copy)]
-struct RowAt<'a> {
-    batch: &'a RecordBatch,
-    row: usize,
-}
+struct RowAt<'a>(&'a [Value]);
 
 impl<'a> RowAt<'a> {
     /// The whole number or unscaled decimal in a column.
     fn number(self, column: usize) -> i64 {
-        integer(self.batch.column(column), self.row)
-            .expect("the statement asked for a number that is not NULL")
+        let number = match &self.0[column] {
+            Value::Decimal(unscaled) => i64::try_from(*unscaled).ok(),
+            other => other.borrow().as_i64(),
+        };
+        number.expect("the statement asked for a number that is not NULL")
     }
 
     fn int(self, column: usize) -> i32 {
@@ -104,7 +103,7 @@ impl<'a> RowAt<'a> {
     }
 
     fn text(self, column: usize) -> &'a str {
-        self.batch.column(column).as_string_view().value(self.row)
+        self.0[column].borrow().as_str().expect("the statement asked for text that is not NULL")
     }
 }
 
@@ -113,8 +112,8 @@ fn money(cents: i64) -> Value {
 }
 
 impl Client {
-    fn query(&mut self, statement: Statement, parameters: &[Value]) -> Result<Rows, Error> {
-        Ok(Rows(self.session.query_prepared(self.statements.get(statement), parameters)?))
+    fn query(&mut self, statement: Statement, parameters: &[Value]) -> Result<Answer, Error> {
+        Ok(Answer(self.session.query_rows(self.statements.get(statement), parameters)?))
     }
 
     fn run(&mut self, statement: Statement, parameters: &[Value]) -> Result<(), Error> {

@@ -46,7 +46,7 @@ mod table;
 mod transaction;
 
 pub use coeval_sql::{
-    CommandTag, Definitions, RowSet, Settings, SqlError, SqlState, StatementResult, TransactionStatus,
+    CommandTag, Definitions, RowSet, Rows, Settings, SqlError, SqlState, StatementResult, TransactionStatus,
     column_type_of_arrow, format_value,
 };
 pub use coeval_store::{

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use arrow::array::RecordBatch;
-use coeval_sql::{Definitions, Settings, StatementResult, TransactionStatus};
+use coeval_sql::{Definitions, Rows, Settings, StatementResult, TransactionStatus};
 use coeval_store::Value;
 use std::sync::Arc;
 
@@ -91,6 +91,15 @@ impl Session {
     #[must_use]
     pub fn definitions(&self) -> Definitions {
         self.inner.definitions()
+    }
+
+    /// Runs a prepared statement with these parameters; returns its rows as values. The shortest way to a row
+    /// by key in SQL: no Arrow arrays are made of the few values that such a statement gives.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub fn query_rows(&mut self, statement: &Prepared, parameters: &[Value]) -> Result<Rows, Error> {
+        Ok(self.inner.run_rows(&statement.inner, parameters)?.1)
     }
 
     /// Whether a transaction block is open.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+mod paths;
+
 use crate::engine::Engine;
 use crate::error::SqlError;
 use crate::session::Session;
@@ -80,12 +82,14 @@ fn show(result: &crate::result::StatementResult) -> String {
     for batch in &rows.batches {
         for row in 0..batch.num_rows() {
             let values = batch.columns().iter().map(|column| {
-                let value = value_at(column, row);
+                let ty = column_type_of_arrow(column.data_type()).unwrap();
+                let column = arrow::compute::cast(column, &ty.arrow()).unwrap();
+                let value = value_at(&column, row);
                 if value.is_null() {
                     return "NULL".to_owned();
                 }
                 let mut text = String::new();
-                format_value(value, column_type_of_arrow(column.data_type()).unwrap(), Tz::UTC, &mut text);
+                format_value(value, ty, Tz::UTC, &mut text);
                 text
             });
             lines.push(values.collect::<Vec<_>>().join("|"));
