@@ -186,12 +186,13 @@ impl Pipeline {
 
     /// Makes the world the newest applied one and queues it for publication.
     fn install(&self, shared: &Shared, world: Arc<World>, lsn: Option<Lsn>) {
-        shared.set_applied(Arc::clone(&world));
         let needs = match self.durability {
             Durability::Fsync => lsn,
             Durability::None => None,
         };
+        // Locked first: whoever begins on the applied world and waits for it finds it in the queue.
         let mut publishing = self.publishing.lock();
+        shared.set_applied(Arc::clone(&world));
         publishing.pending.push_back(Pending { world, needs });
         publishing.publish_ready(shared, self.log.as_ref());
     }
