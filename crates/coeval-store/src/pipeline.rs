@@ -190,11 +190,10 @@ impl Pipeline {
             Durability::Fsync => lsn,
             Durability::None => None,
         };
+        // Locked first: whoever begins on the applied world and waits for it finds it in the queue.
         let mut publishing = self.publishing.lock();
-        publishing.pending.push_back(Pending { world: Arc::clone(&world), needs });
-        // Only now, under the lock: whoever reads the applied world may wait for its publication at once, and
-        // must find it pending.
-        shared.set_applied(world);
+        shared.set_applied(Arc::clone(&world));
+        publishing.pending.push_back(Pending { world, needs });
         publishing.publish_ready(shared, self.log.as_ref());
     }
 
