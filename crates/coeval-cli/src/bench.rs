@@ -17,10 +17,11 @@ use std::time::Duration;
 /// If it cannot run, or one of its checks finds a violation; the JSON line is printed in that case too.
 pub(crate) fn run(arguments: &BenchArguments) -> Result<(), Failure> {
     let watch = Watch::new(Interrupt::watch());
-    let report = coeval_bench::run(arguments.workload, &arguments.options(), &watch).map_err(|error| match error {
-        BenchError::Options(message) => Failure::Usage(message),
-        other => Failure::work(arguments.workload.name(), other),
-    })?;
+    let report =
+        coeval_bench::run(arguments.workload, &arguments.options(), &watch).map_err(|error| match error {
+            BenchError::Options(message) => Failure::Usage(message),
+            other => Failure::work(arguments.workload.name(), other),
+        })?;
     print_figures(&report);
     let mut out = stdout().lock();
     writeln!(out, "{}", report.to_json())?;
@@ -72,7 +73,8 @@ impl Progress for Watch {
             Some(_) => "{prefix} [{bar:32}] {human_pos} of {human_len}, {per_sec} {msg}",
             None => "{spinner} {prefix} {msg}",
         };
-        let style = ProgressStyle::with_template(template).expect("the template is sound").progress_chars("=> ");
+        let style =
+            ProgressStyle::with_template(template).expect("the template is sound").progress_chars("=> ");
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr()).with_style(style);
         bar.set_prefix(phase.to_owned());
         bar.enable_steady_tick(Duration::from_millis(250));

@@ -2,4 +2,7 @@
 //! `coeval check`.
 use crate::arguments::CheckArguments;
 use crate::failure::Failure;
-pub(crate) fn run(arguments: &CheckArguments) -> Result<(), Failure> { let _ = arguments; Ok(()) }
+pub(crate) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
+    let _ = arguments;
+    Ok(())
+}

@@ -97,7 +97,9 @@ fn verify_acknowledged(db: &Database, dir: &Path) -> Result<(), Failure> {
             "acknowledged commits are missing: version {noted_text} was acknowledged, version {found_text} is there"
         )));
     }
-    println!("The last version seen acknowledged was {noted_text}, version {found_text} is there: nothing is missing.");
+    println!(
+        "The last version seen acknowledged was {noted_text}, version {found_text} is there: nothing is missing."
+    );
     Ok(())
 }
 
@@ -135,7 +137,12 @@ fn load(db: &Database, arguments: &DemoArguments, dir: &Path) -> Result<Size, Fa
     populate_all(db, &options, &live).map_err(of_bench)?;
     state::end_loading(db, wanted)?;
     let rows: u64 = db.world().tables().map(|table| table.row_count()).sum();
-    println!("Loaded {}: {} rows in {:.1} s.", wanted.describe(), grouped(rows), begun.elapsed().as_secs_f64());
+    println!(
+        "Loaded {}: {} rows in {:.1} s.",
+        wanted.describe(),
+        grouped(rows),
+        begun.elapsed().as_secs_f64()
+    );
     Ok(wanted)
 }
 

@@ -36,7 +36,8 @@ pub(crate) fn look(path: &Path) -> Result<Contents, Failure> {
     };
     let mut contents = Contents::Nothing;
     for entry in entries {
-        let entry = entry.map_err(|error| Failure::work(format_args!("cannot read {}", path.display()), error))?;
+        let entry =
+            entry.map_err(|error| Failure::work(format_args!("cannot read {}", path.display()), error))?;
         let name = entry.file_name();
         if name == MANIFEST {
             return Ok(Contents::Database);

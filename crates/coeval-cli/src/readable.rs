@@ -59,6 +59,9 @@ mod tests {
 
     #[test]
     fn sizes_have_the_unit_that_fits() {
-        assert_eq!([12, 1_500, 2_000_000, 3_210_000_000].map(bytes), ["12 bytes", "1.5 kB", "2.0 MB", "3.2 GB"]);
+        assert_eq!(
+            [12, 1_500, 2_000_000, 3_210_000_000].map(bytes),
+            ["12 bytes", "1.5 kB", "2.0 MB", "3.2 GB"]
+        );
     }
 }

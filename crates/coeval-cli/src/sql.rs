@@ -12,8 +12,8 @@ mod splitter;
 
 use crate::arguments::SqlArguments;
 use crate::failure::Failure;
-use coeval::{Database, TransactionStatus};
 use crate::grid::Colours;
+use coeval::{Database, TransactionStatus};
 use problem::Origin;
 use shell::{Audience, Flow, Shell};
 use std::io::{IsTerminal, stdin, stdout};
@@ -41,7 +41,9 @@ pub(crate) fn run(arguments: &SqlArguments) -> Result<(), Failure> {
 fn open(arguments: &SqlArguments) -> Result<Database, Failure> {
     match &arguments.dir {
         Some(dir) => crate::directory::open(dir),
-        None => Database::in_memory().map_err(|error| Failure::work("cannot start a database in memory", error)),
+        None => {
+            Database::in_memory().map_err(|error| Failure::work("cannot start a database in memory", error))
+        }
     }
 }
 

@@ -131,7 +131,8 @@ fn definitions_are_described() {
 
 #[test]
 fn commands_of_the_shell_work_in_scripts() {
-    let output = coeval_with_input(&["sql"], "\\x\nSELECT 1 AS a, 2 AS b;\n\\timing on\nSELECT 1;\n\\q\nSELECT 99;\n");
+    let output =
+        coeval_with_input(&["sql"], "\\x\nSELECT 1 AS a, 2 AS b;\n\\timing on\nSELECT 1;\n\\q\nSELECT 99;\n");
     assert_ends_well(&output);
     let shown = stdout(&output);
     assert!(shown.contains("-[ RECORD 1 ]") && shown.contains("Time: ") && !shown.contains("99"), "{shown}");

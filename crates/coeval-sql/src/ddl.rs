@@ -33,8 +33,8 @@ mod view;
 mod view_columns;
 mod view_query;
 
-pub(crate) use extended::{Extended, execute as execute_extended};
 pub(crate) use columns::ROW_ID_COLUMN;
+pub(crate) use extended::{Extended, execute as execute_extended};
 pub(crate) use values::default_column;
 
 use crate::context::StatementContext;

@@ -200,7 +200,9 @@ impl Session {
             Parsed::Statement(statement) if !parse::is_session_statement(statement) => {
                 self.run_planned(prepared, statement, &parameters, PointPlan::execute, Ok)
             }
-            Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Checkpoint => self.execute_one(prepared.parsed(), prepared.sql()),
+            Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Checkpoint => {
+                self.execute_one(prepared.parsed(), prepared.sql())
+            }
         }
     }
 
@@ -243,7 +245,9 @@ impl Session {
         let outcome = match parsed {
             Parsed::Checkpoint => self.checkpoint(),
             Parsed::Definition(extended) => {
-                return self.in_transaction(sql, &[], &[], |context| crate::ddl::execute_extended(context, extended));
+                return self.in_transaction(sql, &[], &[], |context| {
+                    crate::ddl::execute_extended(context, extended)
+                });
             }
             Parsed::Statement(statement) if parse::is_session_statement(statement) => {
                 self.session_statement(statement, sql)

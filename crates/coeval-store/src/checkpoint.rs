@@ -192,7 +192,6 @@ impl<'s> Checkpoint<'s> {
         self.report.duration = self.begun.elapsed();
         Ok(self.report)
     }
-
 }
 
 impl Drop for Checkpoint<'_> {

@@ -59,7 +59,10 @@ fn options_of_a_workload_are_handed_on() {
     assert_eq!((options.durability, options.api), (Durability::None, Api::Sql));
     assert_eq!(options.population, Population::Tiny);
     let options = bench("ycsb --mix insert --keys uniform --rows 10 --isolation serializable").options();
-    assert_eq!((options.ycsb_mix, options.key_choice, options.rows), (YcsbMix::Insert, KeyChoice::Uniform, 10));
+    assert_eq!(
+        (options.ycsb_mix, options.key_choice, options.rows),
+        (YcsbMix::Insert, KeyChoice::Uniform, 10)
+    );
     assert_eq!(options.isolation, Isolation::Serializable);
 }
 
@@ -81,10 +84,10 @@ fn impossible_numbers_are_refused() {
 fn a_shell_has_one_database_and_any_number_of_scripts() {
     let arguments = sql("d -c one -c two -f a.sql -f -");
     assert_eq!(arguments.dir, Some(PathBuf::from("d")));
-    assert_eq!((arguments.commands, arguments.files), (vec!["one".into(), "two".into()], vec![
-        "a.sql".to_owned(),
-        "-".to_owned()
-    ]));
+    assert_eq!(
+        (arguments.commands, arguments.files),
+        (vec!["one".into(), "two".into()], vec!["a.sql".to_owned(), "-".to_owned()])
+    );
     assert!(sql("--in-memory").in_memory);
     assert_eq!(sql("").dir, None);
     assert_eq!(parse("sql d --in-memory").unwrap_err(), ErrorKind::ArgumentConflict);
@@ -102,5 +105,7 @@ fn the_demo_runs_without_any_argument() {
 #[test]
 fn a_directory_is_needed_to_check_one() {
     assert_eq!(parse("check").unwrap_err(), ErrorKind::MissingRequiredArgument);
-    assert!(matches!(parse("check d").unwrap(), Command::Check(arguments) if arguments.dir == PathBuf::from("d")));
+    assert!(
+        matches!(parse("check d").unwrap(), Command::Check(arguments) if arguments.dir == PathBuf::from("d"))
+    );
 }

@@ -58,7 +58,11 @@ struct Moment {
 
 impl<'a> Live<'a> {
     /// Watches this database; asks the interrupt whether to stop.
-    pub(crate) fn new(db: &'a Database, interrupt: Option<&'a Interrupt>, acknowledged: Option<PathBuf>) -> Self {
+    pub(crate) fn new(
+        db: &'a Database,
+        interrupt: Option<&'a Interrupt>,
+        acknowledged: Option<PathBuf>,
+    ) -> Self {
         let place = if stdout().is_terminal() { Place::Terminal } else { Place::Lines };
         Self { db, interrupt, acknowledged, place, state: Mutex::default() }
     }

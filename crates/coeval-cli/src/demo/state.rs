@@ -57,10 +57,15 @@ pub(crate) fn loaded(db: &Database) -> Result<Loaded, Failure> {
     if db.table(TABLE).is_err() {
         return Ok(Loaded::Foreign);
     }
-    let Ok(batches) = db.session().query("SELECT warehouses, tiny FROM demo") else { return Ok(Loaded::Foreign) };
+    let Ok(batches) = db.session().query("SELECT warehouses, tiny FROM demo") else {
+        return Ok(Loaded::Foreign);
+    };
     let Some(batch) = batches.iter().find(|batch| batch.num_rows() > 0) else { return Ok(Loaded::Partly) };
-    let (warehouses, tiny) = (value_at(batch.column(0), 0).to_owned(), value_at(batch.column(1), 0).to_owned());
-    let (Value::Int32(warehouses), Value::Boolean(tiny)) = (warehouses, tiny) else { return Ok(Loaded::Foreign) };
+    let (warehouses, tiny) =
+        (value_at(batch.column(0), 0).to_owned(), value_at(batch.column(1), 0).to_owned());
+    let (Value::Int32(warehouses), Value::Boolean(tiny)) = (warehouses, tiny) else {
+        return Ok(Loaded::Foreign);
+    };
     let Ok(warehouses) = u32::try_from(warehouses) else { return Ok(Loaded::Foreign) };
     let population = if tiny { Population::Tiny } else { Population::Full };
     Ok(Loaded::Whole(Size { warehouses, population }))

@@ -2,9 +2,9 @@
 //! What the demo ends with: tables of what was done, and what the checks found.
 
 use super::live::Live;
-use crate::readable::{grouped, milliseconds};
 use crate::cells::{Alignment, Listing};
 use crate::grid::{Colours, print_aligned};
+use crate::readable::{grouped, milliseconds};
 use coeval_bench::Report;
 use coeval_bench::chbench::QUERIES;
 use std::io::{self, Write};
@@ -200,6 +200,9 @@ mod tests {
         let mut report = report();
         report.check("tpcc_conditions_in_snapshots", 5);
         let text = summary_of(&report, conditions);
-        assert!(text.contains("CHECKS FAILED: 5 violations inside snapshots; at the end condition 3 by 2."), "{text}");
+        assert!(
+            text.contains("CHECKS FAILED: 5 violations inside snapshots; at the end condition 3 by 2."),
+            "{text}"
+        );
     }
 }

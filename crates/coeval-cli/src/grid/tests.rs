@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of the printed tables.
 
-use crate::cells::{Alignment, Listing, ResultCells};
 use super::*;
+use crate::cells::{Alignment, Listing, ResultCells};
 use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringViewArray};
 use arrow::datatypes::{Field, Schema};
 use chrono_tz::Tz;
@@ -101,7 +101,9 @@ fn text_of_several_lines_goes_on_below() {
 fn a_terminal_gets_nothing_to_obey() {
     let rows = rows(&[("a", text(&[Some("\x1b[31mred\x07"), Some("a\tb"), Some("c\r")]))]);
     let printed = aligned(&rows);
-    assert!(printed.contains("\\x1B[31mred\\x07") && printed.contains("a       b") && printed.contains("c\\r"));
+    assert!(
+        printed.contains("\\x1B[31mred\\x07") && printed.contains("a       b") && printed.contains("c\\r")
+    );
     assert!(!printed.contains('\x1b') && !printed.contains('\t'));
 }
 

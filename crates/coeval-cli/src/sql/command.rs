@@ -78,9 +78,9 @@ pub(crate) fn parse(line: &str) -> Result<Command, String> {
         "\\dv" => list(ListKind::Views),
         "\\ds" => list(ListKind::Sequences),
         "\\dn" => list(ListKind::Schemas),
-        "\\i" | "\\include" => {
-            optional.map(|file| Command::Include(unquoted(&file))).ok_or_else(|| format!("{name} needs a file"))
-        }
+        "\\i" | "\\include" => optional
+            .map(|file| Command::Include(unquoted(&file)))
+            .ok_or_else(|| format!("{name} needs a file")),
         "\\echo" => Ok(Command::Echo(argument.to_owned())),
         "\\r" | "\\reset" => Ok(Command::Reset),
         other => Err(format!("{other} is no command; \\? lists them")),

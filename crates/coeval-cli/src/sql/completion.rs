@@ -64,7 +64,12 @@ impl WordCompleter {
 /// Where the word that ends here begins.
 fn word_start(line: &str, end: usize) -> usize {
     let is_inside = |character: char| character.is_alphanumeric() || character == '_';
-    line[..end].char_indices().rev().take_while(|(_, character)| is_inside(*character)).last().map_or(end, |(at, _)| at)
+    line[..end]
+        .char_indices()
+        .rev()
+        .take_while(|(_, character)| is_inside(*character))
+        .last()
+        .map_or(end, |(at, _)| at)
 }
 
 impl Completer for WordCompleter {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `\d` and its relatives: what there is, and how it is defined.
 
-use crate::cells::{Alignment, Listing};
 use super::command::{ListKind, matches};
+use crate::cells::{Alignment, Listing};
 use crate::grid::{Colours, print_aligned};
 use arrow::datatypes::SchemaRef;
 use coeval::{
@@ -39,7 +39,8 @@ impl NamePattern {
     }
 
     fn fits(&self, name: &QualifiedName) -> bool {
-        self.schema.as_ref().is_none_or(|schema| matches(schema, &name.schema)) && matches(&self.name, &name.name)
+        self.schema.as_ref().is_none_or(|schema| matches(schema, &name.schema))
+            && matches(&self.name, &name.name)
     }
 }
 
@@ -64,13 +65,24 @@ pub(crate) fn list(
     let fits = |name: &QualifiedName| pattern.is_none_or(|pattern| pattern.fits(name));
     let objects = definitions.catalog().names().filter(|(name, _)| fits(name));
     if kind == ListKind::Indexes {
-        let mut listing =
-            Listing::new(&[("Schema", left), ("Name", left), ("Table", left), ("Columns", left), ("Kind", left)]);
+        let mut listing = Listing::new(&[
+            ("Schema", left),
+            ("Name", left),
+            ("Table", left),
+            ("Columns", left),
+            ("Kind", left),
+        ]);
         for table in definitions.tables().filter(|table| table.has_declared_primary_key()) {
             let name = QualifiedName::new(&table.name.schema, &table.primary_key_name);
             if fits(&name) {
                 let columns = column_names(table, &table.primary_key);
-                listing.push([name.schema, name.name, table.name.name.clone(), columns, "primary key".to_owned()]);
+                listing.push([
+                    name.schema,
+                    name.name,
+                    table.name.name.clone(),
+                    columns,
+                    "primary key".to_owned(),
+                ]);
             }
         }
         for (name, object) in objects {
@@ -146,7 +158,8 @@ pub(crate) fn describe(
                 describe_table(out, definitions, table)?;
             }
             ObjectRef::Index(..) => {
-                let index = index_of(definitions, object, name).expect("an index that has a name is its table's");
+                let index =
+                    index_of(definitions, object, name).expect("an index that has a name is its table's");
                 describe_index(out, name, index)?;
             }
             ObjectRef::View => {
@@ -170,7 +183,8 @@ fn title(out: &mut dyn Write, kind: &str, name: &QualifiedName) -> io::Result<()
 fn describe_table(out: &mut dyn Write, definitions: &Definitions, table: &TableDef) -> io::Result<()> {
     title(out, "Table", &table.name)?;
     let left = Alignment::Left;
-    let mut columns = Listing::new(&[("Column", left), ("Type", left), ("Nullable", left), ("Default", left)]);
+    let mut columns =
+        Listing::new(&[("Column", left), ("Type", left), ("Nullable", left), ("Default", left)]);
     for (_, column) in table.live_columns() {
         let nullable = if column.not_null { "not null" } else { "" };
         let default = default_text(definitions, column);
@@ -240,7 +254,11 @@ fn foreign_key_text(definitions: &Definitions, child: &TableDef, key: &ForeignKe
     format!("\"{}\" FOREIGN KEY ({columns}) REFERENCES {parent}{on_delete}{on_update}", key.name)
 }
 
-fn describe_index(out: &mut dyn Write, name: &QualifiedName, index: (&TableDef, &IndexDef)) -> io::Result<()> {
+fn describe_index(
+    out: &mut dyn Write,
+    name: &QualifiedName,
+    index: (&TableDef, &IndexDef),
+) -> io::Result<()> {
     let (table, index) = index;
     title(out, "Index", name)?;
     let mut columns = Listing::new(&[("Column", Alignment::Left), ("Type", Alignment::Left)]);
@@ -266,7 +284,11 @@ fn describe_view(out: &mut dyn Write, view: &ViewDef, schema: Option<SchemaRef>)
     writeln!(out, "Definition:\n    {}", view.query)
 }
 
-fn describe_sequence(out: &mut dyn Write, definitions: &Definitions, sequence: &SequenceDef) -> io::Result<()> {
+fn describe_sequence(
+    out: &mut dyn Write,
+    definitions: &Definitions,
+    sequence: &SequenceDef,
+) -> io::Result<()> {
     title(out, "Sequence", &sequence.name)?;
     let right = Alignment::Right;
     let mut listing = Listing::new(&[

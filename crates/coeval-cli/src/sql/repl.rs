@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The shell at a terminal: prompt, line editing, history, completion.
 
-use super::completion::{Words, WordCompleter};
+use super::completion::{WordCompleter, Words};
 use super::history;
 use super::shell::{Flow, Shell};
 use super::splitter::{Splitter, Waiting};

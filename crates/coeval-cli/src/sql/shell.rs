@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One session with its output: runs statements and commands, prints what comes back.
 
-use crate::cells::ResultCells;
 use super::command::{self, Command, Turn};
 use super::describe::{self, Found, NamePattern};
-use crate::grid::{Colours, aligned_width, print_aligned, print_expanded};
 use super::problem::{Origin, describe as describe_problem};
 use super::splitter::Splitter;
+use crate::cells::ResultCells;
 use crate::failure::Failure;
+use crate::grid::{Colours, aligned_width, print_aligned, print_expanded};
 use arrow::datatypes::SchemaRef;
 use coeval::{CommandTag, Database, QualifiedName, RowSet, Session, StatementResult, TransactionStatus};
 use std::io::{BufRead, Write};
@@ -114,7 +114,9 @@ impl<'o> Shell<'o> {
         }
         let says_all = match result.tag {
             CommandTag::Select(_) | CommandTag::Plain(_) => result.rows.is_some(),
-            CommandTag::Insert(_) | CommandTag::Update(_) | CommandTag::Delete(_) | CommandTag::Copy(_) => false,
+            CommandTag::Insert(_) | CommandTag::Update(_) | CommandTag::Delete(_) | CommandTag::Copy(_) => {
+                false
+            }
         };
         if !says_all {
             writeln!(self.out, "{}", result.tag)?;

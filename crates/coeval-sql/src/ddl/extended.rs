@@ -130,7 +130,8 @@ fn parse_options(parser: &mut Parser<'_>) -> Result<Options, ParserError> {
             options.owned_by = Some(parser.parse_object_name(false)?);
         } else if parser.parse_keyword(Keyword::RESTART) {
             let with = parser.parse_keyword(Keyword::WITH);
-            let bare = !with && !matches!(parser.peek_token().token, Token::Number(..) | Token::Minus | Token::Plus);
+            let bare =
+                !with && !matches!(parser.peek_token().token, Token::Number(..) | Token::Minus | Token::Plus);
             options.restart = Some(if bare { None } else { Some(parser.parse_prefix()?) });
         } else {
             options.settings.push(parse_setting(parser)?);

@@ -136,7 +136,12 @@ pub(crate) fn is_sequence_function(name: &str) -> bool {
 }
 
 impl SequenceFunction {
-    fn value(&self, access: &SequenceAccess, arguments: &[ArrayRef], row: usize) -> Result<Option<i64>, SqlError> {
+    fn value(
+        &self,
+        access: &SequenceAccess,
+        arguments: &[ArrayRef],
+        row: usize,
+    ) -> Result<Option<i64>, SqlError> {
         if arguments.iter().any(|array| array.is_null(row)) {
             return Ok(None);
         }

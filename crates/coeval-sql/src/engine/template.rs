@@ -4,9 +4,9 @@
 use crate::error::SqlError;
 use crate::query::CheckedArithmetic;
 use datafusion::config::Dialect;
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
-use datafusion::execution::FunctionRegistry;
 use datafusion::prelude::SessionConfig;
 use std::sync::Arc;
 

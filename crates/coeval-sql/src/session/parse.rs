@@ -83,8 +83,7 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         let overriding = take_overriding(&mut tokens);
         let mut parser =
             Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);
-        let mut statement =
-            parse_one(&mut parser).map_err(|error| syntax_error(error, sql))?;
+        let mut statement = parse_one(&mut parser).map_err(|error| syntax_error(error, sql))?;
         let rest = parser.peek_token();
         if rest.token != Token::EOF {
             let place = crate::error::character_position(sql, rest.span.start.line, rest.span.start.column);
@@ -120,7 +119,9 @@ pub(crate) fn parse_query(sql: &str) -> Result<Query, SqlError> {
             Statement::Query(query) => Ok(*query),
             _ => Err(SqlError::syntax("a query was expected")),
         },
-        Some(Parsed::Checkpoint | Parsed::Definition(_)) | None => Err(SqlError::syntax("a query was expected")),
+        Some(Parsed::Checkpoint | Parsed::Definition(_)) | None => {
+            Err(SqlError::syntax("a query was expected"))
+        }
     }
 }
 

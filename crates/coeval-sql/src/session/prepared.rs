@@ -106,7 +106,9 @@ impl Session {
                 self.refuse_if_failed()?;
                 self.plan(statement, sql, types).map_err(|error| self.fail(place_in(error, sql)))?
             }
-            Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Checkpoint => (Plan::General, Vec::new(), None),
+            Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Checkpoint => {
+                (Plan::General, Vec::new(), None)
+            }
         };
         Ok(Arc::new(Prepared { number, sql: sql.into(), parsed, parameter_types, columns, plan }))
     }

@@ -32,7 +32,8 @@ impl Transaction {
         let chunks = sorted_chunks(table.def(), &batches)?;
         let rows: usize = chunks.iter().map(|chunk| chunk.rows()).sum();
         let savepoint = self.savepoint();
-        let outcome = if rows >= self.shared.sizes.direct_load_rows_min && self.takes_chunks(&table, &chunks) {
+        let outcome = if rows >= self.shared.sizes.direct_load_rows_min && self.takes_chunks(&table, &chunks)
+        {
             self.load_chunks(&table, chunks)
         } else {
             self.insert_chunks(&table, &chunks)

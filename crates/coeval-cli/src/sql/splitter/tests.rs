@@ -101,7 +101,8 @@ fn statements_know_the_line_they_begin_on() {
     for line in ["-- a comment", "", "select 1; select", "2;", "", "select 3"] {
         splitter.push_line(line);
     }
-    let lines: Vec<usize> = std::iter::from_fn(|| splitter.next_statement()).map(|piece| piece.line).collect();
+    let lines: Vec<usize> =
+        std::iter::from_fn(|| splitter.next_statement()).map(|piece| piece.line).collect();
     assert_eq!(lines, [1, 3]);
     assert_eq!(splitter.finish().map(|piece| piece.line), Some(6));
 }
