@@ -124,7 +124,7 @@ impl Choice {
             // Four characters of one random word: sixteen bits leave a bias far below any effect here.
             let mut bits: u64 = self.random.random();
             for _ in 0..4.min(length - text.len()) {
-                text.push(alphabet[((bits & 0xffff) * size >> 16) as usize] as char);
+                text.push(alphabet[(((bits & 0xffff) * size) >> 16) as usize] as char);
                 bits >>= 16;
             }
         }

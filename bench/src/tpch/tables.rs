@@ -296,7 +296,7 @@ fn push_customer(rows: &mut Rows, row: &Customer<'_>) {
 fn push_order(rows: &mut Rows, row: &Order<'_>) {
     rows.batch.bigint(row.o_orderkey);
     rows.batch.bigint(row.o_custkey);
-    rows.display(&row.o_orderstatus);
+    rows.display(row.o_orderstatus);
     rows.batch.decimal(row.o_totalprice.into_inner());
     rows.batch.date(row.o_orderdate.to_unix_epoch());
     rows.batch.text(row.o_orderpriority);

@@ -262,35 +262,35 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 /// A parser of names, each of which stands for a value.
 fn named<T: Clone + Send + Sync + 'static>(
     names: &'static [(&'static str, T)],
-) -> impl TypedValueParser<Value = T> + Clone {
+) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(names.iter().map(|(name, _)| *name)).map(|given| {
         let found = names.iter().find(|(name, _)| *name == given);
         found.expect("only these names pass the parser").1.clone()
     })
 }
 
-fn workload() -> impl TypedValueParser<Value = Workload> + Clone {
+fn workload() -> impl TypedValueParser<Value = Workload> {
     PossibleValuesParser::new(Workload::ALL.map(Workload::name))
         .map(|name| Workload::from_name(&name).expect("only names of workloads pass the parser"))
 }
 
-fn isolation() -> impl TypedValueParser<Value = Isolation> + Clone {
+fn isolation() -> impl TypedValueParser<Value = Isolation> {
     named(&[("snapshot", Isolation::Snapshot), ("serializable", Isolation::Serializable)])
 }
 
-fn durability() -> impl TypedValueParser<Value = Durability> + Clone {
+fn durability() -> impl TypedValueParser<Value = Durability> {
     named(&[("fsync", Durability::Fsync), ("none", Durability::None)])
 }
 
-fn api() -> impl TypedValueParser<Value = Api> + Clone {
+fn api() -> impl TypedValueParser<Value = Api> {
     named(&[("typed", Api::Typed), ("sql", Api::Sql)])
 }
 
-fn mix() -> impl TypedValueParser<Value = YcsbMix> + Clone {
+fn mix() -> impl TypedValueParser<Value = YcsbMix> {
     named(&[("a", YcsbMix::A), ("b", YcsbMix::B), ("c", YcsbMix::C), ("insert", YcsbMix::Insert)])
 }
 
-fn key_choice() -> impl TypedValueParser<Value = KeyChoice> + Clone {
+fn key_choice() -> impl TypedValueParser<Value = KeyChoice> {
     named(&[("uniform", KeyChoice::Uniform), ("zipfian", KeyChoice::Zipfian)])
 }
 

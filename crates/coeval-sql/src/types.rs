@@ -9,8 +9,6 @@ mod scalar;
 mod text;
 
 pub(crate) use assign::{assign, assign_array};
-pub(crate) use datetime::{format_date, format_time, format_timestamp, parse_interval};
 pub use names::{column_type, column_type_of_arrow};
-pub(crate) use numeric::{format_decimal, parse_decimal, rescale};
 pub(crate) use scalar::{scalar_of, value_of_scalar};
 pub use text::{format_value, parse_value};

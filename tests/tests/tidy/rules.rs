@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A place that breaks a rule.
 #[derive(Debug, PartialEq)]
-pub struct Violation {
+pub(crate) struct Violation {
     path: String,
     line: usize,
     what: String,
@@ -28,13 +28,13 @@ fn per_line(file: &SourceFile, text: &str, check: impl Fn(&str) -> Option<String
 }
 
 /// One SPDX line opens each file.
-pub fn licence(file: &SourceFile) -> Vec<Violation> {
+pub(crate) fn licence(file: &SourceFile) -> Vec<Violation> {
     let is_there = file.text.starts_with("// SPDX-License-Identifier: Apache-2.0\n");
     if is_there { vec![] } else { vec![at(file, 1, "the first line is the licence (SPDX)")] }
 }
 
 /// Each module opens with a sentence; tests beside the code are named by their file.
-pub fn module_doc(file: &SourceFile) -> Vec<Violation> {
+pub(crate) fn module_doc(file: &SourceFile) -> Vec<Violation> {
     let is_module_of_tests = file.path.ends_with("/tests.rs") || file.path.contains("/tests/");
     let opens = file.text.lines().find(|line| !line.starts_with("// ") && !line.trim().is_empty());
     if is_module_of_tests || opens.is_some_and(|line| line.starts_with("//!")) {
@@ -44,7 +44,7 @@ pub fn module_doc(file: &SourceFile) -> Vec<Violation> {
 }
 
 /// Each library says what it owns, what it never does, its invariants, and where to start reading.
-pub fn crate_doc(file: &SourceFile) -> Vec<Violation> {
+pub(crate) fn crate_doc(file: &SourceFile) -> Vec<Violation> {
     let is_library = file.path.ends_with("/src/lib.rs") && !file.path.starts_with("tests/");
     if !is_library {
         return vec![];
@@ -57,7 +57,7 @@ pub fn crate_doc(file: &SourceFile) -> Vec<Violation> {
 }
 
 /// A file fits in the head.
-pub fn file_length(file: &SourceFile) -> Vec<Violation> {
+pub(crate) fn file_length(file: &SourceFile) -> Vec<Violation> {
     const LINES_MAX: usize = 1_000;
     let lines = file.production().lines().count();
     if lines <= LINES_MAX {
@@ -68,14 +68,14 @@ pub fn file_length(file: &SourceFile) -> Vec<Violation> {
 }
 
 /// Files are named for a thing.
-pub fn file_name(file: &SourceFile) -> Vec<Violation> {
+pub(crate) fn file_name(file: &SourceFile) -> Vec<Violation> {
     let empty_names = ["utils", "util", "common", "helpers", "helper", "misc"];
     let is_empty = |part: &str| empty_names.contains(&part.trim_end_matches(".rs"));
     if file.path.split('/').any(is_empty) { vec![at(file, 1, "name the noun, not `utils`")] } else { vec![] }
 }
 
 /// In-file test modules stay short.
-pub fn tests_beside_code(file: &SourceFile) -> Vec<Violation> {
+pub(crate) fn tests_beside_code(file: &SourceFile) -> Vec<Violation> {
     const LINES_MAX: usize = 120;
     let lines = file.text.lines().count() - file.production().lines().count();
     if lines <= LINES_MAX {
@@ -89,7 +89,7 @@ pub fn tests_beside_code(file: &SourceFile) -> Vec<Violation> {
 }
 
 /// No FIXME, no code in comments.
-pub fn unfinished(file: &SourceFile) -> Vec<Violation> {
+pub(crate) fn unfinished(file: &SourceFile) -> Vec<Violation> {
     if file.path.starts_with("tests/tests/tidy/") {
         return vec![];
     }
@@ -106,7 +106,7 @@ pub fn unfinished(file: &SourceFile) -> Vec<Violation> {
 }
 
 /// Versions, epochs and the like have types of their own in public signatures.
-pub fn bare_numbers(file: &SourceFile) -> Vec<Violation> {
+pub(crate) fn bare_numbers(file: &SourceFile) -> Vec<Violation> {
     if file.is_test() {
         return vec![];
     }
@@ -123,7 +123,7 @@ pub fn bare_numbers(file: &SourceFile) -> Vec<Violation> {
 }
 
 /// A struct with a lock says what it guards.
-pub fn lock_rule(file: &SourceFile) -> Vec<Violation> {
+pub(crate) fn lock_rule(file: &SourceFile) -> Vec<Violation> {
     if file.is_test() || file.path.starts_with("bench/") {
         return vec![];
     }
@@ -146,7 +146,7 @@ pub fn lock_rule(file: &SourceFile) -> Vec<Violation> {
 }
 
 /// No path of somebody's machine, no registry host.
-pub fn machine_paths(file: &SourceFile) -> Vec<Violation> {
+pub(crate) fn machine_paths(file: &SourceFile) -> Vec<Violation> {
     if file.path.starts_with("tests/tests/tidy/") || file.path == "Cargo.lock" {
         return vec![];
     }
@@ -171,7 +171,7 @@ fn crate_table(architecture: &str) -> Vec<(String, Vec<String>)> {
 }
 
 /// Each crate depends on what its row allows, and on nothing above.
-pub fn crate_graph(sources: &Sources) -> Vec<Violation> {
+pub(crate) fn crate_graph(sources: &Sources) -> Vec<Violation> {
     let Some(architecture) = sources.get("ARCHITECTURE.md") else { return vec![] };
     let table = crate_table(&architecture.text);
     let mut violations = Vec::new();
@@ -195,7 +195,7 @@ pub fn crate_graph(sources: &Sources) -> Vec<Violation> {
 }
 
 /// The table names every crate, and each once.
-pub fn architecture_names_crates(sources: &Sources) -> Vec<Violation> {
+pub(crate) fn architecture_names_crates(sources: &Sources) -> Vec<Violation> {
     let Some(architecture) = sources.get("ARCHITECTURE.md") else {
         return vec![Violation { path: "ARCHITECTURE.md".into(), line: 1, what: "is missing".into() }];
     };
@@ -209,7 +209,7 @@ pub fn architecture_names_crates(sources: &Sources) -> Vec<Violation> {
 }
 
 /// Relative links in Markdown lead to tracked files.
-pub fn links(sources: &Sources) -> Vec<Violation> {
+pub(crate) fn links(sources: &Sources) -> Vec<Violation> {
     let mut violations = Vec::new();
     for file in sources.files().filter(|file| file.path.ends_with(".md")) {
         for (number, line) in file.text.lines().enumerate() {
@@ -243,7 +243,7 @@ fn leads_somewhere(sources: &Sources, from: &str, target: &str) -> bool {
 }
 
 /// Asserts per hundred functions outside of tests.
-pub fn assert_density(sources: &Sources, name: &str) -> usize {
+pub(crate) fn assert_density(sources: &Sources, name: &str) -> usize {
     let prefix = format!("crates/{name}/src/");
     let (mut asserts, mut functions) = (0, 0);
     for file in sources.rust_files().filter(|file| file.path.starts_with(&prefix) && !file.is_test()) {

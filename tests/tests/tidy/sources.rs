@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A tracked text file.
-pub struct SourceFile {
+pub(crate) struct SourceFile {
     /// Its path from the top of the repository.
     pub path: String,
     /// What it holds.
@@ -14,30 +14,30 @@ pub struct SourceFile {
 
 impl SourceFile {
     /// A file that exists only in a test.
-    pub fn new(path: &str, text: &str) -> Self {
+    pub(crate) fn new(path: &str, text: &str) -> Self {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
 
     /// The part before an in-file test module.
-    pub fn production(&self) -> &str {
+    pub(crate) fn production(&self) -> &str {
         self.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
     }
 
     /// Whether it is there for tests, benchmarks or examples only.
-    pub fn is_test(&self) -> bool {
+    pub(crate) fn is_test(&self) -> bool {
         let parts = ["/tests/", "/tests.rs", "/benches/", "/examples/", "/model.rs", "/model/"];
         parts.iter().any(|part| self.path.contains(part)) || self.path.starts_with("tests/")
     }
 }
 
 /// All tracked text files.
-pub struct Sources {
+pub(crate) struct Sources {
     files: Vec<SourceFile>,
 }
 
 impl Sources {
     /// Those of the repository that this test belongs to.
-    pub fn of_repository() -> Self {
+    pub(crate) fn of_repository() -> Self {
         let top =
             Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie inside the repository");
         let paths = tracked(top).unwrap_or_else(|| walk(top));
@@ -49,22 +49,22 @@ impl Sources {
     }
 
     /// Files that exist only in a test.
-    pub fn new(files: Vec<SourceFile>) -> Self {
+    pub(crate) fn new(files: Vec<SourceFile>) -> Self {
         Self { files }
     }
 
     /// All of them.
-    pub fn files(&self) -> impl Iterator<Item = &SourceFile> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = &SourceFile> {
         self.files.iter()
     }
 
     /// The Rust files.
-    pub fn rust_files(&self) -> impl Iterator<Item = &SourceFile> {
+    pub(crate) fn rust_files(&self) -> impl Iterator<Item = &SourceFile> {
         self.files.iter().filter(|file| file.path.ends_with(".rs"))
     }
 
     /// The file at this path.
-    pub fn get(&self, path: &str) -> Option<&SourceFile> {
+    pub(crate) fn get(&self, path: &str) -> Option<&SourceFile> {
         self.files.iter().find(|file| file.path == path)
     }
 }
