@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every workload runs, small and short, and finds nothing wrong. No figure is looked at but for its presence.
+// Helper functions of a test are a test too.
+#![allow(clippy::unwrap_used)]
 
 use coeval_bench::{Api, Options, Population, Report, Silent, Workload, run};
 

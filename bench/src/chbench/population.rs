@@ -172,7 +172,7 @@ fn suppliers(choice: &mut Choice) -> Result<TableBatch, ArrowError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{Array, AsArray};
+    use arrow::array::AsArray;
     use arrow::datatypes::Int32Type;
 
     #[test]

@@ -150,7 +150,8 @@ impl Client {
     /// What the order costs and how many of its items are of a brand; `None` if an item does not exist.
     fn new_order(&mut self, input: &NewOrder) -> Result<Option<(i128, usize)>, Error> {
         let (warehouse, district) = (Value::from(input.warehouse), Value::from(input.district));
-        let warehouse_tax = self.query(Statement::WarehouseTax, &[warehouse.clone()])?.first().number(0);
+        let warehouse_tax =
+            self.query(Statement::WarehouseTax, std::slice::from_ref(&warehouse))?.first().number(0);
         let of_district = [warehouse.clone(), district.clone()];
         let rows = self.query(Statement::DistrictOrder, &of_district)?;
         let (number, district_tax) = (rows.first().int(0), rows.first().number(1));
@@ -244,7 +245,7 @@ impl Client {
     fn payment(&mut self, input: &Payment, history_id: i64) -> Result<(), Error> {
         let warehouse = Value::from(input.warehouse);
         let of_district = [warehouse.clone(), input.district.into()];
-        let rows = self.query(Statement::WarehousePaid, &[warehouse.clone()])?;
+        let rows = self.query(Statement::WarehousePaid, std::slice::from_ref(&warehouse))?;
         let mut data = rows.first().text(0).to_owned();
         let paid = money(rows.first().number(1) + input.amount);
         self.run(Statement::PayWarehouse, &[paid, warehouse.clone()])?;

@@ -91,7 +91,7 @@ fn measure(
         }
         progress.advance(1);
     }
-    let mut times_ms = vec![Vec::with_capacity(options.runs); QUERY_COUNT];
+    let mut times_ms = vec![Vec::new(); QUERY_COUNT];
     for _ in 0..options.runs {
         for (number, times_ms) in (1..).zip(&mut times_ms) {
             times_ms.push(time_ms(&mut session, &query(number, options.scale))?);

@@ -166,6 +166,9 @@ pub fn part_count(table: &TableSpec, scale: f64) -> usize {
 }
 
 /// How many rows a table has at this scale; for `lineitem` about.
+///
+/// # Panics
+/// If the table is not one of TPC-H.
 #[must_use]
 pub fn row_estimate(table: &TableSpec, scale: f64) -> u64 {
     let rows_at_scale_1 = match table.name {
@@ -186,6 +189,9 @@ pub fn row_estimate(table: &TableSpec, scale: f64) -> u64 {
 ///
 /// # Errors
 /// What `each` returns, or what Arrow says.
+///
+/// # Panics
+/// If the table has no such part.
 pub fn generate<E: From<ArrowError>>(
     table: &'static TableSpec,
     scale: f64,

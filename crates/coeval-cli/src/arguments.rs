@@ -209,7 +209,7 @@ impl BenchArguments {
             durability: self.durability,
             api: self.api,
             seed: self.seed,
-            population: population(self.tiny),
+            population: if self.tiny { Population::Tiny } else { Population::Full },
             streams: self.streams,
             update_fraction: self.update_fraction,
             runs: self.runs,
@@ -226,12 +226,8 @@ impl BenchArguments {
 impl DemoArguments {
     /// Full size, unless a test asked for less.
     pub(crate) fn population(&self) -> Population {
-        population(self.tiny)
+        if self.tiny { Population::Tiny } else { Population::Full }
     }
-}
-
-fn population(tiny: bool) -> Population {
-    if tiny { Population::Tiny } else { Population::Full }
 }
 
 fn defaults() -> Options {

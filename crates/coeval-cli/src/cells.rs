@@ -26,6 +26,9 @@ pub(crate) enum Cell {
     Value,
 }
 
+/// What is done with each row: it is given a function that writes the text of a column.
+pub(crate) type EachRow<'a> = dyn FnMut(&dyn Fn(usize, &mut String) -> Cell) -> std::io::Result<()> + 'a;
+
 /// Rows and columns of text: a query's result, or a listing of our own.
 pub(crate) trait Cells {
     /// The names of the columns with the side that their values stand on.
@@ -33,10 +36,7 @@ pub(crate) trait Cells {
 
     /// Calls `each` for every row in order. It is given a function that puts the text of a column's value into an
     /// empty string.
-    fn for_each_row(
-        &self,
-        each: &mut dyn FnMut(&dyn Fn(usize, &mut String) -> Cell) -> std::io::Result<()>,
-    ) -> std::io::Result<()>;
+    fn for_each_row(&self, each: &mut EachRow<'_>) -> std::io::Result<()>;
 
     /// How many rows there are.
     fn rows(&self) -> usize;
@@ -61,10 +61,7 @@ impl Cells for ResultCells<'_> {
         fields.map(|field| (field.name().clone(), alignment(field.data_type()))).collect()
     }
 
-    fn for_each_row(
-        &self,
-        each: &mut dyn FnMut(&dyn Fn(usize, &mut String) -> Cell) -> std::io::Result<()>,
-    ) -> std::io::Result<()> {
+    fn for_each_row(&self, each: &mut EachRow<'_>) -> std::io::Result<()> {
         for batch in &self.rows.batches {
             let columns: Vec<ColumnText<'_>> = batch.columns().iter().map(ColumnText::new).collect();
             for row in 0..batch.num_rows() {
@@ -165,10 +162,7 @@ impl Cells for Listing {
         self.columns.clone()
     }
 
-    fn for_each_row(
-        &self,
-        each: &mut dyn FnMut(&dyn Fn(usize, &mut String) -> Cell) -> std::io::Result<()>,
-    ) -> std::io::Result<()> {
+    fn for_each_row(&self, each: &mut EachRow<'_>) -> std::io::Result<()> {
         for row in &self.rows {
             each(&|column, text| {
                 text.push_str(&row[column]);

@@ -31,15 +31,6 @@ pub(crate) fn latency(duration: Duration) -> String {
     format!("{} ms", milliseconds(duration.as_secs_f64() * 1_000.0))
 }
 
-/// `512 bytes`, `1.5 MB`: decimal units.
-pub(crate) fn bytes(count: u64) -> String {
-    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
-    match UNITS.iter().find(|(unit, _)| count >= *unit) {
-        Some((unit, name)) => format!("{:.1} {name}", count as f64 / *unit as f64),
-        None => format!("{count} bytes"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,13 +46,5 @@ mod tests {
         let all = [0.0, 0.1234, 0.9996, 1.234, 12.34, 99.96, 1234.5].map(milliseconds);
         assert_eq!(all, ["0.000", "0.123", "1.00", "1.23", "12.3", "100", "1,235"]);
         assert_eq!(latency(Duration::from_micros(1_500)), "1.50 ms");
-    }
-
-    #[test]
-    fn sizes_have_the_unit_that_fits() {
-        assert_eq!(
-            [12, 1_500, 2_000_000, 3_210_000_000].map(bytes),
-            ["12 bytes", "1.5 kB", "2.0 MB", "3.2 GB"]
-        );
     }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `coeval demo` as a process, on a tiny population: it runs, goes on where it was, and survives being killed.
+// Helper functions of a test are a test too.
+#![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `coeval sql` as a process: what it prints where, and the code it ends with.
+// Helper functions of a test are a test too.
+#![allow(clippy::unwrap_used)]
 
 use std::io::Write;
 use std::path::Path;

@@ -55,6 +55,7 @@ pub(crate) struct PointPlan {
 }
 
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a plan is made once and shared")]
 enum Action {
     Select(SelectPlan),
     Insert(InsertPlan),

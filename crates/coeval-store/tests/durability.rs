@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Stores on disk: what is there after they are opened again.
+// Helper functions of a test are a test too.
+#![allow(clippy::unwrap_used)]
 
 use coeval_store::{
     AccessMode, CatalogChange, CheckpointPolicy, ColumnDef, ColumnType, Direction, IndexDef, KeyRange,

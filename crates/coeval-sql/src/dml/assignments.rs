@@ -12,6 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 
 /// What a column is set to.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "there are as many as the statement has columns")]
 pub(super) enum SetValue {
     /// Its default.
     Default,

@@ -186,9 +186,7 @@ fn plan_error(text: &str) -> SqlError {
     } else if contains("Failed to coerce arguments")
         || contains("No function matches")
         || contains("does not support")
-    {
-        SqlState::UndefinedFunction
-    } else if contains("Cannot coerce")
+        || contains("Cannot coerce")
         || contains("Cannot infer common")
         || contains("Can't find common type")
     {
@@ -204,9 +202,10 @@ fn plan_error(text: &str) -> SqlError {
         SqlState::DuplicateAlias
     } else if contains("placeholder") || contains("Placeholder") {
         SqlState::UndefinedParameter
-    } else if contains("must have the same number of columns") || contains("different number of columns") {
-        SqlState::SyntaxError
-    } else if contains("should only return one column") {
+    } else if contains("must have the same number of columns")
+        || contains("different number of columns")
+        || contains("should only return one column")
+    {
         SqlState::SyntaxError
     } else {
         SqlState::SyntaxErrorOrAccessRuleViolation

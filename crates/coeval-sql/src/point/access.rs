@@ -3,7 +3,7 @@
 
 use super::key::KeyPart;
 use crate::scalar::Scalar;
-use coeval_store::{Direction, Nullable, SpaceId, TableDef};
+use coeval_store::{Direction, Nullable, TableDef};
 use std::sync::Arc;
 
 /// Which keys are looked up.
@@ -32,6 +32,7 @@ pub(super) enum Path {
 
 /// What is known of the key column behind those that are equal to something.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a plan is made once and shared")]
 pub(super) enum NextColumn {
     /// Nothing.
     Free,
@@ -71,14 +72,6 @@ impl Access {
         match self.path {
             Path::Primary => Nullable::No,
             Path::Index(_) => Nullable::Yes,
-        }
-    }
-
-    /// The key space of the index, if it is one.
-    pub(super) fn index(&self) -> Option<SpaceId> {
-        match self.path {
-            Path::Primary => None,
-            Path::Index(place) => Some(self.table.indexes[place].id),
         }
     }
 

@@ -33,7 +33,6 @@ impl Rows {
     }
 
     /// The rows of these batches.
-    #[must_use]
     pub(crate) fn of_batches(batches: &[RecordBatch]) -> Result<Self, SqlError> {
         let mut rows = Self::new(batches.first().map_or(0, RecordBatch::num_columns));
         for batch in batches {

@@ -9,7 +9,8 @@ use coeval_store::{BatchScan, ChunkStats, SCAN_BATCH_ROWS, ScanPart, TableView};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result;
 use datafusion::logical_expr::ColumnarValue;
-use datafusion::physical_expr_common::physical_expr::{is_dynamic_physical_expr, snapshot_physical_expr};
+use datafusion::physical_expr::expressions::DynamicFilterTracking;
+use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder};
 use std::sync::Arc;
@@ -88,8 +89,11 @@ pub(super) struct Batches {
 
 impl Batches {
     pub(super) fn new(task: ScanTask, part: ScanPart, metrics: ScanMetrics) -> Self {
-        let (dynamic, fixed): (Vec<_>, Vec<_>) =
-            task.filters.iter().cloned().partition(is_dynamic_physical_expr);
+        let (dynamic, fixed): (Vec<_>, Vec<_>) = task
+            .filters
+            .iter()
+            .cloned()
+            .partition(|filter| DynamicFilterTracking::classify(filter).contains_dynamic_filter());
         let fixed_pruner = Pruner::of_all(&fixed, &task.columns);
         let moving = dynamic.clone();
         let columns = Arc::clone(&task.columns);

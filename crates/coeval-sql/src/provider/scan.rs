@@ -11,10 +11,10 @@ use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::expressions::{Column, DynamicFilterTracking};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalSortExpr, conjunction};
-use datafusion::physical_expr_common::physical_expr::{fmt_sql, is_dynamic_physical_expr};
+use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, apply_expression_roots};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::filter_pushdown::{
@@ -116,8 +116,12 @@ impl Scan {
         }
         let indexes: Vec<usize> = self.columns.iter().map(|column| column.index).collect();
         let mut statistics = statistics::of_view(&self.view, &indexes);
-        let fixed: Vec<_> =
-            self.filters.iter().filter(|filter| !is_dynamic_physical_expr(filter)).cloned().collect();
+        let fixed: Vec<_> = self
+            .filters
+            .iter()
+            .filter(|filter| !DynamicFilterTracking::classify(filter).contains_dynamic_filter())
+            .cloned()
+            .collect();
         if !fixed.is_empty() {
             // DataFusion's own estimate of what a filter leaves, over this scan without filters.
             let mut bare = self.clone();

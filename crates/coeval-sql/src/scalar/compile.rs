@@ -191,11 +191,13 @@ impl<'s> Compiler<'s> {
             Expr::Nested(inner) => self.expression(inner),
             Expr::Value(value) => self.literal(&value.value),
             Expr::TypedString(typed) => self.typed_string(typed),
-            Expr::Cast { kind, expr, data_type, array: false, format: None }
-                if matches!(kind, ast::CastKind::Cast | ast::CastKind::DoubleColon) =>
-            {
-                self.explicit_cast(expr, data_type)
-            }
+            Expr::Cast {
+                kind: ast::CastKind::Cast | ast::CastKind::DoubleColon,
+                expr,
+                data_type,
+                array: false,
+                format: None,
+            } => self.explicit_cast(expr, data_type),
             Expr::Function(function) => self.function(function),
             Expr::Substring { .. } | Expr::Trim { .. } => self.special_function(expression),
             Expr::Case { operand, conditions, else_result, .. } => {

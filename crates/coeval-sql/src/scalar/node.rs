@@ -125,6 +125,7 @@ impl Polarity {
     }
 
     #[inline]
+    #[allow(clippy::fn_params_excessive_bools, reason = "a truth value, not a switch")]
     pub(crate) fn apply(self, truth: bool) -> bool {
         truth == (self == Self::Plain)
     }

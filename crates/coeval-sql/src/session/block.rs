@@ -121,7 +121,7 @@ impl Session {
                 Ok(StatementResult::plain(if *begin { "BEGIN" } else { "START TRANSACTION" }))
             }
             Statement::Commit { chain, .. } => {
-                let options = self.chained(*chain);
+                let options = if *chain { self.block_options() } else { None };
                 let committed = !matches!(self.state, State::Failed(_));
                 self.commit()?;
                 self.begin_chained(options);
@@ -132,7 +132,7 @@ impl Session {
                 Ok(StatementResult::plain("ROLLBACK"))
             }
             Statement::Rollback { chain, savepoint: None } => {
-                let options = self.chained(*chain);
+                let options = if *chain { self.block_options() } else { None };
                 self.rollback();
                 self.begin_chained(options);
                 Ok(StatementResult::plain("ROLLBACK"))
@@ -181,10 +181,10 @@ impl Session {
     }
 
     /// The options of the block, if the next one is to begin with the same.
-    fn chained(&self, chain: bool) -> Option<BlockOptions> {
+    fn block_options(&self) -> Option<BlockOptions> {
         match &self.state {
-            State::Active(block) | State::Failed(block) if chain => Some(block.options),
-            State::Idle | State::Active(_) | State::Failed(_) => None,
+            State::Active(block) | State::Failed(block) => Some(block.options),
+            State::Idle => None,
         }
     }
 

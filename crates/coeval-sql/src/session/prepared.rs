@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// How a prepared statement runs.
+#[allow(clippy::large_enum_variant, reason = "a plan is made once and shared")]
 pub(super) enum Plan {
     /// As tree operations.
     Point(PointPlan),

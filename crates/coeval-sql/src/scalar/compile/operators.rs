@@ -11,6 +11,9 @@ use crate::scalar::promotion::{self, decimal_shape, is_float, is_integer, is_num
 use coeval_store::{ColumnType, Value};
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, UnaryOperator};
 
+/// An expression whose type is known.
+type Settled = (Node, ColumnType);
+
 impl Compiler<'_> {
     pub(super) fn operator(&mut self, expression: &Expr) -> Result<Typed, Refusal> {
         match expression {
@@ -134,11 +137,7 @@ impl Compiler<'_> {
     }
 
     /// Gives an open side the type of the other.
-    fn settle_pair(
-        &mut self,
-        left: Typed,
-        right: Typed,
-    ) -> Result<((Node, ColumnType), (Node, ColumnType)), Refusal> {
+    fn settle_pair(&mut self, left: Typed, right: Typed) -> Result<(Settled, Settled), Refusal> {
         let (left_wish, right_wish) = (right.ty, left.ty);
         let left = self.settle(left, left_wish.unwrap_or(ColumnType::Text))?;
         let right = self.settle(right, right_wish.unwrap_or(ColumnType::Text))?;
