@@ -24,7 +24,7 @@ pub(crate) enum Extended {
         /// What happens if it is there.
         existing: super::schema::Existing,
         /// Its type and options.
-        options: Options,
+        options: Box<Options>,
     },
     /// `ALTER` of a relation.
     Alter {
@@ -58,7 +58,7 @@ pub(crate) enum Change {
     /// `SET SCHEMA`.
     Schema(String),
     /// The options of a sequence.
-    Sequence(Options),
+    Sequence(Box<Options>),
 }
 
 /// The options of a sequence.
@@ -81,7 +81,11 @@ impl Extended {
             let keep = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
             let existing = if keep { super::schema::Existing::Keep } else { super::schema::Existing::Refuse };
             let name = parser.parse_object_name(false)?;
-            return Ok(Some(Self::CreateSequence { name, existing, options: parse_options(parser)? }));
+            return Ok(Some(Self::CreateSequence {
+                name,
+                existing,
+                options: Box::new(parse_options(parser)?),
+            }));
         }
         for (word, kind) in
             [(Keyword::TABLE, Kind::Table), (Keyword::VIEW, Kind::View), (Keyword::SEQUENCE, Kind::Sequence)]
@@ -112,7 +116,7 @@ impl Extended {
         } else if kind != Kind::Table && parser.parse_keywords(&[Keyword::RENAME, Keyword::TO]) {
             Change::Rename(parser.parse_object_name(false)?)
         } else if kind == Kind::Sequence {
-            Change::Sequence(parse_options(parser)?)
+            Change::Sequence(Box::new(parse_options(parser)?))
         } else {
             return Ok(None);
         };

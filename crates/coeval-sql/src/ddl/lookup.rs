@@ -3,9 +3,9 @@
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::names::{self};
+use crate::names;
 pub(super) use crate::names::{fold, split_name, unknown_schema};
-use coeval_store::{ObjectRef, QualifiedName, SequenceDef, TableDef};
+use coeval_store::{ObjectRef, QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::ObjectName;
 use datafusion::sql::sqlparser::keywords::{
     ALL_KEYWORDS, ALL_KEYWORDS_INDEX, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
@@ -81,24 +81,6 @@ pub(super) fn table(context: &StatementContext<'_>, name: &ObjectName) -> Result
     match resolve(context, name)? {
         Some((_, ObjectRef::Table(id))) => Ok(Arc::clone(context.transaction.table_def(id)?)),
         Some((name, _)) => Err(wrong_kind(&name, "table")),
-        None => Err(unknown_relation(name)),
-    }
-}
-
-/// The sequence of this name.
-///
-/// # Errors
-/// 42P01 if there is nothing of this name, 42809 if it is not a sequence.
-pub(super) fn sequence(
-    context: &StatementContext<'_>,
-    name: &ObjectName,
-) -> Result<Arc<SequenceDef>, SqlError> {
-    match resolve(context, name)? {
-        Some((name, ObjectRef::Sequence(id))) => {
-            let sequence = context.transaction.catalog().sequence(id);
-            sequence.map(Arc::clone).ok_or_else(|| SqlError::internal(format!("sequence {name} is lost")))
-        }
-        Some((name, _)) => Err(wrong_kind(&name, "sequence")),
         None => Err(unknown_relation(name)),
     }
 }
