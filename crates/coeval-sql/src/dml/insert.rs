@@ -49,6 +49,15 @@ impl Overriding {
     }
 }
 
+/// Whether INSERT names the columns it gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ColumnList {
+    /// `INSERT INTO t (a, b)`: exactly these are given.
+    Given,
+    /// `INSERT INTO t`: the first columns are given, as many as there are expressions.
+    Implied,
+}
+
 /// The shape of the rows that an INSERT adds.
 struct Shape {
     target: Target,
@@ -89,11 +98,11 @@ impl Shape {
     }
 
     /// The columns that a source with this many columns fills.
-    fn filled(&self, width: usize, has_list: bool) -> Result<&[usize], SqlError> {
+    fn filled(&self, width: usize, list: ColumnList) -> Result<&[usize], SqlError> {
         if width > self.columns.len() {
             return Err(SqlError::syntax("INSERT has more expressions than target columns"));
         }
-        if width < self.columns.len() && has_list {
+        if width < self.columns.len() && list == ColumnList::Given {
             return Err(SqlError::syntax("INSERT has more target columns than expressions"));
         }
         Ok(&self.columns[..width])
@@ -129,7 +138,7 @@ pub(super) fn run(
 ) -> Result<StatementResult, SqlError> {
     refuse_clauses(insert)?;
     let shape = Shape::new(context, insert)?;
-    let has_list = !insert.columns.is_empty();
+    let list = if insert.columns.is_empty() { ColumnList::Implied } else { ColumnList::Given };
     let upsert = match &insert.on {
         None => None,
         Some(OnInsert::OnConflict(clause)) => Some(Upsert::compile(context, &shape.target, clause)?),
@@ -142,9 +151,9 @@ pub(super) fn run(
         Some(query) => match query.body.as_ref() {
             SetExpr::Values(values) if query.order_by.is_none() && query.limit_clause.is_none() => {
                 let with = query.with.as_ref().or(with);
-                RowsToInsert::Given(given_rows(context, &shape, values, has_list, with)?)
+                RowsToInsert::Given(given_rows(context, &shape, values, list, with)?)
             }
-            _ => RowsToInsert::Selected(SelectedRows::collect(context, &shape, query, has_list, with)?),
+            _ => RowsToInsert::Selected(SelectedRows::collect(context, &shape, query, list, with)?),
         },
     };
     if let RowsToInsert::Selected(rows) = &rows

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `INSERT ... SELECT`: the rows of a query, as the table's types.
 
-use super::Shape;
+use super::{ColumnList, Shape};
 use crate::context::StatementContext;
 use crate::dml::environment::{self, StatementEnvironment};
 use crate::dml::generated::Generator;
@@ -31,13 +31,13 @@ impl SelectedRows {
         context: &mut StatementContext<'_>,
         shape: &Shape,
         query: &Query,
-        has_list: bool,
+        list: ColumnList,
         with: Option<&With>,
     ) -> Result<Self, SqlError> {
         let mut query = query.clone();
         query.with = merged(with, query.with);
         let found = query::collect(context, &query)?;
-        let filled = shape.filled(found.schema.fields().len(), has_list)?;
+        let filled = shape.filled(found.schema.fields().len(), list)?;
         let sources = source_types(&query);
         let mut columns = Vec::with_capacity(filled.len());
         let mut places = Vec::with_capacity(filled.len());

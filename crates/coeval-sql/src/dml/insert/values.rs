@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `VALUES`: rows of expressions.
 
-use super::Shape;
+use super::{ColumnList, Shape};
 use crate::context::StatementContext;
 use crate::dml::assignments::is_default;
 use crate::dml::environment;
@@ -30,14 +30,14 @@ pub(super) fn given_rows(
     context: &mut StatementContext<'_>,
     shape: &Shape,
     values: &Values,
-    has_list: bool,
+    list: ColumnList,
     with: Option<&With>,
 ) -> Result<Vec<Vec<Option<Value>>>, SqlError> {
     let width = values.rows.first().map_or(0, |row| row.content.len());
     if values.rows.iter().any(|row| row.content.len() != width) {
         return Err(SqlError::syntax("VALUES lists must all be the same length"));
     }
-    let columns = shape.filled(width, has_list)?;
+    let columns = shape.filled(width, list)?;
     let scope = Scope::empty();
     let mut expressions = Expressions::new(context, &scope);
     let mut rows = Vec::with_capacity(values.rows.len());
