@@ -39,6 +39,8 @@ mod key;
 mod key_column;
 pub mod log;
 mod manifest;
+#[cfg(test)]
+mod model_workload;
 mod options;
 mod pipeline;
 mod range;
@@ -55,6 +57,7 @@ mod table;
 mod transaction;
 mod types;
 mod value;
+mod verify;
 mod view;
 mod world;
 
@@ -80,5 +83,6 @@ pub use table::{IndexEntry, RowRef, Table};
 pub use transaction::{AccessMode, Committed, GlobalKey, IndexCursor, RowCursor, Savepoint, Transaction};
 pub use types::{ColumnType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{IntervalValue, Value, ValueRef};
+pub use verify::{Problem, VerifyReport, verify};
 pub use view::{BatchScan, ColumnSummary, SCAN_BATCH_ROWS, ScanCounters, ScanPart, TableSummary, TableView};
 pub use world::World;

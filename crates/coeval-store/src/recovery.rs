@@ -35,7 +35,7 @@ use crate::space::Space;
 use crate::table::Table;
 use crate::world::World;
 use coeval_txn::Version;
-use replay::Replayer;
+pub(crate) use replay::{ReplayError, Replayer};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
@@ -158,7 +158,7 @@ fn highest_segment(disk: &Disk) -> Result<u64, StoreError> {
     Ok(names.iter().filter_map(|name| parse_segment_name(name)).max().unwrap_or(0))
 }
 
-fn open_error(error: OpenError<replay::ReplayError>) -> StoreError {
+fn open_error(error: OpenError<ReplayError>) -> StoreError {
     match error {
         OpenError::Log(error) => error.into(),
         OpenError::Replay { path, offset, source } => source.at(&path, offset),

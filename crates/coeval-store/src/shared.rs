@@ -92,6 +92,7 @@ pub(crate) enum BeginAt {
 impl Shared {
     pub(crate) fn new(
         options: StoreOptions,
+        sizes: Sizes,
         contents: Contents,
         log: Option<Log>,
         disk: Option<Disk>,
@@ -101,7 +102,7 @@ impl Shared {
         let world = Arc::new(contents.world);
         Self {
             options,
-            sizes: Sizes::default(),
+            sizes,
             published: ArcSwap::new(Arc::clone(&world)),
             applied: ArcSwap::new(world),
             snapshots: ActiveSnapshots::new(),

@@ -9,9 +9,9 @@ use crate::files::{DiskFiles, FileSystem};
 use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::Keeper;
 use crate::log::LogOptions;
-use crate::options::StoreOptions;
+use crate::options::{Sizes, StoreOptions};
 use crate::record::encode_sequence;
-use crate::recovery::recover;
+use crate::recovery::{Recovered, recover};
 use crate::shared::{BeginAt, Contents, Shared};
 use crate::transaction::{AccessMode, Transaction};
 use crate::world::World;
@@ -40,7 +40,12 @@ impl Store {
     /// An empty database that lives in memory alone.
     #[must_use]
     pub fn in_memory(options: StoreOptions) -> Self {
-        Self::new(Shared::new(options, Contents::empty(), None, None))
+        Self::in_memory_tuned(options, Sizes::default())
+    }
+
+    /// As [`Store::in_memory`], with sizes of chunks for tests.
+    pub(crate) fn in_memory_tuned(options: StoreOptions, sizes: Sizes) -> Self {
+        Self::new(Shared::new(options, sizes, Contents::empty(), None, None))
     }
 
     /// Opens the database in a directory of the disk, or makes one there; see [`Store::open_with`].
@@ -67,11 +72,22 @@ impl Store {
         dir: &Path,
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
-        let recovered = recover(files, dir, LogOptions::default())?;
-        Ok(Self::new(Shared::new(options, recovered.contents, Some(recovered.log), Some(recovered.disk))))
+        Self::open_tuned(files, dir, options, LogOptions::default(), Sizes::default())
     }
 
-    pub(crate) fn new(shared: Shared) -> Self {
+    /// As [`Store::open_with`], with sizes of the log and of chunks for tests.
+    pub(crate) fn open_tuned(
+        files: Arc<dyn FileSystem>,
+        dir: &Path,
+        options: StoreOptions,
+        log: LogOptions,
+        sizes: Sizes,
+    ) -> Result<Self, StoreError> {
+        let Recovered { contents, log, disk } = recover(files, dir, log)?;
+        Ok(Self::new(Shared::new(options, sizes, contents, Some(log), Some(disk))))
+    }
+
+    fn new(shared: Shared) -> Self {
         let shared = Arc::new(shared);
         Self { _keeper: Arc::new(Keeper::start(&shared)), shared }
     }

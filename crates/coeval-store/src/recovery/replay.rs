@@ -13,6 +13,7 @@ use crate::key::Key;
 use crate::manifest::Manifest;
 use crate::range::KeyRange;
 use crate::record::{LoadPlaces, MalformedRecord, Record, Replayed, ReplayedWrites, decode};
+use crate::segment::SegmentRef;
 use crate::space::Found;
 use crate::submission::TableWrites;
 use crate::table::{RowRef, Table};
@@ -35,14 +36,17 @@ pub(crate) enum ReplayError {
     Malformed(String),
     /// Something it refers to cannot be read.
     Store(StoreError),
+    /// A check goes no further: what it refers to is damaged, and that has been reported.
+    Skipped,
 }
 
 impl ReplayError {
     /// The error of a record at this place.
-    pub(super) fn at(self, path: &Path, offset: u64) -> StoreError {
+    pub(crate) fn at(self, path: &Path, offset: u64) -> StoreError {
         match self {
             Self::Malformed(what) => StoreError::corrupt(path, offset, &what),
             Self::Store(error) => error,
+            Self::Skipped => StoreError::corrupt(path, offset, "what it refers to is damaged"),
         }
     }
 }
@@ -60,7 +64,7 @@ impl From<StoreError> for ReplayError {
 }
 
 /// The state of a replay.
-pub(super) struct Replayer<'d> {
+pub(crate) struct Replayer<'d> {
     disk: &'d Disk,
     world: World,
     gathered: BTreeMap<SpaceId, Gathered>,
@@ -78,15 +82,15 @@ struct Gathered {
 }
 
 /// The result of a replay.
-pub(super) struct ReplayedLog {
-    pub(super) world: World,
+pub(crate) struct ReplayedLog {
+    pub(crate) world: World,
     pub(super) resume_points: Vec<(SequenceId, Option<i64>)>,
     pub(super) next_space: u32,
     pub(super) next_sequence: u32,
 }
 
 impl<'d> Replayer<'d> {
-    pub(super) fn new(disk: &'d Disk, world: World, manifest: &Manifest) -> Self {
+    pub(crate) fn new(disk: &'d Disk, world: World, manifest: &Manifest) -> Self {
         Self {
             disk,
             world,
@@ -98,8 +102,19 @@ impl<'d> Replayer<'d> {
         }
     }
 
+    /// The segment files that a record refers to.
+    pub(crate) fn segments_of(payload: &[u8]) -> Result<Vec<SegmentRef>, ReplayError> {
+        Ok(match decode(payload)? {
+            Record::Sequence { .. } => Vec::new(),
+            Record::Batch { transactions, .. } => {
+                let loads = transactions.into_iter().flat_map(|transaction| transaction.loads);
+                loads.flat_map(|load| load.segments).collect()
+            }
+        })
+    }
+
     /// Applies one record.
-    pub(super) fn record(&mut self, payload: &[u8]) -> Result<(), ReplayError> {
+    pub(crate) fn record(&mut self, payload: &[u8]) -> Result<(), ReplayError> {
         match decode(payload)? {
             Record::Sequence { id, next } => {
                 self.next_sequence = self.next_sequence.max(id.get() + 1);
@@ -216,7 +231,7 @@ impl<'d> Replayer<'d> {
     }
 
     /// Applies what is left.
-    pub(super) fn finish(mut self) -> Result<ReplayedLog, StoreError> {
+    pub(crate) fn finish(mut self) -> Result<ReplayedLog, StoreError> {
         self.apply_gathered().map_err(|error| error.at(Path::new(crate::disk::LOG_DIR), 0))?;
         // A sequence that is not defined belongs to a transaction that did not commit, or was dropped.
         let catalog = self.world.catalog();

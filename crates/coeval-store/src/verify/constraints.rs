@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether the rows of a table keep its constraints.
+
+use super::{DamagedChunks, VerifyReport};
+use crate::build_index::check_unique;
+use crate::catalog::ForeignKeyDef;
+use crate::checks::CheckCompiler;
+use crate::cursor::SpaceCursor;
+use crate::key::{Key, KeyWriter};
+use crate::range::{Direction, KeyRange};
+use crate::table::{RowRef, Table};
+use crate::world::World;
+use std::sync::Arc;
+
+/// Checks unique indexes, NOT NULL, foreign keys and CHECKs. (That primary keys are unique follows from the
+/// order of keys.)
+pub(super) fn check_table_constraints(
+    world: &World,
+    table: &Table,
+    checks: Option<&dyn CheckCompiler>,
+    damaged: &DamagedChunks,
+    report: &mut VerifyReport,
+) {
+    let name = &table.def().name;
+    for (position, index) in table.def().indexes.iter().enumerate() {
+        if index.uniqueness.is_unique()
+            && let Err(error) = check_unique(table, position)
+        {
+            report.add_fact(format!("table {name}: {error}"));
+        }
+    }
+    check_not_null(table, report);
+    for foreign_key in &table.def().foreign_keys {
+        match world.table(foreign_key.parent) {
+            None => report.add_fact(format!("table {name}: {} has no parent table", foreign_key.name)),
+            Some(parent) if is_damaged(parent, damaged) => {}
+            Some(parent) => check_foreign_key(table, parent, foreign_key, report),
+        }
+    }
+    if let Some(checks) = checks {
+        run_checks(table, checks, report);
+    }
+}
+
+fn is_damaged(table: &Table, damaged: &DamagedChunks) -> bool {
+    let spaces = table.spaces();
+    let mut places = spaces.flat_map(|(_, space)| space.base().iter().filter_map(|(_, chunk)| chunk.place()));
+    places.any(|place| damaged.contains(&(place.segment, place.batch)))
+}
+
+/// All rows with their keys.
+fn rows(table: &Table) -> impl Iterator<Item = (Key, RowRef<'_>)> {
+    let cursor = SpaceCursor::new(table.rows(), None, &KeyRange::all(), Direction::Forward);
+    cursor.map(|(key, found)| (key, table.row_ref(found)))
+}
+
+fn check_not_null(table: &Table, report: &mut VerifyReport) {
+    let def = table.def();
+    let columns: Vec<_> = def.columns.iter().enumerate().filter(|(_, column)| column.not_null).collect();
+    for (key, row) in rows(table) {
+        for (index, column) in &columns {
+            if row.get(*index).is_null() {
+                let (table, column) = (&def.name, &column.name);
+                report.add_fact(format!("table {table}: NULL in column {column} of the row at {key:?}"));
+            }
+        }
+    }
+}
+
+fn check_foreign_key(table: &Table, parent: &Arc<Table>, foreign_key: &ForeignKeyDef, report: &mut VerifyReport) {
+    let Some(lookup) = ParentLookup::new(parent, foreign_key) else {
+        let (table, name) = (&table.def().name, &foreign_key.name);
+        report.add_fact(format!("table {table}: {name} refers to columns that are no key"));
+        return;
+    };
+    for (key, row) in rows(table) {
+        let is_null = foreign_key.columns.iter().any(|&column| row.get(column).is_null());
+        if !is_null && !lookup.finds(foreign_key, row) {
+            let (table, name) = (&table.def().name, &foreign_key.name);
+            report.add_fact(format!("table {table}: {name} of the row at {key:?} has no parent"));
+        }
+    }
+}
+
+/// Where parents are looked up.
+enum ParentLookup<'a> {
+    Primary(&'a Table),
+    /// The unique index at this position.
+    Unique(&'a Table, usize),
+}
+
+impl<'a> ParentLookup<'a> {
+    fn new(parent: &'a Table, foreign_key: &ForeignKeyDef) -> Option<Self> {
+        let def = parent.def();
+        if def.primary_key == foreign_key.parent_columns {
+            return Some(Self::Primary(parent));
+        }
+        let is_key = |index: &crate::catalog::IndexDef| {
+            index.uniqueness.is_unique() && index.columns == foreign_key.parent_columns
+        };
+        Some(Self::Unique(parent, def.indexes.iter().position(is_key)?))
+    }
+
+    fn finds(&self, foreign_key: &ForeignKeyDef, row: RowRef<'_>) -> bool {
+        let mut writer = KeyWriter::new();
+        match self {
+            Self::Primary(parent) => {
+                foreign_key.columns.iter().for_each(|&column| writer.push(row.get(column)));
+                parent.rows().contains(&writer.finish())
+            }
+            Self::Unique(parent, position) => {
+                foreign_key.columns.iter().for_each(|&column| writer.push_nullable(row.get(column)));
+                let range = KeyRange::prefix(writer.as_slice());
+                let space = &parent.indexes()[*position];
+                SpaceCursor::new(space, None, &range, Direction::Forward).next().is_some()
+            }
+        }
+    }
+}
+
+fn run_checks(table: &Table, compiler: &dyn CheckCompiler, report: &mut VerifyReport) {
+    let def = table.def();
+    if def.checks.is_empty() {
+        return;
+    }
+    let checks = match compiler.compile(def) {
+        Ok(checks) => checks,
+        Err(why) => return report.add_fact(format!("table {}: its checks have no meaning: {why}", def.name)),
+    };
+    for (key, row) in rows(table) {
+        if let Err(violation) = checks.check(def, &row.to_row()) {
+            report.add_fact(format!("table {}: the row at {key:?}: {violation}", def.name));
+        }
+    }
+}
