@@ -1,8 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `coeval check`.
+//! `coeval check`: verifies a closed database and says what it looked at and what it found.
+
 use crate::arguments::CheckArguments;
+use crate::directory::{Contents, look};
 use crate::failure::Failure;
+use crate::readable::grouped;
+use coeval::{Database, VerifyReport};
+use std::io::{Write, stdout};
+
+/// Checks the directory and prints the report.
+///
+/// # Errors
+/// If there is no database, it is in use, or something in it is not as it must be.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
-    let _ = arguments;
+    let dir = &arguments.dir;
+    if look(dir)? != Contents::Database {
+        return Err(Failure::Work(format!("{} holds no database", dir.display())));
+    }
+    let report = Database::check(dir)
+        .map_err(|error| Failure::work(format_args!("cannot check {}", dir.display()), error))?;
+    print(&report)?;
+    if report.is_clean() { Ok(()) } else { Err(Failure::Said) }
+}
+
+fn print(report: &VerifyReport) -> Result<(), Failure> {
+    let mut out = stdout().lock();
+    let figures = [
+        ("tables", report.tables),
+        ("rows", report.rows),
+        ("index entries", report.index_entries),
+        ("segment files", report.segments),
+        ("chunks", report.chunks),
+        ("chunk bytes", report.chunk_bytes),
+        ("log records", report.log_records),
+        ("torn tail bytes", report.torn_tail_bytes),
+    ];
+    for (name, figure) in figures {
+        writeln!(out, "{name:<16}{:>16}", grouped(figure))?;
+    }
+    for problem in &report.problems {
+        writeln!(out, "problem: {problem}")?;
+    }
+    match report.problem_count {
+        0 => writeln!(out, "clean: checksums, keys, trees, indexes and constraints are as they must be")?,
+        count => writeln!(out, "{count} problems")?,
+    }
     Ok(())
 }

@@ -40,6 +40,12 @@ impl Engine {
         Ok(engine)
     }
 
+    /// What gives CHECK constraints their meaning, for tools that look at a database without opening it.
+    #[must_use]
+    pub fn check_compiler(self: &Arc<Self>) -> Arc<dyn coeval_store::CheckCompiler> {
+        crate::scalar::check_compiler(self)
+    }
+
     /// The store below.
     #[must_use]
     pub fn store(&self) -> &Store {

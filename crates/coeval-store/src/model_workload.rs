@@ -149,7 +149,8 @@ impl Workload {
         *self.met.entry("next value").or_default() += 1;
         if self.dice.random_ratio(1, 8) {
             // Forward only, so that no number is handed out twice.
-            let highest = self.handed_out.get(&def.id).and_then(|numbers| numbers.last().copied()).unwrap_or(0);
+            let highest =
+                self.handed_out.get(&def.id).and_then(|numbers| numbers.last().copied()).unwrap_or(0);
             return match store.set_value(&def, highest + 5_000, SetValue::Used) {
                 Ok(()) => Outcome::Committed,
                 Err(error) => Outcome::Unknown(error.to_string()),
@@ -245,7 +246,8 @@ impl Workload {
             return;
         }
         let (name, query) = (self.new_name("v"), format!("SELECT {}", self.name_count));
-        let view = ViewDef { name: QualifiedName::new("public", &name), columns: vec![], query: query.clone() };
+        let view =
+            ViewDef { name: QualifiedName::new("public", &name), columns: vec![], query: query.clone() };
         tx.change_catalog(CatalogChange::PutView(view)).unwrap();
         model.views.insert(name, query);
     }
@@ -300,7 +302,8 @@ impl Workload {
         let mut dice = StdRng::seed_from_u64(self.dice.random());
         let table = self.pick_table(model);
         let def = table.def.clone();
-        let mut builders: Vec<_> = def.columns.iter().map(|column| ColumnBuilder::new(column.ty, 0)).collect();
+        let mut builders: Vec<_> =
+            def.columns.iter().map(|column| ColumnBuilder::new(column.ty, 0)).collect();
         let mut rows = 0;
         for id in first..first + count {
             let values = random_row(&mut dice, &def, id);
@@ -328,7 +331,9 @@ impl Workload {
     pub(crate) fn take_recovered(&mut self, world: &World) -> Result<(), String> {
         let Some(possible) = self.possible.take() else { return self.model.check(world) };
         let Err(without) = self.model.check(world) else { return Ok(()) };
-        possible.check(world).map_err(|with| format!("neither without the last step ({without}) nor with it ({with})"))?;
+        possible
+            .check(world)
+            .map_err(|with| format!("neither without the last step ({without}) nor with it ({with})"))?;
         self.model = possible;
         *self.met.entry("kept unacknowledged").or_default() += 1;
         Ok(())
@@ -395,7 +400,8 @@ impl TableModel {
         let mut expected = self.rows.iter();
         for (key, found) in cursor {
             let row = table.row_ref(found);
-            let values: Vec<Value> = (0..self.def.columns.len()).map(|column| row.get(column).to_owned()).collect();
+            let values: Vec<Value> =
+                (0..self.def.columns.len()).map(|column| row.get(column).to_owned()).collect();
             if expected.next() != Some((&key, &values)) {
                 return Err(format!("table {name} has {values:?} at {key:?}"));
             }

@@ -253,9 +253,8 @@ fn check_world(
         report.rows += table.row_count();
         report.index_entries += table.indexes().iter().map(|index| index.len()).sum::<u64>();
         let is_damaged = |place: crate::chunk::ChunkPlace| damaged.contains(&(place.segment, place.batch));
-        let mut places = table
-            .spaces()
-            .flat_map(|(_, space)| space.base().iter().filter_map(|(_, chunk)| chunk.place()));
+        let mut places =
+            table.spaces().flat_map(|(_, space)| space.base().iter().filter_map(|(_, chunk)| chunk.place()));
         if places.any(is_damaged) {
             continue;
         }

@@ -7,9 +7,10 @@ use crate::table::Table;
 use crate::transaction::Transaction;
 use arrow::array::RecordBatch;
 use coeval_sql::Engine;
+use coeval_store::files::DiskFiles;
 use coeval_store::{
     AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, Durability, QualifiedName, Store,
-    StoreOptions, World,
+    StoreOptions, VerifyReport, World, verify,
 };
 use coeval_txn::Isolation;
 use std::path::Path;
@@ -87,6 +88,17 @@ impl Database {
     fn with_store(store: Store) -> Result<Self, Error> {
         let engine = Engine::new(store.clone())?;
         Ok(Self { store, engine })
+    }
+
+    /// Checks the database in a directory that nobody has open, without changing it: checksums, keys, trees,
+    /// indexes, constraints.
+    ///
+    /// # Errors
+    /// If a process has the directory open (the error names it) or a file cannot be read. Damage is no error:
+    /// it is in the report.
+    pub fn check(path: impl AsRef<Path>) -> Result<VerifyReport, Error> {
+        let engine = Engine::new(Store::in_memory(StoreOptions::default()))?;
+        Ok(verify(Arc::new(DiskFiles), path.as_ref(), Some(engine.check_compiler()))?)
     }
 
     /// A new session for SQL.

@@ -53,7 +53,7 @@ pub use coeval_store::{
     CheckpointPolicy, ColumnDef, ColumnType, ConstraintError, Direction, Durability, ForeignKeyDef, Identity,
     IndexDef, IndexEntry, IntervalValue, Key, KeyRange, KeyWriter, ObjectRef, QualifiedName,
     ReferentialAction, Row, RowRef, SequenceDef, SpaceId, StoreError, TableDef, Uniqueness, Value, ValueRef,
-    ViewDef, value_at,
+    VerifyReport, ViewDef, value_at,
 };
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};

@@ -258,7 +258,10 @@ fn a_manifest_that_came_to_be_though_its_checkpoint_failed_does_no_harm() {
         assert_eq!(store.world().table(def.id).unwrap().base_chunks(), 1, "the load became a chunk");
         drop(store);
         let store = open(&files.crash());
-        came_to_be += u64::from(store.world().table(def.id).unwrap().base_chunks() == 1 && store.world().table(def.id).unwrap().delta_rows() > 0);
+        came_to_be += u64::from(
+            store.world().table(def.id).unwrap().base_chunks() == 1
+                && store.world().table(def.id).unwrap().delta_rows() > 0,
+        );
         assert_eq!(ids(&store, &def), (0..20).collect::<Vec<_>>(), "seed {seed}");
     }
     assert!(came_to_be > 0, "the new manifest was found at least once");

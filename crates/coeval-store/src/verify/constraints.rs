@@ -67,7 +67,12 @@ fn check_not_null(table: &Table, report: &mut VerifyReport) {
     }
 }
 
-fn check_foreign_key(table: &Table, parent: &Arc<Table>, foreign_key: &ForeignKeyDef, report: &mut VerifyReport) {
+fn check_foreign_key(
+    table: &Table,
+    parent: &Arc<Table>,
+    foreign_key: &ForeignKeyDef,
+    report: &mut VerifyReport,
+) {
     let Some(lookup) = ParentLookup::new(parent, foreign_key) else {
         let (table, name) = (&table.def().name, &foreign_key.name);
         report.add_fact(format!("table {table}: {name} refers to columns that are no key"));

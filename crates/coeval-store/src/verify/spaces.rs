@@ -57,7 +57,8 @@ fn check_space(name: &str, space: &Space, report: &mut VerifyReport) {
     for (key, entry) in space.delta().iter() {
         let was_there = entry.change() != Change::Inserted;
         if space.find_in_base(key).is_some() != was_there {
-            report.add_fact(format!("{name}: key {key:?} is {:?} without regard to the base", entry.change()));
+            report
+                .add_fact(format!("{name}: key {key:?} is {:?} without regard to the base", entry.change()));
         }
     }
     let counted = SpaceCursor::new(space, None, &KeyRange::all(), Direction::Forward).count() as u64;
@@ -87,9 +88,8 @@ fn check_entries(table: &Table, index: &IndexDef, space: &Space, report: &mut Ve
     let add = |sums: [u64; 2], key: &Key| {
         [0, 1].map(|at| sums[at].wrapping_add(hashers[at].hash_one(key.as_slice())))
     };
-    let expected = rows().fold([0; 2], |sums, (key, found)| {
-        add(sums, &table.row_ref(found).index_entry(index, &key))
-    });
+    let expected =
+        rows().fold([0; 2], |sums, (key, found)| add(sums, &table.row_ref(found).index_entry(index, &key)));
     let there = entries().fold([0; 2], |sums, (entry, _)| add(sums, &entry));
     if expected == there && space.len() == table.row_count() {
         return;
