@@ -209,7 +209,14 @@ impl Shared {
 
     /// Takes worlds that others may still hold, to be dropped by the keeper.
     pub(crate) fn bury(&self, worlds: Vec<Arc<World>>) {
-        self.graveyard.lock().extend(worlds);
+        let mut graves = self.graveyard.lock();
+        for world in worlds {
+            // A world that lies here twice would never be held by nobody else.
+            if !graves.iter().any(|grave| Arc::ptr_eq(grave, &world)) {
+                graves.push(world);
+            }
+        }
+        drop(graves);
         self.keeper.note_graves();
     }
 
