@@ -40,8 +40,14 @@ pub fn text_rows(batches: &[RecordBatch]) -> Result<Vec<Vec<String>>, ArrowError
 pub fn differing_rows(query: usize, batches: &[RecordBatch]) -> Result<u64, ArrowError> {
     let expected = expected_rows(query);
     let found = text_rows(batches)?;
-    let differing =
-        expected.iter().zip(&found).filter(|(expected, found)| !same_row(expected, found)).count();
+    let is_same = |expected: &[String], found: &[String]| match (query, expected, found) {
+        // The published answer of query 11 cuts its part keys to four characters.
+        (11, [key, value], [found_key, found_value]) => {
+            found_key.starts_with(key.as_str()) && same(value, found_value)
+        }
+        _ => same_row(expected, found),
+    };
+    let differing = expected.iter().zip(&found).filter(|(expected, found)| !is_same(expected, found)).count();
     Ok((differing + expected.len().abs_diff(found.len())) as u64)
 }
 
