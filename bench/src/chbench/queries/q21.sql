@@ -1,5 +1,5 @@
 SELECT su_name, count(*) AS numwait
-FROM supplier, order_line AS l1, orders, stock, nation
+FROM order_line AS l1, orders, stock, supplier, nation
 WHERE ol_o_id = o_id AND ol_w_id = o_w_id AND ol_d_id = o_d_id
   AND ol_w_id = s_w_id AND ol_i_id = s_i_id
   AND (s_w_id * s_i_id) % 10000 = su_suppkey
