@@ -3,7 +3,7 @@
 
 use crate::arguments::BenchArguments;
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, STOPPING};
 use crate::readable::{grouped, latency};
 use coeval_bench::{BenchError, Progress, Report, Sample};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// # Errors
 /// If it cannot run, or one of its checks finds a violation; the JSON line is printed in that case too.
 pub(crate) fn run(arguments: &BenchArguments) -> Result<(), Failure> {
-    let watch = Watch::new(Interrupt::watch());
+    let watch = Watch::new(Interrupt::watch(STOPPING));
     let report =
         coeval_bench::run(arguments.workload, &arguments.options(), &watch).map_err(|error| match error {
             BenchError::Options(message) => Failure::Usage(message),

@@ -107,7 +107,8 @@ impl<'a> ColumnText<'a> {
 
     fn write(&self, row: usize, zone: Tz, text: &mut String) -> Cell {
         let (Self::Sql(array, _) | Self::Arrow(array, _) | Self::Unknown(array)) = self;
-        if array.is_null(row) {
+        // An array of nothing but NULLs has no list of them.
+        if array.is_null(row) || matches!(array.data_type(), DataType::Null) {
             return Cell::Null;
         }
         match self {

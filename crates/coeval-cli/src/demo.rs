@@ -17,7 +17,7 @@ mod summary;
 use crate::arguments::DemoArguments;
 use crate::directory;
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, STOPPING};
 use crate::readable::grouped;
 use coeval::{Database, Durability};
 use coeval_bench::chbench::{populate_all, run_mixed};
@@ -49,15 +49,12 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     }
     let size = load(&db, arguments, &dir)?;
     let options = options(arguments, size);
-    let interrupt = Interrupt::watch();
+    let interrupt = Interrupt::watch(STOPPING);
     print_plan(&options, &dir);
     let acknowledged = (arguments.durability == Durability::Fsync).then(|| state::acknowledged_file(&dir));
     let live = Live::new(&db, Some(&interrupt), acknowledged);
     let report = run_mixed(&db, &options, &live, &mut |_: &mut Report, _| {}).map_err(of_bench)?;
     live.note_acknowledged();
-    if interrupt.was_asked() {
-        println!("Stopped.");
-    }
     let conditions = check_conditions(&db)?;
     let summary = Summary::new(&report, &live, conditions);
     summary.print(&mut std::io::stdout().lock())?;

@@ -4,6 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// What a run that ends early says.
+pub(crate) const STOPPING: &str = "Stopping; Ctrl-C once more stops at once.";
+
 /// The code of a program that Ctrl-C ended, as shells know it.
 const INTERRUPTED: i32 = 130;
 
@@ -14,17 +17,23 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// From now on the first Ctrl-C (or SIGTERM, or SIGHUP) is noted here; the second ends the program. Where the
-    /// system does not let us, the first one does.
-    pub(crate) fn watch() -> Self {
+    /// From now on the first Ctrl-C (or SIGTERM, or SIGHUP) is noted here and answered with this notice; the second
+    /// ends the program. Where the system does not let us, the first one does.
+    pub(crate) fn watch(notice: &'static str) -> Self {
         let interrupt = Self::default();
         let asked = Arc::clone(&interrupt.asked);
         let _ = ctrlc::set_handler(move || {
             if asked.swap(true, Ordering::Relaxed) {
                 std::process::exit(INTERRUPTED);
             }
+            eprintln!("\n{notice}");
         });
         interrupt
+    }
+
+    /// The next Ctrl-C is a first one again.
+    pub(crate) fn forget(&self) {
+        self.asked.store(false, Ordering::Relaxed);
     }
 
     /// Whether it was.

@@ -42,10 +42,21 @@ struct State {
     phase: String,
     done: u64,
     begun: Option<Instant>,
+    /// When the last line was printed, or could have been first.
     printed: Option<Instant>,
-    last: Sample,
     /// The largest age of a snapshot that was seen, in versions.
     versions_behind_max: u64,
+}
+
+impl State {
+    /// Whether it is time for a line; the next one waits from now on.
+    fn is_line_due(&mut self) -> bool {
+        let is_due = self.printed.is_none_or(|printed| printed.elapsed() >= LINE_INTERVAL);
+        if is_due {
+            self.printed = Some(Instant::now());
+        }
+        is_due
+    }
 }
 
 /// What the database looks like at the moment.
@@ -99,6 +110,7 @@ impl Progress for Live<'_> {
         state.phase = phase.to_owned();
         state.done = 0;
         state.begun = Some(Instant::now());
+        state.printed = state.begun;
         if self.place == Place::Terminal {
             state.bar = Some(loading_bar(phase, total));
         }
@@ -109,8 +121,7 @@ impl Progress for Live<'_> {
         state.done += count;
         if let Some(bar) = &state.bar {
             bar.inc(count);
-        } else if state.printed.is_none_or(|printed| printed.elapsed() >= LINE_INTERVAL) {
-            state.printed = Some(Instant::now());
+        } else if state.is_line_due() {
             print_line(&format!("  {}: {} rows", state.phase, grouped(state.done)));
         }
     }
@@ -124,24 +135,19 @@ impl Progress for Live<'_> {
             let seconds = state.begun.map_or(0.0, |begun| begun.elapsed().as_secs_f64());
             print_line(&format!("  {}: {} rows in {seconds:.1} s", state.phase, grouped(state.done)));
         }
-        state.printed = None;
     }
 
     fn sample(&self, sample: &Sample) {
         self.note_acknowledged();
         let moment = self.moment();
         let mut state = self.state();
-        state.last = sample.clone();
         state.versions_behind_max = state.versions_behind_max.max(moment.versions_behind);
         match self.place {
             Place::Terminal => {
                 let bar = state.bar.get_or_insert_with(|| loading_bar("", None));
                 show_running(bar, sample, moment);
             }
-            Place::Lines if state.printed.is_none_or(|printed| printed.elapsed() >= LINE_INTERVAL) => {
-                state.printed = Some(Instant::now());
-                print_line(&line(sample, moment));
-            }
+            Place::Lines if state.is_line_due() => print_line(&line(sample, moment)),
             Place::Lines => {}
         }
     }

@@ -6,6 +6,7 @@ use super::history;
 use super::shell::{Flow, Shell};
 use super::splitter::{Splitter, Waiting};
 use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use coeval::TransactionStatus;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
@@ -25,6 +26,7 @@ pub(crate) fn converse(shell: &mut Shell<'_>) -> Result<(), Failure> {
         // There is none before the first time.
         let _ = lines.load_history(path);
     }
+    let interrupt = Interrupt::watch("The statement goes on; Ctrl-C once more ends coeval.");
     let mut splitter = Splitter::new();
     // What has been typed since the last complete statement, as it goes into the history.
     let mut typed = String::new();
@@ -46,6 +48,7 @@ pub(crate) fn converse(shell: &mut Shell<'_>) -> Result<(), Failure> {
             typed.push('\n');
         }
         typed.push_str(&line);
+        interrupt.forget();
         let flow = shell.take_line(&mut splitter, &line, None)?;
         if splitter.waiting() == Waiting::Statement {
             remember(&mut lines, history.as_deref(), typed.trim());
