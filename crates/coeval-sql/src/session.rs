@@ -341,7 +341,8 @@ impl Session {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let mut transaction = options.begin(engine);
+            let mut transaction =
+                if attempt == 1 { options.begin(engine) } else { options.begin_again(engine) };
             let mut context = StatementContext {
                 engine,
                 settings: &mut self.settings,

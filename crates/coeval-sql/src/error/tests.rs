@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 #[test]
 fn a_syntax_error_points_at_the_word_it_is_about() {
-    let sql = "SELECT a\nFROM WHERE";
+    let sql = "SELECT a\nFROM t ORDER x";
     let error = syntax_error(Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap_err(), sql);
     assert_eq!(error.state, SqlState::SyntaxError);
     assert_eq!(error.state.code(), "42601");

@@ -52,6 +52,13 @@ impl BlockOptions {
         Ok(self)
     }
 
+    /// A transaction for a statement that has lost once. It begins on the newest applied world: what it lost
+    /// against may not be published yet, and on the published world it would lose again until the log is
+    /// synced. Its result is given out after its commit only, so it may.
+    pub(super) fn begin_again(self, engine: &Engine) -> Transaction {
+        engine.store().begin_applied(self.isolation)
+    }
+
     /// A transaction whose snapshot is taken now.
     pub(super) fn begin(self, engine: &Engine) -> Transaction {
         engine.store().begin(self.isolation, self.mode)
