@@ -160,7 +160,7 @@ fn first_indexed_get(db: &Database) -> Result<usize, BenchError> {
     db.read(|tx| {
         let mut found = 0;
         for entry in tx.scan_index(&table, index, &range, Direction::Forward)? {
-            black_box(tx.get(&table, &entry.primary_key)?.map(|row| row.get(4)));
+            black_box(tx.get(&table, &entry?.primary_key)?.map(|row| row.get(4)));
             found += 1;
         }
         Ok(found)

@@ -246,7 +246,8 @@ fn find_customer(
             let range = KeyRange::prefix(prefix.as_slice());
             let entries =
                 tx.scan_index(&tables.customer, tables.customer_name, &range, Direction::Forward)?;
-            let mut keys: Vec<Key> = entries.map(|entry| entry.primary_key).collect();
+            let keys = entries.map(|entry| entry.map(|entry| entry.primary_key));
+            let mut keys: Vec<Key> = keys.collect::<Result<_, _>>()?;
             Ok(keys.swap_remove(middle(keys.len())))
         }
     }
@@ -317,13 +318,13 @@ fn order_status(tx: &mut Transaction, tables: &Tables, input: &OrderStatus) -> R
     }
     let range = KeyRange::prefix(prefix.as_slice());
     let mut newest = tx.scan_index(&tables.orders, tables.orders_customer, &range, Direction::Backward)?;
-    let order_key = newest.next().expect("every customer has an order").primary_key;
+    let order_key = newest.next().expect("every customer has an order")?.primary_key;
     let order = row(tx, &tables.orders, &order_key)?;
     black_box((order.get(at::O_ENTRY_D), order.get(at::O_CARRIER_ID)));
     // Lines carry their order's key in front of their own.
-    for (_, line) in
-        tx.scan(&tables.order_line, &KeyRange::prefix(order_key.as_slice()), Direction::Forward)?
-    {
+    let of_order = KeyRange::prefix(order_key.as_slice());
+    for line in tx.scan(&tables.order_line, &of_order, Direction::Forward)? {
+        let (_, line) = line?;
         black_box((int(&line, at::OL_I_ID), int(&line, at::OL_SUPPLY_W_ID), int(&line, at::OL_QUANTITY)));
         black_box((decimal(&line, at::OL_AMOUNT), line.get(at::OL_DELIVERY_D)));
     }
@@ -335,7 +336,7 @@ fn delivery(tx: &mut Transaction, tables: &Tables, input: Delivery) -> Result<()
     for district in 1..=DISTRICTS {
         let of_district = KeyRange::prefix(key(&[input.warehouse, district]).as_slice());
         let oldest = tx.scan(&tables.new_order, &of_district, Direction::Forward)?.next();
-        let Some((order_key, _)) = oldest else { continue };
+        let Some((order_key, _)) = oldest.transpose()? else { continue };
         tx.delete(&tables.new_order, &order_key)?;
         let order = row(tx, &tables.orders, &order_key)?;
         let customer = int(&order, at::O_C_ID);
@@ -343,9 +344,9 @@ fn delivery(tx: &mut Transaction, tables: &Tables, input: Delivery) -> Result<()
         tx.update(&tables.orders, &order_key, delivered)?;
         let mut sum = 0;
         let mut lines = Vec::new();
-        for (line_key, line) in
-            tx.scan(&tables.order_line, &KeyRange::prefix(order_key.as_slice()), Direction::Forward)?
-        {
+        let of_order = KeyRange::prefix(order_key.as_slice());
+        for line in tx.scan(&tables.order_line, &of_order, Direction::Forward)? {
+            let (line_key, line) = line?;
             sum += decimal(&line, at::OL_AMOUNT);
             lines.push((line_key, line.with(&[(at::OL_DELIVERY_D, now.into())])));
         }
@@ -372,7 +373,8 @@ fn stock_level(tx: &mut Transaction, tables: &Tables, input: StockLevel) -> Resu
         upper: Bound::Excluded(key(&[warehouse, district, next])),
     };
     let lines = tx.scan(&tables.order_line, &range, Direction::Forward)?;
-    let mut items: Vec<i32> = lines.map(|(_, line)| int(&line, at::OL_I_ID)).collect();
+    let mut items: Vec<i32> =
+        lines.map(|line| line.map(|(_, line)| int(&line, at::OL_I_ID))).collect::<Result<_, _>>()?;
     items.sort_unstable();
     items.dedup();
     let mut low = 0;

@@ -24,9 +24,10 @@ pub(crate) fn entry(index: &IndexDef, row: RowRef<'_>, primary_key: &Key) -> Key
 pub(crate) fn build_index(table: &Table, def: &TableDef, position: usize) -> Result<Space, StoreError> {
     let index = &def.indexes[position];
     let missing = missing_values(def);
+    let entry_of = |(key, found): (Key, Found<'_>)| entry(index, RowRef::new(def, &missing, found), &key);
     let mut entries: Vec<Key> = SpaceCursor::new(table.rows(), None, &KeyRange::all(), Direction::Forward)
-        .map(|(key, found): (Key, Found<'_>)| entry(index, RowRef::new(def, &missing, found), &key))
-        .collect();
+        .map(|row| row.map(entry_of))
+        .collect::<Result<_, _>>()?;
     entries.par_sort_unstable();
     Ok(Space::from_chunks(key_chunks(entries.iter().map(Key::as_slice))))
 }
@@ -68,11 +69,12 @@ pub(crate) fn check_unique_space(
 ) -> Result<(), StoreError> {
     let index = &def.indexes[position];
     let mut previous: Option<Key> = None;
-    for (entry, _) in SpaceCursor::new(space, None, &KeyRange::all(), Direction::Forward) {
+    for entry in SpaceCursor::new(space, None, &KeyRange::all(), Direction::Forward) {
+        let (entry, _) = entry?;
         let Some((prefix, primary_key)) = claim(def, index, &entry)? else { continue };
         if previous.as_ref() == Some(&prefix) {
-            let row = table.get(&primary_key).ok_or(StoreError::MissingRow)?;
-            return Err(unique_key_taken(def, index, row).into());
+            let found = table.rows().find(&primary_key)?.ok_or(StoreError::MissingRow)?;
+            return Err(unique_key_taken(def, index, table.row_ref(found)).into());
         }
         previous = Some(prefix);
     }

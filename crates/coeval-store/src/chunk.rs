@@ -17,6 +17,7 @@ use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
     Time64MicrosecondType, TimestampMicrosecondType,
 };
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Rows in a full chunk. Large enough that the work per chunk vanishes beside the work per row, small
@@ -55,7 +56,8 @@ pub struct ChunkPlace {
 /// An immutable run of rows sorted by key.
 ///
 /// Its keys and columns are in memory, or in a segment file and read (that is: mapped, checked against their
-/// checksums and validated) one by one when they are first asked for.
+/// checksums and validated) one by one when they are first asked for. Whoever reads rows calls
+/// [`check_whole`](Self::check_whole) first, a scan of columns [`check`](Self::check): so that damage is an error.
 #[derive(Debug)]
 pub struct Chunk {
     keys: OnceLock<KeyColumn>,
@@ -64,6 +66,8 @@ pub struct Chunk {
     first_key: Key,
     last_key: Key,
     source: Option<ChunkSource>,
+    /// Keys and all columns are in memory: [`check_whole`](Self::check_whole) costs this load.
+    is_whole: AtomicBool,
 }
 
 /// The batch of a segment file that a chunk is.
@@ -91,6 +95,7 @@ impl Chunk {
             keys: OnceLock::from(keys),
             columns: columns.into_iter().map(OnceLock::from).collect(),
             source: None,
+            is_whole: AtomicBool::new(true),
         }
     }
 
@@ -105,6 +110,7 @@ impl Chunk {
             first_key: description.first_key.clone(),
             last_key: description.last_key.clone(),
             source: Some(ChunkSource { segment: Arc::clone(segment), batch }),
+            is_whole: AtomicBool::new(false),
         }
     }
 
@@ -148,13 +154,23 @@ impl Chunk {
         })
     }
 
-    /// Reads the keys and these columns if they have not been read yet, so that what follows does not panic
-    /// on a damaged file.
+    /// Reads the keys and all columns if they have not been read yet, so that what follows does not panic on
+    /// a damaged file. The first call costs a pass over the chunk's bytes, each one after it a load.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] with the file and the offset of what is damaged.
+    /// [`StoreError::Corrupt`] with the file and the offset of what is damaged; each time anew.
+    #[inline]
+    pub fn check_whole(&self) -> Result<(), StoreError> {
+        if self.is_whole.load(Ordering::Acquire) { Ok(()) } else { self.read_whole() }
+    }
+
+    /// [`check_whole`](Self::check_whole), of the keys and these columns alone. Columns that were added later
+    /// are never damaged.
+    ///
+    /// # Errors
+    /// As [`check_whole`](Self::check_whole).
     pub fn check(&self, columns: &[usize]) -> Result<(), StoreError> {
-        if self.source.is_none() {
+        if self.is_whole.load(Ordering::Acquire) {
             return Ok(());
         }
         if self.keys.get().is_none() {
@@ -165,6 +181,14 @@ impl Chunk {
                 self.read_column(column)?;
             }
         }
+        Ok(())
+    }
+
+    #[cold]
+    fn read_whole(&self) -> Result<(), StoreError> {
+        let all: Vec<usize> = (0..self.column_count()).collect();
+        self.check(&all)?;
+        self.is_whole.store(true, Ordering::Release);
         Ok(())
     }
 

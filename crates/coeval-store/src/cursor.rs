@@ -3,10 +3,12 @@
 //!
 //! Each layer is walked in the same direction. The nearest key wins; where layers hold the same key the
 //! upper one says what became of it and the lower ones step over it. Cost: O(log n) to start, then O(1) per
-//! key amortized; a deleted key costs a step and yields nothing.
+//! key amortized; a deleted key costs a step and yields nothing. A chunk is checked when the walk enters it;
+//! a damaged one is an error, and the end of the walk.
 
 use crate::chunk::Chunk;
 use crate::delta::{Delta, DeltaEntry};
+use crate::error::StoreError;
 use crate::key::Key;
 use crate::range::{Direction, KeyRange};
 use crate::space::{Found, Space};
@@ -47,10 +49,15 @@ impl<'a> SpaceCursor<'a> {
 }
 
 impl<'a> Iterator for SpaceCursor<'a> {
-    type Item = (Key, Found<'a>);
+    type Item = Result<(Key, Found<'a>), StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
+            if let Some(damage) = self.base.damage.take() {
+                self.private = None;
+                self.delta.head = None;
+                return Some(Err(*damage));
+            }
             let mut nearest: Option<&[u8]> = None;
             let private_head =
                 self.private.as_ref().and_then(|walk| walk.head).map(|(key, _)| key.as_slice());
@@ -70,11 +77,12 @@ impl<'a> Iterator for SpaceCursor<'a> {
                 if at_private { self.private.as_mut().and_then(DeltaWalk::advance) } else { None };
             match (private_entry.or(delta_entry), base_place) {
                 (Some((key, entry)), _) if entry.is_present() => {
-                    return Some((key.clone(), Found::Delta(entry.row())));
+                    return Some(Ok((key.clone(), Found::Delta(entry.row()))));
                 }
                 (Some(_), _) => {}
                 (None, Some((chunk, index))) => {
-                    return Some((Key::from_slice(chunk.keys().get(index)), Found::Base(chunk, index)));
+                    let key = Key::from_slice(chunk.keys().get(index));
+                    return Some(Ok((key, Found::Base(chunk, index))));
                 }
                 (None, None) => unreachable!("the nearest key is the head of a layer"),
             }
@@ -117,6 +125,8 @@ struct BaseWalk<'a> {
     range: KeyRange,
     /// The present chunk and the rows of it that are left.
     present: Option<(&'a Chunk, std::ops::Range<usize>)>,
+    /// Why there is none, if the next one is damaged.
+    damage: Option<Box<StoreError>>,
 }
 
 impl<'a> BaseWalk<'a> {
@@ -130,7 +140,7 @@ impl<'a> BaseWalk<'a> {
         };
         let bounds = KeyRange { lower: first, upper: range.upper.clone() };
         let chunks = space.base().iter_range(bounds);
-        let mut walk = Self { chunks, direction, range: range.clone(), present: None };
+        let mut walk = Self { chunks, direction, range: range.clone(), present: None, damage: None };
         walk.enter_next_chunk();
         walk
     }
@@ -145,6 +155,11 @@ impl<'a> BaseWalk<'a> {
                 self.present = None;
                 return;
             };
+            if let Err(damage) = chunk.check_whole() {
+                self.present = None;
+                self.damage = Some(Box::new(damage));
+                return;
+            }
             let rows = rows_in_range(chunk, &self.range);
             if !rows.is_empty() {
                 self.present = Some((chunk, rows));
@@ -180,7 +195,7 @@ impl<'a> BaseWalk<'a> {
     }
 }
 
-/// The rows of a chunk whose keys lie in the range.
+/// The rows of a chunk, which has been checked, whose keys lie in the range.
 pub(crate) fn rows_in_range(chunk: &Chunk, range: &KeyRange) -> std::ops::Range<usize> {
     let keys = chunk.keys();
     let start = match &range.lower {

@@ -153,7 +153,7 @@ impl Disk {
     }
 
     /// Removes files that nobody refers to. What cannot be removed now is a leftover, and removed later.
-    fn discard(&self, written: &LoadFiles) {
+    pub(crate) fn discard(&self, written: &LoadFiles) {
         for &number in &written.numbers {
             self.loads.lock().remove(&number);
             self.remove_segment(number);

@@ -115,7 +115,18 @@ pub enum StoreError {
     BulkLoad(String),
     /// The database no longer takes commits: a write or sync of its log failed. Reads go on.
     #[error("commits have stopped: {0}")]
-    Stopped(String),
+    Stopped(#[source] LogError),
+    /// The database is being closed.
+    #[error("the database is being closed")]
+    Closing,
+    /// More bytes of changes than one log record takes (54000). Nothing of the transaction took effect.
+    #[error("the changes of one transaction take {bytes} bytes in the log; at most {max} are possible")]
+    TransactionSize {
+        /// What it would take.
+        bytes: usize,
+        /// What it may take.
+        max: usize,
+    },
     /// The log could not be written or read.
     #[error(transparent)]
     Log(#[from] LogError),

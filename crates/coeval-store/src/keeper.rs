@@ -91,7 +91,7 @@ impl KeeperSignal {
     /// Fails once the store is being closed.
     pub(crate) fn check_running(&self) -> Result<(), StoreError> {
         if self.stopping.load(Ordering::Relaxed) {
-            return Err(StoreError::Stopped("the database is being closed".to_owned()));
+            return Err(StoreError::Closing);
         }
         Ok(())
     }

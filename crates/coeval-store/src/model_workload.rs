@@ -398,14 +398,15 @@ impl TableModel {
         }
         let cursor = SpaceCursor::new(table.rows(), None, &KeyRange::all(), Direction::Forward);
         let mut expected = self.rows.iter();
-        for (key, found) in cursor {
+        for found in cursor {
+            let (key, found) = found.map_err(|error| error.to_string())?;
             let row = table.row_ref(found);
             let values: Vec<Value> =
                 (0..self.def.columns.len()).map(|column| row.get(column).to_owned()).collect();
             if expected.next() != Some((&key, &values)) {
                 return Err(format!("table {name} has {values:?} at {key:?}"));
             }
-            if table.get(&key).is_none() {
+            if table.rows().find(&key).map_err(|error| error.to_string())?.is_none() {
                 return Err(format!("table {name} scans {key:?} and does not find it"));
             }
         }
@@ -421,7 +422,8 @@ impl TableModel {
                 .collect();
             entries.sort();
             let there = SpaceCursor::new(space, None, &KeyRange::all(), Direction::Backward);
-            let mut there: Vec<Key> = there.map(|(entry, _)| entry).collect();
+            let there: Result<Vec<Key>, _> = there.map(|entry| entry.map(|(entry, _)| entry)).collect();
+            let mut there = there.map_err(|error| error.to_string())?;
             there.reverse();
             if there != entries || space.len() != entries.len() as u64 {
                 return Err(format!("index {} of table {name} has other entries", index.name));

@@ -2,6 +2,7 @@
 //! What can be chosen when a store is opened.
 
 use crate::chunk::CHUNK_ROWS;
+use crate::log::PAYLOAD_BYTES_MAX;
 
 /// What an acknowledged commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -55,10 +56,16 @@ pub(crate) struct Sizes {
     pub(crate) chunk_rows: usize,
     /// Loads of fewer rows go row by row: a chunk of a few rows would cost every later scan.
     pub(crate) direct_load_rows_min: usize,
+    /// Bytes that a commit batch may take in the log, without the few that each of its transactions adds.
+    pub(crate) batch_bytes_max: usize,
 }
 
 impl Default for Sizes {
     fn default() -> Self {
-        Self { chunk_rows: CHUNK_ROWS, direct_load_rows_min: 4_096 }
+        Self {
+            chunk_rows: CHUNK_ROWS,
+            direct_load_rows_min: 4_096,
+            batch_bytes_max: PAYLOAD_BYTES_MAX - (1 << 20),
+        }
     }
 }

@@ -20,7 +20,7 @@ use crate::delta::Delta;
 use crate::error::{ConflictError, StoreError};
 use crate::ids::SpaceId;
 use crate::key::Key;
-use crate::log::{Log, LogHandle, Lsn};
+use crate::log::{Log, LogError, LogHandle, Lsn};
 use crate::options::Durability;
 use crate::range::KeyRange;
 use crate::record::encode_batch;
@@ -61,7 +61,7 @@ struct Publishing {
     pending: VecDeque<Pending>,
     published: Version,
     is_syncing: bool,
-    stopped: Option<String>,
+    stopped: Option<LogError>,
 }
 
 struct Pending {
@@ -132,7 +132,8 @@ impl Pipeline {
             let length = if is_structural(first) {
                 1
             } else {
-                rest.iter().position(is_structural).unwrap_or(rest.len())
+                let end = rest.iter().position(is_structural).unwrap_or(rest.len());
+                fitting(&rest[..end], shared.sizes.batch_bytes_max)
             };
             let (batch, others) = rest.split_at(length);
             self.lead_batch(leader, shared, batch);
@@ -166,6 +167,8 @@ impl Pipeline {
         if admitted.is_empty() {
             return;
         }
+        let bytes: usize = admitted.iter().map(|(_, submission)| submission.body.len()).sum();
+        assert!(bytes <= shared.sizes.batch_bytes_max, "a batch fits in a log record");
         let logged = leader.append(version, &admitted);
         let changes = admitted.iter().map(|(_, submission)| submission.change_count()).sum();
         let verdict = logged.map(|lsn| {
@@ -176,11 +179,11 @@ impl Pipeline {
         for (ticket, _) in &admitted {
             *ticket.verdict.lock() = Some(match &verdict {
                 Ok(()) => Ok(version),
-                Err(error) => Err(StoreError::Stopped(error.to_string())),
+                Err(error) => Err(StoreError::Stopped(error.clone())),
             });
         }
         if let Err(error) = verdict {
-            self.stop(&error.to_string());
+            self.stop(error);
         }
     }
 
@@ -222,7 +225,7 @@ impl Pipeline {
             match outcome {
                 Ok(_) => publishing.publish_ready(shared, Some(log)),
                 Err(error) => {
-                    publishing.stopped.get_or_insert_with(|| error.to_string());
+                    publishing.stopped.get_or_insert(error);
                 }
             }
             self.progress.notify_all();
@@ -286,8 +289,8 @@ impl Pipeline {
     }
 
     /// No commit from now on; readers go on.
-    pub(crate) fn stop(&self, reason: &str) {
-        self.publishing.lock().stopped.get_or_insert_with(|| reason.to_owned());
+    fn stop(&self, reason: LogError) {
+        self.publishing.lock().stopped.get_or_insert(reason);
         self.progress.notify_all();
     }
 }
@@ -330,9 +333,12 @@ impl Leader {
             let Some((first, last)) = load.key_span() else { continue };
             let span = KeyRange { lower: Bound::Included(first), upper: Bound::Included(last) };
             let created_here = newest.table(load.table()).is_none();
-            let free = newest.table(load.table()).is_some_and(|table| {
-                is_free(table, &span) && table.indexes().iter().all(crate::space::Space::has_no_parts)
-            });
+            let free = match newest.table(load.table()) {
+                None => false,
+                Some(table) => {
+                    is_free(table, &span)? && table.indexes().iter().all(crate::space::Space::has_no_parts)
+                }
+            };
             let truncated_here = submission.catalog_changes.iter().any(
                 |change| matches!(change, crate::catalog::CatalogChange::Truncate(id) if *id == load.table()),
             );
@@ -364,7 +370,7 @@ impl Leader {
         &mut self,
         version: Version,
         admitted: &[(&Ticket, Submission)],
-    ) -> Result<Option<Lsn>, StoreError> {
+    ) -> Result<Option<Lsn>, LogError> {
         let Some(log) = &mut self.log else { return Ok(None) };
         let bodies = admitted.iter().map(|(_, submission)| submission.body.as_slice());
         let lsn = log.append_with(|out| encode_batch(version, bodies, out))?;
@@ -377,6 +383,16 @@ impl Leader {
         self.certifier.prune(oldest);
         self.recent_loads.retain(|load| load.version > oldest);
     }
+}
+
+/// How many of these fit in one log record: one at least, which was measured before.
+fn fitting(tickets: &[Arc<Ticket>], bytes_max: usize) -> usize {
+    let mut bytes = 0;
+    let mut fits = |ticket: &Arc<Ticket>| {
+        bytes += ticket.submission.lock().as_ref().map_or(0, |submission| submission.body.len());
+        bytes <= bytes_max
+    };
+    tickets.iter().position(|ticket| !fits(ticket)).unwrap_or(tickets.len()).max(1)
 }
 
 /// Whether a transaction wrote rows into the range of a load it did not see.
@@ -464,3 +480,6 @@ fn conflict_with_load(world: &World, table: SpaceId) -> ConflictError {
         detail: format!("table \"{name}\": rows of the same key range were written since this one began."),
     }
 }
+
+#[cfg(test)]
+mod tests;

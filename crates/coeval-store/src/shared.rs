@@ -166,6 +166,11 @@ impl Shared {
         let loads = disk.write_loads(&mut submission.loads)?;
         let mut body = Vec::with_capacity(512);
         encode_body(&submission, &mut body);
+        let max = self.sizes.batch_bytes_max;
+        if body.len() > max {
+            disk.discard(&loads);
+            return Err(StoreError::TransactionSize { bytes: body.len(), max });
+        }
         submission.body = body;
         let verdict = self.pipeline.commit(self, submission);
         disk.settle_loads(&loads, &verdict);

@@ -6,6 +6,7 @@
 
 use crate::chunk::Chunk;
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
+use crate::error::StoreError;
 use crate::key::Key;
 use crate::range::KeyRange;
 use crate::row::Row;
@@ -91,31 +92,46 @@ impl Space {
     }
 
     /// The key, wherever it is.
+    ///
+    /// # Panics
+    /// If the chunk that would hold it is damaged; see [`find`](Self::find).
     #[must_use]
     #[inline]
     pub fn get(&self, key: &Key) -> Option<Found<'_>> {
+        self.find(key).unwrap_or_else(|damage| panic!("{damage}"))
+    }
+
+    /// The key, wherever it is. A row found in the base can be read as a whole.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if the chunk that would hold it is damaged.
+    #[inline]
+    pub fn find(&self, key: &Key) -> Result<Option<Found<'_>>, StoreError> {
         if !self.delta.is_empty()
             && let Some(entry) = self.delta.get(key)
         {
-            return entry.is_present().then(|| Found::Delta(entry.row()));
+            return Ok(entry.is_present().then(|| Found::Delta(entry.row())));
         }
-        let (chunk, index) = self.find_in_base(key)?;
-        Some(Found::Base(chunk, index))
+        Ok(self.find_in_base(key)?.map(|(chunk, index)| Found::Base(chunk, index)))
     }
 
     /// Whether the key is there.
-    #[must_use]
-    pub fn contains(&self, key: &Key) -> bool {
-        self.get(key).is_some()
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub fn contains(&self, key: &Key) -> Result<bool, StoreError> {
+        Ok(self.find(key)?.is_some())
     }
 
     /// The key's place in the base, whatever the delta says.
-    #[must_use]
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
     #[inline]
-    pub fn find_in_base(&self, key: &Key) -> Option<(&Chunk, usize)> {
-        let (_, chunk) = self.base.floor(key)?;
-        let index = chunk.keys().search(key.as_slice()).ok()?;
-        Some((chunk, index))
+    pub fn find_in_base(&self, key: &Key) -> Result<Option<(&Chunk, usize)>, StoreError> {
+        let Some((_, chunk)) = self.base.floor(key) else { return Ok(None) };
+        chunk.check_whole()?;
+        Ok(chunk.keys().search(key.as_slice()).ok().map(|index| (&**chunk, index)))
     }
 
     /// Applies changes, ascending by key, each made against this version's contents. Positions are kept

@@ -177,21 +177,22 @@ impl Transaction {
     /// The row with this key, own writes included.
     ///
     /// # Errors
-    /// [`StoreError::UnknownSpace`] if there is no such table.
+    /// [`StoreError::UnknownSpace`] if there is no such table; [`StoreError::Corrupt`] if the file that would
+    /// hold the row is damaged there.
     #[inline]
     pub fn get(&self, table: SpaceId, key: &Key) -> Result<Option<RowRef<'_>>, StoreError> {
         let table_now = self.table(table)?;
-        Ok(self.find(table_now, key).map(|found| table_now.row_ref(found)))
+        Ok(self.find(table_now, key)?.map(|found| table_now.row_ref(found)))
     }
 
     #[inline]
-    fn find<'a>(&'a self, table: &'a Table, key: &Key) -> Option<Found<'a>> {
+    fn find<'a>(&'a self, table: &'a Table, key: &Key) -> Result<Option<Found<'a>>, StoreError> {
         if let Some(writes) = self.writes_of(table.id())
             && let Some(entry) = writes.rows.get(key)
         {
-            return entry.is_present().then(|| Found::Delta(entry.row()));
+            return Ok(entry.is_present().then(|| Found::Delta(entry.row())));
         }
-        table.rows().get(key)
+        table.rows().find(key)
     }
 
     /// Walks the rows of a range of primary keys, own writes included.
@@ -348,22 +349,22 @@ pub(crate) fn index_position(def: &TableDef, index: SpaceId) -> Result<usize, St
     def.indexes.iter().position(|candidate| candidate.id == index).ok_or(StoreError::UnknownSpace(index))
 }
 
-/// Rows in key order.
+/// Rows in key order; ends behind an error, which is [`StoreError::Corrupt`].
 pub struct RowCursor<'a> {
     table: &'a Table,
     cursor: SpaceCursor<'a>,
 }
 
 impl<'a> Iterator for RowCursor<'a> {
-    type Item = (Key, RowRef<'a>);
+    type Item = Result<(Key, RowRef<'a>), StoreError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let (key, found) = self.cursor.next()?;
-        Some((key, self.table.row_ref(found)))
+        Some(self.cursor.next()?.map(|(key, found)| (key, self.table.row_ref(found))))
     }
 }
 
-/// Index entries in order.
+/// Index entries in order; ends behind an error, which is [`StoreError::Corrupt`].
 pub struct IndexCursor<'a> {
     def: &'a TableDef,
     position: usize,
@@ -371,12 +372,14 @@ pub struct IndexCursor<'a> {
 }
 
 impl Iterator for IndexCursor<'_> {
-    type Item = IndexEntry;
+    type Item = Result<IndexEntry, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (key, _) = self.cursor.next()?;
-        let start = primary_key_start(self.def, &self.def.indexes[self.position], key.as_slice());
-        let primary_key = Key::from_slice(&key.as_slice()[start..]);
-        Some(IndexEntry { key, primary_key })
+        let entry_of = |key: Key| {
+            let start = primary_key_start(self.def, &self.def.indexes[self.position], key.as_slice());
+            let primary_key = Key::from_slice(&key.as_slice()[start..]);
+            IndexEntry { key, primary_key }
+        };
+        Some(self.cursor.next()?.map(|(key, _)| entry_of(key)))
     }
 }

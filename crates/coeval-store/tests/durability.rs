@@ -45,7 +45,8 @@ fn contents(store: &Store) -> Vec<(i64, String)> {
     let def = tx.resolve_table(&QualifiedName::new("public", "things")).unwrap();
     let rows = tx.scan(def.id, &KeyRange::all(), Direction::Forward).unwrap();
     let rows: Vec<_> = rows
-        .map(|(_, row)| (row.get(0).as_i64().unwrap(), row.get(1).as_str().unwrap().to_owned()))
+        .map(|row| row.unwrap().1)
+        .map(|row| (row.get(0).as_i64().unwrap(), row.get(1).as_str().unwrap().to_owned()))
         .collect();
     let entries = tx.scan_index(def.id, def.indexes[0].id, &KeyRange::all(), Direction::Forward).unwrap();
     assert_eq!(entries.count(), rows.len(), "each row has its index entry");

@@ -69,7 +69,8 @@ fn insert(
 fn balances(tx: &Transaction, table: SpaceId) -> Vec<(i64, i64)> {
     tx.scan(table, &KeyRange::all(), Direction::Forward)
         .unwrap()
-        .map(|(_, row)| (row.get(0).as_i64().unwrap(), row.get(2).as_i64().unwrap()))
+        .map(|row| row.unwrap().1)
+        .map(|row| (row.get(0).as_i64().unwrap(), row.get(2).as_i64().unwrap()))
         .collect()
 }
 
@@ -129,7 +130,7 @@ fn index_entries_follow_their_rows_through_updates_deletes_and_savepoints() {
     let def = accounts(&store, Uniqueness::Unique);
     let owners = |tx: &Transaction| -> Vec<Key> {
         let entries = tx.scan_index(def.id, def.indexes[0].id, &KeyRange::all(), Direction::Forward).unwrap();
-        entries.map(|entry| entry.primary_key).collect()
+        entries.map(|entry| entry.unwrap().primary_key).collect()
     };
     let mut tx = begin(&store);
     insert(&mut tx, &def, 1, "zoe", 10).unwrap();

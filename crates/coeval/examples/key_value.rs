@@ -50,7 +50,12 @@ pub fn main() -> Result<(), Error> {
 
     let total: i64 = db.read(|tx| {
         let rows = tx.scan(&accounts, &KeyRange::all(), Direction::Forward)?;
-        Ok::<_, Error>(rows.filter_map(|(_, row)| row.get(1).as_i64()).sum())
+        let mut total = 0;
+        for row in rows {
+            let (_, row) = row?;
+            total += row.get(1).as_i64().expect("balances are never NULL");
+        }
+        Ok::<_, Error>(total)
     })?;
     println!("{ACCOUNTS} accounts hold {total} in all");
     assert_eq!(total, ACCOUNTS * 1_000);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can go wrong, for users of the library.
 
-use coeval_sql::SqlError;
+use coeval_sql::{SqlError, SqlState};
 use coeval_store::StoreError;
 
 /// An operation failed. [`Error::is_conflict`] says whether running the transaction again may help.
@@ -41,17 +41,22 @@ pub enum Error {
 }
 
 impl Error {
+    /// Its SQLSTATE.
+    #[must_use]
+    pub fn state(&self) -> SqlState {
+        match self {
+            Self::Store(error) => SqlState::of(error),
+            Self::Sql(error) => error.state,
+            Self::UnknownTable(_) => SqlState::UndefinedTable,
+            Self::UnknownIndex { .. } => SqlState::UndefinedObject,
+            Self::ValueCount { .. } => SqlState::SyntaxError,
+            Self::Isolation(_) => SqlState::FeatureNotSupported,
+        }
+    }
+
     /// Whether another transaction was first: nothing took effect, and running this one again may succeed.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
-        match self {
-            Self::Store(StoreError::Conflict(_)) => true,
-            Self::Sql(error) => error.state.code() == "40001",
-            Self::Store(_)
-            | Self::UnknownTable(_)
-            | Self::UnknownIndex { .. }
-            | Self::ValueCount { .. }
-            | Self::Isolation(_) => false,
-        }
+        self.state() == SqlState::SerializationFailure
     }
 }

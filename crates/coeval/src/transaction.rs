@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::table::Table;
-use coeval_store::{Direction, IndexCursor, Key, KeyRange, Row, RowCursor, RowRef, SpaceId};
+use coeval_store::{Direction, IndexEntry, Key, KeyRange, Row, RowRef, SpaceId};
 
 /// A running transaction: reads one snapshot and its own writes.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Transaction {
     /// The row with this primary key, where it lies: copy what you need before the next write.
     ///
     /// # Errors
-    /// If the table is gone in this snapshot.
+    /// If the table is gone in this snapshot, or the file that would hold the row is damaged there.
     #[inline]
     pub fn get(&self, table: &Table, key: &Key) -> Result<Option<RowRef<'_>>, Error> {
         Ok(self.inner.get(table.id(), key)?)
@@ -77,29 +77,32 @@ impl Transaction {
     /// Rows of a range of primary keys, in order.
     ///
     /// # Errors
-    /// If the table is gone in this snapshot.
+    /// If the table is gone in this snapshot. An item is an error, and the last one, if the rows from there on
+    /// lie in a damaged file.
     #[inline]
-    pub fn scan(
-        &self,
+    pub fn scan<'a>(
+        &'a self,
         table: &Table,
         range: &KeyRange,
         direction: Direction,
-    ) -> Result<RowCursor<'_>, Error> {
-        Ok(self.inner.scan(table.id(), range, direction)?)
+    ) -> Result<impl Iterator<Item = Result<(Key, RowRef<'a>), Error>> + use<'a>, Error> {
+        Ok(self.inner.scan(table.id(), range, direction)?.map(|row| row.map_err(Error::from)))
     }
 
     /// Entries of a range of an index, in order; each names the primary key of its row.
     ///
     /// # Errors
-    /// If the table or index is gone in this snapshot.
+    /// If the table or index is gone in this snapshot. An item is an error, and the last one, if the entries
+    /// from there on lie in a damaged file.
     #[inline]
-    pub fn scan_index(
-        &self,
+    pub fn scan_index<'a>(
+        &'a self,
         table: &Table,
         index: SpaceId,
         range: &KeyRange,
         direction: Direction,
-    ) -> Result<IndexCursor<'_>, Error> {
-        Ok(self.inner.scan_index(table.id(), index, range, direction)?)
+    ) -> Result<impl Iterator<Item = Result<IndexEntry, Error>> + use<'a>, Error> {
+        let entries = self.inner.scan_index(table.id(), index, range, direction)?;
+        Ok(entries.map(|entry| entry.map_err(Error::from)))
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn describe(error: &Error, statement: &str, origin: Origin<'_>) -> St
     match error {
         Error::Sql(error) => describe_sql(error, found.as_ref(), &mut text),
         other => {
-            let _ = writeln!(text, "ERROR: {other}");
+            let _ = writeln!(text, "ERROR {}: {other}", other.state().code());
         }
     }
     text

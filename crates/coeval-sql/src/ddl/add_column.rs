@@ -101,8 +101,8 @@ fn add_row_by_row(
     let mut nullable = def.clone();
     nullable.add_column(ColumnDef { not_null: false, ..column.clone() });
     let id = put(context, nullable.clone())?;
-    let keys: Vec<_> =
-        context.transaction.scan(id, &KeyRange::all(), Direction::Forward)?.map(|(key, _)| key).collect();
+    let rows = context.transaction.scan(id, &KeyRange::all(), Direction::Forward)?;
+    let keys: Vec<_> = rows.map(|row| row.map(|(key, _)| key)).collect::<Result<_, _>>()?;
     for key in keys {
         let value = values::next_default(context, &column)?;
         let Some(row) = context.transaction.get(id, &key)? else { continue };

@@ -102,7 +102,7 @@ impl Arbiter {
                 let range = KeyRange::prefix(prefix.as_slice());
                 let mut entries =
                     transaction.scan_index(def.id, def.indexes[*place].id, &range, Direction::Forward)?;
-                Ok(entries.next().map(|entry| entry.primary_key))
+                Ok(entries.next().transpose()?.map(|entry| entry.primary_key))
             }
         }
     }

@@ -105,6 +105,7 @@ states! {
     ObjectInUse = "55006",
     LockNotAvailable = "55P03",
     QueryCanceled = "57014",
+    AdminShutdown = "57P01",
     IoError = "58030",
     UndefinedFile = "58P01",
     DuplicateFile = "58P02",

@@ -2,6 +2,8 @@
 //! Errors of the store as SQL errors.
 
 use crate::error::{SqlError, SqlState};
+use coeval_store::files::FileError;
+use coeval_store::log::LogError;
 use coeval_store::{ConstraintError, StoreError};
 
 impl From<ConstraintError> for SqlError {
@@ -33,17 +35,46 @@ impl From<StoreError> for SqlError {
             StoreError::Conflict(conflict) => Self::new(SqlState::SerializationFailure, message)
                 .with_detail(conflict.detail)
                 .with_hint("The transaction might succeed if retried."),
-            StoreError::ReadOnly(_) => Self::new(SqlState::ReadOnlySqlTransaction, message),
-            StoreError::SequenceExhausted(_) => Self::new(SqlState::SequenceGeneratorLimitExceeded, message),
-            StoreError::UnknownSequence => Self::new(SqlState::UndefinedTable, message),
-            StoreError::Stopped(_) | StoreError::Log(_) | StoreError::File(_) => {
-                Self::new(SqlState::IoError, message)
-            }
-            StoreError::KeyDamage(_) | StoreError::Corrupt { .. } => {
-                Self::new(SqlState::DataCorrupted, message)
-            }
             StoreError::Arrow(error) => error.into(),
-            other => Self::internal(other.to_string()),
+            other => Self::new(SqlState::of(&other), message),
         }
+    }
+}
+
+impl SqlState {
+    /// The class of an error of the store.
+    #[must_use]
+    pub fn of(error: &StoreError) -> Self {
+        match error {
+            StoreError::Constraint(ConstraintError::Unique { .. }) => Self::UniqueViolation,
+            StoreError::Constraint(ConstraintError::NotNull { .. }) => Self::NotNullViolation,
+            StoreError::Constraint(
+                ConstraintError::ForeignKeyMissing { .. } | ConstraintError::ForeignKeyReferenced { .. },
+            ) => Self::ForeignKeyViolation,
+            StoreError::Constraint(ConstraintError::Check { .. }) => Self::CheckViolation,
+            StoreError::Constraint(_) => Self::IntegrityConstraintViolation,
+            StoreError::Conflict(_) => Self::SerializationFailure,
+            StoreError::UnknownSpace(_) | StoreError::UnknownSequence => Self::UndefinedTable,
+            StoreError::ReadOnly(_) => Self::ReadOnlySqlTransaction,
+            StoreError::SequenceExhausted(_) => Self::SequenceGeneratorLimitExceeded,
+            StoreError::TransactionSize { .. } => Self::ProgramLimitExceeded,
+            StoreError::KeyDamage(_) | StoreError::Corrupt { .. } => Self::DataCorrupted,
+            StoreError::UnsupportedVersion { .. } => Self::FeatureNotSupported,
+            StoreError::Closing => Self::AdminShutdown,
+            StoreError::File(FileError::DirectoryInUse { .. }) => Self::ObjectInUse,
+            StoreError::File(error) if error.is_disk_full() => Self::DiskFull,
+            StoreError::File(_) => Self::IoError,
+            StoreError::Log(error) | StoreError::Stopped(error) => of_log(error),
+            _ => Self::InternalError,
+        }
+    }
+}
+
+fn of_log(error: &LogError) -> SqlState {
+    match error {
+        LogError::UnsupportedVersion { .. } => SqlState::FeatureNotSupported,
+        error if error.is_damage() => SqlState::DataCorrupted,
+        error if error.is_disk_full() => SqlState::DiskFull,
+        _ => SqlState::IoError,
     }
 }

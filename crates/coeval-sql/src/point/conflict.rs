@@ -163,7 +163,7 @@ impl Arbiter {
                 }
                 let range = KeyRange::prefix(writer.as_slice());
                 let mut entries = transaction.scan_index(table.id, index.id, &range, Direction::Forward)?;
-                Ok(entries.next().map(|entry| entry.primary_key))
+                Ok(entries.next().transpose()?.map(|entry| entry.primary_key))
             }
         }
     }

@@ -91,7 +91,7 @@ impl<'t, 'e> Walk<'t, 'e> {
                 (Probe::Scan(range), Path::Primary) => {
                     let mut flow = Flow::Continue;
                     for found in self.transaction.scan(id, &range, access.direction)? {
-                        flow = self.meet(step, rest, found, frame, visit)?;
+                        flow = self.meet(step, rest, found?, frame, visit)?;
                         if flow != Flow::Continue {
                             break;
                         }
@@ -102,6 +102,7 @@ impl<'t, 'e> Walk<'t, 'e> {
                     let index = access.table.indexes[place].id;
                     let mut flow = Flow::Continue;
                     for entry in self.transaction.scan_index(id, index, &range, access.direction)? {
+                        let entry = entry?;
                         let row = self
                             .transaction
                             .get(id, &entry.primary_key)?

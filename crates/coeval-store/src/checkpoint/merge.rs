@@ -221,6 +221,9 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
 
     /// Merges a chunk with its changes.
     fn add(&mut self, owner: &Owner, delta: &Delta) -> Result<(), StoreError> {
+        if let Some(chunk) = &owner.chunk {
+            chunk.check_whole()?;
+        }
         let mut next = 0;
         for (key, entry) in delta.iter_range(owner.range.clone()) {
             if let Some(chunk) = &owner.chunk {
@@ -296,9 +299,6 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
     fn columns(&self, rows: usize) -> Result<Vec<ArrayRef>, StoreError> {
         let Some((def, missing)) = self.shape else { return Ok(Vec::new()) };
         let all: Vec<usize> = (0..def.columns.len()).collect();
-        for source in &self.sources {
-            source.check(&all)?;
-        }
         all.iter().map(|&column| self.column(def, &missing[column], column, rows)).collect()
     }
 

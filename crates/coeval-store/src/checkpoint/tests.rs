@@ -20,7 +20,7 @@ use rand::Rng;
 use std::path::Path;
 use std::sync::Arc;
 
-const SMALL: Sizes = Sizes { chunk_rows: 16, direct_load_rows_min: 8 };
+const SMALL: Sizes = Sizes { chunk_rows: 16, direct_load_rows_min: 8, batch_bytes_max: 1 << 20 };
 const DIR: &str = "/db";
 
 fn manual() -> StoreOptions {
@@ -169,7 +169,7 @@ fn load(store: &Store, def: &TableDef, ids: std::ops::Range<i64>) {
 fn ids(store: &Store, def: &TableDef) -> Vec<i64> {
     let tx = begin(store);
     let rows = tx.scan(def.id, &crate::range::KeyRange::all(), crate::range::Direction::Forward).unwrap();
-    rows.map(|(_, row)| row.get(0).as_i64().unwrap()).collect()
+    rows.map(|row| row.unwrap().1.get(0).as_i64().unwrap()).collect()
 }
 
 fn key(id: i64) -> crate::key::Key {

@@ -185,10 +185,10 @@ impl<'d> Replayer<'d> {
         let load = BulkLoad::new(places.table, rows.clone(), indexes.to_vec());
         if let Some((first, last)) = load.key_span() {
             let span = KeyRange { lower: Bound::Included(first), upper: Bound::Included(last) };
-            if takes_chunks(&table, &span) {
+            if takes_chunks(&table, &span)? {
                 self.world.update_table(places.table, |table| table.load(&load));
             } else {
-                let writes = writes_of_load(&table, &load);
+                let writes = writes_of_load(&table, &load)?;
                 self.world.update_table(places.table, |table| table.apply(&writes, None));
             }
         }
@@ -264,12 +264,15 @@ fn add_up(mut changes: Vec<(Key, DeltaEntry)>) -> Delta {
 }
 
 /// Whether the chunks of a load can be added as they are.
-fn takes_chunks(table: &Table, span: &KeyRange) -> bool {
-    is_free(table, span) && table.indexes().iter().all(|index| index.has_no_parts())
+fn takes_chunks(table: &Table, span: &KeyRange) -> Result<bool, StoreError> {
+    Ok(is_free(table, span)? && table.indexes().iter().all(|index| index.has_no_parts()))
 }
 
 /// A load row by row.
-fn writes_of_load(table: &Table, load: &BulkLoad) -> TableWrites {
+fn writes_of_load(table: &Table, load: &BulkLoad) -> Result<TableWrites, StoreError> {
+    for chunk in load.chunks().iter().chain(load.indexes().iter().flatten()) {
+        chunk.check_whole()?;
+    }
     let row = |chunk: &Chunk, index: usize| {
         let row = RowRef::new(table.def(), table.missing(), Found::Base(chunk, index)).to_row();
         DeltaEntry::inserted(Some(row))
@@ -281,9 +284,9 @@ fn writes_of_load(table: &Table, load: &BulkLoad) -> TableWrites {
         let keys = chunks.iter().flat_map(|chunk| (0..chunk.rows()).map(|index| chunk.keys().get(index)));
         Delta::from_sorted(keys.map(|key| (Key::from_slice(key), DeltaEntry::inserted(None))).collect())
     };
-    TableWrites {
+    Ok(TableWrites {
         table: load.table(),
         rows: Delta::from_sorted(rows.collect()),
         indexes: load.indexes().iter().map(entries).collect(),
-    }
+    })
 }

@@ -41,8 +41,8 @@ impl Segment {
     /// Maps the file and reads its footer.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if the footer is not the one that was written; [`StoreError::File`] if the file
-    /// cannot be mapped.
+    /// [`StoreError::Corrupt`] if the file is not there or its footer is not the one that was written;
+    /// [`StoreError::File`] if it cannot be mapped.
     pub(crate) fn open(
         files: &dyn FileSystem,
         dir: &Path,
@@ -50,8 +50,11 @@ impl Segment {
         checksums: ChecksumPolicy,
     ) -> Result<Arc<Self>, StoreError> {
         let path = segment_path(dir, reference.number);
-        let file = files.map(&path)?;
         let corrupt = |offset: usize, what: &str| StoreError::corrupt(&path, offset as u64, what);
+        let file = files.map(&path).map_err(|error| match error.is_not_found() {
+            true => corrupt(0, "the file is missing"),
+            false => error.into(),
+        })?;
         let trailer_start = file.len().checked_sub(TRAILER_BYTES).ok_or_else(|| corrupt(0, "too short"))?;
         let (length, magic) = file[trailer_start..].split_at(TRAILER_BYTES - MAGIC.len());
         if magic != MAGIC {

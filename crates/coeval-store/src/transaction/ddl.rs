@@ -45,7 +45,7 @@ impl Transaction {
         match &change {
             CatalogChange::PutTable(def) => {
                 if let Some(old) = old {
-                    self.realign_writes(&old, def);
+                    self.realign_writes(&old, def)?;
                 }
                 self.check_new_indexes(def)?;
             }
@@ -124,9 +124,9 @@ impl Transaction {
     }
 
     /// Private writes follow the new definition's list of indexes.
-    fn realign_writes(&mut self, old: &Arc<Table>, def: &TableDef) {
-        let Some(at) = self.writes.iter().position(|writes| writes.table == def.id) else { return };
-        let Some(table) = self.world.table(def.id).cloned() else { return };
+    fn realign_writes(&mut self, old: &Arc<Table>, def: &TableDef) -> Result<(), StoreError> {
+        let Some(at) = self.writes.iter().position(|writes| writes.table == def.id) else { return Ok(()) };
+        let Some(table) = self.world.table(def.id).cloned() else { return Ok(()) };
         let writes = &self.writes[at];
         let indexes = def
             .indexes
@@ -134,12 +134,13 @@ impl Transaction {
             .enumerate()
             .map(|(position, index)| {
                 match old.def().indexes.iter().position(|candidate| candidate.id == index.id) {
-                    Some(old_position) => writes.indexes[old_position].clone(),
+                    Some(old_position) => Ok(writes.indexes[old_position].clone()),
                     None => entries_of_writes(&table, writes, position),
                 }
             })
-            .collect();
+            .collect::<Result<_, StoreError>>()?;
         self.writes[at].indexes = indexes;
+        Ok(())
     }
 
     fn check_new_indexes(&self, def: &TableDef) -> Result<(), StoreError> {
@@ -163,12 +164,12 @@ impl Transaction {
 }
 
 /// What private writes of rows do to an index that was just built without them.
-fn entries_of_writes(table: &Table, writes: &TableWrites, position: usize) -> Delta {
+fn entries_of_writes(table: &Table, writes: &TableWrites, position: usize) -> Result<Delta, StoreError> {
     let mut entries = Delta::new();
     let index = &table.def().indexes[position];
     for (key, written) in writes.rows.iter() {
         if written.change() != Change::Inserted
-            && let Some(old) = table.get(key)
+            && let Some(old) = table.rows().find(key)?.map(|found| table.row_ref(found))
         {
             add_one(&mut entries, entry(index, old, key), DeltaEntry::deleted(BasePosition::UNKNOWN));
         }
@@ -177,5 +178,5 @@ fn entries_of_writes(table: &Table, writes: &TableWrites, position: usize) -> De
             add_one(&mut entries, entry(index, new, key), DeltaEntry::inserted(None));
         }
     }
-    entries
+    Ok(entries)
 }

@@ -117,7 +117,7 @@ impl Transaction {
         value: impl Fn(usize) -> ValueRef<'v>,
     ) -> Result<(bool, super::GlobalKey), StoreError> {
         match parent_key(parent.def(), foreign_key, value)? {
-            ParentKey::Primary(key) => Ok((self.find(parent, &key).is_some(), (parent.id(), key))),
+            ParentKey::Primary(key) => Ok((self.find(parent, &key)?.is_some(), (parent.id(), key))),
             ParentKey::Unique(index, prefix) => {
                 Ok((self.index_has(parent, index, prefix.as_slice())?, (index, prefix)))
             }
@@ -244,7 +244,8 @@ impl Transaction {
                 .filter_map(|&c| value_of(c))
                 .for_each(|v| writer.push(v.borrow()));
             let range = KeyRange::prefix(writer.as_slice());
-            return Ok(self.scan(def.id, &range, Direction::Forward)?.map(|(key, _)| key).collect());
+            let rows = self.scan(def.id, &range, Direction::Forward)?;
+            return rows.map(|row| row.map(|(key, _)| key)).collect();
         }
         if let Some(index) = def.indexes.iter().find(|index| covers(&index.columns)) {
             let mut writer = KeyWriter::new();
@@ -254,7 +255,7 @@ impl Transaction {
                 .for_each(|v| writer.push_nullable(v.borrow()));
             let range = KeyRange::prefix(writer.as_slice());
             let entries = self.scan_index(def.id, index.id, &range, Direction::Forward)?;
-            return Ok(entries.map(|entry| entry.primary_key).collect());
+            return entries.map(|entry| entry.map(|entry| entry.primary_key)).collect();
         }
         let rows = self.scan(def.id, &KeyRange::all(), Direction::Forward)?;
         let is_child = |row: RowRef<'_>| {
@@ -263,7 +264,8 @@ impl Transaction {
                 .iter()
                 .all(|&column| value_of(column).is_some_and(|value| value.borrow() == row.get(column)))
         };
-        Ok(rows.filter(|(_, row)| is_child(*row)).map(|(key, _)| key).collect())
+        let child = |(key, row): (Key, RowRef<'_>)| is_child(row).then_some(key);
+        rows.filter_map(|row| row.map(child).transpose()).collect()
     }
 }
 

@@ -32,8 +32,8 @@ impl Transaction {
         let chunks = sorted_chunks(table.def(), &batches)?;
         let rows: usize = chunks.iter().map(|chunk| chunk.rows()).sum();
         let savepoint = self.savepoint();
-        let outcome = if rows >= self.shared.sizes.direct_load_rows_min && self.takes_chunks(&table, &chunks)
-        {
+        let is_large = rows >= self.shared.sizes.direct_load_rows_min;
+        let outcome = if is_large && self.takes_chunks(&table, &chunks)? {
             self.load_chunks(&table, chunks)
         } else {
             self.insert_chunks(&table, &chunks)
@@ -46,16 +46,17 @@ impl Transaction {
 
     /// Whether the chunks can become part of the base as they are: nothing lies in their range, and no
     /// constraint needs a look at single rows.
-    fn takes_chunks(&self, table: &Table, chunks: &[Arc<Chunk>]) -> bool {
-        let (Some(first), Some(last)) = (chunks.first(), chunks.last()) else { return false };
+    fn takes_chunks(&self, table: &Table, chunks: &[Arc<Chunk>]) -> Result<bool, StoreError> {
+        let (Some(first), Some(last)) = (chunks.first(), chunks.last()) else { return Ok(false) };
         let span =
             KeyRange { lower: Bound::Included(first.first_key()), upper: Bound::Included(last.last_key()) };
         let private = self.writes_of(table.id()).map(|writes| &writes.rows);
         let rows_free =
-            is_free(table, &span) && private.is_none_or(|rows| rows.iter_range(span).next().is_none());
+            is_free(table, &span)? && private.is_none_or(|rows| rows.iter_range(span).next().is_none());
         let indexes_free = table.indexes().iter().all(Space::has_no_parts)
             && self.writes_of(table.id()).is_none_or(|writes| writes.indexes.iter().all(|i| i.is_empty()));
-        rows_free && indexes_free && table.def().checks.is_empty() && table.def().foreign_keys.is_empty()
+        let no_row_checks = table.def().checks.is_empty() && table.def().foreign_keys.is_empty();
+        Ok(rows_free && indexes_free && no_row_checks)
     }
 
     fn load_chunks(&mut self, table: &Arc<Table>, chunks: Vec<Arc<Chunk>>) -> Result<(), StoreError> {
@@ -81,11 +82,15 @@ impl Transaction {
 }
 
 /// Whether chunks may go into this range: no chunk overlaps it and no changed key lies in it.
-pub(crate) fn is_free(table: &Table, span: &KeyRange) -> bool {
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if a chunk of the range is damaged.
+pub(crate) fn is_free(table: &Table, span: &KeyRange) -> Result<bool, StoreError> {
     let rows = table.rows();
-    !rows.has_changes_in(span)
-        && SpaceCursor::new(rows, None, span, Direction::Forward).next().is_none()
-        && overlapping_chunk(table, span).is_none()
+    if rows.has_changes_in(span) || overlapping_chunk(table, span).is_some() {
+        return Ok(false);
+    }
+    Ok(SpaceCursor::new(rows, None, span, Direction::Forward).next().transpose()?.is_none())
 }
 
 /// A chunk whose first key lies in the range or before it with its last key inside or behind.

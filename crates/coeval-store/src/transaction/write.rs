@@ -36,7 +36,7 @@ impl Transaction {
         self.writable("INSERT")?;
         let table = Arc::clone(self.table(table)?);
         let key = self.check_row(&table, &row)?;
-        if self.find(&table, &key).is_some() {
+        if self.find(&table, &key)?.is_some() {
             let new = RowRef::of_row(table.def(), table.missing(), &row);
             return Err(primary_key_taken(table.def(), new).into());
         }
@@ -58,13 +58,13 @@ impl Transaction {
         self.writable("UPDATE")?;
         let table = Arc::clone(self.table(table)?);
         let new_key = self.check_row(&table, &row)?;
-        if self.find(&table, key).is_none() {
+        if self.find(&table, key)?.is_none() {
             return Err(StoreError::MissingRow);
         }
         if new_key != *key {
             return self.move_row(&table, key, &new_key, row);
         }
-        let found = self.find(&table, key).ok_or(StoreError::MissingRow)?;
+        let found = self.find(&table, key)?.ok_or(StoreError::MissingRow)?;
         let position = position_of(found);
         let old = table.row_ref(found);
         let old_row = (!table.def().foreign_keys.is_empty() || self.is_parent(&table)).then(|| old.to_row());
@@ -82,12 +82,12 @@ impl Transaction {
 
     /// A row whose primary key changes goes and comes back under the new one.
     fn move_row(&mut self, table: &Arc<Table>, old: &Key, new: &Key, row: Row) -> Result<(), StoreError> {
-        if self.find(table, new).is_some() {
+        if self.find(table, new)?.is_some() {
             let new = RowRef::of_row(table.def(), table.missing(), &row);
             return Err(primary_key_taken(table.def(), new).into());
         }
         let savepoint = self.savepoint();
-        let found = self.find(table, old).ok_or(StoreError::MissingRow)?;
+        let found = self.find(table, old)?.ok_or(StoreError::MissingRow)?;
         let old_row = table.row_ref(found).to_row();
         let moved = (|| {
             self.parent_changes(table, &old_row, Some(&row))?;
@@ -124,7 +124,7 @@ impl Transaction {
     pub fn delete(&mut self, table: SpaceId, key: &Key) -> Result<bool, StoreError> {
         self.writable("DELETE")?;
         let table = Arc::clone(self.table(table)?);
-        let Some(found) = self.find(&table, key) else { return Ok(false) };
+        let Some(found) = self.find(&table, key)? else { return Ok(false) };
         if !self.is_parent(&table) {
             self.remove_row(&table, key)?;
             return Ok(true);
@@ -141,7 +141,7 @@ impl Transaction {
 
     /// Removes a row that is there, without a look at children.
     fn remove_row(&mut self, table: &Arc<Table>, key: &Key) -> Result<(), StoreError> {
-        let found = self.find(table, key).ok_or(StoreError::MissingRow)?;
+        let found = self.find(table, key)?.ok_or(StoreError::MissingRow)?;
         let position = position_of(found);
         let old = table.row_ref(found);
         let changes = self.entry_changes(table, Some((key, old)), None)?;
@@ -160,7 +160,7 @@ impl Transaction {
     pub fn lock_row(&mut self, table: SpaceId, key: &Key) -> Result<bool, StoreError> {
         self.writable("SELECT FOR UPDATE")?;
         let table = Arc::clone(self.table(table)?);
-        let Some(found) = self.find(&table, key) else { return Ok(false) };
+        let Some(found) = self.find(&table, key)? else { return Ok(false) };
         if self.writes_of(table.id()).is_some_and(|writes| writes.rows.get(key).is_some()) {
             return Ok(true);
         }
@@ -211,7 +211,7 @@ impl Transaction {
             if let (Some((_, row)), Some(entry), Some(length)) = (new, &change.new, change.new_claim) {
                 let prefix = &entry.as_slice()[..length];
                 let own = change.old.as_ref().is_some_and(|old| old.as_slice().starts_with(prefix));
-                if !own && self.has_prefix(table, position, prefix) {
+                if !own && self.has_prefix(table, position, prefix)? {
                     return Err(unique_key_taken(def, index, row).into());
                 }
             }
@@ -220,10 +220,11 @@ impl Transaction {
         Ok(changes)
     }
 
-    fn has_prefix(&self, table: &Table, position: usize, prefix: &[u8]) -> bool {
+    fn has_prefix(&self, table: &Table, position: usize, prefix: &[u8]) -> Result<bool, StoreError> {
         let private = self.writes_of(table.id()).map(|writes| &writes.indexes[position]);
         let range = KeyRange::prefix(prefix);
-        SpaceCursor::new(&table.indexes()[position], private, &range, Direction::Forward).next().is_some()
+        let mut entries = SpaceCursor::new(&table.indexes()[position], private, &range, Direction::Forward);
+        Ok(entries.next().transpose()?.is_some())
     }
 
     fn apply_entries(&mut self, table: &Arc<Table>, changes: Vec<EntryChange>) {
@@ -250,7 +251,7 @@ impl Transaction {
     /// Whether an index of the table has entries that start with these columns' values.
     pub(super) fn index_has(&self, table: &Table, index: SpaceId, prefix: &[u8]) -> Result<bool, StoreError> {
         let position = index_position(table.def(), index)?;
-        Ok(self.has_prefix(table, position, prefix))
+        self.has_prefix(table, position, prefix)
     }
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether the rows of a table keep its constraints.
 
+use super::spaces::{find, walk};
 use super::{DamagedChunks, VerifyReport};
 use crate::build_index::check_unique;
 use crate::catalog::ForeignKeyDef;
 use crate::checks::CheckCompiler;
-use crate::cursor::SpaceCursor;
 use crate::key::{Key, KeyWriter};
-use crate::range::{Direction, KeyRange};
+use crate::range::KeyRange;
 use crate::table::{RowRef, Table};
 use crate::world::World;
 use std::sync::Arc;
@@ -50,8 +50,7 @@ fn is_damaged(table: &Table, damaged: &DamagedChunks) -> bool {
 
 /// All rows with their keys.
 fn rows(table: &Table) -> impl Iterator<Item = (Key, RowRef<'_>)> {
-    let cursor = SpaceCursor::new(table.rows(), None, &KeyRange::all(), Direction::Forward);
-    cursor.map(|(key, found)| (key, table.row_ref(found)))
+    walk(table.rows(), KeyRange::all()).map(|(key, found)| (key, table.row_ref(found)))
 }
 
 fn check_not_null(table: &Table, report: &mut VerifyReport) {
@@ -111,13 +110,12 @@ impl<'a> ParentLookup<'a> {
         match self {
             Self::Primary(parent) => {
                 foreign_key.columns.iter().for_each(|&column| writer.push(row.get(column)));
-                parent.rows().contains(&writer.finish())
+                find(parent.rows(), &writer.finish())
             }
             Self::Unique(parent, position) => {
                 foreign_key.columns.iter().for_each(|&column| writer.push_nullable(row.get(column)));
                 let range = KeyRange::prefix(writer.as_slice());
-                let space = &parent.indexes()[*position];
-                SpaceCursor::new(space, None, &range, Direction::Forward).next().is_some()
+                walk(&parent.indexes()[*position], range).next().is_some()
             }
         }
     }

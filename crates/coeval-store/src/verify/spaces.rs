@@ -5,9 +5,10 @@ use super::{Soundness, VerifyReport};
 use crate::catalog::IndexDef;
 use crate::cursor::SpaceCursor;
 use crate::delta::Change;
+use crate::error::StoreError;
 use crate::key::Key;
 use crate::range::{Direction, KeyRange};
-use crate::space::Space;
+use crate::space::{Found, Space};
 use crate::table::Table;
 use std::hash::{BuildHasher, RandomState};
 
@@ -29,6 +30,20 @@ pub(super) fn check_table_spaces(table: &Table, report: &mut VerifyReport) -> So
         check_entries(table, index, space, report);
     }
     if report.problem_count > before { Soundness::Unsound } else { Soundness::Sound }
+}
+
+/// The keys of a space whose chunks have all been read.
+pub(super) fn walk(space: &Space, range: KeyRange) -> impl Iterator<Item = (Key, Found<'_>)> {
+    SpaceCursor::new(space, None, &range, Direction::Forward).map(read)
+}
+
+/// Whether a space whose chunks have all been read holds the key.
+pub(super) fn find(space: &Space, key: &Key) -> bool {
+    read(space.contains(key))
+}
+
+fn read<T>(outcome: Result<T, StoreError>) -> T {
+    outcome.expect("damaged chunks were found before, and their tables left out")
 }
 
 fn check_space(name: &str, space: &Space, report: &mut VerifyReport) {
@@ -56,12 +71,12 @@ fn check_space(name: &str, space: &Space, report: &mut VerifyReport) {
     }
     for (key, entry) in space.delta().iter() {
         let was_there = entry.change() != Change::Inserted;
-        if space.find_in_base(key).is_some() != was_there {
+        if read(space.find_in_base(key)).is_some() != was_there {
             report
                 .add_fact(format!("{name}: key {key:?} is {:?} without regard to the base", entry.change()));
         }
     }
-    let counted = SpaceCursor::new(space, None, &KeyRange::all(), Direction::Forward).count() as u64;
+    let counted = walk(space, KeyRange::all()).count() as u64;
     if counted != space.len() {
         report.add_fact(format!("{name}: {counted} keys, {} are counted", space.len()));
     }
@@ -70,7 +85,7 @@ fn check_space(name: &str, space: &Space, report: &mut VerifyReport) {
 /// Whether each row lies under its own key.
 fn check_keys(table: &Table, report: &mut VerifyReport) {
     let def = table.def();
-    for (key, found) in SpaceCursor::new(table.rows(), None, &KeyRange::all(), Direction::Forward) {
+    for (key, found) in walk(table.rows(), KeyRange::all()) {
         let row = table.row_ref(found);
         if def.key_of(|column| row.get(column)) != key {
             report.add_fact(format!("table {}: the row at {key:?} belongs under another key", def.name));
@@ -80,8 +95,8 @@ fn check_keys(table: &Table, report: &mut VerifyReport) {
 
 /// Whether each row has exactly one entry, and each entry its row.
 fn check_entries(table: &Table, index: &IndexDef, space: &Space, report: &mut VerifyReport) {
-    let rows = || SpaceCursor::new(table.rows(), None, &KeyRange::all(), Direction::Forward);
-    let entries = || SpaceCursor::new(space, None, &KeyRange::all(), Direction::Forward);
+    let rows = || walk(table.rows(), KeyRange::all());
+    let entries = || walk(space, KeyRange::all());
     // Two hashes of 64 bits, of which each is as good as random: that different sets of as many entries have
     // the same sums is as likely as guessing a number of 128 bits.
     let hashers = [RandomState::new(), RandomState::new()];
@@ -96,7 +111,7 @@ fn check_entries(table: &Table, index: &IndexDef, space: &Space, report: &mut Ve
     }
     let name = format!("index {} of table {}", index.name, table.def().name);
     for (key, found) in rows() {
-        if !space.contains(&table.row_ref(found).index_entry(index, &key)) {
+        if !find(space, &table.row_ref(found).index_entry(index, &key)) {
             report.add_fact(format!("{name}: the row at {key:?} has no entry"));
         }
     }
