@@ -85,7 +85,11 @@ impl Database {
         DatabaseOptions::default()
     }
 
-    fn with_store(store: Store) -> Result<Self, Error> {
+    /// A database on a store that was opened by other means, such as another file layer.
+    ///
+    /// # Errors
+    /// If no threads can be started.
+    pub fn with_store(store: Store) -> Result<Self, Error> {
         let engine = Engine::new(store.clone())?;
         Ok(Self { store, engine })
     }
