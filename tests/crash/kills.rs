@@ -33,7 +33,7 @@ fn open(dir: &Path) -> Result<Database, Error> {
 }
 
 /// A child and what it says.
-struct Life {
+pub(crate) struct Life {
     child: Child,
     lines: Receiver<String>,
 }
@@ -57,6 +57,23 @@ impl Life {
             }
         });
         Self { child, lines }
+    }
+
+    /// A child without faults that has the directory open.
+    pub(crate) fn begin_and_wait(dir: &Path) -> Self {
+        contents::create(&open(dir).unwrap()).unwrap();
+        let life = Self::begin(dir, 1, "nothing");
+        assert_eq!(life.lines.recv_timeout(OPEN_TIMEOUT).unwrap(), "open");
+        life
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Lets it live for a while and kills it; what it said is told to the model.

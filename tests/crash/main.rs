@@ -5,5 +5,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod contents;
+mod damage;
 mod kills;
+mod limits;
 mod model;
+mod places;
