@@ -20,6 +20,11 @@ impl Interrupt {
     /// From now on the first Ctrl-C (or SIGTERM, or SIGHUP) is noted here and answered with this notice; the second
     /// ends the program. Where the system does not let us, the first one does.
     pub(crate) fn watch(notice: &'static str) -> Self {
+        Self::watch_and(notice, || {})
+    }
+
+    /// The same, and the first one does this.
+    pub(crate) fn watch_and(notice: &'static str, act: impl Fn() + Send + 'static) -> Self {
         let interrupt = Self::default();
         let asked = Arc::clone(&interrupt.asked);
         let _ = ctrlc::set_handler(move || {
@@ -27,6 +32,7 @@ impl Interrupt {
                 std::process::exit(INTERRUPTED);
             }
             eprintln!("\n{notice}");
+            act();
         });
         interrupt
     }

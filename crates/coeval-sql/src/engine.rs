@@ -3,9 +3,11 @@
 
 mod template;
 
+use crate::cancel;
 use crate::error::SqlError;
 use crate::session::Session;
 use coeval_store::Store;
+use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionState;
 use std::fmt;
 use std::sync::Arc;
@@ -59,13 +61,29 @@ impl Engine {
     }
 
     /// The threads that run queries.
-    pub(crate) fn runtime(&self) -> &Runtime {
-        &self.runtime
+    pub(crate) fn runtime(&self) -> QueryThreads<'_> {
+        QueryThreads(&self.runtime)
     }
 
     /// The DataFusion state with all functions and rules, bound to no statement.
     pub(crate) fn template(&self) -> &SessionState {
         &self.template
+    }
+}
+
+/// The threads that run queries, of whom one can wait for one.
+pub(crate) struct QueryThreads<'e>(&'e Runtime);
+
+impl QueryThreads<'_> {
+    /// Waits for what the future gives, or until the statement that runs on this thread is cancelled.
+    ///
+    /// # Errors
+    /// The future's own; that of a cancelled statement.
+    pub(crate) fn block_on<T>(
+        &self,
+        future: impl Future<Output = Result<T, DataFusionError>>,
+    ) -> Result<T, DataFusionError> {
+        self.0.block_on(cancel::unless_cancelled(future))
     }
 }
 

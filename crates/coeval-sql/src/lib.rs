@@ -17,6 +17,7 @@
 //! # Start reading at
 //! [`Session`] (`session.rs`), then `statement.rs` (which module runs what), then `query.rs` and `point.rs`.
 
+mod cancel;
 mod context;
 mod copy;
 mod ddl;
@@ -37,6 +38,7 @@ mod statement;
 mod system;
 mod types;
 
+pub use cancel::CancelHandle;
 pub use context::{Clock, SequenceValues};
 pub use definitions::Definitions;
 pub use engine::Engine;

@@ -17,6 +17,7 @@ mod variables;
 pub(crate) use parse::parse_query;
 pub use prepared::Prepared;
 
+use crate::cancel::CancelHandle;
 use crate::context::{Clock, SequenceValues, StatementContext};
 use crate::definitions::Definitions;
 use crate::engine::Engine;
@@ -64,6 +65,7 @@ pub struct Session {
     engine: Arc<Engine>,
     settings: Settings,
     sequences: SequenceValues,
+    cancel: CancelHandle,
     state: State,
     /// Statements that took the point path, by their text.
     cached: HashMap<String, Arc<Prepared>>,
@@ -80,6 +82,7 @@ impl Session {
             engine,
             settings: Settings::default(),
             sequences: SequenceValues::default(),
+            cancel: CancelHandle::new(),
             state: State::Idle,
             cached: HashMap::new(),
             named: HashMap::new(),
@@ -117,6 +120,12 @@ impl Session {
         }
     }
 
+    /// What cancels the statement that [`execute`](Self::execute) runs, from another thread.
+    #[must_use]
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.cancel.clone()
+    }
+
     /// The database it is a session of.
     #[must_use]
     pub fn engine(&self) -> &Arc<Engine> {
@@ -133,6 +142,7 @@ impl Session {
     /// The first statement's error that fails; those behind it are not run. In a transaction block the block
     /// is then failed; outside, nothing of this call remains.
     pub fn execute(&mut self, sql: &str) -> Result<Vec<StatementResult>, SqlError> {
+        let _running = self.cancel.begin();
         if let Some(prepared) = self.cached.get(sql).cloned() {
             return Ok(vec![self.run(&prepared, &[])?]);
         }

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use arrow::array::RecordBatch;
-use coeval_sql::{Definitions, Rows, Settings, StatementResult, TransactionStatus};
+use coeval_sql::{CancelHandle, Definitions, Rows, Settings, StatementResult, TransactionStatus};
 use coeval_store::Value;
 use std::sync::Arc;
 
@@ -100,6 +100,13 @@ impl Session {
     /// As [`execute`](Self::execute).
     pub fn query_rows(&mut self, statement: &Prepared, parameters: &[Value]) -> Result<Rows, Error> {
         Ok(self.inner.run_rows(&statement.inner, parameters)?.1)
+    }
+
+    /// What cancels a running statement from another thread: [`execute`](Self::execute), [`query`](Self::query)
+    /// and [`run`](Self::run) then fail with `57014`, and the session goes on.
+    #[must_use]
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.inner.cancel_handle()
     }
 
     /// Whether a transaction block is open.

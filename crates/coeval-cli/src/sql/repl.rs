@@ -26,7 +26,9 @@ pub(crate) fn converse(shell: &mut Shell<'_>) -> Result<(), Failure> {
         // There is none before the first time.
         let _ = lines.load_history(path);
     }
-    let interrupt = Interrupt::watch("The statement goes on; Ctrl-C once more ends coeval.");
+    let cancel = shell.session().cancel_handle();
+    let notice = "Cancelling the statement; Ctrl-C once more ends coeval.";
+    let interrupt = Interrupt::watch_and(notice, move || cancel.cancel());
     let mut splitter = Splitter::new();
     // What has been typed since the last complete statement, as it goes into the history.
     let mut typed = String::new();

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A running statement that another thread cancels.
+#![allow(clippy::unwrap_used)]
+
+use coeval::{Database, Error, Session, SqlState, TransactionStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Runs for minutes if nobody cancels it.
+const LONG: &str = "SELECT count(*) FROM generate_series(1, 200000) AS a(x), generate_series(1, 200000) AS b(y) \
+                    WHERE x * y % 7 = 3";
+
+/// Runs SQL while another thread cancels again and again.
+fn run_cancelled(session: &mut Session, sql: &str) -> Result<u64, Error> {
+    let handle = session.cancel_handle();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                handle.cancel();
+                std::thread::yield_now();
+            }
+        });
+        let outcome = session.execute(sql);
+        is_over.store(true, Ordering::Relaxed);
+        outcome
+    })
+}
+
+#[test]
+fn a_cancelled_statement_has_no_effect_and_the_session_goes_on() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    session.execute("CREATE TABLE t (n bigint PRIMARY KEY)").unwrap();
+    for statement in [LONG.to_owned(), format!("INSERT INTO t {LONG}"), format!("EXPLAIN ANALYZE {LONG}")] {
+        let error = run_cancelled(&mut session, &statement).unwrap_err();
+        assert_eq!(error.state(), SqlState::QueryCanceled, "{error}");
+    }
+    assert_eq!(session.execute("SELECT n FROM t").unwrap(), 0);
+}
+
+#[test]
+fn a_cancelled_statement_fails_its_transaction_block() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    session.execute("BEGIN").unwrap();
+    run_cancelled(&mut session, LONG).unwrap_err();
+    assert_eq!(session.transaction_status(), TransactionStatus::Failed);
+    session.execute("ROLLBACK").unwrap();
+}
+
+#[test]
+fn a_request_between_statements_concerns_none() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    session.cancel_handle().cancel();
+    assert_eq!(session.execute("SELECT count(*) FROM generate_series(1, 1000) AS t(i)").unwrap(), 1);
+}
