@@ -121,7 +121,7 @@ fn is_idle(shared: &Shared) -> bool {
 }
 
 /// A checkpoint under way. Dropping it before [`install`](Self::install) abandons it.
-struct Checkpoint<'s> {
+pub(crate) struct Checkpoint<'s> {
     shared: &'s Shared,
     begun: Instant,
     /// What it makes durable.
@@ -136,7 +136,7 @@ struct Checkpoint<'s> {
 
 impl<'s> Checkpoint<'s> {
     /// Step 1.
-    fn freeze(shared: &'s Shared) -> Self {
+    pub(crate) fn freeze(shared: &'s Shared) -> Self {
         let begun = Instant::now();
         let begin = |world: &World| world.with_spaces(|_, space| Some(space.with_checkpoint_begun()));
         let (frozen, log_end) = shared.pipeline.replace_newest(shared, begin);
@@ -146,7 +146,7 @@ impl<'s> Checkpoint<'s> {
     }
 
     /// Steps 2 to 4.
-    fn write(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn write(&mut self) -> Result<(), StoreError> {
         let shared = self.shared;
         shared.pipeline.wait_published(shared, self.frozen.version())?;
         if let Some((log, end)) = shared.pipeline.log().zip(self.log_end) {
@@ -154,21 +154,29 @@ impl<'s> Checkpoint<'s> {
         }
         let outcome = merge_spaces(shared, &self.frozen, &mut self.merged, &mut self.report);
         let Some(disk) = &shared.disk else { return outcome };
-        if let Err(error) = outcome.and_then(|()| disk.sync_segments()) {
-            // No manifest names them.
-            self.merged.written.iter().for_each(|number| disk.remove_segment(*number));
-            return Err(error);
+        let outcome = outcome.and_then(|()| disk.sync_segments()).and_then(|()| {
+            let manifest = manifest_of(shared, disk, self);
+            self.report.bytes_written += manifest.write_aside(&**disk.files(), disk.dir())?;
+            Ok(Lsn::new(manifest.log))
+        });
+        match outcome {
+            Ok(log) => {
+                // From here on the directory may have the new manifest even if this fails: its files stay until
+                // the next checkpoint or open.
+                Manifest::put_in_place(&**disk.files(), disk.dir())?;
+                shared.checkpoints.last.lock().log = log;
+                Ok(())
+            }
+            Err(error) => {
+                // No manifest names them.
+                self.merged.written.iter().for_each(|number| disk.remove_segment(*number));
+                Err(error)
+            }
         }
-        let manifest = manifest_of(shared, disk, self);
-        // From here on the directory may have the new manifest even if this fails: its files stay until the
-        // next checkpoint or open.
-        self.report.bytes_written += manifest.write(&**disk.files(), disk.dir())?;
-        shared.checkpoints.last.lock().log = Lsn::new(manifest.log);
-        Ok(())
     }
 
     /// Steps 5 and 6.
-    fn install(&mut self) -> Result<CheckpointReport, StoreError> {
+    pub(crate) fn install(&mut self) -> Result<CheckpointReport, StoreError> {
         let spaces = self.frozen.tables().flat_map(|table| table.spaces());
         let frozen_spaces: BTreeMap<SpaceId, &Space> = spaces.collect();
         let merged = &self.merged;

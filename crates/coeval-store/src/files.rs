@@ -33,7 +33,7 @@ pub use disk::DiskFiles;
 pub use error::{FileError, Operation};
 pub use lock::{DirectoryLock, Holder, LOCK_FILE_NAME};
 pub use simulated::{Fault, Lie, SimulatedFiles};
-pub use writer::{FileWriter, replace_file};
+pub use writer::{FileWriter, put_in_place, replace_file, write_aside};
 
 /// How [`FileSystem::open`] treats a file that is there, or is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

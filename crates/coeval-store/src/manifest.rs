@@ -15,7 +15,7 @@
 
 use crate::catalog::{SequenceDef, TableDef, ViewDef};
 use crate::error::StoreError;
-use crate::files::{FileSystem, replace_file};
+use crate::files::{FileSystem, put_in_place, write_aside};
 use crate::ids::SequenceId;
 use crate::log::ChecksumPolicy;
 use crc32c::{crc32c, crc32c_append};
@@ -119,10 +119,27 @@ impl Manifest {
     ///
     /// # Errors
     /// When a step fails; the directory may then have the old manifest or this one.
-    pub(crate) fn write(&self, files: &dyn FileSystem, dir: &Path) -> Result<u64, StoreError> {
+    pub(crate) fn write(&self, files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
+        self.write_aside(files, dir)?;
+        Self::put_in_place(files, dir)
+    }
+
+    /// Writes it beside the present one, durably; returns its size.
+    ///
+    /// # Errors
+    /// When it cannot be written; the directory has the old manifest.
+    pub(crate) fn write_aside(&self, files: &dyn FileSystem, dir: &Path) -> Result<u64, StoreError> {
         let bytes = self.encode();
-        replace_file(files, &manifest_path(dir), &bytes)?;
+        write_aside(files, &manifest_path(dir), &bytes)?;
         Ok(bytes.len() as u64)
+    }
+
+    /// Puts the one that was written aside in the place of the present one; durable on return.
+    ///
+    /// # Errors
+    /// When a step fails; the directory may then have the old manifest or the new one.
+    pub(crate) fn put_in_place(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
+        Ok(put_in_place(files, &manifest_path(dir))?)
     }
 
     /// The manifest of the directory; `None` if it has none.

@@ -1,48 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //! For tests: random transactions, definitions, bulk loads and sequences against a store and a model of it.
+//!
+//! Every step has one of three outcomes: it is acknowledged, it has no effect, or nobody knows because the log
+//! stopped under it. After an open, [`Workload::take_recovered`] says whether what was found is legal: the last
+//! acknowledged contents, those with the step of unknown fate, or, where durability was waived and the machine
+//! crashed, any earlier contents since the last moment at which everything was durable.
 
-use crate::catalog::{
-    CatalogChange, ColumnDef, IndexDef, QualifiedName, SequenceDef, TableDef, Uniqueness, ViewDef,
-};
-use crate::column::ColumnBuilder;
-use crate::cursor::SpaceCursor;
+mod changes;
+mod model;
+
+use crate::catalog::SequenceDef;
 use crate::error::StoreError;
-use crate::ids::{SequenceId, SpaceId};
-use crate::key::{Key, KeyWriter};
-use crate::range::{Direction, KeyRange};
-use crate::row::RowWriter;
+use crate::ids::SequenceId;
+use crate::options::Durability;
 use crate::store::{SetValue, Store};
-use crate::table::{RowRef, Table};
 use crate::transaction::{AccessMode, Transaction};
-use crate::types::ColumnType;
-use crate::value::Value;
-use crate::view::TableView;
 use crate::world::World;
-use arrow::array::RecordBatch;
 use coeval_txn::Isolation;
+use model::Draft;
+pub(crate) use model::Model;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// Row ids are below this, so that rows are met again.
 const IDS: i64 = 400;
 const TABLES_MAX: usize = 4;
-
-/// What a store must hold.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Model {
-    tables: BTreeMap<SpaceId, TableModel>,
-    views: BTreeMap<String, String>,
-    sequences: BTreeMap<SequenceId, SequenceDef>,
-}
-
-#[derive(Clone, Debug)]
-struct TableModel {
-    def: TableDef,
-    /// Values of all columns of the definition, by key.
-    rows: BTreeMap<Key, Vec<Value>>,
-}
 
 /// What became of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,13 +38,29 @@ pub(crate) enum Outcome {
     Unknown(String),
 }
 
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The machine stopped: what was not synced may be lost.
+    Machine,
+    /// The process alone.
+    Process,
+}
+
 /// Random steps and what they must lead to.
 #[derive(Debug)]
 pub(crate) struct Workload {
     pub(crate) dice: StdRng,
+    /// The newest acknowledged contents.
     pub(crate) model: Model,
-    /// The model if the last step, whose fate is unknown, took effect.
-    pub(crate) possible: Option<Model>,
+    /// The model if the step whose fate is unknown took effect.
+    possible: Option<Model>,
+    /// Contents before, oldest first, that a crash may lead back to.
+    earlier: Vec<Model>,
+    durability: Durability,
+    machine_crashed: bool,
+    /// Whether the log has stopped: nothing is acknowledged any more.
+    pub(crate) has_stopped: bool,
     /// Every number that a sequence has handed out.
     handed_out: BTreeMap<SequenceId, BTreeSet<i64>>,
     name_count: u32,
@@ -75,10 +74,20 @@ impl Workload {
             dice: StdRng::seed_from_u64(seed),
             model: Model::default(),
             possible: None,
+            earlier: Vec::new(),
+            durability: Durability::Fsync,
+            machine_crashed: false,
+            has_stopped: false,
             handed_out: BTreeMap::new(),
             name_count: 0,
             met: BTreeMap::new(),
         }
+    }
+
+    /// For stores that are opened with this durability.
+    pub(crate) fn with_durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
     }
 
     fn new_name(&mut self, kind: &str) -> String {
@@ -86,32 +95,38 @@ impl Workload {
         format!("{kind}{}", self.name_count)
     }
 
+    fn note(&mut self, kind: &'static str) {
+        *self.met.entry(kind).or_default() += 1;
+    }
+
     /// One random step.
     pub(crate) fn step(&mut self, store: &Store) -> Outcome {
         let kind = self.dice.random_range(0..100);
         if self.model.tables.is_empty() || (kind < 4 && self.model.tables.len() < TABLES_MAX) {
-            return self.transact(store, "create table", |workload, tx, model| {
-                workload.create_table(store, tx, model);
+            return self.transact(store, "create table", |workload, tx, draft| {
+                workload.create_table(store, tx, draft);
             });
         }
         match kind {
-            0..60 => self.transact(store, "rows", Self::change_rows),
+            0..50 => self.transact(store, "rows", Self::change_rows),
+            50..60 => self.race(store),
             60..72 => self.transact(store, "bulk load", Self::load),
-            72..76 => self.transact(store, "create index", |workload, tx, model| {
-                workload.create_index(store, tx, model);
+            72..76 => self.transact(store, "create index", |workload, tx, draft| {
+                workload.create_index(store, tx, draft);
             }),
             76..78 => self.transact(store, "drop index", Self::drop_index),
-            78..82 => self.transact(store, "add column", Self::add_column),
+            78..80 => self.transact(store, "add column", Self::add_column),
+            80..82 => self.transact(store, "alter table", Self::alter_table),
             82..85 => self.transact(store, "truncate", Self::truncate),
             85..86 => self.transact(store, "drop table", Self::drop_table),
             86..88 => self.transact(store, "view", Self::change_views),
-            88..90 => self.transact(store, "sequence", |workload, tx, model| {
-                workload.change_sequences(store, tx, model);
+            88..90 => self.transact(store, "sequence", |workload, tx, draft| {
+                workload.change_sequences(store, tx, draft);
             }),
-            90..92 => self.transact(store, "load and rows", |workload, tx, model| {
-                workload.truncate(tx, model);
-                workload.load(tx, model);
-                workload.change_rows(tx, model);
+            90..92 => self.transact(store, "load and rows", |workload, tx, draft| {
+                workload.truncate(tx, draft);
+                workload.load(tx, draft);
+                workload.change_rows(tx, draft);
             }),
             _ => self.next_value(store),
         }
@@ -121,20 +136,65 @@ impl Workload {
         &mut self,
         store: &Store,
         kind: &'static str,
-        change: impl FnOnce(&mut Self, &mut Transaction, &mut Model),
+        change: impl FnOnce(&mut Self, &mut Transaction, &mut Draft),
     ) -> Outcome {
         let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
-        let mut model = self.model.clone();
-        change(self, &mut tx, &mut model);
-        *self.met.entry(kind).or_default() += 1;
+        let mut draft = Draft::of(&self.model);
+        change(self, &mut tx, &mut draft);
+        self.note(kind);
+        self.commit(tx, draft.model)
+    }
+
+    /// Two transactions on one snapshot: of two that wrote one key the second is refused.
+    fn race(&mut self, store: &Store) -> Outcome {
+        let begin = || store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        let (mut first, mut second) = (begin(), begin());
+        let (mut draft, mut other) = (Draft::of(&self.model), Draft::of(&self.model));
+        self.change_rows(&mut first, &mut draft);
+        self.change_rows(&mut second, &mut other);
+        self.note("race");
+        let outcome = self.commit(first, draft.model);
+        if outcome != Outcome::Committed {
+            return outcome;
+        }
+        let overlap = other.effects.keys().any(|place| draft.effects.contains_key(place));
+        let mut merged = self.model.clone();
+        other.effects.into_iter().for_each(|((table, key), row)| merged.set(table, key, row));
+        let is_legal = !overlap && merged.is_unique();
+        let outcome = self.commit(second, merged);
+        assert!(is_legal || outcome != Outcome::Committed, "the second of two writers committed");
+        if outcome == Outcome::Refused {
+            self.note("conflict");
+        }
+        outcome
+    }
+
+    fn commit(&mut self, tx: Transaction, mut model: Model) -> Outcome {
+        let writes = tx.has_writes();
         match tx.commit() {
-            Ok(_) => {
-                self.model = model;
+            Ok(committed) => {
+                if writes {
+                    model.version = self.model.version + 1;
+                    assert_eq!(committed.version.get(), model.version, "each commit is a batch of its own");
+                    assert!(!self.has_stopped, "a commit was acknowledged after the log had stopped");
+                    let before = std::mem::replace(&mut self.model, model);
+                    if self.durability == Durability::None {
+                        self.earlier.push(before);
+                    }
+                }
                 Outcome::Committed
             }
-            Err(StoreError::Conflict(_) | StoreError::Constraint(_)) => Outcome::Refused,
+            // The file of a bulk load: the log has not heard of it, and goes on.
+            Err(StoreError::Conflict(_) | StoreError::Constraint(_) | StoreError::File(_)) => {
+                Outcome::Refused
+            }
             Err(error) => {
-                self.possible = Some(model);
+                // After the first failure the log takes nothing, so only the first may be found.
+                if !self.has_stopped {
+                    model.version = self.model.version + 1;
+                    self.possible = Some(model);
+                }
+                self.has_stopped = true;
                 Outcome::Unknown(error.to_string())
             }
         }
@@ -142,27 +202,47 @@ impl Workload {
 
     fn next_value(&mut self, store: &Store) -> Outcome {
         let Some(def) = self.pick(|model| model.sequences.values().cloned().collect()) else {
-            return self.transact(store, "sequence", |workload, tx, model| {
-                workload.change_sequences(store, tx, model);
+            return self.transact(store, "sequence", |workload, tx, draft| {
+                workload.change_sequences(store, tx, draft);
             });
         };
-        *self.met.entry("next value").or_default() += 1;
+        self.note("next value");
         if self.dice.random_ratio(1, 8) {
-            // Forward only, so that no number is handed out twice.
-            let highest =
-                self.handed_out.get(&def.id).and_then(|numbers| numbers.last().copied()).unwrap_or(0);
-            return match store.set_value(&def, highest + 5_000, SetValue::Used) {
-                Ok(()) => Outcome::Committed,
-                Err(error) => Outcome::Unknown(error.to_string()),
-            };
+            let outcome = store.set_value(&def, self.beyond(&def), SetValue::Used);
+            return self.sequence_outcome(outcome);
         }
-        match store.next_value(&def) {
-            Ok(number) => {
-                let is_new = self.handed_out.entry(def.id).or_default().insert(number);
-                assert!(is_new, "sequence {} handed {number} out twice", def.name);
-                Outcome::Committed
+        let outcome = store.next_value(&def);
+        if let Ok(number) = outcome {
+            let is_new = self.handed_out.entry(def.id).or_default().insert(number);
+            assert!(is_new, "sequence {} handed {number} out twice", def.name);
+            assert!((def.min..=def.max).contains(&number), "{number} is out of bounds");
+        }
+        self.sequence_outcome(outcome.map(drop))
+    }
+
+    /// A number that lies behind all that the sequence has handed out.
+    fn beyond(&self, def: &SequenceDef) -> i64 {
+        let numbers = self.handed_out.get(&def.id);
+        if def.increment > 0 {
+            let last = numbers.and_then(BTreeSet::last).copied().unwrap_or(def.start);
+            last.saturating_add(5_000).min(def.max)
+        } else {
+            let last = numbers.and_then(BTreeSet::first).copied().unwrap_or(def.start);
+            last.saturating_sub(5_000).max(def.min)
+        }
+    }
+
+    fn sequence_outcome(&mut self, outcome: Result<(), StoreError>) -> Outcome {
+        match outcome {
+            Ok(()) => Outcome::Committed,
+            Err(StoreError::SequenceExhausted(_)) => {
+                self.note("exhausted sequence");
+                Outcome::Refused
             }
-            Err(error) => Outcome::Unknown(error.to_string()),
+            Err(error) => {
+                self.has_stopped = true;
+                Outcome::Unknown(error.to_string())
+            }
         }
     }
 
@@ -175,260 +255,41 @@ impl Workload {
         Some(choices.swap_remove(at))
     }
 
-    fn pick_table<'m>(&mut self, model: &'m mut Model) -> &'m mut TableModel {
-        let at = self.dice.random_range(0..model.tables.len());
-        model.tables.values_mut().nth(at).unwrap()
+    /// Notes that everything acknowledged is durable.
+    pub(crate) fn note_durable(&mut self) {
+        self.earlier.clear();
     }
 
-    fn create_table(&mut self, store: &Store, tx: &mut Transaction, model: &mut Model) {
-        let key_type = [ColumnType::BigInt, ColumnType::Text][self.dice.random_range(0..2)];
-        let columns = vec![
-            ColumnDef::new("id", key_type),
-            ColumnDef::new("v", ColumnType::Int),
-            ColumnDef::new("t", ColumnType::Text),
-        ];
-        let name = QualifiedName::new("public", self.new_name("t"));
-        let mut def = TableDef::new(store.new_space_id(), name, columns, vec![0]);
-        if self.dice.random() {
-            let name = self.new_name("i");
-            def.indexes.push(index(store, name, 1));
-        }
-        tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
-        model.tables.insert(def.id, TableModel { def, rows: BTreeMap::new() });
+    /// Notes how the process ended.
+    pub(crate) fn note_end(&mut self, end: End) {
+        self.machine_crashed |= end == End::Machine;
+        self.has_stopped = false;
     }
 
-    fn create_index(&mut self, store: &Store, tx: &mut Transaction, model: &mut Model) {
-        let name = self.new_name("i");
-        let column = self.dice.random_range(0..3);
-        let table = self.pick_table(model);
-        table.def.indexes.push(index(store, name, column));
-        tx.change_catalog(CatalogChange::PutTable(Box::new(table.def.clone()))).unwrap();
-    }
-
-    fn drop_index(&mut self, tx: &mut Transaction, model: &mut Model) {
-        let table = self.pick_table(model);
-        table.def.indexes.pop();
-        tx.change_catalog(CatalogChange::PutTable(Box::new(table.def.clone()))).unwrap();
-    }
-
-    fn add_column(&mut self, tx: &mut Transaction, model: &mut Model) {
-        let name = self.new_name("c");
-        let number = self.dice.random_range(0..1_000);
-        let table = self.pick_table(model);
-        if table.def.columns.len() >= 6 {
-            return;
-        }
-        let mut column = ColumnDef::new(name, ColumnType::Int);
-        let mut missing = KeyWriter::new();
-        missing.push(Value::Int32(number).borrow());
-        column.missing = Some(missing.as_slice().to_vec());
-        table.def.add_column(column);
-        table.rows.values_mut().for_each(|row| row.push(Value::Int32(number)));
-        tx.change_catalog(CatalogChange::PutTable(Box::new(table.def.clone()))).unwrap();
-    }
-
-    fn truncate(&mut self, tx: &mut Transaction, model: &mut Model) {
-        let table = self.pick_table(model);
-        table.rows.clear();
-        tx.change_catalog(CatalogChange::Truncate(table.def.id)).unwrap();
-    }
-
-    fn drop_table(&mut self, tx: &mut Transaction, model: &mut Model) {
-        let id = self.pick_table(model).def.id;
-        model.tables.remove(&id);
-        tx.change_catalog(CatalogChange::RemoveTable(id)).unwrap();
-    }
-
-    fn change_views(&mut self, tx: &mut Transaction, model: &mut Model) {
-        if let Some(name) = model.views.keys().next().cloned().filter(|_| self.dice.random_ratio(1, 3)) {
-            tx.change_catalog(CatalogChange::RemoveView(QualifiedName::new("public", &name))).unwrap();
-            model.views.remove(&name);
-            return;
-        }
-        let (name, query) = (self.new_name("v"), format!("SELECT {}", self.name_count));
-        let view =
-            ViewDef { name: QualifiedName::new("public", &name), columns: vec![], query: query.clone() };
-        tx.change_catalog(CatalogChange::PutView(view)).unwrap();
-        model.views.insert(name, query);
-    }
-
-    fn change_sequences(&mut self, store: &Store, tx: &mut Transaction, model: &mut Model) {
-        if let Some(id) = model.sequences.keys().next().copied().filter(|_| self.dice.random_ratio(1, 4)) {
-            tx.change_catalog(CatalogChange::RemoveSequence(id)).unwrap();
-            model.sequences.remove(&id);
-            return;
-        }
-        let def = SequenceDef {
-            id: store.new_sequence_id(),
-            name: QualifiedName::new("public", self.new_name("s")),
-            start: 1,
-            increment: 1,
-            min: 1,
-            max: i64::MAX,
-            cycle: false,
-            owned_by: None,
-        };
-        // A number that was handed out for a sequence of this number that was never committed does not count.
-        self.handed_out.remove(&def.id);
-        tx.change_catalog(CatalogChange::PutSequence(def.clone())).unwrap();
-        model.sequences.insert(def.id, def);
-    }
-
-    fn change_rows(&mut self, tx: &mut Transaction, model: &mut Model) {
-        for _ in 0..self.dice.random_range(1..4) {
-            let changes = self.dice.random_range(1..12);
-            let near = self.dice.random_range(0..IDS);
-            let mut dice = StdRng::seed_from_u64(self.dice.random());
-            let table = self.pick_table(model);
-            for step in 0..changes {
-                let id = if dice.random() { (near + step) % IDS } else { dice.random_range(0..IDS) };
-                let values = random_row(&mut dice, &table.def, id);
-                let key = table.def.key_of(|column| values[column].borrow());
-                if dice.random_ratio(1, 3) {
-                    let was_there = tx.delete(table.def.id, &key).unwrap();
-                    assert_eq!(was_there, table.rows.remove(&key).is_some(), "a delete tells what was there");
-                } else {
-                    tx.put(table.def.id, row(&table.def, &values)).unwrap();
-                    table.rows.insert(key, values);
-                }
-            }
-        }
-    }
-
-    /// Loads rows of ids that are not there yet.
-    fn load(&mut self, tx: &mut Transaction, model: &mut Model) {
-        let first = self.dice.random_range(0..IDS);
-        let count = self.dice.random_range(1..120);
-        let mut dice = StdRng::seed_from_u64(self.dice.random());
-        let table = self.pick_table(model);
-        let def = table.def.clone();
-        let mut builders: Vec<_> =
-            def.columns.iter().map(|column| ColumnBuilder::new(column.ty, 0)).collect();
-        let mut rows = 0;
-        for id in first..first + count {
-            let values = random_row(&mut dice, &def, id);
-            let key = def.key_of(|column| values[column].borrow());
-            if table.rows.contains_key(&key) {
-                continue;
-            }
-            builders.iter_mut().zip(&values).for_each(|(builder, value)| builder.push(value.borrow()));
-            table.rows.insert(key, values);
-            rows += 1;
-        }
-        if rows == 0 {
-            return;
-        }
-        let schema = TableView::new(Arc::new(Table::new(Arc::new(def.clone())))).schema();
-        let columns = builders.iter_mut().map(ColumnBuilder::finish).collect();
-        let batch = RecordBatch::try_new(schema, columns).unwrap();
-        assert_eq!(tx.bulk_insert(def.id, &[batch]).unwrap(), rows);
-    }
-
-    /// Takes over what was found after an open: the model, or the model with the last unknown step.
+    /// Takes over what was found after an open.
     ///
     /// # Errors
-    /// If it is neither.
+    /// If it is none of the legal contents.
     pub(crate) fn take_recovered(&mut self, world: &World) -> Result<(), String> {
-        let Some(possible) = self.possible.take() else { return self.model.check(world) };
-        let Err(without) = self.model.check(world) else { return Ok(()) };
-        possible
-            .check(world)
-            .map_err(|with| format!("neither without the last step ({without}) nor with it ({with})"))?;
-        self.model = possible;
-        *self.met.entry("kept unacknowledged").or_default() += 1;
-        Ok(())
-    }
-}
-
-fn index(store: &Store, name: String, column: usize) -> IndexDef {
-    IndexDef { id: store.new_space_id(), name, columns: vec![column], uniqueness: Uniqueness::Any }
-}
-
-fn random_row(dice: &mut StdRng, def: &TableDef, id: i64) -> Vec<Value> {
-    let of_column = |column: usize| match (column, def.columns[column].ty) {
-        (0, ColumnType::Text) => Value::from(format!("key {id}")),
-        (0, _) => Value::Int64(id),
-        (2, _) if dice.random_ratio(1, 6) => Value::Null,
-        (2, _) => Value::from("text ".repeat(dice.random_range(0..9))),
-        _ => Value::Int32(dice.random_range(0..50)),
-    };
-    (0..def.columns.len()).map(of_column).collect()
-}
-
-fn row(def: &TableDef, values: &[Value]) -> crate::row::Row {
-    let mut writer = RowWriter::new(def.layout());
-    values.iter().for_each(|value| writer.push(value.borrow()).unwrap());
-    writer.finish()
-}
-
-impl Model {
-    /// Whether the world holds exactly this: definitions, rows, and entries of indexes.
-    ///
-    /// # Errors
-    /// What differs.
-    pub(crate) fn check(&self, world: &World) -> Result<(), String> {
-        let tables: Vec<_> = world.tables().map(|table| table.id()).collect();
-        let expected: Vec<_> = self.tables.keys().copied().collect();
-        if tables != expected {
-            return Err(format!("tables {tables:?}, not {expected:?}"));
-        }
-        for table in world.tables() {
-            self.tables[&table.id()].check(table)?;
-        }
-        let views = world.catalog().views().map(|view| (view.name.name.clone(), view.query.clone()));
-        if views.collect::<BTreeMap<_, _>>() != self.views {
-            return Err("other views".to_owned());
-        }
-        let sequences = world.catalog().sequences().map(|def| (def.id, def.as_ref().clone()));
-        if sequences.collect::<BTreeMap<_, _>>() != self.sequences {
-            return Err("other sequences".to_owned());
-        }
-        Ok(())
-    }
-}
-
-impl TableModel {
-    fn check(&self, table: &Table) -> Result<(), String> {
-        let name = &self.def.name;
-        if **table.def() != self.def {
-            return Err(format!("table {name} is defined otherwise"));
-        }
-        if table.row_count() != self.rows.len() as u64 {
-            return Err(format!("table {name} has {} rows, not {}", table.row_count(), self.rows.len()));
-        }
-        let cursor = SpaceCursor::new(table.rows(), None, &KeyRange::all(), Direction::Forward);
-        let mut expected = self.rows.iter();
-        for found in cursor {
-            let (key, found) = found.map_err(|error| error.to_string())?;
-            let row = table.row_ref(found);
-            let values: Vec<Value> =
-                (0..self.def.columns.len()).map(|column| row.get(column).to_owned()).collect();
-            if expected.next() != Some((&key, &values)) {
-                return Err(format!("table {name} has {values:?} at {key:?}"));
-            }
-            if table.rows().find(&key).map_err(|error| error.to_string())?.is_none() {
-                return Err(format!("table {name} scans {key:?} and does not find it"));
-            }
-        }
-        for (index, space) in self.def.indexes.iter().zip(table.indexes()) {
-            let missing = table.missing();
-            let mut entries: Vec<Key> = self
-                .rows
-                .iter()
-                .map(|(key, values)| {
-                    let row = row(&self.def, values);
-                    RowRef::of_row(&self.def, missing, &row).index_entry(index, key)
-                })
-                .collect();
-            entries.sort();
-            let there = SpaceCursor::new(space, None, &KeyRange::all(), Direction::Backward);
-            let there: Result<Vec<Key>, _> = there.map(|entry| entry.map(|(entry, _)| entry)).collect();
-            let mut there = there.map_err(|error| error.to_string())?;
-            there.reverse();
-            if there != entries || space.len() != entries.len() as u64 {
-                return Err(format!("index {} of table {name} has other entries", index.name));
-            }
-        }
+        let found = world.version().get();
+        let acknowledged = self.model.version;
+        let (kind, model) = if found == acknowledged {
+            self.possible = None;
+            ("exactly the acknowledged", self.model.clone())
+        } else if let Some(possible) = self.possible.take().filter(|model| model.version == found) {
+            ("kept unacknowledged", possible)
+        } else if self.machine_crashed
+            && let Some(earlier) = self.earlier.iter().find(|model| model.version == found)
+        {
+            ("lost undurable", earlier.clone())
+        } else {
+            return Err(format!("version {acknowledged} was acknowledged, {found} is found"));
+        };
+        model.check(world)?;
+        self.note(kind);
+        self.model = model;
+        self.earlier.clear();
+        self.machine_crashed = false;
         Ok(())
     }
 }

@@ -272,3 +272,6 @@ impl<'a> Reader<'a> {
         Ok(entries)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -65,6 +65,9 @@ pub(crate) fn recover(
         None => create(&*files, dir, &log_dir)?,
     };
     files.create_dir_all(&segment_dir)?;
+    // The last process may have ended before the manifest's name was durable. A crash must not bring an older
+    // manifest back once files that only that one names are removed.
+    files.sync_dir(dir)?;
     let disk =
         Disk::new(Arc::clone(&files), dir.to_path_buf(), lock, log_options.checksums, manifest.next_segment);
     let world = restore(&disk, &manifest)?;
@@ -72,7 +75,7 @@ pub(crate) fn recover(
     let from = Lsn::new(manifest.log);
     let log = Log::open_with(files, &log_dir, from, log_options, &mut |_, payload| replayer.record(payload))
         .map_err(open_error)?;
-    let replayed = replayer.finish()?;
+    let replayed = replayer.finish();
     disk.raise_next_segment(highest_segment(&disk)? + 1);
     let named = manifest.segments.iter().map(|segment| segment.number).collect::<BTreeSet<_>>();
     disk.remove_unneeded(Version::new(manifest.version), &named)?;

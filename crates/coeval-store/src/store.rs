@@ -188,3 +188,8 @@ impl Store {
         self.shared.set_check_compiler(compiler);
     }
 }
+
+#[cfg(test)]
+mod crash_tests;
+#[cfg(test)]
+mod golden_tests;

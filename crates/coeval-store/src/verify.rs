@@ -208,7 +208,7 @@ fn replay(
     let log_dir = disk.dir().join(LOG_DIR);
     if !disk.files().exists(&log_dir)? && manifest.log == 0 {
         // The process ended before it made the log.
-        return Ok(Some(replayer.finish()?.world));
+        return Ok(Some(replayer.finish().world));
     }
     let mut loads: Vec<SegmentRef> = Vec::new();
     let outcome = read(&**disk.files(), &log_dir, Lsn::new(manifest.log), &mut |_, payload| {
@@ -227,9 +227,15 @@ fn replay(
             if let Tail::Torn { bytes } = summary.tail {
                 report.torn_tail_bytes = bytes;
             }
-            Ok(Some(replayer.finish()?.world))
+            Ok(Some(replayer.finish().world))
         }
         Err(OpenError::Replay { source: ReplayError::Skipped, .. }) => Ok(None),
+        // A record that reads the base, such as that of a new index: what it met has been reported.
+        Err(OpenError::Replay { source: ReplayError::Store(StoreError::Corrupt { .. }), .. })
+            if !damaged.is_empty() =>
+        {
+            Ok(None)
+        }
         Err(OpenError::Replay { path, offset, source }) => {
             report.add_error(&source.at(&path, offset));
             Ok(None)

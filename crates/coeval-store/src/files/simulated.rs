@@ -96,7 +96,16 @@ impl SimulatedFiles {
 
     /// One call fails: of those that `fault` can hit, the one after the next `calls`.
     pub fn fail_after(&self, calls: u64, fault: Fault) {
-        self.disk.lock().countdown = Some((calls, fault));
+        let mut disk = self.disk.lock();
+        disk.countdown = Some((calls, fault));
+        disk.stays_broken = false;
+    }
+
+    /// The disk dies: of the calls that `fault` can hit, those after the next `calls` fail, all of them.
+    pub fn fail_from(&self, calls: u64, fault: Fault) {
+        let mut disk = self.disk.lock();
+        disk.countdown = Some((calls, fault));
+        disk.stays_broken = true;
     }
 
     /// From now on one in `odds` of the calls that `fault` can hit fails, at random.
@@ -115,7 +124,12 @@ impl SimulatedFiles {
 
     /// Makes the disk deceive from now on.
     pub fn tell(&self, lie: Lie) {
-        self.disk.lock().lies.push(lie);
+        self.tell_about(lie, Path::new(""));
+    }
+
+    /// Makes the disk deceive from now on about the files whose paths begin with `place`, or about that directory.
+    pub fn tell_about(&self, lie: Lie, place: &Path) {
+        self.disk.lock().lies.push((lie, place.to_path_buf()));
     }
 
     /// The number of calls so far that [`Fault::Io`] could have hit; to make each of them fail in turn.
@@ -131,6 +145,12 @@ impl SimulatedFiles {
         let mut disk = self.disk.lock();
         let id = *disk.names.get(path).expect("the file to damage exists");
         disk.inode(id).damage(offset, mask);
+    }
+
+    /// The same files, durable, on a disk of their own.
+    pub fn copy(&self) -> SimulatedFiles {
+        let disk = self.disk.lock().copy();
+        SimulatedFiles { disk: Arc::new(Mutex::new(disk)), process: 0 }
     }
 
     /// The disk, if this process still runs and the call does not fail.
@@ -281,7 +301,7 @@ impl SimulatedFile {
     fn sync(&self) -> Result<(), FileError> {
         let mut disk = self.files.look(Operation::Sync, &self.path)?;
         match disk.pass(Operation::Sync) {
-            Ok(()) => disk.sync_file(self.inode),
+            Ok(()) => disk.sync_file(self.inode, &self.path),
             Err(source) => {
                 disk.fail_to_sync_file(self.inode);
                 return Err(FileError::new(Operation::Sync, &self.path, source));

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::files::{
-    DiskFiles, FileError, FileSystem, FileWriter, LOCK_FILE_NAME, OpenMode, SimulatedFiles, replace_file,
+    DiskFiles, Fault, FileError, FileSystem, FileWriter, LOCK_FILE_NAME, OpenMode, SimulatedFiles,
+    put_in_place, replace_file, write_aside,
 };
 
 /// Runs the expectation on the real disk and on the simulated one.
@@ -169,4 +170,24 @@ fn a_second_process_learns_who_holds_the_directory() {
     child.wait().unwrap();
     DiskFiles.lock(directory.path()).unwrap();
     assert!(DiskFiles.exists(&directory.path().join(LOCK_FILE_NAME)).unwrap());
+}
+
+#[test]
+fn a_file_that_cannot_be_written_aside_leaves_nothing_and_the_old_contents() {
+    for calls in 0.. {
+        let files = SimulatedFiles::new(calls);
+        let dir = Path::new("/d");
+        files.create_dir_all(dir).unwrap();
+        replace_file(&files, &dir.join("f"), b"old").unwrap();
+        files.fail_after(calls, Fault::DiskFull);
+        let outcome = write_aside(&files, &dir.join("f"), b"new");
+        assert_eq!(files.read(&dir.join("f")).unwrap(), b"old");
+        if outcome.is_ok() {
+            assert!(calls > 2);
+            put_in_place(&files, &dir.join("f")).unwrap();
+            assert_eq!(files.crash().read(&dir.join("f")).unwrap(), b"new");
+            break;
+        }
+        assert_eq!(files.list(dir).unwrap(), ["f"]);
+    }
 }

@@ -2,7 +2,7 @@
 //! Writing whole files: front to back ([`FileWriter`]), or all or nothing ([`replace_file`]).
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::files::{File, FileError, FileSystem, OpenMode, parent_of};
@@ -106,21 +106,45 @@ impl io::Write for FileWriter {
     }
 }
 
-/// Gives `path` the contents `bytes`, all or nothing: written to `<path>.tmp`, synced, renamed, directory synced.
+/// Gives `path` the contents `bytes`, all or nothing: [`write_aside`], then [`put_in_place`].
 ///
 /// On return the new contents are durable. After a crash in between, `path` has the old contents or the new ones
 /// (or still does not exist), and a `.tmp` file may lie beside it.
 ///
 /// # Errors
-/// When any step fails. Before the rename `path` is as it was; if the last step (the directory) failed, either
-/// contents may be found after a crash.
+/// When any step fails; see there for what `path` holds then.
 pub fn replace_file(files: &dyn FileSystem, path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    write_aside(files, path, bytes)?;
+    put_in_place(files, path)
+}
+
+/// Writes what is to become the contents of `path` to `<path>.tmp`, durably.
+///
+/// # Errors
+/// When it cannot be written or synced. `path` is as it was, and the `.tmp` file is removed if that is possible.
+pub fn write_aside(files: &dyn FileSystem, path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let temporary = temporary_path(path);
+    let mut writer = FileWriter::create(files, &temporary)?;
+    let outcome = writer.append(bytes).and_then(|()| writer.finish());
+    if outcome.is_err() {
+        // It takes room that the disk may lack; the next one overwrites it anyway.
+        let _ = files.remove(&temporary);
+    }
+    outcome.map(drop)
+}
+
+/// Gives `<path>.tmp` the name `path`, durably.
+///
+/// # Errors
+/// When the rename fails, `path` is as it was; when the sync of the directory fails, either contents may be
+/// found after a crash.
+pub fn put_in_place(files: &dyn FileSystem, path: &Path) -> Result<(), FileError> {
+    files.rename(&temporary_path(path), path)?;
+    files.sync_dir(&parent_of(path))
+}
+
+fn temporary_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_os_string();
     name.push(".tmp");
-    let temporary = Path::new(&name);
-    let mut writer = FileWriter::create(files, temporary)?;
-    writer.append(bytes)?;
-    writer.finish()?;
-    files.rename(temporary, path)?;
-    files.sync_dir(&parent_of(path))
+    PathBuf::from(name)
 }

@@ -1,1 +1,143 @@
 // SPDX-License-Identifier: Apache-2.0
+//! The manifest comes back as it was written, and anything else is told from it.
+
+use super::{BatchRun, HEADER_BYTES, Manifest, SegmentEntry, TableEntry, checksum_of, manifest_path};
+use crate::catalog::{ColumnDef, QualifiedName, TableDef, ViewDef};
+use crate::error::StoreError;
+use crate::files::{FileSystem, SimulatedFiles};
+use crate::ids::{SequenceId, SpaceId};
+use crate::log::ChecksumPolicy;
+use crate::types::ColumnType;
+use proptest::prelude::*;
+use std::path::Path;
+
+fn some_manifest() -> Manifest {
+    let columns = vec![
+        ColumnDef::new("id", ColumnType::BigInt),
+        ColumnDef::new("price", ColumnType::Numeric { precision: 12, scale: 2 }),
+    ];
+    let definition =
+        TableDef::new(SpaceId::new(3), QualifiedName::new("public", "t \"quoted\""), columns, vec![0]);
+    let run = |segment, first_batch, count| BatchRun { segment, first_batch, count };
+    Manifest {
+        version: 42,
+        log: 1_000_000,
+        next_space: 9,
+        next_sequence: 4,
+        next_segment: 12,
+        schemas: vec!["public".into(), "größer".into()],
+        tables: vec![TableEntry { definition, rows: vec![run(7, 0, 3), run(11, 2, 1)], indexes: vec![] }],
+        views: vec![ViewDef {
+            name: QualifiedName::new("public", "v"),
+            columns: vec![],
+            query: "SELECT '\\'".into(),
+        }],
+        sequences: vec![],
+        resume_points: vec![(SequenceId::new(1), Some(-5)), (SequenceId::new(2), None)],
+        segments: vec![
+            SegmentEntry { number: 7, footer_checksum: 0xdead_beef },
+            SegmentEntry { number: 11, footer_checksum: 0 },
+        ],
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<Manifest, StoreError> {
+    Manifest::decode(bytes, Path::new("/db/MANIFEST"), ChecksumPolicy::Verified)
+}
+
+#[test]
+fn a_manifest_is_read_as_it_was_written_and_replaces_the_one_before() {
+    let files = SimulatedFiles::new(1);
+    let dir = Path::new("/db");
+    files.create_dir_all(dir).unwrap();
+    let read = |files: &SimulatedFiles| Manifest::read(files, dir, ChecksumPolicy::Verified).unwrap();
+    assert_eq!(read(&files), None);
+    Manifest::empty().write(&files, dir).unwrap();
+    assert_eq!(read(&files), Some(Manifest::empty()));
+    some_manifest().write(&files, dir).unwrap();
+    let after = files.crash();
+    assert_eq!(read(&after), Some(some_manifest()));
+    assert_eq!(after.list(dir).unwrap(), ["MANIFEST"]);
+}
+
+#[test]
+fn a_manifest_that_was_only_written_aside_is_not_there_yet() {
+    let files = SimulatedFiles::new(1);
+    let dir = Path::new("/db");
+    files.create_dir_all(dir).unwrap();
+    Manifest::empty().write(&files, dir).unwrap();
+    some_manifest().write_aside(&files, dir).unwrap();
+    let read = Manifest::read(&files, dir, ChecksumPolicy::Verified).unwrap();
+    assert_eq!(read, Some(Manifest::empty()));
+}
+
+#[test]
+fn another_version_is_told_from_damage() {
+    let mut bytes = some_manifest().encode();
+    bytes[8] = 2;
+    assert!(matches!(decode(&bytes), Err(StoreError::Corrupt { offset: 0, .. })));
+    let checksum = checksum_of(&bytes);
+    bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+    let error = decode(&bytes).unwrap_err();
+    assert!(matches!(error, StoreError::UnsupportedVersion { found: 2, supported: 1, .. }), "{error}");
+}
+
+#[test]
+fn every_flipped_bit_and_every_cut_is_damage_and_names_the_file() {
+    let bytes = some_manifest().encode();
+    for place in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[place] ^= 1 << bit;
+            let error = decode(&damaged).unwrap_err();
+            assert!(matches!(&error, StoreError::Corrupt { file, .. } if file == "/db/MANIFEST"), "{error}");
+        }
+        assert!(matches!(decode(&bytes[..place]), Err(StoreError::Corrupt { .. })));
+    }
+    assert_eq!(decode(&bytes).unwrap(), some_manifest());
+}
+
+#[test]
+fn a_body_that_is_no_manifest_is_damage_at_its_offset() {
+    let body = br#"{"version":1}"#;
+    let mut bytes = some_manifest().encode();
+    bytes.truncate(HEADER_BYTES);
+    bytes[16..24].copy_from_slice(&(body.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(body);
+    let checksum = checksum_of(&bytes);
+    bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+    assert!(matches!(decode(&bytes), Err(StoreError::Corrupt { offset: 24, .. })));
+    assert_eq!(manifest_path(Path::new("/db")), Path::new("/db/MANIFEST"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Also with a checksum that fits: the body is then whatever it is, and reading it never panics.
+    #[test]
+    fn mutated_manifests_are_an_error_or_what_was_written(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+        forged in any::<bool>(),
+    ) {
+        let original = some_manifest().encode();
+        let mut bytes = original.clone();
+        for (index, value) in changes {
+            let place = index.index(bytes.len());
+            bytes[place] = value;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        if forged && bytes.len() >= HEADER_BYTES {
+            let length = (bytes.len() - HEADER_BYTES) as u64;
+            bytes[16..24].copy_from_slice(&length.to_le_bytes());
+            let checksum = checksum_of(&bytes);
+            bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+            let _ = decode(&bytes);
+        } else if let Ok(manifest) = decode(&bytes) {
+            prop_assert_eq!(bytes, original);
+            prop_assert_eq!(manifest, some_manifest());
+        }
+    }
+}

@@ -13,6 +13,7 @@ use crate::key::Key;
 use crate::manifest::Manifest;
 use crate::range::KeyRange;
 use crate::record::{LoadPlaces, MalformedRecord, Record, Replayed, ReplayedWrites, decode};
+use crate::row::Row;
 use crate::segment::SegmentRef;
 use crate::space::Found;
 use crate::submission::TableWrites;
@@ -137,7 +138,7 @@ impl<'d> Replayer<'d> {
     fn transaction(&mut self, version: Version, transaction: Replayed) -> Result<(), ReplayError> {
         let Replayed { catalog_changes, loads, writes } = transaction;
         if !(catalog_changes.is_empty() && loads.is_empty()) {
-            self.apply_gathered()?;
+            self.apply_gathered();
         }
         for change in &catalog_changes {
             self.note_numbers(change);
@@ -147,9 +148,12 @@ impl<'d> Replayer<'d> {
             self.load(version, load)?;
         }
         for writes in writes {
-            self.gather(writes);
+            self.gather(writes)?;
         }
-        if self.gathered_count >= GATHERED_MAX { self.apply_gathered() } else { Ok(()) }
+        if self.gathered_count >= GATHERED_MAX {
+            self.apply_gathered();
+        }
+        Ok(())
     }
 
     /// Numbers that definitions use are not given again.
@@ -200,26 +204,33 @@ impl<'d> Replayer<'d> {
         self.world.table(id).cloned().ok_or_else(missing)
     }
 
-    fn gather(&mut self, writes: ReplayedWrites) {
+    fn gather(&mut self, writes: ReplayedWrites) -> Result<(), ReplayError> {
+        let table = self.table(writes.table)?;
+        if writes.indexes.len() != table.indexes().len() {
+            let what = format!("changes of another number of indexes of table {}", writes.table);
+            return Err(ReplayError::Malformed(what));
+        }
+        let layout = table.def().layout();
+        let is_sound = |entry: &DeltaEntry| match entry.row() {
+            Some(row) => Row::check(row.as_bytes(), layout),
+            None => !entry.is_present(),
+        };
+        if !writes.rows.iter().all(|(_, entry)| is_sound(entry)) {
+            return Err(ReplayError::Malformed(format!("a row that is none of table {}", writes.table)));
+        }
         let gathered = self.gathered.entry(writes.table).or_default();
         self.gathered_count += writes.rows.len() + writes.indexes.iter().map(Vec::len).sum::<usize>();
         gathered.rows.extend(writes.rows);
-        gathered.indexes.resize_with(writes.indexes.len().max(gathered.indexes.len()), Vec::new);
+        gathered.indexes.resize_with(writes.indexes.len(), Vec::new);
         for (all, entries) in gathered.indexes.iter_mut().zip(writes.indexes) {
             all.extend(entries);
         }
+        Ok(())
     }
 
-    fn apply_gathered(&mut self) -> Result<(), ReplayError> {
+    fn apply_gathered(&mut self) {
         self.gathered_count = 0;
         for (id, gathered) in std::mem::take(&mut self.gathered) {
-            let table = self.table(id)?;
-            if gathered.indexes.len() != table.indexes().len() {
-                return Err(ReplayError::Malformed(format!(
-                    "changes of another number of indexes of table {id}"
-                )));
-            }
-            drop(table);
             let writes = TableWrites {
                 table: id,
                 rows: add_up(gathered.rows),
@@ -227,21 +238,20 @@ impl<'d> Replayer<'d> {
             };
             self.world.update_table(id, |table| table.apply(&writes, None));
         }
-        Ok(())
     }
 
     /// Applies what is left.
-    pub(crate) fn finish(mut self) -> Result<ReplayedLog, StoreError> {
-        self.apply_gathered().map_err(|error| error.at(Path::new(crate::disk::LOG_DIR), 0))?;
+    pub(crate) fn finish(mut self) -> ReplayedLog {
+        self.apply_gathered();
         // A sequence that is not defined belongs to a transaction that did not commit, or was dropped.
         let catalog = self.world.catalog();
         self.resume_points.retain(|id, _| catalog.sequence(*id).is_some());
-        Ok(ReplayedLog {
+        ReplayedLog {
             resume_points: self.resume_points.into_iter().collect(),
             world: self.world,
             next_space: self.next_space,
             next_sequence: self.next_sequence,
-        })
+        }
     }
 }
 

@@ -1,1 +1,348 @@
 // SPDX-License-Identifier: Apache-2.0
+//! What an open finds, what it refuses, and what it leaves behind.
+
+use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, SequenceDef, TableDef};
+use crate::error::StoreError;
+use crate::files::{Fault, FileSystem, OpenMode, SimulatedFiles};
+use crate::log::{ChecksumPolicy, Log, LogError, LogOptions, Lsn};
+use crate::manifest::{BatchRun, Manifest};
+use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
+use crate::range::{Direction, KeyRange};
+use crate::record::{encode_batch, encode_sequence};
+use crate::row::RowWriter;
+use crate::store::{SetValue, Store};
+use crate::transaction::{AccessMode, Transaction};
+use crate::types::ColumnType;
+use crate::value::Value;
+use coeval_txn::{Isolation, Version};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const DIR: &str = "/db";
+
+fn try_open(files: &SimulatedFiles) -> Result<Store, StoreError> {
+    let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
+    let log = LogOptions { segment_bytes: 10_000, extend_bytes: 128, checksums: ChecksumPolicy::Verified };
+    let sizes = Sizes { chunk_rows: 16, direct_load_rows_min: 8, ..Sizes::default() };
+    Store::open_tuned(Arc::new(files.clone()), Path::new(DIR), options, log, sizes)
+}
+
+fn open(files: &SimulatedFiles) -> Store {
+    try_open(files).unwrap()
+}
+
+fn begin(store: &Store) -> Transaction {
+    store.begin(Isolation::Snapshot, AccessMode::ReadWrite)
+}
+
+fn make_table(store: &Store) -> TableDef {
+    let columns = vec![ColumnDef::new("id", ColumnType::BigInt)];
+    let def = TableDef::new(store.new_space_id(), QualifiedName::new("public", "t"), columns, vec![0]);
+    let mut tx = begin(store);
+    tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+    tx.commit().unwrap();
+    def
+}
+
+fn insert(store: &Store, def: &TableDef, id: i64) {
+    let mut writer = RowWriter::new(def.layout());
+    writer.push(Value::Int64(id).borrow()).unwrap();
+    let mut tx = begin(store);
+    tx.insert(def.id, writer.finish()).unwrap();
+    tx.commit().unwrap();
+}
+
+fn ids(store: &Store, def: &TableDef) -> Vec<i64> {
+    let tx = begin(store);
+    let rows = tx.scan(def.id, &KeyRange::all(), Direction::Forward).unwrap();
+    rows.map(|row| row.unwrap().1.get(0).as_i64().unwrap()).collect()
+}
+
+fn segments(files: &SimulatedFiles) -> Vec<String> {
+    files.list(&Path::new(DIR).join("segments")).unwrap()
+}
+
+/// Changes the manifest of a closed database.
+fn change_manifest(files: &SimulatedFiles, change: impl FnOnce(&mut Manifest)) {
+    let dir = Path::new(DIR);
+    let mut manifest = Manifest::read(files, dir, ChecksumPolicy::Verified).unwrap().unwrap();
+    change(&mut manifest);
+    manifest.write(files, dir).unwrap();
+}
+
+/// A closed database with the rows 1 to 3 in one chunk and 4 in the log.
+fn database() -> (SimulatedFiles, TableDef) {
+    let files = SimulatedFiles::new(1);
+    let store = open(&files);
+    let def = make_table(&store);
+    (1..=3).for_each(|id| insert(&store, &def, id));
+    store.checkpoint().unwrap();
+    insert(&store, &def, 4);
+    drop(store);
+    (files.restart(), def)
+}
+
+/// The error of an open, which must not change the files.
+fn refused(files: &SimulatedFiles) -> StoreError {
+    let manifest = files.read(&Path::new(DIR).join("MANIFEST")).ok();
+    let before = (manifest.clone(), segments(files));
+    let error = try_open(files).expect_err("the open is refused");
+    assert_eq!((files.read(&Path::new(DIR).join("MANIFEST")).ok(), segments(files)), before);
+    error
+}
+
+fn corruption(error: &StoreError) -> (PathBuf, &str) {
+    match error {
+        StoreError::Corrupt { file, what, .. } => (PathBuf::from(file), what),
+        error => panic!("another error: {error}"),
+    }
+}
+
+#[test]
+fn a_new_directory_gets_a_manifest_before_it_gets_a_log() {
+    // Wherever the first open fails or the machine stops, the next one finds a whole database or none.
+    for calls in 0.. {
+        let files = SimulatedFiles::new(calls);
+        files.fail_from(calls, Fault::Io);
+        let failed = try_open(&files).is_err();
+        let files = if calls % 2 == 0 { files.crash() } else { files.restart() };
+        let store = open(&files);
+        let def = make_table(&store);
+        insert(&store, &def, 1);
+        let files = files.crash();
+        assert_eq!(ids(&open(&files), &def), [1]);
+        if !failed {
+            assert!(calls > 8, "an open makes several calls");
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_log_without_a_manifest_is_damage() {
+    let (files, _) = database();
+    files.remove(&Path::new(DIR).join("MANIFEST")).unwrap();
+    let error = refused(&files);
+    assert_eq!(
+        corruption(&error),
+        (Path::new(DIR).join("MANIFEST"), "the manifest is missing, though there is a log")
+    );
+}
+
+#[test]
+fn a_missing_segment_file_is_named() {
+    let (files, _) = database();
+    let path = Path::new(DIR).join("segments").join(&segments(&files)[0]);
+    files.remove(&path).unwrap();
+    let error = refused(&files);
+    assert_eq!(corruption(&error), (path, "the file is missing"));
+}
+
+#[test]
+fn a_manifest_that_refers_to_chunks_that_are_not_there_is_damage() {
+    let run = |segment, first_batch, count| BatchRun { segment, first_batch, count };
+    let cases: [(&str, BatchRun); 4] = [
+        ("a chunk lies in a segment that is not listed", run(99, 0, 1)),
+        ("a chunk has a number that its segment does not have", run(1, 0, 2)),
+        ("a chunk has an impossible number", run(1, u32::MAX, 1)),
+        ("chunks are not in the order of their keys", run(1, 0, 1)),
+    ];
+    for (what, bad) in cases {
+        let (files, _) = database();
+        change_manifest(&files, |manifest| {
+            assert_eq!(manifest.tables[0].rows, [run(1, 0, 1)]);
+            manifest.tables[0].rows.push(bad);
+        });
+        let error = refused(&files);
+        assert_eq!(
+            corruption(&error),
+            (Path::new(DIR).join("MANIFEST"), format!("table t: {what}").as_str())
+        );
+    }
+    let (files, _) = database();
+    change_manifest(&files, |manifest| manifest.tables[0].indexes.push(Vec::new()));
+    let error = refused(&files);
+    assert!(corruption(&error).1.contains("another number of indexes"), "{error}");
+}
+
+#[test]
+fn a_manifest_beyond_the_end_of_the_log_is_damage_of_the_log() {
+    let (files, _) = database();
+    change_manifest(&files, |manifest| manifest.log += 10_000);
+    assert!(matches!(refused(&files), StoreError::Log(LogError::Damaged { .. })));
+}
+
+/// Appends a record to the log of a closed database; its file and the offset in it.
+fn append(files: &SimulatedFiles, payload: &[u8]) -> (PathBuf, u64) {
+    let dir = Path::new(DIR).join("log");
+    let options =
+        LogOptions { segment_bytes: 10_000, extend_bytes: 128, checksums: ChecksumPolicy::Verified };
+    let mut ignore = |_: Lsn, _: &[u8]| Ok::<(), String>(());
+    let mut log = Log::open_with(Arc::new(files.clone()), &dir, Lsn::START, options, &mut ignore).unwrap();
+    let offset = 24 + log.end_lsn().get();
+    let lsn = log.append(payload).unwrap();
+    log.handle().sync(lsn).unwrap();
+    (dir.join("00000000000000000000.log"), offset)
+}
+
+#[test]
+fn records_that_no_writer_of_ours_wrote_are_named_by_file_and_offset() {
+    let batch = |version: u64, body: &[u8]| {
+        let mut out = Vec::new();
+        encode_batch(Version::new(version), [body].into_iter(), &mut out);
+        out
+    };
+    let empty = [0; 12];
+    let change_of = |table: u32, row: &[u8]| {
+        let mut body = vec![0; 8];
+        body.extend_from_slice(&1u32.to_le_bytes());
+        body.extend_from_slice(&table.to_le_bytes());
+        body.extend_from_slice(&1u32.to_le_bytes());
+        body.push(0x81);
+        body.extend_from_slice(&1u32.to_le_bytes());
+        body.push(b'k');
+        body.extend_from_slice(&(row.len() as u32).to_le_bytes());
+        body.extend_from_slice(row);
+        body.extend_from_slice(&0u32.to_le_bytes());
+        body
+    };
+    let cases: [(&str, Vec<u8>); 6] = [
+        ("version 7 does not follow 5", batch(7, &empty)),
+        ("version 5 does not follow 5", batch(5, &empty)),
+        ("a log record is malformed at byte 0", vec![9]),
+        ("a log record is malformed at byte", batch(6, &[0; 13])),
+        ("a change of table 77, which is not there", batch(6, &change_of(77, &[]))),
+        ("a row that is none of table 1", batch(6, &change_of(1, &[1, 0, 0, 5]))),
+    ];
+    for (what, payload) in cases {
+        let (files, def) = database();
+        assert_eq!(def.id.get(), 1);
+        let (path, offset) = append(&files, &payload);
+        let error = refused(&files);
+        let StoreError::Corrupt { offset: named, .. } = &error else { panic!("{error}") };
+        let (file, said) = corruption(&error);
+        assert_eq!((file, *named), (path, offset), "{error}");
+        assert!(said.starts_with(what), "{said}");
+    }
+}
+
+#[test]
+fn leftovers_are_removed_and_their_numbers_not_given_again_in_that_process() {
+    let (files, def) = database();
+    let leftover = Path::new(DIR).join("segments/00000000000000000020.arrow");
+    let unfinished = Path::new(DIR).join("segments/00000000000000000021.arrow.tmp");
+    let foreign = Path::new(DIR).join("segments/notes.txt");
+    for path in [&leftover, &unfinished, &foreign] {
+        files.open(path, OpenMode::Create).unwrap().write_all_at(0, b"x").unwrap();
+    }
+    let store = open(&files);
+    assert_eq!(segments(&files), ["00000000000000000001.arrow", "notes.txt"]);
+    insert(&store, &def, 100);
+    store.checkpoint().unwrap();
+    assert_eq!(segments(&files), ["00000000000000000022.arrow", "notes.txt"]);
+    assert_eq!(ids(&store, &def), [1, 2, 3, 4, 100]);
+}
+
+/// A checkpoint put its manifest in place, and the sync of the directory failed. The next process saw the new
+/// manifest and removed the files that only the old one names; then a crash brought the old one back.
+#[test]
+fn files_of_the_old_manifest_stay_until_the_new_one_is_durable() {
+    for seed in 0..40 {
+        let files = SimulatedFiles::new(seed);
+        let store = open(&files);
+        let def = make_table(&store);
+        insert(&store, &def, 1);
+        store.checkpoint().unwrap();
+        insert(&store, &def, 2);
+        let calls = {
+            let files = files.copy();
+            let store = open(&files);
+            let before = files.call_count();
+            let mut checkpoint = crate::checkpoint::Checkpoint::freeze(&store.shared);
+            checkpoint.write().unwrap();
+            files.call_count() - before
+        };
+        files.fail_after(calls - 1, Fault::Io);
+        let error = store.checkpoint().unwrap_err();
+        assert!(error.to_string().starts_with("cannot sync directory"), "{error}");
+        drop(store);
+        let files = files.restart();
+        assert_eq!(ids(&open(&files), &def), [1, 2]);
+        let files = files.crash();
+        assert_eq!(ids(&open(&files), &def), [1, 2], "seed {seed}");
+    }
+}
+
+fn numbers(store: &Store) -> SequenceDef {
+    SequenceDef {
+        id: store.new_sequence_id(),
+        name: QualifiedName::new("public", "numbers"),
+        start: 1,
+        increment: 1,
+        min: 1,
+        max: i64::MAX,
+        cycle: false,
+        owned_by: None,
+    }
+}
+
+#[test]
+fn a_sequence_goes_on_behind_everything_it_handed_out_whatever_ends_the_process() {
+    for seed in 0..60 {
+        let mut files = SimulatedFiles::new(seed);
+        let store = open(&files);
+        let def = numbers(&store);
+        let mut tx = begin(&store);
+        tx.change_catalog(CatalogChange::PutSequence(def.clone())).unwrap();
+        // Numbers may be taken before the definition is committed.
+        let mut last = store.next_value(&def).unwrap();
+        tx.commit().unwrap();
+        drop(store);
+        for life in 0..4 {
+            let store = open(&files);
+            for _ in 0..[1, 3, 1_024, 1_025][(seed as usize + life) % 4] {
+                let next = store.next_value(&def).unwrap();
+                assert!(next > last, "seed {seed}: {next} after {last}");
+                last = next;
+            }
+            match (seed + life as u64) % 5 {
+                0 => drop(store.checkpoint().unwrap()),
+                1 => {
+                    last += 10;
+                    store.set_value(&def, last, SetValue::Used).unwrap();
+                }
+                _ => {}
+            }
+            files = if seed % 2 == 0 { files.crash() } else { files.restart() };
+        }
+    }
+}
+
+#[test]
+fn a_sequence_at_its_end_stays_there_and_loses_no_number_to_a_crash_near_it() {
+    let mut files = SimulatedFiles::new(1);
+    let store = open(&files);
+    let def = SequenceDef { max: 5, ..numbers(&store) };
+    let mut tx = begin(&store);
+    tx.change_catalog(CatalogChange::PutSequence(def.clone())).unwrap();
+    tx.commit().unwrap();
+    drop(store);
+    for expected in 1..=5 {
+        let store = open(&files);
+        assert_eq!(store.next_value(&def).unwrap(), expected);
+        files = files.crash();
+    }
+    let store = open(&files);
+    assert!(matches!(store.next_value(&def), Err(StoreError::SequenceExhausted(_))));
+    store.checkpoint().unwrap();
+    assert!(matches!(open(&files.crash()).next_value(&def), Err(StoreError::SequenceExhausted(_))));
+}
+
+#[test]
+fn the_number_of_a_sequence_in_the_log_is_not_given_again_though_it_was_never_committed() {
+    let (files, _) = database();
+    let mut record = Vec::new();
+    encode_sequence(crate::ids::SequenceId::new(6), Some(1_000), &mut record);
+    append(&files, &record);
+    assert_eq!(open(&files).new_sequence_id().get(), 7);
+}

@@ -1,1 +1,264 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Segments come back as they were written, by any Arrow reader too; damage is named.
+
+use super::{KeyForm, Segment, SegmentRef, SegmentWriter, parse_segment_name, segment_path, write_segment};
+use crate::chunk::Chunk;
+use crate::column::ColumnBuilder;
+use crate::disk::{Disk, chunks_of};
+use crate::error::StoreError;
+use crate::files::{FileSystem, OpenMode, SimulatedFiles};
+use crate::key_column::KeyColumnBuilder;
+use crate::log::ChecksumPolicy;
+use crate::types::ColumnType;
+use crate::value::{IntervalValue, Value};
+use arrow::datatypes::{DataType, Field, Schema};
+use arrow::ipc::reader::FileReader;
+use proptest::prelude::*;
+use std::io::Cursor;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+const DIR: &str = "/db";
+
+fn disk(files: &SimulatedFiles) -> Disk {
+    let dir = Path::new(DIR);
+    files.create_dir_all(&dir.join("segments")).unwrap();
+    let lock = files.lock(dir).unwrap();
+    Disk::new(Arc::new(files.clone()), dir.to_path_buf(), lock, ChecksumPolicy::Verified, 1)
+}
+
+const TYPES: [ColumnType; 12] = [
+    ColumnType::SmallInt,
+    ColumnType::Int,
+    ColumnType::BigInt,
+    ColumnType::Real,
+    ColumnType::Double,
+    ColumnType::Numeric { precision: 20, scale: 3 },
+    ColumnType::Boolean,
+    ColumnType::Text,
+    ColumnType::Bytea,
+    ColumnType::TimestampTz,
+    ColumnType::Interval,
+    ColumnType::Uuid,
+];
+
+fn value(ty: ColumnType, n: u32) -> Value {
+    if n % 5 == 3 {
+        return Value::Null;
+    }
+    match ty {
+        ColumnType::SmallInt => Value::Int16(n as i16 - 7),
+        ColumnType::Int => Value::Int32(-(n as i32)),
+        ColumnType::BigInt | ColumnType::TimestampTz => Value::Int64(i64::from(n) << 33),
+        ColumnType::Real => Value::Float32(n as f32 / 3.0),
+        ColumnType::Double => Value::Float64(f64::from(n) / -7.0),
+        ColumnType::Numeric { .. } => Value::Decimal(i128::from(n) << 50),
+        ColumnType::Boolean => Value::Boolean(n.is_multiple_of(2)),
+        ColumnType::Text => Value::from("long enough to lie outside of the view ".repeat(n as usize % 3)),
+        ColumnType::Bytea => Value::Bytes(vec![n as u8; n as usize % 20].into()),
+        ColumnType::Interval => Value::Interval(IntervalValue { months: 1, days: n as i32, nanoseconds: -1 }),
+        _ => Value::Uuid([n as u8; 16]),
+    }
+}
+
+/// Keys of one length, or of many.
+#[derive(Clone, Copy)]
+enum Keys {
+    Fixed,
+    Mixed,
+}
+
+fn chunk(ids: Range<u32>, form: Keys) -> Arc<Chunk> {
+    let mut keys = KeyColumnBuilder::with_capacity(ids.len());
+    for id in ids.clone() {
+        let mut key = id.to_be_bytes().to_vec();
+        if let Keys::Mixed = form {
+            key.extend(std::iter::repeat_n(9, id as usize % 4));
+        }
+        keys.push(&key);
+    }
+    let columns = TYPES.map(|ty| {
+        let mut builder = ColumnBuilder::new(ty, ids.len());
+        ids.clone().for_each(|id| builder.push(value(ty, id).borrow()));
+        builder.finish()
+    });
+    Arc::new(Chunk::new(keys.finish(), columns.to_vec()))
+}
+
+fn assert_same(read: &Chunk, written: &Chunk) {
+    assert_eq!(read.stats(), written.stats());
+    assert_eq!((read.first_key(), read.last_key()), (written.first_key(), written.last_key()));
+    assert_eq!(read.keys().len(), written.keys().len());
+    assert!((0..read.rows()).all(|row| read.keys().get(row) == written.keys().get(row)));
+    assert_eq!(read.column_count(), written.column_count());
+    for column in 0..read.column_count() {
+        assert_eq!(read.column(column), written.column(column), "column {column}");
+    }
+}
+
+#[test]
+fn chunks_of_all_types_come_back_as_they_were_written() {
+    for form in [Keys::Fixed, Keys::Mixed] {
+        let files = SimulatedFiles::new(1);
+        let disk = disk(&files);
+        let chunks = [chunk(0..1, form), chunk(10..40, form), chunk(100..101, form)];
+        let reference = write_segment(&disk, 5, &chunks).unwrap();
+        disk.sync_segments().unwrap();
+        drop(disk);
+        let files = files.crash();
+        let disk = self::disk(&files);
+        let segment = disk.open_segment(reference).unwrap();
+        assert_eq!((segment.number(), segment.chunk_count()), (5, 3));
+        for (read, written) in chunks_of(&segment).iter().zip(&chunks) {
+            assert_same(read, written);
+        }
+        (0..3).for_each(|batch| segment.check_chunk(batch).unwrap());
+        assert_eq!(files.list(&Path::new(DIR).join("segments")).unwrap(), ["00000000000000000005.arrow"]);
+    }
+}
+
+#[test]
+fn any_arrow_reader_reads_a_segment() {
+    let files = SimulatedFiles::new(1);
+    let disk = disk(&files);
+    let chunks = [chunk(0..20, Keys::Fixed), chunk(20..50, Keys::Fixed)];
+    write_segment(&disk, 1, &chunks).unwrap();
+    let bytes = files.read(&segment_path(Path::new(DIR), 1)).unwrap();
+    let batches: Vec<_> =
+        FileReader::try_new(Cursor::new(bytes), None).unwrap().map(Result::unwrap).collect();
+    assert_eq!(batches.iter().map(|batch| batch.num_rows()).collect::<Vec<_>>(), [20, 30]);
+    for (batch, chunk) in batches.iter().zip(&chunks) {
+        assert_eq!(batch.schema().field(0).name(), "key");
+        for column in 0..TYPES.len() {
+            assert_eq!(Some(batch.column(column + 1)), chunk.column(column));
+        }
+    }
+}
+
+#[test]
+fn a_segment_of_keys_of_one_length_takes_no_others() {
+    let files = SimulatedFiles::new(1);
+    let disk = disk(&files);
+    let (fixed, mixed) = (chunk(0..8, Keys::Fixed), chunk(8..16, Keys::Mixed));
+    let writer = SegmentWriter::create(&disk, 1, &fixed, KeyForm::OfFirst).unwrap();
+    assert!(writer.takes(&fixed) && !writer.takes(&mixed));
+    let writer = SegmentWriter::create(&disk, 2, &fixed, KeyForm::Variable).unwrap();
+    assert!(writer.takes(&fixed) && writer.takes(&mixed));
+    let reference = write_segment(&disk, 3, &[Arc::clone(&fixed), Arc::clone(&mixed)]).unwrap();
+    let segment = disk.open_segment(reference).unwrap();
+    let read = chunks_of(&segment);
+    assert_same(&read[0], &fixed);
+    assert_same(&read[1], &mixed);
+}
+
+#[test]
+fn only_twenty_digits_and_the_suffix_are_a_segment_name() {
+    assert_eq!(parse_segment_name("00000000000000000042.arrow"), Some(42));
+    assert_eq!(parse_segment_name("00000000000000000042.arrow.tmp"), Some(42));
+    for name in
+        ["42.arrow", "00000000000000000042", "99999999999999999999.arrow", "0000000000000000004x.arrow", ""]
+    {
+        assert_eq!(parse_segment_name(name), None, "{name}");
+    }
+}
+
+/// A small segment's bytes, its reference and its chunks.
+fn small_segment() -> (Vec<u8>, SegmentRef, [Arc<Chunk>; 2]) {
+    let files = SimulatedFiles::new(1);
+    let disk = disk(&files);
+    let chunks = [chunk(0..6, Keys::Mixed), chunk(6..13, Keys::Mixed)];
+    let reference = write_segment(&disk, 1, &chunks).unwrap();
+    (files.read(&segment_path(Path::new(DIR), 1)).unwrap(), reference, chunks)
+}
+
+/// Reads a segment of these bytes: everything in it, or the error, which must name the file and a place in it.
+fn read_anything(bytes: &[u8], reference: SegmentRef) -> Option<Vec<Arc<Chunk>>> {
+    let files = SimulatedFiles::new(1);
+    let dir = Path::new(DIR);
+    files.create_dir_all(&dir.join("segments")).unwrap();
+    let path = segment_path(dir, reference.number);
+    files.open(&path, OpenMode::Create).unwrap().write_all_at(0, bytes).unwrap();
+    let read = || {
+        let segment = Segment::open(&files, dir, reference, ChecksumPolicy::Verified)?;
+        (0..segment.chunk_count() as u32).try_for_each(|batch| segment.check_chunk(batch))?;
+        Ok(chunks_of(&segment))
+    };
+    match read() {
+        Ok(chunks) => Some(chunks),
+        Err(StoreError::Corrupt { file, offset, .. }) => {
+            assert_eq!(Path::new(&file), path);
+            assert!(offset <= bytes.len() as u64, "offset {offset} of {} bytes", bytes.len());
+            None
+        }
+        Err(error) => panic!("another error: {error}"),
+    }
+}
+
+#[test]
+fn every_flipped_byte_is_named_unless_nobody_reads_it() {
+    let (bytes, reference, chunks) = small_segment();
+    let mut named = 0;
+    for place in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[place] ^= 0x40;
+        match read_anything(&damaged, reference) {
+            None => named += 1,
+            Some(read) => read.iter().zip(&chunks).for_each(|(read, written)| assert_same(read, written)),
+        }
+    }
+    // What nobody reads: the head of the file with the schema, which the footer repeats, and the end-of-stream mark.
+    let head = bytes.len() - named;
+    assert!(head < bytes.len() / 4, "{head} of {} bytes are not checked", bytes.len());
+}
+
+#[test]
+fn a_segment_with_another_footer_than_the_one_referred_to_is_damage() {
+    let (bytes, reference, _) = small_segment();
+    let other = SegmentRef { footer_checksum: reference.footer_checksum ^ 1, ..reference };
+    assert!(read_anything(&bytes, other).is_none());
+    assert!(read_anything(&bytes, reference).is_some());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn mutated_segments_are_an_error_or_what_was_written(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..5),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let (mut bytes, reference, chunks) = small_segment();
+        for (index, value) in changes {
+            let place = index.index(bytes.len());
+            bytes[place] = value;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        if let Some(read) = read_anything(&bytes, reference) {
+            read.iter().zip(&chunks).for_each(|(read, written)| assert_same(read, written));
+        }
+    }
+
+    #[test]
+    fn the_index_of_a_footer_never_panics(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
+    ) {
+        let files = SimulatedFiles::new(1);
+        let disk = disk(&files);
+        let segment = disk.open_segment(write_segment(&disk, 1, &[chunk(0..6, Keys::Mixed)]).unwrap()).unwrap();
+        let mut text = super::index::encode_index(&[segment.chunk(0).clone()]).into_bytes();
+        for (index, value) in changes {
+            let place = index.index(text.len());
+            text[place] = value;
+        }
+        let field = |(column, ty): (usize, ColumnType)| Field::new(format!("c{column}"), ty.arrow(), true);
+        let key = Field::new("key", DataType::Binary, false);
+        let columns = TYPES.into_iter().enumerate().map(field);
+        let schema = Schema::new(std::iter::once(key).chain(columns).collect::<Vec<_>>());
+        if let Ok(text) = std::str::from_utf8(&text) {
+            let _ = super::index::decode_index(text, &schema);
+        }
+    }
+}

@@ -208,8 +208,11 @@ pub(crate) struct Disk {
     pub(crate) names: BTreeMap<PathBuf, InodeId>,
     pub(crate) dirs: BTreeSet<PathBuf>,
     pub(crate) locks: BTreeSet<PathBuf>,
-    pub(crate) lies: Vec<Lie>,
+    /// Each with the beginning of the paths that it is about.
+    pub(crate) lies: Vec<(Lie, PathBuf)>,
     pub(crate) countdown: Option<(u64, Fault)>,
+    /// Whether every call fails from the end of the countdown on.
+    pub(crate) stays_broken: bool,
     pub(crate) chance: Option<(u64, Fault)>,
     pub(crate) call_count: u64,
     inodes: BTreeMap<InodeId, Inode>,
@@ -227,11 +230,28 @@ impl Disk {
             locks: BTreeSet::new(),
             lies: Vec::new(),
             countdown: None,
+            stays_broken: false,
             chance: None,
             call_count: 0,
             inodes: BTreeMap::new(),
             durable_names: BTreeMap::new(),
             pending_names: Vec::new(),
+        }
+    }
+
+    /// A disk with the same names and contents, all of them durable.
+    pub(crate) fn copy(&self) -> Disk {
+        let settled = |inode: &Inode| Inode {
+            cache: inode.cache.clone(),
+            durable: inode.cache.clone(),
+            pending: Vec::new(),
+        };
+        Disk {
+            names: self.names.clone(),
+            durable_names: self.names.clone(),
+            dirs: self.dirs.clone(),
+            inodes: self.inodes.iter().map(|(id, inode)| (*id, settled(inode))).collect(),
+            ..Disk::new(self.random.state)
         }
     }
 
@@ -246,7 +266,7 @@ impl Disk {
             && hits(fault, operation)
         {
             if calls == 0 {
-                self.countdown = None;
+                self.countdown = self.stays_broken.then_some((0, fault));
                 return Err(error_of(fault));
             }
             self.countdown = Some((calls - 1, fault));
@@ -285,10 +305,23 @@ impl Disk {
         self.pending_names.push(change);
     }
 
-    pub(crate) fn sync_file(&mut self, id: InodeId) {
-        if !self.lies.contains(&Lie::IgnoreSync) {
+    /// `path` is the name that the file was opened by.
+    pub(crate) fn sync_file(&mut self, id: InodeId, path: &Path) {
+        if !self.is_lied_about(Lie::IgnoreSync, path) {
             self.inode(id).sync();
         }
+    }
+
+    /// Whether the lie is about this file (its path begins with the place) or directory (it is the place).
+    fn is_lied_about(&self, lie: Lie, path: &Path) -> bool {
+        let is_about = |place: &Path| match lie {
+            _ if place.as_os_str().is_empty() => true,
+            Lie::IgnoreSync => {
+                path.as_os_str().as_encoded_bytes().starts_with(place.as_os_str().as_encoded_bytes())
+            }
+            Lie::IgnoreDirectorySync => path == place,
+        };
+        self.lies.iter().any(|(told, place)| *told == lie && is_about(place))
     }
 
     pub(crate) fn fail_to_sync_file(&mut self, id: InodeId) {
@@ -297,7 +330,7 @@ impl Disk {
     }
 
     pub(crate) fn sync_names(&mut self, dir: &Path) {
-        if self.lies.contains(&Lie::IgnoreDirectorySync) {
+        if self.is_lied_about(Lie::IgnoreDirectorySync, dir) {
             return;
         }
         for change in std::mem::take(&mut self.pending_names) {

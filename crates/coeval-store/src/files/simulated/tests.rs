@@ -171,3 +171,44 @@ fn the_same_seed_decides_the_same() {
     };
     assert_eq!(run(), run());
 }
+
+#[test]
+fn a_dead_disk_fails_every_call_from_some_call_on() {
+    let (files, file) = disk_with(1, b"");
+    files.fail_from(2, Fault::Io);
+    file.write_all_at(0, b"a").unwrap();
+    file.sync_data().unwrap();
+    for _ in 0..3 {
+        assert!(file.write_all_at(1, b"b").is_err());
+        assert!(files.read(&path()).is_err());
+    }
+    let files = files.restart();
+    assert_eq!(files.read(&path()).unwrap()[0], b'a');
+}
+
+#[test]
+fn a_lie_about_one_place_is_told_of_no_other() {
+    let lost = |told: &str, asked: &str| {
+        (0..60).any(|seed| {
+            let files = SimulatedFiles::new(seed);
+            files.tell_about(Lie::IgnoreSync, Path::new(told));
+            files.create_dir_all(Path::new("/d")).unwrap();
+            let file = files.open(Path::new(asked), OpenMode::Create).unwrap();
+            file.write_all_at(0, b"synced").unwrap();
+            file.sync_all().unwrap();
+            files.sync_dir(Path::new("/d")).unwrap();
+            files.crash().read(Path::new(asked)).unwrap() != b"synced"
+        })
+    };
+    assert!(lost("/d/log", "/d/log.1"));
+    assert!(!lost("/d/log", "/d/other"));
+}
+
+#[test]
+fn a_copy_is_durable_and_a_disk_of_its_own() {
+    let (files, file) = disk_with(1, b"synced");
+    file.write_all_at(6, b" and not").unwrap();
+    let copy = files.copy();
+    file.write_all_at(0, b"SYNCED").unwrap();
+    assert_eq!(copy.crash().read(&path()).unwrap(), b"synced and not");
+}

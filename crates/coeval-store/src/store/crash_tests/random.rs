@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random work, faults and crashes on one thread, so that a seed repeats exactly.
+
+use super::lives::{HONEST, Met, run_seed};
+use std::ops::Range;
+
+const SEEDS: u64 = 1_500;
+
+/// The seeds to run: those that `COEVAL_CRASH_SEEDS` names (`7` or `0..50000`), else the first 1,500.
+fn seeds() -> Range<u64> {
+    let Ok(text) = std::env::var("COEVAL_CRASH_SEEDS") else { return 0..SEEDS };
+    let number = |text: &str| text.trim().parse::<u64>().expect("COEVAL_CRASH_SEEDS is n or n..m");
+    match text.split_once("..") {
+        Some((first, end)) => number(first)..number(end),
+        None => number(&text)..number(&text) + 1,
+    }
+}
+
+#[test]
+fn after_any_crash_all_that_was_acknowledged_is_there_and_nothing_is_half() {
+    let seeds = seeds();
+    let mut met = Met::new();
+    let mut failed = Vec::new();
+    for seed in seeds.clone() {
+        if let Err(reason) = run_seed(seed, HONEST, &mut met) {
+            println!("seed {seed}: {reason}\nrepeat it with COEVAL_CRASH_SEEDS={seed}");
+            failed.push(seed);
+        }
+    }
+    println!("{met:?}");
+    assert!(failed.is_empty(), "{} seeds failed: {failed:?}", failed.len());
+    let count = seeds.end - seeds.start;
+    if count < 1_000 {
+        return;
+    }
+    for kind in [
+        "crash",
+        "torn tail",
+        "failed open",
+        "stopped log",
+        "checkpoint",
+        "checkpoint with work between",
+        "abandoned checkpoint",
+        "failed checkpoint",
+        "exactly the acknowledged",
+        "kept unacknowledged",
+        "lost undurable",
+        "rows",
+        "race",
+        "conflict",
+        "second owner",
+        "bulk load",
+        "create index",
+        "drop index",
+        "add column",
+        "alter table",
+        "truncate",
+        "drop table",
+        "view",
+        "sequence",
+        "next value",
+    ] {
+        let times = met.get(kind).copied().unwrap_or(0);
+        assert!(times >= count / 20, "{kind} was met too seldom to prove anything: {times} times");
+    }
+}
