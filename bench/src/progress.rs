@@ -24,7 +24,7 @@ pub struct Sample {
     pub queries: u64,
     /// The query that ended last, by number, and how long it took.
     pub last_query: Option<(usize, Duration)>,
-    /// Age of the snapshot that the last analytical query read, when it ended.
+    /// Age of the oldest snapshot that an analytical query reads now; zero between queries.
     pub snapshot_age: Duration,
     /// Consistency checks that ran inside snapshots.
     pub checks: u64,

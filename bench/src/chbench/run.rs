@@ -45,7 +45,7 @@ pub fn populate_all(db: &Database, options: &Options, progress: &dyn Progress) -
 /// What the query streams have done.
 ///
 /// # Locking
-/// One lock for all streams: each takes it for a moment after each query, the conductor a few times a second.
+/// One lock for all streams: each takes it for a moment around each query, the conductor a few times a second.
 #[derive(Default)]
 struct StreamBoard {
     figures: Mutex<StreamFigures>,
@@ -59,12 +59,22 @@ struct StreamFigures {
     checks: u64,
     violations: u64,
     last: Option<(usize, Duration)>,
-    last_age: Duration,
+    /// For each stream: when it took the snapshot that it reads.
+    taken: Vec<Option<Instant>>,
 }
 
 impl StreamFigures {
-    fn new() -> Self {
-        Self { queries: vec![Histogram::default(); QUERIES.len()], ..Self::default() }
+    fn new(streams: usize) -> Self {
+        Self {
+            queries: vec![Histogram::default(); QUERIES.len()],
+            taken: vec![None; streams],
+            ..Self::default()
+        }
+    }
+
+    /// The age of the oldest snapshot that a stream reads now.
+    fn oldest_snapshot(&self) -> Duration {
+        self.taken.iter().flatten().min().map_or(Duration::ZERO, Instant::elapsed)
     }
 }
 
@@ -99,7 +109,7 @@ pub fn run_mixed(
 ) -> Result<Report, BenchError> {
     let mut report = Report::new(Workload::Chbench, options, options.warehouses);
     let board = Board::new(options.threads, Kind::ALL.len());
-    let streams = StreamBoard { figures: Mutex::new(StreamFigures::new()) };
+    let streams = StreamBoard { figures: Mutex::new(StreamFigures::new(options.streams)) };
     let workers = terminal_workers(db, options)?;
     progress.begin("CH-benCHmark", None);
     let cpu = CpuWatch::start();
@@ -134,8 +144,9 @@ fn answer_queries(
         if board.is_stopped() {
             return Ok(());
         }
+        streams.figures.lock().taken[stream] = Some(Instant::now());
         let answered = answer(&mut session, place).inspect_err(|_| board.stop())?;
-        streams.record(board, place, answered);
+        streams.record(board, stream, place, answered);
     }
     Ok(())
 }
@@ -160,12 +171,12 @@ fn answer(session: &mut Session, place: usize) -> Result<Answered, BenchError> {
 }
 
 impl StreamBoard {
-    fn record(&self, board: &Board, place: usize, answered: Answered) {
+    fn record(&self, board: &Board, stream: usize, place: usize, answered: Answered) {
         let mut figures = self.figures.lock();
+        figures.taken[stream] = None;
         figures.checks += SNAPSHOT_CONDITIONS.len() as u64;
         figures.violations += answered.violations;
         figures.last = Some((place + 1, answered.latency));
-        figures.last_age = answered.age;
         if board.is_measuring() {
             figures.answered += 1;
             figures.queries[place].record_duration(answered.latency);
@@ -177,7 +188,7 @@ impl StreamBoard {
         let figures = self.figures.lock();
         sample.queries = figures.answered;
         sample.last_query = figures.last;
-        sample.snapshot_age = figures.last_age;
+        sample.snapshot_age = figures.oldest_snapshot();
         sample.checks = figures.checks;
         sample.violations = figures.violations;
     }
