@@ -27,11 +27,17 @@ const PLACES_PER_FILE: usize = 24;
 const LONG_ROWS: i64 = 66_000;
 
 /// The tables with what of them is compared.
-const QUERIES: [(&str, &str); 4] = [
+const QUERIES: [(&str, &str); 7] = [
+    ("long", "SELECT count(*), sum(id), sum(value), min(label), max(label) FROM long"),
     ("long", "SELECT id, value, label FROM long WHERE id = 65990"),
-    ("parents", "SELECT id, name, amount, born FROM parents WHERE id = 20"),
-    ("children", "SELECT line, note FROM children WHERE parent = 20 AND line = 2"),
-    ("tail", "SELECT id, note FROM tail WHERE id = 1"),
+    ("long", "SELECT id FROM long WHERE value = 7 ORDER BY id"),
+    ("parents", "SELECT id, name, amount, born FROM parents ORDER BY id"),
+    (
+        "children",
+        "SELECT p.name, c.line, c.note FROM children c JOIN parents p ON p.id = c.parent ORDER BY 1, 2",
+    ),
+    ("loaded", "SELECT count(*), sum(id), max(note) FROM loaded"),
+    ("tail", "SELECT id, note FROM tail ORDER BY id"),
 ];
 
 fn open(dir: &Path) -> Result<Database, Error> {

@@ -84,5 +84,7 @@ pub use transaction::{AccessMode, Committed, GlobalKey, IndexCursor, RowCursor, 
 pub use types::{ColumnType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{IntervalValue, Value, ValueRef};
 pub use verify::{Problem, VerifyReport, verify};
-pub use view::{BatchScan, ColumnSummary, SCAN_BATCH_ROWS, ScanCounters, ScanPart, TableSummary, TableView};
+pub use view::{
+    BatchScan, ColumnSummary, SCAN_BATCH_ROWS, ScanCounters, ScanPart, TableSample, TableSummary, TableView,
+};
 pub use world::World;

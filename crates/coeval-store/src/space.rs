@@ -91,16 +91,6 @@ impl Space {
         self.base.ptr_eq(&other.base) && self.delta.ptr_eq(&other.delta)
     }
 
-    /// The key, wherever it is.
-    ///
-    /// # Panics
-    /// If the chunk that would hold it is damaged; see [`find`](Self::find).
-    #[must_use]
-    #[inline]
-    pub fn get(&self, key: &Key) -> Option<Found<'_>> {
-        self.find(key).unwrap_or_else(|damage| panic!("{damage}"))
-    }
-
     /// The key, wherever it is. A row found in the base can be read as a whole.
     ///
     /// # Errors

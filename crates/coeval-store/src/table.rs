@@ -6,12 +6,14 @@ use crate::catalog::{IndexDef, TableDef};
 use crate::checks::RowChecks;
 use crate::chunk::Chunk;
 use crate::column::{ColumnBuilder, missing_value};
+use crate::error::StoreError;
 use crate::ids::SpaceId;
 use crate::key::{Key, KeyReader, KeyWriter, Nullable};
 use crate::row::{Row, RowWriter};
 use crate::space::{Found, Space};
 use crate::submission::TableWrites;
 use crate::value::{Value, ValueRef};
+use crate::view::{Piece, Pieces};
 use std::sync::{Arc, OnceLock};
 
 /// A table at one version. Cloning one costs a few reference counts.
@@ -24,6 +26,8 @@ pub struct Table {
     /// What rows have in columns that were added after they were written, per column.
     missing: Arc<[Value]>,
     checks: CompiledChecks,
+    /// For scans of this version.
+    pieces: Pieces,
 }
 
 /// The checks of a definition, compiled at their first use; why they could not be, otherwise.
@@ -45,7 +49,7 @@ impl Table {
     pub(crate) fn from_spaces(def: Arc<TableDef>, rows: Space, indexes: Vec<Space>) -> Self {
         assert_eq!(indexes.len(), def.indexes.len(), "each index has its space");
         let missing = missing_values(&def);
-        Self { def, rows, indexes, missing, checks: CompiledChecks::default() }
+        Self { def, rows, indexes, missing, checks: CompiledChecks::default(), pieces: Pieces::default() }
     }
 
     /// Its definition.
@@ -148,12 +152,14 @@ impl Table {
             indexes,
             missing: Arc::clone(&self.missing),
             checks: Arc::clone(&self.checks),
+            pieces: Pieces::default(),
         }
     }
 
     /// Applies a transaction's writes. `read` is the table it read: what it found there keeps its place.
     pub(crate) fn apply(&mut self, writes: &TableWrites, read: Option<&Self>) {
         assert_eq!(writes.indexes.len(), self.indexes.len(), "writers of an older definition were refused");
+        self.pieces = Pieces::default();
         self.rows.apply(&writes.rows, read.map(|read| read.rows.base()));
         for (index, changes) in self.indexes.iter_mut().zip(&writes.indexes) {
             if !changes.is_empty() {
@@ -164,17 +170,25 @@ impl Table {
 
     /// Takes in a bulk load, whose range is free.
     pub(crate) fn load(&mut self, load: &BulkLoad) {
+        self.pieces = Pieces::default();
         self.rows.add_chunks(load.chunks());
         for (index, chunks) in self.indexes.iter_mut().zip(load.indexes()) {
             index.add_chunks(chunks);
         }
     }
 
+    /// How its rows are cut for scanning.
+    pub(crate) fn pieces(&self) -> &Arc<[Piece]> {
+        self.pieces.of(&self.rows)
+    }
+
     /// The row with this key.
-    #[must_use]
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if the chunk that would hold it is damaged.
     #[inline]
-    pub fn get(&self, key: &Key) -> Option<RowRef<'_>> {
-        self.rows.get(key).map(|found| self.row_ref(found))
+    pub fn get(&self, key: &Key) -> Result<Option<RowRef<'_>>, StoreError> {
+        Ok(self.rows.find(key)?.map(|found| self.row_ref(found)))
     }
 
     #[inline]

@@ -99,7 +99,7 @@ fn random_space(dice: &mut StdRng, def: &TableDef) -> (Space, BTreeMap<i32, Valu
         for id in near..near + dice.random_range(1..15) {
             let is_there = contents.contains_key(&id);
             let values = random_values(dice, id);
-            let position = match space.get(&key(id)) {
+            let position = match space.find(&key(id)).unwrap() {
                 Some(Found::Base(_, index)) if dice.random() => BasePosition::at(index),
                 _ => BasePosition::UNKNOWN,
             };
