@@ -4,9 +4,11 @@
 mod batches;
 mod prune;
 mod scan;
+mod selectivity;
 mod snapshot;
 mod statistics;
 mod table;
 
+pub(crate) use selectivity::selectivity;
 pub(crate) use snapshot::StatementSnapshot;
 pub(crate) use table::{CoevalTable, HiddenColumns};

@@ -3,12 +3,14 @@
 //! names them.
 
 mod arithmetic;
+mod join_order;
 mod output_names;
 mod plan;
 mod planner;
 mod run;
 
 pub(crate) use arithmetic::CheckedArithmetic;
+pub(crate) use join_order::JoinOrder;
 pub(crate) use plan::{PlannedQuery, parameter_types_of, plan, plan_with_hidden};
 pub(crate) use run::{collect, collect_with_hidden, optimized_physical_plan, run, single_row};
 

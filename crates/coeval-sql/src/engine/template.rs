@@ -2,11 +2,13 @@
 //! How DataFusion is set up: options, functions, rules.
 
 use crate::error::SqlError;
-use crate::query::CheckedArithmetic;
-use datafusion::config::Dialect;
+use crate::query::{CheckedArithmetic, JoinOrder};
+use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
+use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
+use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::prelude::SessionConfig;
 use std::sync::Arc;
 
@@ -22,13 +24,54 @@ pub(super) fn session_state(threads: usize) -> Result<SessionState, SqlError> {
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.collect_spans = true;
     options.execution.time_zone = Some("UTC".to_owned());
+    set_join_options(options, threads);
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_default_features()
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
+        .with_optimizer_rules(optimizer_rules())
         .build();
     for function in crate::ddl::sequence_functions::functions() {
         state.register_udf(Arc::new(function))?;
     }
     Ok(state)
+}
+
+/// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM.
+fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let replaced = EliminateCrossJoin::new();
+    let rules = Optimizer::new().rules.into_iter();
+    rules
+        .map(|rule| if rule.name() == replaced.name() { Arc::new(JoinOrder::default()) as _ } else { rule })
+        .collect()
+}
+
+/// Rows that the build side of a hash join may have to be collected into one table, over all threads. Fewer
+/// threads gain less from building several tables at once, and dividing the probe side among them costs the
+/// same.
+const COLLECTED_BUILD_ROWS: usize = 8_000_000;
+
+/// Bytes that go with them.
+const COLLECTED_BUILD_BYTES: usize = 512 << 20;
+
+/// Build sides with at most this many values are given to the probe side's scan as a list, which can also rule
+/// out chunks; larger ones as a look-up in the join's own table, which costs less per row than a long list.
+const LISTED_VALUES_MAX: usize = 16;
+
+/// Up to this range of keys a join's table is an array with a place for each: at most 32 MiB, and only the pages
+/// that keys fall into are touched.
+const ARRAY_KEY_RANGE: usize = 8_000_000;
+
+/// Beyond that range, if so many of its keys are there: a place costs four bytes, an entry of a hash table about
+/// twenty times that.
+const ARRAY_KEY_DENSITY_MIN: f64 = 0.05;
+
+/// How joins are built; measured on TPC-H in `bench/results/joins.md`.
+fn set_join_options(options: &mut ConfigOptions, threads: usize) {
+    let threads = threads.max(1);
+    options.optimizer.hash_join_single_partition_threshold = COLLECTED_BUILD_BYTES / threads;
+    options.optimizer.hash_join_single_partition_threshold_rows = COLLECTED_BUILD_ROWS / threads;
+    options.optimizer.hash_join_inlist_pushdown_max_distinct_values = LISTED_VALUES_MAX;
+    options.execution.perfect_hash_join_small_build_threshold = ARRAY_KEY_RANGE;
+    options.execution.perfect_hash_join_min_key_density = ARRAY_KEY_DENSITY_MIN;
 }

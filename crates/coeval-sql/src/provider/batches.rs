@@ -2,6 +2,7 @@
 //! The batches of one partition of a scan: read, filtered, gathered to full size.
 
 use super::prune::{Pruner, SourceColumn};
+use crate::error::SqlError;
 use arrow::array::{Array, BooleanArray, RecordBatch};
 use arrow::compute::{BatchCoalescer, filter_record_batch, prep_null_mask_filter};
 use arrow::datatypes::SchemaRef;
@@ -150,7 +151,7 @@ impl Batches {
                     self.coalescer.finish_buffered_batch()?;
                 }
                 Some(batch) => {
-                    let batch = batch?;
+                    let batch = batch.map_err(SqlError::from)?;
                     self.metrics.rows_scanned.add(batch.num_rows());
                     if self.filters.is_empty() && self.coalescer.is_empty() {
                         let batch = self.outgoing(&batch)?;
@@ -219,7 +220,8 @@ impl Batches {
     }
 }
 
-fn is_true(value: &datafusion::common::ScalarValue) -> bool {
+/// Whether a filter's answer for all rows is yes.
+pub(super) fn is_true(value: &datafusion::common::ScalarValue) -> bool {
     matches!(value, datafusion::common::ScalarValue::Boolean(Some(true)))
 }
 

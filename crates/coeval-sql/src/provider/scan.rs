@@ -3,6 +3,7 @@
 
 use super::batches::{Batches, ScanMetrics, ScanTask};
 use super::prune::SourceColumn;
+use super::selectivity::selectivity;
 use super::statistics;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{ColumnType, ScanPart, TableView};
@@ -123,15 +124,20 @@ impl Scan {
             .cloned()
             .collect();
         if !fixed.is_empty() {
-            // DataFusion's own estimate of what a filter leaves, over this scan without filters.
+            // DataFusion's own estimate of what a filter leaves of the columns, over this scan without filters.
+            let rows = statistics.num_rows;
             let mut bare = self.clone();
             bare.output = self.source.clone();
             bare.filters = Vec::new();
             bare.properties = Arc::new(properties(&bare.view, &bare.output, &bare.columns, bare.parts.len()));
             bare.statistics = Arc::new(OnceLock::from(Arc::new(statistics)));
+            let found = selectivity(&self.view, &indexes, &fixed);
             let filter = FilterExec::try_new(conjunction(fixed), Arc::new(bare))?;
             let estimate = StatisticsContext::new().compute(&filter, &StatisticsArgs::new())?;
             statistics = Arc::unwrap_or_clone(estimate);
+            if let Some(share) = found {
+                statistics = statistics::scaled(statistics, rows, share);
+            }
         }
         statistics.column_statistics.truncate(self.output.fields().len());
         let statistics = Arc::new(statistics.with_fetch(self.limit, 0, 1)?);
@@ -156,8 +162,7 @@ fn properties(
         ordering.push(PhysicalSortExpr::new(column, arrow::compute::SortOptions::new(false, false)));
     }
     let mut equivalence = EquivalenceProperties::new(output.clone());
-    // Changed rows come behind their chunk's others.
-    if view.table().delta_rows() == 0 && !ordering.is_empty() {
+    if !ordering.is_empty() {
         equivalence.add_ordering(ordering);
     }
     let partitioning = Partitioning::UnknownPartitioning(parts);

@@ -25,6 +25,22 @@ pub(super) fn of_view(view: &TableView, columns: &[usize]) -> Statistics {
     }
 }
 
+/// The statistics of what a filter leaves, with the row count of its input times the share that passed.
+pub(super) fn scaled(mut statistics: Statistics, rows: Precision<usize>, share: f64) -> Statistics {
+    let scale = |count: usize| (count as f64 * share).ceil() as usize;
+    let left = rows.map(scale).to_inexact();
+    if let (Some(&now), Some(&then)) = (left.get_value(), statistics.num_rows.get_value()) {
+        let per_row = |bytes: usize| bytes / then.max(1) * now;
+        statistics.total_byte_size = statistics.total_byte_size.map(per_row).to_inexact();
+        for column in &mut statistics.column_statistics {
+            column.byte_size = column.byte_size.map(per_row).to_inexact();
+            column.distinct_count = column.distinct_count.map(|count| count.min(now)).to_inexact();
+        }
+    }
+    statistics.num_rows = left;
+    statistics
+}
+
 fn of_column(def: &TableDef, summary: &TableSummary, column: usize, rows: usize) -> ColumnStatistics {
     let known = &summary.columns[column];
     let ty = def.columns[column].ty;

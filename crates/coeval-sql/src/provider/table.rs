@@ -61,6 +61,16 @@ impl CoevalTable {
             constraints: Constraints::new_unverified(constraints),
         }
     }
+
+    /// The table's definition.
+    pub(crate) fn def(&self) -> &Arc<TableDef> {
+        &self.def
+    }
+
+    /// For each field of the schema the column's index in the definition.
+    pub(crate) fn columns(&self) -> &[usize] {
+        &self.columns
+    }
 }
 
 #[async_trait]
@@ -97,8 +107,8 @@ impl TableProvider for CoevalTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let snapshot = state.config().get_extension::<StatementSnapshot>();
-        let view = snapshot.as_ref().and_then(|snapshot| snapshot.view(self.def.id));
+        let snapshot = state.config_options().extensions.get::<StatementSnapshot>();
+        let view = snapshot.and_then(|snapshot| snapshot.view(self.def.id));
         let view = view.ok_or_else(|| {
             SqlError::internal(format!("table \"{}\" is planned without a snapshot", self.def.name))
         })?;

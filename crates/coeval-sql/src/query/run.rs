@@ -13,7 +13,8 @@ use arrow::datatypes::SchemaRef;
 use chrono::DateTime;
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, Value, value_at};
-use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::physical_plan::{ExecutionPlan, collect as collect_plan};
@@ -57,7 +58,11 @@ pub(crate) fn collect_with_hidden(
 fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<RowSet, SqlError> {
     let (physical, task) = optimized_physical_plan(context, planned)?;
     let access = task.session_config().options().extensions.get::<SequenceAccess>().cloned();
-    let batches = context.engine.runtime().block_on(collect_plan(physical, task));
+    let batches = context.engine.runtime().block_on(async {
+        // On a thread of its own: who waits here is free to hear that the statement is cancelled.
+        let running = SpawnedTask::spawn(collect_plan(physical, task));
+        running.join_unwind().await.map_err(|error| DataFusionError::External(Box::new(error)))?
+    });
     if let Some(access) = access {
         // Values that were taken stay taken, whatever became of the query.
         *context.sequences = access.values();
@@ -117,7 +122,7 @@ pub(crate) fn optimized_physical_plan(
 fn statement_state(context: &StatementContext<'_>, snapshot: StatementSnapshot) -> SessionState {
     let mut state = context.engine.template().clone();
     let config = state.config_mut();
-    config.set_extension(Arc::new(snapshot));
+    config.options_mut().extensions.insert(snapshot);
     let zone = context.settings.zone().name();
     if config.options().execution.time_zone.as_deref() != Some(zone) {
         config.options_mut().execution.time_zone = Some(zone.to_owned());

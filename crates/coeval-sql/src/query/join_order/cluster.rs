@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A cluster of inner joins taken apart into relations and predicates, and put together again in another order.
+//!
+//! Columns that are equated with each other, directly or through others, form a *class*: whichever two of its
+//! members two sides of a join have, equating those is enough, because within each side all members are equal
+//! already. So an order may join on an equation that nobody wrote (`a.x = c.z` out of `a.x = b.y AND b.y = c.z`).
+
+use super::estimate::Relation;
+use super::search::{Class, CompositeKey, Predicate, Set, Sizes, Tree};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchemaRef, JoinConstraint, NullEquality, Result};
+use datafusion::logical_expr::utils::{conjunction, split_binary_owned, split_conjunction_owned};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan, Operator, Projection,
+};
+use datafusion::optimizer::OptimizerConfig;
+use std::sync::Arc;
+
+/// With fewer relations there is nothing to order but the two sides, which DataFusion does.
+const RELATIONS_MIN: usize = 3;
+
+/// As many as a set has bits.
+const RELATIONS_MAX: usize = 64;
+
+/// Share of combinations that pass an equation between expressions.
+const EQUATION_SELECTIVITY: f64 = 0.005;
+
+/// Share of combinations that pass any other predicate.
+const PREDICATE_SELECTIVITY: f64 = 0.33;
+
+/// A column of one of the relations.
+#[derive(Clone, Debug, PartialEq)]
+struct Member {
+    relation: usize,
+    column: Column,
+}
+
+/// What a cluster consists of.
+pub(super) struct Cluster {
+    relations: Vec<LogicalPlan>,
+    /// Predicates over one relation each.
+    filters: Vec<Vec<Expr>>,
+    /// Columns that are all equal; of each relation at most one.
+    classes: Vec<Vec<Member>>,
+    /// Predicates over several relations.
+    predicates: Vec<(Set, Expr)>,
+    /// Predicates that stay above all joins: they are volatile, hold subqueries, or are over no column.
+    top: Vec<Expr>,
+    sizes: Sizes,
+}
+
+impl Cluster {
+    /// The cluster at the top of this plan; `None` if there is none whose order matters.
+    pub(super) fn of(plan: &LogicalPlan, config: &dyn OptimizerConfig) -> Result<Option<Self>> {
+        let mut parts = Parts::default();
+        let is_plain = parts.take_apart(plan);
+        if !is_plain || !(RELATIONS_MIN..=RELATIONS_MAX).contains(&parts.relations.len()) {
+            return Ok(None);
+        }
+        let mut cluster = Self {
+            filters: vec![Vec::new(); parts.relations.len()],
+            relations: parts.relations,
+            classes: Vec::new(),
+            predicates: Vec::new(),
+            top: Vec::new(),
+            sizes: Sizes::default(),
+        };
+        for (left, right) in parts.equations {
+            cluster.add_equation(left, right)?;
+        }
+        for predicate in parts.predicates {
+            cluster.add_predicate(predicate)?;
+        }
+        cluster.close_classes();
+        cluster.measure(config)?;
+        Ok(Some(cluster))
+    }
+
+    /// What the search for an order needs.
+    pub(super) fn sizes(&self) -> &Sizes {
+        &self.sizes
+    }
+
+    /// The plan whose joins are this tree, with the columns of `schema`. `of_relation` gives the plan of a
+    /// relation, whose own joins may be in need of an order too.
+    pub(super) fn joined(
+        self,
+        tree: &Tree,
+        schema: &DFSchemaRef,
+        of_relation: &mut dyn FnMut(LogicalPlan) -> Result<LogicalPlan>,
+    ) -> Result<LogicalPlan> {
+        let mut plan = self.plan_of(tree, of_relation)?;
+        if plan.schema() != schema {
+            plan = LogicalPlan::Projection(Projection::new_from_schema(Arc::new(plan), Arc::clone(schema)));
+        }
+        match conjunction(self.top) {
+            Some(top) => Ok(LogicalPlan::Filter(Filter::try_new(top, Arc::new(plan))?)),
+            None => Ok(plan),
+        }
+    }
+
+    fn plan_of(
+        &self,
+        tree: &Tree,
+        of_relation: &mut dyn FnMut(LogicalPlan) -> Result<LogicalPlan>,
+    ) -> Result<LogicalPlan> {
+        let (left, right) = match tree {
+            Tree::Relation(number) => {
+                let plan = of_relation(self.relations[*number].clone())?;
+                return match conjunction(self.filters[*number].iter().cloned()) {
+                    Some(filter) => Ok(LogicalPlan::Filter(Filter::try_new(filter, Arc::new(plan))?)),
+                    None => Ok(plan),
+                };
+            }
+            Tree::Join(left, right) => (left, right),
+        };
+        let (in_left, in_right) = (left.set(), right.set());
+        let member_in = |class: &[Member], set: Set| {
+            let found = class.iter().find(|member| set >> member.relation & 1 == 1);
+            found.map(|member| Expr::Column(member.column.clone()))
+        };
+        let on =
+            self.classes.iter().filter_map(|class| member_in(class, in_left).zip(member_in(class, in_right)));
+        let mut on: Vec<(Expr, Expr)> = on.collect();
+        let mut rest = Vec::new();
+        let new_here =
+            |over: Set| over & !(in_left | in_right) == 0 && over & in_left != 0 && over & in_right != 0;
+        for (_, predicate) in self.predicates.iter().filter(|(over, _)| new_here(*over)) {
+            match self.sides(predicate, in_left, in_right)? {
+                Some(sides) => on.push(sides),
+                None => rest.push(predicate.clone()),
+            }
+        }
+        let left = self.plan_of(left, of_relation)?;
+        let right = self.plan_of(right, of_relation)?;
+        Ok(LogicalPlan::Join(Join::try_new(
+            Arc::new(left),
+            Arc::new(right),
+            on,
+            conjunction(rest),
+            JoinType::Inner,
+            JoinConstraint::On,
+            NullEquality::NullEqualsNothing,
+            false,
+        )?))
+    }
+
+    /// The two sides of an equation, if each is over one side of the join.
+    fn sides(&self, predicate: &Expr, in_left: Set, in_right: Set) -> Result<Option<(Expr, Expr)>> {
+        let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = predicate else {
+            return Ok(None);
+        };
+        let (of_left, of_right) = (self.relations_of(left)?, self.relations_of(right)?);
+        if of_left == 0 || of_right == 0 {
+            return Ok(None);
+        }
+        if of_left & !in_left == 0 && of_right & !in_right == 0 {
+            return Ok(Some((left.as_ref().clone(), right.as_ref().clone())));
+        }
+        if of_left & !in_right == 0 && of_right & !in_left == 0 {
+            return Ok(Some((right.as_ref().clone(), left.as_ref().clone())));
+        }
+        Ok(None)
+    }
+
+    /// The relation that has this column.
+    fn member(&self, column: &Column) -> Result<Member> {
+        let has = |relation: &LogicalPlan| relation.schema().has_column(column);
+        match self.relations.iter().position(has) {
+            Some(relation) => Ok(Member { relation, column: column.clone() }),
+            None => datafusion::common::internal_err!("no relation of the join has column {column}"),
+        }
+    }
+
+    /// The relations whose columns an expression names.
+    fn relations_of(&self, expression: &Expr) -> Result<Set> {
+        let columns = expression.column_refs();
+        columns.into_iter().try_fold(0, |set, column| Ok(set | 1 << self.member(column)?.relation))
+    }
+
+    fn add_equation(&mut self, left: Expr, right: Expr) -> Result<()> {
+        if let (Expr::Column(left), Expr::Column(right)) = (&left, &right) {
+            let (left, right) = (self.member(left)?, self.member(right)?);
+            let ty = |member: &Member| {
+                Expr::Column(member.column.clone()).get_type(self.relations[member.relation].schema())
+            };
+            if left.relation != right.relation && ty(&left)? == ty(&right)? {
+                self.equate(left, right);
+                return Ok(());
+            }
+        }
+        self.add_predicate(left.eq(right))
+    }
+
+    /// Puts two columns into one class, with all that each is equal to.
+    fn equate(&mut self, left: Member, right: Member) {
+        let mut class = Vec::new();
+        for member in [left, right] {
+            match self.classes.iter().position(|class| class.contains(&member)) {
+                Some(index) => class.extend(self.classes.swap_remove(index)),
+                None if class.contains(&member) => {}
+                None => class.push(member),
+            }
+        }
+        self.classes.push(class);
+    }
+
+    fn add_predicate(&mut self, predicate: Expr) -> Result<()> {
+        if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = &predicate
+            && let (Expr::Column(a), Expr::Column(b)) = (left.as_ref(), right.as_ref())
+            && self.member(a)?.relation != self.member(b)?.relation
+            && left.get_type(self.relations[self.member(a)?.relation].schema())?
+                == right.get_type(self.relations[self.member(b)?.relation].schema())?
+        {
+            let (a, b) = (self.member(a)?, self.member(b)?);
+            self.equate(a, b);
+            return Ok(());
+        }
+        if stays_above(&predicate) {
+            self.top.push(predicate);
+            return Ok(());
+        }
+        let over = self.relations_of(&predicate)?;
+        match over.count_ones() {
+            0 => self.top.push(predicate),
+            1 => self.filters[over.trailing_zeros() as usize].push(predicate),
+            _ => self.predicates.push((over, predicate)),
+        }
+        Ok(())
+    }
+
+    /// What an OR over several relations says of one alone: `(a.x = 1 AND b.y = 2) OR (a.x = 3 AND b.y = 4)` says
+    /// `a.x = 1 OR a.x = 3`. `None` if some branch says nothing.
+    fn implied(&self, predicate: &Expr, relation: usize) -> Result<Option<Expr>> {
+        if !matches!(predicate, Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. })) {
+            return Ok(None);
+        }
+        let mut said: Option<Expr> = None;
+        for branch in split_binary_owned(predicate.clone(), Operator::Or) {
+            let mut own = Vec::new();
+            for part in split_conjunction_owned(branch) {
+                if self.relations_of(&part)? == 1 << relation {
+                    own.push(part);
+                }
+            }
+            let Some(own) = conjunction(own) else { return Ok(None) };
+            said = Some(match said {
+                Some(said) => said.or(own),
+                None => own,
+            });
+        }
+        Ok(said)
+    }
+
+    /// Leaves one member of each relation in a class; that the others equal it becomes a filter of the relation.
+    fn close_classes(&mut self) {
+        for class in &mut self.classes {
+            let mut kept: Vec<Member> = Vec::with_capacity(class.len());
+            for member in class.drain(..) {
+                match kept.iter().find(|other| other.relation == member.relation) {
+                    Some(other) => {
+                        let equal = Expr::Column(other.column.clone()).eq(Expr::Column(member.column));
+                        self.filters[member.relation].push(equal);
+                    }
+                    None => kept.push(member),
+                }
+            }
+            *class = kept;
+        }
+    }
+
+    fn measure(&mut self, config: &dyn OptimizerConfig) -> Result<()> {
+        let mut relations = Vec::with_capacity(self.relations.len());
+        for (number, (plan, filters)) in self.relations.iter().zip(&self.filters).enumerate() {
+            let mut filters = filters.clone();
+            for (over, predicate) in &self.predicates {
+                if over >> number & 1 == 1 {
+                    filters.extend(self.implied(predicate, number)?);
+                }
+            }
+            relations.push(Relation::of(plan, &filters, config));
+        }
+        let field =
+            |member: &Member| self.relations[member.relation].schema().index_of_column(&member.column);
+        let mut classes = Vec::with_capacity(self.classes.len());
+        for class in &self.classes {
+            let mut distinct = Vec::with_capacity(class.len());
+            for member in class {
+                distinct.push((member.relation, relations[member.relation].distinct(field(member)?)));
+            }
+            classes.push(Class(distinct));
+        }
+        let mut keys = Vec::new();
+        for (number, relation) in relations.iter().enumerate() {
+            let mut fields = Vec::new();
+            let mut of_classes = Vec::new();
+            for (index, class) in self.classes.iter().enumerate() {
+                if let Some(member) = class.iter().find(|member| member.relation == number) {
+                    fields.push(field(member)?);
+                    of_classes.push(index);
+                }
+            }
+            if fields.len() > 1
+                && relation.is_key(&fields)
+                && !fields.iter().any(|&one| relation.is_key(&[one]))
+            {
+                let combinations: f64 = fields.iter().map(|&field| relation.distinct(field)).product();
+                let excess = (combinations / relation.base_rows()).max(1.0);
+                keys.push(CompositeKey { relation: number, classes: of_classes, excess });
+            }
+        }
+        let measured = |(over, predicate): &(Set, Expr)| {
+            let is_equation = matches!(predicate, Expr::BinaryExpr(BinaryExpr { op: Operator::Eq, .. }));
+            let share = if is_equation { EQUATION_SELECTIVITY } else { PREDICATE_SELECTIVITY };
+            Predicate { over: *over, share, is_equation }
+        };
+        self.sizes = Sizes {
+            rows: relations.iter().map(|relation| relation.rows).collect(),
+            classes,
+            keys,
+            predicates: self.predicates.iter().map(measured).collect(),
+        };
+        Ok(())
+    }
+}
+
+/// What taking a cluster apart gives.
+#[derive(Default)]
+struct Parts {
+    relations: Vec<LogicalPlan>,
+    equations: Vec<(Expr, Expr)>,
+    predicates: Vec<Expr>,
+}
+
+impl Parts {
+    /// Adds what is in a plan; false if a join in it treats NULLs as equal.
+    fn take_apart(&mut self, plan: &LogicalPlan) -> bool {
+        match plan {
+            LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
+                self.equations.extend(join.on.iter().cloned());
+                self.predicates.extend(join.filter.clone().into_iter().flat_map(split_conjunction_owned));
+                join.null_equality == NullEquality::NullEqualsNothing
+                    && self.take_apart(&join.left)
+                    && self.take_apart(&join.right)
+            }
+            LogicalPlan::Filter(filter) if is_inner_join(&filter.input) => {
+                self.predicates.extend(split_conjunction_owned(filter.predicate.clone()));
+                self.take_apart(&filter.input)
+            }
+            _ => {
+                self.relations.push(plan.clone());
+                true
+            }
+        }
+    }
+}
+
+fn is_inner_join(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Join(join) if join.join_type == JoinType::Inner)
+}
+
+/// Whether a predicate must not be moved, or names more than its columns tell.
+fn stays_above(predicate: &Expr) -> bool {
+    let mut stays = predicate.is_volatile();
+    // The closure cannot fail.
+    let _ = predicate.apply(|part| {
+        let is_query = matches!(
+            part,
+            Expr::ScalarSubquery(_)
+                | Expr::InSubquery(_)
+                | Expr::Exists(_)
+                | Expr::SetComparison(_)
+                | Expr::OuterReferenceColumn(..)
+        );
+        stays |= is_query;
+        Ok(if is_query { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    stays
+}

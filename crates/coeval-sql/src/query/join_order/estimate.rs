@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How many rows a relation has and how many distinct values its columns, in the statement's snapshot.
+
+use crate::provider::{CoevalTable, StatementSnapshot, selectivity};
+use coeval_store::{TableSummary, TableView, Value};
+use datafusion::common::{DFSchema, Result};
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, TableScan};
+use datafusion::optimizer::OptimizerConfig;
+use datafusion::physical_expr::create_physical_expr;
+
+/// Rows of what nothing is known of, such as a table function.
+const UNKNOWN_ROWS: f64 = 1_000.0;
+
+/// Share of rows that a filter lets through if it cannot be tried.
+const UNKNOWN_SELECTIVITY: f64 = 0.2;
+
+/// Distinct values of a column of which nothing is known, at most.
+const UNKNOWN_DISTINCT: f64 = 200.0;
+
+/// A relation of a cluster of joins, as far as it is known.
+pub(super) struct Relation {
+    /// Rows that its filters leave, at least one.
+    pub(super) rows: f64,
+    table: Option<Table>,
+}
+
+/// A relation that is a table of the snapshot.
+struct Table {
+    view: TableView,
+    summary: TableSummary,
+    /// For each field of the relation the column's index in the definition.
+    columns: Vec<usize>,
+    /// The same for each field that its scan could give.
+    all_columns: Vec<usize>,
+}
+
+impl Relation {
+    /// What is known of this relation with these filters on it.
+    pub(super) fn of(plan: &LogicalPlan, filters: &[Expr], config: &dyn OptimizerConfig) -> Self {
+        let Some(table) = Table::of(plan, config) else {
+            let share = UNKNOWN_SELECTIVITY.powi(i32::from(!filters.is_empty()));
+            return Self { rows: (rows_of(plan, config) * share).max(1.0), table: None };
+        };
+        let share = table.share(plan, filters, config);
+        let rows = table.summary.rows as f64 * share;
+        Self { rows: rows.max(1.0), table: Some(table) }
+    }
+
+    /// Distinct values of this field before any filter; a filter on the field itself is in `rows`.
+    pub(super) fn distinct(&self, field: usize) -> f64 {
+        let Some(table) = &self.table else { return self.rows.min(UNKNOWN_DISTINCT) };
+        let rows = (table.summary.rows as f64).max(1.0);
+        let column = table.columns[field];
+        if self.is_key(&[field]) {
+            return rows;
+        }
+        let bounds = &table.summary.columns[column];
+        let number = |value: &Option<Value>| match value {
+            Some(Value::Int16(value)) => Some(f64::from(*value)),
+            Some(Value::Int32(value)) => Some(f64::from(*value)),
+            Some(Value::Int64(value)) => Some(*value as f64),
+            _ => None,
+        };
+        match (number(&bounds.min), number(&bounds.max)) {
+            (Some(min), Some(max)) => rows.min(max - min + 1.0).max(1.0),
+            _ => rows.min(UNKNOWN_DISTINCT),
+        }
+    }
+
+    /// Rows before any filter.
+    pub(super) fn base_rows(&self) -> f64 {
+        self.table.as_ref().map_or(self.rows, |table| (table.summary.rows as f64).max(1.0))
+    }
+
+    /// Whether these fields together hold no value twice.
+    pub(super) fn is_key(&self, fields: &[usize]) -> bool {
+        let Some(table) = &self.table else { return false };
+        let def = table.view.def();
+        let covered = |key: &[usize]| {
+            key.iter().all(|column| fields.iter().any(|&field| table.columns[field] == *column))
+        };
+        let unique =
+            def.indexes.iter().filter(|index| index.uniqueness.is_unique()).map(|index| &index.columns);
+        std::iter::once(&def.primary_key).chain(unique).any(|key| covered(key))
+    }
+}
+
+impl Table {
+    fn of(plan: &LogicalPlan, config: &dyn OptimizerConfig) -> Option<Self> {
+        let scan = scan_of(plan)?;
+        let provider = source_as_provider(&scan.source).ok()?;
+        let table = provider.downcast_ref::<CoevalTable>()?;
+        let options = config.options();
+        let view = options.extensions.get::<StatementSnapshot>()?.view(table.def().id)?.clone();
+        let columns = match &scan.projection {
+            None => table.columns().to_vec(),
+            Some(projection) => projection.iter().map(|&field| table.columns()[field]).collect(),
+        };
+        Some(Self { summary: view.summary(), view, columns, all_columns: table.columns().to_vec() })
+    }
+
+    /// What share of its rows passes these filters, which are over the relation, and those within it.
+    fn share(&self, plan: &LogicalPlan, filters: &[Expr], config: &dyn OptimizerConfig) -> f64 {
+        let outer: Vec<&Expr> = filters.iter().collect();
+        self.tried(&outer, plan.schema(), &self.columns, config) * self.share_within(plan, config)
+    }
+
+    fn share_within(&self, plan: &LogicalPlan, config: &dyn OptimizerConfig) -> f64 {
+        match plan {
+            LogicalPlan::SubqueryAlias(alias) => self.share_within(&alias.input, config),
+            LogicalPlan::Filter(filter) => {
+                let filters = split_conjunction(&filter.predicate);
+                let share = self.tried(&filters, filter.input.schema(), &self.columns, config);
+                share * self.share_within(&filter.input, config)
+            }
+            LogicalPlan::TableScan(scan) if !scan.filters.is_empty() => {
+                let filters: Vec<&Expr> = scan.filters.iter().collect();
+                let schema = scan.source.schema();
+                let schema = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &schema);
+                schema.map_or(UNKNOWN_SELECTIVITY, |schema| {
+                    self.tried(&filters, &schema, &self.all_columns, config)
+                })
+            }
+            _ => 1.0,
+        }
+    }
+
+    /// What share of its rows passes these filters over `schema`, whose fields stand at `columns`.
+    fn tried(
+        &self,
+        filters: &[&Expr],
+        schema: &DFSchema,
+        columns: &[usize],
+        config: &dyn OptimizerConfig,
+    ) -> f64 {
+        let mut properties = ExecutionProps::new();
+        properties.query_execution_start_time = config.query_execution_start_time();
+        properties.config_options = Some(config.options());
+        let context = PhysicalPlanningContext::default();
+        let compiled: Result<Vec<_>> = filters
+            .iter()
+            .map(|filter| create_physical_expr(filter, schema, &properties, &context))
+            .collect();
+        let tried = compiled.ok().and_then(|filters| selectivity(&self.view, columns, &filters));
+        tried.unwrap_or(UNKNOWN_SELECTIVITY)
+    }
+}
+
+/// The scan that a relation is, under another name or a filter.
+fn scan_of(plan: &LogicalPlan) -> Option<&TableScan> {
+    match plan {
+        LogicalPlan::TableScan(scan) => Some(scan),
+        LogicalPlan::SubqueryAlias(alias) => scan_of(&alias.input),
+        LogicalPlan::Filter(filter) => scan_of(&filter.input),
+        _ => None,
+    }
+}
+
+/// Rows of any plan, roughly.
+fn rows_of(plan: &LogicalPlan, config: &dyn OptimizerConfig) -> f64 {
+    let input = |index: usize| plan.inputs().get(index).map_or(UNKNOWN_ROWS, |input| rows_of(input, config));
+    match plan {
+        LogicalPlan::TableScan(_) => Table::of(plan, config)
+            .map_or(UNKNOWN_ROWS, |table| table.summary.rows as f64 * table.share(plan, &[], config)),
+        LogicalPlan::Filter(_) => match Table::of(plan, config) {
+            Some(table) => table.summary.rows as f64 * table.share(plan, &[], config),
+            None => input(0) * UNKNOWN_SELECTIVITY,
+        },
+        LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => 1.0,
+        // Groups are fewer than rows, by how much is not known.
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => input(0).powf(0.75),
+        LogicalPlan::Limit(_) => match plan.fetch() {
+            Ok(Some(fetch)) => input(0).min(fetch as f64),
+            Ok(None) | Err(_) => input(0),
+        },
+        LogicalPlan::Join(join) => match join.join_type {
+            JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => input(0) * 0.5,
+            JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => input(1) * 0.5,
+            _ => input(0).max(input(1)),
+        },
+        LogicalPlan::Union(_) => plan.inputs().iter().map(|input| rows_of(input, config)).sum(),
+        LogicalPlan::EmptyRelation(_) => 1.0,
+        LogicalPlan::Values(values) => values.values.len() as f64,
+        _ => plan.inputs().first().map_or(UNKNOWN_ROWS, |input| rows_of(input, config)),
+    }
+}

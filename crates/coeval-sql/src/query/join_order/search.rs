@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The search for the cheapest tree of joins: all trees without cross products for few relations (dynamic
+//! programming over subsets), the greedy choice of the smallest next result for many.
+//!
+//! Cost is what hash joins do: each builds a table of its smaller side, looks up every row of its larger side,
+//! and hands its result on. Rows of a result are the product of its relations' rows and of the selectivities of
+//! all predicates among them, so they do not depend on the order.
+
+/// A set of relations, a bit each.
+pub(super) type Set = u64;
+
+/// Beyond so many relations the search is greedy: 3^10 splits take some milliseconds.
+const EXHAUSTIVE_MAX: usize = 10;
+
+/// What a row of the smaller side costs to put into a table, in units of a look-up.
+const BUILD_COST: f64 = 2.0;
+
+/// What the search knows of a cluster.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sizes {
+    /// Rows of each relation, at least one.
+    pub(super) rows: Vec<f64>,
+    /// Columns that are equated with each other.
+    pub(super) classes: Vec<Class>,
+    /// Keys of several columns.
+    pub(super) keys: Vec<CompositeKey>,
+    /// Other predicates over two relations and more.
+    pub(super) predicates: Vec<Predicate>,
+}
+
+/// A predicate over several relations that equates no plain columns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Predicate {
+    /// The relations that it is over.
+    pub(super) over: Set,
+    /// The share of combinations that pass.
+    pub(super) share: f64,
+    /// Whether a hash join can use it.
+    pub(super) is_equation: bool,
+}
+
+/// Columns that are all equal: the relation and the distinct values of each.
+#[derive(Clone, Debug)]
+pub(super) struct Class(pub(super) Vec<(usize, f64)>);
+
+/// A key of a relation whose columns are all equated with others.
+#[derive(Clone, Debug)]
+pub(super) struct CompositeKey {
+    pub(super) relation: usize,
+    /// The classes of its columns.
+    pub(super) classes: Vec<usize>,
+    /// How many combinations of its columns' values there are for each that is a row.
+    pub(super) excess: f64,
+}
+
+impl Class {
+    /// Share of combinations of these relations that pass: each member but the one with the fewest values finds
+    /// its value among its own.
+    fn share(&self, set: Set) -> f64 {
+        let distinct = self.members(set).map(|(_, distinct)| distinct);
+        let (product, least) = distinct.fold((1.0, f64::INFINITY), |(product, least), distinct| {
+            (product * distinct, least.min(distinct))
+        });
+        if least.is_finite() { least / product } else { 1.0 }
+    }
+
+    fn members(&self, set: Set) -> impl Iterator<Item = (usize, f64)> {
+        self.0.iter().copied().filter(move |(relation, _)| set >> relation & 1 == 1)
+    }
+
+    fn has(&self, relation: usize) -> bool {
+        self.0.iter().any(|(member, _)| *member == relation)
+    }
+}
+
+impl CompositeKey {
+    /// Whether one other of these relations is equated with the whole key: then its rows find rows, not
+    /// combinations of values that were independent of each other.
+    fn is_met(&self, classes: &[Class], set: Set) -> bool {
+        set >> self.relation & 1 == 1
+            && (0..Set::BITS as usize)
+                .filter(|&other| other != self.relation && set >> other & 1 == 1)
+                .any(|other| self.classes.iter().all(|&class| classes[class].has(other)))
+    }
+}
+
+/// How relations are joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Tree {
+    /// A relation by its number.
+    Relation(usize),
+    /// The smaller side, to be built, and the larger one.
+    Join(Box<Tree>, Box<Tree>),
+}
+
+impl Tree {
+    /// The relations in it.
+    pub(super) fn set(&self) -> Set {
+        match self {
+            Self::Relation(number) => 1 << number,
+            Self::Join(left, right) => left.set() | right.set(),
+        }
+    }
+}
+
+/// The best way found to join some relations.
+#[derive(Clone, Debug)]
+struct Candidate {
+    tree: Tree,
+    rows: f64,
+    cost: f64,
+}
+
+impl Sizes {
+    /// Rows of the join of these relations.
+    fn rows_of(&self, set: Set) -> f64 {
+        let product: f64 = self
+            .rows
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| set >> index & 1 == 1)
+            .map(|(_, rows)| rows)
+            .product();
+        let passing: f64 =
+            self.predicates.iter().filter(|one| one.over & !set == 0).map(|one| one.share).product();
+        let equated: f64 = self.classes.iter().map(|class| class.share(set)).product();
+        let met = self.keys.iter().filter(|key| key.is_met(&self.classes, set));
+        let correction: f64 = met.map(|key| key.excess).product();
+        (product * passing * equated * correction).max(1.0)
+    }
+
+    /// Whether some equation links the two. Other predicates do not: joining by them tries all combinations.
+    fn are_linked(&self, a: Set, b: Set) -> bool {
+        let meets = |class: &Class| class.members(a).next().is_some() && class.members(b).next().is_some();
+        let links = |one: &Predicate| {
+            one.is_equation && one.over & a != 0 && one.over & b != 0 && one.over & !(a | b) == 0
+        };
+        self.classes.iter().any(meets) || self.predicates.iter().any(links)
+    }
+
+    fn relation(&self, number: usize) -> Candidate {
+        Candidate { tree: Tree::Relation(number), rows: self.rows[number], cost: 0.0 }
+    }
+
+    fn join(&self, a: &Candidate, b: &Candidate) -> Candidate {
+        let (build, probe) = if b.rows < a.rows { (b, a) } else { (a, b) };
+        let rows = self.rows_of(a.tree.set() | b.tree.set());
+        Candidate {
+            tree: Tree::Join(Box::new(build.tree.clone()), Box::new(probe.tree.clone())),
+            rows,
+            cost: a.cost + b.cost + build.rows * BUILD_COST + probe.rows + rows,
+        }
+    }
+}
+
+/// The cheapest tree that joins all relations.
+///
+/// # Panics
+/// If there is no relation, or there are more than 64.
+pub(super) fn cheapest(sizes: &Sizes) -> Tree {
+    let count = sizes.rows.len();
+    assert!((1..=64).contains(&count), "a cluster has between 1 and 64 relations");
+    let parts = if count <= EXHAUSTIVE_MAX { best_connected(sizes) } else { relations(sizes) };
+    greedy(sizes, parts).tree
+}
+
+fn relations(sizes: &Sizes) -> Vec<Candidate> {
+    (0..sizes.rows.len()).map(|number| sizes.relation(number)).collect()
+}
+
+/// The best tree without cross products of each group of relations that predicates connect.
+fn best_connected(sizes: &Sizes) -> Vec<Candidate> {
+    let all: Set = (1 << sizes.rows.len()) - 1;
+    let mut best: Vec<Option<Candidate>> = vec![None; all as usize + 1];
+    for candidate in relations(sizes) {
+        let set = candidate.tree.set() as usize;
+        best[set] = Some(candidate);
+    }
+    for set in 1..=all {
+        // Every split into two is looked at once: the part with the lowest relation goes first.
+        let lowest = set & set.wrapping_neg();
+        let rest = set & !lowest;
+        let mut others = rest;
+        while others != 0 {
+            let (a, b) = (set & !others, others);
+            if let (Some(left), Some(right)) = (&best[a as usize], &best[b as usize])
+                && sizes.are_linked(a, b)
+            {
+                let joined = sizes.join(left, right);
+                if best[set as usize].as_ref().is_none_or(|known| joined.cost < known.cost) {
+                    best[set as usize] = Some(joined);
+                }
+            }
+            others = (others - 1) & rest;
+        }
+    }
+    // The largest connected sets cover everything, without overlap.
+    let mut left = all;
+    let mut parts = Vec::new();
+    while left != 0 {
+        let lowest = left & left.wrapping_neg();
+        let group = (1..=left).rev().filter(|set| set & !left == 0 && set & lowest != 0);
+        let largest = group.filter(|&set| best[set as usize].is_some()).max_by_key(|set| set.count_ones());
+        let set = largest.expect("a relation is connected with itself");
+        parts.extend(best[set as usize].take());
+        left &= !set;
+    }
+    parts
+}
+
+/// Joins parts until one is left: always the two whose result is smallest, linked ones first.
+fn greedy(sizes: &Sizes, mut parts: Vec<Candidate>) -> Candidate {
+    while parts.len() > 1 {
+        let mut chosen: Option<(bool, f64, usize, usize)> = None;
+        for a in 0..parts.len() {
+            for b in a + 1..parts.len() {
+                let (left, right) = (parts[a].tree.set(), parts[b].tree.set());
+                let is_cross = !sizes.are_linked(left, right);
+                let found = (is_cross, sizes.rows_of(left | right), a, b);
+                if chosen.is_none_or(|(cross, rows, ..)| (found.0, found.1) < (cross, rows)) {
+                    chosen = Some(found);
+                }
+            }
+        }
+        let (_, _, a, b) = chosen.expect("two parts make a pair");
+        let right = parts.swap_remove(b);
+        parts[a] = sizes.join(&parts[a], &right);
+    }
+    parts.pop().expect("there is at least one relation")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(rows: &[f64], predicates: &[(&[usize], f64)]) -> Sizes {
+        let set = |relations: &[usize]| relations.iter().map(|relation| 1 << relation).sum();
+        Sizes {
+            rows: rows.to_vec(),
+            predicates: predicates.iter().map(|(over, share)| equation(set(over), *share)).collect(),
+            ..Sizes::default()
+        }
+    }
+
+    fn equation(over: Set, share: f64) -> Predicate {
+        Predicate { over, share, is_equation: true }
+    }
+
+    fn relation(number: usize) -> Box<Tree> {
+        Box::new(Tree::Relation(number))
+    }
+
+    #[test]
+    fn a_selective_dimension_is_joined_before_an_unselective_one() {
+        // Facts with two dimensions; one is filtered down to ten rows of a million.
+        let star = sizes(&[1e6, 1e6, 10.0], &[(&[0, 1], 1e-6), (&[0, 2], 1e-6)]);
+        let tree = cheapest(&star);
+        let facts = Tree::Join(relation(2), relation(0));
+        assert_eq!(tree, Tree::Join(Box::new(facts), relation(1)));
+    }
+
+    #[test]
+    fn no_cross_product_is_made_where_predicates_lead_round_it() {
+        // A chain named in an order in which its ends come first.
+        let chain = sizes(&[10.0, 10.0, 1e5, 1e5], &[(&[0, 2], 1e-5), (&[2, 3], 1e-5), (&[3, 1], 1e-5)]);
+        fn check(sizes: &Sizes, tree: &Tree) {
+            if let Tree::Join(left, right) = tree {
+                assert!(sizes.are_linked(left.set(), right.set()));
+                check(sizes, left);
+                check(sizes, right);
+            }
+        }
+        check(&chain, &cheapest(&chain));
+    }
+
+    #[test]
+    fn unconnected_groups_meet_last_and_smallest_first() {
+        let groups = sizes(&[5.0, 1e6, 3.0, 1e6], &[(&[0, 1], 1e-6), (&[2, 3], 1e-6)]);
+        let Tree::Join(left, right) = cheapest(&groups) else { panic!("four relations are joined") };
+        let mut sets = [left.set(), right.set()];
+        sets.sort_unstable();
+        assert_eq!(sets, [0b0011, 0b1100]);
+    }
+
+    #[test]
+    fn no_tree_is_cheaper_than_the_one_that_is_found() {
+        use rand::rngs::StdRng;
+        use rand::{Rng, SeedableRng};
+        /// The cost of every tree over a set, cross products left out where the set is connected without.
+        fn least(sizes: &Sizes, set: Set) -> Option<Candidate> {
+            if set.is_power_of_two() {
+                return Some(sizes.relation(set.trailing_zeros() as usize));
+            }
+            let splits =
+                (1..set).filter(|part| part & !set == 0).filter(|part| sizes.are_linked(*part, set & !part));
+            let trees =
+                splits.filter_map(|part| Some(sizes.join(&least(sizes, part)?, &least(sizes, set & !part)?)));
+            trees.min_by(|a, b| a.cost.total_cmp(&b.cost))
+        }
+        let mut dice = StdRng::seed_from_u64(7);
+        for _ in 0..200 {
+            let count = dice.random_range(2..=5);
+            let rows = (0..count).map(|_| 10f64.powf(dice.random_range(0.0..6.0))).collect();
+            // A random tree of links makes every cluster connected; some more close cycles.
+            let mut predicates = Vec::new();
+            for relation in 1..count {
+                let other = dice.random_range(0..relation);
+                let share = 10f64.powf(dice.random_range(-6.0..0.0));
+                predicates.push(equation(1 << relation | 1 << other, share));
+            }
+            let sizes = Sizes { rows, predicates, ..Sizes::default() };
+            let found = cheapest(&sizes);
+            let best = least(&sizes, (1 << count) - 1).expect("the cluster is connected");
+            let cost = |tree: &Tree| {
+                fn of(sizes: &Sizes, tree: &Tree) -> Candidate {
+                    match tree {
+                        Tree::Relation(number) => sizes.relation(*number),
+                        Tree::Join(left, right) => sizes.join(&of(sizes, left), &of(sizes, right)),
+                    }
+                }
+                of(&sizes, tree).cost
+            };
+            assert!(cost(&found) <= best.cost * (1.0 + 1e-12), "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn a_class_counts_each_further_member_once() {
+        let class = vec![Class(vec![(0, 10.0), (1, 100.0), (2, 1_000.0)])];
+        let sizes = Sizes { rows: vec![10.0, 100.0, 1_000.0], classes: class, ..Sizes::default() };
+        assert_eq!(sizes.rows_of(0b011), 10.0);
+        assert_eq!(sizes.rows_of(0b111), 10.0);
+    }
+
+    #[test]
+    fn a_row_that_names_a_whole_key_finds_its_row() {
+        // Orders of parts at suppliers name offers; 8,000 of the 200,000 pairs of 2,000 and 100 are offers.
+        let parts = Class(vec![(0, 2_000.0), (1, 2_000.0)]);
+        let suppliers = Class(vec![(0, 100.0), (1, 100.0)]);
+        let key = CompositeKey { relation: 1, classes: vec![0, 1], excess: 25.0 };
+        let sizes = Sizes {
+            rows: vec![60_000.0, 8_000.0],
+            classes: vec![parts, suppliers],
+            keys: vec![key],
+            predicates: Vec::new(),
+        };
+        assert!((sizes.rows_of(0b11) - 60_000.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn many_relations_are_joined_too() {
+        let rows = vec![100.0; 30];
+        let link = |index: usize| equation(1 << index | 1 << (index - 1), 0.01);
+        let predicates = (1..30).map(link).collect();
+        assert_eq!(cheapest(&Sizes { rows, predicates, ..Sizes::default() }).set(), (1 << 30) - 1);
+    }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Orders of joins: whatever FROM says, the answer is the same, and no plan has a cross product that predicates
+//! lead round.
+
+use crate::engine::Engine;
+use crate::result::StatementResult;
+use crate::session::Session;
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
+use arrow::util::display::array_value_to_string;
+use coeval_store::{Store, StoreOptions};
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+
+fn session() -> Session {
+    Engine::new(Store::in_memory(StoreOptions::default())).unwrap().session()
+}
+
+fn run(session: &mut Session, sql: &str) -> Vec<StatementResult> {
+    session.execute(sql).unwrap_or_else(|error| panic!("{error}: {sql}"))
+}
+
+fn texts(session: &mut Session, sql: &str) -> Vec<String> {
+    let results = run(session, sql);
+    let batches = results.iter().filter_map(|result| result.rows.as_ref()).flat_map(|rows| &rows.batches);
+    batches
+        .flat_map(|batch| {
+            let column = batch.column(0);
+            (0..batch.num_rows()).map(|row| array_value_to_string(column, row).unwrap()).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn number(session: &mut Session, sql: &str) -> i64 {
+    let results = run(session, sql);
+    let rows = results[0].rows.as_ref().expect("a query has rows");
+    rows.batches[0].column(0).as_primitive::<Int64Type>().value(0)
+}
+
+/// Five tables of two columns with few values, some of them NULL.
+fn random_tables(session: &mut Session, dice: &mut StdRng) -> Vec<Vec<[Option<i64>; 2]>> {
+    (0..5)
+        .map(|table| {
+            run(session, &format!("CREATE TABLE t{table} (id bigint PRIMARY KEY, x bigint, y bigint)"));
+            let count = dice.random_range(1..=7);
+            let value = |dice: &mut StdRng| {
+                let value = dice.random_range(0..4);
+                (value != 3).then_some(value)
+            };
+            let rows: Vec<[Option<i64>; 2]> = (0..count).map(|_| [value(dice), value(dice)]).collect();
+            let shown = |value: Option<i64>| value.map_or("NULL".to_owned(), |value| value.to_string());
+            for (id, [x, y]) in rows.iter().enumerate() {
+                run(session, &format!("INSERT INTO t{table} VALUES ({id}, {}, {})", shown(*x), shown(*y)));
+            }
+            rows
+        })
+        .collect()
+}
+
+/// `t<a>.<x or y> <op> t<b>.<x or y>`.
+#[derive(Clone, Copy, Debug)]
+struct Comparison {
+    left: (usize, usize),
+    right: (usize, usize),
+    is_equation: bool,
+}
+
+impl Comparison {
+    fn random(dice: &mut StdRng) -> Self {
+        let mut column = || (dice.random_range(0..5), dice.random_range(0..2));
+        let (left, right) = (column(), column());
+        Self { left, right, is_equation: dice.random_ratio(4, 5) }
+    }
+
+    fn sql(&self) -> String {
+        let name = |(table, column): (usize, usize)| format!("t{table}.{}", ["x", "y"][column]);
+        format!("{} {} {}", name(self.left), if self.is_equation { "=" } else { "<" }, name(self.right))
+    }
+
+    fn holds(&self, rows: &[[Option<i64>; 2]]) -> bool {
+        let value = |(table, column): (usize, usize)| rows[table][column];
+        match (value(self.left), value(self.right)) {
+            (Some(left), Some(right)) if self.is_equation => left == right,
+            (Some(left), Some(right)) => left < right,
+            _ => false,
+        }
+    }
+}
+
+/// How many combinations of rows, and the sum of `t0.x` over them, by trying all.
+fn expected(tables: &[Vec<[Option<i64>; 2]>], comparisons: &[Comparison]) -> (i64, i64) {
+    let total: usize = tables.iter().map(Vec::len).product();
+    let mut outcome = (0, 0);
+    for combination in 0..total {
+        let mut rest = combination;
+        let rows: Vec<_> = tables
+            .iter()
+            .map(|table| {
+                let row = table[rest % table.len()];
+                rest /= table.len();
+                row
+            })
+            .collect();
+        if comparisons.iter().all(|comparison| comparison.holds(&rows)) {
+            outcome = (outcome.0 + 1, outcome.1 + rows[0][0].unwrap_or(0));
+        }
+    }
+    outcome
+}
+
+#[test]
+fn whatever_the_order_of_from_the_answer_is_the_same() {
+    let mut dice = StdRng::seed_from_u64(11);
+    for _ in 0..4 {
+        let mut session = session();
+        let tables = random_tables(&mut session, &mut dice);
+        for _ in 0..40 {
+            let count = dice.random_range(2..=7);
+            let comparisons: Vec<_> = (0..count).map(|_| Comparison::random(&mut dice)).collect();
+            let mut names = ["t0", "t1", "t2", "t3", "t4"];
+            names.shuffle(&mut dice);
+            let predicates: Vec<String> = comparisons.iter().map(Comparison::sql).collect();
+            let from = format!("FROM {} WHERE {}", names.join(", "), predicates.join(" AND "));
+            let (rows, sum) = expected(&tables, &comparisons);
+            assert_eq!(number(&mut session, &format!("SELECT count(*) {from}")), rows, "{from}");
+            let sum_of_x = format!("SELECT coalesce(sum(t0.x), 0)::bigint {from}");
+            assert_eq!(number(&mut session, &sum_of_x), sum, "{from}");
+        }
+    }
+}
+
+/// A star: `facts` with dimensions `a` and `b`, all with many rows, and `tags` on `a`.
+fn star() -> Session {
+    let mut session = session();
+    for sql in [
+        "CREATE TABLE a (id int PRIMARY KEY, name text)",
+        "CREATE TABLE b (id int PRIMARY KEY, name text)",
+        "CREATE TABLE tags (id int PRIMARY KEY, a_id int, tag text)",
+        "CREATE TABLE facts (id int PRIMARY KEY, a_id int, b_id int)",
+        "INSERT INTO a SELECT n, 'a' || n FROM generate_series(1, 2000) AS s(n)",
+        "INSERT INTO b SELECT n, 'b' || n FROM generate_series(1, 2000) AS s(n)",
+        "INSERT INTO tags SELECT n, n, 'tag' || (n % 10) FROM generate_series(1, 2000) AS s(n)",
+        "INSERT INTO facts SELECT n, n % 2000 + 1, n % 1999 + 1 FROM generate_series(1, 20000) AS s(n)",
+    ] {
+        run(&mut session, sql);
+    }
+    session
+}
+
+#[test]
+fn an_unlucky_from_makes_no_cross_product() {
+    let mut session = star();
+    let sql = "SELECT count(*) FROM b, tags, a, facts \
+               WHERE facts.a_id = a.id AND facts.b_id = b.id AND tags.a_id = a.id AND b.name = 'b7'";
+    let plan = texts(&mut session, &format!("EXPLAIN {sql}")).join("\n");
+    assert!(!plan.contains("CrossJoin") && !plan.contains("NestedLoopJoin"), "{plan}");
+    assert_eq!(number(&mut session, sql), 10);
+}
+
+#[test]
+fn the_filtered_dimension_is_joined_first() {
+    let mut session = star();
+    for (filter, first) in [("a.name = 'a7'", "table=a"), ("b.name = 'b7'", "table=b")] {
+        let sql = format!(
+            "EXPLAIN SELECT count(*) FROM a, b, facts \
+             WHERE facts.a_id = a.id AND facts.b_id = b.id AND {filter} AND a.id > 0 AND b.id > 0"
+        );
+        let plan = texts(&mut session, &sql).join("\n");
+        // The deepest join has the filtered dimension and the facts.
+        let depth = |line: &str| line.len() - line.trim_start().len();
+        let deepest = plan.lines().filter(|line| line.contains("CoevalScan")).map(depth).max();
+        let at_bottom: Vec<&str> =
+            plan.lines().filter(|line| line.contains("CoevalScan") && Some(depth(line)) == deepest).collect();
+        assert!(at_bottom.iter().any(|line| line.contains(&format!("{first},"))), "{filter}:\n{plan}");
+    }
+}
