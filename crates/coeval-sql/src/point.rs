@@ -31,7 +31,7 @@ use crate::error::SqlError;
 use crate::result::{CommandTag, StatementResult};
 use crate::scalar::{ParameterTypes, Refusal};
 use arrow::datatypes::SchemaRef;
-use coeval_store::{Catalog, ColumnType, Transaction};
+use coeval_store::{AccessMode, Catalog, ColumnType, Transaction};
 use datafusion::sql::sqlparser::ast::Statement;
 use delete::DeletePlan;
 use environment::StatementEnvironment;
@@ -176,6 +176,7 @@ impl PointPlan {
             context.clock,
             context.settings.zone(),
             context.sequences,
+            if context.transaction.is_read_only() { AccessMode::ReadOnly } else { AccessMode::ReadWrite },
         );
         let (transaction, parameters) = (&mut *context.transaction, context.parameters);
         match &self.action {

@@ -105,8 +105,10 @@ impl<'a> Planner<'a> {
     }
 
     fn view_plan(&self, view: &ViewDef) -> Result<LogicalPlan> {
-        let parsed = crate::session::parse_query(&view.query)?;
-        let query = super::output_names::named(&parsed);
+        let mut parsed = crate::session::parse_query(&view.query)?;
+        super::values::without_subqueries_in_values(&mut parsed);
+        let mut query = super::output_names::named(&parsed);
+        super::literals::with_typed_literals(&mut query)?;
         let plan = self.plan(query, &mut PlannerContext::new())?;
         let shown = super::output_names::shown(plan.schema().as_arrow());
         let given = |index: usize| view.columns.get(index).unwrap_or_else(|| shown.field(index).name());

@@ -84,6 +84,7 @@ impl Fallback {
             return Err(error);
         }
         let columns = columns.found;
+        crate::query::with_typed_literals(&mut rewritten)?;
         let fields: Vec<Field> = columns
             .iter()
             .enumerate()
