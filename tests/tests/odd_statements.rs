@@ -325,7 +325,7 @@ struct Odd {
 
 impl Odd {
     fn pick(&mut self, from: &[&str]) -> String {
-        (*from.choose(&mut self.random).unwrap()).to_owned()
+        (*from.choose(&mut self.random).expect("no list is empty")).to_owned()
     }
 
     fn chance(&mut self, percent: u32) -> bool {

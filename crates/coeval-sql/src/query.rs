@@ -9,6 +9,7 @@ mod intervals;
 mod literals;
 mod numbers;
 mod operators;
+mod outer_tables;
 mod output_names;
 mod plan;
 mod planner;

@@ -224,6 +224,10 @@ fn number(expression: &Expr, text: &str) -> Result<Option<Expr>, SqlError> {
         (_, ColumnType::Numeric { precision, scale }) => {
             Some(cast_to(expression.clone(), exact(precision, scale)))
         }
+        (_, ColumnType::Double) => {
+            let text = Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
+            Some(cast_to(text, DataType::DoublePrecision))
+        }
         _ => None,
     })
 }

@@ -99,7 +99,7 @@ fn plan_query(
     let known = |index: usize| types.get(index).copied().flatten();
     let fields: Vec<Option<FieldRef>> = (0..count).map(|index| known(index).map(parameter_field)).collect();
     let mut names = PlannerContext::new().with_prepare_param_data_types(fields);
-    let planner = Planner::new(engine.template(), context, hidden);
+    let planner = Planner::new(engine.template(), context, &named, hidden);
     let logical = planner.plan(named, &mut names).map_err(|error| place_in(error.into(), context.sql))?;
     let logical = super::settle::settled(logical)?;
     let dependencies = planner.into_dependencies();

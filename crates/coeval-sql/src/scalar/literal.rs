@@ -21,7 +21,13 @@ pub(crate) fn number(text: &str) -> Result<(Value, ColumnType), SqlError> {
             return Ok((Value::Int64(value), ColumnType::BigInt));
         }
     }
-    decimal(text)
+    match (decimal(text), text.parse::<f64>()) {
+        // With an exponent it is meant for a float, if no `numeric` holds it.
+        (Err(_), Ok(float)) if float.is_finite() && text.contains(['e', 'E']) => {
+            Ok((Value::Float64(float), ColumnType::Double))
+        }
+        (exact, _) => exact,
+    }
 }
 
 /// A decimal with the scale it is written with, an exponent worked in.

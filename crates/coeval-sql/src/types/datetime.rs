@@ -132,6 +132,13 @@ pub(crate) fn looks_like_date(text: &str) -> bool {
     number(parts.next()) && number(parts.next()) && number(parts.next()) && parts.next().is_none()
 }
 
+/// Whether text that is no time has the form of one.
+pub(crate) fn looks_like_time(text: &str) -> bool {
+    let mut parts = text.trim().split(':');
+    let number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    text.contains(':') && parts.all(number)
+}
+
 /// The microseconds since midnight of a time in text.
 pub(crate) fn parse_time(text: &str) -> Option<i64> {
     let text = text.trim();

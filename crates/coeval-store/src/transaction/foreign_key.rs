@@ -7,15 +7,18 @@
 
 use super::{Transaction, definition_key};
 use crate::catalog::{ForeignKeyDef, ReferentialAction, TableDef};
+use crate::chunk::Chunk;
 use crate::error::{ConstraintError, StoreError};
 use crate::ids::SpaceId;
 use crate::key::{Key, KeyWriter};
 use crate::range::{Direction, KeyRange};
 use crate::row::Row;
+use crate::space::Found;
 use crate::table::{RowRef, Table, describe_columns};
 use crate::types::Physical;
 use crate::value::{Value, ValueRef};
 use coeval_txn::Access;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A check that waits for the end of the statement.
@@ -81,6 +84,45 @@ impl Transaction {
         }
     }
 
+    /// Looks up the parents of rows that have become chunks, each once, and notes that they are referred to.
+    ///
+    /// # Errors
+    /// [`StoreError::Constraint`] for the first row without a parent.
+    pub(super) fn reference_parents(
+        &mut self,
+        table: &Arc<Table>,
+        chunks: &[Arc<Chunk>],
+    ) -> Result<(), StoreError> {
+        let def = table.def();
+        for foreign_key in &def.foreign_keys {
+            let parent = Arc::clone(self.table(foreign_key.parent)?);
+            let mut found = HashSet::new();
+            for chunk in chunks {
+                for index in 0..chunk.rows() {
+                    let row = RowRef::new(def, table.missing(), Found::Base(chunk, index));
+                    if foreign_key.columns.iter().any(|&column| row.get(column).is_null()) {
+                        continue;
+                    }
+                    let value = |position: usize| row.get(foreign_key.columns[position]);
+                    let (ParentKey::Primary(key) | ParentKey::Unique(_, key)) =
+                        parent_key(parent.def(), foreign_key, value)?
+                    else {
+                        return Err(parent_missing(def, foreign_key, parent.def(), row).into());
+                    };
+                    if found.contains(&key) {
+                        continue;
+                    }
+                    let mark = self.find_parent(&parent, foreign_key, value)?;
+                    let mark = mark.ok_or_else(|| parent_missing(def, foreign_key, parent.def(), row))?;
+                    self.mark(mark, Access::Reference);
+                    found.insert(key);
+                }
+            }
+            self.mark(definition_key(parent.id()), Access::Reference);
+        }
+        Ok(())
+    }
+
     fn check_parent_now(&mut self, child: SpaceId, name: &str, key: &Key) -> Result<(), StoreError> {
         // The table or the row may be gone again by the end of the statement.
         let Ok(table) = self.table(child) else { return Ok(()) };
@@ -98,13 +140,7 @@ impl Transaction {
         let found =
             self.find_parent(&parent, foreign_key, |position| row.get(foreign_key.columns[position]))?;
         let Some(mark) = found else {
-            return Err(ConstraintError::ForeignKeyMissing {
-                table: def.name.to_string(),
-                constraint: foreign_key.name.clone(),
-                parent: parent.def().name.to_string(),
-                key: describe_columns(def, &foreign_key.columns, |column| row.get(column)),
-            }
-            .into());
+            return Err(parent_missing(def, foreign_key, parent.def(), row).into());
         };
         self.mark(mark, Access::Reference);
         self.mark(definition_key(parent.id()), Access::Reference);
@@ -354,6 +390,20 @@ fn cascaded(
         Ok((column, value.ok_or_else(out_of_range)?))
     });
     changes.collect()
+}
+
+fn parent_missing(
+    child: &TableDef,
+    foreign_key: &ForeignKeyDef,
+    parent: &TableDef,
+    row: RowRef<'_>,
+) -> ConstraintError {
+    ConstraintError::ForeignKeyMissing {
+        table: child.name.to_string(),
+        constraint: foreign_key.name.clone(),
+        parent: parent.name.to_string(),
+        key: describe_columns(child, &foreign_key.columns, |column| row.get(column)),
+    }
 }
 
 fn still_referenced(
