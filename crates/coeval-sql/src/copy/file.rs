@@ -152,3 +152,6 @@ pub(super) fn write_pieces<T>(
     new.finish()?;
     Ok(given)
 }
+
+#[cfg(test)]
+mod tests;

@@ -160,3 +160,6 @@ pub(crate) fn rescale(value: i128, from: i8, to: i8, precision: u8) -> Result<i1
     let limit = power_of_ten(u32::from(precision)).map_or(u128::MAX, i128::unsigned_abs);
     if scaled.unsigned_abs() >= limit { Err(overflow()) } else { Ok(scaled) }
 }
+
+#[cfg(test)]
+mod tests;
