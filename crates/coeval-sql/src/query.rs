@@ -3,31 +3,19 @@
 //! names them.
 
 mod arithmetic;
-mod casts;
-mod char_types;
-mod intervals;
-mod literals;
-mod numbers;
-mod operators;
-mod outer_tables;
 mod output_names;
 mod plan;
 mod planner;
-mod rounding;
 mod run;
-mod settle;
-mod values;
+mod typing;
 
 pub(crate) use arithmetic::CheckedArithmetic;
-pub(crate) use casts::function as cast_function;
-pub(crate) use char_types::marked as marked_field;
-pub(crate) use literals::with_typed_literals;
-pub(crate) use numbers::to_numeric;
-pub(crate) use operators::PostgresOperators;
-pub(crate) use output_names::name_of as column_name;
-pub(crate) use plan::{PlannedQuery, Types, parameter_types_of, plan, plan_with_hidden, refuse_parameters};
-pub(crate) use rounding::rounding_functions;
+pub(crate) use plan::{PlannedQuery, parameter_types_of, plan, plan_with_hidden};
 pub(crate) use run::{collect, collect_with_hidden, optimized_physical_plan, run, single_row};
+pub(crate) use typing::{marked_field, with_postgres_types, with_typed_literals};
+
+pub(crate) use output_names::name_of as column_name;
+pub(crate) use plan::refuse_parameters;
 
 use crate::context::StatementContext;
 use crate::error::SqlError;

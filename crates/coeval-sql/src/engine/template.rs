@@ -2,9 +2,7 @@
 //! How DataFusion is set up: options, functions, rules.
 
 use crate::error::SqlError;
-use crate::query::{
-    CheckedArithmetic, PostgresOperators, Types, cast_function, rounding_functions, to_numeric,
-};
+use crate::query::CheckedArithmetic;
 use datafusion::config::Dialect;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
@@ -24,17 +22,11 @@ pub(super) fn session_state(threads: usize) -> Result<SessionState, SqlError> {
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.collect_spans = true;
     options.execution.time_zone = Some("UTC".to_owned());
-    let mut builder = SessionStateBuilder::new()
+    let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_default_features()
-        .with_type_planner(Arc::new(Types))
-        .with_analyzer_rule(Arc::new(CheckedArithmetic));
-    // The first planner that knows an operator plans it.
-    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(PostgresOperators));
-    let mut state = builder.build();
-    for function in [to_numeric(), cast_function()].into_iter().chain(rounding_functions()) {
-        state.register_udf(Arc::new(function))?;
-    }
+        .with_analyzer_rule(Arc::new(CheckedArithmetic))
+        .build();
     for function in crate::ddl::sequence_functions::functions() {
         state.register_udf(Arc::new(function))?;
     }

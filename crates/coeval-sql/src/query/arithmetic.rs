@@ -5,7 +5,7 @@
 //! an integer. After types are settled this rule puts checked functions in place of those operators and casts.
 //! Sums of decimals and integer division are checked by Arrow already.
 
-use super::numbers::{quotient, rounded};
+use super::typing::{quotient, rounded};
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum};
 use arrow::compute::kernels::numeric::{add, div, mul, rem, sub};

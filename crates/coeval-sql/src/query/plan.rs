@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a query's syntax to a logical plan without a snapshot.
 
-use super::literals::{is_int_literal, with_typed_literals};
 use super::output_names;
 use super::planner::{Dependencies, Planner};
-use super::values::without_subqueries_in_values;
+use super::typing::{is_int_literal, settled, with_typed_literals, without_subqueries_in_values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, place_in};
 use crate::provider::HiddenColumns;
@@ -101,7 +100,7 @@ fn plan_query(
     let mut names = PlannerContext::new().with_prepare_param_data_types(fields);
     let planner = Planner::new(engine.template(), context, &named, hidden);
     let logical = planner.plan(named, &mut names).map_err(|error| place_in(error.into(), context.sql))?;
-    let logical = super::settle::settled(logical)?;
+    let logical = settled(logical)?;
     let dependencies = planner.into_dependencies();
     let inferred = if count == 0 { Default::default() } else { logical.get_parameter_types()? };
     let parameter_types = (0..count)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names in a query, resolved in the transaction's catalog: tables, views, system tables, functions.
 
-use super::outer_tables::OuterTables;
+use super::typing::OuterTables;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::names::{resolve, unknown_table};
@@ -113,9 +113,9 @@ impl<'a> Planner<'a> {
 
     fn view_plan(&self, view: &ViewDef) -> Result<LogicalPlan> {
         let mut parsed = crate::session::parse_query(&view.query)?;
-        super::values::without_subqueries_in_values(&mut parsed);
+        super::typing::without_subqueries_in_values(&mut parsed);
         let mut query = super::output_names::named(&parsed);
-        super::literals::with_typed_literals(&mut query)?;
+        super::typing::with_typed_literals(&mut query)?;
         let plan = self.plan(query, &mut PlannerContext::new())?;
         let shown = super::output_names::shown(plan.schema().as_arrow());
         let given = |index: usize| view.columns.get(index).unwrap_or_else(|| shown.field(index).name());

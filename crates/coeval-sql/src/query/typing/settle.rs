@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Types that are settled as PostgreSQL settles them, once the types of all operands are known.
 
-use super::arithmetic::rewrite_node;
 use super::casts::literal_as;
 use super::char_types::{is_char, without_blanks};
 use super::numbers::nullable;
 use crate::error::SqlError;
+use crate::query::arithmetic::rewrite_node;
 use crate::scalar::decimal_literal;
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::DataType;
@@ -20,7 +20,7 @@ const SUM_PRECISION: u8 = 38;
 
 /// The plan with sums of `bigint` as `numeric`, literals in BETWEEN and IN of the type beside them, and scalar
 /// subqueries that may be NULL.
-pub(super) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|plan| rewrite_node(plan, &settle)).map(|done| done.data)
 }
 

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 use std::ops::ControlFlow;
 
 /// Writes each `VALUES` of the query that holds a subquery as a union of its rows.
-pub(super) fn without_subqueries_in_values(query: &mut Query) {
+pub(crate) fn without_subqueries_in_values(query: &mut Query) {
     // Nothing breaks off the visit.
     let _ = query.visit(&mut Rows);
 }

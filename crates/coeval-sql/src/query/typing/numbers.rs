@@ -18,7 +18,7 @@ use std::sync::{Arc, LazyLock};
 const UNDECLARED: (u8, i8) = (38, 10);
 
 /// `left / right` of exact numbers, one of them a `numeric`; `None` for other types.
-pub(super) fn quotient(left: Expr, left_type: &DataType, right: Expr, right_type: &DataType) -> Option<Expr> {
+pub(crate) fn quotient(left: Expr, left_type: &DataType, right: Expr, right_type: &DataType) -> Option<Expr> {
     let (left_shape, right_shape) = (shape(left_type)?, shape(right_type)?);
     let decimal = |input, (precision, scale)| cast(input, DataType::Decimal128(precision, scale));
     static QUOTIENT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Kind::Quotient));
@@ -32,7 +32,7 @@ pub(super) fn mean(sum: Expr, count: Expr) -> Expr {
 }
 
 /// A number as an integer of this type, rounded; `None` if a plain cast does the same.
-pub(super) fn rounded(input: &Expr, from: &DataType, to: &DataType) -> Option<Expr> {
+pub(crate) fn rounded(input: &Expr, from: &DataType, to: &DataType) -> Option<Expr> {
     static ROUNDED: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
         [DataType::Int16, DataType::Int32, DataType::Int64]
             .into_iter()

@@ -15,13 +15,13 @@ use std::sync::Arc;
 
 /// The tables of a query by the names that they have in it.
 #[derive(Debug)]
-pub(super) struct OuterTables {
+pub(crate) struct OuterTables {
     tables: HashMap<String, Arc<TableDef>>,
 }
 
 impl OuterTables {
     /// Those of a query and its subqueries; `find` resolves a table's own name.
-    pub(super) fn of(query: &Query, find: impl Fn(&ObjectName) -> Option<Arc<TableDef>>) -> Self {
+    pub(crate) fn of(query: &Query, find: impl Fn(&ObjectName) -> Option<Arc<TableDef>>) -> Self {
         struct Factors<F>(HashMap<String, Arc<TableDef>>, F);
         impl<F: Fn(&ObjectName) -> Option<Arc<TableDef>>> Visitor for Factors<F> {
             type Break = ();
