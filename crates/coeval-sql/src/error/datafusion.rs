@@ -65,7 +65,10 @@ impl From<ArrowError> for SqlError {
             ArrowError::ComputeError(text) => execution_error(&text),
             ArrowError::ExternalError(error) => match error.downcast::<Self>() {
                 Ok(error) => *error,
-                Err(error) => Self::internal(error.to_string()),
+                Err(error) => match error.downcast::<DataFusionError>() {
+                    Ok(error) => (*error).into(),
+                    Err(error) => Self::internal(error.to_string()),
+                },
             },
             other => Self::internal(other.to_string()),
         }
@@ -125,6 +128,11 @@ fn arrow_error(error: &ArrowError) -> SqlError {
         | ArrowError::ParseError(text)
         | ArrowError::InvalidArgumentError(text) => cast_error(text),
         ArrowError::ComputeError(text) => execution_error(text),
+        ArrowError::ExternalError(error) => match (error.downcast_ref(), error.downcast_ref()) {
+            (Some(error), _) => SqlError::clone(error),
+            (None, Some(error)) => shared_error(error),
+            (None, None) => SqlError::internal(error.to_string()),
+        },
         other => SqlError::internal(other.to_string()),
     }
 }

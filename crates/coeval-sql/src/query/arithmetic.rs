@@ -29,6 +29,16 @@ use std::sync::{Arc, LazyLock};
 #[derive(Debug)]
 pub(crate) struct CheckedArithmetic;
 
+impl CheckedArithmetic {
+    /// The expression, whose types are settled, with checked functions.
+    ///
+    /// # Errors
+    /// If a part of it has no type.
+    pub(crate) fn of_expression(expression: Expr, schema: &DFSchema) -> Result<Expr> {
+        expression.transform_up(|part| check_operator(part, schema)).map(|done| done.data)
+    }
+}
+
 impl AnalyzerRule for CheckedArithmetic {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         plan.transform_up_with_subqueries(|plan| rewrite_node(plan, &check_operator)).map(|done| done.data)

@@ -5,6 +5,8 @@
 //!
 //! A failure prints the statement and the seed; `ODD_SEED` and `ODD_STATEMENTS` choose others.
 
+mod sensible;
+
 use coeval_sql::{Engine, Session, SqlError, StatementResult, TransactionStatus};
 use coeval_store::{Store, StoreOptions};
 use rand::rngs::StdRng;
@@ -651,7 +653,8 @@ impl Odd {
     }
 
     fn statement(&mut self) -> String {
-        match self.random.random_range(0..100) {
+        match self.random.random_range(0..150) {
+            100..150 => self.sensible_statement(),
             0..55 => self.query(3),
             55..85 => self.change(2),
             85..93 => self.definition(),
@@ -727,7 +730,7 @@ fn failures(seed: u64, statements: u32) -> Vec<String> {
             session = fresh("on");
         }
     }
-    if answered < statements / 40 {
+    if answered < statements / 10 {
         failed.push(format!("only {answered} of {statements} made sense: too few to mean anything"));
     }
     failed
