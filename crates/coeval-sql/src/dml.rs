@@ -21,12 +21,15 @@ mod row_locks;
 mod rows;
 mod select;
 mod selected;
+mod subqueries;
 mod target;
 mod update;
 
 pub(crate) use insert::OVERRIDING;
 pub(crate) use parameters::parameter_types;
 pub(crate) use row_locks::execute as select_for_update;
+pub(crate) use rows::refused;
+pub(crate) use select::body as select_body;
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
@@ -63,7 +66,8 @@ pub(crate) fn execute_with(
     statement: &Statement,
     with: Option<&With>,
 ) -> Result<StatementResult, SqlError> {
-    match statement {
+    let evaluated = subqueries::evaluated(context, statement)?;
+    match evaluated.as_ref().unwrap_or(statement) {
         Statement::Insert(insert) => insert::run(context, insert, with),
         Statement::Update(update) => update::run(context, update, with),
         Statement::Delete(delete) => delete::run(context, delete, with),

@@ -36,7 +36,7 @@ impl Engine {
             .thread_name("coeval-query")
             .build()
             .map_err(|error| SqlError::internal(format!("cannot start threads: {error}")))?;
-        let template = template::session_state(threads)?;
+        let template = crate::query::with_postgres_types(template::session_state(threads)?)?;
         let engine = Arc::new(Self { store, runtime, template });
         engine.store.set_check_compiler(crate::scalar::check_compiler(&engine));
         Ok(engine)

@@ -27,11 +27,11 @@ mod walk;
 pub use output::Rows;
 
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::result::{CommandTag, StatementResult};
 use crate::scalar::{ParameterTypes, Refusal};
 use arrow::datatypes::SchemaRef;
-use coeval_store::{Catalog, ColumnType, Transaction};
+use coeval_store::{AccessMode, Catalog, ColumnType, Transaction};
 use datafusion::sql::sqlparser::ast::Statement;
 use delete::DeletePlan;
 use environment::StatementEnvironment;
@@ -150,6 +150,21 @@ impl PointPlan {
         Ok(Some(StatementResult { tag: self.tag(outcome.count), rows }))
     }
 
+    /// `25006` for a change in a read-only transaction, whether it would find rows or not.
+    fn refuse_read_only(&self, context: &StatementContext<'_>) -> Result<(), SqlError> {
+        let verb = match self.action {
+            Action::Select(_) => return Ok(()),
+            Action::Insert(_) => "INSERT",
+            Action::Update(_) => "UPDATE",
+            Action::Delete(_) => "DELETE",
+        };
+        if context.transaction.is_read_only() {
+            let message = format!("cannot execute {verb} in a read-only transaction");
+            return Err(SqlError::new(SqlState::ReadOnlySqlTransaction, message));
+        }
+        Ok(())
+    }
+
     /// The command tag for this many rows.
     pub(crate) fn tag(&self, count: u64) -> CommandTag {
         match self.action {
@@ -171,11 +186,13 @@ impl PointPlan {
         if self.outgrown.load(Ordering::Relaxed) {
             return Ok(None);
         }
+        self.refuse_read_only(context)?;
         let environment = StatementEnvironment::new(
             context.engine,
             context.clock,
             context.settings.zone(),
             context.sequences,
+            if context.transaction.is_read_only() { AccessMode::ReadOnly } else { AccessMode::ReadWrite },
         );
         let (transaction, parameters) = (&mut *context.transaction, context.parameters);
         match &self.action {

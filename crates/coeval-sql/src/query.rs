@@ -8,11 +8,16 @@ mod output_names;
 mod plan;
 mod planner;
 mod run;
+mod typing;
 
 pub(crate) use arithmetic::CheckedArithmetic;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use plan::{PlannedQuery, parameter_types_of, plan, plan_with_hidden};
 pub(crate) use run::{collect, collect_with_hidden, optimized_physical_plan, run, single_row};
+pub(crate) use typing::{marked_field, with_postgres_types, with_typed_literals};
+
+pub(crate) use output_names::name_of as column_name;
+pub(crate) use plan::refuse_parameters;
 
 use crate::context::StatementContext;
 use crate::error::SqlError;

@@ -23,12 +23,14 @@ mod pattern;
 mod promotion;
 mod scope;
 
+pub(crate) use cast::{CastContext, CastPlan, plan as cast_plan};
 pub(crate) use checks::{check_compiler, parse_stored};
 pub(crate) use compile::{
     AggregateCall, AggregateFunction, AggregateScope, Compiler, DistinctInput, Refusal, SequenceNames,
 };
 pub(crate) use datum::Datum;
 pub(crate) use environment::{Environment, Inputs, NewRow, NoRows, RowSource};
+pub(crate) use literal::{decimal as decimal_literal, number as number_literal};
 pub(crate) use node::Scalar;
 pub(crate) use parameters::ParameterTypes;
 pub(crate) use scope::{Scope, ScopeTable, folded};

@@ -23,6 +23,7 @@ use crate::definitions::Definitions;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState, place_in};
 use crate::point::{PointPlan, Rows};
+use crate::query;
 use crate::result::{CommandTag, StatementResult};
 use crate::settings::{PointPath, Settings};
 use crate::statement;
@@ -293,6 +294,8 @@ impl Session {
     }
 
     fn execute_statement(&mut self, statement: &Statement, sql: &str) -> Result<StatementResult, SqlError> {
+        self.refuse_if_failed()?;
+        query::refuse_parameters(statement).map_err(|error| self.fail(error))?;
         let point_path = self.settings.point_path();
         let mut took_point_path = false;
         let result = self.in_transaction(sql, &[], &[], |context| {

@@ -2,7 +2,7 @@
 //! Which module runs which statement. What none of them takes is refused by name.
 
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
 use crate::{copy, ddl, dml, explain, query};
 use datafusion::sql::sqlparser::ast::Statement;
@@ -15,6 +15,7 @@ pub(crate) fn execute(
     context: &mut StatementContext<'_>,
     statement: &Statement,
 ) -> Result<StatementResult, SqlError> {
+    refuse_read_only(context, statement)?;
     match statement {
         Statement::Query(body) => match dml::statement_of(body) {
             Some(inner) => dml::execute_with(context, inner, body.with.as_ref()),
@@ -30,6 +31,32 @@ pub(crate) fn execute(
             None => Err(SqlError::unsupported(statement_name(other))),
         },
     }
+}
+
+/// `25006` for a statement that changes rows in a read-only transaction, whether it finds any or not.
+///
+/// # Errors
+/// That.
+pub(crate) fn refuse_read_only(
+    context: &StatementContext<'_>,
+    statement: &Statement,
+) -> Result<(), SqlError> {
+    let inner = match statement {
+        Statement::Query(body) => dml::statement_of(body),
+        other => Some(other),
+    };
+    let verb = match inner {
+        Some(Statement::Insert(_)) => "INSERT",
+        Some(Statement::Update(_)) => "UPDATE",
+        Some(Statement::Delete(_)) => "DELETE",
+        Some(Statement::Copy { to: false, .. }) => "COPY FROM",
+        _ => return Ok(()),
+    };
+    if !context.transaction.is_read_only() {
+        return Ok(());
+    }
+    let message = format!("cannot execute {verb} in a read-only transaction");
+    Err(SqlError::new(SqlState::ReadOnlySqlTransaction, message))
 }
 
 /// The first words of a statement, in capitals: what messages call it.

@@ -4,7 +4,7 @@
 mod assign;
 mod datetime;
 mod names;
-mod numeric;
+pub(crate) mod numeric;
 mod scalar;
 mod text;
 

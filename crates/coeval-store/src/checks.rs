@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! CHECK constraints: the store keeps their text and asks the SQL layer what it means.
+//! CHECK constraints and defaults: the store keeps their text and asks the SQL layer what it means.
 
 use crate::catalog::TableDef;
 use crate::error::ConstraintError;
 use crate::row::Row;
+use crate::value::Value;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -21,6 +22,12 @@ pub trait RowChecks: Send + Sync + Debug {
     /// Whether the row passes; an unknown result (NULL) passes.
     ///
     /// # Errors
-    /// The constraint that is false.
+    /// The constraint that is false, or why one cannot be computed.
     fn check(&self, table: &TableDef, row: &Row) -> Result<(), ConstraintError>;
+
+    /// The default of a column, for a foreign key that sets it; NULL if there is none.
+    ///
+    /// # Errors
+    /// Why it cannot be computed.
+    fn default_value(&self, table: &TableDef, column: usize) -> Result<Value, ConstraintError>;
 }

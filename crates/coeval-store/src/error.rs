@@ -65,6 +65,14 @@ pub enum ConstraintError {
         /// The constraint.
         constraint: String,
     },
+    /// An expression of the definition, a CHECK or a DEFAULT, that could not be computed for this row.
+    #[error("{message}")]
+    Expression {
+        /// The SQLSTATE.
+        state: &'static str,
+        /// What was wrong.
+        message: String,
+    },
 }
 
 /// Another transaction was first; nothing of this one took effect. Run it again (40001).

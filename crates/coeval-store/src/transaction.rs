@@ -11,6 +11,7 @@ mod foreign_key;
 mod load;
 mod write;
 
+pub(crate) use foreign_key::in_width_of;
 pub(crate) use load::is_free;
 pub(crate) use write::{primary_key_taken, unique_key_taken};
 

@@ -4,7 +4,7 @@
 use crate::error::{SqlError, SqlState};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes read at once.
 const PIECE_BYTES: usize = 1 << 20;
@@ -24,12 +24,60 @@ pub(super) fn open(path: &Path) -> Result<File, SqlError> {
     Ok(file)
 }
 
-/// Makes or empties a file to write.
-///
-/// # Errors
-/// 58P01 if its directory is not there, 58030 otherwise.
-pub(super) fn create(path: &Path) -> Result<File, SqlError> {
-    File::create(path).map_err(|error| cannot(&error, path, "open", "writing"))
+/// A file that is being written under another name beside its own, so that one of its own name is whole.
+/// Dropping it without [`finish`](Self::finish) removes it.
+pub(super) struct NewFile {
+    temporary: PathBuf,
+    path: PathBuf,
+    /// A device or a pipe is written in place.
+    is_plain: bool,
+    is_finished: bool,
+}
+
+impl NewFile {
+    /// Makes the file.
+    ///
+    /// # Errors
+    /// 58P01 if its directory is not there, 42809 if it is itself a directory, 58030 otherwise.
+    pub(super) fn create(path: &Path) -> Result<(Self, File), SqlError> {
+        let found = std::fs::metadata(path);
+        if found.as_ref().is_ok_and(std::fs::Metadata::is_dir) {
+            let message = format!("\"{}\" is a directory", path.display());
+            return Err(SqlError::new(SqlState::WrongObjectType, message));
+        }
+        let is_plain = found.as_ref().map_or(true, std::fs::Metadata::is_file);
+        let temporary = if is_plain {
+            let mut name = path.file_name().unwrap_or_default().to_os_string();
+            name.push(format!(".{}.part", uuid::Uuid::new_v4().simple()));
+            path.with_file_name(name)
+        } else {
+            path.to_owned()
+        };
+        let file = File::create(&temporary).map_err(|error| cannot(&error, path, "open", "writing"))?;
+        Ok((Self { temporary, path: path.to_owned(), is_plain, is_finished: false }, file))
+    }
+
+    /// Gives the file, which is written, its name.
+    ///
+    /// # Errors
+    /// 58030 if that fails; there is no new file then.
+    pub(super) fn finish(mut self) -> Result<(), SqlError> {
+        if self.is_plain {
+            std::fs::rename(&self.temporary, &self.path)
+                .map_err(|error| cannot(&error, &self.path, "rename", "writing"))?;
+        }
+        self.is_finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if self.is_plain && !self.is_finished {
+            // Nothing more can be done about a part that cannot be removed.
+            let _ = std::fs::remove_file(&self.temporary);
+        }
+    }
 }
 
 fn cannot(error: &io::Error, path: &Path, what: &str, purpose: &str) -> SqlError {
@@ -91,13 +139,19 @@ impl Output<'_> {
 /// Writes a file with what `give` puts into the output.
 ///
 /// # Errors
-/// 58P01, 53100, 58030 if the file cannot be written, and what `give` answers. The file then holds a part.
+/// 58P01, 53100, 58030 if the file cannot be written, and what `give` answers. What the name stood for is then as
+/// it was.
 pub(super) fn write_pieces<T>(
     path: &Path,
     give: impl FnOnce(&mut Output<'_>) -> Result<T, SqlError>,
 ) -> Result<T, SqlError> {
-    let mut output = Output { file: create(path)?, path, pending: Vec::with_capacity(PIECE_BYTES * 2) };
+    let (new, file) = NewFile::create(path)?;
+    let mut output = Output { file, path, pending: Vec::with_capacity(PIECE_BYTES * 2) };
     let given = give(&mut output)?;
     output.flush()?;
+    new.finish()?;
     Ok(given)
 }
+
+#[cfg(test)]
+mod tests;

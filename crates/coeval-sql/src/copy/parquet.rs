@@ -191,8 +191,8 @@ pub(super) fn write(
             format!("could not write Parquet file \"{}\": {error}", path.display()),
         )
     };
-    let mut writer =
-        ArrowWriter::try_new(file::create(path)?, Arc::clone(&schema), Some(properties)).map_err(failed)?;
+    let (new, file) = file::NewFile::create(path)?;
+    let mut writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(failed)?;
     let mut rows = 0;
     for batch in batches {
         let batch = batch?;
@@ -206,6 +206,7 @@ pub(super) fn write(
         writer.write(&RecordBatch::try_new(Arc::clone(&schema), arrays)?).map_err(failed)?;
     }
     writer.close().map_err(failed)?;
+    new.finish()?;
     Ok(rows)
 }
 

@@ -8,6 +8,7 @@ use super::expressions::{self, check_columns};
 use super::{lookup, naming};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::scalar::is_integer;
 use coeval_store::{CheckDef, ColumnDef, ForeignKeyDef, IndexDef, ReferentialAction, TableDef, Uniqueness};
 use datafusion::sql::sqlparser::ast::{
     self, CheckConstraint, ColumnOption, ColumnOptionDef, ConstraintCharacteristics, DeferrableInitial, Expr,
@@ -217,8 +218,8 @@ fn add_foreign_key(
         columns,
         parent: parent.id,
         parent_columns,
-        on_delete: action(declared.on_delete.as_ref())?,
-        on_update: action(declared.on_update.as_ref())?,
+        on_delete: action(declared.on_delete.as_ref()),
+        on_update: action(declared.on_update.as_ref()),
     };
     def.foreign_keys.push(foreign_key);
     Ok(())
@@ -294,7 +295,9 @@ fn refuse_other_types(
 ) -> Result<(), SqlError> {
     for (&column, &parent_column) in columns.iter().zip(parent_columns) {
         let (child, parent) = (&def.columns[column], &parent.columns[parent_column]);
-        if !expressions::same_key_bytes(child.ty, parent.ty) {
+        // The store looks an integer up in the width of the other side.
+        let integers = is_integer(child.ty) && is_integer(parent.ty);
+        if !integers && !expressions::same_key_bytes(child.ty, parent.ty) {
             let detail = format!(
                 "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
                 child.name, parent.name, child.ty, parent.ty
@@ -307,17 +310,12 @@ fn refuse_other_types(
 }
 
 /// What a clause asks for.
-///
-/// # Errors
-/// `0A000` for SET DEFAULT: the store knows the default's text, not its value.
-fn action(declared: Option<&ast::ReferentialAction>) -> Result<ReferentialAction, SqlError> {
-    Ok(match declared {
+fn action(declared: Option<&ast::ReferentialAction>) -> ReferentialAction {
+    match declared {
         None | Some(ast::ReferentialAction::NoAction) => ReferentialAction::NoAction,
         Some(ast::ReferentialAction::Restrict) => ReferentialAction::Restrict,
         Some(ast::ReferentialAction::Cascade) => ReferentialAction::Cascade,
         Some(ast::ReferentialAction::SetNull) => ReferentialAction::SetNull,
-        Some(ast::ReferentialAction::SetDefault) => {
-            return Err(SqlError::unsupported("SET DEFAULT as a referential action"));
-        }
-    })
+        Some(ast::ReferentialAction::SetDefault) => ReferentialAction::SetDefault,
+    }
 }

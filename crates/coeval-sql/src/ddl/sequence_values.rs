@@ -6,7 +6,8 @@ use super::lookup;
 use crate::context::{SequenceValues, StatementContext};
 use crate::error::{SqlError, SqlState};
 use coeval_store::{
-    Catalog, ColumnType, ObjectRef, QualifiedName, SequenceDef, SequenceId, SetValue, Store, Value,
+    Catalog, CatalogChange, ColumnType, ObjectRef, QualifiedName, SequenceDef, SequenceId, SetValue, Store,
+    Value,
 };
 use std::sync::Arc;
 
@@ -156,16 +157,45 @@ pub(super) fn next_by_id(context: &mut StatementContext<'_>, id: SequenceId) -> 
     next(context, &sequence)
 }
 
-/// Lets a sequence give this value next.
+/// Lets a sequence give this value next. The numbers that are handed out stand outside transactions, so that it gets
+/// a new identity which starts there: if the transaction rolls back, the old one goes on where it stood.
 ///
 /// # Errors
-/// If the log cannot be written.
+/// 22023 for a value outside its bounds; if the log cannot be written.
 pub(super) fn restart(
-    context: &StatementContext<'_>,
+    context: &mut StatementContext<'_>,
     sequence: &SequenceDef,
     value: i64,
 ) -> Result<(), SqlError> {
-    Ok(context.engine.store().set_value(sequence, value, SetValue::Next)?)
+    let outside = |how: &str, bound: &str, limit: i64| {
+        let message = format!("RESTART value ({value}) cannot be {how} than {bound} ({limit})");
+        SqlError::new(SqlState::InvalidParameterValue, message)
+    };
+    if value < sequence.min {
+        return Err(outside("less", "MINVALUE", sequence.min));
+    }
+    if value > sequence.max {
+        return Err(outside("greater", "MAXVALUE", sequence.max));
+    }
+    let store = context.engine.store();
+    let fresh = SequenceDef { id: store.new_sequence_id(), ..sequence.clone() };
+    store.set_value(&fresh, value, SetValue::Next)?;
+    if let Some(current) = context.sequences.current.get(&sequence.id).copied() {
+        context.sequences.current.insert(fresh.id, current);
+    }
+    let owner = fresh.owned_by.and_then(|(table, _)| context.transaction.table(table).ok());
+    let owner = owner.map(|table| Arc::clone(table.def()));
+    let new = fresh.id;
+    context.transaction.change_catalog(CatalogChange::RemoveSequence(sequence.id))?;
+    context.transaction.change_catalog(CatalogChange::PutSequence(fresh))?;
+    if let Some(owner) = owner {
+        let mut def = owner.as_ref().clone();
+        for column in def.columns.iter_mut().filter(|column| column.sequence == Some(sequence.id)) {
+            column.sequence = Some(new);
+        }
+        context.transaction.change_catalog(CatalogChange::PutTable(Box::new(def)))?;
+    }
+    Ok(())
 }
 
 /// The value as a column of an integer type takes it.

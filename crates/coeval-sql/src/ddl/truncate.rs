@@ -59,7 +59,6 @@ fn referenced(child: &TableDef, parent: &TableDef) -> SqlError {
     .with_hint(format!("Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.", child.name))
 }
 
-/// Sequences stand outside the world, so a restarted one stays restarted if the transaction rolls back.
 fn restart_sequences(context: &mut StatementContext<'_>, def: &TableDef) -> Result<(), SqlError> {
     for sequence in dependents::owned_sequences(context, def) {
         super::sequence_values::restart(context, &sequence, sequence.start)?;

@@ -85,7 +85,7 @@ pub(super) fn encode(def: &TableDef, values: &[Value]) -> Result<Row, SqlError> 
 }
 
 /// The error of a change, with the row in its detail where PostgreSQL shows it.
-pub(super) fn refused<'v>(
+pub(crate) fn refused<'v>(
     error: StoreError,
     def: &TableDef,
     value: impl Fn(usize) -> ValueRef<'v>,

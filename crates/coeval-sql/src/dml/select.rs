@@ -13,7 +13,16 @@ pub(super) fn query(
     from: Vec<TableWithJoins>,
     selection: Option<Expr>,
 ) -> Query {
-    let select = Select {
+    of_body(with, SetExpr::Select(Box::new(body(projection, from, selection))))
+}
+
+/// `SELECT projection FROM from WHERE selection`.
+pub(crate) fn body(
+    projection: Vec<SelectItem>,
+    from: Vec<TableWithJoins>,
+    selection: Option<Expr>,
+) -> Select {
+    Select {
         select_token: AttachedToken::empty(),
         optimizer_hints: Vec::new(),
         distinct: None,
@@ -38,8 +47,7 @@ pub(super) fn query(
         window_before_qualify: false,
         value_table_mode: None,
         flavor: SelectFlavor::Standard,
-    };
-    of_body(with, SetExpr::Select(Box::new(select)))
+    }
 }
 
 /// A query that is this body and nothing more.

@@ -37,13 +37,12 @@ impl From<DataFusionError> for SqlError {
             },
             DataFusionError::Shared(error) => shared_error(&error),
             DataFusionError::Plan(text) => plan_error(&text),
-            DataFusionError::NotImplemented(text) => {
-                Self::new(SqlState::FeatureNotSupported, first_line(&text))
-            }
+            DataFusionError::NotImplemented(text) => not_implemented(&text),
             DataFusionError::Execution(text) => execution_error(&text),
             DataFusionError::ResourcesExhausted(text) => Self::new(SqlState::OutOfMemory, text),
             DataFusionError::IoError(error) => Self::new(SqlState::IoError, error.to_string()),
             DataFusionError::Configuration(text) => Self::new(SqlState::InvalidParameterValue, text),
+            DataFusionError::Internal(text) => internal_error(&text),
             other => Self::internal(other.strip_backtrace()),
         }
     }
@@ -66,7 +65,10 @@ impl From<ArrowError> for SqlError {
             ArrowError::ComputeError(text) => execution_error(&text),
             ArrowError::ExternalError(error) => match error.downcast::<Self>() {
                 Ok(error) => *error,
-                Err(error) => Self::internal(error.to_string()),
+                Err(error) => match error.downcast::<DataFusionError>() {
+                    Ok(error) => (*error).into(),
+                    Err(error) => Self::internal(error.to_string()),
+                },
             },
             other => Self::internal(other.to_string()),
         }
@@ -111,10 +113,9 @@ fn shared_error(error: &DataFusionError) -> SqlError {
         DataFusionError::Context(_, error) | DataFusionError::Diagnostic(_, error) => shared_error(error),
         DataFusionError::Execution(text) => execution_error(text),
         DataFusionError::Plan(text) => plan_error(text),
-        DataFusionError::NotImplemented(text) => {
-            SqlError::new(SqlState::FeatureNotSupported, first_line(text))
-        }
+        DataFusionError::NotImplemented(text) => not_implemented(text),
         DataFusionError::ResourcesExhausted(text) => SqlError::new(SqlState::OutOfMemory, text.clone()),
+        DataFusionError::Internal(text) => internal_error(text),
         other => SqlError::internal(other.strip_backtrace()),
     }
 }
@@ -127,6 +128,11 @@ fn arrow_error(error: &ArrowError) -> SqlError {
         | ArrowError::ParseError(text)
         | ArrowError::InvalidArgumentError(text) => cast_error(text),
         ArrowError::ComputeError(text) => execution_error(text),
+        ArrowError::ExternalError(error) => match (error.downcast_ref(), error.downcast_ref()) {
+            (Some(error), _) => SqlError::clone(error),
+            (None, Some(error)) => shared_error(error),
+            (None, None) => SqlError::internal(error.to_string()),
+        },
         other => SqlError::internal(other.to_string()),
     }
 }
@@ -181,6 +187,15 @@ fn plan_error(text: &str) -> SqlError {
             .with_hint("No function matches the given name and argument types.");
     }
     let contains = |pattern: &str| text.contains(pattern);
+    if let Some(error) = known_plan_error(&line) {
+        return error;
+    }
+    if contains("LIMIT must be") {
+        return SqlError::new(SqlState::InvalidRowCountInLimitClause, "LIMIT must not be negative");
+    }
+    if contains("OFFSET must be") {
+        return SqlError::new(SqlState::InvalidRowCountInResultOffsetClause, "OFFSET must not be negative");
+    }
     let state = if contains("must appear in the GROUP BY") || contains("must be in the GROUP BY") {
         SqlState::GroupingError
     } else if contains("Failed to coerce arguments")
@@ -211,6 +226,58 @@ fn plan_error(text: &str) -> SqlError {
         SqlState::SyntaxErrorOrAccessRuleViolation
     };
     SqlError::new(state, line)
+}
+
+fn not_implemented(text: &str) -> SqlError {
+    for (expression, words) in [
+        ("logical expression Exists", "EXISTS outside a condition"),
+        ("logical expression InSubquery", "IN with a subquery outside a condition"),
+    ] {
+        if text.contains(expression) {
+            return SqlError::unsupported(words);
+        }
+    }
+    SqlError::new(SqlState::FeatureNotSupported, first_line(text))
+}
+
+/// DataFusion calls some mistakes of users a bug of its own.
+fn internal_error(text: &str) -> SqlError {
+    let is_mistake = ["Failed to coerce", "failed to match any signature", "No function matches"];
+    if is_mistake.iter().any(|words| text.contains(words)) {
+        return SqlError::new(SqlState::UndefinedFunction, first_line(text));
+    }
+    SqlError::internal(text)
+}
+
+/// Mistakes for which PostgreSQL has words of its own.
+fn known_plan_error(line: &str) -> Option<SqlError> {
+    let number = |behind: &str| {
+        let rest = line.split_once(behind)?.1;
+        rest.split(|c: char| !c.is_ascii_digit()).next().map(str::to_owned)
+    };
+    if let Some(place) = number("Order by column out of bounds, specified: ") {
+        let message = format!("ORDER BY position {place} is not in select list");
+        return Some(SqlError::new(SqlState::InvalidColumnReference, message));
+    }
+    if line.contains("Cannot create filter with non-boolean predicate") {
+        let ty = line.rsplit_once("returning ").map_or("text", |(_, ty)| type_name(ty));
+        let message = format!("argument of WHERE must be type boolean, not type {ty}");
+        return Some(SqlError::new(SqlState::DatatypeMismatch, message));
+    }
+    if line.contains("Aggregate functions are not allowed in the WHERE clause") {
+        let message = "aggregate functions are not allowed in WHERE";
+        return Some(SqlError::new(SqlState::GroupingError, message));
+    }
+    if line.contains("Inconsistent data length across values list") {
+        return Some(SqlError::syntax("VALUES lists must all be the same length"));
+    }
+    if line.contains("UNION queries have different number of columns") {
+        return Some(SqlError::syntax("each UNION query must have the same number of columns"));
+    }
+    if line.contains("Correlated scalar subquery must be aggregated") {
+        return Some(SqlError::unsupported("a subquery that refers to the outer row and is no aggregate"));
+    }
+    None
 }
 
 fn quoted_rest(text: &str) -> Option<&str> {
@@ -293,6 +360,7 @@ fn type_name(arrow: &str) -> &str {
         "Float64" => "double precision",
         "Boolean" => "boolean",
         "Date32" => "date",
+        "Utf8" | "LargeUtf8" | "Utf8View" => "text",
         other if other.starts_with("Decimal") => "numeric",
         other if other.starts_with("Timestamp") => "timestamp",
         other if other.starts_with("Time") => "time",

@@ -20,6 +20,14 @@ macro_rules! states {
                     $(Self::$name => $code,)*
                 }
             }
+
+            /// The state with these five characters.
+            pub(crate) fn of_code(code: &str) -> Option<Self> {
+                match code {
+                    $($code => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
         }
     };
 }

@@ -21,6 +21,9 @@ impl From<ConstraintError> for SqlError {
                 Self::new(SqlState::ForeignKeyViolation, message)
                     .with_detail(format!("Key {key} is still referenced from table \"{table}\"."))
             }
+            ConstraintError::Expression { state, .. } => {
+                Self::new(SqlState::of_code(state).unwrap_or(SqlState::CheckViolation), message)
+            }
             ConstraintError::Check { .. } => Self::new(SqlState::CheckViolation, message),
             other => Self::new(SqlState::IntegrityConstraintViolation, other.to_string()),
         }

@@ -5,6 +5,7 @@ use crate::error::{SqlError, SqlState};
 use crate::scalar::{
     AggregateCall, AggregateFunction, DistinctInput, Inputs, Scalar, compare_values, power_of_ten,
 };
+use crate::types::numeric::divide;
 use coeval_store::{ColumnType, Key, KeyWriter, Value, ValueRef};
 use std::collections::{HashMap, HashSet};
 
@@ -115,13 +116,13 @@ enum State {
         sum: f64,
         count: i64,
     },
-    /// The mean of decimals has more digits by this factor.
-    MeanOfDecimals {
+    /// The mean of exact numbers has this many digits more than they.
+    ExactMean {
         sum: i128,
         count: i64,
-        factor: i128,
+        shift: i32,
     },
-    MeanOfNumbers {
+    FloatMean {
         sum: f64,
         count: i64,
     },
@@ -129,24 +130,26 @@ enum State {
     Greatest(Value),
 }
 
-/// How many digits the mean of decimals has more than they.
-const MEAN_DIGITS: i32 = 4;
-
 impl Accumulator {
     fn new(call: &AggregateCall) -> Self {
-        let is_decimal = matches!(call.input.as_ref().map(Scalar::ty), Some(ColumnType::Numeric { .. }));
+        let (is_decimal, input_scale) = match call.input.as_ref().map(Scalar::ty) {
+            Some(ColumnType::Numeric { scale, .. }) => (true, scale),
+            _ => (false, 0),
+        };
         let state = match call.function {
             AggregateFunction::Count => State::Count(0),
             AggregateFunction::Min => State::Least(Value::Null),
             AggregateFunction::Max => State::Greatest(Value::Null),
             AggregateFunction::Sum if is_decimal => State::Decimals { sum: 0, count: 0 },
             AggregateFunction::Sum if call.ty == ColumnType::Double => State::Floats { sum: 0.0, count: 0 },
-            AggregateFunction::Sum => State::Integers { sum: 0, count: 0 },
-            AggregateFunction::Average if is_decimal => {
-                let factor = power_of_ten(MEAN_DIGITS).expect("a small power of ten fits");
-                State::MeanOfDecimals { sum: 0, count: 0, factor }
-            }
-            AggregateFunction::Average => State::MeanOfNumbers { sum: 0.0, count: 0 },
+            AggregateFunction::Sum if call.ty == ColumnType::BigInt => State::Integers { sum: 0, count: 0 },
+            AggregateFunction::Sum => State::Decimals { sum: 0, count: 0 },
+            AggregateFunction::Average => match call.ty {
+                ColumnType::Numeric { scale, .. } => {
+                    State::ExactMean { sum: 0, count: 0, shift: i32::from(scale - input_scale) }
+                }
+                _ => State::FloatMean { sum: 0.0, count: 0 },
+            },
         };
         let seen = (call.distinct == DistinctInput::Once).then(HashSet::new);
         Self { state, seen }
@@ -176,12 +179,12 @@ impl Accumulator {
                 *sum += i128::from(integer(value));
                 *count += 1;
             }
-            State::Decimals { sum, count } | State::MeanOfDecimals { sum, count, .. } => {
-                let value = value.as_decimal().expect("decimals are summed as decimals");
+            State::Decimals { sum, count } | State::ExactMean { sum, count, .. } => {
+                let value = value.as_decimal().unwrap_or_else(|| i128::from(integer(value)));
                 *sum = sum.checked_add(value).ok_or_else(overflow)?;
                 *count += 1;
             }
-            State::Floats { sum, count } | State::MeanOfNumbers { sum, count } => {
+            State::Floats { sum, count } | State::FloatMean { sum, count } => {
                 *sum += float(value);
                 *count += 1;
             }
@@ -206,19 +209,18 @@ impl Accumulator {
             State::Integers { count: 0, .. }
             | State::Decimals { count: 0, .. }
             | State::Floats { count: 0, .. }
-            | State::MeanOfDecimals { count: 0, .. }
-            | State::MeanOfNumbers { count: 0, .. } => Value::Null,
+            | State::ExactMean { count: 0, .. }
+            | State::FloatMean { count: 0, .. } => Value::Null,
             State::Integers { sum, .. } => {
                 let out_of_range = |_| SqlError::new(SqlState::NumericValueOutOfRange, "bigint out of range");
                 Value::Int64(i64::try_from(sum).map_err(out_of_range)?)
             }
             State::Decimals { sum, .. } => Value::Decimal(within(sum)?),
             State::Floats { sum, .. } => Value::Float64(sum),
-            State::MeanOfDecimals { sum, count, factor } => {
-                // Cut off, as DataFusion does.
-                Value::Decimal(within(sum.checked_mul(factor).ok_or_else(overflow)? / i128::from(count))?)
+            State::ExactMean { sum, count, shift } => {
+                Value::Decimal(divide(within(sum)?, i128::from(count), shift)?)
             }
-            State::MeanOfNumbers { sum, count } => Value::Float64(sum / count as f64),
+            State::FloatMean { sum, count } => Value::Float64(sum / count as f64),
         })
     }
 }

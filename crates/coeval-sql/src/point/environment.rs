@@ -3,10 +3,10 @@
 
 use crate::context::{Clock, SequenceValues};
 use crate::engine::Engine;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::scalar::Environment;
 use chrono_tz::Tz;
-use coeval_store::SequenceDef;
+use coeval_store::{AccessMode, SequenceDef};
 use std::cell::RefCell;
 
 /// The statement around an expression.
@@ -15,11 +15,18 @@ pub(super) struct StatementEnvironment<'a> {
     clock: Clock,
     zone: Tz,
     sequences: RefCell<&'a mut SequenceValues>,
+    access: AccessMode,
 }
 
 impl<'a> StatementEnvironment<'a> {
-    pub(super) fn new(engine: &'a Engine, clock: Clock, zone: Tz, sequences: &'a mut SequenceValues) -> Self {
-        Self { engine, clock, zone, sequences: RefCell::new(sequences) }
+    pub(super) fn new(
+        engine: &'a Engine,
+        clock: Clock,
+        zone: Tz,
+        sequences: &'a mut SequenceValues,
+        access: AccessMode,
+    ) -> Self {
+        Self { engine, clock, zone, sequences: RefCell::new(sequences), access }
     }
 }
 
@@ -33,6 +40,12 @@ impl Environment for StatementEnvironment<'_> {
     }
 
     fn next_value(&self, sequence: &SequenceDef) -> Result<i64, SqlError> {
+        if self.access == AccessMode::ReadOnly {
+            return Err(SqlError::new(
+                SqlState::ReadOnlySqlTransaction,
+                "cannot execute nextval() in a read-only transaction",
+            ));
+        }
         let value = self.engine.store().next_value(sequence)?;
         self.sequences.borrow_mut().note(sequence.id, value);
         Ok(value)

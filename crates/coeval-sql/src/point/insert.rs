@@ -6,6 +6,7 @@ use super::conflict::{ConflictPlan, Resolution};
 use super::output::Output;
 use super::source::{Planner, Source};
 use super::update::{is_always_generated, is_default};
+use crate::dml;
 use crate::error::SqlError;
 use crate::scalar::{Environment, Inputs, NewRow, NoRows, Refusal, Scalar, Scope, folded};
 use coeval_store::{Key, Row, RowWriter, StoreError, TableDef, Transaction, Value};
@@ -67,6 +68,12 @@ impl InsertPlan {
         let mut returned = self.output.as_ref().map(Output::rows);
         let mut touched = Touched::new(self.rows.len());
         let mut count = 0;
+        let refused = |row: &Row| {
+            let (row, table) = (row.clone(), &self.table);
+            move |error| {
+                dml::refused(error, table, |column| value_of(table, &row, column), environment.zone())
+            }
+        };
         for values in &self.rows {
             writer.clear();
             for value in values {
@@ -75,7 +82,7 @@ impl InsertPlan {
             let row = writer.finish();
             let written = match &self.conflict {
                 None => {
-                    transaction.insert(self.table.id, row.clone())?;
+                    transaction.insert(self.table.id, row.clone()).map_err(refused(&row))?;
                     Some(row)
                 }
                 Some(conflict) => {
@@ -88,13 +95,14 @@ impl InsertPlan {
                         &touched,
                     )? {
                         Resolution::Insert => {
-                            let key = transaction.insert(self.table.id, row.clone())?;
+                            let key =
+                                transaction.insert(self.table.id, row.clone()).map_err(refused(&row))?;
                             touched.note(key);
                             Some(row)
                         }
                         Resolution::Skip => None,
                         Resolution::Update(key, new) => {
-                            transaction.update(self.table.id, &key, new.clone())?;
+                            transaction.update(self.table.id, &key, new.clone()).map_err(refused(&new))?;
                             touched.note(self.table.key_of(|column| {
                                 new.get(self.table.layout(), column).expect("a new row has all columns")
                             }));

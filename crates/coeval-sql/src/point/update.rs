@@ -4,9 +4,11 @@
 use super::Outcome;
 use super::access::Step;
 use super::choice::{Keyless, choose};
+use super::insert::value_of;
 use super::output::Output;
 use super::source::{Planner, Source, conjuncts, table_name};
 use super::walk::{Flow, Walk};
+use crate::dml;
 use crate::error::SqlError;
 use crate::scalar::{Environment, Inputs, NewRow, Refusal, Scalar, folded};
 use coeval_store::{ColumnDef, Identity, Key, Row, RowWriter, TableDef, Transaction, Value};
@@ -96,7 +98,10 @@ impl UpdatePlan {
                 let source = NewRow { table: &self.table, row: &row };
                 output.push_row(Inputs { rows: &source, parameters, environment }, rows)?;
             }
-            transaction.update(self.table.id, &key, row)?;
+            transaction.update(self.table.id, &key, row.clone()).map_err(|error| {
+                let value = |column| value_of(&self.table, &row, column);
+                dml::refused(error, &self.table, value, environment.zone())
+            })?;
         }
         Ok(Outcome { count, rows })
     }

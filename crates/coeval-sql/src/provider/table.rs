@@ -48,7 +48,8 @@ impl CoevalTable {
             .iter()
             .map(|&index| {
                 let column = &def.columns[index];
-                Field::new(&column.name, column.ty.arrow(), !column.not_null)
+                let field = Field::new(&column.name, column.ty.arrow(), !column.not_null);
+                crate::query::marked_field(field, column.ty)
             })
             .collect();
         let place = |column: &usize| columns.iter().position(|shown| shown == column);

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Arithmetic as PostgreSQL has it: integers never wrap, nothing is divided by zero, sums of `bigint` are
-//! exact.
+//! Arithmetic as PostgreSQL has it: integers never wrap, nothing is divided by zero, nothing is cut off.
 //!
-//! DataFusion adds integers modulo their size and divides floats by zero. After types are settled this rule
-//! puts checked functions in place of those operators. Exact decimals and integer division are checked by
-//! Arrow already.
+//! DataFusion adds integers modulo their size, divides floats by zero and cuts off digits where a number becomes
+//! an integer. After types are settled this rule puts checked functions in place of those operators and casts.
+//! Sums of decimals and integer division are checked by Arrow already.
 
+use super::typing::{quotient, rounded};
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum};
 use arrow::compute::kernels::numeric::{add, div, mul, rem, sub};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::error::ArrowError;
-use datafusion::common::DFSchema;
-use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -26,12 +25,19 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
 use std::sync::{Arc, LazyLock};
 
-/// Digits of a sum of `bigint`, as many as there are.
-const SUM_PRECISION: u8 = 38;
-
 /// Puts checked functions in place of operators that wrap.
 #[derive(Debug)]
 pub(crate) struct CheckedArithmetic;
+
+impl CheckedArithmetic {
+    /// The expression, whose types are settled, with checked functions.
+    ///
+    /// # Errors
+    /// If a part of it has no type.
+    pub(crate) fn of_expression(expression: Expr, schema: &DFSchema) -> Result<Expr> {
+        expression.transform_up(|part| check_operator(part, schema)).map(|done| done.data)
+    }
+}
 
 impl AnalyzerRule for CheckedArithmetic {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
@@ -43,26 +49,11 @@ impl AnalyzerRule for CheckedArithmetic {
     }
 }
 
-/// The plan with every `sum` over `bigint` made a sum of `numeric`, as in PostgreSQL.
-pub(super) fn with_exact_sums(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        if matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Window(_)) {
-            found = true;
-            return Ok(TreeNodeRecursion::Stop);
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    if !found {
-        return Ok(plan);
-    }
-    plan.transform_up_with_subqueries(|plan| rewrite_node(plan, &widen_sum)).map(|done| done.data)
-}
-
-type Rewrite = dyn Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>;
+/// What becomes of one part of an expression.
+pub(super) type Rewrite = dyn Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>;
 
 /// The node with its expressions rewritten, and its schema made anew.
-fn rewrite_node(plan: LogicalPlan, rewrite: &Rewrite) -> Result<Transformed<LogicalPlan>> {
+pub(super) fn rewrite_node(plan: LogicalPlan, rewrite: &Rewrite) -> Result<Transformed<LogicalPlan>> {
     if matches!(plan, LogicalPlan::TableScan(_) | LogicalPlan::Values(_)) {
         return Ok(Transformed::no(plan));
     }
@@ -77,38 +68,40 @@ fn rewrite_node(plan: LogicalPlan, rewrite: &Rewrite) -> Result<Transformed<Logi
     rewritten.map_data(LogicalPlan::recompute_schema)
 }
 
-fn widen_sum(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let Expr::AggregateFunction(call) = &expression else {
-        return Ok(Transformed::no(expression));
+fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let checked = match &expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let (left_type, right_type) = (left.get_type(schema)?, right.get_type(schema)?);
+            checked_binary(*op, left, &left_type, right, &right_type)
+        }
+        Expr::Negative(input) => {
+            let ty = input.get_type(schema)?;
+            let zero = if ty.is_signed_integer() { Some(ScalarValue::new_zero(&ty)?) } else { None };
+            zero.and_then(|zero| checked_binary(Operator::Minus, &Expr::Literal(zero, None), &ty, input, &ty))
+        }
+        Expr::Cast(Cast { expr, field }) => rounded(expr, &expr.get_type(schema)?, field.data_type()),
+        _ => None,
     };
-    let [argument] = &call.params.args[..] else {
-        return Ok(Transformed::no(expression));
-    };
-    if call.func.name() != "sum" || argument.get_type(schema).ok() != Some(DataType::Int64) {
-        return Ok(Transformed::no(expression));
-    }
-    let wide = Expr::Cast(Cast::new(Box::new(argument.clone()), DataType::Decimal128(SUM_PRECISION, 0)));
-    let AggregateFunction { func, params } = call.clone();
-    let params = datafusion::logical_expr::expr::AggregateFunctionParams { args: vec![wide], ..params };
-    Ok(Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, params })))
+    Ok(checked.map_or_else(|| Transformed::no(expression), Transformed::yes))
 }
 
-fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expression else {
-        return Ok(Transformed::no(expression));
-    };
-    let Some(function) = function_of(*op) else {
-        return Ok(Transformed::no(expression));
-    };
-    let (left_type, right_type) = (left.get_type(schema)?, right.get_type(schema)?);
-    let is_division = matches!(op, Operator::Divide | Operator::Modulo);
-    let is_unchecked = left_type == right_type
-        && if is_division { left_type.is_floating() } else { left_type.is_signed_integer() };
-    if !is_unchecked {
-        return Ok(Transformed::no(expression));
+/// What stands in an operator's place; `None` if it is right as it is.
+fn checked_binary(
+    operator: Operator,
+    left: &Expr,
+    left_type: &DataType,
+    right: &Expr,
+    right_type: &DataType,
+) -> Option<Expr> {
+    let function = function_of(operator)?;
+    if operator == Operator::Divide && left_type.is_decimal() && right_type.is_decimal() {
+        return quotient(left.clone(), left_type, right.clone(), right_type);
     }
-    let arguments = vec![left.as_ref().clone(), right.as_ref().clone()];
-    Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(function), arguments))))
+    let is_division = matches!(operator, Operator::Divide | Operator::Modulo);
+    let is_unchecked = left_type == right_type
+        && (left_type.is_floating() || (left_type.is_signed_integer() && !is_division));
+    let arguments = || vec![left.clone(), right.clone()];
+    is_unchecked.then(|| Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(function), arguments())))
 }
 
 fn function_of(operator: Operator) -> Option<&'static Arc<ScalarUDF>> {
@@ -174,9 +167,9 @@ impl ScalarUDFImpl for Checked {
         };
         let ty = left.data_type();
         let done = match self.operator {
-            Operator::Plus => apply(left, right, add),
-            Operator::Minus => apply(left, right, sub),
-            Operator::Multiply => apply(left, right, mul),
+            Operator::Plus => apply(left, right, |left, right| without_overflow(left, right, add)),
+            Operator::Minus => apply(left, right, |left, right| without_overflow(left, right, sub)),
+            Operator::Multiply => apply(left, right, |left, right| without_overflow(left, right, mul)),
             Operator::Divide => apply(left, right, |left, right| float_division(left, right, div)),
             _ => apply(left, right, |left, right| float_division(left, right, rem)),
         };
@@ -217,21 +210,40 @@ fn float_division(
     let (dividends, _) = left.get();
     let all_null = dividends.len() == dividends.null_count() && !dividends.is_empty();
     let has_zero = match divisors.data_type() {
-        DataType::Float32 => has_zero::<Float32Type>(divisors, |value| value == 0.0),
-        DataType::Float64 => has_zero::<Float64Type>(divisors, |value| value == 0.0),
+        DataType::Float32 => any_value::<Float32Type>(divisors, |value| value == 0.0),
+        DataType::Float64 => any_value::<Float64Type>(divisors, |value| value == 0.0),
         _ => false,
     };
     if has_zero && !all_null {
         return Err(ArrowError::ExternalError(Box::new(division_by_zero())));
     }
-    operation(left, right)
+    without_overflow(left, right, operation)
 }
 
-fn has_zero<T: ArrowPrimitiveType>(array: &dyn Array, is_zero: impl Fn(T::Native) -> bool) -> bool {
+/// A float that is infinite though what it was made of is not has overflowed.
+fn without_overflow(
+    left: &dyn Datum,
+    right: &dyn Datum,
+    operation: impl Fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>,
+) -> Result<ArrayRef, ArrowError> {
+    let done = operation(left, right)?;
+    let infinite = |array: &dyn Array| match array.data_type() {
+        DataType::Float32 => any_value::<Float32Type>(array, f32::is_infinite),
+        DataType::Float64 => any_value::<Float64Type>(array, f64::is_infinite),
+        _ => false,
+    };
+    if infinite(done.as_ref()) && !infinite(left.get().0) && !infinite(right.get().0) {
+        let error = out_of_range("value out of range: overflow");
+        return Err(ArrowError::ExternalError(Box::new(error)));
+    }
+    Ok(done)
+}
+
+fn any_value<T: ArrowPrimitiveType>(array: &dyn Array, test: impl Fn(T::Native) -> bool) -> bool {
     let array = array.as_primitive::<T>();
     if array.null_count() == 0 {
-        array.values().iter().any(|value| is_zero(*value))
+        array.values().iter().any(|value| test(*value))
     } else {
-        array.iter().flatten().any(is_zero)
+        array.iter().flatten().any(test)
     }
 }

@@ -101,7 +101,7 @@ fn unique(name: &str, taken: &mut HashSet<String>) -> Ident {
 }
 
 /// PostgreSQL's `FigureColname`.
-fn name_of(expression: &Expr) -> String {
+pub(crate) fn name_of(expression: &Expr) -> String {
     figure(expression).unwrap_or_else(|| "?column?".to_owned())
 }
 

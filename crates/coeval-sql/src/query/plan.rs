@@ -3,6 +3,7 @@
 
 use super::output_names;
 use super::planner::{Dependencies, Planner};
+use super::typing::{is_int_literal, settled, with_typed_literals, without_subqueries_in_values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, place_in};
 use crate::provider::HiddenColumns;
@@ -89,14 +90,17 @@ fn plan_query(
     hidden: HiddenColumns,
 ) -> Result<PlannedQuery, SqlError> {
     let engine = Arc::clone(context.engine);
-    let named = output_names::named(query);
-    let count = parameter_count(query)?;
+    let mut query = query.clone();
+    without_subqueries_in_values(&mut query);
+    let mut named = output_names::named(&query);
+    with_typed_literals(&mut named)?;
+    let count = parameter_count(&named)?;
     let known = |index: usize| types.get(index).copied().flatten();
     let fields: Vec<Option<FieldRef>> = (0..count).map(|index| known(index).map(parameter_field)).collect();
     let mut names = PlannerContext::new().with_prepare_param_data_types(fields);
-    let planner = Planner::new(engine.template(), context, hidden);
+    let planner = Planner::new(engine.template(), context, &named, hidden);
     let logical = planner.plan(named, &mut names).map_err(|error| place_in(error.into(), context.sql))?;
-    let logical = super::arithmetic::with_exact_sums(logical)?;
+    let logical = settled(logical)?;
     let dependencies = planner.into_dependencies();
     let inferred = if count == 0 { Default::default() } else { logical.get_parameter_types()? };
     let parameter_types = (0..count)
@@ -140,6 +144,20 @@ fn parameter_count<V: Visit>(syntax: &V) -> Result<usize, SqlError> {
     counter.0
 }
 
+/// Refuses parameters in a statement that is run without any.
+///
+/// # Errors
+/// `42P02`, naming the parameter.
+pub(crate) fn refuse_parameters(statement: &Statement) -> Result<(), SqlError> {
+    match parameter_count(statement)? {
+        0 => Ok(()),
+        number => {
+            let message = format!("there is no parameter ${number}");
+            Err(SqlError::new(crate::SqlState::UndefinedParameter, message))
+        }
+    }
+}
+
 /// The parameter types of a statement that is not a plain query: those the caller knows, the others text.
 ///
 /// # Errors
@@ -155,7 +173,7 @@ pub(crate) fn parameter_types_of(
 
 /// The types that casts in a query name.
 #[derive(Debug)]
-pub(super) struct Types;
+pub(crate) struct Types;
 
 impl TypePlanner for Types {
     fn plan_type(&self, ty: &AstType) -> PlanResult<Option<DataType>> {
@@ -163,6 +181,7 @@ impl TypePlanner for Types {
             // DataFusion's own types for what SQL cannot declare.
             AstType::Array(_) | AstType::Struct(..) | AstType::Map(..) => Ok(None),
             AstType::Regclass => Ok(None),
+            literal if is_int_literal(literal) => Ok(Some(DataType::Int32)),
             other => Ok(Some(column_type(other)?.arrow())),
         }
     }

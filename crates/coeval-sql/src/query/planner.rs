@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names in a query, resolved in the transaction's catalog: tables, views, system tables, functions.
 
+use super::typing::OuterTables;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::names::{resolve, unknown_table};
@@ -19,7 +20,7 @@ use datafusion::logical_expr::{
     AggregateUDF, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF, TableSource, WindowUDF, col,
 };
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
-use datafusion::sql::sqlparser::ast::{Query, Statement};
+use datafusion::sql::sqlparser::ast::{ObjectName, Query, Statement};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
@@ -32,6 +33,7 @@ pub(super) struct Planner<'a> {
     settings: &'a Settings,
     transaction: &'a Transaction,
     store: &'a Store,
+    expression_planners: Vec<Arc<dyn ExprPlanner>>,
     hidden: HiddenColumns,
     tables: RefCell<Vec<Arc<TableDef>>>,
     reads_system_tables: Cell<bool>,
@@ -53,9 +55,14 @@ impl<'a> Planner<'a> {
     pub(super) fn new(
         state: &'a SessionState,
         context: &'a StatementContext<'_>,
+        query: &Query,
         hidden: HiddenColumns,
     ) -> Self {
+        let find = |name: &ObjectName| crate::names::table(name, context.settings, context.transaction).ok();
+        let mut expression_planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(OuterTables::of(query, find))];
+        expression_planners.extend_from_slice(state.expr_planners());
         Self {
+            expression_planners,
             state,
             settings: context.settings,
             transaction: context.transaction,
@@ -105,8 +112,10 @@ impl<'a> Planner<'a> {
     }
 
     fn view_plan(&self, view: &ViewDef) -> Result<LogicalPlan> {
-        let parsed = crate::session::parse_query(&view.query)?;
-        let query = super::output_names::named(&parsed);
+        let mut parsed = crate::session::parse_query(&view.query)?;
+        super::typing::without_subqueries_in_values(&mut parsed);
+        let mut query = super::output_names::named(&parsed);
+        super::typing::with_typed_literals(&mut query)?;
         let plan = self.plan(query, &mut PlannerContext::new())?;
         let shown = super::output_names::shown(plan.schema().as_arrow());
         let given = |index: usize| view.columns.get(index).unwrap_or_else(|| shown.field(index).name());
@@ -179,7 +188,7 @@ impl ContextProvider for Planner<'_> {
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
-        self.state.expr_planners()
+        &self.expression_planners
     }
 
     fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {

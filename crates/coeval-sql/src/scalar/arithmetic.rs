@@ -2,6 +2,7 @@
 //! `+ - * / %` on numbers: never wraps, never divides by zero.
 
 use crate::error::{SqlError, SqlState};
+use crate::types::numeric::divide;
 use coeval_store::ValueRef;
 
 /// An operation on two numbers.
@@ -27,6 +28,10 @@ pub(crate) enum NumberKind {
         left_factor: i128,
         right_factor: i128,
     },
+    /// The dividend is multiplied by ten to this power first, which gives the quotient its digits.
+    Quotient {
+        shift: i32,
+    },
 }
 
 /// 10^38: a `numeric` has at most 38 digits.
@@ -46,6 +51,7 @@ pub(super) fn calculate(
             let right = as_i128(right).checked_mul(right_factor).ok_or_else(numeric_overflow)?;
             decimals(op, left, right).map(ValueRef::Decimal)
         }
+        NumberKind::Quotient { shift } => divide(as_i128(left), as_i128(right), shift).map(ValueRef::Decimal),
         NumberKind::Int32 => {
             let wide = integers(op, as_i64(left), as_i64(right), "integer")?;
             i32::try_from(wide).map(ValueRef::Int32).map_err(|_| out_of_range("integer"))
@@ -89,8 +95,7 @@ fn decimals(op: ArithmeticOp, left: i128, right: i128) -> Result<i128, SqlError>
         ArithmeticOp::Add => left.checked_add(right),
         ArithmeticOp::Subtract => left.checked_sub(right),
         ArithmeticOp::Multiply => left.checked_mul(right),
-        ArithmeticOp::Divide if right == 0 => return Err(division_by_zero()),
-        ArithmeticOp::Divide => Some(divide_rounded(left, right)),
+        ArithmeticOp::Divide => unreachable!("quotients are a kind of their own"),
         ArithmeticOp::Remainder if right == 0 => return Err(division_by_zero()),
         ArithmeticOp::Remainder => Some(left.wrapping_rem(right)),
     };

@@ -61,7 +61,7 @@ pub(crate) enum CastContext {
 }
 
 /// What is to be done to make a value of one type one of another.
-pub(super) enum CastPlan {
+pub(crate) enum CastPlan {
     /// Nothing: the values are the same.
     None,
     /// This.
@@ -71,7 +71,7 @@ pub(super) enum CastPlan {
 }
 
 /// How to cast.
-pub(super) fn plan(from: ColumnType, to: ColumnType, context: CastContext) -> CastPlan {
+pub(crate) fn plan(from: ColumnType, to: ColumnType, context: CastContext) -> CastPlan {
     if from == to {
         return CastPlan::None;
     }
@@ -158,8 +158,11 @@ fn to_float(from: ColumnType, to: ColumnType) -> CastPlan {
 
 impl Cast {
     /// The value in its new type; the input is not NULL.
+    ///
+    /// # Errors
+    /// If the value has no counterpart in the new type: `22003`, `22P02` and the like.
     #[inline]
-    pub(super) fn apply<'a>(
+    pub(crate) fn apply<'a>(
         &self,
         input: Datum<'a>,
         environment: &dyn Environment,

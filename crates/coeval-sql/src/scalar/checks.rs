@@ -3,14 +3,17 @@
 
 use super::compile::Compiler;
 use super::datum::Datum;
-use super::environment::{Environment, Inputs, NewRow};
+use super::environment::{Environment, Inputs, NewRow, NoRows};
 use super::node::Scalar;
 use super::parameters::ParameterTypes;
 use super::scope::Scope;
 use crate::engine::Engine;
 use crate::error::{SqlError, syntax_error};
 use chrono_tz::Tz;
-use coeval_store::{CheckCompiler, ConstraintError, Row, RowChecks, SequenceDef, TableDef};
+use coeval_store::{
+    CheckCompiler, ColumnDef, ConstraintError, ForeignKeyDef, ReferentialAction, Row, RowChecks, SequenceDef,
+    TableDef, Value,
+};
 use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -49,14 +52,38 @@ impl CheckCompiler for SqlChecks {
                 .map_err(|error| format!("check constraint \"{}\": {error}", check.name))?;
             Ok((check.name.clone(), condition))
         });
-        Ok(Arc::new(CompiledChecks { checks: checks.collect::<Result<_, String>>()? }))
+        let checks = checks.collect::<Result<_, String>>()?;
+        let defaults = table.columns.iter().enumerate().filter_map(|(index, column)| {
+            // Only foreign keys that set it need the default here.
+            let is_set = |key: &ForeignKeyDef| {
+                let sets = [key.on_delete, key.on_update].contains(&ReferentialAction::SetDefault);
+                sets && key.columns.contains(&index)
+            };
+            let text = column.default.as_ref().filter(|_| table.foreign_keys.iter().any(is_set))?;
+            Some(compile_default(text, column, &engine).map(|scalar| (index, scalar)))
+        });
+        let defaults = defaults.collect::<Result<_, SqlError>>().map_err(|error| error.to_string())?;
+        Ok(Arc::new(CompiledChecks { checks, defaults }))
     }
 }
 
-/// The checks of one table, by name.
+fn compile_default(text: &str, column: &ColumnDef, engine: &Engine) -> Result<Scalar, SqlError> {
+    let expression = parse_stored(text)?;
+    let (scope, mut parameters) = (Scope::new(Vec::new()), ParameterTypes::new());
+    let mut compiler = Compiler::new(&scope, &mut parameters).with_fallback(engine.template());
+    Ok(compiler.assignment(&expression, column)?)
+}
+
+/// The checks of one table, by name, and the defaults that its foreign keys may set, by column.
 #[derive(Debug)]
 struct CompiledChecks {
     checks: Vec<(String, Scalar)>,
+    defaults: Vec<(usize, Scalar)>,
+}
+
+/// Why an expression could not be computed.
+fn failed(error: SqlError) -> ConstraintError {
+    ConstraintError::Expression { state: error.state.code(), message: error.message }
 }
 
 /// A check depends on its row alone; what it cannot have stands still.
@@ -81,9 +108,8 @@ impl RowChecks for CompiledChecks {
         let source = NewRow { table, row };
         let inputs = Inputs { rows: &source, parameters: &[], environment: &NoStatement };
         for (name, condition) in &self.checks {
-            // A check that is NULL passes; one that fails to compute does not hold.
-            let truth = condition.eval(inputs).map(|datum| Datum::truth(&datum));
-            if !matches!(truth, Ok(Some(true) | None)) {
+            // A check that is NULL passes.
+            if condition.eval(inputs).map_err(failed)?.truth() == Some(false) {
                 return Err(ConstraintError::Check {
                     table: table.name.to_string(),
                     constraint: name.clone(),
@@ -91,5 +117,13 @@ impl RowChecks for CompiledChecks {
             }
         }
         Ok(())
+    }
+
+    fn default_value(&self, _: &TableDef, column: usize) -> Result<Value, ConstraintError> {
+        let Some((_, default)) = self.defaults.iter().find(|(known, _)| *known == column) else {
+            return Ok(Value::Null);
+        };
+        let inputs = Inputs { rows: &NoRows, parameters: &[], environment: &NoStatement };
+        default.eval(inputs).map(Datum::into_value).map_err(failed)
     }
 }

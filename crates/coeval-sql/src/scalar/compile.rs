@@ -259,10 +259,21 @@ impl<'s> Compiler<'s> {
     }
 
     fn explicit_cast(&mut self, expression: &Expr, data_type: &ast::DataType) -> Result<Typed, Refusal> {
+        if matches!(data_type, ast::DataType::Regclass) {
+            // Names of objects are their text.
+            return self.expression(expression);
+        }
         let ty = types::column_type(data_type)?;
         let unconstrained = matches!(data_type, ast::DataType::Numeric(info) | ast::DataType::Decimal(info) | ast::DataType::Dec(info)
             if *info == ast::ExactNumberInfo::None);
         let typed = self.expression(expression)?;
+        if unconstrained
+            && typed.ty.is_none()
+            && let Node::Constant(Value::Text(text)) = &typed.node
+        {
+            let (value, ty) = literal::decimal(text)?;
+            return Ok(Typed::known(Node::Constant(value), ty));
+        }
         let (node, from) = self.settle(typed, ty)?;
         if unconstrained {
             // `numeric` without a precision keeps the digits that are there.

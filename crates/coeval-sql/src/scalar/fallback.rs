@@ -8,6 +8,7 @@ use super::datum::Datum;
 use super::environment::Inputs;
 use super::scope::{Scope, ScopeColumn};
 use crate::error::{SqlError, SqlState};
+use crate::query::CheckedArithmetic;
 use crate::types;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -15,6 +16,8 @@ use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::ColumnarValue;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident, VisitMut, VisitorMut};
 use std::ops::ControlFlow;
@@ -84,6 +87,7 @@ impl Fallback {
             return Err(error);
         }
         let columns = columns.found;
+        crate::query::with_typed_literals(&mut rewritten)?;
         let fields: Vec<Field> = columns
             .iter()
             .enumerate()
@@ -92,7 +96,12 @@ impl Fallback {
         let schema = Arc::new(Schema::new(fields));
         let df_schema = DFSchema::try_from(Arc::clone(&schema))?;
         let logical = state.create_logical_expr(&rewritten.to_string(), &df_schema)?;
-        let expression = state.create_physical_expr(logical, &df_schema)?;
+        let context = SimplifyContext::builder().with_schema(Arc::new(df_schema.clone())).build();
+        let simplifier = ExprSimplifier::new(context);
+        let coerced = simplifier.coerce(logical, &df_schema)?;
+        let checked = CheckedArithmetic::of_expression(coerced, &df_schema)?;
+        // Some functions exist only until they are simplified.
+        let expression = state.create_physical_expr(simplifier.simplify(checked)?, &df_schema)?;
         let arrow_type = expression.data_type(&schema)?;
         let ty = types::column_type_of_arrow(&arrow_type).ok_or_else(|| {
             SqlError::new(

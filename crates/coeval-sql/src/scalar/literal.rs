@@ -6,9 +6,14 @@ use super::promotion::{numeric, power_of_ten};
 use crate::error::{SqlError, SqlState};
 use coeval_store::{ColumnType, Value};
 
-/// A number as it stands in a statement, without a sign.
-pub(super) fn number(text: &str) -> Result<(Value, ColumnType), SqlError> {
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+/// A number as it stands in a statement. A minus sign before it belongs to it, or the least integer could not be
+/// written.
+///
+/// # Errors
+/// `22003` for more than 38 digits.
+pub(crate) fn number(text: &str) -> Result<(Value, ColumnType), SqlError> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
         if let Ok(value) = text.parse::<i32>() {
             return Ok((Value::Int32(value), ColumnType::Int));
         }
@@ -16,11 +21,20 @@ pub(super) fn number(text: &str) -> Result<(Value, ColumnType), SqlError> {
             return Ok((Value::Int64(value), ColumnType::BigInt));
         }
     }
-    decimal(text)
+    match (decimal(text), text.parse::<f64>()) {
+        // With an exponent it is meant for a float, if no `numeric` holds it.
+        (Err(_), Ok(float)) if float.is_finite() && text.contains(['e', 'E']) => {
+            Ok((Value::Float64(float), ColumnType::Double))
+        }
+        (exact, _) => exact,
+    }
 }
 
 /// A decimal with the scale it is written with, an exponent worked in.
-pub(super) fn decimal(text: &str) -> Result<(Value, ColumnType), SqlError> {
+///
+/// # Errors
+/// `22P02` if the text is no number, `22003` for more than 38 digits.
+pub(crate) fn decimal(text: &str) -> Result<(Value, ColumnType), SqlError> {
     let invalid = || {
         let message = format!("invalid input syntax for type numeric: \"{text}\"");
         SqlError::new(SqlState::InvalidTextRepresentation, message)

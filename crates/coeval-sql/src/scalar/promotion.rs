@@ -3,6 +3,7 @@
 //! scale that Arrow's decimal kernels give it, so that both execution paths agree.
 
 use super::arithmetic::{ArithmeticOp, NumberKind};
+use crate::types::numeric::{QUOTIENT_PRECISION, quotient_shape};
 use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
 
 /// 10 to this power; `None` if it does not fit.
@@ -96,9 +97,10 @@ fn decimal_arithmetic(
         }
         ArithmeticOp::Multiply => (left_precision + right_precision + 1, left_scale + right_scale, 0, 0),
         ArithmeticOp::Divide => {
-            let scale = (left_scale + 4).min(i32::from(NUMERIC_PRECISION_MAX));
-            let shift = scale - left_scale + right_scale;
-            (shift + left_precision, scale, shift.max(0), (-shift).max(0))
+            let scale = quotient_shape(i8::try_from(left_scale).ok()?, i8::try_from(right_scale).ok()?);
+            let shift = i32::from(scale) - left_scale + right_scale;
+            let ty = numeric(i32::from(QUOTIENT_PRECISION), i32::from(scale));
+            return Some((ty, NumberKind::Quotient { shift }));
         }
         ArithmeticOp::Remainder => {
             let precision = left_whole.min(right_whole) + scale_max;

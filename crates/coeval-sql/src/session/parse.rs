@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From text to statements, with the few forms of PostgreSQL that the parser does not know.
 
+mod identity;
 mod overriding;
 
 use crate::ddl::Extended;
@@ -10,6 +11,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use identity::order_identity_options;
 use overriding::{put_overriding, take_overriding};
 
 /// How deep a statement may be nested.
@@ -80,6 +82,7 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
             Some(_) => {}
         }
         let mut tokens = without_deferrable(piece);
+        order_identity_options(&mut tokens);
         let overriding = take_overriding(&mut tokens);
         let mut parser =
             Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);

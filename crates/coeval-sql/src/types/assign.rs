@@ -36,7 +36,10 @@ pub(crate) fn assign(value: Value, from: ColumnType, to: ColumnType, zone: Tz) -
         ColumnType::Numeric { precision, scale } => to_decimal(physical, from, to, precision, scale),
         ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json => {
             let mut text = String::new();
-            format_value(physical, from, zone, &mut text);
+            match physical {
+                ValueRef::Boolean(truth) => text.push_str(if truth { "true" } else { "false" }),
+                other => format_value(other, from, zone, &mut text),
+            }
             parse_value(&text, to, zone)
         }
         ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz => {
@@ -153,6 +156,13 @@ fn float_to_decimal(value: f64, text: &str, to: ColumnType, scale: i8) -> Result
 
 fn to_datetime(value: ValueRef<'_>, from: ColumnType, to: ColumnType, zone: Tz) -> Result<Value, SqlError> {
     let overflow = || SqlError::new(SqlState::DatetimeFieldOverflow, format!("{to} out of range"));
+    if let Some(sign) = infinity_of(value, from) {
+        return match to {
+            ColumnType::Date => Ok(Value::Int32(if sign > 0 { i32::MAX } else { i32::MIN })),
+            ColumnType::Time => Err(overflow()),
+            _ => Ok(Value::Int64(if sign > 0 { i64::MAX } else { i64::MIN })),
+        };
+    }
     let local = match (value, from) {
         (ValueRef::Int32(days), ColumnType::Date) => {
             i64::from(days).checked_mul(MICROS_PER_DAY).ok_or_else(overflow)?
@@ -170,6 +180,17 @@ fn to_datetime(value: ValueRef<'_>, from: ColumnType, to: ColumnType, zone: Tz) 
         ColumnType::Time => Ok(Value::Int64(local.rem_euclid(MICROS_PER_DAY))),
         ColumnType::Timestamp => Ok(Value::Int64(local)),
         _ => local_to_utc(local, zone).map(Value::Int64).ok_or_else(overflow),
+    }
+}
+
+/// 1 or -1 for the date or timestamp that is infinity or minus infinity.
+fn infinity_of(value: ValueRef<'_>, from: ColumnType) -> Option<i32> {
+    match (value, from) {
+        (ValueRef::Int32(i32::MAX), ColumnType::Date) => Some(1),
+        (ValueRef::Int32(i32::MIN), ColumnType::Date) => Some(-1),
+        (ValueRef::Int64(i64::MAX), ColumnType::Timestamp | ColumnType::TimestampTz) => Some(1),
+        (ValueRef::Int64(i64::MIN), ColumnType::Timestamp | ColumnType::TimestampTz) => Some(-1),
+        _ => None,
     }
 }
 

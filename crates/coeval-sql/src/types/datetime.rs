@@ -10,8 +10,24 @@ const MICROS_PER_SECOND: i64 = 1_000_000;
 const NANOS_PER_MICRO: i64 = 1_000;
 const UNIX_EPOCH_DAY_FROM_CE: i32 = 719_163;
 
+/// The text of the date or timestamp after all others; the greatest number stands for it.
+const INFINITY: &str = "infinity";
+/// The text of the one before all others.
+const MINUS_INFINITY: &str = "-infinity";
+
+/// -1, 0 or 1 for text that is minus infinity, a date, or infinity.
+fn infinity(text: &str) -> i32 {
+    let word = text.to_ascii_lowercase();
+    i32::from(word == INFINITY || word == "+infinity") - i32::from(word == MINUS_INFINITY)
+}
+
 /// A date as `2024-02-29`, with ` BC` before year one.
 pub(crate) fn format_date(days: i32, out: &mut String) {
+    match days {
+        i32::MAX => return out.push_str(INFINITY),
+        i32::MIN => return out.push_str(MINUS_INFINITY),
+        _ => {}
+    }
     match days.checked_add(UNIX_EPOCH_DAY_FROM_CE).and_then(NaiveDate::from_num_days_from_ce_opt) {
         Some(date) => write_date(date, out, ""),
         None => out.push_str("out of range"),
@@ -40,6 +56,11 @@ pub(crate) fn format_time(micros: i64, out: &mut String) {
 
 /// A timestamp as `2024-02-29 12:34:56.789`, in a zone with its offset behind: `+01`.
 pub(crate) fn format_timestamp(micros: i64, zone: Option<Tz>, out: &mut String) {
+    match micros {
+        i64::MAX => return out.push_str(INFINITY),
+        i64::MIN => return out.push_str(MINUS_INFINITY),
+        _ => {}
+    }
     let Some(utc) = DateTime::from_timestamp_micros(micros) else {
         out.push_str("out of range");
         return;
@@ -74,13 +95,32 @@ pub(crate) fn format_timestamp(micros: i64, zone: Option<Tz>, out: &mut String) 
 /// The days since 1970-01-01 of a date in text; `Err(true)` if it is a date out of range.
 pub(crate) fn parse_date(text: &str) -> Option<i32> {
     let text = text.trim();
+    match infinity(text) {
+        1 => return Some(i32::MAX),
+        -1 => return Some(i32::MIN),
+        _ => {}
+    }
+    let (text, is_before_christ) = without_era(text);
     let text = text.split_once([' ', 'T']).map_or(text, |(date, _)| date);
     let date = NaiveDate::parse_from_str(text, "%Y-%m-%d")
         .or_else(|_| NaiveDate::parse_from_str(text, "%Y%m%d"))
         .or_else(|_| NaiveDate::parse_from_str(text, "%Y/%m/%d"))
         .or_else(|_| NaiveDate::parse_from_str(text, "%m/%d/%Y"))
         .ok()?;
+    let date = if is_before_christ { date.with_year(1 - date.year())? } else { date };
     Some(date.num_days_from_ce() - UNIX_EPOCH_DAY_FROM_CE)
+}
+
+/// The text without a `BC` behind it, and whether there was one.
+fn without_era(text: &str) -> (&str, bool) {
+    let without = |era: &str| {
+        text.get(text.len().checked_sub(era.len())?..).filter(|end| end.eq_ignore_ascii_case(era))
+    };
+    match (without(" bc"), without(" ad")) {
+        (Some(era), _) => (text[..text.len() - era.len()].trim_end(), true),
+        (_, Some(era)) => (text[..text.len() - era.len()].trim_end(), false),
+        (None, None) => (text, false),
+    }
 }
 
 /// Whether text that is no date has the form of one, so that its fields are what is wrong (22008).
@@ -90,6 +130,13 @@ pub(crate) fn looks_like_date(text: &str) -> bool {
         part.is_some_and(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
     };
     number(parts.next()) && number(parts.next()) && number(parts.next()) && parts.next().is_none()
+}
+
+/// Whether text that is no time has the form of one.
+pub(crate) fn looks_like_time(text: &str) -> bool {
+    let mut parts = text.trim().split(':');
+    let number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    text.contains(':') && parts.all(number)
 }
 
 /// The microseconds since midnight of a time in text.
@@ -111,11 +158,18 @@ pub(crate) fn parse_time(text: &str) -> Option<i64> {
 /// and is passed over if not, as PostgreSQL does; without one the text is local time of `zone`.
 pub(crate) fn parse_timestamp(text: &str, zone: Option<Tz>) -> Option<i64> {
     let text = text.trim();
+    match infinity(text) {
+        1 => return Some(i64::MAX),
+        -1 => return Some(i64::MIN),
+        _ => {}
+    }
+    let (text, is_before_christ) = without_era(text);
     let (date, rest) = match text.find([' ', 'T', 't']) {
         Some(at) => (&text[..at], text[at + 1..].trim()),
         None => (text, ""),
     };
-    let days = i64::from(parse_date(date)?);
+    let days = if is_before_christ { parse_date(&format!("{date} BC"))? } else { parse_date(date)? };
+    let days = i64::from(days);
     let (time, offset) = split_offset(rest);
     let time = if time.is_empty() { 0 } else { parse_time(time)? };
     let local = days.checked_mul(86_400 * MICROS_PER_SECOND)?.checked_add(time)?;
@@ -191,12 +245,16 @@ fn parse_offset(text: &str, local: i64) -> Option<i64> {
 /// An interval as PostgreSQL's style `postgres` prints it: `1 year 2 mons 3 days 04:05:06.789`.
 pub(crate) fn format_interval(value: IntervalValue, out: &mut String) {
     let start = out.len();
+    // A part behind a negative one shows its sign.
+    let mut after_negative = false;
     let mut part = |count: i64, one: &str, many: &str| {
         if count != 0 {
             if out.len() > start {
                 out.push(' ');
             }
-            let _ = write!(out, "{count} {}", if count == 1 { one } else { many });
+            let sign = if after_negative && count > 0 { "+" } else { "" };
+            let _ = write!(out, "{sign}{count} {}", if count == 1 { one } else { many });
+            after_negative = count < 0;
         }
     };
     part(i64::from(value.months / 12), "year", "years");
@@ -209,6 +267,8 @@ pub(crate) fn format_interval(value: IntervalValue, out: &mut String) {
         }
         if micros < 0 {
             out.push('-');
+        } else if after_negative {
+            out.push('+');
         }
         let micros = micros.abs();
         let seconds = micros / MICROS_PER_SECOND;

@@ -2,7 +2,60 @@
 //! Exact decimals: text, rounding, range.
 
 use crate::error::{SqlError, SqlState};
+use arrow::datatypes::i256;
 use std::fmt::Write;
+
+/// Digits behind the point that a quotient has at least.
+const QUOTIENT_SCALE_MIN: i8 = 16;
+
+/// Digits of a quotient, as many as there are.
+pub(crate) const QUOTIENT_PRECISION: u8 = 38;
+
+/// 10^38: a `numeric` has at most 38 digits.
+const DECIMAL_LIMIT: i128 = 10_i128.pow(38);
+
+/// The scale of a quotient of decimals with these scales.
+pub(crate) fn quotient_shape(dividend: i8, divisor: i8) -> i8 {
+    dividend.max(divisor).max(QUOTIENT_SCALE_MIN)
+}
+
+/// `dividend * 10^shift / divisor`, rounded half away from zero, as PostgreSQL rounds `numeric`.
+///
+/// # Errors
+/// `22012` for a divisor of zero, `22003` if the result has more than 38 digits.
+#[inline]
+pub(crate) fn divide(dividend: i128, divisor: i128, shift: i32) -> Result<i128, SqlError> {
+    if divisor == 0 {
+        return Err(crate::error::division_by_zero());
+    }
+    let factor = power_of_ten(shift.unsigned_abs());
+    let quotient = match factor.and_then(|factor| dividend.checked_mul(factor)) {
+        Some(scaled) => {
+            let (quotient, remainder) = (scaled / divisor, (scaled % divisor).unsigned_abs());
+            let away = remainder >= divisor.unsigned_abs() - remainder;
+            let sign = if (dividend < 0) == (divisor < 0) { 1 } else { -1 };
+            if away { quotient + sign } else { quotient }
+        }
+        None => divide_wide(dividend, divisor, shift.unsigned_abs()).ok_or_else(overflow)?,
+    };
+    if quotient > -DECIMAL_LIMIT && quotient < DECIMAL_LIMIT { Ok(quotient) } else { Err(overflow()) }
+}
+
+fn divide_wide(dividend: i128, divisor: i128, shift: u32) -> Option<i128> {
+    let factor = i256::from_i128(10).checked_pow(shift)?;
+    let scaled = i256::from_i128(dividend).checked_mul(factor)?;
+    let divisor = i256::from_i128(divisor);
+    let quotient = scaled.checked_div(divisor)?;
+    let remainder = scaled.checked_rem(divisor)?.wrapping_abs();
+    let away = remainder >= divisor.wrapping_abs().wrapping_sub(remainder);
+    let sign = if (scaled < i256::ZERO) == (divisor < i256::ZERO) { i256::ONE } else { i256::MINUS_ONE };
+    (if away { quotient.checked_add(sign)? } else { quotient }).to_i128()
+}
+
+#[cold]
+fn overflow() -> SqlError {
+    SqlError::new(SqlState::NumericValueOutOfRange, "value overflows numeric format")
+}
 
 /// Ten to the power of `exponent`; `None` beyond 38.
 pub(crate) fn power_of_ten(exponent: u32) -> Option<i128> {
@@ -107,3 +160,6 @@ pub(crate) fn rescale(value: i128, from: i8, to: i8, precision: u8) -> Result<i1
     let limit = power_of_ten(u32::from(precision)).map_or(u128::MAX, i128::unsigned_abs);
     if scaled.unsigned_abs() >= limit { Err(overflow()) } else { Ok(scaled) }
 }
+
+#[cfg(test)]
+mod tests;

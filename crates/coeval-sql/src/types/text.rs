@@ -3,8 +3,8 @@
 
 use crate::error::{SqlError, SqlState};
 use crate::types::datetime::{
-    format_date, format_interval, format_time, format_timestamp, looks_like_date, parse_date, parse_interval,
-    parse_time, parse_timestamp,
+    format_date, format_interval, format_time, format_timestamp, looks_like_date, looks_like_time,
+    parse_date, parse_interval, parse_time, parse_timestamp,
 };
 use crate::types::numeric::{format_decimal, parse_decimal, rescale};
 use chrono_tz::Tz;
@@ -95,7 +95,7 @@ fn invalid(text: &str, ty: ColumnType) -> SqlError {
     let message = format!("invalid input syntax for type {name}: \"{text}\"");
     let state = match ty {
         ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz
-            if looks_like_date(text) =>
+            if looks_like_date(text) || (ty == ColumnType::Time && looks_like_time(text)) =>
         {
             let message = format!("date/time field value out of range: \"{text}\"");
             return SqlError::new(SqlState::DatetimeFieldOverflow, message);
@@ -105,6 +105,7 @@ fn invalid(text: &str, ty: ColumnType) -> SqlError {
         | ColumnType::Timestamp
         | ColumnType::TimestampTz
         | ColumnType::Interval => SqlState::InvalidDatetimeFormat,
+        ColumnType::Bytea if text.starts_with("\\x") => SqlState::InvalidParameterValue,
         _ => SqlState::InvalidTextRepresentation,
     };
     SqlError::new(state, message)

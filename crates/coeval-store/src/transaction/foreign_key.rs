@@ -7,15 +7,18 @@
 
 use super::{Transaction, definition_key};
 use crate::catalog::{ForeignKeyDef, ReferentialAction, TableDef};
+use crate::chunk::Chunk;
 use crate::error::{ConstraintError, StoreError};
 use crate::ids::SpaceId;
 use crate::key::{Key, KeyWriter};
 use crate::range::{Direction, KeyRange};
 use crate::row::Row;
+use crate::space::Found;
 use crate::table::{RowRef, Table, describe_columns};
 use crate::types::Physical;
 use crate::value::{Value, ValueRef};
 use coeval_txn::Access;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A check that waits for the end of the statement.
@@ -33,6 +36,8 @@ enum ParentKey {
     Primary(Key),
     /// The prefix of an entry of this unique index.
     Unique(SpaceId, Key),
+    /// No row can have it: a number beyond the range of its column.
+    Nowhere,
 }
 
 impl Transaction {
@@ -79,6 +84,45 @@ impl Transaction {
         }
     }
 
+    /// Looks up the parents of rows that have become chunks, each once, and notes that they are referred to.
+    ///
+    /// # Errors
+    /// [`StoreError::Constraint`] for the first row without a parent.
+    pub(super) fn reference_parents(
+        &mut self,
+        table: &Arc<Table>,
+        chunks: &[Arc<Chunk>],
+    ) -> Result<(), StoreError> {
+        let def = table.def();
+        for foreign_key in &def.foreign_keys {
+            let parent = Arc::clone(self.table(foreign_key.parent)?);
+            let mut found = HashSet::new();
+            for chunk in chunks {
+                for index in 0..chunk.rows() {
+                    let row = RowRef::new(def, table.missing(), Found::Base(chunk, index));
+                    if foreign_key.columns.iter().any(|&column| row.get(column).is_null()) {
+                        continue;
+                    }
+                    let value = |position: usize| row.get(foreign_key.columns[position]);
+                    let (ParentKey::Primary(key) | ParentKey::Unique(_, key)) =
+                        parent_key(parent.def(), foreign_key, value)?
+                    else {
+                        return Err(parent_missing(def, foreign_key, parent.def(), row).into());
+                    };
+                    if found.contains(&key) {
+                        continue;
+                    }
+                    let mark = self.find_parent(&parent, foreign_key, value)?;
+                    let mark = mark.ok_or_else(|| parent_missing(def, foreign_key, parent.def(), row))?;
+                    self.mark(mark, Access::Reference);
+                    found.insert(key);
+                }
+            }
+            self.mark(definition_key(parent.id()), Access::Reference);
+        }
+        Ok(())
+    }
+
     fn check_parent_now(&mut self, child: SpaceId, name: &str, key: &Key) -> Result<(), StoreError> {
         // The table or the row may be gone again by the end of the statement.
         let Ok(table) = self.table(child) else { return Ok(()) };
@@ -93,35 +137,30 @@ impl Transaction {
             return Ok(());
         }
         let parent = Arc::clone(self.table(foreign_key.parent)?);
-        let (there, mark) =
+        let found =
             self.find_parent(&parent, foreign_key, |position| row.get(foreign_key.columns[position]))?;
-        if !there {
-            return Err(ConstraintError::ForeignKeyMissing {
-                table: def.name.to_string(),
-                constraint: foreign_key.name.clone(),
-                parent: parent.def().name.to_string(),
-                key: describe_columns(def, &foreign_key.columns, |column| row.get(column)),
-            }
-            .into());
-        }
+        let Some(mark) = found else {
+            return Err(parent_missing(def, foreign_key, parent.def(), row).into());
+        };
         self.mark(mark, Access::Reference);
         self.mark(definition_key(parent.id()), Access::Reference);
         Ok(())
     }
 
-    /// Whether the parent with these values is there, and the key to certify it by.
+    /// The key to certify the parent with these values by; `None` if it is not there.
     fn find_parent<'v>(
         &self,
         parent: &Table,
         foreign_key: &ForeignKeyDef,
         value: impl Fn(usize) -> ValueRef<'v>,
-    ) -> Result<(bool, super::GlobalKey), StoreError> {
-        match parent_key(parent.def(), foreign_key, value)? {
-            ParentKey::Primary(key) => Ok((self.find(parent, &key)?.is_some(), (parent.id(), key))),
+    ) -> Result<Option<super::GlobalKey>, StoreError> {
+        Ok(match parent_key(parent.def(), foreign_key, value)? {
+            ParentKey::Primary(key) => self.find(parent, &key)?.is_some().then(|| (parent.id(), key)),
             ParentKey::Unique(index, prefix) => {
-                Ok((self.index_has(parent, index, prefix.as_slice())?, (index, prefix)))
+                self.index_has(parent, index, prefix.as_slice())?.then_some((index, prefix))
             }
-        }
+            ParentKey::Nowhere => None,
+        })
     }
 
     /// Does what the foreign keys of the children say when a parent row goes (`new` is `None`) or changes
@@ -185,22 +224,42 @@ impl Transaction {
                 }
                 (ReferentialAction::Cascade, Some(new)) => {
                     let new = RowRef::of_row(parent.def(), parent.missing(), new);
-                    let pairs = foreign_key.columns.iter().zip(&foreign_key.parent_columns);
-                    let changes: Vec<_> =
-                        pairs.map(|(&column, &of)| (column, new.get(of).to_owned())).collect();
-                    let row = row.with(&changes);
+                    let row = row.with(&cascaded(child.def(), foreign_key, new)?);
                     self.update(child.id(), &key, row)?;
                 }
                 (ReferentialAction::SetNull | ReferentialAction::SetDefault, _) => {
-                    let changes: Vec<_> =
-                        foreign_key.columns.iter().map(|&column| (column, Value::Null)).collect();
+                    let changes = self.set_values(child, foreign_key, action)?;
                     let row = row.with(&changes);
                     self.update(child.id(), &key, row)?;
                 }
                 (ReferentialAction::NoAction | ReferentialAction::Restrict, _) => {}
             }
         }
+        if action == ReferentialAction::SetDefault {
+            // The default may be the very parent that goes.
+            self.pending.push(PendingCheck::Children {
+                child: child.id(),
+                foreign_key: foreign_key.name.clone(),
+                parent_row: old.clone(),
+            });
+        }
         Ok(())
+    }
+
+    /// What SET NULL or SET DEFAULT puts into the columns of a foreign key.
+    fn set_values(
+        &self,
+        child: &Table,
+        foreign_key: &ForeignKeyDef,
+        action: ReferentialAction,
+    ) -> Result<Vec<(usize, Value)>, StoreError> {
+        let columns = foreign_key.columns.iter().copied();
+        if action == ReferentialAction::SetNull {
+            return Ok(columns.map(|column| (column, Value::Null)).collect());
+        }
+        let expressions = self.shared.row_checks(child)?;
+        let defaults = columns.map(|column| Ok((column, expressions.default_value(child.def(), column)?)));
+        defaults.collect::<Result<_, ConstraintError>>().map_err(StoreError::from)
     }
 
     fn check_children_now(&mut self, child: SpaceId, name: &str, row: &Row) -> Result<(), StoreError> {
@@ -211,9 +270,9 @@ impl Transaction {
         };
         let parent = Arc::clone(self.table(foreign_key.parent)?);
         let row = RowRef::of_row(parent.def(), parent.missing(), row);
-        let (again, _) =
+        let again =
             self.find_parent(&parent, foreign_key, |position| row.get(foreign_key.parent_columns[position]))?;
-        if again || self.children_of(&child, foreign_key, row)?.is_empty() {
+        if again.is_some() || self.children_of(&child, foreign_key, row)?.is_empty() {
             return Ok(());
         }
         Err(still_referenced(parent.def(), child.def(), foreign_key, row).into())
@@ -231,8 +290,11 @@ impl Transaction {
         let value_of = |column: usize| {
             let position = foreign_key.columns.iter().position(|&candidate| candidate == column)?;
             let value = parent.get(foreign_key.parent_columns[position]);
-            Some(coerce(value, def.columns[column].ty.physical()))
+            in_width_of(value, def.columns[column].ty.physical())
         };
+        if foreign_key.columns.iter().any(|&column| value_of(column).is_none()) {
+            return Ok(Vec::new());
+        }
         let width = foreign_key.columns.len();
         let covers = |columns: &[usize]| {
             columns.len() >= width && columns[..width].iter().all(|&column| value_of(column).is_some())
@@ -275,10 +337,10 @@ fn parent_key<'v>(
     foreign_key: &ForeignKeyDef,
     value: impl Fn(usize) -> ValueRef<'v>,
 ) -> Result<ParentKey, StoreError> {
-    let value_of = |column: usize| -> Result<Value, StoreError> {
+    let value_of = |column: usize| -> Result<Option<Value>, StoreError> {
         let position = foreign_key.parent_columns.iter().position(|&candidate| candidate == column);
         let position = position.ok_or(StoreError::UnknownSpace(parent.id))?;
-        Ok(coerce(value(position), parent.columns[column].ty.physical()))
+        Ok(in_width_of(value(position), parent.columns[column].ty.physical()))
     };
     let same_columns = |columns: &[usize]| {
         columns.len() == foreign_key.parent_columns.len()
@@ -287,7 +349,8 @@ fn parent_key<'v>(
     let mut writer = KeyWriter::new();
     if same_columns(&parent.primary_key) {
         for &column in &parent.primary_key {
-            writer.push(value_of(column)?.borrow());
+            let Some(value) = value_of(column)? else { return Ok(ParentKey::Nowhere) };
+            writer.push(value.borrow());
         }
         return Ok(ParentKey::Primary(writer.finish()));
     }
@@ -295,19 +358,51 @@ fn parent_key<'v>(
         parent.indexes.iter().find(|index| index.uniqueness.is_unique() && same_columns(&index.columns));
     let index = unique.ok_or(StoreError::UnknownSpace(parent.id))?;
     for &column in &index.columns {
-        writer.push_nullable(value_of(column)?.borrow());
+        let Some(value) = value_of(column)? else { return Ok(ParentKey::Nowhere) };
+        writer.push_nullable(value.borrow());
     }
     Ok(ParentKey::Unique(index.id, writer.finish()))
 }
 
-/// A child's integer in the width of the parent's column; other types are the same on both sides (checked
-/// when the constraint is made).
-fn coerce(value: ValueRef<'_>, physical: Physical) -> Value {
-    let Some(number) = value.as_i64() else { return value.to_owned() };
+/// An integer in the width of the column that it is compared with, `None` if it does not fit, so that nothing there
+/// is equal to it. Other types are the same on both sides (checked when the constraint is made).
+pub(crate) fn in_width_of(value: ValueRef<'_>, physical: Physical) -> Option<Value> {
+    let Some(number) = value.as_i64() else { return Some(value.to_owned()) };
     match physical {
-        Physical::Int16 => i16::try_from(number).map_or(Value::Int64(number), Value::Int16),
-        Physical::Int32 => i32::try_from(number).map_or(Value::Int64(number), Value::Int32),
-        _ => Value::Int64(number),
+        Physical::Int16 => i16::try_from(number).ok().map(Value::Int16),
+        Physical::Int32 => i32::try_from(number).ok().map(Value::Int32),
+        _ => Some(Value::Int64(number)),
+    }
+}
+
+/// What ON UPDATE CASCADE puts into the columns of a foreign key.
+fn cascaded(
+    child: &TableDef,
+    foreign_key: &ForeignKeyDef,
+    parent: RowRef<'_>,
+) -> Result<Vec<(usize, Value)>, ConstraintError> {
+    let pairs = foreign_key.columns.iter().zip(&foreign_key.parent_columns);
+    let changes = pairs.map(|(&column, &of)| {
+        let ty = child.columns[column].ty;
+        let value = in_width_of(parent.get(of), ty.physical());
+        let out_of_range =
+            || ConstraintError::Expression { state: "22003", message: format!("{ty} out of range") };
+        Ok((column, value.ok_or_else(out_of_range)?))
+    });
+    changes.collect()
+}
+
+fn parent_missing(
+    child: &TableDef,
+    foreign_key: &ForeignKeyDef,
+    parent: &TableDef,
+    row: RowRef<'_>,
+) -> ConstraintError {
+    ConstraintError::ForeignKeyMissing {
+        table: child.name.to_string(),
+        constraint: foreign_key.name.clone(),
+        parent: parent.name.to_string(),
+        key: describe_columns(child, &foreign_key.columns, |column| row.get(column)),
     }
 }
 

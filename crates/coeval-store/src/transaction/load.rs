@@ -19,8 +19,8 @@ impl Transaction {
     /// NULL). Returns how many.
     ///
     /// Sorts once by primary key. If the range between the smallest and the greatest new key holds no row,
-    /// the rows become chunks directly; otherwise they go in one by one. CHECK constraints are checked row by
-    /// row, foreign keys by [`end_statement`](Self::end_statement).
+    /// the rows become chunks directly, and parents are looked up once for each key that is referred to; otherwise
+    /// the rows go in one by one, and foreign keys are checked by [`end_statement`](Self::end_statement).
     ///
     /// # Errors
     /// As [`insert`](Self::insert), and [`StoreError::BulkLoad`] if a batch has other columns than the table.
@@ -34,7 +34,9 @@ impl Transaction {
         let savepoint = self.savepoint();
         let is_large = rows >= self.shared.sizes.direct_load_rows_min;
         let outcome = if is_large && self.takes_chunks(&table, &chunks)? {
-            self.load_chunks(&table, chunks)
+            self.check_chunks(&table, &chunks)
+                .and_then(|()| self.load_chunks(&table, chunks.clone()))
+                .and_then(|()| self.reference_parents(&table, &chunks))
         } else {
             self.insert_chunks(&table, &chunks)
         };
@@ -44,8 +46,7 @@ impl Transaction {
         outcome.map(|()| rows as u64)
     }
 
-    /// Whether the chunks can become part of the base as they are: nothing lies in their range, and no
-    /// constraint needs a look at single rows.
+    /// Whether the chunks can become part of the base as they are: nothing lies in their range.
     fn takes_chunks(&self, table: &Table, chunks: &[Arc<Chunk>]) -> Result<bool, StoreError> {
         let (Some(first), Some(last)) = (chunks.first(), chunks.last()) else { return Ok(false) };
         let span =
@@ -55,8 +56,22 @@ impl Transaction {
             is_free(table, &span)? && private.is_none_or(|rows| rows.iter_range(span).next().is_none());
         let indexes_free = table.indexes().iter().all(Space::has_no_parts)
             && self.writes_of(table.id()).is_none_or(|writes| writes.indexes.iter().all(|i| i.is_empty()));
-        let no_row_checks = table.def().checks.is_empty() && table.def().foreign_keys.is_empty();
-        Ok(rows_free && indexes_free && no_row_checks)
+        Ok(rows_free && indexes_free)
+    }
+
+    /// Checks the CHECK constraints of all rows.
+    fn check_chunks(&self, table: &Arc<Table>, chunks: &[Arc<Chunk>]) -> Result<(), StoreError> {
+        if table.def().checks.is_empty() {
+            return Ok(());
+        }
+        let checks = self.shared.row_checks(table)?;
+        for chunk in chunks {
+            for index in 0..chunk.rows() {
+                let row = RowRef::new(table.def(), table.missing(), Found::Base(chunk, index)).to_row();
+                checks.check(table.def(), &row)?;
+            }
+        }
+        Ok(())
     }
 
     fn load_chunks(&mut self, table: &Arc<Table>, chunks: Vec<Arc<Chunk>>) -> Result<(), StoreError> {

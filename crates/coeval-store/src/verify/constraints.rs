@@ -9,6 +9,7 @@ use crate::checks::CheckCompiler;
 use crate::key::{Key, KeyWriter};
 use crate::range::KeyRange;
 use crate::table::{RowRef, Table};
+use crate::transaction::in_width_of;
 use crate::world::World;
 use std::sync::Arc;
 
@@ -107,13 +108,18 @@ impl<'a> ParentLookup<'a> {
 
     fn finds(&self, foreign_key: &ForeignKeyDef, row: RowRef<'_>) -> bool {
         let mut writer = KeyWriter::new();
-        match self {
-            Self::Primary(parent) => {
-                foreign_key.columns.iter().for_each(|&column| writer.push(row.get(column)));
-                find(parent.rows(), &writer.finish())
+        let (Self::Primary(parent) | Self::Unique(parent, _)) = self;
+        for (&column, &of) in foreign_key.columns.iter().zip(&foreign_key.parent_columns) {
+            let physical = parent.def().columns[of].ty.physical();
+            match (in_width_of(row.get(column), physical), self) {
+                (None, _) => return false,
+                (Some(value), Self::Primary(_)) => writer.push(value.borrow()),
+                (Some(value), Self::Unique(..)) => writer.push_nullable(value.borrow()),
             }
+        }
+        match self {
+            Self::Primary(parent) => find(parent.rows(), &writer.finish()),
             Self::Unique(parent, position) => {
-                foreign_key.columns.iter().for_each(|&column| writer.push_nullable(row.get(column)));
                 let range = KeyRange::prefix(writer.as_slice());
                 walk(&parent.indexes()[*position], range).next().is_some()
             }

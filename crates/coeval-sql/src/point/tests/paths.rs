@@ -4,7 +4,8 @@
 use super::show;
 use crate::engine::Engine;
 use crate::session::Session;
-use coeval_store::{Store, StoreOptions};
+use crate::types::column_type_of_arrow;
+use coeval_store::{ColumnType, Store, StoreOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -36,6 +37,20 @@ const READS: &[&str] = &[
     "SELECT id FROM q WHERE u = $",
     "SELECT a + b, a - b, b % 3, -a FROM p WHERE a = $",
     "SELECT a / (b - $) FROM p WHERE a = $",
+    "SELECT n / (b + 1), a / (n + 1), n / 3, 1 / 3.0, b / 7 FROM p WHERE a = $",
+    "SELECT a + 1, id + 1, -u, abs(u), 2147483647, 2147483648, -2147483648 FROM q WHERE id = $",
+    "SELECT u * 1000000000 FROM q WHERE id = $",
+    "SELECT n::int, (-n)::int, f::int, (f * 5)::bigint, n::smallint, n::real FROM p WHERE a = $ AND b = $",
+    "SELECT avg(a), avg(n), avg(f), sum(a), sum(n), sum(f) FROM p WHERE a = $",
+    "SELECT sum(id), avg(id) FROM q WHERE id = $",
+    "SELECT a::text, n::text, c::varchar(1), c::char(3), a::numeric, n::numeric FROM p WHERE a = $",
+    "SELECT '2.345'::numeric, n::numeric(6,1), round(n), round(n, 1), round(f) FROM p WHERE a = $",
+    "SELECT b FROM p WHERE a = $ AND d > '2024-01-05' AND n < '10.5'",
+    "SELECT b FROM p WHERE a = $ AND d = 'nonsense'",
+    "SELECT a + 0.5, n * 1.5, a % 3, n % 0.7, f + a, f * n FROM p WHERE a = $",
+    "SELECT coalesce(n, 0), coalesce(a, 1.5), greatest(a, n), nullif(a, 1) FROM p WHERE a = $ AND b = $",
+    "SELECT id FROM q WHERE id = $ LIMIT -1",
+    "SELECT id FROM q WHERE id = $ OFFSET -1",
     "SELECT b FROM p WHERE a = $ AND nonsense = 1",
     "SELECT id FROM q ORDER BY id LIMIT 5",
     "SELECT b FROM p WHERE a = $ AND (c = @ OR f > 0.5) AND NOT (n = #)",
@@ -83,17 +98,27 @@ fn session(point_path: &str) -> Session {
     session
 }
 
-/// Rows in the order of their text, unless the statement orders them; or the SQLSTATE.
+/// Types, and rows in the order of their text, unless the statement orders them; or the SQLSTATE.
 fn outcome(session: &mut Session, sql: &str) -> String {
     match session.execute(sql) {
         Ok(results) => {
-            let shown = show(results.last().unwrap());
+            let result = results.last().unwrap();
+            let fields = result.rows.iter().flat_map(|rows| rows.schema.fields());
+            // The digits of a number show its scale; how many more it could have does not matter.
+            let types: Vec<String> = fields
+                .map(|field| match column_type_of_arrow(field.data_type()).unwrap() {
+                    ColumnType::Numeric { .. } => "numeric".to_owned(),
+                    other => other.to_string(),
+                })
+                .collect();
+            let types = types.join(", ");
+            let shown = show(result);
             if sql.contains("ORDER BY") {
-                return shown;
+                return format!("{types}: {shown}");
             }
             let mut rows: Vec<&str> = shown.split(' ').collect();
             rows.sort_unstable();
-            rows.join(" ")
+            format!("{types}: {}", rows.join(" "))
         }
         Err(error) => error.state.code().to_owned(),
     }

@@ -8,7 +8,8 @@ use super::functions::plain_arguments;
 use super::{Compiler, Refusal, Typed};
 use crate::scalar::node::{Node, Scalar};
 use crate::scalar::promotion::numeric;
-use coeval_store::ColumnType;
+use crate::types::numeric::{QUOTIENT_PRECISION, quotient_shape};
+use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
 use datafusion::sql::sqlparser::ast::{
     self, DuplicateTreatment, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
 };
@@ -149,6 +150,10 @@ impl Compiler<'_> {
     }
 }
 
+fn mean_of_scale(scale: i8) -> ColumnType {
+    numeric(i32::from(QUOTIENT_PRECISION), i32::from(quotient_shape(scale, 0)))
+}
+
 /// The type of an aggregate, as DataFusion has it, so that both paths agree.
 fn result_type(function: AggregateFunction, input: ColumnType) -> Option<ColumnType> {
     match function {
@@ -158,7 +163,8 @@ fn result_type(function: AggregateFunction, input: ColumnType) -> Option<ColumnT
             other => Some(other),
         },
         AggregateFunction::Sum => match input {
-            ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt => Some(ColumnType::BigInt),
+            ColumnType::SmallInt | ColumnType::Int => Some(ColumnType::BigInt),
+            ColumnType::BigInt => Some(numeric(i32::from(NUMERIC_PRECISION_MAX), 0)),
             ColumnType::Numeric { precision, scale } => {
                 Some(numeric(i32::from(precision) + 10, i32::from(scale)))
             }
@@ -166,14 +172,9 @@ fn result_type(function: AggregateFunction, input: ColumnType) -> Option<ColumnT
             _ => None,
         },
         AggregateFunction::Average => match input {
-            ColumnType::SmallInt
-            | ColumnType::Int
-            | ColumnType::BigInt
-            | ColumnType::Real
-            | ColumnType::Double => Some(ColumnType::Double),
-            ColumnType::Numeric { precision, scale } => {
-                Some(numeric(i32::from(precision) + 4, i32::from(scale) + 4))
-            }
+            ColumnType::Real | ColumnType::Double => Some(ColumnType::Double),
+            ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt => Some(mean_of_scale(0)),
+            ColumnType::Numeric { scale, .. } => Some(mean_of_scale(scale)),
             _ => None,
         },
     }

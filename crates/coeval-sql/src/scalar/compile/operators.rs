@@ -8,7 +8,7 @@ use crate::scalar::compare::CompareOp;
 use crate::scalar::literal;
 use crate::scalar::node::{LetterCase, LikeStyle, Node, Polarity, Scaling, Test};
 use crate::scalar::promotion::{self, decimal_shape, is_float, is_integer, is_number, is_text, power_of_ten};
-use coeval_store::{ColumnType, Value};
+use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, UnaryOperator};
 
 /// An expression whose type is known.
@@ -98,7 +98,8 @@ impl Compiler<'_> {
                 if let Expr::Value(value) = input
                     && let ast::Value::Number(text, _) = &value.value
                 {
-                    return negative_literal(text);
+                    let (value, ty) = literal::number(&format!("-{text}"))?;
+                    return Ok(Typed::known(Node::Constant(value), ty));
                 }
                 let typed = self.expression(input)?;
                 match typed.ty {
@@ -288,22 +289,6 @@ pub(crate) fn compare_op(op: &BinaryOperator) -> Option<CompareOp> {
         BinaryOperator::GtEq => CompareOp::GreaterOrEqual,
         _ => return None,
     })
-}
-
-/// A minus sign before a literal belongs to it, or the least integer could not be written.
-fn negative_literal(text: &str) -> Result<Typed, Refusal> {
-    let (value, ty) = match text.parse::<i64>() {
-        Ok(_) => {
-            let value: i64 = format!("-{text}").parse().map_err(|_| Refusal::unsupported("this number"))?;
-            match i32::try_from(value) {
-                Ok(value) => (Value::Int32(value), ColumnType::Int),
-                Err(_) => (Value::Int64(value), ColumnType::BigInt),
-            }
-        }
-        Err(_) if text == "9223372036854775808" => (Value::Int64(i64::MIN), ColumnType::BigInt),
-        Err(_) => literal::decimal(&format!("-{text}"))?,
-    };
-    Ok(Typed::known(Node::Constant(value), ty))
 }
 
 /// The escape character of a `LIKE`: a backslash unless given; an empty one switches escaping off.

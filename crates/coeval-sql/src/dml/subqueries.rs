@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Subqueries in clauses that are evaluated row by row: RETURNING and ON CONFLICT DO UPDATE.
+//!
+//! They see the data as it was before the statement, and those that do not refer to the row give the same for all
+//! rows. So each is run once, before the first row is written, and its result stands in its place.
+
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use crate::query;
+use crate::result::RowSet;
+use crate::types::{column_type_of_arrow, format_value};
+use coeval_store::{ColumnType, value_at};
+use datafusion::sql::sqlparser::ast::{
+    CastKind, Expr, OnConflictAction, OnInsert, Query, SelectItem, Statement, Value, Visit, VisitMut,
+    Visitor, VisitorMut,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use std::ops::ControlFlow;
+
+/// The statement without subqueries in RETURNING and DO UPDATE; `None` if it has none there.
+///
+/// # Errors
+/// What running them meets; `0A000` for one that refers to the row.
+pub(super) fn evaluated(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+) -> Result<Option<Statement>, SqlError> {
+    let is_there = match statement {
+        Statement::Insert(insert) => has_subquery(&insert.returning) || has_subquery(&insert.on),
+        Statement::Update(update) => has_subquery(&update.returning),
+        Statement::Delete(delete) => has_subquery(&delete.returning),
+        _ => false,
+    };
+    if !is_there {
+        return Ok(None);
+    }
+    let mut statement = statement.clone();
+    let mut evaluation = Evaluation { context };
+    let done = match &mut statement {
+        Statement::Insert(insert) => {
+            let mut done = returned(&mut insert.returning, &mut evaluation);
+            if let (true, Some(OnInsert::OnConflict(clause))) = (done.is_continue(), &mut insert.on)
+                && let OnConflictAction::DoUpdate(update) = &mut clause.action
+            {
+                done = update.visit(&mut evaluation);
+            }
+            done
+        }
+        Statement::Update(update) => returned(&mut update.returning, &mut evaluation),
+        Statement::Delete(delete) => returned(&mut delete.returning, &mut evaluation),
+        _ => ControlFlow::Continue(()),
+    };
+    match done {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(Some(statement)),
+    }
+}
+
+fn returned(
+    list: &mut Option<Vec<SelectItem>>,
+    evaluation: &mut Evaluation<'_, '_>,
+) -> ControlFlow<SqlError> {
+    list.iter_mut().flatten().try_for_each(|item| {
+        // The column keeps the name that its subquery gave it.
+        if let SelectItem::UnnamedExpr(expression) = item
+            && has_subquery(expression)
+        {
+            let alias = super::select::quoted(query::column_name(expression));
+            *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias };
+        }
+        item.visit(evaluation)
+    })
+}
+
+fn has_subquery<V: Visit>(syntax: &V) -> bool {
+    struct Subqueries;
+    impl Visitor for Subqueries {
+        type Break = ();
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            ControlFlow::Break(())
+        }
+    }
+    syntax.visit(&mut Subqueries).is_break()
+}
+
+struct Evaluation<'e, 'c> {
+    context: &'e mut StatementContext<'c>,
+}
+
+impl VisitorMut for Evaluation<'_, '_> {
+    type Break = SqlError;
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
+        let replaced = match expression {
+            Expr::Subquery(query) => self.scalar(query),
+            Expr::Exists { subquery, negated } => {
+                self.rows(subquery).map(|rows| Expr::value(Value::Boolean((rows.rows() > 0) != *negated)))
+            }
+            Expr::InSubquery { expr, subquery, negated } => self.list(subquery).map(|list| {
+                if list.is_empty() {
+                    return Expr::value(Value::Boolean(*negated));
+                }
+                Expr::InList { expr: expr.clone(), list, negated: *negated }
+            }),
+            _ => return ControlFlow::Continue(()),
+        };
+        match replaced {
+            Ok(replaced) => {
+                *expression = replaced;
+                ControlFlow::Continue(())
+            }
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+impl Evaluation<'_, '_> {
+    fn rows(&mut self, query: &Query) -> Result<RowSet, SqlError> {
+        query::collect(self.context, query).map_err(|error| {
+            let is_outer = error.state == SqlState::UndefinedColumn
+                || error.message.starts_with("missing FROM-clause entry");
+            if is_outer {
+                return SqlError::unsupported("a subquery that refers to the row in this clause")
+                    .with_detail(error.message);
+            }
+            error
+        })
+    }
+
+    /// The values of the only column.
+    fn list(&mut self, query: &Query) -> Result<Vec<Expr>, SqlError> {
+        let rows = self.rows(query)?;
+        let [field] = rows.schema.fields().as_ref() else {
+            return Err(SqlError::syntax("subquery must return only one column"));
+        };
+        let ty = column_type_of_arrow(field.data_type())
+            .ok_or_else(|| SqlError::unsupported(format_args!("a value of type {}", field.data_type())))?;
+        let mut list = Vec::with_capacity(rows.rows());
+        for batch in &rows.batches {
+            let column = arrow::compute::cast(batch.column(0), &ty.arrow())?;
+            for row in 0..column.len() {
+                let value = value_at(&column, row);
+                let mut text = String::new();
+                format_value(value, ty, self.context.settings.zone(), &mut text);
+                list.push(literal((!value.is_null()).then_some(text), ty)?);
+            }
+        }
+        Ok(list)
+    }
+
+    fn scalar(&mut self, query: &Query) -> Result<Expr, SqlError> {
+        let mut list = self.list(query)?;
+        match (list.pop(), list.is_empty()) {
+            (Some(only), true) => Ok(only),
+            (None, _) => Ok(Expr::Value(Value::Null.into())),
+            (Some(_), false) => Err(SqlError::new(
+                SqlState::CardinalityViolation,
+                "more than one row returned by a subquery used as an expression",
+            )),
+        }
+    }
+}
+
+/// A value as it is written, with its type.
+fn literal(text: Option<String>, ty: ColumnType) -> Result<Expr, SqlError> {
+    let declared = Parser::new(&PostgreSqlDialect {})
+        .try_with_sql(&ty.to_string())
+        .and_then(|mut parser| parser.parse_data_type())
+        .map_err(|error| SqlError::internal(error.to_string()))?;
+    let value = text.map_or(Value::Null, Value::SingleQuotedString);
+    Ok(Expr::Cast {
+        kind: CastKind::DoubleColon,
+        expr: Box::new(Expr::Value(value.into())),
+        data_type: declared,
+        array: false,
+        format: None,
+    })
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//! PostgreSQL's types in DataFusion's plans: literals, operators, casts, aggregates, comparisons.
+//!
+//! [`literals`], [`values`] change the syntax before it is planned, [`operators`] and [`outer_tables`] take part in
+//! planning, [`settle`] changes what depends on the types of both sides once the plan stands. The others are the
+//! functions that stand in the places of what DataFusion does otherwise.
+
+mod casts;
+mod char_types;
+mod intervals;
+mod literals;
+mod numbers;
+mod operators;
+mod outer_tables;
+mod rounding;
+mod settle;
+mod values;
+
+pub(crate) use char_types::marked as marked_field;
+pub(crate) use literals::{is_int_literal, with_typed_literals};
+pub(crate) use numbers::{quotient, rounded};
+pub(crate) use outer_tables::OuterTables;
+pub(crate) use settle::settled;
+pub(crate) use values::without_subqueries_in_values;
+
+use super::plan::Types;
+use crate::error::SqlError;
+use datafusion::execution::context::SessionState;
+use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
+use operators::PostgresOperators;
+use std::sync::Arc;
+
+/// The state, planning as PostgreSQL does.
+///
+/// # Errors
+/// If a function cannot be registered: a bug.
+pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, SqlError> {
+    let mut builder = SessionStateBuilder::new_from_existing(state).with_type_planner(Arc::new(Types));
+    // The first planner that knows an operator plans it.
+    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(PostgresOperators));
+    let mut state = builder.build();
+    let functions = [numbers::to_numeric(), casts::function()];
+    for function in functions.into_iter().chain(rounding::rounding_functions()) {
+        state.register_udf(Arc::new(function))?;
+    }
+    Ok(state)
+}

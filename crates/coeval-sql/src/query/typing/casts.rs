@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Casts that DataFusion has not or does otherwise: lengths of text, dates and times in all their forms, bytes,
+//! uuid, json.
+//!
+//! They are a function of the value and of the type's description, which runs the casts of the point path.
+
+use crate::error::{SqlError, SqlState};
+use crate::scalar::{CastContext, CastPlan, Datum, Environment, cast_plan};
+use crate::types::column_type_of_arrow;
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use chrono_tz::Tz;
+use coeval_store::{ColumnBuilder, ColumnType, SequenceDef, ValueRef, value_at};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, cast, lit,
+};
+use std::sync::{Arc, LazyLock};
+
+/// The function's name.
+pub(super) const CAST: &str = "coeval_cast";
+
+/// Whether casts to this type go through the function.
+pub(super) fn is_own(to: ColumnType) -> bool {
+    matches!(
+        to,
+        ColumnType::Text
+            | ColumnType::Varchar(_)
+            | ColumnType::Char(_)
+            | ColumnType::Bytea
+            | ColumnType::Date
+            | ColumnType::Time
+            | ColumnType::Timestamp
+            | ColumnType::TimestampTz
+            | ColumnType::Interval
+            | ColumnType::Uuid
+            | ColumnType::Json
+    )
+}
+
+/// The type as the function's second argument.
+pub(super) fn description(to: ColumnType) -> Result<String, SqlError> {
+    serde_json::to_string(&to).map_err(|error| SqlError::internal(error.to_string()))
+}
+
+/// The cast of a text literal to the type of what stands beside it.
+pub(super) fn literal_as(literal: Expr, to: ColumnType) -> Result<Expr, SqlError> {
+    static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(function()));
+    if !is_own(to) {
+        return Ok(cast(literal, to.arrow()));
+    }
+    let arguments = vec![literal, lit(description(to)?)];
+    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&FUNCTION), arguments)))
+}
+
+/// The function, for the engine's registry.
+pub(crate) fn function() -> ScalarUDF {
+    // It depends on the session's time zone.
+    ScalarUDF::new_from_impl(CastFunction { signature: Signature::any(2, Volatility::Stable) })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct CastFunction {
+    signature: Signature,
+}
+
+/// How the function does its work.
+enum Way {
+    /// One value after the other; by way of text, if there is no direct cast.
+    Each(ColumnType, CastPlan),
+    ByText(ColumnType),
+    /// As Arrow does.
+    Arrow,
+}
+
+fn way(from: &DataType, to: ColumnType) -> Result<Way, SqlError> {
+    if *from == DataType::Null {
+        return Ok(Way::Arrow);
+    }
+    let no_cast =
+        |name: String| SqlError::new(SqlState::CannotCoerce, format!("cannot cast type {name} to {to}"));
+    let Some(source) = column_type_of_arrow(from) else { return Err(no_cast(from.to_string())) };
+    let plan = cast_plan(source, to, CastContext::Explicit);
+    Ok(match plan {
+        CastPlan::None => Way::Arrow,
+        CastPlan::Do(_) => Way::Each(source, plan),
+        CastPlan::Refused if matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_)) => {
+            Way::ByText(source)
+        }
+        CastPlan::Refused if from.is_temporal() && can_cast_types(from, &to.arrow()) => Way::Arrow,
+        CastPlan::Refused => return Err(no_cast(source.to_string())),
+    })
+}
+
+fn target(argument: Option<&ScalarValue>) -> Result<ColumnType, SqlError> {
+    let text = argument.and_then(|scalar| scalar.try_as_str().flatten());
+    text.and_then(|text| serde_json::from_str(text).ok())
+        .ok_or_else(|| SqlError::syntax("the second argument of a cast is a type"))
+}
+
+impl ScalarUDFImpl for CastFunction {
+    fn name(&self) -> &str {
+        CAST
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Err(SqlError::internal("the type of a cast depends on its second argument").into())
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let to = target(arguments.scalar_arguments.get(1).copied().flatten())?;
+        if let Some(from) = arguments.arg_fields.first() {
+            way(from.data_type(), to)?;
+        }
+        let is_nullable = arguments.arg_fields.first().is_none_or(|field| field.is_nullable());
+        Ok(Arc::new(super::char_types::marked(Field::new(CAST, to.arrow(), is_nullable), to)))
+    }
+
+    fn simplify(&self, mut arguments: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let [input, Expr::Literal(ty, _)] = &arguments[..] else {
+            return Ok(ExprSimplifyResult::Original(arguments));
+        };
+        let to = target(Some(ty))?;
+        let is_bounded = matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json);
+        if !is_bounded && info.get_data_type(input)? == to.arrow() {
+            return Ok(ExprSimplifyResult::Simplified(arguments.swap_remove(0)));
+        }
+        Ok(ExprSimplifyResult::Original(arguments))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [input, ColumnarValue::Scalar(ty)] = &arguments.args[..] else {
+            return Err(SqlError::internal("a cast without its type").into());
+        };
+        let to = target(Some(ty))?;
+        let zone = arguments.config_options.execution.time_zone.as_deref();
+        let zone = zone.and_then(|zone| zone.parse().ok()).unwrap_or(Tz::UTC);
+        let is_scalar = matches!(input, ColumnarValue::Scalar(_));
+        let array = input.to_array(if is_scalar { 1 } else { arguments.number_rows })?;
+        let done = cast_array(&array, to, zone)?;
+        if is_scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
+        }
+        Ok(ColumnarValue::Array(done))
+    }
+}
+
+/// What a cast asks of the statement: its time zone.
+struct Zone(Tz);
+
+impl Environment for Zone {
+    fn transaction_time(&self) -> i64 {
+        0
+    }
+
+    fn zone(&self) -> Tz {
+        self.0
+    }
+
+    fn next_value(&self, _: &SequenceDef) -> Result<i64, SqlError> {
+        Err(SqlError::internal("a cast has asked for a sequence"))
+    }
+}
+
+fn cast_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let (source, steps) = match way(array.data_type(), to)? {
+        Way::Arrow => return Ok(cast_with_options(array, &to.arrow(), &strict)?),
+        Way::Each(source, plan) => (source, vec![plan]),
+        Way::ByText(source) => {
+            let text = ColumnType::Text;
+            let step = |from, to| cast_plan(from, to, CastContext::Explicit);
+            (source, vec![step(source, text), step(text, to)])
+        }
+    };
+    let plain = cast_with_options(array, &source.arrow(), &strict)?;
+    let environment = Zone(zone);
+    let mut builder = ColumnBuilder::new(to, plain.len());
+    for row in 0..plain.len() {
+        let value = value_at(&plain, row);
+        if value.is_null() {
+            builder.push(ValueRef::Null);
+            continue;
+        }
+        let mut datum = Datum::from(value);
+        for step in &steps {
+            if let CastPlan::Do(cast) = step {
+                datum = cast.apply(datum, &environment)?;
+            }
+        }
+        builder.push(datum.value());
+    }
+    Ok(builder.finish())
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Literals and casts of a query, written so that DataFusion gives them PostgreSQL's types.
+//!
+//! DataFusion makes every whole number a `bigint`; PostgreSQL takes the smallest of `int`, `bigint` and
+//! `numeric` that holds it. So each number that fits an `int` gets a cast around it, under a type name that
+//! nobody can write by chance. Where a number is a place or a count and no value (ORDER BY 1, LIMIT 5, a
+//! window's bounds, arguments of table functions) the cast is taken off again. `numeric` without a scale keeps
+//! the digits that are there, which DataFusion has no type for: a function stands in its place.
+
+use super::casts::{CAST, description, is_own};
+use crate::error::SqlError;
+use crate::names::fold;
+use crate::scalar::{decimal_literal, number_literal};
+use crate::types::column_type;
+use coeval_store::ColumnType;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, Interval, LimitClause, ObjectName,
+    ObjectNamePart, OrderByKind, Query, Select, TableFactor, TimezoneInfo, UnaryOperator, Value, VisitMut,
+    VisitorMut, WindowFrameBound, WindowType,
+};
+use std::ops::ControlFlow;
+
+/// The type name of a cast around a literal.
+const INT_LITERAL: &str = "\u{1}int4";
+
+/// The function that stands for a cast to `numeric` without a scale.
+pub(super) const TO_NUMERIC: &str = "coeval_to_numeric";
+
+/// The syntax with literals and casts marked.
+///
+/// # Errors
+/// `22003` for a number of more than 38 digits, `22P02` for text that is no number.
+pub(crate) fn with_typed_literals<V: VisitMut>(syntax: &mut V) -> Result<(), SqlError> {
+    match syntax.visit(&mut Literals) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+/// Whether a type is the mark of a literal that is an `int`.
+pub(crate) fn is_int_literal(ty: &DataType) -> bool {
+    matches!(ty, DataType::Custom(name, _)
+        if matches!(name.0.as_slice(), [ObjectNamePart::Identifier(ident)] if ident.value == INT_LITERAL))
+}
+
+struct Literals;
+
+impl VisitorMut for Literals {
+    type Break = SqlError;
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
+        match typed(expression) {
+            Ok(None) => {}
+            Ok(Some(replaced)) => *expression = replaced,
+            Err(error) => return ControlFlow::Break(error),
+        }
+        if let Expr::Function(function) = expression
+            && let Some(WindowType::WindowSpec(window)) = &mut function.over
+            && let Some(frame) = &mut window.window_frame
+        {
+            bare_bound(&mut frame.start_bound);
+            frame.end_bound.iter_mut().for_each(bare_bound);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        match &mut query.limit_clause {
+            Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+                limit.iter_mut().for_each(bare);
+                offset.iter_mut().for_each(|offset| bare(&mut offset.value));
+            }
+            Some(LimitClause::OffsetCommaLimit { offset, limit }) => {
+                bare(offset);
+                bare(limit);
+            }
+            None => {}
+        }
+        if let Some(fetch) = &mut query.fetch {
+            fetch.quantity.iter_mut().for_each(bare);
+        }
+        if let Some(order) = &mut query.order_by
+            && let OrderByKind::Expressions(expressions) = &mut order.kind
+        {
+            expressions.iter_mut().for_each(|ordering| bare(&mut ordering.expr));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by {
+            for expression in expressions {
+                match expression {
+                    Expr::GroupingSets(sets) | Expr::Cube(sets) | Expr::Rollup(sets) => {
+                        sets.iter_mut().flatten().for_each(bare);
+                    }
+                    other => bare(other),
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+        let arguments = match factor {
+            TableFactor::Table { args: Some(arguments), .. } => &mut arguments.args,
+            TableFactor::Function { args, .. } => args,
+            _ => return ControlFlow::Continue(()),
+        };
+        for argument in arguments {
+            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) = argument {
+                bare(expression);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// What stands in an expression's place; `None` if it stays.
+fn typed(expression: &Expr) -> Result<Option<Expr>, SqlError> {
+    match expression {
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) => number(expression, text),
+            _ => Ok(None),
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match literal_below(expr)? {
+            Some(text) => negative(expression, text),
+            None => Ok(None),
+        },
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => match data_type {
+            DataType::Numeric(ExactNumberInfo::None)
+            | DataType::Decimal(ExactNumberInfo::None)
+            | DataType::Dec(ExactNumberInfo::None) => to_numeric(expr).map(Some),
+            // Names of objects are their text.
+            DataType::Regclass => Ok(Some(expr.as_ref().clone())),
+            _ => own_cast(expr.as_ref().clone(), data_type),
+        },
+        Expr::TypedString(typed) => own_cast(Expr::Value(typed.value.clone()), &typed.data_type),
+        Expr::Interval(Interval { value, leading_field: None, last_field: None, .. })
+            if matches!(value.as_ref(), Expr::Value(_)) =>
+        {
+            let ty = DataType::Interval { fields: None, precision: None };
+            own_cast(value.as_ref().clone(), &ty)
+        }
+        Expr::Function(function) if is_named(function, "mod") => Ok(remainder(function)),
+        Expr::Function(function) if is_named(function, "sign") => Ok(Some(renamed(function, "signum"))),
+        // DataFusion's has nanoseconds, beside which dates far away do not fit.
+        Expr::Function(function)
+            if is_named(function, "now")
+                || is_named(function, "current_timestamp")
+                || is_named(function, "transaction_timestamp") =>
+        {
+            let ty = DataType::Timestamp(None, TimezoneInfo::WithTimeZone);
+            own_cast(renamed(function, "now"), &ty)
+        }
+        _ => Ok(None),
+    }
+}
+
+fn is_named(function: &Function, name: &str) -> bool {
+    matches!(function.name.0.as_slice(), [ObjectNamePart::Identifier(ident)] if fold(ident) == name)
+}
+
+fn renamed(function: &Function, name: &str) -> Expr {
+    let name = ObjectName(vec![ObjectNamePart::Identifier(Ident::new(name))]);
+    Expr::Function(Function { name, ..function.clone() })
+}
+
+/// `mod(a, b)` as `a % b`.
+fn remainder(function: &Function) -> Option<Expr> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let [
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(left)),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(right)),
+    ] = list.args.as_slice()
+    else {
+        return None;
+    };
+    let nested = |side: &Expr| Box::new(Expr::Nested(Box::new(side.clone())));
+    Some(Expr::BinaryOp { left: nested(left), op: BinaryOperator::Modulo, right: nested(right) })
+}
+
+/// The number that was written, if the expression is one, or is one with the cast that [`number`] gave it.
+fn literal_below(expression: &Expr) -> Result<Option<&str>, SqlError> {
+    let (inner, cast) = match expression {
+        Expr::Cast { expr, data_type, .. } => (expr.as_ref(), Some(data_type)),
+        other => (other, None),
+    };
+    let Expr::Value(value) = inner else { return Ok(None) };
+    let Value::Number(text, _) = &value.value else { return Ok(None) };
+    let is_own = match (cast, number_literal(text)?.1) {
+        (None, _) => true,
+        (Some(cast), ColumnType::Int) => is_int_literal(cast),
+        (Some(cast), ColumnType::Numeric { precision, scale }) => *cast == exact(precision, scale),
+        (Some(_), _) => false,
+    };
+    Ok(is_own.then_some(text))
+}
+
+/// The sign belongs to the literal: the least integers have no positive counterpart.
+fn negative(whole: &Expr, text: &str) -> Result<Option<Expr>, SqlError> {
+    let Expr::UnaryOp { op, expr } = whole else { return Ok(None) };
+    let digits = match expr.as_ref() {
+        Expr::Cast { expr, .. } => expr.clone(),
+        _ => expr.clone(),
+    };
+    let bare = Expr::UnaryOp { op: *op, expr: digits };
+    Ok(match number_literal(&format!("-{text}"))?.1 {
+        ColumnType::Int => Some(cast_to(bare, int_literal())),
+        ColumnType::BigInt => Some(bare),
+        _ => None,
+    })
+}
+
+fn int_literal() -> DataType {
+    let name = ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote('"', INT_LITERAL))]);
+    DataType::Custom(name, Vec::new())
+}
+
+fn number(expression: &Expr, text: &str) -> Result<Option<Expr>, SqlError> {
+    Ok(match number_literal(text)? {
+        (_, ColumnType::Int) => Some(cast_to(expression.clone(), int_literal())),
+        (_, ColumnType::Numeric { precision, scale }) => {
+            Some(cast_to(expression.clone(), exact(precision, scale)))
+        }
+        (_, ColumnType::Double) => {
+            let text = Expr::Value(Value::SingleQuotedString(text.to_owned()).into());
+            Some(cast_to(text, DataType::DoublePrecision))
+        }
+        _ => None,
+    })
+}
+
+fn to_numeric(input: &Expr) -> Result<Expr, SqlError> {
+    if let Expr::Value(value) = input
+        && let Some(text) = value.value.clone().into_string()
+        && let (_, ColumnType::Numeric { precision, scale }) = decimal_literal(&text)?
+    {
+        return Ok(cast_to(input.clone(), exact(precision, scale)));
+    }
+    Ok(call(TO_NUMERIC, vec![input.clone()]))
+}
+
+fn call(function: &str, arguments: Vec<Expr>) -> Expr {
+    let plain = |argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument));
+    let arguments = FunctionArgumentList {
+        duplicate_treatment: None,
+        args: arguments.into_iter().map(plain).collect(),
+        clauses: Vec::new(),
+    };
+    Expr::Function(Function {
+        name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new(function))]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(arguments),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// A cast that the engine does itself. The type of a parameter is what it is cast to, so it needs none.
+fn own_cast(input: Expr, ty: &DataType) -> Result<Option<Expr>, SqlError> {
+    let is_parameter = matches!(&input, Expr::Value(value) if matches!(value.value, Value::Placeholder(_)));
+    if is_parameter
+        || is_int_literal(ty)
+        || matches!(ty, DataType::Array(_) | DataType::Struct(..) | DataType::Map(..))
+    {
+        return Ok(None);
+    }
+    let to = column_type(ty)?;
+    if !is_own(to) {
+        return Ok(None);
+    }
+    let description = Expr::Value(Value::SingleQuotedString(description(to)?).into());
+    Ok(Some(call(CAST, vec![input, description])))
+}
+
+fn exact(precision: u8, scale: i8) -> DataType {
+    DataType::Numeric(ExactNumberInfo::PrecisionAndScale(u64::from(precision), i64::from(scale)))
+}
+
+fn cast_to(expression: Expr, data_type: DataType) -> Expr {
+    let expr = Box::new(expression);
+    Expr::Cast { kind: CastKind::DoubleColon, expr, data_type, array: false, format: None }
+}
+
+/// Takes the mark off a literal that is no value.
+fn bare(expression: &mut Expr) {
+    if let Expr::Cast { expr, data_type, .. } = expression
+        && is_int_literal(data_type)
+    {
+        *expression = expr.as_ref().clone();
+    }
+}
+
+fn bare_bound(bound: &mut WindowFrameBound) {
+    if let WindowFrameBound::Preceding(Some(count)) | WindowFrameBound::Following(Some(count)) = bound {
+        bare(count);
+    }
+}

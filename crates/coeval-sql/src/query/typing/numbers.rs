@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Functions on numbers that round as PostgreSQL rounds: quotients, means, casts to integers and to `numeric`.
+
+use crate::error::{SqlError, division_by_zero, out_of_range};
+use crate::types::numeric::{QUOTIENT_PRECISION, divide, quotient_shape, rescale};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::compute::kernels::arity::{try_binary, try_unary};
+use arrow::datatypes::{DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type};
+use arrow::error::ArrowError;
+use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
+};
+use std::sync::{Arc, LazyLock};
+
+/// Precision and scale of `numeric` made of a type that does not say: as a column declared without them.
+const UNDECLARED: (u8, i8) = (38, 10);
+
+/// `left / right` of exact numbers, one of them a `numeric`; `None` for other types.
+pub(crate) fn quotient(left: Expr, left_type: &DataType, right: Expr, right_type: &DataType) -> Option<Expr> {
+    let (left_shape, right_shape) = (shape(left_type)?, shape(right_type)?);
+    let decimal = |input, (precision, scale)| cast(input, DataType::Decimal128(precision, scale));
+    static QUOTIENT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Kind::Quotient));
+    Some(call(&QUOTIENT, vec![decimal(left, left_shape), decimal(right, right_shape)]))
+}
+
+/// The mean, from a sum and a count.
+pub(super) fn mean(sum: Expr, count: Expr) -> Expr {
+    static MEAN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Kind::Mean));
+    call(&MEAN, vec![sum, count])
+}
+
+/// A number as an integer of this type, rounded; `None` if a plain cast does the same.
+pub(crate) fn rounded(input: &Expr, from: &DataType, to: &DataType) -> Option<Expr> {
+    static ROUNDED: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
+        [DataType::Int16, DataType::Int32, DataType::Int64]
+            .into_iter()
+            .map(|ty| function(Kind::Rounded(ty)))
+            .collect()
+    });
+    if !matches!(from, DataType::Float32 | DataType::Float64 | DataType::Decimal128(..)) {
+        return None;
+    }
+    let place = match to {
+        DataType::Int16 => 0,
+        DataType::Int32 => 1,
+        DataType::Int64 => 2,
+        _ => return None,
+    };
+    Some(call(&ROUNDED[place], vec![input.clone()]))
+}
+
+/// The same value, which may be NULL: a scalar subquery without rows is.
+pub(super) fn nullable(input: Expr) -> Expr {
+    static NULLABLE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function(Kind::Nullable));
+    call(&NULLABLE, vec![input])
+}
+
+/// What a cast to `numeric` without a scale calls, for the engine's registry.
+pub(crate) fn to_numeric() -> ScalarUDF {
+    ScalarUDF::new_from_impl(NumberFunction::new(Kind::ToNumeric))
+}
+
+fn function(kind: Kind) -> Arc<ScalarUDF> {
+    Arc::new(ScalarUDF::new_from_impl(NumberFunction::new(kind)))
+}
+
+fn call(function: &Arc<ScalarUDF>, arguments: Vec<Expr>) -> Expr {
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(function), arguments))
+}
+
+/// Precision and scale of an exact number.
+fn shape(ty: &DataType) -> Option<(u8, i8)> {
+    Some(match ty {
+        DataType::Int8 | DataType::Int16 | DataType::UInt8 => (5, 0),
+        DataType::Int32 | DataType::UInt16 => (10, 0),
+        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => (20, 0),
+        DataType::Decimal128(precision, scale) => (*precision, *scale),
+        _ => return None,
+    })
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    /// Dividend, divisor.
+    Quotient,
+    /// Sum, count.
+    Mean,
+    /// A float or decimal, as this integer.
+    Rounded(DataType),
+    /// Anything, as `numeric`.
+    ToNumeric,
+    /// Anything, as it is.
+    Nullable,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct NumberFunction {
+    kind: Kind,
+    signature: Signature,
+}
+
+impl NumberFunction {
+    fn new(kind: Kind) -> Self {
+        let arguments = if matches!(kind, Kind::Quotient | Kind::Mean) { 2 } else { 1 };
+        Self { kind, signature: Signature::any(arguments, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for NumberFunction {
+    fn name(&self) -> &str {
+        match &self.kind {
+            Kind::Quotient => "numeric_quotient",
+            Kind::Mean => "mean",
+            Kind::Rounded(DataType::Int16) => "rounded_to_smallint",
+            Kind::Rounded(DataType::Int32) => "rounded_to_int",
+            Kind::Rounded(_) => "rounded_to_bigint",
+            Kind::Nullable => "nullable",
+            Kind::ToNumeric => super::literals::TO_NUMERIC,
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        let first = types.first().unwrap_or(&DataType::Null);
+        Ok(match (&self.kind, shape(first)) {
+            (Kind::Rounded(ty), _) => ty.clone(),
+            (Kind::Nullable, _) => first.clone(),
+            (Kind::ToNumeric, Some((precision, scale))) => DataType::Decimal128(precision, scale),
+            (Kind::ToNumeric, None) => match first {
+                DataType::Float32
+                | DataType::Float64
+                | DataType::Null
+                | DataType::Utf8
+                | DataType::LargeUtf8
+                | DataType::Utf8View => DataType::Decimal128(UNDECLARED.0, UNDECLARED.1),
+                other => return plan_err!("Cannot cast {other} to numeric"),
+            },
+            (Kind::Mean, None) => first.clone(),
+            (Kind::Mean, Some((_, scale))) => {
+                DataType::Decimal128(QUOTIENT_PRECISION, scale.max(quotient_shape(0, 0)))
+            }
+            (Kind::Quotient, left) => {
+                let left = left.unwrap_or(UNDECLARED);
+                let right = types.get(1).and_then(shape).unwrap_or(UNDECLARED);
+                DataType::Decimal128(QUOTIENT_PRECISION, quotient_shape(left.1, right.1))
+            }
+        })
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
+        let rows = if is_scalar { 1 } else { arguments.number_rows };
+        let inputs = arguments
+            .args
+            .iter()
+            .map(|argument| argument.to_array(rows))
+            .collect::<Result<Vec<ArrayRef>>>()?;
+        let to = arguments.return_field.data_type();
+        let done = match (&self.kind, &inputs[..]) {
+            (Kind::Quotient, [left, right]) => quotients(left, right, to)?,
+            (Kind::Mean, [sum, count]) if to.is_floating() => float_means(sum, count)?,
+            (Kind::Mean, [sum, count]) => {
+                let sum = match shape(sum.data_type()) {
+                    Some((precision, scale)) => {
+                        arrow::compute::cast(sum, &DataType::Decimal128(precision, scale))?
+                    }
+                    None => return Err(SqlError::internal("a mean of what is no number").into()),
+                };
+                // No rows have no mean: the sum is NULL where the count is zero.
+                quotients(&sum, &arrow::compute::cast(count, &DataType::Decimal128(20, 0))?, to)?
+            }
+            (Kind::Nullable, [input]) => Arc::clone(input),
+            (Kind::Rounded(to), [input]) => rounded_array(input, to)?,
+            (Kind::ToNumeric, [input]) => checked_cast(input, to)?,
+            _ => return Err(SqlError::internal("a function of numbers with other arguments").into()),
+        };
+        if is_scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
+        }
+        Ok(ColumnarValue::Array(done))
+    }
+}
+
+fn checked_cast(input: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    let options = arrow::compute::CastOptions { safe: false, ..Default::default() };
+    Ok(arrow::compute::cast_with_options(input, to, &options)?)
+}
+
+fn external(error: SqlError) -> ArrowError {
+    ArrowError::ExternalError(Box::new(error))
+}
+
+fn scale_of(ty: &DataType) -> i8 {
+    shape(ty).map_or(0, |(_, scale)| scale)
+}
+
+fn quotients(left: &ArrayRef, right: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    let shift = i32::from(scale_of(to)) - i32::from(scale_of(left.data_type()))
+        + i32::from(scale_of(right.data_type()));
+    let (left, right) = (left.as_primitive::<Decimal128Type>(), right.as_primitive::<Decimal128Type>());
+    let done: PrimitiveArray<Decimal128Type> =
+        try_binary(left, right, |left, right| divide(left, right, shift).map_err(external))?;
+    Ok(Arc::new(done.with_data_type(to.clone())))
+}
+
+fn float_means(sum: &ArrayRef, count: &ArrayRef) -> Result<ArrayRef> {
+    let sum = arrow::compute::cast(sum, &DataType::Float64)?;
+    let (sum, count) = (sum.as_primitive::<Float64Type>(), count.as_primitive::<Int64Type>());
+    let divided: PrimitiveArray<Float64Type> = try_binary(sum, count, |sum: f64, count: i64| {
+        if count == 0 { Err(external(division_by_zero())) } else { Ok(sum / count as f64) }
+    })?;
+    Ok(Arc::new(divided))
+}
+
+fn rounded_array(input: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    Ok(match to {
+        DataType::Int16 => Arc::new(rounded_to::<Int16Type>(input, "smallint")?) as ArrayRef,
+        DataType::Int32 => Arc::new(rounded_to::<Int32Type>(input, "integer")?),
+        _ => Arc::new(rounded_to::<Int64Type>(input, "bigint")?),
+    })
+}
+
+fn rounded_to<T>(input: &ArrayRef, name: &str) -> Result<PrimitiveArray<T>>
+where
+    T: ArrowPrimitiveType,
+    T::Native: TryFrom<i128>,
+{
+    let narrow = |value: Option<i128>| {
+        let fits = value.and_then(|value| T::Native::try_from(value).ok());
+        fits.ok_or_else(|| external(out_of_range(&format!("{name} out of range"))))
+    };
+    let whole = |value: f64| {
+        let rounded = value.round_ties_even();
+        (rounded.is_finite() && rounded.abs() < 1e19).then_some(rounded as i128)
+    };
+    Ok(match input.data_type() {
+        DataType::Float32 => {
+            try_unary(input.as_primitive::<Float32Type>(), |value| narrow(whole(f64::from(value))))?
+        }
+        DataType::Float64 => try_unary(input.as_primitive::<Float64Type>(), |value| narrow(whole(value)))?,
+        DataType::Decimal128(_, scale) => try_unary(input.as_primitive::<Decimal128Type>(), |value| {
+            narrow(rescale(value, *scale, 0, u8::MAX).ok())
+        })?,
+        other => return Err(SqlError::internal(format!("{other} is not rounded")).into()),
+    })
+}

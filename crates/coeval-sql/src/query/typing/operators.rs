@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Operators and aggregates that PostgreSQL types otherwise than DataFusion, replaced while a query is planned.
+//!
+//! | | PostgreSQL and here | DataFusion |
+//! |---|---|---|
+//! | `real` with any other number | `double precision` | `real` |
+//! | `numeric / numeric` | rounded, at least 16 digits behind the point | cut off, 4 digits more than the dividend |
+//! | intervals in comparisons | by length, a month as 30 days | by their parts |
+//! | an interval times or by a number | an interval | refused |
+//! | `avg` of integers and `numeric` | `numeric`: the sum by the count | a float; cut off |
+
+use super::casts::literal_as;
+use super::intervals::{length, part, product};
+use super::numbers::{mean, quotient};
+use super::settle::pair;
+use crate::error::{SqlError, SqlState};
+use crate::types::column_type_of_arrow;
+use arrow::datatypes::DataType;
+use coeval_store::ColumnType;
+use datafusion::common::{DFSchema, Result};
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction, WindowFunctionParams};
+use datafusion::logical_expr::planner::{
+    ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr,
+};
+use datafusion::logical_expr::{
+    AggregateUDF, BinaryExpr, Expr, ExprSchemable, Operator, WindowFunctionDefinition, cast,
+};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use std::sync::Arc;
+
+/// Plans what PostgreSQL types otherwise.
+#[derive(Debug)]
+pub(crate) struct PostgresOperators;
+
+impl ExprPlanner for PostgresOperators {
+    fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let mut raw = raw;
+        let Some(operator) = arithmetic(&raw.op) else {
+            if is_comparison(&raw.op) {
+                if let Some((left, right)) = pair(&raw.left, &raw.right, schema)? {
+                    (raw.left, raw.right) = (left, right);
+                }
+                refuse_text_beside_number(&raw, schema)?;
+                if let Some((left, right)) = moments(&raw, schema)? {
+                    (raw.left, raw.right) = (left, right);
+                }
+                if is_interval(&raw.left, schema) && is_interval(&raw.right, schema) {
+                    (raw.left, raw.right) = (length(raw.left), length(raw.right));
+                }
+            }
+            return Ok(PlannerResult::Original(raw));
+        };
+        let (Ok(left), Ok(right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
+            return Ok(PlannerResult::Original(raw));
+        };
+        if let Some(product) = interval_product(operator, &raw, &left, &right) {
+            return Ok(PlannerResult::Planned(product));
+        }
+        if operator == Operator::Minus && left == DataType::Date32 && right == DataType::Date32 {
+            let days = BinaryExpr::new(Box::new(raw.left), operator, Box::new(raw.right));
+            return Ok(PlannerResult::Planned(cast(Expr::BinaryExpr(days), DataType::Int32)));
+        }
+        if !is_number(&left) || !is_number(&right) {
+            return Ok(PlannerResult::Original(raw));
+        }
+        let is_float = left.is_floating() || right.is_floating();
+        if is_float && left != right {
+            let left = Box::new(cast(raw.left, DataType::Float64));
+            let right = Box::new(cast(raw.right, DataType::Float64));
+            return Ok(PlannerResult::Planned(Expr::BinaryExpr(BinaryExpr::new(left, operator, right))));
+        }
+        if operator == Operator::Divide
+            && (left.is_decimal() || right.is_decimal())
+            && let Some(planned) = quotient(raw.left.clone(), &left, raw.right.clone(), &right)
+        {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        Ok(PlannerResult::Original(raw))
+    }
+
+    fn plan_aggregate(&self, raw: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
+        if raw.func.name() != "avg" || raw.args.len() != 1 {
+            return Ok(PlannerResult::Original(raw));
+        }
+        let part = |function: Arc<AggregateUDF>| {
+            Expr::AggregateFunction(AggregateFunction::new_udf(
+                function,
+                raw.args.clone(),
+                raw.distinct,
+                raw.filter.clone(),
+                raw.order_by.clone(),
+                raw.null_treatment,
+            ))
+        };
+        Ok(PlannerResult::Planned(mean(part(sum_udaf()), part(count_udaf()))))
+    }
+
+    fn plan_window(&self, raw: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
+        if raw.func_def.name() != "avg" || raw.args.len() != 1 {
+            return Ok(PlannerResult::Original(raw));
+        }
+        let part = |function: Arc<AggregateUDF>| {
+            Expr::WindowFunction(Box::new(WindowFunction {
+                fun: WindowFunctionDefinition::AggregateUDF(function),
+                params: WindowFunctionParams {
+                    args: raw.args.clone(),
+                    partition_by: raw.partition_by.clone(),
+                    order_by: raw.order_by.clone(),
+                    window_frame: raw.window_frame.clone(),
+                    filter: raw.filter.clone(),
+                    null_treatment: raw.null_treatment,
+                    distinct: raw.distinct,
+                },
+            }))
+        };
+        Ok(PlannerResult::Planned(mean(part(sum_udaf()), part(count_udaf()))))
+    }
+}
+
+/// `42883` for text that is compared with a number, which PostgreSQL does not make one of the other.
+fn refuse_text_beside_number(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<()> {
+    let is_known = |side: &Expr| !matches!(side, Expr::Literal(..) | Expr::Placeholder(_));
+    let (Ok(left), Ok(right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
+        return Ok(());
+    };
+    let is_wrong = (left.is_string() && is_known(&raw.left) && is_number(&right))
+        || (right.is_string() && is_known(&raw.right) && is_number(&left));
+    let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
+    if !is_wrong {
+        return Ok(());
+    }
+    let message = format!("operator does not exist: {} {} {}", name(&left), raw.op, name(&right));
+    Err(SqlError::new(SqlState::UndefinedFunction, message)
+        .with_hint(
+            "No operator matches the given name and argument types. You might need to add explicit type casts.",
+        )
+        .into())
+}
+
+/// A local time beside one with a zone becomes one of the session's zone.
+fn moments(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<(Expr, Expr)>> {
+    let zoned = |side: &Expr| match side.get_type(schema) {
+        Ok(DataType::Timestamp(_, zone)) => Some(zone.is_some()),
+        Ok(DataType::Date32) => Some(false),
+        _ => None,
+    };
+    let (left, right) = (raw.left.clone(), raw.right.clone());
+    Ok(match (zoned(&left), zoned(&right)) {
+        (Some(false), Some(true)) => Some((literal_as(left, ColumnType::TimestampTz)?, right)),
+        (Some(true), Some(false)) => Some((left, literal_as(right, ColumnType::TimestampTz)?)),
+        _ => None,
+    })
+}
+
+fn is_interval(expression: &Expr, schema: &DFSchema) -> bool {
+    matches!(expression.get_type(schema), Ok(DataType::Interval(_)))
+}
+
+/// An interval times or by a number.
+fn interval_product(
+    operator: Operator,
+    raw: &RawBinaryExpr,
+    left: &DataType,
+    right: &DataType,
+) -> Option<Expr> {
+    let (left_interval, right_interval) =
+        (matches!(left, DataType::Interval(_)), matches!(right, DataType::Interval(_)));
+    let float = |number: &Expr| cast(number.clone(), DataType::Float64);
+    match operator {
+        Operator::Multiply if left_interval && is_number(right) => {
+            Some(product(raw.left.clone(), float(&raw.right)))
+        }
+        Operator::Multiply if is_number(left) && right_interval => {
+            Some(product(raw.right.clone(), float(&raw.left)))
+        }
+        Operator::Divide if left_interval && is_number(right) => {
+            Some(part(raw.left.clone(), float(&raw.right)))
+        }
+        _ => None,
+    }
+}
+
+fn arithmetic(operator: &BinaryOperator) -> Option<Operator> {
+    Some(match operator {
+        BinaryOperator::Plus => Operator::Plus,
+        BinaryOperator::Minus => Operator::Minus,
+        BinaryOperator::Multiply => Operator::Multiply,
+        BinaryOperator::Divide => Operator::Divide,
+        BinaryOperator::Modulo => Operator::Modulo,
+        _ => return None,
+    })
+}
+
+fn is_comparison(operator: &BinaryOperator) -> bool {
+    matches!(
+        operator,
+        BinaryOperator::Eq
+            | BinaryOperator::NotEq
+            | BinaryOperator::Lt
+            | BinaryOperator::LtEq
+            | BinaryOperator::Gt
+            | BinaryOperator::GtEq
+    )
+}
+
+fn is_number(ty: &DataType) -> bool {
+    ty.is_integer() || ty.is_floating() || matches!(ty, DataType::Decimal128(..))
+}
