@@ -77,10 +77,25 @@ where
         C: Send + Sync,
         F: Fn(Option<&V>, C) -> Option<V> + Sync,
     {
+        self.alter_many_touching(batch, alter, |_| {});
+    }
+
+    /// As [`alter_many`](Self::alter_many), with a hint: `touch` is called with each value of a block that is about
+    /// to be copied. Where a clone changes memory that the value points to, such as a reference count, and `touch`
+    /// reads that memory, the processor fetches it for all values of the block at once.
+    ///
+    /// # Panics
+    /// As [`alter_many`](Self::alter_many).
+    pub fn alter_many_touching<C, F, T>(&mut self, batch: Vec<(K, C)>, alter: F, touch: T)
+    where
+        C: Send + Sync,
+        F: Fn(Option<&V>, C) -> Option<V> + Sync,
+        T: Fn(&V) + Sync,
+    {
         assert!(is_strictly_sorted(&batch, |item| &item.0), "keys of a batch must strictly increase");
         let mut batch: Vec<(K, Option<C>)> =
             batch.into_iter().map(|(key, change)| (key, Some(change))).collect();
-        self.edit(&mut batch, &Alter(alter, PhantomData));
+        self.edit(&mut batch, &Alter(alter, touch, PhantomData));
     }
 
     /// Removes all keys of a batch with strictly increasing keys; absent ones do not matter.

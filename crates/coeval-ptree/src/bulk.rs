@@ -31,6 +31,10 @@ pub(crate) trait Edit<K, V>: Sync {
 
     /// The new entry for a key that is absent, if there is to be one.
     fn absent(&self, item: &mut Self::Item) -> Option<(K, V)>;
+
+    /// Looks at what a clone of `value` will change, so that it is in the cache by then.
+    #[inline]
+    fn touch(&self, _value: &V) {}
 }
 
 /// Puts each pair, combined with the value that was there.
@@ -86,14 +90,15 @@ where
     }
 }
 
-/// Lets a function say what becomes of each key, given a change of type `C` for it.
-pub(crate) struct Alter<C, F>(pub(crate) F, pub(crate) PhantomData<fn(C)>);
+/// Lets a function say what becomes of each key, given a change of type `C` for it; another one touches values.
+pub(crate) struct Alter<C, F, T>(pub(crate) F, pub(crate) T, pub(crate) PhantomData<fn(C)>);
 
-impl<K, V, C, F> Edit<K, V> for Alter<C, F>
+impl<K, V, C, F, T> Edit<K, V> for Alter<C, F, T>
 where
     K: Clone + Send,
     C: Send,
     F: Fn(Option<&V>, C) -> Option<V> + Sync,
+    T: Fn(&V) + Sync,
 {
     type Item = (K, Option<C>);
 
@@ -111,6 +116,11 @@ where
     fn absent(&self, item: &mut Self::Item) -> Option<(K, V)> {
         let value = item.1.take().and_then(|change| (self.0)(None, change))?;
         Some((item.0.clone(), value))
+    }
+
+    #[inline]
+    fn touch(&self, value: &V) {
+        (self.1)(value);
     }
 }
 
@@ -211,6 +221,10 @@ where
     E: Edit<K, V>,
 {
     let Link::Leaf(block) = link else { unreachable!("the caller matched a leaf") };
+    if Arc::strong_count(block) > 1 {
+        // The block will be copied, value by value; looked at together their misses overlap.
+        block.iter().for_each(|(_, value)| edit.touch(value));
+    }
     let mut from = 0;
     for done in 0..batch.len() {
         let item = &mut batch[done];

@@ -96,6 +96,21 @@ fn altering_decides_for_each_key_with_the_old_value_at_hand() {
 }
 
 #[test]
+fn touching_is_for_what_a_shared_block_holds_and_changes_nothing() {
+    let entries: Vec<(u32, u64)> = (0..300).map(|key| (key, u64::from(key))).collect();
+    let mut tree: PTree<u32, u64, 8> = PTree::from_sorted(entries.clone());
+    let touched = std::sync::Mutex::new(Vec::new());
+    let touch = |value: &u64| touched.lock().unwrap().push(*value);
+    tree.alter_many_touching(vec![(150, 1)], |old, change| old.map(|old| old + change), touch);
+    assert!(touched.lock().unwrap().is_empty(), "nobody else holds the block, so it is not copied");
+    let snapshot = tree.clone();
+    tree.alter_many_touching(vec![(150, 1)], |old, change| old.map(|old| old + change), touch);
+    let touched = touched.into_inner().unwrap();
+    assert!(touched.len() <= 8 && touched.contains(&151), "the values of one block: {touched:?}");
+    assert_eq!((snapshot.get(&150), tree.get(&150)), (Some(&151), Some(&152)));
+}
+
+#[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
