@@ -181,6 +181,18 @@ impl<K: Clone + Eq + Hash> Certifier<K> {
         self.recent.forget_through(self.pruned, limit);
     }
 
+    /// The keys that commits after `begin` accessed, each once, in any order.
+    ///
+    /// Cost: the number of those keys.
+    ///
+    /// # Panics
+    ///
+    /// If commits after `begin` may be forgotten already, as in [`certify`](Self::certify).
+    pub fn keys_since(&self, begin: Version) -> impl Iterator<Item = &K> {
+        assert!(begin >= self.pruned, "snapshot {begin} is older than the pruned version {}", self.pruned);
+        self.recent.since(begin)
+    }
+
     /// How many keys are remembered: the distinct keys accessed by commits since the oldest active snapshot,
     /// and what [`prune`](Self::prune) has left for later.
     #[must_use]

@@ -186,6 +186,13 @@ impl<K: Clone + Eq + Hash> RecentKeys<K> {
         }
     }
 
+    /// The keys that commits after `version` accessed, the newest first.
+    pub(crate) fn since(&self, version: Version) -> impl Iterator<Item = &K> {
+        let entry = |place: Place| &self.entries[place.index()];
+        let ages = std::iter::successors(self.newest.map(entry), move |newer| newer.older.map(entry));
+        ages.take_while(move |entry| entry.marks.latest() > version).map(|entry| &entry.key)
+    }
+
     /// Forgets keys whose commits are all at or below `version`, the oldest first, at most `limit` of them.
     pub(crate) fn forget_through(&mut self, version: Version, limit: usize) {
         for _ in 0..limit {

@@ -59,6 +59,13 @@ fn compare_with_model(seed: u64, limit: usize) {
             let remembered = keys.entries.iter().filter(|entry| entry.marks.latest() > Version::new(pruned));
             assert_eq!(remembered.count(), expected.count(), "seed {seed}");
         }
+        for begin in pruned..=version {
+            let changed =
+                model.iter().filter(|(_, versions)| versions.iter().any(|version| *version > begin));
+            let mut since: Vec<u16> = keys.since(Version::new(begin)).copied().collect();
+            since.sort_unstable();
+            assert_eq!(since, changed.map(|(key, _)| *key).collect::<Vec<_>>(), "seed {seed}, begin {begin}");
+        }
         for (key, versions) in &model {
             for begin in pruned..=version {
                 for mine in Access::ALL {
