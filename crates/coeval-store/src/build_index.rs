@@ -4,11 +4,12 @@
 use crate::catalog::{IndexDef, TableDef};
 use crate::chunk::{CHUNK_ROWS, Chunk};
 use crate::cursor::SpaceCursor;
+use crate::delta::{BasePosition, Delta, DeltaEntry};
 use crate::error::StoreError;
 use crate::key::{Key, KeyReader, Nullable};
 use crate::key_column::KeyColumnBuilder;
 use crate::range::{Direction, KeyRange};
-use crate::space::{Found, Space};
+use crate::space::{Found, Space, add_one};
 use crate::table::{RowRef, Table, missing_values};
 use crate::transaction::unique_key_taken;
 use rayon::slice::ParallelSliceMut;
@@ -30,6 +31,73 @@ pub(crate) fn build_index(table: &Table, def: &TableDef, position: usize) -> Res
         .collect::<Result<_, _>>()?;
     entries.par_sort_unstable();
     Ok(Space::from_chunks(key_chunks(entries.iter().map(Key::as_slice))))
+}
+
+/// The same, checked to have one owner for each key if it is unique.
+///
+/// # Errors
+/// [`StoreError::Constraint`] naming the first key with two; [`StoreError::Corrupt`] if a chunk is damaged.
+pub(crate) fn build_checked_index(
+    table: &Table,
+    def: &TableDef,
+    position: usize,
+) -> Result<Space, StoreError> {
+    let space = build_index(table, def, position)?;
+    if def.indexes[position].uniqueness.is_unique() {
+        check_unique_space(table, def, position, &space)?;
+    }
+    Ok(space)
+}
+
+/// The index at `position` of `def` over the rows of `now`, made of `built`, the same over the rows of `read`.
+/// `changed` are the primary keys of all rows that differ, and perhaps of others. Costs a few look-ups for each.
+///
+/// # Errors
+/// [`StoreError::Constraint`] if the index is unique and one of the changed rows has a key that another one has;
+/// [`StoreError::Corrupt`] if a chunk is damaged.
+pub(crate) fn catch_up<'k>(
+    read: &Table,
+    built: &Space,
+    now: &Table,
+    def: &TableDef,
+    position: usize,
+    changed: impl Iterator<Item = &'k Key>,
+) -> Result<Space, StoreError> {
+    let index = &def.indexes[position];
+    let missing = missing_values(def);
+    let entry_in = |table: &Table, key: &Key| -> Result<_, StoreError> {
+        let found = table.rows().find(key)?;
+        Ok(found.map(|found| entry(index, RowRef::new(def, &missing, found), key)))
+    };
+    let mut changes = Delta::new();
+    let mut added = Vec::new();
+    for key in changed {
+        let (old, new) = (entry_in(read, key)?, entry_in(now, key)?);
+        if old == new {
+            continue;
+        }
+        if let Some(old) = old {
+            add_one(&mut changes, old, DeltaEntry::deleted(BasePosition::UNKNOWN));
+        }
+        if let Some(new) = new {
+            add_one(&mut changes, new.clone(), DeltaEntry::inserted(None));
+            added.push(new);
+        }
+    }
+    let mut space = built.clone();
+    space.apply(&changes, None);
+    if index.uniqueness.is_unique() {
+        for new in added {
+            let Some((prefix, primary_key)) = claim(def, index, &new)? else { continue };
+            let owners = KeyRange::prefix(prefix.as_slice());
+            let mut owners = SpaceCursor::new(&space, None, &owners, Direction::Forward);
+            if owners.nth(1).transpose()?.is_some() {
+                let found = now.rows().find(&primary_key)?.ok_or(StoreError::MissingRow)?;
+                return Err(unique_key_taken(def, index, RowRef::new(def, &missing, found)).into());
+            }
+        }
+    }
+    Ok(space)
 }
 
 /// Chunks without columns for these keys, ascending.

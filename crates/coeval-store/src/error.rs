@@ -6,6 +6,7 @@ use crate::ids::SpaceId;
 use crate::key::KeyDamage;
 use crate::log::LogError;
 use crate::row::ValueTypeMismatch;
+use coeval_txn::Version;
 use std::path::Path;
 
 /// A constraint was violated. The statement has no effect; the transaction goes on where the caller kept a
@@ -85,6 +86,9 @@ pub struct ConflictError {
     pub space: SpaceId,
     /// `table "t", key (1)` and who was first.
     pub detail: String,
+    /// The version it lost against. It may not be published yet: a transaction that begins before it is loses
+    /// again.
+    pub version: Version,
 }
 
 /// An operation on a transaction failed.

@@ -16,6 +16,8 @@
 //! # Locking
 //! `leader` before `publishing`; `queue` is held for a push or a drain alone. No lock is held across a sync.
 
+use crate::build_index::{build_checked_index, catch_up};
+use crate::catalog::{CatalogChange, TableDef};
 use crate::delta::Delta;
 use crate::error::{ConflictError, StoreError};
 use crate::ids::SpaceId;
@@ -25,19 +27,54 @@ use crate::options::Durability;
 use crate::range::KeyRange;
 use crate::record::encode_batch;
 use crate::shared::Shared;
+use crate::space::Space;
 use crate::submission::Submission;
+use crate::table::Table;
 use crate::transaction::{Committed, GlobalKey, is_free};
 use crate::world::World;
 use coeval_txn::{Access, Certifier, CommitOrder, Conflict, TransactionId, Version};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A submission on its way.
 struct Ticket {
     submission: Mutex<Option<Submission>>,
     verdict: Mutex<Option<Result<Version, StoreError>>>,
+    /// Set behind the verdict.
+    has_verdict: AtomicBool,
+}
+
+impl Ticket {
+    fn new(submission: Submission) -> Self {
+        Self {
+            submission: Mutex::new(Some(submission)),
+            verdict: Mutex::new(None),
+            has_verdict: AtomicBool::new(false),
+        }
+    }
+
+    fn give(&self, verdict: Result<Version, StoreError>) {
+        *self.verdict.lock() = Some(verdict);
+        self.has_verdict.store(true, Ordering::Release);
+    }
+}
+
+/// How often one who waits for the leader looks before it goes to sleep, and for how long it pauses in between:
+/// some 50 microseconds together.
+const LOOKS_MAX: usize = 100;
+/// See [`LOOKS_MAX`].
+const PAUSES_BETWEEN_LOOKS: usize = 16;
+
+/// Who looks on, until this is dropped.
+struct LookingOn<'a>(&'a AtomicBool);
+
+impl Drop for LookingOn<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 /// What only the leader touches.
@@ -79,6 +116,8 @@ pub(crate) struct Pipeline {
     pub(crate) leader: Mutex<Leader>,
     publishing: Mutex<Publishing>,
     progress: Condvar,
+    /// Whether one of those who wait for the leader's lock has not gone to sleep yet.
+    someone_looks_on: AtomicBool,
     log: Option<LogHandle>,
     durability: Durability,
 }
@@ -101,6 +140,7 @@ impl Pipeline {
                 stopped: None,
             }),
             progress: Condvar::new(),
+            someone_looks_on: AtomicBool::new(false),
             log: handle,
             durability,
         }
@@ -108,19 +148,43 @@ impl Pipeline {
 
     /// Takes a submission through to its acknowledgement.
     pub(crate) fn commit(&self, shared: &Shared, submission: Submission) -> Result<Committed, StoreError> {
-        let ticket = Arc::new(Ticket { submission: Mutex::new(Some(submission)), verdict: Mutex::new(None) });
+        let ticket = Arc::new(Ticket::new(submission));
         self.queue.lock().push(Arc::clone(&ticket));
+        if let Some(mut leader) = self.become_leader(&ticket)
+            && ticket.submission.lock().is_some()
         {
-            let mut leader = self.leader.lock();
-            if ticket.submission.lock().is_some() {
-                let batch = std::mem::take(&mut *self.queue.lock());
-                self.lead(&mut leader, shared, &batch);
-            }
+            let batch = std::mem::take(&mut *self.queue.lock());
+            self.lead(&mut leader, shared, &batch);
         }
         let verdict = ticket.verdict.lock().take();
         let version = verdict.expect("who leads gives a verdict to everyone it took from the queue")?;
         self.wait_published(shared, version)?;
         Ok(Committed { version })
+    }
+
+    /// The leader's lock, or nothing if another leader has given the verdict meanwhile.
+    ///
+    /// A batch takes tens of microseconds, about as long as it takes to put a thread to sleep and wake it, so
+    /// one of those who wait looks on for that time. The others sleep: they would only take its processor.
+    fn become_leader(&self, ticket: &Ticket) -> Option<MutexGuard<'_, Leader>> {
+        if let Some(leader) = self.leader.try_lock() {
+            return Some(leader);
+        }
+        if !self.someone_looks_on.swap(true, Ordering::Relaxed) {
+            let _turn = LookingOn(&self.someone_looks_on);
+            for _ in 0..LOOKS_MAX {
+                for _ in 0..PAUSES_BETWEEN_LOOKS {
+                    std::hint::spin_loop();
+                }
+                if ticket.has_verdict.load(Ordering::Acquire) {
+                    return None;
+                }
+                if let Some(leader) = self.leader.try_lock() {
+                    return Some(leader);
+                }
+            }
+        }
+        Some(self.leader.lock())
     }
 
     fn lead(&self, leader: &mut Leader, shared: &Shared, tickets: &[Arc<Ticket>]) {
@@ -148,43 +212,60 @@ impl Pipeline {
         let mut world = World::clone(&newest);
         world.set_version(version);
         let mut admitted: Vec<(&Ticket, Submission)> = Vec::with_capacity(tickets.len());
+        let mut refused: Vec<(&Ticket, StoreError)> = Vec::new();
         for ticket in tickets {
             let submission =
                 ticket.submission.lock().take().expect("a submission is taken from the queue once");
             let outcome = self
                 .check_running()
                 .and_then(|()| leader.certify(&newest, &submission))
-                .and_then(|()| apply(&mut world, &newest, &submission));
+                .and_then(|()| leader.apply(&mut world, &submission));
             match outcome {
                 Ok(()) => {
                     let position = u32::try_from(admitted.len()).expect("a batch is bounded by its sessions");
                     leader.admit(CommitOrder { version, position }, &submission);
                     admitted.push((ticket, submission));
                 }
-                Err(error) => *ticket.verdict.lock() = Some(Err(error)),
+                Err(error) => refused.push((ticket, error)),
             }
         }
-        if admitted.is_empty() {
-            return;
+        let verdict = if admitted.is_empty() {
+            Ok(version)
+        } else {
+            self.log_and_install(leader, shared, world, &admitted)
+        };
+        // Last: who was refused may wait for the version that it lost to, and that may be this one.
+        for (ticket, _) in &admitted {
+            ticket.give(verdict.clone().map_err(StoreError::Stopped));
         }
+        for (ticket, error) in refused {
+            ticket.give(Err(error));
+        }
+    }
+
+    /// Logs a batch and makes its world the newest applied one. Returns why that failed: commits have stopped
+    /// then.
+    fn log_and_install(
+        &self,
+        leader: &mut Leader,
+        shared: &Shared,
+        world: World,
+        admitted: &[(&Ticket, Submission)],
+    ) -> Result<Version, LogError> {
+        let version = world.version();
         let bytes: usize = admitted.iter().map(|(_, submission)| submission.body.len()).sum();
         assert!(bytes <= shared.sizes.batch_bytes_max, "a batch fits in a log record");
-        let logged = leader.append(version, &admitted);
         let changes = admitted.iter().map(|(_, submission)| submission.change_count()).sum();
-        let verdict = logged.map(|lsn| {
-            self.install(shared, Arc::new(world), lsn);
-            shared.keeper.note_commit(changes, lsn);
-        });
+        let logged = leader.append(version, admitted);
+        match &logged {
+            Ok(lsn) => {
+                self.install(shared, Arc::new(world), *lsn);
+                shared.keeper.note_commit(changes, *lsn);
+            }
+            Err(reason) => self.stop(reason.clone()),
+        }
         leader.prune(shared);
-        for (ticket, _) in &admitted {
-            *ticket.verdict.lock() = Some(match &verdict {
-                Ok(()) => Ok(version),
-                Err(error) => Err(StoreError::Stopped(error.clone())),
-            });
-        }
-        if let Err(error) = verdict {
-            self.stop(error);
-        }
+        logged.map(|_| version)
     }
 
     /// Makes the world the newest applied one and queues it for publication.
@@ -326,7 +407,7 @@ impl Leader {
             .map_err(|conflict| StoreError::Conflict(describe_conflict(newest, &conflict)))?;
         for load in &self.recent_loads {
             if load.version > submission.begin && overlaps(submission, load) {
-                return Err(StoreError::Conflict(conflict_with_load(newest, load.table)));
+                return Err(StoreError::Conflict(conflict_with_load(newest, load.table, load.version)));
             }
         }
         for load in &submission.loads {
@@ -335,18 +416,67 @@ impl Leader {
             let created_here = newest.table(load.table()).is_none();
             let free = match newest.table(load.table()) {
                 None => false,
-                Some(table) => {
-                    is_free(table, &span)? && table.indexes().iter().all(crate::space::Space::has_no_parts)
-                }
+                Some(table) => is_free(table, &span)? && table.indexes().iter().all(Space::has_no_parts),
             };
-            let truncated_here = submission.catalog_changes.iter().any(
-                |change| matches!(change, crate::catalog::CatalogChange::Truncate(id) if *id == load.table()),
-            );
+            let truncated_here = submission
+                .catalog_changes
+                .iter()
+                .any(|change| matches!(change, CatalogChange::Truncate(id) if *id == load.table()));
             if !(created_here || truncated_here || free) {
-                return Err(StoreError::Conflict(conflict_with_load(newest, load.table())));
+                let conflict = conflict_with_load(newest, load.table(), newest.version());
+                return Err(StoreError::Conflict(conflict));
             }
         }
         Ok(())
+    }
+
+    /// Applies a certified submission to the world of its batch.
+    fn apply(&self, world: &mut World, submission: &Submission) -> Result<(), StoreError> {
+        for change in &submission.catalog_changes {
+            world.change_catalog(change, |table, def, position| {
+                self.index_for(submission, table, def, position)
+            })?;
+        }
+        for load in &submission.loads {
+            world.update_table(load.table(), |table| table.load(load));
+        }
+        for writes in &submission.writes {
+            let read = submission.snapshot.table(writes.table);
+            world.update_table(writes.table, |table| table.apply(writes, read.map(AsRef::as_ref)));
+        }
+        Ok(())
+    }
+
+    /// The new index at `position` of `def` over the rows of `table`: the one that the transaction built, caught
+    /// up with what was committed since.
+    fn index_for(
+        &self,
+        submission: &Submission,
+        table: &Table,
+        def: &TableDef,
+        position: usize,
+    ) -> Result<Space, StoreError> {
+        let read = submission.snapshot.table(def.id);
+        let Some((read, (_, built))) =
+            read.and_then(|read| Some((read, read.index(def.indexes[position].id)?)))
+        else {
+            return build_checked_index(table, def, position);
+        };
+        if read.rows().is_same(table.rows()) {
+            return Ok(built.clone());
+        }
+        let emptied = submission.catalog_changes.iter().any(
+            |change| matches!(change, CatalogChange::Truncate(id) | CatalogChange::RemoveTable(id) if *id == def.id),
+        );
+        let loaded_here = submission.loads.iter().any(|load| load.table() == def.id);
+        let loaded_since = |load: &RecentLoad| load.table == def.id && load.version > submission.begin;
+        if emptied || loaded_here || self.recent_loads.iter().any(loaded_since) {
+            // What was read is not what other commits changed key by key.
+            return build_checked_index(table, def, position);
+        }
+        let changed = self.certifier.keys_since(submission.begin);
+        let changed = changed.filter(|(space, _)| *space == def.id).map(|(_, key)| key);
+        catch_up(read, built, table, def, position, changed)
     }
 
     fn admit(&mut self, order: CommitOrder, submission: &Submission) {
@@ -406,44 +536,6 @@ fn overlaps(submission: &Submission, load: &RecentLoad) -> bool {
     })
 }
 
-/// Applies a certified submission to the world of its batch.
-fn apply(world: &mut World, newest: &World, submission: &Submission) -> Result<(), StoreError> {
-    for change in &submission.catalog_changes {
-        world.change_catalog(change, |table, def, position| {
-            // What the transaction built holds if the rows are still those it read.
-            let built = submission.snapshot.table(def.id);
-            let prebuilt = built.filter(|built| built.rows().is_same(table.rows()));
-            let space = prebuilt.and_then(|built| built.index(def.indexes[position].id));
-            match space {
-                Some((_, space)) => Ok(space.clone()),
-                None => rebuild(table, def, position),
-            }
-        })?;
-    }
-    for load in &submission.loads {
-        world.update_table(load.table(), |table| table.load(load));
-    }
-    for writes in &submission.writes {
-        let read = submission.snapshot.table(writes.table);
-        debug_assert!(newest.version() >= submission.begin, "snapshots are of applied worlds");
-        world.update_table(writes.table, |table| table.apply(writes, read.map(AsRef::as_ref)));
-    }
-    Ok(())
-}
-
-/// An index over rows that changed since it was built: made again, under the leader's lock.
-fn rebuild(
-    table: &crate::table::Table,
-    def: &crate::catalog::TableDef,
-    position: usize,
-) -> Result<crate::space::Space, StoreError> {
-    let space = crate::build_index::build_index(table, def, position)?;
-    if def.indexes[position].uniqueness.is_unique() {
-        crate::build_index::check_unique_space(table, def, position, &space)?;
-    }
-    Ok(space)
-}
-
 fn describe_conflict(world: &World, conflict: &Conflict<GlobalKey>) -> ConflictError {
     let (space, key) = &conflict.key;
     let what = match (conflict.mine, conflict.other) {
@@ -469,15 +561,17 @@ fn describe_conflict(world: &World, conflict: &Conflict<GlobalKey>) -> ConflictE
             "{name}, key {key:?}: transaction {} committed version {} after this one began.",
             conflict.other_transaction, conflict.other_version
         ),
+        version: conflict.other_version,
     }
 }
 
-fn conflict_with_load(world: &World, table: SpaceId) -> ConflictError {
+fn conflict_with_load(world: &World, table: SpaceId, version: Version) -> ConflictError {
     let name = world.table(table).map_or_else(|| table.to_string(), |table| table.def().name.to_string());
     ConflictError {
         what: "bulk load",
         space: table,
         detail: format!("table \"{name}\": rows of the same key range were written since this one began."),
+        version,
     }
 }
 

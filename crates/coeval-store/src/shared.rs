@@ -82,6 +82,11 @@ impl fmt::Debug for Shared {
     }
 }
 
+/// Room for the body of a log record: what it takes without changes, and for a change of a row of usual size.
+const BODY_ROOM: usize = 128;
+/// See [`BODY_ROOM`].
+const BODY_ROOM_PER_CHANGE: usize = 192;
+
 /// Which world a transaction begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BeginAt {
@@ -164,7 +169,7 @@ impl Shared {
     pub(crate) fn commit(&self, mut submission: Submission) -> Result<Committed, StoreError> {
         let Some(disk) = &self.disk else { return self.pipeline.commit(self, submission) };
         let loads = disk.write_loads(&mut submission.loads)?;
-        let mut body = Vec::with_capacity(512);
+        let mut body = Vec::with_capacity(BODY_ROOM + BODY_ROOM_PER_CHANGE * submission.row_changes());
         encode_body(&submission, &mut body);
         let max = self.sizes.batch_bytes_max;
         if body.len() > max {

@@ -9,13 +9,13 @@ use crate::files::{DiskFiles, FileSystem};
 use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::Keeper;
 use crate::log::LogOptions;
-use crate::options::{Sizes, StoreOptions};
+use crate::options::{Durability, Sizes, StoreOptions};
 use crate::record::encode_sequence;
 use crate::recovery::{Recovered, recover};
 use crate::shared::{BeginAt, Contents, Shared};
 use crate::transaction::{AccessMode, Transaction};
 use crate::world::World;
-use coeval_txn::Isolation;
+use coeval_txn::{Isolation, Version};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -72,7 +72,13 @@ impl Store {
         dir: &Path,
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
-        Self::open_tuned(files, dir, options, LogOptions::default(), Sizes::default())
+        let log = LogOptions::default();
+        let log = match options.durability {
+            Durability::Fsync => log,
+            // Room made ahead with zeros speeds syncs up; where commits do not wait for any it is written in vain.
+            Durability::None => LogOptions { extend_bytes: 1, ..log },
+        };
+        Self::open_tuned(files, dir, options, log, Sizes::default())
     }
 
     /// As [`Store::open_with`], with sizes of the log and of chunks for tests.
@@ -121,7 +127,7 @@ impl Store {
 
     /// The oldest version that a transaction still reads; the current one if none is active.
     #[must_use]
-    pub fn oldest_active(&self) -> coeval_txn::Version {
+    pub fn oldest_active(&self) -> Version {
         self.shared.oldest_active()
     }
 
@@ -136,6 +142,16 @@ impl Store {
     #[must_use]
     pub fn begin_applied(&self, isolation: Isolation) -> Transaction {
         self.shared.begin(isolation, AccessMode::ReadWrite, BeginAt::Applied)
+    }
+
+    /// Waits until [`begin`](Self::begin) gives this version or a newer one; at most for a sync of the log. For
+    /// whoever lost to a version ([`ConflictError::version`](crate::ConflictError::version)) and is going to try
+    /// again with `begin`.
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] if the log failed: the version will not be published.
+    pub fn wait_published(&self, version: Version) -> Result<(), StoreError> {
+        self.shared.acknowledge_read(version).map(drop)
     }
 
     /// The next number of a sequence. Not undone by a rollback, never given twice, also after a crash.

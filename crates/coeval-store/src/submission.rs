@@ -43,14 +43,18 @@ impl Submission {
         !(self.catalog_changes.is_empty() && self.loads.is_empty())
     }
 
-    /// How many entries it adds to deltas at most. New indexes count as large: they want a checkpoint soon.
-    pub(crate) fn change_count(&self) -> u64 {
+    /// How many rows and index entries it changes.
+    pub(crate) fn row_changes(&self) -> usize {
         let of_table = |writes: &TableWrites| {
             writes.rows.len() + writes.indexes.iter().map(|changes| changes.len()).sum::<usize>()
         };
-        let rows: usize = self.writes.iter().map(of_table).sum();
+        self.writes.iter().map(of_table).sum()
+    }
+
+    /// How many entries it adds to deltas at most. New indexes count as large: they want a checkpoint soon.
+    pub(crate) fn change_count(&self) -> u64 {
         let definitions = if self.catalog_changes.is_empty() { 0 } else { CHANGES_OF_DEFINITION };
-        rows as u64 + definitions
+        self.row_changes() as u64 + definitions
     }
 }
 

@@ -282,6 +282,118 @@ fn an_index_takes_in_what_was_committed_while_it_was_built() {
     assert!(tx.insert(def.id, row(&indexed, &[int(2), "bob".into(), int(1)])).is_err());
 }
 
+/// The definition with an index on the balance.
+fn with_late_index(store: &Store, def: &TableDef, uniqueness: Uniqueness) -> (TableDef, SpaceId) {
+    let id = store.new_space_id();
+    let mut indexed = def.clone();
+    indexed.indexes.push(IndexDef { id, name: "late".into(), columns: vec![2], uniqueness });
+    (indexed, id)
+}
+
+#[test]
+fn an_index_follows_inserts_updates_deletes_and_moves_since_its_snapshot_without_being_built_again() {
+    let store = Store::in_memory(StoreOptions::default());
+    let def = accounts(&store, Uniqueness::Any);
+    let mut tx = begin(&store);
+    for id in 0..100 {
+        insert(&mut tx, &def, id, "ann", 10 * id).unwrap();
+    }
+    tx.commit().unwrap();
+    let mut ddl = begin(&store);
+    let (indexed, id) = with_late_index(&store, &def, Uniqueness::Unique);
+    ddl.change_catalog(CatalogChange::PutTable(Box::new(indexed))).unwrap();
+    let write = |change: &dyn Fn(&mut Transaction)| {
+        let mut tx = begin(&store);
+        change(&mut tx);
+        tx.commit().unwrap();
+    };
+    write(&|tx| drop(insert(tx, &def, 200, "new", 5).unwrap()));
+    write(&|tx| tx.update(def.id, &key(1), row(&def, &[int(1), "ann".into(), int(7)])).unwrap());
+    write(&|tx| tx.update(def.id, &key(2), row(&def, &[int(2), "same balance".into(), int(20)])).unwrap());
+    write(&|tx| assert!(tx.delete(def.id, &key(3)).unwrap()));
+    write(&|tx| tx.update(def.id, &key(4), row(&def, &[int(400), "moved".into(), int(40)])).unwrap());
+    write(&|tx| {
+        // Comes and goes: the index never hears of it.
+        insert(tx, &def, 300, "short", 1).unwrap();
+        tx.delete(def.id, &key(300)).unwrap();
+    });
+    // What a row gives up another may take.
+    write(&|tx| tx.update(def.id, &key(5), row(&def, &[int(5), "ann".into(), int(10)])).unwrap());
+    ddl.commit().unwrap();
+
+    let tx = begin(&store);
+    let entries = tx.scan_index(def.id, id, &KeyRange::all(), Direction::Forward).unwrap();
+    let owners: Vec<Key> = entries.map(|entry| entry.unwrap().primary_key).collect();
+    let mut rows = balances(&tx, def.id);
+    rows.sort_by_key(|(_, balance)| *balance);
+    let expected: Vec<Key> = rows.iter().map(|(id, _)| key(i32::try_from(*id).unwrap())).collect();
+    assert_eq!(owners, expected);
+    let world = store.world();
+    let (_, space) = world.table(def.id).unwrap().index(id).unwrap();
+    assert_eq!((space.base_rows(), space.delta().len()), (100, 8), "caught up, not built again");
+}
+
+#[test]
+fn a_unique_index_is_refused_if_a_row_committed_since_its_snapshot_is_a_second_owner() {
+    let store = Store::in_memory(StoreOptions::default());
+    let def = accounts(&store, Uniqueness::Any);
+    let mut tx = begin(&store);
+    insert(&mut tx, &def, 1, "ann", 10).unwrap();
+    insert(&mut tx, &def, 2, "bob", 20).unwrap();
+    tx.commit().unwrap();
+    let mut ddl = begin(&store);
+    let (indexed, id) = with_late_index(&store, &def, Uniqueness::Unique);
+    ddl.change_catalog(CatalogChange::PutTable(Box::new(indexed))).unwrap();
+    let mut writer = begin(&store);
+    writer.update(def.id, &key(2), row(&def, &[int(2), "bob".into(), int(10)])).unwrap();
+    writer.commit().unwrap();
+    let refused = ddl.commit();
+    assert!(
+        matches!(
+            &refused,
+            Err(StoreError::Constraint(ConstraintError::Unique { constraint, .. })) if constraint == "late"
+        ),
+        "{refused:?}"
+    );
+    assert!(store.world().table(def.id).unwrap().index(id).is_none());
+    let mut tx = begin(&store);
+    insert(&mut tx, &def, 3, "cid", 10).unwrap();
+    tx.commit().unwrap();
+}
+
+#[test]
+fn what_a_transaction_lost_to_is_published_once_that_was_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), StoreOptions::default()).unwrap();
+    let def = accounts(&store, Uniqueness::Any);
+    let mut tx = begin(&store);
+    insert(&mut tx, &def, 1, "all", 0).unwrap();
+    tx.commit().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    loop {
+                        let mut tx = begin(&store);
+                        let balance = tx.get(def.id, &key(1)).unwrap().unwrap().get(2).as_i64().unwrap();
+                        let next = int(i32::try_from(balance).unwrap() + 1);
+                        tx.update(def.id, &key(1), row(&def, &[int(1), "all".into(), next])).unwrap();
+                        match tx.commit() {
+                            Ok(_) => break,
+                            Err(StoreError::Conflict(conflict)) => {
+                                store.wait_published(conflict.version).unwrap();
+                                assert!(store.world().version() >= conflict.version);
+                            }
+                            Err(other) => panic!("{other}"),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(balances(&begin(&store), def.id), [(1, 200)]);
+}
+
 #[test]
 fn threads_that_add_to_one_counter_lose_nothing() {
     let store = Store::in_memory(StoreOptions::default());

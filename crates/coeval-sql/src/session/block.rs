@@ -8,7 +8,7 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::StatementResult;
 use crate::settings::{Settings, refuse_serializable};
-use coeval_store::{AccessMode, Savepoint, Transaction};
+use coeval_store::{AccessMode, Savepoint, StoreError, Transaction};
 use coeval_txn::Isolation;
 use datafusion::sql::sqlparser::ast::{
     Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
@@ -211,6 +211,12 @@ impl Session {
                     Some(transaction) => transaction.commit().map(|_| ()),
                     None => Ok(()),
                 };
+                if let Err(StoreError::Conflict(conflict)) = &outcome {
+                    // The client begins again, on the published world. If what it lost to is not there yet it
+                    // would lose again and again until the log is synced. A log that failed is not news here:
+                    // the next commit says so.
+                    let _ = self.engine.store().wait_published(conflict.version);
+                }
                 if let Some(frame) = frame {
                     self.settings = if outcome.is_ok() { frame.lasting } else { frame.before };
                 }
