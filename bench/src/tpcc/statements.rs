@@ -135,6 +135,10 @@ impl<P> Statements<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::create_tables;
+    use crate::tpcc::schema::TABLES;
+    use arrow::array::AsArray;
+    use coeval::Database;
     use std::collections::BTreeSet;
 
     #[test]
@@ -145,6 +149,20 @@ mod tests {
             assert_eq!(statements.get(*statement), text);
         }
         assert_eq!(TEXTS.iter().map(|(_, text)| text).collect::<BTreeSet<_>>().len(), TEXTS.len());
+    }
+
+    #[test]
+    fn no_statement_is_planned_by_datafusion() {
+        let db = Database::in_memory().unwrap();
+        create_tables(&db, &TABLES).unwrap();
+        let mut session = db.session();
+        for (statement, text) in TEXTS {
+            let plan = session.query(&format!("EXPLAIN {text}")).unwrap();
+            let first = plan[0].column(0).as_string::<i32>().value(0).to_owned();
+            assert!(first.starts_with("Point path"), "{statement:?}: {first}");
+        }
+        let other = session.query("EXPLAIN SELECT sum(s_ytd) FROM stock GROUP BY s_quantity").unwrap();
+        assert_eq!(other[0].column(0).as_string::<i32>().value(0), "DataFusion path:");
     }
 
     #[test]

@@ -40,6 +40,19 @@ impl<'a> SpaceCursor<'a> {
         }
     }
 
+    /// Steps over keys of the base that the delta deletes, as long as both walks stand at the same one: a queue
+    /// leaves long runs of them behind.
+    #[inline]
+    fn pass_deleted(&mut self) {
+        while let Some((key, entry)) = self.delta.head
+            && !entry.is_present()
+            && self.base.head() == Some(key.as_slice())
+        {
+            self.delta.advance();
+            self.base.advance();
+        }
+    }
+
     fn ahead(&self, a: &[u8], b: &[u8]) -> Ordering {
         match self.direction {
             Direction::Forward => a.cmp(b),
@@ -53,6 +66,7 @@ impl<'a> Iterator for SpaceCursor<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
+            self.pass_deleted();
             if let Some(damage) = self.base.damage.take() {
                 self.private = None;
                 self.delta.head = None;
@@ -210,3 +224,6 @@ pub(crate) fn rows_in_range(chunk: &Chunk, range: &KeyRange) -> std::ops::Range<
     };
     start..end.max(start)
 }
+
+#[cfg(test)]
+mod tests;

@@ -105,6 +105,14 @@ impl DeltaEntry {
         self.row.as_ref()
     }
 
+    /// Looks at what a clone changes; see [`PTree::alter_many_touching`].
+    #[inline]
+    pub(crate) fn touch(&self) {
+        if let Some(row) = &self.row {
+            row.touch();
+        }
+    }
+
     /// Where the old row lies.
     #[must_use]
     #[inline]

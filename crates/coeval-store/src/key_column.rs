@@ -50,14 +50,7 @@ impl KeyColumn {
     #[inline]
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
         match self {
-            Self::Fixed(keys) if keys.value_length() == 8 && key.len() == 8 => {
-                search_words(keys.value_data(), key)
-            }
-            Self::Fixed(keys) => {
-                let width = keys.value_length() as usize;
-                let bytes = keys.value_data();
-                search(keys.len(), |index| bytes[index * width..(index + 1) * width].cmp(key))
-            }
+            Self::Fixed(keys) => search_fixed(keys.value_data(), keys.value_length() as usize, key),
             Self::Variable(keys) => search(keys.len(), |index| keys.value(index).cmp(key)),
         }
     }
@@ -123,20 +116,53 @@ fn search(length: usize, mut compare: impl FnMut(usize) -> Ordering) -> Result<u
     Err(low)
 }
 
-/// Eight-byte keys are the most common (one bigint): compare whole words.
+/// Searches keys of one width that lie one behind the other.
 #[inline]
-fn search_words(bytes: &[u8], key: &[u8]) -> Result<usize, usize> {
-    let (words, _) = bytes.as_chunks::<8>();
-    let mut wanted = [0; 8];
-    wanted.copy_from_slice(key);
-    let wanted = u64::from_be_bytes(wanted);
-    let index = words.partition_point(|word| u64::from_be_bytes(*word) < wanted);
-    if words.get(index).is_some_and(|word| u64::from_be_bytes(*word) == wanted) {
-        Ok(index)
-    } else {
-        Err(index)
+fn search_fixed(bytes: &[u8], width: usize, key: &[u8]) -> Result<usize, usize> {
+    match width {
+        _ if key.len() != width => {
+            search(bytes.len() / width, |index| bytes[index * width..][..width].cmp(key))
+        }
+        4..8 => search_words::<4>(bytes, width, key),
+        8..=16 => search_words::<8>(bytes, width, key),
+        _ => search(bytes.len() / width, |index| bytes[index * width..][..width].cmp(key)),
     }
 }
+
+/// Searches keys of at least `N` and at most twice `N` bytes: most keys are one to four integers. Two words, which
+/// overlap where the key is shorter, compare as the key does.
+#[inline]
+fn search_words<const N: usize>(bytes: &[u8], width: usize, key: &[u8]) -> Result<usize, usize> {
+    let number =
+        |key: &[u8]| u128::from(word::<N>(&key[..N])) << 64 | u128::from(word::<N>(&key[width - N..]));
+    let at = |index: usize| number(&bytes[index * width..][..width]);
+    let wanted = number(key);
+    let mut size = bytes.len() / width;
+    if size == 0 {
+        return Err(0);
+    }
+    // As many steps for every key, and no branch on what a comparison says: no predictor would learn it.
+    let mut low = 0;
+    while size > 1 {
+        let half = size / 2;
+        low = if at(low + half) <= wanted { low + half } else { low };
+        size -= half;
+    }
+    match at(low).cmp(&wanted) {
+        Ordering::Equal => Ok(low),
+        Ordering::Less => Err(low + 1),
+        Ordering::Greater => Err(low),
+    }
+}
+
+/// The bytes as a number that compares as they do.
+#[inline]
+fn word<const N: usize>(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[8 - N..].copy_from_slice(&bytes[..N]);
+    u64::from_be_bytes(word)
+}
+
 /// Builds a column of keys.
 #[derive(Debug, Default)]
 pub struct KeyColumnBuilder {
@@ -202,3 +228,6 @@ impl KeyColumnBuilder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

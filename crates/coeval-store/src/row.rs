@@ -11,7 +11,8 @@
 //! fewer columns stays readable: the missing ones have the default that `ADD COLUMN` gave them.
 
 use crate::types::Physical;
-use crate::value::{IntervalValue, ValueRef};
+use crate::value::{IntervalValue, Value, ValueRef};
+use smallvec::SmallVec;
 use std::fmt;
 use triomphe::ThinArc;
 
@@ -33,7 +34,19 @@ struct Slot {
 }
 
 const COUNT_SIZE: usize = 2;
-const INTERVAL_SIZE: usize = 16;
+
+/// Rows up to this size are copied on the stack while they are changed: nearly all are smaller.
+const PATCH_INLINE: usize = 512;
+
+/// Room for the text of a row that is being written.
+const VARIABLE_ROOM: usize = 256;
+
+impl Slot {
+    #[inline]
+    fn is_variable(self) -> bool {
+        matches!(self.physical, Physical::Text | Physical::Bytes)
+    }
+}
 
 const fn slot_size(physical: Physical) -> u32 {
     match physical {
@@ -58,7 +71,7 @@ impl Layout {
         let mut fixed_sizes = vec![0];
         for physical in columns {
             slots.push(Slot { physical, offset, previous_variable });
-            if matches!(physical, Physical::Text | Physical::Bytes) {
+            if slots.last().is_some_and(|slot: &Slot| slot.is_variable()) {
                 previous_variable = Some(offset);
             }
             offset += slot_size(physical);
@@ -99,6 +112,12 @@ impl Row {
         Self(ThinArc::from_header_and_slice((), bytes))
     }
 
+    /// Looks at the reference count, so that it is in the cache when a clone changes it.
+    #[inline]
+    pub(crate) fn touch(&self) {
+        std::hint::black_box(ThinArc::strong_count(&self.0));
+    }
+
     /// The encoded bytes.
     #[must_use]
     #[inline]
@@ -123,6 +142,59 @@ impl Row {
         value_in(self.as_bytes(), layout, column)
     }
 
+    /// The columns that are NULL, of those the row was written with.
+    #[inline]
+    pub(crate) fn null_columns(&self) -> impl Iterator<Item = usize> {
+        let bytes = self.as_bytes();
+        let nulls = &bytes[COUNT_SIZE..COUNT_SIZE + column_count(bytes).div_ceil(8)];
+        nulls.iter().enumerate().filter(|(_, byte)| **byte != 0).flat_map(|(index, byte)| {
+            (0..8).filter(move |bit| byte & (1 << bit) != 0).map(move |bit| 8 * index + bit)
+        })
+    }
+
+    /// Whether this column is the same in both rows, bit by bit. Both must have been written with it.
+    ///
+    /// # Panics
+    /// If one was not, or is not of this layout.
+    #[must_use]
+    #[inline]
+    pub(crate) fn has_same(&self, other: &Self, layout: &Layout, column: usize) -> bool {
+        raw_value(self.as_bytes(), layout, column) == raw_value(other.as_bytes(), layout, column)
+    }
+
+    /// A copy with some columns changed, made by copying the bytes: `(column, value)` pairs, of which the first
+    /// for a column counts. `None` if that is not possible, because text or bytes change, or the row lacks
+    /// columns of the layout.
+    ///
+    /// # Panics
+    /// If a value is not of its column's physical type.
+    #[must_use]
+    pub(crate) fn patched(&self, layout: &Layout, changes: &[(usize, Value)]) -> Option<Self> {
+        let old = self.as_bytes();
+        let count = layout.len();
+        if column_count(old) != count
+            || changes.iter().any(|(column, _)| layout.columns[*column].is_variable())
+        {
+            return None;
+        }
+        let mut bytes: SmallVec<[u8; PATCH_INLINE]> = SmallVec::from_slice(old);
+        let (head, fixed) = bytes.split_at_mut(COUNT_SIZE + count.div_ceil(8));
+        for (column, value) in changes.iter().rev() {
+            let slot = layout.columns[*column];
+            let place = &mut fixed[slot.offset as usize..(slot.offset + slot_size(slot.physical)) as usize];
+            let (null_byte, null_bit) = (COUNT_SIZE + column / 8, 1 << (column % 8));
+            if value.borrow().is_null() {
+                head[null_byte] |= null_bit;
+                place.fill(0);
+            } else {
+                head[null_byte] &= !null_bit;
+                let fits = put_fixed(slot.physical, value.borrow(), place);
+                assert!(fits, "changed values are of their columns' types");
+            }
+        }
+        Some(Self::from_bytes(&bytes))
+    }
+
     /// Whether the bytes are a row of this layout: every column readable, every text UTF-8.
     #[must_use]
     pub fn check(bytes: &[u8], layout: &Layout) -> bool {
@@ -140,7 +212,7 @@ impl Row {
         let fixed = COUNT_SIZE + count.div_ceil(8);
         let mut end = variable;
         for slot in &layout.columns[..count] {
-            if matches!(slot.physical, Physical::Text | Physical::Bytes) {
+            if slot.is_variable() {
                 let next = variable + read_u32(bytes, fixed + slot.offset as usize) as usize;
                 if next < end || next > bytes.len() {
                     return false;
@@ -219,10 +291,7 @@ fn value_in<'a>(bytes: &'a [u8], layout: &Layout, column: usize) -> Option<Value
         }),
         Physical::Uuid => ValueRef::Uuid(array(bytes, at)),
         Physical::Text | Physical::Bytes => {
-            let variable = fixed + layout.fixed_sizes[count] as usize;
-            let start =
-                slot.previous_variable.map_or(0, |previous| read_u32(bytes, fixed + previous as usize));
-            let span = variable + start as usize..variable + read_u32(bytes, at) as usize;
+            let span = variable_span(bytes, layout, slot);
             if slot.physical == Physical::Bytes {
                 ValueRef::Bytes(&bytes[span])
             } else {
@@ -231,6 +300,59 @@ fn value_in<'a>(bytes: &'a [u8], layout: &Layout, column: usize) -> Option<Value
             }
         }
     })
+}
+
+/// The encoded bytes of a column that is there; `None` for NULL.
+#[inline]
+fn raw_value<'a>(bytes: &'a [u8], layout: &Layout, column: usize) -> Option<&'a [u8]> {
+    let count = column_count(bytes);
+    assert!(column < count, "the row was written with this column");
+    if bytes[COUNT_SIZE + column / 8] & (1 << (column % 8)) != 0 {
+        return None;
+    }
+    let fixed = COUNT_SIZE + count.div_ceil(8);
+    let slot = layout.columns[column];
+    let at = fixed + slot.offset as usize;
+    if slot.is_variable() {
+        return Some(&bytes[variable_span(bytes, layout, slot)]);
+    }
+    Some(&bytes[at..at + slot_size(slot.physical) as usize])
+}
+
+/// Where the bytes of a variable column lie.
+#[inline]
+fn variable_span(bytes: &[u8], layout: &Layout, slot: Slot) -> std::ops::Range<usize> {
+    let count = column_count(bytes);
+    let fixed = COUNT_SIZE + count.div_ceil(8);
+    let variable = fixed + layout.fixed_sizes[count] as usize;
+    let start = slot.previous_variable.map_or(0, |previous| read_u32(bytes, fixed + previous as usize));
+    variable + start as usize..variable + read_u32(bytes, fixed + slot.offset as usize) as usize
+}
+
+/// Writes a value that is neither NULL, text nor bytes into its slot; returns whether it is of this type.
+#[inline]
+fn put_fixed(physical: Physical, value: ValueRef<'_>, slot: &mut [u8]) -> bool {
+    match (physical, value) {
+        (Physical::Boolean, ValueRef::Boolean(v)) => slot[0] = u8::from(v),
+        (Physical::Int16, ValueRef::Int16(v)) => slot.copy_from_slice(&v.to_le_bytes()),
+        (Physical::Int32, ValueRef::Int32(v)) => slot.copy_from_slice(&v.to_le_bytes()),
+        (Physical::Int64, ValueRef::Int64(v)) => slot.copy_from_slice(&v.to_le_bytes()),
+        (Physical::Float32, ValueRef::Float32(v)) => slot.copy_from_slice(&v.to_le_bytes()),
+        (Physical::Float64, ValueRef::Float64(v)) => slot.copy_from_slice(&v.to_le_bytes()),
+        (Physical::DecimalShort, ValueRef::Decimal(v)) => match i64::try_from(v) {
+            Ok(short) => slot.copy_from_slice(&short.to_le_bytes()),
+            Err(_) => return false,
+        },
+        (Physical::DecimalLong, ValueRef::Decimal(v)) => slot.copy_from_slice(&v.to_le_bytes()),
+        (Physical::Interval, ValueRef::Interval(v)) => {
+            slot[..4].copy_from_slice(&v.months.to_le_bytes());
+            slot[4..8].copy_from_slice(&v.days.to_le_bytes());
+            slot[8..].copy_from_slice(&v.nanoseconds.to_le_bytes());
+        }
+        (Physical::Uuid, ValueRef::Uuid(v)) => slot.copy_from_slice(&v),
+        _ => return false,
+    }
+    true
 }
 
 /// Encodes rows of one layout, column by column; its buffer serves one row after the other.
@@ -256,7 +378,9 @@ impl<'l> RowWriter<'l> {
     /// A writer for rows of this layout.
     #[must_use]
     pub fn new(layout: &'l Layout) -> Self {
-        let mut writer = Self { layout, bytes: Vec::with_capacity(128), column: 0, variable: 0 };
+        let fixed = variable_start(layout, layout.len());
+        let bytes = Vec::with_capacity(fixed + VARIABLE_ROOM);
+        let mut writer = Self { layout, bytes, column: 0, variable: 0 };
         writer.clear();
         writer
     }
@@ -282,33 +406,18 @@ impl<'l> RowWriter<'l> {
         let column = self.column;
         let slot = self.layout.columns[column];
         let at = COUNT_SIZE + self.layout.len().div_ceil(8) + slot.offset as usize;
-        let mut put = |bytes: &[u8]| self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
         match (slot.physical, value) {
             (_, ValueRef::Null) => self.bytes[COUNT_SIZE + column / 8] |= 1 << (column % 8),
-            (Physical::Boolean, ValueRef::Boolean(v)) => put(&[u8::from(v)]),
-            (Physical::Int16, ValueRef::Int16(v)) => put(&v.to_le_bytes()),
-            (Physical::Int32, ValueRef::Int32(v)) => put(&v.to_le_bytes()),
-            (Physical::Int64, ValueRef::Int64(v)) => put(&v.to_le_bytes()),
-            (Physical::Float32, ValueRef::Float32(v)) => put(&v.to_le_bytes()),
-            (Physical::Float64, ValueRef::Float64(v)) => put(&v.to_le_bytes()),
-            (Physical::DecimalShort, ValueRef::Decimal(v)) => {
-                let short = i64::try_from(v).map_err(|_| self.mismatch(slot))?;
-                self.bytes[at..at + 8].copy_from_slice(&short.to_le_bytes());
-            }
-            (Physical::DecimalLong, ValueRef::Decimal(v)) => put(&v.to_le_bytes()),
-            (Physical::Interval, ValueRef::Interval(v)) => {
-                let mut bytes = [0; INTERVAL_SIZE];
-                bytes[..4].copy_from_slice(&v.months.to_le_bytes());
-                bytes[4..8].copy_from_slice(&v.days.to_le_bytes());
-                bytes[8..].copy_from_slice(&v.nanoseconds.to_le_bytes());
-                put(&bytes);
-            }
-            (Physical::Uuid, ValueRef::Uuid(v)) => put(&v),
             (Physical::Text, ValueRef::Text(v)) => self.bytes.extend_from_slice(v.as_bytes()),
             (Physical::Bytes, ValueRef::Bytes(v)) => self.bytes.extend_from_slice(v),
-            _ => return Err(self.mismatch(slot)),
+            (physical, value) => {
+                let place = &mut self.bytes[at..at + slot_size(physical) as usize];
+                if !put_fixed(physical, value, place) {
+                    return Err(self.mismatch(slot));
+                }
+            }
         }
-        if matches!(slot.physical, Physical::Text | Physical::Bytes) {
+        if slot.is_variable() {
             let end = u32::try_from(self.bytes.len() - self.variable).expect("a row is smaller than 4 GiB");
             self.bytes[at..at + 4].copy_from_slice(&end.to_le_bytes());
         }

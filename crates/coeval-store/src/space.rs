@@ -260,7 +260,7 @@ fn growth(changes: &Delta) -> i64 {
 
 fn add(delta: &mut Delta, changes: &Delta, prepare: impl Fn(&DeltaEntry) -> DeltaEntry) {
     let batch: Vec<_> = changes.iter().map(|(key, entry)| (key.clone(), prepare(entry))).collect();
-    delta.alter_many(batch, |earlier, entry| entry.after(earlier));
+    delta.alter_many_touching(batch, |earlier, entry| entry.after(earlier), DeltaEntry::touch);
 }
 
 /// Adds one change to a delta.

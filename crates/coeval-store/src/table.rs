@@ -253,6 +253,29 @@ impl<'a> RowRef<'a> {
         value.unwrap_or_else(|| self.missing[column].borrow())
     }
 
+    /// The columns that are NULL.
+    pub(crate) fn null_columns(&self) -> impl Iterator<Item = usize> {
+        let (written, known) = match self.place {
+            Place::Row(row) => (row.column_count(), Some(row.null_columns())),
+            Place::Chunk(..) => (0, None),
+        };
+        let others = written..self.def.layout().len();
+        known.into_iter().flatten().chain(others.filter(|&column| self.get(column).is_null()))
+    }
+
+    /// Whether a column has the same value in both rows. Two values that compare as equal and are written
+    /// differently may count as different.
+    #[must_use]
+    pub(crate) fn has_same(&self, other: &RowRef<'_>, column: usize) -> bool {
+        if let (Place::Row(mine), Place::Row(theirs)) = (self.place, other.place)
+            && column < mine.column_count()
+            && column < theirs.column_count()
+        {
+            return mine.has_same(theirs, self.def.layout(), column);
+        }
+        self.get(column) == other.get(column)
+    }
+
     /// Its primary key.
     #[must_use]
     pub fn key(&self) -> Key {
@@ -279,6 +302,11 @@ impl<'a> RowRef<'a> {
     /// If a value is of another type.
     #[must_use]
     pub fn with(&self, changes: &[(usize, Value)]) -> Row {
+        if let Place::Row(row) = self.place
+            && let Some(row) = row.patched(self.def.layout(), changes)
+        {
+            return row;
+        }
         let mut writer = RowWriter::new(self.def.layout());
         for column in 0..self.def.layout().len() {
             let changed = changes.iter().find(|(changed, _)| *changed == column);

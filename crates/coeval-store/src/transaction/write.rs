@@ -58,13 +58,10 @@ impl Transaction {
         self.writable("UPDATE")?;
         let table = Arc::clone(self.table(table)?);
         let new_key = self.check_row(&table, &row)?;
-        if self.find(&table, key)?.is_none() {
-            return Err(StoreError::MissingRow);
-        }
+        let found = self.find(&table, key)?.ok_or(StoreError::MissingRow)?;
         if new_key != *key {
             return self.move_row(&table, key, &new_key, row);
         }
-        let found = self.find(&table, key)?.ok_or(StoreError::MissingRow)?;
         let position = position_of(found);
         let old = table.row_ref(found);
         let old_row = (!table.def().foreign_keys.is_empty() || self.is_parent(&table)).then(|| old.to_row());
@@ -195,7 +192,7 @@ impl Transaction {
         for (position, index) in def.indexes.iter().enumerate() {
             if let (Some((old_key, old)), Some((new_key, new))) = (old, new)
                 && old_key == new_key
-                && index.columns.iter().all(|&column| old.get(column) == new.get(column))
+                && index.columns.iter().all(|&column| old.has_same(&new, column))
             {
                 continue;
             }
@@ -269,13 +266,13 @@ fn entry_of(index: &IndexDef, row: Option<(&Key, RowRef<'_>)>) -> Option<(Key, O
 
 fn check_not_null(row: RowRef<'_>) -> Result<(), ConstraintError> {
     let def = row.def();
-    let null =
-        def.columns.iter().enumerate().find(|(index, column)| column.not_null && row.get(*index).is_null());
-    match null {
+    // From the NULLs of the row and not from the columns of the definition: most rows have none.
+    match row.null_columns().find(|&column| def.columns[column].not_null) {
         None => Ok(()),
-        Some((_, column)) => {
-            Err(ConstraintError::NotNull { table: def.name.to_string(), column: column.name.clone() })
-        }
+        Some(column) => Err(ConstraintError::NotNull {
+            table: def.name.to_string(),
+            column: def.columns[column].name.clone(),
+        }),
     }
 }
 
