@@ -118,6 +118,7 @@ pub(crate) struct Pipeline {
     progress: Condvar,
     /// Whether one of those who wait for the leader's lock has not gone to sleep yet.
     someone_looks_on: AtomicBool,
+    processors: usize,
     log: Option<LogHandle>,
     durability: Durability,
 }
@@ -141,6 +142,7 @@ impl Pipeline {
             }),
             progress: Condvar::new(),
             someone_looks_on: AtomicBool::new(false),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
             log: handle,
             durability,
         }
@@ -150,7 +152,7 @@ impl Pipeline {
     pub(crate) fn commit(&self, shared: &Shared, submission: Submission) -> Result<Committed, StoreError> {
         let ticket = Arc::new(Ticket::new(submission));
         self.queue.lock().push(Arc::clone(&ticket));
-        if let Some(mut leader) = self.become_leader(&ticket)
+        if let Some(mut leader) = self.become_leader(shared, &ticket)
             && ticket.submission.lock().is_some()
         {
             let batch = std::mem::take(&mut *self.queue.lock());
@@ -164,13 +166,14 @@ impl Pipeline {
 
     /// The leader's lock, or nothing if another leader has given the verdict meanwhile.
     ///
-    /// A batch takes tens of microseconds, about as long as it takes to put a thread to sleep and wake it, so
-    /// one of those who wait looks on for that time. The others sleep: they would only take its processor.
-    fn become_leader(&self, ticket: &Ticket) -> Option<MutexGuard<'_, Leader>> {
+    /// A batch takes tens of microseconds, about as long as it takes to put a thread to sleep and wake it. So
+    /// one of those who wait looks on for that time, if no other transaction could use its processor.
+    fn become_leader(&self, shared: &Shared, ticket: &Ticket) -> Option<MutexGuard<'_, Leader>> {
         if let Some(leader) = self.leader.try_lock() {
             return Some(leader);
         }
-        if !self.someone_looks_on.swap(true, Ordering::Relaxed) {
+        let has_processor = shared.active_snapshots() <= self.processors;
+        if has_processor && !self.someone_looks_on.swap(true, Ordering::Relaxed) {
             let _turn = LookingOn(&self.someone_looks_on);
             for _ in 0..LOOKS_MAX {
                 for _ in 0..PAUSES_BETWEEN_LOOKS {
