@@ -289,6 +289,10 @@ impl RowChecks for CodeAtMostTen {
         let (table, constraint) = (def.name.to_string(), "small".to_owned());
         Err(ConstraintError::Check { table, constraint })
     }
+
+    fn default_value(&self, _: &TableDef, _: usize) -> Result<Value, ConstraintError> {
+        Ok(Value::Null)
+    }
 }
 
 #[test]
