@@ -8,6 +8,7 @@ use crate::build_index::key_chunks;
 use crate::catalog::{IndexDef, TableDef};
 use crate::chunk::{CHUNK_ROWS, Chunk};
 use crate::column::value_at;
+use crate::delta::{Delta, DeltaEntry};
 use crate::error::{ConstraintError, StoreError};
 use crate::ids::SpaceId;
 use crate::key::{Key, KeyWriter};
@@ -68,6 +69,24 @@ impl BulkLoad {
             self.segments.push(segment);
             self.indexes.push(chunks);
         }
+    }
+
+    /// Follows the table from one definition to the next, so that it has one list for each index there as well.
+    ///
+    /// Uniqueness of new indexes is not looked at: the transaction may have deleted one of two owners since.
+    pub(crate) fn realign(&mut self, old: &TableDef, new: &TableDef) {
+        assert!(self.segments.is_empty(), "a load is written after the last change of definitions");
+        self.indexes = new
+            .indexes
+            .iter()
+            .map(|index| match old.indexes.iter().position(|candidate| candidate.id == index.id) {
+                Some(position) => self.indexes[position].clone(),
+                None => {
+                    let entries = sorted_entries(new, index, &self.chunks);
+                    key_chunks(entries.iter().map(|(key, _)| key.as_slice()))
+                }
+            })
+            .collect();
     }
 
     /// The first and last key.
@@ -218,6 +237,24 @@ pub(crate) fn index_chunks(
     index: &IndexDef,
     chunks: &[Arc<Chunk>],
 ) -> Result<Vec<Arc<Chunk>>, StoreError> {
+    let entries = sorted_entries(def, index, chunks);
+    if index.uniqueness.is_unique() {
+        let missing = missing_values(def);
+        let row_at = |(chunk, row): RowPlace| {
+            RowRef::new(def, &missing, crate::space::Found::Base(&chunks[chunk as usize], row as usize))
+        };
+        let same = |a: RowRef<'_>, b: RowRef<'_>| {
+            index.columns.iter().all(|&column| !a.get(column).is_null() && a.get(column) == b.get(column))
+        };
+        if let Some(pair) = entries.windows(2).find(|pair| same(row_at(pair[0].1), row_at(pair[1].1))) {
+            return Err(unique_key_taken(def, index, row_at(pair[1].1)).into());
+        }
+    }
+    Ok(key_chunks(entries.iter().map(|(key, _)| key.as_slice())))
+}
+
+/// The entries of the loaded rows in one index, and where their rows lie.
+fn sorted_entries(def: &TableDef, index: &IndexDef, chunks: &[Arc<Chunk>]) -> Vec<(Key, RowPlace)> {
     let missing = missing_values(def);
     let mut entries: Vec<(Key, RowPlace)> = chunks
         .into_par_iter()
@@ -232,16 +269,15 @@ pub(crate) fn index_chunks(
         })
         .collect();
     entries.par_sort_unstable();
-    if index.uniqueness.is_unique() {
-        let row_at = |(chunk, row): RowPlace| {
-            RowRef::new(def, &missing, crate::space::Found::Base(&chunks[chunk as usize], row as usize))
-        };
-        let same = |a: RowRef<'_>, b: RowRef<'_>| {
-            index.columns.iter().all(|&column| !a.get(column).is_null() && a.get(column) == b.get(column))
-        };
-        if let Some(pair) = entries.windows(2).find(|pair| same(row_at(pair[0].1), row_at(pair[1].1))) {
-            return Err(unique_key_taken(def, index, row_at(pair[1].1)).into());
-        }
-    }
-    Ok(key_chunks(entries.iter().map(|(key, _)| key.as_slice())))
+    entries
+}
+
+/// The entries of an index that these chunks hold, one by one.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if a chunk is damaged.
+pub(crate) fn inserted_entries(chunks: &[Arc<Chunk>]) -> Result<Delta, StoreError> {
+    chunks.iter().try_for_each(|chunk| chunk.check_whole())?;
+    let keys = chunks.iter().flat_map(|chunk| (0..chunk.rows()).map(|index| chunk.keys().get(index)));
+    Ok(Delta::from_sorted(keys.map(|key| (Key::from_slice(key), DeltaEntry::inserted(None))).collect()))
 }

@@ -155,6 +155,16 @@ pub enum StoreError {
         /// What was expected.
         what: String,
     },
+    /// The directory holds no database, but files of somebody else (55000). Nothing was written.
+    #[error(
+        "\"{directory}\" is no database and not empty (it holds \"{file}\"): name a new or an empty directory"
+    )]
+    ForeignDirectory {
+        /// The directory.
+        directory: String,
+        /// One of the files.
+        file: String,
+    },
     /// A file was written by another version of the program.
     #[error("{file} has format version {found}; this program reads version {supported}")]
     UnsupportedVersion {

@@ -22,7 +22,7 @@ use crc32c::{crc32c, crc32c_append};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-const FILE_NAME: &str = "MANIFEST";
+pub(crate) const FILE_NAME: &str = "MANIFEST";
 const MAGIC: [u8; 8] = *b"COEVALMF";
 const FORMAT_VERSION: u32 = 1;
 const HEADER_BYTES: usize = 24;

@@ -16,7 +16,7 @@
 //! # Locking
 //! `leader` before `publishing`; `queue` is held for a push or a drain alone. No lock is held across a sync.
 
-use crate::build_index::{build_checked_index, catch_up};
+use crate::build_index::{build_checked_index, build_index, catch_up};
 use crate::catalog::{CatalogChange, TableDef};
 use crate::delta::Delta;
 use crate::error::{ConflictError, StoreError};
@@ -419,7 +419,7 @@ impl Leader {
             let created_here = newest.table(load.table()).is_none();
             let free = match newest.table(load.table()) {
                 None => false,
-                Some(table) => is_free(table, &span)? && table.indexes().iter().all(Space::has_no_parts),
+                Some(table) => is_free(table, &span)? && takes_entries(submission, table),
             };
             let truncated_here = submission
                 .catalog_changes
@@ -441,7 +441,7 @@ impl Leader {
             })?;
         }
         for load in &submission.loads {
-            world.update_table(load.table(), |table| table.load(load));
+            world.update_table(load.table(), |table| table.load(load))?;
         }
         for writes in &submission.writes {
             let read = submission.snapshot.table(writes.table);
@@ -463,7 +463,8 @@ impl Leader {
         let Some((read, (_, built))) =
             read.and_then(|read| Some((read, read.index(def.indexes[position].id)?)))
         else {
-            return build_checked_index(table, def, position);
+            // It goes again before the transaction ends.
+            return Ok(Space::new());
         };
         if read.rows().is_same(table.rows()) {
             return Ok(built.clone());
@@ -472,8 +473,13 @@ impl Leader {
             |change| matches!(change, CatalogChange::Truncate(id) | CatalogChange::RemoveTable(id) if *id == def.id),
         );
         let loaded_here = submission.loads.iter().any(|load| load.table() == def.id);
+        if emptied || loaded_here {
+            // What the transaction loaded or emptied is still to come, so there may be two owners of a key here
+            // and one in the end. The transaction saw to that, and its footprint lets nobody write beside it.
+            return build_index(table, def, position);
+        }
         let loaded_since = |load: &RecentLoad| load.table == def.id && load.version > submission.begin;
-        if emptied || loaded_here || self.recent_loads.iter().any(loaded_since) {
+        if self.recent_loads.iter().any(loaded_since) {
             // What was read is not what other commits changed key by key.
             return build_checked_index(table, def, position);
         }
@@ -526,6 +532,14 @@ fn fitting(tickets: &[Arc<Ticket>], bytes_max: usize) -> usize {
         bytes <= bytes_max
     };
     tickets.iter().position(|ticket| !fits(ticket)).unwrap_or(tickets.len()).max(1)
+}
+
+/// Whether the indexes of a table that a transaction keeps can take the entries of a load, whatever their keys.
+fn takes_entries(submission: &Submission, table: &Table) -> bool {
+    let kept = submission.snapshot.table(table.id());
+    let is_kept = |id| kept.is_some_and(|kept| kept.index(id).is_some());
+    let mut indexes = table.def().indexes.iter().zip(table.indexes());
+    indexes.all(|(index, entries)| entries.has_no_parts() || !is_kept(index.id))
 }
 
 /// Whether a transaction wrote rows into the range of a load it did not see.

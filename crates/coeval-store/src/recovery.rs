@@ -4,7 +4,7 @@
 //! # What is found, and what is done
 //! | manifest | log segments | decision |
 //! |---|---|---|
-//! | none | none | a new database: an empty manifest is written first |
+//! | none | none | a new database: an empty manifest is written first; refused if others' files lie there |
 //! | none | some | damage: the manifest is missing |
 //! | there | any | its world, then every record behind its log position |
 //!
@@ -25,9 +25,9 @@ mod replay;
 use crate::catalog::{Catalog, DEFAULT_SCHEMA};
 use crate::disk::{Disk, LOG_DIR};
 use crate::error::StoreError;
-use crate::files::FileSystem;
+use crate::files::{FileSystem, LOCK_FILE_NAME};
 use crate::log::{Log, LogOptions, Lsn, OpenError};
-use crate::manifest::{BatchRun, Manifest, TableEntry, manifest_path};
+use crate::manifest::{BatchRun, FILE_NAME as MANIFEST_FILE, Manifest, TableEntry, manifest_path};
 use crate::segment::{SEGMENT_DIR, Segment, SegmentRef, parse_segment_name};
 use crate::sequence::Sequences;
 use crate::shared::Contents;
@@ -57,6 +57,7 @@ pub(crate) fn recover(
     log_options: LogOptions,
 ) -> Result<Recovered, StoreError> {
     files.create_dir_all(dir)?;
+    refuse_foreign(&*files, dir)?;
     let lock = files.lock(dir)?;
     let log_dir = dir.join(LOG_DIR);
     let segment_dir = dir.join(SEGMENT_DIR);
@@ -87,6 +88,19 @@ pub(crate) fn recover(
         manifest_log: from,
     };
     Ok(Recovered { contents, log, disk })
+}
+
+/// Refuses to make a database among files that are not ours. Nothing has been written then.
+fn refuse_foreign(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
+    let names = files.list(dir)?;
+    if names.iter().any(|name| name == MANIFEST_FILE) {
+        return Ok(());
+    }
+    let is_ours = |name: &str| name == LOCK_FILE_NAME || name.starts_with(MANIFEST_FILE);
+    match names.into_iter().find(|name| !is_ours(name)) {
+        Some(file) => Err(StoreError::ForeignDirectory { directory: dir.display().to_string(), file }),
+        None => Ok(()),
+    }
 }
 
 /// Writes the manifest of a new database.

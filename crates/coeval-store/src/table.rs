@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A table at one version: its definition, its rows, its indexes; and references to single rows.
 
-use crate::bulk::BulkLoad;
+use crate::bulk::{BulkLoad, inserted_entries};
 use crate::catalog::{IndexDef, TableDef};
 use crate::checks::RowChecks;
 use crate::chunk::Chunk;
@@ -169,12 +169,22 @@ impl Table {
     }
 
     /// Takes in a bulk load, whose range is free.
-    pub(crate) fn load(&mut self, load: &BulkLoad) {
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if a chunk is damaged that has to be read; the table is then unusable.
+    pub(crate) fn load(&mut self, load: &BulkLoad) -> Result<(), StoreError> {
+        assert_eq!(load.indexes().len(), self.indexes.len(), "a load follows its table's definition");
         self.pieces = Pieces::default();
         self.rows.add_chunks(load.chunks());
         for (index, chunks) in self.indexes.iter_mut().zip(load.indexes()) {
-            index.add_chunks(chunks);
+            if index.has_no_parts() {
+                index.add_chunks(chunks);
+            } else {
+                // The index was made after the load: its entries lie between those of other rows.
+                index.apply(&inserted_entries(chunks)?, None);
+            }
         }
+        Ok(())
     }
 
     /// How its rows are cut for scanning.

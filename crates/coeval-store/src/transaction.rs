@@ -62,6 +62,9 @@ pub struct Committed {
     pub version: Version,
 }
 
+/// The bulk loads of a transaction, in their order: a savepoint holds the list as it was.
+type Loads = Arc<Vec<Arc<BulkLoad>>>;
+
 /// A transaction. Dropping it rolls it back.
 #[derive(Debug)]
 pub struct Transaction {
@@ -74,7 +77,7 @@ pub struct Transaction {
     writes: Vec<TableWrites>,
     footprint: Vec<Footmark>,
     catalog_changes: Vec<CatalogChange>,
-    loads: Vec<BulkLoad>,
+    loads: Loads,
     pending: Vec<PendingCheck>,
 }
 
@@ -85,7 +88,7 @@ pub struct Savepoint {
     writes: Vec<TableWrites>,
     footprint: usize,
     catalog_changes: usize,
-    loads: usize,
+    loads: Loads,
     pending: Vec<PendingCheck>,
 }
 
@@ -106,7 +109,7 @@ impl Transaction {
             writes: Vec::new(),
             footprint: Vec::new(),
             catalog_changes: Vec::new(),
-            loads: Vec::new(),
+            loads: Loads::default(),
             pending: Vec::new(),
         }
     }
@@ -250,7 +253,7 @@ impl Transaction {
             writes: self.writes.clone(),
             footprint: self.footprint.len(),
             catalog_changes: self.catalog_changes.len(),
-            loads: self.loads.len(),
+            loads: Arc::clone(&self.loads),
             pending: self.pending.clone(),
         }
     }
@@ -265,7 +268,7 @@ impl Transaction {
         self.writes.clone_from(&savepoint.writes);
         self.footprint.truncate(savepoint.footprint);
         self.catalog_changes.truncate(savepoint.catalog_changes);
-        self.loads.truncate(savepoint.loads);
+        self.loads = Arc::clone(&savepoint.loads);
         self.pending.clone_from(&savepoint.pending);
     }
 
@@ -288,13 +291,15 @@ impl Transaction {
         if !self.has_writes() {
             return self.shared.acknowledge_read(self.begin_version());
         }
+        self.claim_tables_of_new_unique_indexes();
         let shared = Arc::clone(&self.shared);
+        let loads = Arc::unwrap_or_clone(std::mem::take(&mut self.loads));
         let submission = Submission {
             begin: self.guard.version(),
             footprint: std::mem::take(&mut self.footprint),
             writes: std::mem::take(&mut self.writes),
             catalog_changes: std::mem::take(&mut self.catalog_changes),
-            loads: std::mem::take(&mut self.loads),
+            loads: loads.into_iter().map(Arc::unwrap_or_clone).collect(),
             snapshot: Arc::clone(&self.world),
             body: Vec::new(),
         };

@@ -89,12 +89,13 @@ impl World {
     ///
     /// # Panics
     /// If there is no such table.
-    pub(crate) fn update_table(&mut self, id: SpaceId, update: impl FnOnce(&mut Table)) {
+    pub(crate) fn update_table<R>(&mut self, id: SpaceId, update: impl FnOnce(&mut Table) -> R) -> R {
         let mut table = Arc::clone(self.table(id).expect("only tables of this world are changed"));
         // The tree's own reference goes first, so that a table nobody else holds is changed in place.
         self.tables.remove(&id);
-        update(Arc::make_mut(&mut table));
+        let outcome = update(Arc::make_mut(&mut table));
         self.tables.insert(id, table);
+        outcome
     }
 
     /// Takes in a change of definitions. `build` makes the spaces of indexes that the new definition has

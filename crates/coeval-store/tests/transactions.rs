@@ -361,6 +361,103 @@ fn a_unique_index_is_refused_if_a_row_committed_since_its_snapshot_is_a_second_o
     tx.commit().unwrap();
 }
 
+/// What a transaction does first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    IndexFirst,
+    WritesFirst,
+}
+
+/// One transaction makes a unique index and writes, another commits meanwhile; what became of the first.
+fn unique_index_beside(
+    write: impl Fn(&mut Transaction, &TableDef),
+    order: Order,
+    other: impl Fn(&mut Transaction, &TableDef),
+) -> (Store, TableDef, Result<(), StoreError>) {
+    let store = Store::in_memory(StoreOptions::default());
+    let def = accounts(&store, Uniqueness::Any);
+    let mut tx = begin(&store);
+    insert(&mut tx, &def, 100, "old", 100).unwrap();
+    insert(&mut tx, &def, 101, "old", 101).unwrap();
+    tx.commit().unwrap();
+    let mut ddl = begin(&store);
+    let (indexed, _) = with_late_index(&store, &def, Uniqueness::Unique);
+    if order == Order::WritesFirst {
+        write(&mut ddl, &def);
+    }
+    ddl.change_catalog(CatalogChange::PutTable(Box::new(indexed.clone()))).unwrap();
+    if order == Order::IndexFirst {
+        write(&mut ddl, &indexed);
+    }
+    let mut second = begin(&store);
+    other(&mut second, &def);
+    second.commit().unwrap();
+    let outcome = ddl.commit().map(drop);
+    (store, indexed, outcome)
+}
+
+#[test]
+fn a_key_of_a_new_unique_index_has_one_owner_though_its_maker_and_another_both_inserted_it() {
+    for order in [Order::IndexFirst, Order::WritesFirst] {
+        let (store, def, outcome) = unique_index_beside(
+            |tx, def| drop(insert(tx, def, 1, "ann", 5).unwrap()),
+            order,
+            |tx, def| drop(insert(tx, def, 2, "bob", 5).unwrap()),
+        );
+        assert!(matches!(outcome, Err(StoreError::Conflict(_))), "{outcome:?}");
+        assert_eq!(balances(&begin(&store), def.id), [(2, 5), (100, 100), (101, 101)]);
+        // Run again, it sees the other row.
+        let mut again = begin(&store);
+        let (indexed, id) = with_late_index(&store, &accounts_now(&store, &def), Uniqueness::Unique);
+        again.change_catalog(CatalogChange::PutTable(Box::new(indexed.clone()))).unwrap();
+        assert!(matches!(insert(&mut again, &indexed, 1, "ann", 5), Err(StoreError::Constraint(_))));
+        insert(&mut again, &indexed, 1, "ann", 6).unwrap();
+        again.commit().unwrap();
+        let world = store.world();
+        assert_eq!(world.table(def.id).unwrap().index(id).unwrap().1.len(), 4);
+    }
+}
+
+/// The definition as it is committed.
+fn accounts_now(store: &Store, def: &TableDef) -> TableDef {
+    TableDef::clone(store.world().table(def.id).unwrap().def())
+}
+
+#[test]
+fn a_unique_index_is_made_beside_own_writes_where_nobody_else_writes_to_the_table() {
+    let (store, def, outcome) = unique_index_beside(
+        |tx, def| {
+            // The second owner goes in the same transaction.
+            insert(tx, def, 1, "ann", 5).unwrap();
+            assert!(tx.delete(def.id, &key(100)).unwrap());
+        },
+        Order::WritesFirst,
+        |tx, _| {
+            let columns = vec![ColumnDef::new("id", ColumnType::Int)];
+            let name = QualifiedName::new("public", "other");
+            let other = TableDef::new(SpaceId::new(1_000), name, columns, vec![0]);
+            tx.change_catalog(CatalogChange::PutTable(Box::new(other))).unwrap();
+        },
+    );
+    outcome.unwrap();
+    assert_eq!(balances(&begin(&store), def.id), [(1, 5), (101, 101)]);
+}
+
+#[test]
+fn a_unique_index_dropped_and_made_again_in_one_transaction_is_checked_again() {
+    let store = Store::in_memory(StoreOptions::default());
+    let def = accounts(&store, Uniqueness::Any);
+    let mut tx = begin(&store);
+    let (indexed, _) = with_late_index(&store, &def, Uniqueness::Unique);
+    tx.change_catalog(CatalogChange::PutTable(Box::new(indexed))).unwrap();
+    tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+    insert(&mut tx, &def, 1, "ann", 5).unwrap();
+    insert(&mut tx, &def, 2, "bob", 5).unwrap();
+    let (indexed, _) = with_late_index(&store, &def, Uniqueness::Unique);
+    let refused = tx.change_catalog(CatalogChange::PutTable(Box::new(indexed)));
+    assert!(matches!(refused, Err(StoreError::Constraint(_))), "{refused:?}");
+}
+
 #[test]
 fn what_a_transaction_lost_to_is_published_once_that_was_waited_for() {
     let dir = tempfile::tempdir().unwrap();

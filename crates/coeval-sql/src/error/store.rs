@@ -64,6 +64,7 @@ impl SqlState {
             StoreError::KeyDamage(_) | StoreError::Corrupt { .. } => Self::DataCorrupted,
             StoreError::UnsupportedVersion { .. } => Self::FeatureNotSupported,
             StoreError::Closing => Self::AdminShutdown,
+            StoreError::ForeignDirectory { .. } => Self::ObjectNotInPrerequisiteState,
             StoreError::File(FileError::DirectoryInUse { .. }) => Self::ObjectInUse,
             StoreError::File(error) if error.is_disk_full() => Self::DiskFull,
             StoreError::File(_) => Self::IoError,

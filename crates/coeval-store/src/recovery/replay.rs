@@ -2,7 +2,7 @@
 //! Applying log records to a world.
 
 use crate::build_index::build_index;
-use crate::bulk::BulkLoad;
+use crate::bulk::{BulkLoad, inserted_entries};
 use crate::catalog::CatalogChange;
 use crate::chunk::Chunk;
 use crate::delta::{Delta, DeltaEntry};
@@ -190,7 +190,7 @@ impl<'d> Replayer<'d> {
         if let Some((first, last)) = load.key_span() {
             let span = KeyRange { lower: Bound::Included(first), upper: Bound::Included(last) };
             if takes_chunks(&table, &span)? {
-                self.world.update_table(places.table, |table| table.load(&load));
+                self.world.update_table(places.table, |table| table.load(&load))?;
             } else {
                 let writes = writes_of_load(&table, &load)?;
                 self.world.update_table(places.table, |table| table.apply(&writes, None));
@@ -280,9 +280,7 @@ fn takes_chunks(table: &Table, span: &KeyRange) -> Result<bool, StoreError> {
 
 /// A load row by row.
 fn writes_of_load(table: &Table, load: &BulkLoad) -> Result<TableWrites, StoreError> {
-    for chunk in load.chunks().iter().chain(load.indexes().iter().flatten()) {
-        chunk.check_whole()?;
-    }
+    load.chunks().iter().try_for_each(|chunk| chunk.check_whole())?;
     let row = |chunk: &Chunk, index: usize| {
         let row = RowRef::new(table.def(), table.missing(), Found::Base(chunk, index)).to_row();
         DeltaEntry::inserted(Some(row))
@@ -290,13 +288,9 @@ fn writes_of_load(table: &Table, load: &BulkLoad) -> Result<TableWrites, StoreEr
     let rows = load.chunks().iter().flat_map(|chunk| {
         (0..chunk.rows()).map(|index| (Key::from_slice(chunk.keys().get(index)), row(chunk, index)))
     });
-    let entries = |chunks: &Vec<Arc<Chunk>>| {
-        let keys = chunks.iter().flat_map(|chunk| (0..chunk.rows()).map(|index| chunk.keys().get(index)));
-        Delta::from_sorted(keys.map(|key| (Key::from_slice(key), DeltaEntry::inserted(None))).collect())
-    };
     Ok(TableWrites {
         table: load.table(),
         rows: Delta::from_sorted(rows.collect()),
-        indexes: load.indexes().iter().map(entries).collect(),
+        indexes: load.indexes().iter().map(|chunks| inserted_entries(chunks)).collect::<Result<_, _>>()?,
     })
 }

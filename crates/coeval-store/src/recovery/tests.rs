@@ -346,3 +346,26 @@ fn the_number_of_a_sequence_in_the_log_is_not_given_again_though_it_was_never_co
     append(&files, &record);
     assert_eq!(open(&files).new_sequence_id().get(), 7);
 }
+
+#[test]
+fn a_directory_with_somebody_elses_files_is_refused_and_left_alone() {
+    let files = SimulatedFiles::new(1);
+    let dir = Path::new(DIR);
+    files.create_dir_all(dir).unwrap();
+    let theirs = files.open(&dir.join("letter.txt"), OpenMode::Create).unwrap();
+    theirs.write_all_at(0, b"dear").unwrap();
+    let refused = try_open(&files).unwrap_err();
+    assert!(
+        matches!(&refused, StoreError::ForeignDirectory { file, .. } if file == "letter.txt"),
+        "{refused}"
+    );
+    assert_eq!(files.list(dir).unwrap(), ["letter.txt"]);
+}
+
+#[test]
+fn files_beside_a_database_do_not_keep_it_from_opening() {
+    let files = SimulatedFiles::new(1);
+    drop(open(&files));
+    files.open(&Path::new(DIR).join("letter.txt"), OpenMode::Create).unwrap();
+    drop(open(&files));
+}

@@ -4,9 +4,10 @@
 
 use super::{Footmark, Transaction, definition_key, name_key};
 use crate::build_index::{build_index, check_unique, entry};
-use crate::catalog::{CatalogChange, TableDef};
+use crate::catalog::{CatalogChange, IndexDef, TableDef};
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
 use crate::error::StoreError;
+use crate::ids::SpaceId;
 use crate::space::add_one;
 use crate::submission::TableWrites;
 use crate::table::Table;
@@ -20,7 +21,7 @@ impl Transaction {
     ///
     /// Concurrent transactions that wrote to a table whose definition changes fail at commit and are run
     /// again; adding an index does not fail because of commits since this transaction's snapshot, it takes
-    /// them in.
+    /// them in. Only a unique one fails, if this transaction writes to the table as well.
     ///
     /// # Errors
     /// [`StoreError::Constraint`] if a new unique index finds two owners of a key; [`StoreError::ReadOnly`].
@@ -44,14 +45,15 @@ impl Transaction {
         Arc::make_mut(&mut self.world).change_catalog(&change, build_index)?;
         match &change {
             CatalogChange::PutTable(def) => {
-                if let Some(old) = old {
-                    self.realign_writes(&old, def)?;
+                if let Some(old) = &old {
+                    self.realign_loads(old.def(), def);
+                    self.realign_writes(old, def)?;
                 }
-                self.check_new_indexes(def)?;
+                self.check_new_indexes(old.as_deref(), def)?;
             }
             CatalogChange::RemoveTable(id) | CatalogChange::Truncate(id) => {
                 self.writes.retain(|writes| writes.table != *id);
-                self.loads.retain(|load| load.table() != *id);
+                Arc::make_mut(&mut self.loads).retain(|load| load.table() != *id);
             }
             CatalogChange::PutSchema(_)
             | CatalogChange::RemoveSchema(_)
@@ -123,6 +125,41 @@ impl Transaction {
         self.footprint.push(Footmark { key: definition_key(def.id), certify, admit: Access::Identity });
     }
 
+    /// Bulk loads follow the new definition's list of indexes: they are applied under the last one.
+    fn realign_loads(&mut self, old: &TableDef, def: &TableDef) {
+        let ids = |def: &TableDef| def.indexes.iter().map(|index| index.id).collect::<Vec<_>>();
+        if ids(old) == ids(def) || self.loads.iter().all(|load| load.table() != def.id) {
+            return;
+        }
+        for load in Arc::make_mut(&mut self.loads).iter_mut().filter(|load| load.table() == def.id) {
+            Arc::make_mut(load).realign(old, def);
+        }
+    }
+
+    /// No other transaction may have written to a table since the snapshot if this one wrote to it and makes a
+    /// unique index on it.
+    ///
+    /// The new index is checked here against what this transaction wrote, and in the pipeline against what
+    /// others committed; the writes of both are never seen together, and those of others claim no key of an
+    /// index they do not know.
+    pub(super) fn claim_tables_of_new_unique_indexes(&mut self) {
+        if self.catalog_changes.is_empty() {
+            return;
+        }
+        let newest = self.shared.applied();
+        let has_new = |id: SpaceId| {
+            let (Some(table), Some(others)) = (self.world.table(id), newest.table(id)) else { return false };
+            let mut unique = table.def().indexes.iter().filter(|index| index.uniqueness.is_unique());
+            unique.any(|index| others.index(index.id).is_none())
+        };
+        let written = self.writes.iter().map(|writes| writes.table);
+        let written = written.chain(self.loads.iter().map(|load| load.table()));
+        let claimed: Vec<SpaceId> = written.filter(|&id| has_new(id)).collect();
+        for id in claimed {
+            self.mark(definition_key(id), Access::Identity);
+        }
+    }
+
     /// Private writes follow the new definition's list of indexes.
     fn realign_writes(&mut self, old: &Arc<Table>, def: &TableDef) -> Result<(), StoreError> {
         let Some(at) = self.writes.iter().position(|writes| writes.table == def.id) else { return Ok(()) };
@@ -143,19 +180,14 @@ impl Transaction {
         Ok(())
     }
 
-    fn check_new_indexes(&self, def: &TableDef) -> Result<(), StoreError> {
-        let known = |name: &str| {
-            self.catalog_changes.iter().any(|change| {
-                matches!(change, CatalogChange::PutTable(earlier)
-                    if earlier.id == def.id && earlier.index(name).is_some())
-            })
-        };
+    fn check_new_indexes(&self, old: Option<&Table>, def: &TableDef) -> Result<(), StoreError> {
+        let is_known = |index: &IndexDef| old.is_some_and(|old| old.index(index.id).is_some());
         let table = match self.writes_of(def.id) {
             None => Arc::clone(self.table(def.id)?),
             Some(writes) => Arc::new(self.table(def.id)?.overlaid(writes)),
         };
         for (position, index) in def.indexes.iter().enumerate() {
-            if index.uniqueness.is_unique() && !known(&index.name) {
+            if index.uniqueness.is_unique() && !is_known(index) {
                 check_unique(&table, position)?;
             }
         }
@@ -180,3 +212,6 @@ fn entries_of_writes(table: &Table, writes: &TableWrites, position: usize) -> Re
     }
     Ok(entries)
 }
+
+#[cfg(test)]
+mod tests;

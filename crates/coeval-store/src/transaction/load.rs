@@ -80,8 +80,8 @@ impl Transaction {
             def.indexes.iter().map(|index| index_chunks(def, index, &chunks)).collect();
         let load = BulkLoad::new(def.id, chunks, indexes?);
         self.reference_definition(def.id);
-        Arc::make_mut(&mut self.world).update_table(def.id, |table| table.load(&load));
-        self.loads.push(load);
+        Arc::make_mut(&mut self.world).update_table(def.id, |table| table.load(&load))?;
+        Arc::make_mut(&mut self.loads).push(Arc::new(load));
         Ok(())
     }
 

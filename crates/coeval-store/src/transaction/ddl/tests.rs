@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Definitions that change in the transaction that loads or writes the table.
+
+use crate::catalog::{CatalogChange, ColumnDef, IndexDef, QualifiedName, TableDef, Uniqueness};
+use crate::error::{ConstraintError, StoreError};
+use crate::files::SimulatedFiles;
+use crate::ids::SpaceId;
+use crate::key::{Key, KeyWriter};
+use crate::log::{ChecksumPolicy, LogOptions};
+use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
+use crate::range::{Direction, KeyRange};
+use crate::row::{Row, RowWriter};
+use crate::store::Store;
+use crate::transaction::{AccessMode, Transaction};
+use crate::types::ColumnType;
+use crate::value::Value;
+use crate::verify::verify;
+use arrow::array::{Int64Array, RecordBatch};
+use coeval_txn::Isolation;
+use std::path::Path;
+use std::sync::Arc;
+
+const DIR: &str = "/db";
+
+/// Two rows have the same x if their ids differ by this.
+const PERIOD: i64 = 10_000;
+
+fn open(files: &SimulatedFiles) -> Store {
+    let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
+    let log = LogOptions { segment_bytes: 100_000, extend_bytes: 128, checksums: ChecksumPolicy::Verified };
+    let sizes = Sizes { chunk_rows: 16, direct_load_rows_min: 8, ..Sizes::default() };
+    Store::open_tuned(Arc::new(files.clone()), Path::new(DIR), options, log, sizes).unwrap()
+}
+
+fn begin(store: &Store) -> Transaction {
+    store.begin(Isolation::Snapshot, AccessMode::ReadWrite)
+}
+
+/// `t (id bigint primary key, x bigint)`, with so many indexes on x.
+fn table(store: &Store, indexes: usize) -> TableDef {
+    let columns = vec![ColumnDef::new("id", ColumnType::BigInt), ColumnDef::new("x", ColumnType::BigInt)];
+    let mut def = TableDef::new(store.new_space_id(), QualifiedName::new("public", "t"), columns, vec![0]);
+    for number in 0..indexes {
+        add_index(store, &mut def, &format!("i{number}"), Uniqueness::Any);
+    }
+    def
+}
+
+fn add_index(store: &Store, def: &mut TableDef, name: &str, uniqueness: Uniqueness) -> SpaceId {
+    let id = store.new_space_id();
+    def.indexes.push(IndexDef { id, name: name.into(), columns: vec![1], uniqueness });
+    id
+}
+
+fn put(tx: &mut Transaction, def: &TableDef) -> Result<(), StoreError> {
+    tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone())))
+}
+
+/// Scatters ids, so that entries of an index are in another order than rows.
+fn x(id: i64) -> i64 {
+    (id % PERIOD) * 7_919 % 10_007
+}
+
+fn load(tx: &mut Transaction, def: &TableDef, ids: std::ops::Range<i64>) {
+    let columns = vec![
+        Arc::new(Int64Array::from_iter_values(ids.clone())) as _,
+        Arc::new(Int64Array::from_iter_values(ids.map(x))) as _,
+    ];
+    let schema = arrow::datatypes::Schema::new(vec![
+        arrow::datatypes::Field::new("id", arrow::datatypes::DataType::Int64, true),
+        arrow::datatypes::Field::new("x", arrow::datatypes::DataType::Int64, true),
+    ]);
+    let batch = RecordBatch::try_new(Arc::new(schema), columns).unwrap();
+    let loads = tx.loads.len();
+    tx.bulk_insert(def.id, &[batch]).unwrap();
+    assert_eq!(tx.loads.len(), loads + 1, "the rows went in as chunks");
+}
+
+fn row(def: &TableDef, id: i64, x: i64) -> Row {
+    let mut writer = RowWriter::new(def.layout());
+    for value in [id, x] {
+        writer.push(Value::Int64(value).borrow()).unwrap();
+    }
+    writer.finish()
+}
+
+fn key(id: i64) -> Key {
+    let mut writer = KeyWriter::new();
+    writer.push(Value::Int64(id).borrow());
+    writer.finish()
+}
+
+/// Rows by id, and what the indexes lead to, the latter checked to be the former in their order.
+fn rows(store: &Store, table: SpaceId) -> Vec<(i64, i64)> {
+    let tx = begin(store);
+    let value = |key: &Key| {
+        let row = tx.get(table, key).unwrap().expect("an entry leads to a row");
+        (row.get(0).as_i64().unwrap(), row.get(1).as_i64().unwrap())
+    };
+    let scan = tx.scan(table, &KeyRange::all(), Direction::Forward).unwrap();
+    let rows: Vec<_> = scan.map(|row| value(&row.unwrap().0)).collect();
+    let mut sorted = rows.clone();
+    sorted.sort_by_key(|&(id, x)| (x, id));
+    let at = tx.table(table).unwrap();
+    assert_eq!(at.row_count(), rows.len() as u64);
+    for (index, space) in at.def().indexes.iter().zip(at.indexes()) {
+        let entries = tx.scan_index(table, index.id, &KeyRange::all(), Direction::Forward).unwrap();
+        let found: Vec<_> = entries.map(|entry| value(&entry.unwrap().primary_key)).collect();
+        assert!(found == sorted, "index {} has {} of {} rows", index.name, found.len(), rows.len());
+        assert_eq!(space.len(), rows.len() as u64);
+    }
+    rows
+}
+
+/// The rows, which must be the same after a reopening from the log, a checkpoint and another reopening, with
+/// nothing that a check of the files complains about.
+fn rows_for_good(store: Store, files: &SimulatedFiles, table: SpaceId) -> Vec<(i64, i64)> {
+    let before = rows(&store, table);
+    drop(store);
+    for _ in 0..2 {
+        let files = files.restart();
+        let report = verify(Arc::new(files.clone()), Path::new(DIR), None).unwrap();
+        assert!(report.problems.is_empty(), "{:?}", report.problems);
+    }
+    let files = files.restart();
+    let store = open(&files);
+    assert_eq!(rows(&store, table), before);
+    store.checkpoint().unwrap();
+    assert_eq!(rows(&store, table), before);
+    drop(store);
+    let files = files.restart();
+    let report = verify(Arc::new(files.clone()), Path::new(DIR), None).unwrap();
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+    assert_eq!(rows(&open(&files), table), before);
+    before
+}
+
+fn expected(ids: std::ops::Range<i64>) -> Vec<(i64, i64)> {
+    ids.map(|id| (id, x(id))).collect()
+}
+
+#[test]
+fn an_index_made_behind_a_load_in_one_transaction_has_every_row() {
+    for uniqueness in [Uniqueness::Any, Uniqueness::Unique] {
+        let files = SimulatedFiles::new(1);
+        let store = open(&files);
+        let mut def = table(&store, 0);
+        let mut tx = begin(&store);
+        put(&mut tx, &def).unwrap();
+        load(&mut tx, &def, 0..500);
+        add_index(&store, &mut def, "late", uniqueness);
+        put(&mut tx, &def).unwrap();
+        tx.commit().unwrap();
+        assert_eq!(rows_for_good(store, &files, def.id), expected(0..500));
+    }
+}
+
+#[test]
+fn an_index_made_behind_two_loads_into_a_table_with_rows_has_every_row_and_those_of_others() {
+    let files = SimulatedFiles::new(2);
+    let store = open(&files);
+    let mut def = table(&store, 0);
+    let mut tx = begin(&store);
+    put(&mut tx, &def).unwrap();
+    load(&mut tx, &def, 0..100);
+    tx.commit().unwrap();
+    let mut tx = begin(&store);
+    load(&mut tx, &def, 200..300);
+    load(&mut tx, &def, 100..200);
+    // One that the load brought goes again, and one changes.
+    assert!(tx.delete(def.id, &key(250)).unwrap());
+    tx.update(def.id, &key(251), row(&def, 251, -1)).unwrap();
+    let mut other = begin(&store);
+    other.insert(def.id, row(&def, 1_000, -5)).unwrap();
+    other.commit().unwrap();
+    add_index(&store, &mut def, "late", Uniqueness::Any);
+    put(&mut tx, &def).unwrap();
+    tx.delete(def.id, &key(150)).unwrap();
+    tx.commit().unwrap();
+    let mut all = expected(0..300);
+    all[251].1 = -1;
+    all.retain(|(id, _)| *id != 250 && *id != 150);
+    all.push((1_000, -5));
+    assert_eq!(rows_for_good(store, &files, def.id), all);
+}
+
+#[test]
+fn a_unique_index_behind_a_load_with_two_owners_of_a_key_is_refused_and_changes_nothing() {
+    let files = SimulatedFiles::new(3);
+    let store = open(&files);
+    let plain = table(&store, 1);
+    let mut tx = begin(&store);
+    put(&mut tx, &plain).unwrap();
+    load(&mut tx, &plain, PERIOD - 50..PERIOD + 50);
+    tx.insert(plain.id, row(&plain, 1, 5)).unwrap();
+    tx.insert(plain.id, row(&plain, PERIOD + 70, x(PERIOD + 10))).unwrap();
+    let mut unique = plain.clone();
+    add_index(&store, &mut unique, "late", Uniqueness::Unique);
+    let refused = put(&mut tx, &unique);
+    assert!(
+        matches!(&refused, Err(StoreError::Constraint(ConstraintError::Unique { constraint, .. })) if constraint == "late"),
+        "{refused:?}"
+    );
+    // What is refused is no obstacle to what follows; without the second owner the index can be made.
+    tx.delete(plain.id, &key(PERIOD + 10)).unwrap();
+    put(&mut tx, &unique).unwrap();
+    tx.delete(plain.id, &key(1)).unwrap();
+    tx.commit().unwrap();
+    let mut all = expected(PERIOD - 50..PERIOD + 50);
+    all.retain(|(id, _)| *id != PERIOD + 10);
+    all.push((PERIOD + 70, x(PERIOD + 10)));
+    assert_eq!(rows_for_good(store, &files, plain.id), all);
+}
+
+#[test]
+fn two_owners_within_one_load_are_found_by_a_unique_index_made_behind_it() {
+    let files = SimulatedFiles::new(4);
+    let store = open(&files);
+    let plain = table(&store, 0);
+    let mut tx = begin(&store);
+    put(&mut tx, &plain).unwrap();
+    load(&mut tx, &plain, 0..PERIOD + 1);
+    let mut unique = plain.clone();
+    add_index(&store, &mut unique, "late", Uniqueness::Unique);
+    let refused = put(&mut tx, &unique);
+    assert!(matches!(&refused, Err(StoreError::Constraint(ConstraintError::Unique { .. }))), "{refused:?}");
+    tx.commit().unwrap();
+    assert_eq!(rows_for_good(store, &files, plain.id), expected(0..PERIOD + 1));
+}
+
+#[test]
+fn an_index_dropped_behind_a_load_leaves_the_others_their_entries() {
+    for created_before in [false, true] {
+        let files = SimulatedFiles::new(5);
+        let store = open(&files);
+        let mut def = table(&store, 2);
+        let mut tx = begin(&store);
+        put(&mut tx, &def).unwrap();
+        if created_before {
+            tx.commit().unwrap();
+            tx = begin(&store);
+        }
+        load(&mut tx, &def, 0..300);
+        def.indexes.remove(0);
+        put(&mut tx, &def).unwrap();
+        tx.commit().unwrap();
+        assert_eq!(rows_for_good(store, &files, def.id), expected(0..300));
+    }
+}
+
+#[test]
+fn a_load_behind_the_drop_of_a_filled_index_is_no_conflict_and_the_index_can_come_back() {
+    let files = SimulatedFiles::new(6);
+    let store = open(&files);
+    let mut def = table(&store, 1);
+    let mut tx = begin(&store);
+    put(&mut tx, &def).unwrap();
+    load(&mut tx, &def, 0..100);
+    tx.commit().unwrap();
+    let mut tx = begin(&store);
+    def.indexes.clear();
+    put(&mut tx, &def).unwrap();
+    load(&mut tx, &def, 100..200);
+    add_index(&store, &mut def, "again", Uniqueness::Unique);
+    put(&mut tx, &def).unwrap();
+    tx.commit().unwrap();
+    assert_eq!(rows_for_good(store, &files, def.id), expected(0..200));
+}
+
+#[test]
+fn loads_that_a_truncate_or_drop_took_away_are_back_after_a_rollback_to_the_savepoint_before_it() {
+    for loads in [1, 2] {
+        for drops in [false, true] {
+            let files = SimulatedFiles::new(7);
+            let store = open(&files);
+            let mut def = table(&store, 0);
+            let mut tx = begin(&store);
+            put(&mut tx, &def).unwrap();
+            for number in 0..loads {
+                load(&mut tx, &def, number * 100..(number + 1) * 100);
+            }
+            let savepoint = tx.savepoint();
+            let change = if drops { CatalogChange::RemoveTable } else { CatalogChange::Truncate };
+            tx.change_catalog(change(def.id)).unwrap();
+            if !drops {
+                load(&mut tx, &def, 500..600);
+            }
+            tx.rollback_to(&savepoint);
+            let savepoint = tx.savepoint();
+            add_index(&store, &mut def, "late", Uniqueness::Any);
+            put(&mut tx, &def).unwrap();
+            tx.rollback_to(&savepoint);
+            tx.commit().unwrap();
+            assert_eq!(rows_for_good(store, &files, def.id), expected(0..loads * 100));
+        }
+    }
+}
+
+#[test]
+fn a_unique_index_behind_a_load_meets_rows_of_others_with_a_conflict() {
+    let files = SimulatedFiles::new(8);
+    let store = open(&files);
+    let mut def = table(&store, 0);
+    let mut tx = begin(&store);
+    put(&mut tx, &def).unwrap();
+    tx.commit().unwrap();
+    let mut tx = begin(&store);
+    load(&mut tx, &def, 0..100);
+    add_index(&store, &mut def, "late", Uniqueness::Unique);
+    put(&mut tx, &def).unwrap();
+    let mut other = begin(&store);
+    other.insert(def.id, row(&def, 1_000, x(5))).unwrap();
+    other.commit().unwrap();
+    assert!(matches!(tx.commit(), Err(StoreError::Conflict(_))));
+    assert_eq!(rows_for_good(store, &files, def.id), [(1_000, x(5))]);
+}
