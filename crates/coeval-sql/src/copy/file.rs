@@ -45,16 +45,35 @@ impl NewFile {
             let message = format!("\"{}\" is a directory", path.display());
             return Err(SqlError::new(SqlState::WrongObjectType, message));
         }
-        let is_plain = found.as_ref().map_or(true, std::fs::Metadata::is_file);
-        let temporary = if is_plain {
-            let mut name = path.file_name().unwrap_or_default().to_os_string();
-            name.push(format!(".{}.part", uuid::Uuid::new_v4().simple()));
-            path.with_file_name(name)
-        } else {
-            path.to_owned()
+        let opened = |at: &Path| File::create(at).map_err(|error| cannot(&error, path, "open", "writing"));
+        // What a link leads to is replaced, not the link.
+        let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let in_place = |file| {
+            (
+                Self { temporary: target.clone(), path: target.clone(), is_plain: false, is_finished: false },
+                file,
+            )
         };
-        let file = File::create(&temporary).map_err(|error| cannot(&error, path, "open", "writing"))?;
-        Ok((Self { temporary, path: path.to_owned(), is_plain, is_finished: false }, file))
+        if found.as_ref().is_ok_and(|found| !found.is_file()) {
+            return opened(&target).map(in_place);
+        }
+        let mut name = target.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".{}.part", uuid::Uuid::new_v4().simple()));
+        let temporary = target.with_file_name(name);
+        match (File::create(&temporary), found) {
+            (Ok(file), found) => {
+                if let Ok(found) = found {
+                    file.set_permissions(found.permissions())
+                        .map_err(|error| cannot(&error, path, "open", "writing"))?;
+                }
+                Ok((Self { temporary, path: target, is_plain: true, is_finished: false }, file))
+            }
+            // A file that may be written in a directory that may not.
+            (Err(error), Ok(_)) if error.kind() == io::ErrorKind::PermissionDenied => {
+                opened(&target).map(in_place)
+            }
+            (Err(error), _) => Err(cannot(&error, path, "open", "writing")),
+        }
     }
 
     /// Gives the file, which is written, its name.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What sequences give: `nextval`, `currval`, `lastval`, `setval`, and the values of the columns they feed.
 
+use super::dependents::columns_fed_by;
 use super::expressions::sequence_name;
 use super::lookup;
 use crate::context::{SequenceValues, StatementContext};
 use crate::error::{SqlError, SqlState};
 use coeval_store::{
     Catalog, CatalogChange, ColumnType, ObjectRef, QualifiedName, SequenceDef, SequenceId, SetValue, Store,
-    Value,
+    TableDef, Value,
 };
 use std::sync::Arc;
 
@@ -183,16 +184,20 @@ pub(super) fn restart(
     if let Some(current) = context.sequences.current.get(&sequence.id).copied() {
         context.sequences.current.insert(fresh.id, current);
     }
-    let owner = fresh.owned_by.and_then(|(table, _)| context.transaction.table(table).ok());
-    let owner = owner.map(|table| Arc::clone(table.def()));
+    // Those that it feeds, whether one of them owns it or not.
+    let fed = columns_fed_by(context, sequence);
     let new = fresh.id;
     context.transaction.change_catalog(CatalogChange::RemoveSequence(sequence.id))?;
     context.transaction.change_catalog(CatalogChange::PutSequence(fresh))?;
-    if let Some(owner) = owner {
-        let mut def = owner.as_ref().clone();
-        for column in def.columns.iter_mut().filter(|column| column.sequence == Some(sequence.id)) {
-            column.sequence = Some(new);
+    let mut changed: Vec<TableDef> = Vec::new();
+    for (def, column) in fed {
+        if changed.last().is_none_or(|last| last.id != def.id) {
+            changed.push(def.as_ref().clone());
         }
+        let def = changed.last_mut().expect("one was just put there");
+        def.columns[column].sequence = Some(new);
+    }
+    for def in changed {
         context.transaction.change_catalog(CatalogChange::PutTable(Box::new(def)))?;
     }
     Ok(())

@@ -134,7 +134,7 @@ impl Scan {
             let found = selectivity(&self.view, &indexes, &fixed);
             let filter = FilterExec::try_new(conjunction(fixed), Arc::new(bare))?;
             let estimate = StatisticsContext::new().compute(&filter, &StatisticsArgs::new())?;
-            statistics = Arc::unwrap_or_clone(estimate);
+            statistics = Arc::unwrap_or_clone(estimate).to_inexact();
             if let Some(share) = found {
                 statistics = statistics::scaled(statistics, rows, share);
             }

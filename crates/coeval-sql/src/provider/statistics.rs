@@ -53,7 +53,8 @@ fn of_column(def: &TableDef, summary: &TableSummary, column: usize, rows: usize)
         || def.indexes.iter().any(|index| index.uniqueness.is_unique() && index.columns == [column]);
     let null_count = known.null_count.and_then(|count| usize::try_from(count).ok());
     let distinct_count = match null_count {
-        Some(nulls) if is_key => Precision::Exact(rows.saturating_sub(nulls)),
+        // Exact here, but joins pass it on as it is, and a count of distinct values would be answered with it.
+        Some(nulls) if is_key => Precision::Inexact(rows.saturating_sub(nulls)),
         Some(_) | None => Precision::Absent,
     };
     ColumnStatistics {

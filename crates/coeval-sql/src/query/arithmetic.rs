@@ -207,14 +207,13 @@ fn float_division(
     operation: impl Fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>,
 ) -> Result<ArrayRef, ArrowError> {
     let (divisors, _) = right.get();
-    let (dividends, _) = left.get();
-    let all_null = dividends.len() == dividends.null_count() && !dividends.is_empty();
     let has_zero = match divisors.data_type() {
         DataType::Float32 => any_value::<Float32Type>(divisors, |value| value == 0.0),
         DataType::Float64 => any_value::<Float64Type>(divisors, |value| value == 0.0),
         _ => false,
     };
-    if has_zero && !all_null {
+    // NULL divided by zero is NULL.
+    if has_zero && any_row(left, right, |_, divisor| divisor == 0.0) {
         return Err(ArrowError::ExternalError(Box::new(division_by_zero())));
     }
     without_overflow(left, right, operation)
@@ -227,16 +226,52 @@ fn without_overflow(
     operation: impl Fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>,
 ) -> Result<ArrayRef, ArrowError> {
     let done = operation(left, right)?;
-    let infinite = |array: &dyn Array| match array.data_type() {
-        DataType::Float32 => any_value::<Float32Type>(array, f32::is_infinite),
-        DataType::Float64 => any_value::<Float64Type>(array, f64::is_infinite),
+    let infinite = match done.data_type() {
+        DataType::Float32 => any_value::<Float32Type>(done.as_ref(), f32::is_infinite),
+        DataType::Float64 => any_value::<Float64Type>(done.as_ref(), f64::is_infinite),
         _ => false,
     };
-    if infinite(done.as_ref()) && !infinite(left.get().0) && !infinite(right.get().0) {
-        let error = out_of_range("value out of range: overflow");
-        return Err(ArrowError::ExternalError(Box::new(error)));
+    // The slow way, row by row, only if there is one.
+    if infinite {
+        let overflowed = (0..done.len()).any(|row| {
+            float_at(&done, row).is_some_and(f64::is_infinite)
+                && operand_at(left, row).is_some_and(f64::is_finite)
+                && operand_at(right, row).is_some_and(f64::is_finite)
+        });
+        if overflowed {
+            return Err(ArrowError::ExternalError(Box::new(out_of_range("value out of range: overflow"))));
+        }
     }
     Ok(done)
+}
+
+/// Whether some row has two operands that are not NULL and for which the test is true.
+fn any_row(left: &dyn Datum, right: &dyn Datum, test: impl Fn(f64, f64) -> bool) -> bool {
+    let length = |operand: &dyn Datum| match operand.get() {
+        (_, true) => None,
+        (array, false) => Some(array.len()),
+    };
+    let rows = length(left).or_else(|| length(right)).unwrap_or(1);
+    (0..rows).any(|row| {
+        operand_at(left, row).zip(operand_at(right, row)).is_some_and(|(left, right)| test(left, right))
+    })
+}
+
+fn operand_at(operand: &dyn Datum, row: usize) -> Option<f64> {
+    let (array, is_scalar) = operand.get();
+    float_at(array, if is_scalar { 0 } else { row })
+}
+
+/// The float in this row; `None` if it is NULL.
+fn float_at(array: &dyn Array, row: usize) -> Option<f64> {
+    if array.is_null(row) {
+        return None;
+    }
+    match array.data_type() {
+        DataType::Float32 => Some(f64::from(array.as_primitive::<Float32Type>().value(row))),
+        DataType::Float64 => Some(array.as_primitive::<Float64Type>().value(row)),
+        _ => None,
+    }
 }
 
 fn any_value<T: ArrowPrimitiveType>(array: &dyn Array, test: impl Fn(T::Native) -> bool) -> bool {

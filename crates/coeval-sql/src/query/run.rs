@@ -104,9 +104,10 @@ pub(crate) fn optimized_physical_plan(
     let mut state = statement_state(context, snapshot);
     if planned.takes_sequence_values() {
         state.config_mut().options_mut().extensions.insert(SequenceAccess::of(context));
-        let options = Arc::clone(state.config_options());
-        state.execution_props_mut().config_options = Some(options);
     }
+    // Functions find the session's time zone and the sequences here.
+    let options = Arc::clone(state.config_options());
+    state.execution_props_mut().config_options = Some(options);
     let logical = if planned.parameter_types.is_empty() {
         planned.logical.clone()
     } else {

@@ -119,7 +119,11 @@ impl RowChecks for CompiledChecks {
         Ok(())
     }
 
-    fn default_value(&self, _: &TableDef, column: usize) -> Result<Value, ConstraintError> {
+    fn default_value(&self, table: &TableDef, column: usize) -> Result<Value, ConstraintError> {
+        if table.columns[column].sequence.is_some() {
+            let what = "SET DEFAULT of a column whose default is a sequence's next value";
+            return Err(failed(SqlError::unsupported(what)));
+        }
         let Some((_, default)) = self.defaults.iter().find(|(known, _)| *known == column) else {
             return Ok(Value::Null);
         };

@@ -137,6 +137,10 @@ impl Table {
         columns: &[usize],
         config: &dyn OptimizerConfig,
     ) -> f64 {
+        if filters.iter().any(|filter| filter.is_volatile()) {
+            // A look at a sample must not take a sequence's numbers.
+            return UNKNOWN_SELECTIVITY;
+        }
         let mut properties = ExecutionProps::new();
         properties.query_execution_start_time = config.query_execution_start_time();
         properties.config_options = Some(config.options());

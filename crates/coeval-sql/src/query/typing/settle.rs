@@ -12,7 +12,7 @@ use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, InList};
+use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, InList, WindowFunction};
 use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
 
 /// Digits of a sum of `bigint`, as many as there are.
@@ -27,7 +27,9 @@ pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let settled = match &expression {
         Expr::AggregateFunction(call) => exact_sum(call, schema),
+        Expr::WindowFunction(call) => exact_window_sum(call, schema),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => pair(left, right, schema)?
+            .or_else(|| doubles(left, right, schema))
             .map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))),
         Expr::Between(between) => settle_between(between, schema)?,
         Expr::InList(list) => settle_list(list, schema)?,
@@ -55,17 +57,52 @@ fn is_comparison(operator: Operator) -> bool {
 
 /// `sum` over `bigint` as a sum of `numeric`.
 fn exact_sum(call: &AggregateFunction, schema: &DFSchema) -> Option<Expr> {
-    let [argument] = &call.params.args[..] else { return None };
-    if call.func.name() != "sum" || argument.get_type(schema).ok() != Some(DataType::Int64) {
-        return None;
-    }
-    let wide = Expr::Cast(Cast::new(Box::new(argument.clone()), DataType::Decimal128(SUM_PRECISION, 0)));
+    let wide = widened(call.func.name(), &call.params.args, schema)?;
     let AggregateFunction { func, params } = call.clone();
     let params = AggregateFunctionParams { args: vec![wide], ..params };
     Some(Expr::AggregateFunction(AggregateFunction { func, params }))
 }
 
+/// The same over a window.
+fn exact_window_sum(call: &WindowFunction, schema: &DFSchema) -> Option<Expr> {
+    let wide = widened(call.fun.name(), &call.params.args, schema)?;
+    let mut call = call.clone();
+    call.params.args = vec![wide];
+    Some(Expr::WindowFunction(Box::new(call)))
+}
+
+/// The argument of a `sum` over `bigint` as a `numeric`; `None` for anything else.
+fn widened(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Expr> {
+    let [argument] = arguments else { return None };
+    let is_sum = function == "sum" && argument.get_type(schema).ok() == Some(DataType::Int64);
+    is_sum.then(|| Expr::Cast(Cast::new(Box::new(argument.clone()), DataType::Decimal128(SUM_PRECISION, 0))))
+}
+
+/// A float and a `numeric`, compared as `double precision`; `None` if they are something else.
+fn doubles(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
+    mixes_float_and_numeric(&[left, right], schema)
+        .then(|| (as_double(left.clone(), schema), as_double(right.clone(), schema)))
+}
+
+fn mixes_float_and_numeric(expressions: &[&Expr], schema: &DFSchema) -> bool {
+    let types: Vec<DataType> =
+        expressions.iter().filter_map(|expression| expression.get_type(schema).ok()).collect();
+    types.iter().any(DataType::is_floating) && types.iter().any(DataType::is_decimal)
+}
+
+fn as_double(expression: Expr, schema: &DFSchema) -> Expr {
+    match expression.get_type(schema) {
+        Ok(DataType::Float64) => expression,
+        _ => Expr::Cast(Cast::new(Box::new(expression), DataType::Float64)),
+    }
+}
+
 fn settle_between(between: &Between, schema: &DFSchema) -> Result<Option<Expr>> {
+    if mixes_float_and_numeric(&[&between.expr, &between.low, &between.high], schema) {
+        let double = |side: &Expr| Box::new(as_double(side.clone(), schema));
+        let (input, low, high) = (double(&between.expr), double(&between.low), double(&between.high));
+        return Ok(Some(Expr::Between(Between::new(input, between.negated, low, high))));
+    }
     let low = beside(&between.low, &between.expr, schema)?;
     let high = beside(&between.high, &between.expr, schema)?;
     if low.is_none() && high.is_none() {
@@ -78,6 +115,12 @@ fn settle_between(between: &Between, schema: &DFSchema) -> Result<Option<Expr>> 
 }
 
 fn settle_list(list: &InList, schema: &DFSchema) -> Result<Option<Expr>> {
+    let operands: Vec<&Expr> = std::iter::once(list.expr.as_ref()).chain(&list.list).collect();
+    if mixes_float_and_numeric(&operands, schema) {
+        let candidates = list.list.iter().map(|one| as_double(one.clone(), schema)).collect();
+        let input = Box::new(as_double(list.expr.as_ref().clone(), schema));
+        return Ok(Some(Expr::InList(InList::new(input, candidates, list.negated))));
+    }
     let mut changed = false;
     let mut candidates = Vec::with_capacity(list.list.len());
     for candidate in &list.list {
