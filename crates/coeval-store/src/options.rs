@@ -33,10 +33,10 @@ pub enum CheckpointPolicy {
 }
 
 impl Default for CheckpointPolicy {
-    /// A million entries bound the memory of a delta to some hundred MB and a replay to seconds; a fifth of
+    /// Two million entries bound the memory of a delta to some hundred MB and a replay to seconds; a fifth of
     /// the base bounds how often a chunk is rewritten.
     fn default() -> Self {
-        Self::Automatic { delta_entries: 1_000_000, delta_percent: 20, log_bytes: 1 << 30 }
+        Self::Automatic { delta_entries: 2_000_000, delta_percent: 20, log_bytes: 1 << 30 }
     }
 }
 

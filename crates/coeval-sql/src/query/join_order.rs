@@ -14,10 +14,10 @@ mod cluster;
 mod estimate;
 mod search;
 
-use cluster::Cluster;
+use cluster::{Cluster, is_inner_join};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::logical_expr::{JoinType, LogicalPlan};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
@@ -44,11 +44,8 @@ impl OptimizerRule for JoinOrder {
 /// Orders the clusters of a plan, from the root down.
 fn order(plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
     let is_cluster = match &plan {
-        LogicalPlan::Join(join) => join.join_type == JoinType::Inner,
-        LogicalPlan::Filter(filter) => {
-            matches!(filter.input.as_ref(), LogicalPlan::Join(join) if join.join_type == JoinType::Inner)
-        }
-        _ => false,
+        LogicalPlan::Filter(filter) => is_inner_join(&filter.input),
+        plan => is_inner_join(plan),
     };
     if is_cluster && let Some(cluster) = Cluster::of(&plan, config)? {
         let tree = search::cheapest(cluster.sizes());

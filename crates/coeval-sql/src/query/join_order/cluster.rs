@@ -347,6 +347,7 @@ impl Parts {
                 self.predicates.extend(split_conjunction_owned(filter.predicate.clone()));
                 self.take_apart(&filter.input)
             }
+            LogicalPlan::Projection(projection) if is_inner_join(plan) => self.take_apart(&projection.input),
             _ => {
                 self.relations.push(plan.clone());
                 true
@@ -355,8 +356,16 @@ impl Parts {
     }
 }
 
-fn is_inner_join(plan: &LogicalPlan) -> bool {
-    matches!(plan, LogicalPlan::Join(join) if join.join_type == JoinType::Inner)
+/// Whether a plan is an inner join, of which some columns may be picked: rules put such projections between joins.
+pub(super) fn is_inner_join(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Join(join) => join.join_type == JoinType::Inner,
+        LogicalPlan::Projection(projection) => {
+            projection.expr.iter().all(|expression| matches!(expression, Expr::Column(_)))
+                && is_inner_join(&projection.input)
+        }
+        _ => false,
+    }
 }
 
 /// Whether a predicate must not be moved, or names more than its columns tell.
