@@ -4,12 +4,13 @@
 //! # Owns
 //!
 //! The numbers that order commits ([`Version`], [`CommitOrder`], [`TransactionId`]), the registry of the
-//! snapshots that transactions hold ([`ActiveSnapshots`]), and the decision whether a transaction may
-//! commit under snapshot isolation ([`Certifier`], with the cases in [`CONFLICT_RULES`]).
+//! snapshots that transactions hold ([`ActiveSnapshots`]), the decision whether a transaction may commit
+//! under snapshot isolation ([`Certifier`], with the cases in [`CONFLICT_RULES`]), and the locks that make one
+//! wait for another ([`RowLocks`]).
 //!
 //! # Never does
 //!
-//! I/O, threads, tables, SQL. A key is opaque: `Clone + Eq + Hash`, and whoever makes it decides what it
+//! I/O, tables, SQL. It starts no thread; waiting for a row lock blocks one only if the caller asks for that. A key is opaque: `Clone + Eq + Hash`, and whoever makes it decides what it
 //! stands for (a primary key, an index entry, a table's definition). Worlds are not here either; this crate
 //! says which version may be seen and forgotten, the store holds what is in it.
 //!
@@ -21,21 +22,27 @@
 //!   [`CONFLICT_RULES`].
 //! - What a transaction may still be certified against is never forgotten: certification stops with a panic
 //!   rather than answer for a snapshot older than the pruned versions.
+//! - Holders of row locks never conflict, and nobody waits for ever unless somebody else runs for ever.
 //!
 //! # Start reading at
 //!
 //! `README.md` beside this crate for the theory and the proof sketch, then [`Access`] for the rules as a
-//! table, then [`Certifier`].
+//! table, then [`Certifier`]; [`RowLocks`] for the locks.
 
 mod access;
 mod certifier;
 mod isolation;
 mod recent_keys;
+mod row_locks;
 mod snapshots;
 mod version;
 
 pub use access::{Access, CONFLICT_RULES, ConflictRule, Outcome};
 pub use certifier::{Certifier, Conflict};
 pub use isolation::Isolation;
+pub use row_locks::{
+    Acquired, Deadlock, DeadlockWait, Interrupt, LockError, LockListing, LockOwner, LockState, LockStrength,
+    LockWait, OwnerId, Patience, Requested, RowLocks, Withdrawn,
+};
 pub use snapshots::{ActiveSnapshots, SnapshotGuard};
 pub use version::{CommitOrder, TransactionId, Version};

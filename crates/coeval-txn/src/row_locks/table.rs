@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All row locks of a store, divided by the hash of their keys.
+
+use super::deadlock::{Deadlock, WaitGraph};
+use super::entry::{Entry, Waiter};
+use super::owner::LockOwner;
+use super::strength::LockStrength;
+use super::turn::{Turn, Woken};
+use hashbrown::hash_table::Entry as TableEntry;
+use hashbrown::{DefaultHashBuilder, HashTable};
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// More than the threads that take locks at the same moment, so that two seldom meet; few enough that the
+/// search for deadlocks locks all of them in a microsecond or two.
+const SHARDS: usize = 64;
+
+const _: () = assert!(SHARDS.is_power_of_two(), "a shard is chosen by bits of the hash");
+
+/// A shard that is empty gives its memory back from this size on: less is not worth the moves.
+const SHRINK_CAPACITY_MIN: usize = 1_024;
+
+/// A lock owner: one for each transaction that takes locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OwnerId(u64);
+
+impl fmt::Display for OwnerId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl OwnerId {
+    /// The number itself, for views that show it.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// The locks of a key, found by key.
+pub(super) struct Slot<K> {
+    pub(super) hash: KeyHash,
+    pub(super) key: K,
+    pub(super) entry: Entry,
+}
+
+/// A key's hash, kept so that it is made once for a lock's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeyHash(u64);
+
+impl KeyHash {
+    pub(super) fn number(self) -> u64 {
+        self.0
+    }
+
+    /// The hash table takes the low bits and the highest seven; the bits between choose the shard.
+    pub(super) fn shard(self) -> usize {
+        (self.0 >> 40) as usize % SHARDS
+    }
+}
+
+pub(super) type Shard<K> = HashTable<Slot<K>>;
+
+/// Each shard has cache lines of its own.
+#[repr(align(128))]
+struct Padded<T>(T);
+
+/// Who waits, and for which key: an owner waits for one at a time.
+pub(super) struct Wait<K> {
+    pub(super) hash: KeyHash,
+    pub(super) key: K,
+    /// Which of the waits began first.
+    pub(super) arrival: u64,
+}
+
+pub(super) struct Waits<K> {
+    pub(super) by_owner: HashMap<OwnerId, Wait<K>>,
+    next_arrival: u64,
+}
+
+/// All row locks of a store. A key is opaque: `Clone + Eq + Hash`.
+///
+/// # Locking
+/// Shards in ascending order, then `waits`. Taking and ending a lock hold one shard; `waits` is taken by those
+/// who wait or end a wait; the search for deadlocks holds everything. Nobody is woken under any of them.
+pub struct RowLocks<K> {
+    shards: Box<[Padded<Mutex<Shard<K>>>]>,
+    hasher: DefaultHashBuilder,
+    waits: Mutex<Waits<K>>,
+    next_owner: AtomicU64,
+}
+
+/// What became of a request that was made to the table.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// The owner holds as much already.
+    Held,
+    /// Granted; before, the owner held this.
+    Granted(Option<LockStrength>),
+    /// It conflicts, and was not queued.
+    Busy,
+    /// It is queued; at present the owner holds this.
+    Queued(Arc<Turn>, Option<LockStrength>),
+}
+
+/// Whether a request that conflicts is queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IfBusy {
+    Refuse,
+    Queue,
+}
+
+/// A lock as it is shown to people: see [`RowLocks::list`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockListing<K> {
+    /// What is locked.
+    pub key: K,
+    /// By whom.
+    pub owner: OwnerId,
+    /// How.
+    pub strength: LockStrength,
+    /// Whether it is there yet.
+    pub state: LockState,
+}
+
+/// Whether a lock is there yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockState {
+    /// Held.
+    Granted,
+    /// Waited for.
+    Waiting,
+}
+
+impl<K: Clone + Eq + Hash> RowLocks<K> {
+    /// No locks.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Padded(Mutex::new(HashTable::new()))).collect(),
+            hasher: DefaultHashBuilder::default(),
+            waits: Mutex::new(Waits { by_owner: HashMap::new(), next_arrival: 0 }),
+            next_owner: AtomicU64::new(1),
+        }
+    }
+
+    /// An owner without locks. Costs an atomic addition.
+    #[must_use]
+    pub fn owner(self: &Arc<Self>) -> LockOwner<K> {
+        let id = OwnerId(self.next_owner.fetch_add(1, Ordering::Relaxed));
+        LockOwner::new(Arc::clone(self), id)
+    }
+
+    /// Every lock that is held or waited for, each shard as it is at one moment. For views: it holds up those
+    /// who take locks meanwhile.
+    #[must_use]
+    pub fn list(&self) -> Vec<LockListing<K>> {
+        let mut list = Vec::new();
+        for shard in &self.shards {
+            for Slot { key, entry, .. } in shard.0.lock().iter() {
+                let mut push = |owner, strength, state| {
+                    list.push(LockListing { key: key.clone(), owner, strength, state });
+                };
+                entry.holders().iter().for_each(|held| push(held.owner, held.strength, LockState::Granted));
+                entry.queue().for_each(|waiter| push(waiter.owner, waiter.strength, LockState::Waiting));
+            }
+        }
+        list
+    }
+
+    /// How many requests wait.
+    #[must_use]
+    pub fn waiting_count(&self) -> usize {
+        self.waits.lock().by_owner.len()
+    }
+
+    #[inline]
+    pub(super) fn hash(&self, key: &K) -> KeyHash {
+        KeyHash(self.hasher.hash_one(key))
+    }
+
+    #[inline]
+    fn shard(&self, hash: KeyHash) -> MutexGuard<'_, Shard<K>> {
+        self.shards[hash.shard()].0.lock()
+    }
+
+    /// Asks for a lock.
+    #[inline]
+    pub(super) fn request(
+        &self,
+        owner: OwnerId,
+        (hash, key): (KeyHash, &K),
+        strength: LockStrength,
+        if_busy: IfBusy,
+    ) -> Answer {
+        let mut shard = self.shard(hash);
+        let is_key = |slot: &Slot<K>| slot.hash == hash && slot.key == *key;
+        let mut occupied = match shard.entry(hash.0, is_key, |slot| slot.hash.0) {
+            TableEntry::Vacant(vacant) => {
+                let mut entry = Entry::default();
+                entry.grant(owner, strength);
+                vacant.insert(Slot { hash, key: key.clone(), entry });
+                return Answer::Granted(None);
+            }
+            TableEntry::Occupied(occupied) => occupied,
+        };
+        let entry = &mut occupied.get_mut().entry;
+        let before = entry.held_by(owner);
+        if before >= Some(strength) {
+            return Answer::Held;
+        }
+        if entry.admits(owner, strength) {
+            entry.grant(owner, strength);
+            return Answer::Granted(before);
+        }
+        if if_busy == IfBusy::Refuse {
+            return Answer::Busy;
+        }
+        let turn = Arc::new(Turn::default());
+        entry.enqueue(Waiter { owner, strength, turn: Arc::clone(&turn) });
+        self.waits.lock().begin(owner, hash, key);
+        Answer::Queued(turn, before)
+    }
+
+    /// Ends a lock, or makes it what it was before; those who can go on then do.
+    #[inline]
+    pub(super) fn release(
+        &self,
+        owner: OwnerId,
+        (hash, key): (KeyHash, &K),
+        before: Option<LockStrength>,
+        woken: &mut Woken,
+    ) {
+        let mut shard = self.shard(hash);
+        change(&mut shard, hash, key, |entry| {
+            entry.restore(owner, before);
+            self.settle(entry, woken);
+        });
+    }
+
+    /// Takes a request back. Returns false if it was granted meanwhile.
+    pub(super) fn withdraw(&self, owner: OwnerId, (hash, key): (KeyHash, &K)) -> bool {
+        let mut woken = Woken::default();
+        let mut shard = self.shard(hash);
+        change(&mut shard, hash, key, |entry| {
+            let was_waiting = entry.withdraw(owner);
+            if was_waiting {
+                drop(self.waits.lock().end(owner));
+                self.settle(entry, &mut woken);
+            }
+            was_waiting
+        })
+    }
+
+    #[inline]
+    fn settle(&self, entry: &mut Entry, woken: &mut Woken) {
+        if entry.queue().len() > 0 {
+            entry.settle(woken, |granted| drop(self.waits.lock().end(granted)));
+        }
+    }
+
+    /// Looks for a deadlock that this waiting owner is in. If there is one its request is taken back, and the
+    /// deadlock returned. If the order of queues makes anybody wait for itself, that is changed.
+    pub(super) fn break_deadlock(&self, owner: OwnerId) -> Option<Deadlock<K>> {
+        let mut woken = Woken::default();
+        let mut shards: Vec<_> = self.shards.iter().map(|shard| shard.0.lock()).collect();
+        let mut waits = self.waits.lock();
+        if !waits.by_owner.contains_key(&owner) {
+            return None;
+        }
+        let deadlock = WaitGraph { shards: &shards, waits: &waits.by_owner }.deadlock_of(owner);
+        if deadlock.is_some() {
+            let Wait { hash, key, .. } = waits.end(owner);
+            change(&mut shards[hash.shard()], hash, &key, |entry| {
+                assert!(entry.withdraw(owner), "the victim of a deadlock waits");
+                entry.settle(&mut woken, |granted| drop(waits.end(granted)));
+            });
+        }
+        let order = WaitGraph { shards: &shards, waits: &waits.by_owner }.better_order();
+        if let Some(ranks) = order {
+            let keys: HashMap<_, _> =
+                waits.by_owner.values().map(|wait| (wait.key.clone(), wait.hash)).collect();
+            for (key, hash) in keys {
+                change(&mut shards[hash.shard()], hash, &key, |entry| {
+                    entry.reorder(&ranks);
+                    entry.settle(&mut woken, |granted| drop(waits.end(granted)));
+                });
+            }
+        }
+        deadlock
+    }
+}
+
+impl<K: Clone> Waits<K> {
+    fn begin(&mut self, owner: OwnerId, hash: KeyHash, key: &K) {
+        let wait = Wait { hash, key: key.clone(), arrival: self.next_arrival };
+        self.next_arrival += 1;
+        let earlier = self.by_owner.insert(owner, wait);
+        assert!(earlier.is_none(), "an owner waits for one key at a time");
+    }
+
+    fn end(&mut self, owner: OwnerId) -> Wait<K> {
+        self.by_owner.remove(&owner).expect("who is in a queue is in the list of waits")
+    }
+}
+
+/// Changes the entry of a key, and forgets it if it is not needed any more.
+fn change<K: Eq, T>(shard: &mut Shard<K>, hash: KeyHash, key: &K, change: impl FnOnce(&mut Entry) -> T) -> T {
+    let is_key = |slot: &Slot<K>| slot.hash == hash && slot.key == *key;
+    let Ok(mut occupied) = shard.find_entry(hash.0, is_key) else {
+        unreachable!("a key that is locked or waited for has an entry");
+    };
+    let entry = &mut occupied.get_mut().entry;
+    let outcome = change(entry);
+    if entry.is_unused() {
+        occupied.remove();
+        if shard.is_empty() && shard.capacity() > SHRINK_CAPACITY_MIN {
+            shard.shrink_to(SHRINK_CAPACITY_MIN / 2, |slot| slot.hash.0);
+        }
+    }
+    outcome
+}
+
+impl<K> fmt::Debug for RowLocks<K> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys: usize = self.shards.iter().map(|shard| shard.0.lock().len()).sum();
+        formatter.debug_struct("RowLocks").field("keys", &keys).finish_non_exhaustive()
+    }
+}
+
+impl<K: Clone + Eq + Hash> Default for RowLocks<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
