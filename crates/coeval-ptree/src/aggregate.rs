@@ -1,94 +1,172 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Passes over all entries: map-reduce, for-each, filter (P-Trees paper, section 3.2 and Figures 2c to 2e).
+//! Questions that summaries answer: the aggregate of a range, searches by aggregate, filters that prune (PAM, PPoPP
+//! 2018, section 4; P-Trees paper, section 2).
 
-use crate::balance::join;
-use crate::grain::{SCAN_GRAIN, both};
+use std::borrow::Borrow;
+use std::ops::{Bound, RangeBounds};
+
+use crate::cut::{is_above, is_below, starts_from};
+use crate::grain::{BATCH_GRAIN, both};
 use crate::node::Link;
+use crate::pass::{filter_leaf, relink};
+use crate::summary::{Summary, of_entries};
+use crate::tree::PTree;
 
-/// `reduce` over `map` of all entries in key order. Work `O(n)`, span `O(grain + log n)`.
-pub(crate) fn map_reduce<K, V, R, M, F, const B: usize>(
-    link: &Link<K, V, B>,
-    map: &M,
-    reduce: &F,
-    identity: &R,
-) -> R
-where
-    K: Send + Sync,
-    V: Send + Sync,
-    R: Clone + Send + Sync,
-    M: Fn(&K, &V) -> R + Sync,
-    F: Fn(R, R) -> R + Sync,
-{
-    match link {
-        Link::Inner(node) if node.size > SCAN_GRAIN => {
-            let (left, right) = both(
-                node.size,
-                SCAN_GRAIN,
-                || map_reduce(&node.left, map, reduce, identity),
-                || map_reduce(&node.right, map, reduce, identity),
-            );
-            reduce(left, right)
-        }
-        _ => fold(link, identity.clone(), &mut |sum, key, value| reduce(sum, map(key, value))),
+impl<K, V, const B: usize, S: Summary<K, V>> PTree<K, V, B, S> {
+    /// The summary of all entries. `O(1)`.
+    #[must_use]
+    #[inline]
+    pub fn summary(&self) -> S {
+        self.root.summary()
+    }
+
+    /// The summary of the entries within `bounds`. `O(log n + B)` (PAM's `aug_range`).
+    ///
+    /// Bounds the wrong way round enclose nothing.
+    ///
+    /// ```
+    /// use coeval_ptree::{DEFAULT_BLOCK, Max, PTree, Sum};
+    /// let sales: PTree<u32, u64, DEFAULT_BLOCK, (Sum<u64>, Max<u64>)> = (0..365).map(|day| (day, u64::from(day % 30))).collect();
+    /// assert_eq!(sales.aggregate(60..90), (Sum(435), Max(Some(29))));
+    /// ```
+    #[must_use]
+    pub fn aggregate<Q, R>(&self, bounds: R) -> S
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+        R: RangeBounds<Q>,
+    {
+        aggregate(&self.root, bounds.start_bound(), bounds.end_bound())
+    }
+
+    /// The first entry at which `within` no longer holds for the summary of all entries up to it, and the summary
+    /// of those before it. `O(log n + B)` (PAM's `aug_select`).
+    ///
+    /// `within` must hold for a prefix of the entries.
+    ///
+    /// ```
+    /// use coeval_ptree::{DEFAULT_BLOCK, PTree, Sum};
+    /// // Fill an order of 25 from the best prices.
+    /// let asks: PTree<u32, u64, DEFAULT_BLOCK, Sum<u64>> = [(100, 10), (101, 10), (102, 10)].into_iter().collect();
+    /// let (before, price, _) = asks.select_by(|quantity| quantity.0 < 25).unwrap();
+    /// assert_eq!((before, *price), (Sum(20), 102));
+    /// ```
+    #[must_use]
+    pub fn select_by<F>(&self, within: F) -> Option<(S, &K, &V)>
+    where
+        F: Fn(&S) -> bool,
+    {
+        select_by(&self.root, within)
+    }
+
+    /// The entries whose own summary satisfies `holds`, in parallel; subtrees whose summary does not are passed over,
+    /// and subtrees kept whole are shared.
+    ///
+    /// `holds` must be true of a combination if it is true of a part. Work `O(k log(n / k + 1))` for `k` entries found,
+    /// span `O(log^2 n)` (PAM's `aug_filter`).
+    ///
+    /// ```
+    /// use coeval_ptree::{DEFAULT_BLOCK, Max, PTree};
+    /// let heat: PTree<u32, u32, DEFAULT_BLOCK, Max<u32>> = (0..10_000).map(|i| (i, i * 7919 % 1000)).collect();
+    /// assert_eq!(heat.aug_filter(|max| max.0 >= Some(998)).len(), 20);
+    /// ```
+    #[must_use]
+    pub fn aug_filter<F>(&self, holds: F) -> Self
+    where
+        K: Clone + Send + Sync,
+        V: Clone + Send + Sync,
+        F: Fn(&S) -> bool + Sync,
+    {
+        Self::from_root(aug_filter(&self.root, &holds))
     }
 }
 
-/// Folds all entries in key order, on this thread.
-fn fold<K, V, R, F, const B: usize>(link: &Link<K, V, B>, start: R, step: &mut F) -> R
+/// The summary of the entries between two bounds.
+fn aggregate<K, V, Q, S, const B: usize>(link: &Link<K, V, S, B>, lower: Bound<&Q>, upper: Bound<&Q>) -> S
 where
-    F: FnMut(R, &K, &V) -> R,
+    K: Borrow<Q>,
+    Q: Ord + ?Sized,
+    S: Summary<K, V>,
 {
-    match link {
-        Link::Empty => start,
-        Link::Leaf(block) => block.iter().fold(start, |sum, (key, value)| step(sum, key, value)),
-        Link::Inner(node) => {
-            let sum = fold(&node.left, start, step);
-            fold(&node.right, sum, step)
+    match (link, lower, upper) {
+        (Link::Empty, _, _) | (_, Bound::Unbounded, Bound::Unbounded) => link.summary(),
+        (Link::Leaf(leaf), _, _) => {
+            let start = leaf.partition_point(|entry| is_below(entry.0.borrow(), lower));
+            let end = leaf.partition_point(|entry| !is_above(entry.0.borrow(), upper));
+            of_entries(&leaf[start..end.max(start)])
+        }
+        (Link::Inner(node), _, _) => {
+            let separator = node.separator.borrow();
+            if starts_from(separator, lower) {
+                aggregate(&node.right, lower, upper)
+            } else if is_above(separator, upper) {
+                aggregate(&node.left, lower, upper)
+            } else {
+                let left = aggregate(&node.left, lower, Bound::Unbounded);
+                left.combine(&aggregate(&node.right, Bound::Unbounded, upper))
+            }
         }
     }
 }
 
-/// Calls `visit` for each entry, on several threads and in no particular order.
-pub(crate) fn for_each<K, V, F, const B: usize>(link: &Link<K, V, B>, visit: &F)
+/// The first entry with which the summary of all up to it leaves `within`, and the summary before it.
+fn select_by<K, V, F, S, const B: usize>(mut link: &Link<K, V, S, B>, within: F) -> Option<(S, &K, &V)>
 where
-    K: Send + Sync,
-    V: Send + Sync,
-    F: Fn(&K, &V) + Sync,
+    F: Fn(&S) -> bool,
+    S: Summary<K, V>,
 {
-    match link {
-        Link::Inner(node) if node.size > SCAN_GRAIN => {
-            both(node.size, SCAN_GRAIN, || for_each(&node.left, visit), || for_each(&node.right, visit));
+    let mut before = S::empty();
+    loop {
+        match link {
+            Link::Empty => return None,
+            Link::Leaf(leaf) => {
+                for (key, value) in leaf.iter() {
+                    let up_to = before.combine(&S::of(key, value));
+                    if !within(&up_to) {
+                        return Some((before, key, value));
+                    }
+                    before = up_to;
+                }
+                return None;
+            }
+            Link::Inner(node) => {
+                let up_to = before.combine(&node.left.summary());
+                if within(&up_to) {
+                    before = up_to;
+                    link = &node.right;
+                } else {
+                    link = &node.left;
+                }
+            }
         }
-        _ => fold(link, (), &mut |(), key, value| visit(key, value)),
     }
 }
 
-/// The entries for which `keep` holds; subtrees that are kept whole are shared. Work `O(n)`, span `O(log^2 n)`.
-pub(crate) fn filter<K, V, F, const B: usize>(link: &Link<K, V, B>, keep: &F) -> Link<K, V, B>
+/// The entries whose own summary satisfies `holds`.
+fn aug_filter<K, V, F, S, const B: usize>(link: &Link<K, V, S, B>, holds: &F) -> Link<K, V, S, B>
 where
     K: Clone + Send + Sync,
     V: Clone + Send + Sync,
-    F: Fn(&K, &V) -> bool + Sync,
+    S: Summary<K, V>,
+    F: Fn(&S) -> bool + Sync,
 {
+    if link.is_empty() || !holds(&link.summary()) {
+        return Link::Empty;
+    }
     match link {
         Link::Empty => Link::Empty,
-        Link::Leaf(block) => {
-            // One call per entry, in order: the verdicts are kept, at most `B` of them.
-            let verdicts: arrayvec::ArrayVec<bool, B> =
-                block.iter().map(|(key, value)| keep(key, value)).collect();
-            if verdicts.iter().all(|kept| *kept) {
-                return link.clone();
-            }
-            let kept = block.iter().zip(verdicts).filter(|(_, kept)| *kept);
-            Link::from_block(kept.map(|(entry, _)| entry.clone()).collect())
-        }
+        Link::Leaf(leaf) => filter_leaf(link, leaf, &|key: &K, value: &V| holds(&S::of(key, value))),
         Link::Inner(node) => {
-            let (left, right) =
-                both(node.size, SCAN_GRAIN, || filter(&node.left, keep), || filter(&node.right, keep));
-            if left.size() + right.size() == node.size {
-                return link.clone();
-            }
-            join(left, node.separator.clone(), right)
+            let (left, right) = both(
+                node.size,
+                BATCH_GRAIN,
+                || aug_filter(&node.left, holds),
+                || aug_filter(&node.right, holds),
+            );
+            relink(link, node, left, right)
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

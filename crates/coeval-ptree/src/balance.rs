@@ -37,6 +37,7 @@ use triomphe::Arc;
 use crate::build::from_exact_iter;
 use crate::find::first;
 use crate::node::{Inner, Link, take_apart, take_block};
+use crate::summary::Summary;
 
 /// Neither sibling may weigh less than `LIGHT` parts of `LIGHT + HEAVY`.
 const LIGHT: usize = 29;
@@ -74,27 +75,27 @@ pub(crate) const fn may_link(left_size: usize, right_size: usize, block: usize) 
 
 /// An inner node over two subtrees that fit together as they are.
 #[inline]
-pub(crate) fn link<K, V, const B: usize>(
-    left: Link<K, V, B>,
+pub(crate) fn link<K, V, S: Summary<K, V>, const B: usize>(
+    left: Link<K, V, S, B>,
     separator: K,
-    right: Link<K, V, B>,
-) -> Link<K, V, B> {
+    right: Link<K, V, S, B>,
+) -> Link<K, V, S, B> {
     let (left_size, right_size) = (left.size(), right.size());
     assert!(
         may_link(left_size, right_size, B),
         "siblings of {left_size} and {right_size} entries do not fit"
     );
-    Link::Inner(Arc::new(Inner { separator, left, right, size: left_size + right_size, left_size }))
+    Link::Inner(Arc::new(Inner::new(left, separator, right)))
 }
 
 /// One tree of all entries of `left` and `right`, where all keys of `left` < `separator` <= all keys of `right`.
 ///
 /// Work `O(|log w(left) - log w(right)| + B)`.
-pub(crate) fn join<K: Clone, V: Clone, const B: usize>(
-    left: Link<K, V, B>,
+pub(crate) fn join<K: Clone, V: Clone, S: Summary<K, V>, const B: usize>(
+    left: Link<K, V, S, B>,
     separator: K,
-    right: Link<K, V, B>,
-) -> Link<K, V, B> {
+    right: Link<K, V, S, B>,
+) -> Link<K, V, S, B> {
     let (left_size, right_size) = (left.size(), right.size());
     if may_link(left_size, right_size, B) {
         return link(left, separator, right);
@@ -128,11 +129,11 @@ pub(crate) fn join<K: Clone, V: Clone, const B: usize>(
 /// Why no leaf has to be opened: say `w` is the weight of all, more than three full leaves. `right` weighs more
 /// than 71 % of it, hence is an inner node. If its left part is a leaf (weight at most `B < w / 3`), then `left`
 /// (less than 29 % of `w`) and that leaf weigh less than 71 % of `w`, so the single rotation fits.
-fn rotate_left<K: Clone, V: Clone, const B: usize>(
-    left: Link<K, V, B>,
+fn rotate_left<K: Clone, V: Clone, S: Summary<K, V>, const B: usize>(
+    left: Link<K, V, S, B>,
     separator: K,
-    right: Link<K, V, B>,
-) -> Link<K, V, B> {
+    right: Link<K, V, S, B>,
+) -> Link<K, V, S, B> {
     if may_link(left.size(), right.size(), B) {
         return link(left, separator, right);
     }
@@ -148,11 +149,11 @@ fn rotate_left<K: Clone, V: Clone, const B: usize>(
 }
 
 /// The mirror image of [`rotate_left`]: `left` may have become too heavy.
-fn rotate_right<K: Clone, V: Clone, const B: usize>(
-    left: Link<K, V, B>,
+fn rotate_right<K: Clone, V: Clone, S: Summary<K, V>, const B: usize>(
+    left: Link<K, V, S, B>,
     separator: K,
-    right: Link<K, V, B>,
-) -> Link<K, V, B> {
+    right: Link<K, V, S, B>,
+) -> Link<K, V, S, B> {
     if may_link(left.size(), right.size(), B) {
         return link(left, separator, right);
     }
@@ -168,7 +169,10 @@ fn rotate_right<K: Clone, V: Clone, const B: usize>(
 }
 
 /// Writes all entries of a small pair into fresh leaves.
-fn rewrite<K: Clone, V: Clone, const B: usize>(left: Link<K, V, B>, right: Link<K, V, B>) -> Link<K, V, B> {
+fn rewrite<K: Clone, V: Clone, S: Summary<K, V>, const B: usize>(
+    left: Link<K, V, S, B>,
+    right: Link<K, V, S, B>,
+) -> Link<K, V, S, B> {
     let count = left.size() + right.size();
     let mut entries = Vec::with_capacity(count);
     drain_into(left, &mut entries);
@@ -177,7 +181,10 @@ fn rewrite<K: Clone, V: Clone, const B: usize>(left: Link<K, V, B>, right: Link<
 }
 
 /// Appends all entries of `link`, in order.
-fn drain_into<K: Clone, V: Clone, const B: usize>(link: Link<K, V, B>, entries: &mut Vec<(K, V)>) {
+fn drain_into<K: Clone, V: Clone, S: Summary<K, V>, const B: usize>(
+    link: Link<K, V, S, B>,
+    entries: &mut Vec<(K, V)>,
+) {
     match link {
         Link::Empty => {}
         Link::Leaf(block) => entries.extend(take_block(block)),
@@ -189,10 +196,10 @@ fn drain_into<K: Clone, V: Clone, const B: usize>(link: Link<K, V, B>, entries: 
     }
 }
 
-/// Brings `link`'s root back into balance after its children changed by a little; `size` and `left_size` are
-/// current.
+/// Brings `link`'s root back into balance after its children changed by a little; its counts and its summary
+/// are current.
 #[inline]
-pub(crate) fn restore<K: Clone, V: Clone, const B: usize>(link: &mut Link<K, V, B>) {
+pub(crate) fn restore<K: Clone, V: Clone, S: Summary<K, V>, const B: usize>(link: &mut Link<K, V, S, B>) {
     let Link::Inner(node) = link else { return };
     if !may_link(node.left_size, node.right_size(), B) {
         rejoin(link);
@@ -201,7 +208,7 @@ pub(crate) fn restore<K: Clone, V: Clone, const B: usize>(link: &mut Link<K, V, 
 
 /// Takes the root apart and joins its parts again.
 #[cold]
-fn rejoin<K: Clone, V: Clone, const B: usize>(link: &mut Link<K, V, B>) {
+fn rejoin<K: Clone, V: Clone, S: Summary<K, V>, const B: usize>(link: &mut Link<K, V, S, B>) {
     if let Link::Inner(node) = std::mem::take(link) {
         let (left, separator, right) = take_apart(node);
         *link = join(left, separator, right);
@@ -211,37 +218,15 @@ fn rejoin<K: Clone, V: Clone, const B: usize>(link: &mut Link<K, V, B>) {
 /// One tree of all entries of `left` and `right`, whose keys must stand in that order.
 ///
 /// Work `O(log w(right) + |log w(left) - log w(right)| + B)`.
-pub(crate) fn concat<K: Clone, V: Clone, const B: usize>(
-    left: Link<K, V, B>,
-    right: Link<K, V, B>,
-) -> Link<K, V, B> {
+pub(crate) fn concat<K: Clone, V: Clone, S: Summary<K, V>, const B: usize>(
+    left: Link<K, V, S, B>,
+    right: Link<K, V, S, B>,
+) -> Link<K, V, S, B> {
     match first(&right) {
         None => left,
         Some((key, _)) => {
             let separator = key.clone();
             join(left, separator, right)
-        }
-    }
-}
-
-/// Removes and returns the first entry. Work `O(log n + B)`.
-pub(crate) fn remove_first<K: Clone, V: Clone, const B: usize>(link: &mut Link<K, V, B>) -> Option<(K, V)> {
-    match link {
-        Link::Empty => None,
-        Link::Leaf(block) => {
-            let entry = Arc::make_mut(block).remove(0);
-            if block.is_empty() {
-                *link = Link::Empty;
-            }
-            Some(entry)
-        }
-        Link::Inner(node) => {
-            let node = Arc::make_mut(node);
-            let entry = remove_first(&mut node.left)?;
-            node.size -= 1;
-            node.left_size -= 1;
-            restore(link);
-            Some(entry)
         }
     }
 }

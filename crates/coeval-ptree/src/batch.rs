@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The map's operations on many keys at once: sorted batches and other trees.
 
+use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::mem::take;
 
-use crate::build::is_strictly_sorted;
-use crate::bulk::{Alter, Delete, Edit, Insert, Update, apply};
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
+use rayon::slice::{ParallelSlice, ParallelSliceMut};
+
+use crate::build::{is_strictly_sorted, sort_and_combine};
+use crate::bulk::{Alter, Delete, Edit, Fate, Insert, Modify, Update, apply};
+use crate::find::find_many;
+use crate::grain::{BATCH_GRAIN, Grain};
 use crate::sets;
+use crate::summary::Summary;
 use crate::tree::PTree;
 
-impl<K, V, const B: usize> PTree<K, V, B>
+impl<K, V, const B: usize, S> PTree<K, V, B, S>
 where
     K: Ord + Clone + Send + Sync,
     V: Clone + Send + Sync,
+    S: Summary<K, V>,
 {
     /// Puts all pairs of a batch with strictly increasing keys: `combine(key, old, new)` where the key is present,
     /// the new value where it is not.
@@ -98,6 +106,80 @@ where
         self.edit(&mut batch, &Alter(alter, touch, PhantomData));
     }
 
+    /// As [`multi_insert`](Self::multi_insert), for pairs in any order: equal keys are first folded in their order
+    /// with `combine(key, earlier, later)`. Work `O(m log n)` (P-Trees paper, Figure 2a).
+    ///
+    /// # Panics
+    /// If `combine` does; then this tree is left empty or as it was, and clones made before are intact.
+    pub fn multi_insert_unsorted<F>(&mut self, batch: Vec<(K, V)>, combine: F)
+    where
+        F: Fn(&K, &V, V) -> V + Sync,
+    {
+        let batch = sort_and_combine(batch, &combine);
+        let mut batch: Vec<(K, Option<V>)> =
+            batch.into_iter().map(|(key, value)| (key, Some(value))).collect();
+        self.edit(&mut batch, &Insert(combine));
+    }
+
+    /// Calls `modify(key, value, change)` for each change of a batch with strictly increasing keys; where a key is
+    /// absent, the value is the default one. Entries that `modify` does not keep are removed.
+    ///
+    /// Values are changed in place: where they are trees themselves, a batch of batches goes down through all levels
+    /// and copies no more than the paths (P-Trees paper, Figure 5). `grain` says how many changes make a task.
+    /// Cost as [`multi_insert`](Self::multi_insert), plus that of `modify`.
+    ///
+    /// ```
+    /// use coeval_ptree::{Fate, Grain, PTree};
+    /// let mut orders: PTree<u32, PTree<u32, &str>> = PTree::new();
+    /// let lines = vec![(1, vec![(1, "nut"), (2, "bolt")]), (2, vec![(1, "nail")])];
+    /// orders.multi_modify(lines, Grain::UPDATE, |_, order, lines| {
+    ///     order.multi_insert(lines, |_, _, new| new);
+    ///     Fate::Keep
+    /// });
+    /// assert_eq!(orders.get(&1).unwrap().get(&2), Some(&"bolt"));
+    /// ```
+    ///
+    /// # Panics
+    /// If the keys do not strictly increase; then the tree is unchanged. If `modify` panics, so does this, and
+    /// this tree is left empty; clones made before are intact.
+    pub fn multi_modify<C, F>(&mut self, batch: Vec<(K, C)>, grain: Grain, modify: F)
+    where
+        V: Default,
+        C: Send + Sync,
+        F: Fn(&K, &mut V, C) -> Fate + Sync,
+    {
+        assert!(is_strictly_sorted(&batch, |item| &item.0), "keys of a batch must strictly increase");
+        let mut batch: Vec<(K, Option<C>)> =
+            batch.into_iter().map(|(key, change)| (key, Some(change))).collect();
+        self.edit(&mut batch, &Modify { modify, grain: grain.count(), changes: PhantomData });
+    }
+
+    /// The value of each key, in the order of `keys`, which may be any.
+    ///
+    /// Several descents run side by side, so that their cache misses overlap: in a large tree this is some times as
+    /// fast as as many calls of [`get`](Self::get), even on one thread. Sorted keys are faster still. Work
+    /// `O(m log n)`, span `O(log n)` (PAM's `multi_find`).
+    ///
+    /// ```
+    /// let tens: coeval_ptree::PTree<u32, u32> = (1..=9).map(|i| (10 * i, i)).collect();
+    /// assert_eq!(tens.multi_find(&[40, 5, 10]), [Some(&4), None, Some(&1)]);
+    /// ```
+    #[must_use]
+    pub fn multi_find<Q>(&self, keys: &[Q]) -> Vec<Option<&V>>
+    where
+        K: Borrow<Q>,
+        Q: Ord + Sync,
+    {
+        let mut found = vec![None; keys.len()];
+        if keys.len() <= BATCH_GRAIN {
+            find_many(&self.root, keys, &mut found);
+        } else {
+            let pieces = found.par_chunks_mut(BATCH_GRAIN).zip(keys.par_chunks(BATCH_GRAIN));
+            pieces.for_each(|(found, keys)| find_many(&self.root, keys, found));
+        }
+        found
+    }
+
     /// Removes all keys of a batch with strictly increasing keys; absent ones do not matter.
     ///
     /// Cost as [`multi_insert`](Self::multi_insert). Other clones of the tree keep their contents.
@@ -152,9 +234,10 @@ where
     /// The entries whose keys `other` does not have; its values and block size may be others. Cost as
     /// [`union`](Self::union).
     #[must_use]
-    pub fn difference<W, const C: usize>(self, other: &PTree<K, W, C>) -> Self
+    pub fn difference<W, T, const C: usize>(self, other: &PTree<K, W, C, T>) -> Self
     where
         W: Send + Sync,
+        T: Send + Sync,
     {
         Self::from_root(sets::difference(self.root, &other.root))
     }

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Building a tree from entries that are already in key order.
 
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use std::marker::PhantomData;
+
+use rayon::iter::plumbing::{Producer, ProducerCallback};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator};
 use rayon::slice::ParallelSliceMut;
 
 use crate::balance::{concat, link};
 use crate::find::first;
 use crate::grain::{BUILD_GRAIN, both};
 use crate::node::{Block, Link};
+use crate::summary::Summary;
 
 /// The fill of a fresh leaf: seven eighths, so that the first inserts after a load find room.
 const fn fill(block: usize) -> usize {
@@ -17,7 +21,10 @@ const fn fill(block: usize) -> usize {
 /// A tree of the next `count` entries of a sorted iterator. Work `O(count)`.
 ///
 /// The leaves are as even as can be, the larger ones first.
-pub(crate) fn from_exact_iter<K, V, I, const B: usize>(entries: &mut I, count: usize) -> Link<K, V, B>
+pub(crate) fn from_exact_iter<K, V, I, S: Summary<K, V>, const B: usize>(
+    entries: &mut I,
+    count: usize,
+) -> Link<K, V, S, B>
 where
     K: Clone,
     I: Iterator<Item = (K, V)>,
@@ -29,7 +36,11 @@ where
 }
 
 /// A tree of `count` entries over `leaves` leaves.
-fn grow<K, V, I, const B: usize>(entries: &mut I, count: usize, leaves: usize) -> Link<K, V, B>
+fn grow<K, V, I, S: Summary<K, V>, const B: usize>(
+    entries: &mut I,
+    count: usize,
+    leaves: usize,
+) -> Link<K, V, S, B>
 where
     K: Clone,
     I: Iterator<Item = (K, V)>,
@@ -37,17 +48,23 @@ where
     if leaves == 1 {
         return leaf(entries, count);
     }
-    let left_leaves = leaves / 2;
-    let (each, extra) = (count / leaves, count % leaves);
-    let left_count = left_leaves * each + left_leaves.min(extra);
+    let (left_count, left_leaves) = left_part(count, leaves);
     let left = grow(entries, left_count, left_leaves);
     let right = grow(entries, count - left_count, leaves - left_leaves);
     let separator = first(&right).expect("each leaf gets entries").0.clone();
     link(left, separator, right)
 }
 
+/// How many of `count` entries and of `leaves` leaves go to the left.
+fn left_part(count: usize, leaves: usize) -> (usize, usize) {
+    assert!(leaves >= 2 && count >= leaves, "two parts, and an entry for each leaf");
+    let left_leaves = leaves / 2;
+    let (each, extra) = (count / leaves, count % leaves);
+    (left_leaves * each + left_leaves.min(extra), left_leaves)
+}
+
 /// A leaf of the next `count` entries.
-fn leaf<K, V, I, const B: usize>(entries: &mut I, count: usize) -> Link<K, V, B>
+fn leaf<K, V, I, S: Summary<K, V>, const B: usize>(entries: &mut I, count: usize) -> Link<K, V, S, B>
 where
     I: Iterator<Item = (K, V)>,
 {
@@ -57,58 +74,100 @@ where
 }
 
 /// A tree of a sorted vector, in parallel when it is long. Work `O(n)`, span `O(grain + log n)`.
-pub(crate) fn from_sorted_vec<K, V, const B: usize>(mut entries: Vec<(K, V)>) -> Link<K, V, B>
+pub(crate) fn from_sorted_vec<K, V, S, const B: usize>(entries: Vec<(K, V)>) -> Link<K, V, S, B>
 where
     K: Clone + Send + Sync,
     V: Clone + Send + Sync,
+    S: Summary<K, V>,
 {
     if entries.len() <= 2 * BUILD_GRAIN {
         return from_sorted_small(entries);
     }
-    // Cut from the back, so that each entry moves once more and no further.
-    let mut pieces = Vec::with_capacity(entries.len() / BUILD_GRAIN + 1);
-    while entries.len() > 2 * BUILD_GRAIN {
-        pieces.push(entries.split_off(entries.len() - BUILD_GRAIN));
-    }
-    pieces.push(entries);
-    pieces.reverse();
-    let mut trees: Vec<Link<K, V, B>> = pieces.into_par_iter().map(from_sorted_small).collect();
-    concat_all(&mut trees)
+    let count = entries.len();
+    entries.into_par_iter().with_producer(Growth { count, summaries: PhantomData })
 }
 
 /// A tree of a sorted vector, on this thread.
-pub(crate) fn from_sorted_small<K: Clone, V, const B: usize>(entries: Vec<(K, V)>) -> Link<K, V, B> {
+pub(crate) fn from_sorted_small<K: Clone, V, S: Summary<K, V>, const B: usize>(
+    entries: Vec<(K, V)>,
+) -> Link<K, V, S, B> {
     let count = entries.len();
     from_exact_iter(&mut entries.into_iter(), count)
 }
 
-/// Concatenates neighbouring trees, as a balanced binary tree of joins.
-fn concat_all<K: Clone, V: Clone, const B: usize>(trees: &mut [Link<K, V, B>]) -> Link<K, V, B> {
-    match trees {
-        [] => Link::Empty,
-        [tree] => std::mem::take(tree),
-        _ => {
-            let (left, right) = trees.split_at_mut(trees.len() / 2);
-            concat(concat_all(left), concat_all(right))
-        }
+/// Grows a tree of `count` entries out of what rayon makes of a vector: halves that several threads can take from.
+struct Growth<S, const B: usize> {
+    count: usize,
+    summaries: PhantomData<fn() -> S>,
+}
+
+impl<K, V, S, const B: usize> ProducerCallback<(K, V)> for Growth<S, B>
+where
+    K: Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    S: Summary<K, V>,
+{
+    type Output = Link<K, V, S, B>;
+
+    fn callback<P: Producer<Item = (K, V)>>(self, entries: P) -> Self::Output {
+        grow_parallel(entries, self.count, self.count.div_ceil(fill(B)))
+    }
+}
+
+/// A tree of `count` entries over `leaves` leaves, of the same shape as [`grow`] makes it.
+fn grow_parallel<K, V, P, S, const B: usize>(entries: P, count: usize, leaves: usize) -> Link<K, V, S, B>
+where
+    K: Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    P: Producer<Item = (K, V)>,
+    S: Summary<K, V>,
+{
+    if count <= BUILD_GRAIN {
+        return grow(&mut entries.into_iter(), count, leaves);
+    }
+    let (left_count, left_leaves) = left_part(count, leaves);
+    let (left, right) = entries.split_at(left_count);
+    let (left, right) = rayon::join(
+        || grow_parallel(left, left_count, left_leaves),
+        || grow_parallel(right, count - left_count, leaves - left_leaves),
+    );
+    let separator = first(&right).expect("each leaf gets entries").0.clone();
+    link(left, separator, right)
+}
+
+/// Sorts by key, keeping the order of equal keys; in parallel when there are many.
+fn sort<K: Ord + Send, V: Send>(entries: &mut [(K, V)]) {
+    if entries.len() > BUILD_GRAIN {
+        entries.par_sort_by(|one, other| one.0.cmp(&other.0));
+    } else {
+        entries.sort_by(|one, other| one.0.cmp(&other.0));
     }
 }
 
 /// Sorts by key and folds equal keys together with `combine(key, earlier, later)`.
 ///
 /// Work `O(n log n)`, in parallel when there are many.
-pub(crate) fn sort_and_combine<K, V, F>(mut entries: Vec<(K, V)>, combine: F) -> Vec<(K, V)>
+pub(crate) fn sort_and_combine<K, V, F>(mut entries: Vec<(K, V)>, combine: &F) -> Vec<(K, V)>
 where
-    K: Ord + Send,
-    V: Send,
+    K: Ord + Send + Sync,
+    V: Send + Sync,
     F: Fn(&K, &V, V) -> V,
 {
-    if entries.len() > BUILD_GRAIN {
-        entries.par_sort_by(|one, other| one.0.cmp(&other.0));
-    } else {
-        entries.sort_by(|one, other| one.0.cmp(&other.0));
+    sort(&mut entries);
+    if is_strictly_sorted(&entries, |entry| &entry.0) {
+        return entries;
     }
-    let mut unique: Vec<(K, V)> = Vec::with_capacity(entries.len());
+    let count = entries.len();
+    combine_equal(entries.into_iter(), count, combine)
+}
+
+/// Folds equal neighbours together.
+fn combine_equal<K, V, F>(entries: impl Iterator<Item = (K, V)>, count: usize, combine: &F) -> Vec<(K, V)>
+where
+    K: Ord,
+    F: Fn(&K, &V, V) -> V,
+{
+    let mut unique: Vec<(K, V)> = Vec::with_capacity(count);
     for (key, value) in entries {
         match unique.last_mut() {
             Some(last) if last.0 == key => last.1 = combine(&last.0, &last.1, value),
@@ -116,6 +175,77 @@ where
         }
     }
     unique
+}
+
+/// A tree of entries in any order; equal keys are folded in their order. Work `O(n log n)`.
+pub(crate) fn build<K, V, F, S, const B: usize>(mut entries: Vec<(K, V)>, combine: &F) -> Link<K, V, S, B>
+where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    F: Fn(&K, &V, V) -> V + Sync,
+    S: Summary<K, V>,
+{
+    sort(&mut entries);
+    if is_strictly_sorted(&entries, |entry| &entry.0) {
+        return from_sorted_vec(entries);
+    }
+    let mut cuts = vec![0];
+    while cuts[cuts.len() - 1] + 2 * BUILD_GRAIN < entries.len() {
+        // A cut stands between two different keys.
+        let nominal = cuts[cuts.len() - 1] + BUILD_GRAIN;
+        let key = &entries[nominal - 1].0;
+        let cut = nominal + entries[nominal..].partition_point(|entry| entry.0 == *key);
+        assert!(cut >= nominal && cut <= entries.len(), "a cut moves to the end of its key's run");
+        cuts.push(cut);
+    }
+    if cuts[cuts.len() - 1] != entries.len() {
+        cuts.push(entries.len());
+    }
+    entries.into_par_iter().with_producer(Combination { cuts, combine, summaries: PhantomData })
+}
+
+/// Builds trees of the pieces between the cuts, each with equal keys folded, and concatenates them.
+struct Combination<'f, F, S, const B: usize> {
+    cuts: Vec<usize>,
+    combine: &'f F,
+    summaries: PhantomData<fn() -> S>,
+}
+
+impl<K, V, F, S, const B: usize> ProducerCallback<(K, V)> for Combination<'_, F, S, B>
+where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    F: Fn(&K, &V, V) -> V + Sync,
+    S: Summary<K, V>,
+{
+    type Output = Link<K, V, S, B>;
+
+    fn callback<P: Producer<Item = (K, V)>>(self, entries: P) -> Self::Output {
+        build_pieces(entries, &self.cuts, self.combine)
+    }
+}
+
+/// A tree of the entries between the first and the last of the cuts.
+fn build_pieces<K, V, P, F, S, const B: usize>(entries: P, cuts: &[usize], combine: &F) -> Link<K, V, S, B>
+where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    P: Producer<Item = (K, V)>,
+    F: Fn(&K, &V, V) -> V + Sync,
+    S: Summary<K, V>,
+{
+    assert!(cuts.len() >= 2, "a piece lies between two cuts");
+    let (start, end) = (cuts[0], cuts[cuts.len() - 1]);
+    if cuts.len() == 2 {
+        return from_sorted_small(combine_equal(entries.into_iter(), end - start, combine));
+    }
+    let middle = cuts.len() / 2;
+    let (left, right) = entries.split_at(cuts[middle] - start);
+    let (left, right) = rayon::join(
+        || build_pieces(left, &cuts[..=middle], combine),
+        || build_pieces(right, &cuts[middle..], combine),
+    );
+    concat(left, right)
 }
 
 /// Whether keys strictly increase; in parallel when there are many.

@@ -15,8 +15,18 @@ use crate::balance::restore;
 use crate::build::from_sorted_vec;
 use crate::grain::{BATCH_GRAIN, both};
 use crate::node::{Link, search, take_block};
+use crate::summary::Summary;
 use crate::update::{insert_at, split_insert};
 use crate::warm::{WARM_MAX, warm_paths};
+
+/// What becomes of an entry that a change has looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The entry stays, with the value as it is now.
+    Keep,
+    /// The entry is removed.
+    Remove,
+}
 
 /// What a batch does with the entries it meets.
 pub(crate) trait Edit<K, V>: Sync {
@@ -26,8 +36,8 @@ pub(crate) trait Edit<K, V>: Sync {
     /// The key that the edit is about.
     fn key<'a>(&self, item: &'a Self::Item) -> &'a K;
 
-    /// The new value of a key that is present; `None` removes the entry.
-    fn present(&self, item: &mut Self::Item, key: &K, value: &V) -> Option<V>;
+    /// Changes the value of a key that is present, or has the entry removed.
+    fn present(&self, item: &mut Self::Item, key: &K, value: &mut V) -> Fate;
 
     /// The new entry for a key that is absent, if there is to be one.
     fn absent(&self, item: &mut Self::Item) -> Option<(K, V)>;
@@ -35,6 +45,24 @@ pub(crate) trait Edit<K, V>: Sync {
     /// Looks at what a clone of `value` will change, so that it is in the cache by then.
     #[inline]
     fn touch(&self, _value: &V) {}
+
+    /// Edits per task.
+    #[inline]
+    fn grain(&self) -> usize {
+        BATCH_GRAIN
+    }
+}
+
+/// Puts `Some` value, or has the entry removed.
+#[inline]
+fn put<V>(value: &mut V, new: Option<V>) -> Fate {
+    match new {
+        Some(new) => {
+            *value = new;
+            Fate::Keep
+        }
+        None => Fate::Remove,
+    }
 }
 
 /// Puts each pair, combined with the value that was there.
@@ -54,8 +82,9 @@ where
     }
 
     #[inline]
-    fn present(&self, item: &mut Self::Item, key: &K, value: &V) -> Option<V> {
-        item.1.take().map(|new| (self.0)(key, value, new))
+    fn present(&self, item: &mut Self::Item, key: &K, value: &mut V) -> Fate {
+        let new = item.1.take().map(|new| (self.0)(key, value, new));
+        put(value, new)
     }
 
     #[inline]
@@ -80,8 +109,8 @@ where
     }
 
     #[inline]
-    fn present(&self, item: &mut Self::Item, _key: &K, _value: &V) -> Option<V> {
-        item.1.take()
+    fn present(&self, item: &mut Self::Item, _key: &K, value: &mut V) -> Fate {
+        put(value, item.1.take())
     }
 
     #[inline]
@@ -108,8 +137,9 @@ where
     }
 
     #[inline]
-    fn present(&self, item: &mut Self::Item, _key: &K, value: &V) -> Option<V> {
-        item.1.take().and_then(|change| (self.0)(Some(value), change))
+    fn present(&self, item: &mut Self::Item, _key: &K, value: &mut V) -> Fate {
+        let new = item.1.take().and_then(|change| (self.0)(Some(value), change));
+        put(value, new)
     }
 
     #[inline]
@@ -121,6 +151,49 @@ where
     #[inline]
     fn touch(&self, value: &V) {
         (self.1)(value);
+    }
+}
+
+/// Lets a function change each value in place, or the default value where there is none.
+pub(crate) struct Modify<C, F> {
+    pub(crate) modify: F,
+    pub(crate) grain: usize,
+    pub(crate) changes: PhantomData<fn(C)>,
+}
+
+impl<K, V, C, F> Edit<K, V> for Modify<C, F>
+where
+    K: Clone + Send,
+    V: Default,
+    C: Send,
+    F: Fn(&K, &mut V, C) -> Fate + Sync,
+{
+    type Item = (K, Option<C>);
+
+    #[inline]
+    fn key<'a>(&self, item: &'a Self::Item) -> &'a K {
+        &item.0
+    }
+
+    #[inline]
+    fn present(&self, item: &mut Self::Item, key: &K, value: &mut V) -> Fate {
+        let change = item.1.take().expect("an edit is applied once");
+        (self.modify)(key, value, change)
+    }
+
+    #[inline]
+    fn absent(&self, item: &mut Self::Item) -> Option<(K, V)> {
+        let change = item.1.take().expect("an edit is applied once");
+        let mut value = V::default();
+        match (self.modify)(&item.0, &mut value, change) {
+            Fate::Keep => Some((item.0.clone(), value)),
+            Fate::Remove => None,
+        }
+    }
+
+    #[inline]
+    fn grain(&self) -> usize {
+        self.grain
     }
 }
 
@@ -139,8 +212,8 @@ where
     }
 
     #[inline]
-    fn present(&self, _item: &mut Self::Item, _key: &K, _value: &V) -> Option<V> {
-        None
+    fn present(&self, _item: &mut Self::Item, _key: &K, _value: &mut V) -> Fate {
+        Fate::Remove
     }
 
     #[inline]
@@ -150,8 +223,11 @@ where
 }
 
 /// Applies a batch, sorted by strictly increasing key.
-pub(crate) fn apply<K, V, E, const B: usize>(link: &mut Link<K, V, B>, batch: &mut [E::Item], edit: &E)
-where
+pub(crate) fn apply<K, V, E, S: Summary<K, V>, const B: usize>(
+    link: &mut Link<K, V, S, B>,
+    batch: &mut [E::Item],
+    edit: &E,
+) where
     K: Ord + Clone + Send + Sync,
     V: Clone + Send + Sync,
     E: Edit<K, V>,
@@ -167,8 +243,8 @@ enum Paths {
 }
 
 /// As [`apply`]; fetches the paths of what is to be copied once few enough edits are left.
-fn apply_by<K, V, E, const B: usize>(
-    link: &mut Link<K, V, B>,
+fn apply_by<K, V, E, S: Summary<K, V>, const B: usize>(
+    link: &mut Link<K, V, S, B>,
     batch: &mut [E::Item],
     edit: &E,
     mut paths: Paths,
@@ -199,7 +275,7 @@ fn apply_by<K, V, E, const B: usize>(
             let (left, right) = (&mut node.left, &mut node.right);
             both(
                 low_count.min(high_count),
-                BATCH_GRAIN,
+                edit.grain(),
                 || apply_by(left, low, edit, paths),
                 || apply_by(right, high, edit, paths),
             );
@@ -208,44 +284,47 @@ fn apply_by<K, V, E, const B: usize>(
                 node.left_size = node.left.size();
             }
             node.size = node.left_size + right_size;
+            node.refresh();
             restore(link);
         }
     }
 }
 
 /// Applies a batch to a single block, entry by entry while they fit.
-fn apply_to_leaf<K, V, E, const B: usize>(link: &mut Link<K, V, B>, batch: &mut [E::Item], edit: &E)
+fn apply_to_leaf<K, V, E, S, const B: usize>(link: &mut Link<K, V, S, B>, batch: &mut [E::Item], edit: &E)
 where
     K: Ord + Clone + Send + Sync,
     V: Clone + Send + Sync,
     E: Edit<K, V>,
+    S: Summary<K, V>,
 {
-    let Link::Leaf(block) = link else { unreachable!("the caller matched a leaf") };
-    if Arc::strong_count(block) > 1 {
+    let Link::Leaf(leaf) = link else { unreachable!("the caller matched a leaf") };
+    if !Arc::is_unique(leaf) {
         // The block will be copied, value by value; looked at together their misses overlap.
-        block.iter().for_each(|(_, value)| edit.touch(value));
+        leaf.iter().for_each(|(_, value)| edit.touch(value));
     }
     let mut from = 0;
     for done in 0..batch.len() {
         let item = &mut batch[done];
-        match search(&block[from..], edit.key(item)) {
+        match search(&leaf[from..], edit.key(item)) {
             Ok(at) => {
                 let at = from + at;
-                from = at + 1;
-                match edit.present(item, &block[at].0, &block[at].1) {
-                    Some(value) => Arc::make_mut(block)[at].1 = value,
-                    None => {
-                        Arc::make_mut(block).remove(at);
-                        from = at;
+                let leaf = Arc::make_mut(leaf);
+                let (key, value) = &mut leaf.entries[at];
+                from = match edit.present(item, key, value) {
+                    Fate::Keep => at + 1,
+                    Fate::Remove => {
+                        leaf.entries.remove(at);
+                        at
                     }
-                }
+                };
             }
             Err(at) => {
                 let at = from + at;
                 from = at;
                 let Some(entry) = edit.absent(item) else { continue };
-                if block.len() < B {
-                    insert_at(block, at, entry);
+                if leaf.len() < B {
+                    insert_at(leaf, at, entry);
                     from = at + 1;
                 } else {
                     return overflow(link, at, entry, &mut batch[done + 1..], edit);
@@ -253,14 +332,19 @@ where
             }
         }
     }
-    if block.is_empty() {
+    if leaf.is_empty() {
         *link = Link::Empty;
+    } else if S::KEPT
+        && let Some(leaf) = Arc::get_mut(leaf)
+    {
+        // What somebody else still holds was not changed.
+        leaf.refresh();
     }
 }
 
 /// Inserts `entry` at position `at` of a full block and applies the rest of the batch, all of it above `entry`.
-fn overflow<K, V, E, const B: usize>(
-    link: &mut Link<K, V, B>,
+fn overflow<K, V, E, S: Summary<K, V>, const B: usize>(
+    link: &mut Link<K, V, S, B>,
     at: usize,
     entry: (K, V),
     rest: &mut [E::Item],
@@ -275,9 +359,9 @@ fn overflow<K, V, E, const B: usize>(
         split_insert(link, at, entry);
         return apply(link, rest, edit);
     }
-    let Link::Leaf(block) = std::mem::take(link) else { unreachable!("the caller matched a leaf") };
-    let mut merged = Vec::with_capacity(block.len() + 1 + rest.len());
-    let mut old = take_block(block).into_iter();
+    let Link::Leaf(leaf) = std::mem::take(link) else { unreachable!("the caller matched a leaf") };
+    let mut merged = Vec::with_capacity(leaf.len() + 1 + rest.len());
+    let mut old = take_block(leaf).into_iter();
     merged.extend(old.by_ref().take(at));
     merged.push(entry);
     merge(&mut merged, old, rest, edit);
@@ -292,14 +376,14 @@ where
     I: Iterator<Item = (K, V)>,
 {
     let mut items = batch.iter_mut().peekable();
-    for (key, value) in old {
+    for (key, mut value) in old {
         while let Some(item) = items.next_if(|item| *edit.key(item) < key) {
             merged.extend(edit.absent(item));
         }
         match items.next_if(|item| *edit.key(item) == key) {
             None => merged.push((key, value)),
             Some(item) => {
-                if let Some(value) = edit.present(item, &key, &value) {
+                if edit.present(item, &key, &mut value) == Fate::Keep {
                     merged.push((key, value));
                 }
             }

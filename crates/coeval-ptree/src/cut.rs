@@ -8,13 +8,17 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use crate::balance::{join, remove_first};
+use crate::balance::join;
 use crate::find::first;
 use crate::node::{Link, take_apart};
-use crate::update::halve;
+use crate::summary::Summary;
+use crate::update::{halve, remove_first};
 
 /// Cuts a tree into the entries below `key` and those from it on. Work `O(log n + B)`.
-pub(crate) fn divide<K, V, Q, const B: usize>(link: Link<K, V, B>, key: &Q) -> (Link<K, V, B>, Link<K, V, B>)
+pub(crate) fn divide<K, V, Q, S: Summary<K, V>, const B: usize>(
+    link: Link<K, V, S, B>,
+    key: &Q,
+) -> (Link<K, V, S, B>, Link<K, V, S, B>)
 where
     K: Borrow<Q> + Clone,
     V: Clone,
@@ -22,11 +26,11 @@ where
 {
     match link {
         Link::Empty => (Link::Empty, Link::Empty),
-        Link::Leaf(mut block) => match block.partition_point(|entry| entry.0.borrow() < key) {
-            0 => (Link::Empty, Link::Leaf(block)),
-            at if at == block.len() => (Link::Leaf(block), Link::Empty),
+        Link::Leaf(mut leaf) => match leaf.partition_point(|entry| entry.0.borrow() < key) {
+            0 => (Link::Empty, Link::Leaf(leaf)),
+            at if at == leaf.len() => (Link::Leaf(leaf), Link::Empty),
             at => {
-                let (left, right) = halve(&mut block, at);
+                let (left, right) = halve(&mut leaf, at);
                 (Link::from_block(left), Link::from_block(right))
             }
         },
@@ -48,10 +52,13 @@ where
 }
 
 /// A tree cut at a key: everything below it, its entry if there was one, everything above it.
-pub(crate) type Halves<K, V, const B: usize> = (Link<K, V, B>, Option<(K, V)>, Link<K, V, B>);
+pub(crate) type Halves<K, V, S, const B: usize> = (Link<K, V, S, B>, Option<(K, V)>, Link<K, V, S, B>);
 
 /// Cuts a tree around `key`. Work `O(log n + B)`.
-pub(crate) fn split<K, V, Q, const B: usize>(link: Link<K, V, B>, key: &Q) -> Halves<K, V, B>
+pub(crate) fn split<K, V, Q, S: Summary<K, V>, const B: usize>(
+    link: Link<K, V, S, B>,
+    key: &Q,
+) -> Halves<K, V, S, B>
 where
     K: Borrow<Q> + Clone,
     V: Clone,
@@ -69,7 +76,7 @@ where
 
 /// Whether all keys less than `separator` lie before everything that starts at `lower`.
 #[inline]
-fn starts_from<Q: Ord + ?Sized>(separator: &Q, lower: Bound<&Q>) -> bool {
+pub(crate) fn starts_from<Q: Ord + ?Sized>(separator: &Q, lower: Bound<&Q>) -> bool {
     match lower {
         Bound::Unbounded => false,
         Bound::Included(bound) | Bound::Excluded(bound) => separator <= bound,
@@ -97,11 +104,11 @@ pub(crate) fn is_above<Q: Ord + ?Sized>(key: &Q, upper: Bound<&Q>) -> bool {
 }
 
 /// The entries between two bounds, sharing all subtrees that lie between them whole. Work `O(log n + B)`.
-pub(crate) fn range<K, V, Q, const B: usize>(
-    link: &Link<K, V, B>,
+pub(crate) fn range<K, V, Q, S: Summary<K, V>, const B: usize>(
+    link: &Link<K, V, S, B>,
     lower: Bound<&Q>,
     upper: Bound<&Q>,
-) -> Link<K, V, B>
+) -> Link<K, V, S, B>
 where
     K: Borrow<Q> + Clone,
     V: Clone,
@@ -109,14 +116,14 @@ where
 {
     match (link, lower, upper) {
         (Link::Empty, _, _) | (_, Bound::Unbounded, Bound::Unbounded) => link.clone(),
-        (Link::Leaf(block), _, _) => {
-            let start = block.partition_point(|entry| is_below(entry.0.borrow(), lower));
-            let end = block.partition_point(|entry| !is_above(entry.0.borrow(), upper));
-            if start == 0 && end == block.len() {
+        (Link::Leaf(leaf), _, _) => {
+            let start = leaf.partition_point(|entry| is_below(entry.0.borrow(), lower));
+            let end = leaf.partition_point(|entry| !is_above(entry.0.borrow(), upper));
+            if start == 0 && end == leaf.len() {
                 return link.clone();
             }
             // Bounds the wrong way round enclose nothing.
-            Link::from_block(block[start..end.max(start)].iter().cloned().collect())
+            Link::from_block(leaf[start..end.max(start)].iter().cloned().collect())
         }
         (Link::Inner(node), _, _) => {
             let separator = node.separator.borrow();

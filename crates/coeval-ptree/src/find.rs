@@ -3,11 +3,16 @@
 
 use std::borrow::Borrow;
 
+use arrayvec::ArrayVec;
+
 use crate::node::{Link, search};
 
 /// The entry of `key`. Work `O(log n)`.
 #[inline]
-pub(crate) fn find<'a, K, V, Q, const B: usize>(mut link: &'a Link<K, V, B>, key: &Q) -> Option<&'a (K, V)>
+pub(crate) fn find<'a, K, V, Q, S, const B: usize>(
+    mut link: &'a Link<K, V, S, B>,
+    key: &Q,
+) -> Option<&'a (K, V)>
 where
     K: Borrow<Q>,
     Q: Ord + ?Sized,
@@ -22,9 +27,41 @@ where
     }
 }
 
+/// Descents that run side by side: about as many misses as a core keeps in flight.
+const LANES: usize = 16;
+
+/// The value of each key, many descents at a time.
+pub(crate) fn find_many<'a, K, V, Q, S, const B: usize>(
+    root: &'a Link<K, V, S, B>,
+    keys: &[Q],
+    found: &mut [Option<&'a V>],
+) where
+    K: Borrow<Q>,
+    Q: Ord,
+{
+    assert_eq!(keys.len(), found.len(), "a place for each key");
+    for (keys, found) in keys.chunks(LANES).zip(found.chunks_mut(LANES)) {
+        let mut lanes: ArrayVec<&'a Link<K, V, S, B>, LANES> = keys.iter().map(|_| root).collect();
+        let mut descending = true;
+        while descending {
+            descending = false;
+            for (link, key) in lanes.iter_mut().zip(keys) {
+                if let Link::Inner(node) = *link {
+                    *link = if key < node.separator.borrow() { &node.left } else { &node.right };
+                    link.touch();
+                    descending = true;
+                }
+            }
+        }
+        for ((link, key), found) in lanes.iter().zip(keys).zip(found) {
+            *found = find(link, key).map(|(_, value)| value);
+        }
+    }
+}
+
 /// Whether `key` is present. Work `O(log n)`.
 #[inline]
-pub(crate) fn is_present<K, V, Q, const B: usize>(link: &Link<K, V, B>, key: &Q) -> bool
+pub(crate) fn is_present<K, V, Q, S, const B: usize>(link: &Link<K, V, S, B>, key: &Q) -> bool
 where
     K: Borrow<Q>,
     Q: Ord + ?Sized,
@@ -33,7 +70,7 @@ where
 }
 
 /// The entry with the smallest key. Work `O(log n)`.
-pub(crate) fn first<K, V, const B: usize>(mut link: &Link<K, V, B>) -> Option<&(K, V)> {
+pub(crate) fn first<K, V, S, const B: usize>(mut link: &Link<K, V, S, B>) -> Option<&(K, V)> {
     loop {
         match link {
             Link::Empty => return None,
@@ -44,7 +81,7 @@ pub(crate) fn first<K, V, const B: usize>(mut link: &Link<K, V, B>) -> Option<&(
 }
 
 /// The entry with the largest key. Work `O(log n)`.
-pub(crate) fn last<K, V, const B: usize>(mut link: &Link<K, V, B>) -> Option<&(K, V)> {
+pub(crate) fn last<K, V, S, const B: usize>(mut link: &Link<K, V, S, B>) -> Option<&(K, V)> {
     loop {
         match link {
             Link::Empty => return None,
@@ -56,7 +93,10 @@ pub(crate) fn last<K, V, const B: usize>(mut link: &Link<K, V, B>) -> Option<&(K
 
 /// The last entry for which `before` holds; `before` must hold for a prefix of the keys. Work `O(log n)`.
 #[inline]
-pub(crate) fn last_before<K, V, F, const B: usize>(mut link: &Link<K, V, B>, before: F) -> Option<&(K, V)>
+pub(crate) fn last_before<K, V, F, S, const B: usize>(
+    mut link: &Link<K, V, S, B>,
+    before: F,
+) -> Option<&(K, V)>
 where
     F: Fn(&K) -> bool,
 {
@@ -80,7 +120,10 @@ where
 
 /// The first entry for which `before` does not hold. Work `O(log n)`.
 #[inline]
-pub(crate) fn first_after<K, V, F, const B: usize>(mut link: &Link<K, V, B>, before: F) -> Option<&(K, V)>
+pub(crate) fn first_after<K, V, F, S, const B: usize>(
+    mut link: &Link<K, V, S, B>,
+    before: F,
+) -> Option<&(K, V)>
 where
     F: Fn(&K) -> bool,
 {
@@ -103,7 +146,7 @@ where
 
 /// The number of entries for which `before` holds. Work `O(log n)`; touches no node beside the path.
 #[inline]
-pub(crate) fn count_before<K, V, F, const B: usize>(mut link: &Link<K, V, B>, before: F) -> usize
+pub(crate) fn count_before<K, V, F, S, const B: usize>(mut link: &Link<K, V, S, B>, before: F) -> usize
 where
     F: Fn(&K) -> bool,
 {
@@ -122,7 +165,10 @@ where
 }
 
 /// The entry with `index` entries before it. Work `O(log n)`.
-pub(crate) fn select<K, V, const B: usize>(mut link: &Link<K, V, B>, mut index: usize) -> Option<&(K, V)> {
+pub(crate) fn select<K, V, S, const B: usize>(
+    mut link: &Link<K, V, S, B>,
+    mut index: usize,
+) -> Option<&(K, V)> {
     loop {
         match link {
             Link::Empty => return None,

@@ -3,10 +3,11 @@
 
 use std::error::Error;
 use std::fmt;
-use std::mem::size_of;
 
 use crate::balance::may_link;
-use crate::node::{Block, Inner, Link};
+use crate::memory::{inner_bytes, leaf_bytes};
+use crate::node::Link;
+use crate::summary::{Summary, of_entries};
 
 /// An invariant that does not hold: what is wrong and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,11 @@ pub enum BrokenInvariant {
         /// Index of the first entry of the right one.
         index: usize,
     },
+    /// A node's summary is not what its entries add up to.
+    Summary {
+        /// Index of its first entry.
+        index: usize,
+    },
     /// A leaf block without entries, or an inner node without a child.
     Empty {
         /// Index at which entries were expected.
@@ -46,6 +52,7 @@ impl fmt::Display for BrokenInvariant {
             Self::Separator { index } => write!(formatter, "wrong separator before index {index}"),
             Self::Size { index } => write!(formatter, "wrong count in the inner node around index {index}"),
             Self::Balance { index } => write!(formatter, "siblings out of balance at index {index}"),
+            Self::Summary { index } => write!(formatter, "wrong summary in the node from index {index} on"),
             Self::Empty { index } => write!(formatter, "empty subtree at index {index}"),
         }
     }
@@ -84,14 +91,14 @@ impl<K> Visited<'_, K> {
 }
 
 /// Checks everything below `link` and records it as visited.
-pub(crate) fn check<'a, K: Ord, V, const B: usize>(
-    link: &'a Link<K, V, B>,
+pub(crate) fn check<'a, K: Ord, V, S, const B: usize>(
+    link: &'a Link<K, V, S, B>,
     visited: &mut Visited<'a, K>,
 ) -> Result<(), BrokenInvariant> {
     match link {
         Link::Empty => Ok(()),
-        Link::Leaf(block) if block.is_empty() => Err(BrokenInvariant::Empty { index: visited.count }),
-        Link::Leaf(block) => block.iter().try_for_each(|(key, _)| {
+        Link::Leaf(leaf) if leaf.is_empty() => Err(BrokenInvariant::Empty { index: visited.count }),
+        Link::Leaf(leaf) => leaf.iter().try_for_each(|(key, _)| {
             let index = visited.count;
             let follows = visited.last.is_none_or(|last| last < key)
                 && visited.separator.is_none_or(|separator| separator <= key);
@@ -122,18 +129,36 @@ pub(crate) fn check<'a, K: Ord, V, const B: usize>(
     }
 }
 
+/// Checks that every node's summary is what its children's add up to; `start` is the index of the first entry.
+pub(crate) fn check_summaries<K, V, S: Summary<K, V>, const B: usize>(
+    link: &Link<K, V, S, B>,
+    start: usize,
+) -> Result<(), BrokenInvariant> {
+    if !S::KEPT {
+        return Ok(());
+    }
+    let is_right = match link {
+        Link::Empty => true,
+        Link::Leaf(leaf) => leaf.summary.agrees_with(&of_entries(leaf)),
+        Link::Inner(node) => {
+            check_summaries(&node.left, start)?;
+            check_summaries(&node.right, start + node.left_size)?;
+            node.summary.agrees_with(&node.left.summary().combine(&node.right.summary()))
+        }
+    };
+    if is_right { Ok(()) } else { Err(BrokenInvariant::Summary { index: start }) }
+}
+
 /// Measures everything below `link`.
-pub(crate) fn shape<K, V, const B: usize>(link: &Link<K, V, B>) -> Shape {
-    // Each allocation starts with its reference count.
-    let count_bytes = size_of::<usize>();
+pub(crate) fn shape<K, V, S, const B: usize>(link: &Link<K, V, S, B>) -> Shape {
     match link {
         Link::Empty => Shape::default(),
-        Link::Leaf(block) => Shape {
-            entries: block.len(),
+        Link::Leaf(leaf) => Shape {
+            entries: leaf.len(),
             inner_nodes: 0,
             leaves: 1,
             height: 1,
-            bytes: size_of::<Block<K, V, B>>() + count_bytes,
+            bytes: leaf_bytes::<K, V, S, B>(),
         },
         Link::Inner(node) => {
             let (left, right) = (shape(&node.left), shape(&node.right));
@@ -142,7 +167,7 @@ pub(crate) fn shape<K, V, const B: usize>(link: &Link<K, V, B>) -> Shape {
                 inner_nodes: left.inner_nodes + right.inner_nodes + 1,
                 leaves: left.leaves + right.leaves,
                 height: left.height.max(right.height) + 1,
-                bytes: left.bytes + right.bytes + size_of::<Inner<K, V, B>>() + count_bytes,
+                bytes: left.bytes + right.bytes + inner_bytes::<K, V, S, B>(),
             }
         }
     }

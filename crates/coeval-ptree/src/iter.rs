@@ -15,23 +15,23 @@ use smallvec::SmallVec;
 use crate::node::{Inner, Link};
 
 /// Ancestors with something left to visit. Deeper trees (beyond some millions of entries) spill to the heap.
-type Ancestors<'a, K, V, const B: usize> = SmallVec<[&'a Inner<K, V, B>; 24]>;
+type Ancestors<'a, K, V, S, const B: usize> = SmallVec<[&'a Inner<K, V, S, B>; 24]>;
 
 /// One end of an iterator: what is left of its block, and the ancestors to go on with.
-struct Cursor<'a, K, V, const B: usize> {
+struct Cursor<'a, K, V, S, const B: usize> {
     block: slice::Iter<'a, (K, V)>,
-    ancestors: Ancestors<'a, K, V, B>,
+    ancestors: Ancestors<'a, K, V, S, B>,
 }
 
-impl<K, V, const B: usize> Clone for Cursor<'_, K, V, B> {
+impl<K, V, S, const B: usize> Clone for Cursor<'_, K, V, S, B> {
     fn clone(&self) -> Self {
         Cursor { block: self.block.clone(), ancestors: self.ancestors.clone() }
     }
 }
 
-impl<'a, K, V, const B: usize> Cursor<'a, K, V, B> {
+impl<'a, K, V, S, const B: usize> Cursor<'a, K, V, S, B> {
     /// An end that goes up from the entry at `index` of `link`.
-    fn upward(link: &'a Link<K, V, B>, index: usize) -> Self {
+    fn upward(link: &'a Link<K, V, S, B>, index: usize) -> Self {
         let mut cursor = Cursor { block: [].iter(), ancestors: SmallVec::new() };
         cursor.descend_left(link, index);
         cursor
@@ -40,7 +40,7 @@ impl<'a, K, V, const B: usize> Cursor<'a, K, V, B> {
     /// Makes the entry at `index` of `link` the next one; the right subtree of each ancestor in the stack comes
     /// after it.
     #[inline]
-    fn descend_left(&mut self, mut link: &'a Link<K, V, B>, mut index: usize) {
+    fn descend_left(&mut self, mut link: &'a Link<K, V, S, B>, mut index: usize) {
         loop {
             match link {
                 Link::Empty => return,
@@ -73,7 +73,7 @@ impl<'a, K, V, const B: usize> Cursor<'a, K, V, B> {
     }
 
     /// An end that goes down from the entry before `index` of `link`.
-    fn downward(link: &'a Link<K, V, B>, index: usize) -> Self {
+    fn downward(link: &'a Link<K, V, S, B>, index: usize) -> Self {
         let mut cursor = Cursor { block: [].iter(), ancestors: SmallVec::new() };
         cursor.descend_right(link, index);
         cursor
@@ -82,7 +82,7 @@ impl<'a, K, V, const B: usize> Cursor<'a, K, V, B> {
     /// Makes the entry before `index` of `link` the next one; the left subtree of each ancestor in the stack
     /// comes after it.
     #[inline]
-    fn descend_right(&mut self, mut link: &'a Link<K, V, B>, mut index: usize) {
+    fn descend_right(&mut self, mut link: &'a Link<K, V, S, B>, mut index: usize) {
         loop {
             match link {
                 Link::Empty => return,
@@ -114,37 +114,37 @@ impl<'a, K, V, const B: usize> Cursor<'a, K, V, B> {
 
 /// The entries of a tree or of a range of it, in key order; made by [`PTree::iter`](crate::PTree::iter) and
 /// [`PTree::iter_range`](crate::PTree::iter_range).
-pub struct Iter<'a, K, V, const B: usize> {
-    root: &'a Link<K, V, B>,
+pub struct Iter<'a, K, V, const B: usize, S = ()> {
+    root: &'a Link<K, V, S, B>,
     /// Indices of the first entry and of the one after the last, as they were at the start.
     start: usize,
     end: usize,
     remaining: usize,
-    front: Option<Cursor<'a, K, V, B>>,
-    back: Option<Cursor<'a, K, V, B>>,
+    front: Option<Cursor<'a, K, V, S, B>>,
+    back: Option<Cursor<'a, K, V, S, B>>,
 }
 
-impl<'a, K, V, const B: usize> Iter<'a, K, V, B> {
+impl<'a, K, V, S, const B: usize> Iter<'a, K, V, B, S> {
     /// The entries from index `start` to before index `end`.
-    pub(crate) fn new(root: &'a Link<K, V, B>, start: usize, end: usize) -> Self {
+    pub(crate) fn new(root: &'a Link<K, V, S, B>, start: usize, end: usize) -> Self {
         assert!(end <= root.size(), "the range ends inside the tree");
         Iter { root, start, end, remaining: end.saturating_sub(start), front: None, back: None }
     }
 }
 
-impl<K, V, const B: usize> Clone for Iter<'_, K, V, B> {
+impl<K, V, S, const B: usize> Clone for Iter<'_, K, V, B, S> {
     fn clone(&self) -> Self {
         Iter { front: self.front.clone(), back: self.back.clone(), ..*self }
     }
 }
 
-impl<K: fmt::Debug, V: fmt::Debug, const B: usize> fmt::Debug for Iter<'_, K, V, B> {
+impl<K: fmt::Debug, V: fmt::Debug, S, const B: usize> fmt::Debug for Iter<'_, K, V, B, S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_list().entries(self.clone()).finish()
     }
 }
 
-impl<'a, K, V, const B: usize> Iterator for Iter<'a, K, V, B> {
+impl<'a, K, V, S, const B: usize> Iterator for Iter<'a, K, V, B, S> {
     type Item = (&'a K, &'a V);
 
     #[inline]
@@ -204,7 +204,7 @@ impl<'a, K, V, const B: usize> Iterator for Iter<'a, K, V, B> {
     }
 }
 
-impl<K, V, const B: usize> DoubleEndedIterator for Iter<'_, K, V, B> {
+impl<K, V, S, const B: usize> DoubleEndedIterator for Iter<'_, K, V, B, S> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
         if self.remaining == 0 {
@@ -220,9 +220,9 @@ impl<K, V, const B: usize> DoubleEndedIterator for Iter<'_, K, V, B> {
     }
 }
 
-impl<K, V, const B: usize> ExactSizeIterator for Iter<'_, K, V, B> {}
+impl<K, V, S, const B: usize> ExactSizeIterator for Iter<'_, K, V, B, S> {}
 
-impl<K, V, const B: usize> FusedIterator for Iter<'_, K, V, B> {}
+impl<K, V, S, const B: usize> FusedIterator for Iter<'_, K, V, B, S> {}
 
 #[cfg(test)]
 mod tests;

@@ -27,13 +27,16 @@
 //! - The separator of an inner node is greater than all keys to its left and not greater than any to its right.
 //! - Each of two siblings holds at least 29 % of their parent's entries.
 //! - A leaf holds at most `B` entries, and below an inner node at least 29 % of `B + 1`.
+//! - A node's summary is that of its entries.
 //! - A node is changed only through its sole reference, so what a clone can reach never changes.
 //!
 //! [`PTree::check_invariants`] checks all but the last.
 //!
 //! # Start reading at
 //! `node` (layout), `balance` (the join primitive, the only code that knows about balance), then `bulk` and `sets`,
-//! which are the papers' algorithms on top of it. `warm` is about speed only. `tree` and `batch` hold the public operations.
+//! which are the papers' algorithms on top of it. `warm` is about speed only. `tree`, `batch`, `pass` and `aggregate` hold
+//! the public operations: on one key, on many keys, on all entries, and on what summaries know. `nested` is about trees
+//! in trees.
 #![forbid(unsafe_code)]
 
 mod aggregate;
@@ -46,16 +49,28 @@ mod find;
 mod grain;
 mod invariants;
 mod iter;
+mod memory;
 #[cfg(test)]
 mod model;
+mod nested;
 mod node;
+mod par_iter;
+mod pass;
 mod range_iter;
 mod sets;
+mod summary;
 mod tree;
 mod update;
 mod warm;
 
+pub use crate::bulk::Fate;
+pub use crate::grain::Grain;
 pub use crate::invariants::{BrokenInvariant, Shape};
 pub use crate::iter::Iter;
+pub use crate::memory::Memory;
+pub use crate::nested::{NestedBatch, group_batch, pairing, pairing_outer, primary, secondary};
+pub use crate::par_iter::ParIter;
+pub use crate::pass::Scan;
 pub use crate::range_iter::RangeIter;
+pub use crate::summary::{Count, Max, Min, Sum, Summary};
 pub use crate::tree::{DEFAULT_BLOCK, PTree};

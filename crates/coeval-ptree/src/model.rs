@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::PTree;
+use crate::{PTree, Summary};
 
 /// The map that every tree is compared with.
 pub(crate) type Model = BTreeMap<u32, u64>;
@@ -25,16 +25,52 @@ pub(crate) fn random_model(random: &mut StdRng, count: usize, limit: u32) -> Mod
 }
 
 /// The tree of a model.
-pub(crate) fn tree_of<const B: usize>(model: &Model) -> PTree<u32, u64, B> {
+pub(crate) fn tree_of<const B: usize, S: Summary<u32, u64>>(model: &Model) -> PTree<u32, u64, B, S> {
     PTree::from_sorted(model.iter().map(|(key, value)| (*key, *value)).collect())
 }
 
 /// Checks invariants and contents.
 #[track_caller]
-pub(crate) fn assert_same<const B: usize>(tree: &PTree<u32, u64, B>, model: &Model) {
+pub(crate) fn assert_same<const B: usize, S: Summary<u32, u64>>(tree: &PTree<u32, u64, B, S>, model: &Model) {
     tree.check_invariants().unwrap();
+    assert!(tree.summary().agrees_with(&summary_of(model)), "wrong summary of {model:?}");
     assert_eq!(tree.len(), model.len());
     assert!(tree.iter().eq(model.iter()), "contents differ: {tree:?} and {model:?}");
+}
+
+/// The summary that a tree of these entries has to have.
+pub(crate) fn summary_of<'m, S: Summary<u32, u64>>(
+    entries: impl IntoIterator<Item = (&'m u32, &'m u64)>,
+) -> S {
+    entries.into_iter().fold(S::empty(), |sum, (key, value)| sum.combine(&S::of(key, value)))
+}
+
+/// A summary that tells any two runs of entries apart, in particular those in another order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fingerprint {
+    hash: u64,
+    power: u64,
+}
+
+impl Summary<u32, u64> for Fingerprint {
+    fn empty() -> Self {
+        Fingerprint { hash: 0, power: 1 }
+    }
+
+    fn of(key: &u32, value: &u64) -> Self {
+        Fingerprint { hash: (u64::from(*key) << 32) ^ value, power: 0x9E37_79B9_7F4A_7C15 }
+    }
+
+    fn combine(&self, later: &Self) -> Self {
+        Fingerprint {
+            hash: self.hash.wrapping_mul(later.power).wrapping_add(later.hash),
+            power: self.power.wrapping_mul(later.power),
+        }
+    }
+
+    fn agrees_with(&self, other: &Self) -> bool {
+        self == other
+    }
 }
 
 /// Counts the living [`Counted`] values and how many of all were clones.

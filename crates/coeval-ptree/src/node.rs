@@ -3,28 +3,68 @@
 //!
 //! A leaf holds a sorted block of entries; an inner node holds two subtrees and a key that separates them. Both
 //! sit behind a reference count. Values live in leaves only: so copying an inner node touches no value, which
-//! for reference-counted values would be a cache miss per node of the path. Who holds the only reference may change a node in place; who does not copies it
-//! (path copying). `Arc::make_mut` and `Arc::try_unwrap` make that decision, so no function needs a flag.
+//! for reference-counted values would be a cache miss per node of the path. Who holds the only reference may
+//! change a node in place; who does not copies it (path copying). `Arc::make_mut` and `Arc::try_unwrap` make
+//! that decision, so no function needs a flag.
+//!
+//! Both kinds of node keep a summary of their entries (see [`Summary`]). Whoever changes a node in place has to
+//! call `refresh` on it afterwards, from the leaf upwards; for `()`, the summary that says nothing, that is no code.
 
 use std::borrow::Borrow;
+use std::ops::Deref;
 
 use arrayvec::ArrayVec;
 use triomphe::Arc;
 
+use crate::summary::{Summary, of_entries};
+
 /// The entries of a leaf, in key order, at most `B` of them.
 pub(crate) type Block<K, V, const B: usize> = ArrayVec<(K, V), B>;
+
+/// A block and what is known about it as a whole. Reads go to the entries directly.
+#[derive(Clone)]
+pub(crate) struct Leaf<K, V, S, const B: usize> {
+    pub(crate) entries: Block<K, V, B>,
+    pub(crate) summary: S,
+}
+
+impl<K, V, S, const B: usize> Deref for Leaf<K, V, S, B> {
+    type Target = [(K, V)];
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        &self.entries
+    }
+}
+
+impl<K, V, S: Summary<K, V>, const B: usize> Leaf<K, V, S, B> {
+    /// A leaf of these entries.
+    #[inline]
+    pub(crate) fn new(entries: Block<K, V, B>) -> Self {
+        let summary = of_entries(&entries);
+        Leaf { entries, summary }
+    }
+
+    /// Brings the summary up to date after a change of the entries.
+    #[inline]
+    pub(crate) fn refresh(&mut self) {
+        if S::KEPT {
+            self.summary = of_entries(&self.entries);
+        }
+    }
+}
 
 /// A subtree: empty, one block, or an inner node.
 ///
 /// Every function that takes or returns a `Link` accepts and yields a *standalone* tree: all invariants hold,
 /// except that a single block or nothing may be smaller than a block below an inner node has to be.
-pub(crate) enum Link<K, V, const B: usize> {
+pub(crate) enum Link<K, V, S, const B: usize> {
     /// No entries.
     Empty,
     /// One block of entries.
-    Leaf(Arc<Block<K, V, B>>),
+    Leaf(Arc<Leaf<K, V, S, B>>),
     /// Two subtrees that are not empty.
-    Inner(Arc<Inner<K, V, B>>),
+    Inner(Arc<Inner<K, V, S, B>>),
 }
 
 /// Two subtrees and the key between them: all keys of `left` < `separator` <= all keys of `right`.
@@ -33,18 +73,19 @@ pub(crate) enum Link<K, V, const B: usize> {
 ///
 /// Both counts are kept: `size` for the parent, `left_size` so that ranks and balance are known without
 /// touching the children, which would be a cache miss each.
-pub(crate) struct Inner<K, V, const B: usize> {
+pub(crate) struct Inner<K, V, S, const B: usize> {
     pub(crate) separator: K,
-    pub(crate) left: Link<K, V, B>,
-    pub(crate) right: Link<K, V, B>,
+    pub(crate) left: Link<K, V, S, B>,
+    pub(crate) right: Link<K, V, S, B>,
     pub(crate) size: usize,
     pub(crate) left_size: usize,
+    pub(crate) summary: S,
 }
 
 /// An inner node taken apart: left subtree, separator, right subtree.
-pub(crate) type Parts<K, V, const B: usize> = (Link<K, V, B>, K, Link<K, V, B>);
+pub(crate) type Parts<K, V, S, const B: usize> = (Link<K, V, S, B>, K, Link<K, V, S, B>);
 
-impl<K, V, const B: usize> Inner<K, V, B> {
+impl<K, V, S, const B: usize> Inner<K, V, S, B> {
     /// The number of entries in the right subtree.
     #[inline]
     pub(crate) fn right_size(&self) -> usize {
@@ -52,7 +93,26 @@ impl<K, V, const B: usize> Inner<K, V, B> {
     }
 }
 
-impl<K: Clone, V, const B: usize> Clone for Inner<K, V, B> {
+impl<K, V, S: Summary<K, V>, const B: usize> Inner<K, V, S, B> {
+    /// An inner node over two subtrees. Balance is up to the caller.
+    #[inline]
+    pub(crate) fn new(left: Link<K, V, S, B>, separator: K, right: Link<K, V, S, B>) -> Self {
+        let (left_size, right_size) = (left.size(), right.size());
+        assert!(left_size > 0 && right_size > 0, "an inner node has two children that are not empty");
+        let summary = left.summary().combine(&right.summary());
+        Inner { separator, left, right, size: left_size + right_size, left_size, summary }
+    }
+
+    /// Brings the summary up to date after a change of a child; the counts are the caller's business.
+    #[inline]
+    pub(crate) fn refresh(&mut self) {
+        if S::KEPT {
+            self.summary = self.left.summary().combine(&self.right.summary());
+        }
+    }
+}
+
+impl<K: Clone, V, S: Clone, const B: usize> Clone for Inner<K, V, S, B> {
     fn clone(&self) -> Self {
         Inner {
             separator: self.separator.clone(),
@@ -60,35 +120,36 @@ impl<K: Clone, V, const B: usize> Clone for Inner<K, V, B> {
             right: self.right.clone(),
             size: self.size,
             left_size: self.left_size,
+            summary: self.summary.clone(),
         }
     }
 }
 
-impl<K, V, const B: usize> Clone for Link<K, V, B> {
+impl<K, V, S, const B: usize> Clone for Link<K, V, S, B> {
     #[inline]
     fn clone(&self) -> Self {
         match self {
             Link::Empty => Link::Empty,
-            Link::Leaf(block) => Link::Leaf(Arc::clone(block)),
+            Link::Leaf(leaf) => Link::Leaf(Arc::clone(leaf)),
             Link::Inner(node) => Link::Inner(Arc::clone(node)),
         }
     }
 }
 
-impl<K, V, const B: usize> Default for Link<K, V, B> {
+impl<K, V, S, const B: usize> Default for Link<K, V, S, B> {
     #[inline]
     fn default() -> Self {
         Link::Empty
     }
 }
 
-impl<K, V, const B: usize> Link<K, V, B> {
+impl<K, V, S, const B: usize> Link<K, V, S, B> {
     /// The number of entries.
     #[inline]
     pub(crate) fn size(&self) -> usize {
         match self {
             Link::Empty => 0,
-            Link::Leaf(block) => block.len(),
+            Link::Leaf(leaf) => leaf.len(),
             Link::Inner(node) => node.size,
         }
     }
@@ -99,26 +160,43 @@ impl<K, V, const B: usize> Link<K, V, B> {
         matches!(self, Link::Empty)
     }
 
-    /// A leaf of these entries, or nothing if there are none.
+    /// Where the node lies in memory: two living nodes at one place are the same. Zero for no node.
     #[inline]
-    pub(crate) fn from_block(block: Block<K, V, B>) -> Self {
-        if block.is_empty() { Link::Empty } else { Link::Leaf(Arc::new(block)) }
+    pub(crate) fn address(&self) -> usize {
+        match self {
+            Link::Empty => 0,
+            Link::Leaf(leaf) => Arc::as_ptr(leaf) as usize,
+            Link::Inner(node) => Arc::as_ptr(node) as usize,
+        }
     }
 
     /// Whether both are the same node in memory (or both empty).
     pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Link::Empty, Link::Empty) => true,
-            (Link::Leaf(mine), Link::Leaf(theirs)) => Arc::ptr_eq(mine, theirs),
-            (Link::Inner(mine), Link::Inner(theirs)) => Arc::ptr_eq(mine, theirs),
-            _ => false,
+        self.address() == other.address()
+    }
+}
+
+impl<K, V, S: Summary<K, V>, const B: usize> Link<K, V, S, B> {
+    /// A leaf of these entries, or nothing if there are none.
+    #[inline]
+    pub(crate) fn from_block(block: Block<K, V, B>) -> Self {
+        if block.is_empty() { Link::Empty } else { Link::Leaf(Arc::new(Leaf::new(block))) }
+    }
+
+    /// The summary of all entries.
+    #[inline]
+    pub(crate) fn summary(&self) -> S {
+        match self {
+            Link::Empty => S::empty(),
+            Link::Leaf(leaf) => leaf.summary.clone(),
+            Link::Inner(node) => node.summary.clone(),
         }
     }
 }
 
 /// Takes an inner node apart: moves its parts out when nobody else holds it, else clones them.
 #[inline]
-pub(crate) fn take_apart<K: Clone, V, const B: usize>(node: Arc<Inner<K, V, B>>) -> Parts<K, V, B> {
+pub(crate) fn take_apart<K: Clone, V, S, const B: usize>(node: Arc<Inner<K, V, S, B>>) -> Parts<K, V, S, B> {
     match Arc::try_unwrap(node) {
         Ok(node) => (node.left, node.separator, node.right),
         Err(node) => (node.left.clone(), node.separator.clone(), node.right.clone()),
@@ -127,8 +205,13 @@ pub(crate) fn take_apart<K: Clone, V, const B: usize>(node: Arc<Inner<K, V, B>>)
 
 /// Takes a leaf's entries: moves them out when nobody else holds it, else clones them.
 #[inline]
-pub(crate) fn take_block<K: Clone, V: Clone, const B: usize>(block: Arc<Block<K, V, B>>) -> Block<K, V, B> {
-    Arc::unwrap_or_clone(block)
+pub(crate) fn take_block<K: Clone, V: Clone, S, const B: usize>(
+    leaf: Arc<Leaf<K, V, S, B>>,
+) -> Block<K, V, B> {
+    match Arc::try_unwrap(leaf) {
+        Ok(leaf) => leaf.entries,
+        Err(leaf) => leaf.entries.clone(),
+    }
 }
 
 /// The position of `key` in a sorted run: `Ok(at)` if it is there, `Err(at)` where it would stand.

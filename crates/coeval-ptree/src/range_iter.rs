@@ -8,20 +8,23 @@ use std::ops::Range;
 
 use triomphe::Arc;
 
-use crate::node::{Block, Link};
+use crate::node::{Leaf, Link};
 
 /// A block and the positions in it that are left to visit.
-struct Window<K, V, const B: usize> {
-    block: Arc<Block<K, V, B>>,
+struct Window<K, V, S, const B: usize> {
+    leaf: Arc<Leaf<K, V, S, B>>,
     left: Range<usize>,
 }
 
 /// The block of the entry at `index`, which must exist, and its position there. Work `O(log n)`.
-fn locate<K, V, const B: usize>(mut link: &Link<K, V, B>, mut index: usize) -> (&Arc<Block<K, V, B>>, usize) {
+fn locate<K, V, S, const B: usize>(
+    mut link: &Link<K, V, S, B>,
+    mut index: usize,
+) -> (&Arc<Leaf<K, V, S, B>>, usize) {
     loop {
         match link {
             Link::Empty => unreachable!("the index lies inside the tree"),
-            Link::Leaf(block) => return (block, index),
+            Link::Leaf(leaf) => return (leaf, index),
             Link::Inner(node) if index < node.left_size => link = &node.left,
             Link::Inner(node) => {
                 index -= node.left_size;
@@ -35,23 +38,23 @@ fn locate<K, V, const B: usize>(mut link: &Link<K, V, B>, mut index: usize) -> (
 /// [`PTree::into_range_iter`](crate::PTree::into_range_iter) and by `into_iter`.
 ///
 /// It holds its version of the tree until it is dropped.
-pub struct RangeIter<K, V, const B: usize> {
-    root: Link<K, V, B>,
+pub struct RangeIter<K, V, const B: usize, S = ()> {
+    root: Link<K, V, S, B>,
     /// Indices not yet handed out.
     left: Range<usize>,
-    front: Option<Window<K, V, B>>,
-    back: Option<Window<K, V, B>>,
+    front: Option<Window<K, V, S, B>>,
+    back: Option<Window<K, V, S, B>>,
 }
 
-impl<K, V, const B: usize> RangeIter<K, V, B> {
+impl<K, V, S, const B: usize> RangeIter<K, V, B, S> {
     /// The entries from index `start` to before index `end`.
-    pub(crate) fn new(root: Link<K, V, B>, start: usize, end: usize) -> Self {
+    pub(crate) fn new(root: Link<K, V, S, B>, start: usize, end: usize) -> Self {
         assert!(end <= root.size(), "the range ends inside the tree");
         RangeIter { root, left: start..end.max(start), front: None, back: None }
     }
 }
 
-impl<K: Clone, V: Clone, const B: usize> Iterator for RangeIter<K, V, B> {
+impl<K: Clone, V: Clone, S, const B: usize> Iterator for RangeIter<K, V, B, S> {
     type Item = (K, V);
 
     #[inline]
@@ -60,11 +63,11 @@ impl<K: Clone, V: Clone, const B: usize> Iterator for RangeIter<K, V, B> {
         if let Some(window) = &mut self.front
             && let Some(at) = window.left.next()
         {
-            return Some(window.block[at].clone());
+            return Some(window.leaf[at].clone());
         }
-        let (block, at) = locate(&self.root, index);
-        self.front = Some(Window { block: Arc::clone(block), left: at + 1..block.len() });
-        Some(block[at].clone())
+        let (leaf, at) = locate(&self.root, index);
+        self.front = Some(Window { leaf: Arc::clone(leaf), left: at + 1..leaf.len() });
+        Some(leaf[at].clone())
     }
 
     #[inline]
@@ -73,21 +76,21 @@ impl<K: Clone, V: Clone, const B: usize> Iterator for RangeIter<K, V, B> {
     }
 }
 
-impl<K: Clone, V: Clone, const B: usize> DoubleEndedIterator for RangeIter<K, V, B> {
+impl<K: Clone, V: Clone, S, const B: usize> DoubleEndedIterator for RangeIter<K, V, B, S> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
         let index = self.left.next_back()?;
         if let Some(window) = &mut self.back
             && let Some(at) = window.left.next_back()
         {
-            return Some(window.block[at].clone());
+            return Some(window.leaf[at].clone());
         }
-        let (block, at) = locate(&self.root, index);
-        self.back = Some(Window { block: Arc::clone(block), left: 0..at });
-        Some(block[at].clone())
+        let (leaf, at) = locate(&self.root, index);
+        self.back = Some(Window { leaf: Arc::clone(leaf), left: 0..at });
+        Some(leaf[at].clone())
     }
 }
 
-impl<K: Clone, V: Clone, const B: usize> ExactSizeIterator for RangeIter<K, V, B> {}
+impl<K: Clone, V: Clone, S, const B: usize> ExactSizeIterator for RangeIter<K, V, B, S> {}
 
-impl<K: Clone, V: Clone, const B: usize> FusedIterator for RangeIter<K, V, B> {}
+impl<K: Clone, V: Clone, S, const B: usize> FusedIterator for RangeIter<K, V, B, S> {}

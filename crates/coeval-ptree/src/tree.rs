@@ -5,16 +5,17 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
-use crate::build::{from_exact_iter, from_sorted_vec, is_strictly_sorted, sort_and_combine};
+use crate::balance;
+use crate::build::{build, from_exact_iter, from_sorted_vec, is_strictly_sorted};
 use crate::cut::{is_above, is_below, range, split};
 use crate::find::{count_before, find, first, first_after, is_present, last, last_before, select};
-use crate::invariants::{BrokenInvariant, Shape, Visited, check, shape};
+use crate::invariants::{BrokenInvariant, Shape, Visited, check, check_summaries, shape};
 use crate::iter::Iter;
 use crate::node::Link;
 use crate::range_iter::RangeIter;
-use crate::update::{insert, remove_present};
+use crate::summary::Summary;
+use crate::update::{insert, modify_present, remove_first, remove_last, remove_present};
 use crate::warm::warm_path;
-use crate::{aggregate, balance};
 
 /// Entries per leaf at most, unless a tree says otherwise.
 ///
@@ -25,8 +26,8 @@ pub const DEFAULT_BLOCK: usize = 16;
 
 /// A persistent ordered map: a clone costs one reference count, and no update of one clone is seen by another.
 ///
-/// The tree is weight-balanced, with all entries in leaf blocks of at most `B` entries.
-/// Operations that take `self` or `&mut self` change nodes in place when no other tree holds them and copy
+/// The tree is weight-balanced, with all entries in leaf blocks of at most `B` entries, and every node keeps a summary
+/// `S` of its entries (see [`Summary`]; none by default, which costs nothing). Operations that take `self` or `&mut self` change nodes in place when no other tree holds them and copy
 /// the path otherwise. `B` must be even and at least 4.
 ///
 /// In the costs given, `n` is the number of entries; every operation that changes a tree also spends `O(B)` on
@@ -47,8 +48,8 @@ pub const DEFAULT_BLOCK: usize = 16;
 /// assert_eq!(yesterday.get("bolt"), Some(&10));
 /// assert_eq!(yesterday.len(), 2);
 /// ```
-pub struct PTree<K, V, const B: usize = DEFAULT_BLOCK> {
-    pub(crate) root: Link<K, V, B>,
+pub struct PTree<K, V, const B: usize = DEFAULT_BLOCK, S = ()> {
+    pub(crate) root: Link<K, V, S, B>,
 }
 
 impl<K, V> PTree<K, V> {
@@ -60,12 +61,12 @@ impl<K, V> PTree<K, V> {
     }
 }
 
-impl<K, V, const B: usize> PTree<K, V, B> {
+impl<K, V, const B: usize, S> PTree<K, V, B, S> {
     const BLOCK_IS_SOUND: () = assert!(B >= 4 && B.is_multiple_of(2), "B must be even and at least 4");
 
     /// Wraps a standalone subtree.
     #[inline]
-    pub(crate) fn from_root(root: Link<K, V, B>) -> Self {
+    pub(crate) fn from_root(root: Link<K, V, S, B>) -> Self {
         let () = Self::BLOCK_IS_SOUND;
         PTree { root }
     }
@@ -218,8 +219,18 @@ impl<K, V, const B: usize> PTree<K, V, B> {
     /// All entries in key order, from both ends. `O(log n)` to start, `O(1)` amortized per entry.
     #[must_use]
     #[inline]
-    pub fn iter(&self) -> Iter<'_, K, V, B> {
+    pub fn iter(&self) -> Iter<'_, K, V, B, S> {
         Iter::new(&self.root, 0, self.len())
+    }
+
+    /// All keys in order. Cost as [`iter`](Self::iter).
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &K> + ExactSizeIterator {
+        self.iter().map(|(key, _)| key)
+    }
+
+    /// All values in the order of their keys. Cost as [`iter`](Self::iter).
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = &V> + ExactSizeIterator {
+        self.iter().map(|(_, value)| value)
     }
 
     /// The entries within `bounds` in key order, from both ends. `O(log n)` to start, `O(1)` amortized per entry.
@@ -233,7 +244,7 @@ impl<K, V, const B: usize> PTree<K, V, B> {
     /// ```
     #[must_use]
     #[inline]
-    pub fn iter_range<Q, R>(&self, bounds: R) -> Iter<'_, K, V, B>
+    pub fn iter_range<Q, R>(&self, bounds: R) -> Iter<'_, K, V, B, S>
     where
         K: Borrow<Q>,
         Q: Ord + ?Sized,
@@ -246,7 +257,7 @@ impl<K, V, const B: usize> PTree<K, V, B> {
     /// The entries within `bounds` by value; holds this version of the tree, and is `'static` if its entries are.
     /// `O(log n)` to start and per block.
     #[must_use]
-    pub fn into_range_iter<Q, R>(self, bounds: R) -> RangeIter<K, V, B>
+    pub fn into_range_iter<Q, R>(self, bounds: R) -> RangeIter<K, V, B, S>
     where
         K: Borrow<Q>,
         Q: Ord + ?Sized,
@@ -290,12 +301,14 @@ impl<K, V, const B: usize> PTree<K, V, B> {
     pub fn check_invariants(&self) -> Result<(), BrokenInvariant>
     where
         K: Ord,
+        S: Summary<K, V>,
     {
-        check(&self.root, &mut Visited::nothing())
+        check(&self.root, &mut Visited::nothing())?;
+        check_summaries(&self.root, 0)
     }
 }
 
-impl<K: Ord + Clone, V: Clone, const B: usize> PTree<K, V, B> {
+impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, B, S> {
     /// A tree of entries in strictly increasing key order. `O(n)`.
     ///
     /// # Panics
@@ -334,6 +347,74 @@ impl<K: Ord + Clone, V: Clone, const B: usize> PTree<K, V, B> {
         Some(remove_present(&mut self.root, key).1)
     }
 
+    /// Changes the value of `key` in place and returns what `change` returns; `None` if the key is absent, then
+    /// nothing is copied.
+    ///
+    /// The value is cloned first if another tree holds its leaf; so where values are trees themselves, the path copy
+    /// goes on through them (P-Trees paper, Figure 5). `O(log n)` and `change`.
+    ///
+    /// ```
+    /// use coeval_ptree::PTree;
+    /// let mut baskets: PTree<&str, PTree<&str, u32>> = PTree::new();
+    /// baskets.upsert("ann", |basket| basket.insert("apple", 1));
+    /// let before = baskets.clone();
+    /// assert_eq!(baskets.modify("ann", |basket| basket.insert("apple", 2)), Some(Some(1)));
+    /// assert_eq!(before.get("ann").unwrap().get("apple"), Some(&1));
+    /// assert_eq!(baskets.modify("bob", |basket| basket.len()), None);
+    /// ```
+    ///
+    /// # Panics
+    /// If `change` does; then the value is as it left it, in this tree alone, and summaries are not up to date.
+    pub fn modify<Q, R, F>(&mut self, key: &Q, change: F) -> Option<R>
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+        F: FnOnce(&mut V) -> R,
+    {
+        if !is_present(&self.root, key) {
+            return None;
+        }
+        warm_path(&self.root, key);
+        Some(modify_present(&mut self.root, key, change))
+    }
+
+    /// Changes the value of `key` in place, or puts the default value and changes that. Cost and behaviour as
+    /// [`modify`](Self::modify).
+    ///
+    /// # Panics
+    /// As [`modify`](Self::modify); an absent key stays absent then.
+    pub fn upsert<R, F>(&mut self, key: K, change: F) -> R
+    where
+        V: Default,
+        F: FnOnce(&mut V) -> R,
+    {
+        if is_present(&self.root, &key) {
+            warm_path(&self.root, &key);
+            return modify_present(&mut self.root, &key, change);
+        }
+        let mut value = V::default();
+        let result = change(&mut value);
+        self.insert(key, value);
+        result
+    }
+
+    /// Removes and returns the entry with the smallest key. `O(log n)`.
+    ///
+    /// ```
+    /// let mut queue: coeval_ptree::PTree<u32, char> = [(2, 'b'), (1, 'a')].into_iter().collect();
+    /// assert_eq!(queue.pop_first(), Some((1, 'a')));
+    /// assert_eq!(queue.pop_last(), Some((2, 'b')));
+    /// assert_eq!(queue.pop_first(), None);
+    /// ```
+    pub fn pop_first(&mut self) -> Option<(K, V)> {
+        remove_first(&mut self.root)
+    }
+
+    /// Removes and returns the entry with the largest key. `O(log n)`.
+    pub fn pop_last(&mut self) -> Option<(K, V)> {
+        remove_last(&mut self.root)
+    }
+
     /// The entries below `key`, its own entry if there is one, and the entries above. `O(log n)`.
     ///
     /// ```
@@ -363,6 +444,33 @@ impl<K: Ord + Clone, V: Clone, const B: usize> PTree<K, V, B> {
         Self::from_root(balance::concat(left.root, right.root))
     }
 
+    /// The entries up to `key`, with it, as a tree that shares all whole subtrees. `O(log n)` (P-Trees paper, the
+    /// `left` of Figure 2b).
+    #[must_use]
+    pub fn left<Q>(&self, key: &Q) -> Self
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        Self::from_root(range(&self.root, Bound::Unbounded, Bound::Included(key)))
+    }
+
+    /// The entries from `key` on, with it, as a tree that shares all whole subtrees. `O(log n)` (P-Trees paper, the
+    /// `right` of Figure 2b).
+    ///
+    /// ```
+    /// let tens: coeval_ptree::PTree<u32, ()> = (1..=9).map(|i| (10 * i, ())).collect();
+    /// assert_eq!((tens.left(&40).len(), tens.right(&40).len()), (4, 6));
+    /// ```
+    #[must_use]
+    pub fn right<Q>(&self, key: &Q) -> Self
+    where
+        K: Borrow<Q>,
+        Q: Ord + ?Sized,
+    {
+        Self::from_root(range(&self.root, Bound::Included(key), Bound::Unbounded))
+    }
+
     /// The entries within `bounds` as a tree that shares all whole subtrees between them.
     ///
     /// `O(log n)`, however many entries there are (P-Trees paper, Figure 2b). Bounds the wrong way round enclose
@@ -383,10 +491,11 @@ impl<K: Ord + Clone, V: Clone, const B: usize> PTree<K, V, B> {
     }
 }
 
-impl<K, V, const B: usize> PTree<K, V, B>
+impl<K, V, const B: usize, S> PTree<K, V, B, S>
 where
     K: Ord + Clone + Send + Sync,
     V: Clone + Send + Sync,
+    S: Summary<K, V>,
 {
     /// A tree of entries in strictly increasing key order, built in parallel. Work `O(n)`.
     ///
@@ -409,45 +518,9 @@ where
     #[must_use]
     pub fn build<F>(entries: Vec<(K, V)>, combine: F) -> Self
     where
-        F: Fn(&K, &V, V) -> V,
+        F: Fn(&K, &V, V) -> V + Sync,
     {
-        Self::from_root(from_sorted_vec(sort_and_combine(entries, combine)))
-    }
-
-    /// `reduce` over `map(key, value)` of all entries in key order, in parallel; `identity` if there are none.
-    ///
-    /// `reduce` must be associative and `identity` neutral. Work `O(n)`, span `O(log n)` (P-Trees paper, Figure 2d).
-    ///
-    /// ```
-    /// let tens: coeval_ptree::PTree<u32, u32> = (1..=9).map(|i| (10 * i, i)).collect();
-    /// assert_eq!(tens.map_reduce(|key, value| key * value, |a, b| a + b, 0), 2850);
-    /// ```
-    pub fn map_reduce<R, M, F>(&self, map: M, reduce: F, identity: R) -> R
-    where
-        R: Clone + Send + Sync,
-        M: Fn(&K, &V) -> R + Sync,
-        F: Fn(R, R) -> R + Sync,
-    {
-        aggregate::map_reduce(&self.root, &map, &reduce, &identity)
-    }
-
-    /// Calls `visit` once for each entry, on several threads and in no particular order. Work `O(n)`.
-    pub fn par_for_each<F>(&self, visit: F)
-    where
-        F: Fn(&K, &V) + Sync,
-    {
-        aggregate::for_each(&self.root, &visit);
-    }
-
-    /// The entries for which `keep` holds, in parallel; subtrees kept whole are shared.
-    ///
-    /// Work `O(n)`, span `O(log^2 n)` (P-Trees paper, Figure 2c).
-    #[must_use]
-    pub fn filter<F>(&self, keep: F) -> Self
-    where
-        F: Fn(&K, &V) -> bool + Sync,
-    {
-        Self::from_root(aggregate::filter(&self.root, &keep))
+        Self::from_root(build(entries, &combine))
     }
 }
 
@@ -457,7 +530,7 @@ pub(crate) fn pair<K, V>(entry: &(K, V)) -> (&K, &V) {
     (&entry.0, &entry.1)
 }
 
-impl<K, V, const B: usize> Clone for PTree<K, V, B> {
+impl<K, V, const B: usize, S> Clone for PTree<K, V, B, S> {
     /// The same contents for one reference count. `O(1)`.
     #[inline]
     fn clone(&self) -> Self {
@@ -465,32 +538,33 @@ impl<K, V, const B: usize> Clone for PTree<K, V, B> {
     }
 }
 
-impl<K, V, const B: usize> Default for PTree<K, V, B> {
+impl<K, V, const B: usize, S> Default for PTree<K, V, B, S> {
     #[inline]
     fn default() -> Self {
         Self::from_root(Link::Empty)
     }
 }
 
-impl<K: fmt::Debug, V: fmt::Debug, const B: usize> fmt::Debug for PTree<K, V, B> {
+impl<K: fmt::Debug, V: fmt::Debug, const B: usize, S> fmt::Debug for PTree<K, V, B, S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_map().entries(self.iter()).finish()
     }
 }
 
-impl<K: PartialEq, V: PartialEq, const B: usize> PartialEq for PTree<K, V, B> {
+impl<K: PartialEq, V: PartialEq, const B: usize, S> PartialEq for PTree<K, V, B, S> {
     /// Same entries; `O(1)` if they are the same tree in memory.
     fn eq(&self, other: &Self) -> bool {
         self.ptr_eq(other) || (self.len() == other.len() && self.iter().eq(other.iter()))
     }
 }
 
-impl<K: Eq, V: Eq, const B: usize> Eq for PTree<K, V, B> {}
+impl<K: Eq, V: Eq, const B: usize, S> Eq for PTree<K, V, B, S> {}
 
-impl<K, V, const B: usize> FromIterator<(K, V)> for PTree<K, V, B>
+impl<K, V, const B: usize, S> FromIterator<(K, V)> for PTree<K, V, B, S>
 where
     K: Ord + Clone,
     V: Clone,
+    S: Summary<K, V>,
 {
     /// A tree of entries in any order; the last one of each key counts. `O(n log n)`.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
@@ -500,10 +574,11 @@ where
     }
 }
 
-impl<K, V, const B: usize> Extend<(K, V)> for PTree<K, V, B>
+impl<K, V, const B: usize, S> Extend<(K, V)> for PTree<K, V, B, S>
 where
     K: Ord + Clone,
     V: Clone,
+    S: Summary<K, V>,
 {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
         for (key, value) in entries {
@@ -512,18 +587,18 @@ where
     }
 }
 
-impl<'a, K, V, const B: usize> IntoIterator for &'a PTree<K, V, B> {
+impl<'a, K, V, const B: usize, S> IntoIterator for &'a PTree<K, V, B, S> {
     type Item = (&'a K, &'a V);
-    type IntoIter = Iter<'a, K, V, B>;
+    type IntoIter = Iter<'a, K, V, B, S>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
 }
 
-impl<K: Clone, V: Clone, const B: usize> IntoIterator for PTree<K, V, B> {
+impl<K: Clone, V: Clone, const B: usize, S> IntoIterator for PTree<K, V, B, S> {
     type Item = (K, V);
-    type IntoIter = RangeIter<K, V, B>;
+    type IntoIter = RangeIter<K, V, B, S>;
 
     fn into_iter(self) -> Self::IntoIter {
         let end = self.len();

@@ -7,23 +7,30 @@ use std::mem::replace;
 use triomphe::Arc;
 
 use crate::balance::{join, least, restore};
-use crate::node::{Block, Link, search};
+use crate::node::{Block, Leaf, Link, search};
+use crate::summary::Summary;
 
 /// Puts `value` at `key`; returns the value it replaces. Work `O(log n + B)`.
-pub(crate) fn insert<K, V, const B: usize>(link: &mut Link<K, V, B>, key: K, value: V) -> Option<V>
+pub(crate) fn insert<K, V, S, const B: usize>(link: &mut Link<K, V, S, B>, key: K, value: V) -> Option<V>
 where
     K: Ord + Clone,
     V: Clone,
+    S: Summary<K, V>,
 {
     match link {
         Link::Empty => {
             *link = Link::from_block(std::iter::once((key, value)).collect());
             None
         }
-        Link::Leaf(block) => match search(block, &key) {
-            Ok(at) => Some(replace(&mut Arc::make_mut(block)[at].1, value)),
-            Err(at) if block.len() < B => {
-                insert_at(block, at, (key, value));
+        Link::Leaf(leaf) => match search(leaf, &key) {
+            Ok(at) => {
+                let leaf = Arc::make_mut(leaf);
+                let replaced = replace(&mut leaf.entries[at].1, value);
+                leaf.refresh();
+                Some(replaced)
+            }
+            Err(at) if leaf.len() < B => {
+                insert_at(leaf, at, (key, value)).refresh();
                 None
             }
             Err(at) => {
@@ -40,6 +47,7 @@ where
             } else {
                 insert(&mut node.right, key, value)
             };
+            node.refresh();
             if replaced.is_none() {
                 node.size += 1;
                 restore(link);
@@ -49,42 +57,45 @@ where
     }
 }
 
-/// Inserts into a block that has room, in place if nobody else holds it.
-pub(crate) fn insert_at<K: Clone, V: Clone, const B: usize>(
-    block: &mut Arc<Block<K, V, B>>,
+/// Inserts into a block that has room, in place if nobody else holds it. The caller refreshes the leaf.
+#[inline]
+pub(crate) fn insert_at<K: Clone, V: Clone, S: Summary<K, V>, const B: usize>(
+    leaf: &mut Arc<Leaf<K, V, S, B>>,
     at: usize,
     entry: (K, V),
-) {
-    match Arc::get_mut(block) {
-        Some(block) => block.insert(at, entry),
-        None => {
-            // Copying around the gap saves shifting the copy.
-            let mut copy = Block::<K, V, B>::new();
-            copy.extend(block[..at].iter().cloned());
-            copy.push(entry);
-            copy.extend(block[at..].iter().cloned());
-            *block = Arc::new(copy);
-        }
+) -> &mut Leaf<K, V, S, B> {
+    if Arc::is_unique(leaf) {
+        let leaf = Arc::make_mut(leaf);
+        leaf.entries.insert(at, entry);
+        return leaf;
     }
+    // Copying around the gap saves shifting the copy.
+    let mut copy = Block::<K, V, B>::new();
+    copy.extend(leaf[..at].iter().cloned());
+    copy.push(entry);
+    copy.extend(leaf[at..].iter().cloned());
+    *leaf = Arc::new(Leaf { entries: copy, summary: S::empty() });
+    Arc::make_mut(leaf)
 }
 
 /// Inserts into a full leaf: two leaves.
 ///
 /// An insert at an end is probably one of a run of ascending (or descending) ones, so the other side keeps as
 /// many entries as balance allows: nothing will be inserted there soon.
-pub(crate) fn split_insert<K: Clone, V: Clone, const B: usize>(
-    link: &mut Link<K, V, B>,
+pub(crate) fn split_insert<K: Clone, V: Clone, S: Summary<K, V>, const B: usize>(
+    link: &mut Link<K, V, S, B>,
     at: usize,
     entry: (K, V),
 ) {
-    let Link::Leaf(block) = link else { unreachable!("only full leaves are split") };
+    let Link::Leaf(leaf) = link else { unreachable!("only full leaves are split") };
+    assert_eq!(leaf.len(), B, "only full leaves are split");
     // Entries of the left leaf, out of B + 1.
     let left_count = match at {
         0 => least(B),
         at if at == B => B + 1 - least(B),
         _ => B / 2,
     };
-    let (mut left, mut right) = halve(block, left_count - usize::from(at < left_count));
+    let (mut left, mut right) = halve(leaf, left_count - usize::from(at < left_count));
     if at < left_count {
         left.insert(at, entry);
     } else {
@@ -95,32 +106,35 @@ pub(crate) fn split_insert<K: Clone, V: Clone, const B: usize>(
 }
 
 /// The entries of a block before and from `cut`: moved if nobody else holds it, else cloned.
-pub(crate) fn halve<K: Clone, V: Clone, const B: usize>(
-    block: &mut Arc<Block<K, V, B>>,
+pub(crate) fn halve<K: Clone, V: Clone, S, const B: usize>(
+    leaf: &mut Arc<Leaf<K, V, S, B>>,
     cut: usize,
 ) -> (Block<K, V, B>, Block<K, V, B>) {
-    match Arc::get_mut(block) {
-        Some(block) => {
-            let right = block.drain(cut..).collect();
-            (std::mem::take(block), right)
+    match Arc::get_mut(leaf) {
+        Some(leaf) => {
+            let right = leaf.entries.drain(cut..).collect();
+            (std::mem::take(&mut leaf.entries), right)
         }
-        None => (block[..cut].iter().cloned().collect(), block[cut..].iter().cloned().collect()),
+        None => (leaf[..cut].iter().cloned().collect(), leaf[cut..].iter().cloned().collect()),
     }
 }
 
 /// Removes `key`, which must be present, and returns its entry. Work `O(log n + B)`.
-pub(crate) fn remove_present<K, V, Q, const B: usize>(link: &mut Link<K, V, B>, key: &Q) -> (K, V)
+pub(crate) fn remove_present<K, V, Q, S, const B: usize>(link: &mut Link<K, V, S, B>, key: &Q) -> (K, V)
 where
     K: Borrow<Q> + Clone,
     V: Clone,
     Q: Ord + ?Sized,
+    S: Summary<K, V>,
 {
     match link {
         Link::Empty => unreachable!("the key is present"),
-        Link::Leaf(block) => {
-            let at = search(block, key).expect("the key is present");
-            let removed = Arc::make_mut(block).remove(at);
-            if block.is_empty() {
+        Link::Leaf(leaf) => {
+            let at = search(leaf, key).expect("the key is present");
+            let unique = Arc::make_mut(leaf);
+            let removed = unique.entries.remove(at);
+            unique.refresh();
+            if leaf.is_empty() {
                 *link = Link::Empty;
             }
             removed
@@ -135,8 +149,95 @@ where
                 remove_present(&mut node.right, key)
             };
             node.size -= 1;
+            node.refresh();
             restore(link);
             removed
+        }
+    }
+}
+
+/// Removes and returns the first entry. Work `O(log n + B)`.
+pub(crate) fn remove_first<K: Clone, V: Clone, S: Summary<K, V>, const B: usize>(
+    link: &mut Link<K, V, S, B>,
+) -> Option<(K, V)> {
+    match link {
+        Link::Empty => None,
+        Link::Leaf(leaf) => {
+            let unique = Arc::make_mut(leaf);
+            let entry = unique.entries.remove(0);
+            unique.refresh();
+            if leaf.is_empty() {
+                *link = Link::Empty;
+            }
+            Some(entry)
+        }
+        Link::Inner(node) => {
+            let node = Arc::make_mut(node);
+            let entry = remove_first(&mut node.left)?;
+            node.size -= 1;
+            node.left_size -= 1;
+            node.refresh();
+            restore(link);
+            Some(entry)
+        }
+    }
+}
+
+/// Removes and returns the last entry. Work `O(log n + B)`.
+pub(crate) fn remove_last<K: Clone, V: Clone, S: Summary<K, V>, const B: usize>(
+    link: &mut Link<K, V, S, B>,
+) -> Option<(K, V)> {
+    match link {
+        Link::Empty => None,
+        Link::Leaf(leaf) => {
+            let unique = Arc::make_mut(leaf);
+            let entry = unique.entries.pop();
+            unique.refresh();
+            if leaf.is_empty() {
+                *link = Link::Empty;
+            }
+            entry
+        }
+        Link::Inner(node) => {
+            let node = Arc::make_mut(node);
+            let entry = remove_last(&mut node.right)?;
+            node.size -= 1;
+            node.refresh();
+            restore(link);
+            Some(entry)
+        }
+    }
+}
+
+/// Calls `change` with the value of `key`, which must be present, in place where nobody else holds it. Work
+/// `O(log n + B)`.
+pub(crate) fn modify_present<K, V, Q, R, F, S, const B: usize>(
+    link: &mut Link<K, V, S, B>,
+    key: &Q,
+    change: F,
+) -> R
+where
+    K: Borrow<Q> + Clone,
+    V: Clone,
+    Q: Ord + ?Sized,
+    F: FnOnce(&mut V) -> R,
+    S: Summary<K, V>,
+{
+    match link {
+        Link::Empty => unreachable!("the key is present"),
+        Link::Leaf(leaf) => {
+            let at = search(leaf, key).expect("the key is present");
+            let leaf = Arc::make_mut(leaf);
+            let result = change(&mut leaf.entries[at].1);
+            leaf.refresh();
+            result
+        }
+        Link::Inner(node) => {
+            let node = Arc::make_mut(node);
+            let child = if key < node.separator.borrow() { &mut node.left } else { &mut node.right };
+            let result = modify_present(child, key, change);
+            node.refresh();
+            result
         }
     }
 }

@@ -22,10 +22,10 @@ const LANES: usize = 8;
 /// Keys fetched at a time: what their paths hold, some kilobytes each, should still be there when it is copied.
 pub(crate) const WARM_MAX: usize = 64;
 
-impl<K, V, const B: usize> Link<K, V, B> {
+impl<K, V, S, const B: usize> Link<K, V, S, B> {
     /// Looks at the reference count.
     #[inline]
-    fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         match self {
             Link::Empty => 0,
             Link::Leaf(block) => Arc::strong_count(block),
@@ -42,7 +42,7 @@ impl<K, V, const B: usize> Link<K, V, B> {
 
 /// Fetches what an update of `key` copies.
 #[inline]
-pub(crate) fn warm_path<K, V, Q, const B: usize>(mut link: &Link<K, V, B>, key: &Q)
+pub(crate) fn warm_path<K, V, Q, S, const B: usize>(mut link: &Link<K, V, S, B>, key: &Q)
 where
     K: Borrow<Q>,
     Q: Ord + ?Sized,
@@ -57,14 +57,14 @@ where
 }
 
 /// Fetches what updates of these keys copy.
-pub(crate) fn warm_paths<'k, K, V, const B: usize>(
-    root: &Link<K, V, B>,
+pub(crate) fn warm_paths<'k, K, V, S, const B: usize>(
+    root: &Link<K, V, S, B>,
     mut keys: impl ExactSizeIterator<Item = &'k K>,
 ) where
     K: Ord + 'k,
 {
     while keys.len() > 0 {
-        let mut lanes: arrayvec::ArrayVec<(&Link<K, V, B>, &K), LANES> =
+        let mut lanes: arrayvec::ArrayVec<(&Link<K, V, S, B>, &K), LANES> =
             keys.by_ref().take(LANES).map(|key| (root, key)).collect();
         let mut counts = 0usize;
         while !lanes.is_empty() {

@@ -120,7 +120,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
             for _ in 0..5 {
                 tree.multi_update(random_batch(&mut random, 10_000, 100_000).into_iter().collect());
                 tree = tree.union(tree_of(&random_model(&mut random, 5_000, 100_000)), |_, a, b| a ^ b);
-                tree = tree.difference(&tree_of::<4>(&random_model(&mut random, 1_000, 100_000)));
+                tree = tree.difference(&tree_of::<4, ()>(&random_model(&mut random, 1_000, 100_000)));
             }
             tree.check_invariants().unwrap();
             // Joins in text order show that reduction keeps the order of keys.

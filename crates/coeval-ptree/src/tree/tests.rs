@@ -7,8 +7,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rand::Rng;
 
-use crate::PTree;
-use crate::model::{Census, Counted, Model, assert_same, random, random_model, tree_of};
+use crate::model::{Census, Counted, Fingerprint, Model, assert_same, random, random_model, tree_of};
+use crate::{Count, Fate, Grain, Max, Min, PTree, Sum, Summary};
 
 /// One step of a history.
 #[derive(Clone, Debug)]
@@ -26,6 +26,16 @@ enum Step {
     Intersection(Model),
     Difference(Model),
     FilterMultiples(u32),
+    MultiInsertUnsorted(Vec<(u32, u64)>),
+    MultiModify(Vec<(u32, Option<u64>)>),
+    Modify(u32, u64),
+    Upsert(u32, u64),
+    PopFirst,
+    PopLast,
+    Left(u32),
+    Right(u32),
+    MapValues(u64),
+    Build(Vec<(u32, u64)>),
     Hold,
     DropHeld,
 }
@@ -57,6 +67,17 @@ fn step() -> impl Strategy<Value = Step> {
         1 => batch(300).prop_map(Step::Intersection),
         2 => batch(100).prop_map(Step::Difference),
         1 => (2u32..20).prop_map(Step::FilterMultiples),
+        2 => vec((key(), 0..1_000_000u64), 0..200).prop_map(Step::MultiInsertUnsorted),
+        2 => proptest::collection::btree_map(key(), proptest::option::of(0..1_000_000u64), 0..200)
+            .prop_map(|batch| Step::MultiModify(batch.into_iter().collect())),
+        4 => (key(), 0..1_000_000u64).prop_map(|(key, value)| Step::Modify(key, value)),
+        4 => (key(), 0..1_000_000u64).prop_map(|(key, value)| Step::Upsert(key, value)),
+        2 => Just(Step::PopFirst),
+        2 => Just(Step::PopLast),
+        1 => key().prop_map(Step::Left),
+        1 => key().prop_map(Step::Right),
+        1 => (0..100u64).prop_map(Step::MapValues),
+        1 => vec((key(), 0..1_000_000u64), 0..400).prop_map(Step::Build),
         3 => Just(Step::Hold),
         1 => Just(Step::DropHeld),
     ]
@@ -66,9 +87,35 @@ fn combine(key: &u32, old: &u64, new: u64) -> u64 {
     (u64::from(*key) + 3 * old + new) & 0xFFFF_FFFF
 }
 
+/// What a change of `MultiModify` does to a value.
+fn modify(value: &mut u64, change: Option<u64>) -> Fate {
+    match change {
+        Some(change) => {
+            *value = (*value + change) & 0xFFFF_FFFF;
+            Fate::Keep
+        }
+        None => Fate::Remove,
+    }
+}
+
 /// Applies a step to a tree.
-fn step_tree<const B: usize>(mut tree: PTree<u32, u64, B>, step: &Step) -> PTree<u32, u64, B> {
+fn step_tree<const B: usize, S: Summary<u32, u64>>(
+    mut tree: PTree<u32, u64, B, S>,
+    step: &Step,
+) -> PTree<u32, u64, B, S> {
     match step {
+        Step::MultiInsertUnsorted(batch) => tree.multi_insert_unsorted(batch.clone(), combine),
+        Step::MultiModify(batch) => {
+            tree.multi_modify(batch.clone(), Grain::UPDATE, |_, value, change| modify(value, change));
+        }
+        Step::Modify(key, value) => drop(tree.modify(key, |old| *old = *value)),
+        Step::Upsert(key, value) => tree.upsert(*key, |old| *old = (*old + value) & 0xFFFF_FFFF),
+        Step::PopFirst => drop(tree.pop_first()),
+        Step::PopLast => drop(tree.pop_last()),
+        Step::Left(key) => return tree.left(key),
+        Step::Right(key) => return tree.right(key),
+        Step::MapValues(add) => return tree.map_values(|_, value| (value + add) & 0xFFFF_FFFF),
+        Step::Build(entries) => return PTree::build(entries.clone(), combine),
         Step::Insert(key, value) => drop(tree.insert(*key, *value)),
         Step::Remove(key) => drop(tree.remove(key)),
         Step::MultiInsert(batch) => tree.multi_insert(batch.clone().into_iter().collect(), combine),
@@ -89,25 +136,56 @@ fn step_tree<const B: usize>(mut tree: PTree<u32, u64, B>, step: &Step) -> PTree
         }
         Step::Union(other) => return tree.union(tree_of(other), combine),
         Step::Intersection(other) => return tree.intersection(tree_of(other), combine),
-        Step::Difference(other) => return tree.difference(&tree_of::<6>(other)),
+        Step::Difference(other) => return tree.difference(&tree_of::<6, ()>(other)),
         Step::FilterMultiples(divisor) => return tree.filter(|key, _| key % divisor != 0),
         Step::Hold | Step::DropHeld => {}
     }
     tree
 }
 
+/// Puts pairs one after the other.
+fn put(model: &mut Model, pairs: impl IntoIterator<Item = (u32, u64)>) {
+    for (key, new) in pairs {
+        let value = model.get(&key).map_or(new, |old| combine(&key, old, new));
+        model.insert(key, value);
+    }
+}
+
 /// Applies a step to a model.
 fn step_model(model: &mut Model, step: &Step) {
-    let mut put = |batch: &Model| {
-        for (key, new) in batch {
-            let value = model.get(key).map_or(*new, |old| combine(key, old, *new));
-            model.insert(*key, value);
-        }
-    };
     match step {
+        Step::MultiInsertUnsorted(batch) => {
+            let mut sorted = Model::new();
+            put(&mut sorted, batch.iter().copied());
+            put(model, sorted);
+        }
+        Step::MultiModify(batch) => {
+            for (key, change) in batch {
+                let value = model.entry(*key).or_default();
+                if modify(value, *change) == Fate::Remove {
+                    model.remove(key);
+                }
+            }
+        }
+        Step::Modify(key, value) => drop(model.get_mut(key).map(|old| *old = *value)),
+        Step::Upsert(key, value) => {
+            let old = model.entry(*key).or_default();
+            *old = (*old + value) & 0xFFFF_FFFF;
+        }
+        Step::PopFirst => drop(model.pop_first()),
+        Step::PopLast => drop(model.pop_last()),
+        Step::Left(bound) => model.retain(|key, _| key <= bound),
+        Step::Right(bound) => model.retain(|key, _| key >= bound),
+        Step::MapValues(add) => {
+            model.values_mut().for_each(|value| *value = (*value + add) & 0xFFFF_FFFF);
+        }
+        Step::Build(entries) => {
+            model.clear();
+            put(model, entries.iter().copied());
+        }
         Step::Insert(key, value) => drop(model.insert(*key, *value)),
         Step::Remove(key) => drop(model.remove(key)),
-        Step::MultiInsert(batch) | Step::Union(batch) => put(batch),
+        Step::MultiInsert(batch) | Step::Union(batch) => put(model, batch.clone()),
         Step::MultiDelete(keys) => model.retain(|key, _| !keys.contains(key)),
         Step::MultiUpdate(batch) => {
             for (key, value) in batch {
@@ -130,10 +208,10 @@ fn step_model(model: &mut Model, step: &Step) {
     }
 }
 
-/// Runs a history; after each step the tree equals the model, at the end all held versions still do.
-fn run_history<const B: usize>(start: &Model, steps: &[Step]) {
+/// Runs a history; after each step the tree equals the model, and all held versions still equal theirs.
+fn run_history<const B: usize, S: Summary<u32, u64>>(start: &Model, steps: &[Step]) {
     let mut model = start.clone();
-    let mut tree: PTree<u32, u64, B> = tree_of(&model);
+    let mut tree: PTree<u32, u64, B, S> = tree_of(&model);
     let mut held = Vec::new();
     for step in steps {
         match step {
@@ -144,9 +222,7 @@ fn run_history<const B: usize>(start: &Model, steps: &[Step]) {
         tree = step_tree(tree, step);
         step_model(&mut model, step);
         assert_same(&tree, &model);
-    }
-    for (tree, model) in &held {
-        assert_same(tree, model);
+        held.iter().for_each(|(tree, model)| assert_same(tree, model));
     }
 }
 
@@ -155,17 +231,17 @@ proptest! {
 
     #[test]
     fn any_history_with_blocks_of_4_equals_the_model(start in batch(400), steps in vec(step(), 0..60)) {
-        run_history::<4>(&start, &steps);
+        run_history::<4, Fingerprint>(&start, &steps);
     }
 
     #[test]
     fn any_history_with_blocks_of_6_equals_the_model(start in batch(400), steps in vec(step(), 0..60)) {
-        run_history::<6>(&start, &steps);
+        run_history::<6, (Sum<u64>, (Min<u64>, (Max<u64>, Count)))>(&start, &steps);
     }
 
     #[test]
     fn any_history_with_blocks_of_16_equals_the_model(start in batch(400), steps in vec(step(), 0..60)) {
-        run_history::<16>(&start, &steps);
+        run_history::<16, ()>(&start, &steps);
     }
 
     #[test]
@@ -189,6 +265,11 @@ proptest! {
         prop_assert_eq!(tree.next(&probe), above().next());
         prop_assert_eq!(tree.rank(&probe), below().count());
         prop_assert_eq!(tree.select(index), model.iter().nth(index));
+        let probes = [probe, probe + 1, 0, probe / 2];
+        let found: Vec<Option<&u64>> = probes.iter().map(|probe| model.get(probe)).collect();
+        prop_assert_eq!(tree.multi_find(&probes), found);
+        prop_assert!(tree.keys().rev().eq(model.keys().rev()));
+        prop_assert!(tree.values().eq(model.values()));
     }
 }
 

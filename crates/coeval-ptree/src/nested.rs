@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Nested and paired indexes (P-Trees paper, section 4).
+//!
+//! **Why.** An index whose values are indexes is a join that is never written down: the orders of a customer lie below
+//! the customer, the line items of an order below the order. A condition on the outer key rules whole inner trees out,
+//! and an update copies one path per level.
+//!
+//! **Terms.** [`primary`] maps a table's primary keys to its rows. [`secondary`] turns an index around another key: it
+//! maps that key to the part of the index that has it. [`pairing`] puts two indexes on the same key side by side.
+//!
+//! ```
+//! use coeval_ptree::{PTree, pairing_outer, primary, secondary};
+//!
+//! # #[derive(Clone)] struct Customer; #[derive(Clone)] struct Order { customer: u32 }
+//! # #[derive(Clone)] struct Line { order: u32, number: u32 }
+//! let lines = (0..40).map(|i| Line { order: i / 4, number: i % 4 }).collect();
+//! let orders = (0..10).map(|i| (i, Order { customer: i % 3 }));
+//! let customers: PTree<u32, Customer> = (0..5).map(|i| (i, Customer)).collect();
+//!
+//! let lines: PTree<(u32, u32), Line> = primary(lines, |line: &Line| (line.order, line.number));
+//! let lines_of_order: PTree<u32, PTree<(u32, u32), Line>> = secondary(&lines, |_, line| line.order);
+//! let orders: PTree<u32, (Order, PTree<(u32, u32), Line>)> =
+//!     pairing_outer(&orders.collect::<PTree<u32, Order>>(), &lines_of_order);
+//! let orders_of_customer: PTree<u32, PTree<u32, _>> = secondary(&orders, |_, (order, _)| order.customer);
+//! let customers: PTree<u32, (Customer, PTree<u32, _>)> = pairing_outer(&customers, &orders_of_customer);
+//!
+//! let (_, orders) = customers.get(&2).unwrap();
+//! assert_eq!(orders.map_reduce(|_, (_, lines)| lines.len(), |a, b| a + b, 0), 12);
+//! assert!(customers.get(&4).unwrap().1.is_empty());
+//! ```
+//!
+//! **Updates** go through the levels by [`PTree::modify`] and [`PTree::upsert`] (one key) and [`PTree::multi_modify`]
+//! (a batch), whose closures get the inner tree by `&mut`. For the plain case of trees in trees there are
+//! [`insert_nested`](PTree::insert_nested), [`remove_nested`](PTree::remove_nested) and
+//! [`multi_insert_nested`](PTree::multi_insert_nested), which also see to it that no inner tree is empty, so that an
+//! outer key is there exactly as long as something has it.
+//!
+//! **Cost.** An update of one entry: `O(log n)` of the outer tree and `O(log n)` of the inner one. Memory: an entry of
+//! the outer tree holds a pointer to the inner one; rows are copied into each index they appear in, so large ones
+//! belong behind a reference count.
+
+use crate::build::from_sorted_vec;
+use crate::bulk::Fate;
+use crate::grain::{BATCH_GRAIN, Grain};
+use crate::sets::pair_up;
+use crate::summary::Summary;
+use crate::tree::PTree;
+
+/// The rows of a table by their primary key, in parallel; of rows with the same key the last one counts.
+///
+/// Work `O(n log n)` (P-Trees paper, 4.1).
+#[must_use]
+pub fn primary<K, R, F, S, const B: usize>(table: Vec<R>, key: F) -> PTree<K, R, B, S>
+where
+    K: Ord + Clone + Send + Sync,
+    R: Clone + Send + Sync,
+    F: Fn(&R) -> K,
+    S: Summary<K, R>,
+{
+    let rows = table.into_iter().map(|row| (key(&row), row)).collect();
+    PTree::build(rows, |_, _, later| later)
+}
+
+/// The entries of an index grouped by another key: a tree per value of that key, in parallel.
+///
+/// Work `O(n log n)` (P-Trees paper, 4.1).
+#[must_use]
+pub fn secondary<K, V, G, F, S, T, const B: usize, const C: usize>(
+    index: &PTree<K, V, B, S>,
+    key: F,
+) -> PTree<G, PTree<K, V, B, S>, C, T>
+where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    G: Ord + Clone + Send + Sync,
+    F: Fn(&K, &V) -> G,
+    S: Summary<K, V>,
+    T: Summary<G, PTree<K, V, B, S>>,
+{
+    use rayon::slice::ParallelSliceMut;
+    let mut entries: Vec<(G, &K, &V)> =
+        index.iter().map(|(primary, value)| (key(primary, value), primary, value)).collect();
+    if entries.len() > BATCH_GRAIN {
+        // A stable sort keeps the order of primary keys within a group.
+        entries.par_sort_by(|one, other| one.0.cmp(&other.0));
+    } else {
+        entries.sort_by(|one, other| one.0.cmp(&other.0));
+    }
+    let groups: Vec<&[(G, &K, &V)]> = entries.chunk_by(|one, other| one.0 == other.0).collect();
+    let inner = |group: &[(G, &K, &V)]| {
+        let entries = group.iter().map(|(_, key, value)| ((*key).clone(), (*value).clone()));
+        PTree::from_root(from_sorted_vec(entries.collect()))
+    };
+    let trees: Vec<(G, PTree<K, V, B, S>)> = if entries.len() > BATCH_GRAIN {
+        use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+        let per_task = (Grain::SCAN.count() * groups.len() / entries.len()).max(1);
+        let groups = groups.into_par_iter().with_min_len(per_task);
+        groups.map(|group| (group[0].0.clone(), inner(group))).collect()
+    } else {
+        groups.into_iter().map(|group| (group[0].0.clone(), inner(group))).collect()
+    };
+    PTree::from_root(from_sorted_vec(trees))
+}
+
+/// The keys that both indexes have, with both values, in parallel.
+///
+/// Work `O(m log(n / m + 1))` for `m <= n` entries and `O(m)` for copying them (P-Trees paper, 4.1).
+///
+/// ```
+/// use coeval_ptree::{PTree, pairing};
+/// let names: PTree<u32, &str> = [(1, "ann"), (2, "bob")].into_iter().collect();
+/// let ages: PTree<u32, u32> = [(2, 50), (3, 60)].into_iter().collect();
+/// let both: PTree<u32, (&str, u32)> = pairing(&names, &ages);
+/// assert_eq!(both.into_iter().collect::<Vec<_>>(), [(2, ("bob", 50))]);
+/// ```
+#[must_use]
+pub fn pairing<K, Y, Z, S, T, U, const B: usize, const C: usize>(
+    left: &PTree<K, Y, B, S>,
+    right: &PTree<K, Z, C, T>,
+) -> PTree<K, (Y, Z), B, U>
+where
+    K: Ord + Clone + Send + Sync,
+    Y: Clone + Send + Sync,
+    Z: Clone + Send + Sync,
+    S: Summary<K, Y>,
+    T: Summary<K, Z>,
+    U: Summary<K, (Y, Z)>,
+{
+    let pair = |_: &K, mine: &Y, theirs: Option<&Z>| Some((mine.clone(), theirs?.clone()));
+    PTree::from_root(pair_up(&left.root, right.root.clone(), &pair))
+}
+
+/// The keys of `left`, each with its value and that of `right`, or the default where `right` has none: customers and
+/// their orders, if any. Cost as [`pairing`], but never less than `O(n)` of `left`.
+#[must_use]
+pub fn pairing_outer<K, Y, Z, S, T, U, const B: usize, const C: usize>(
+    left: &PTree<K, Y, B, S>,
+    right: &PTree<K, Z, C, T>,
+) -> PTree<K, (Y, Z), B, U>
+where
+    K: Ord + Clone + Send + Sync,
+    Y: Clone + Send + Sync,
+    Z: Clone + Default + Send + Sync,
+    S: Summary<K, Y>,
+    T: Summary<K, Z>,
+    U: Summary<K, (Y, Z)>,
+{
+    let pair =
+        |_: &K, mine: &Y, theirs: Option<&Z>| Some((mine.clone(), theirs.cloned().unwrap_or_default()));
+    PTree::from_root(pair_up(&left.root, right.root.clone(), &pair))
+}
+
+impl<G, K, V, S, T, const B: usize, const C: usize> PTree<G, PTree<K, V, B, S>, C, T>
+where
+    G: Ord + Clone,
+    K: Ord + Clone,
+    V: Clone,
+    S: Summary<K, V>,
+    T: Summary<G, PTree<K, V, B, S>>,
+{
+    /// Puts an entry into the inner tree of `group`, and returns the value that it replaces. `O(log n)` of both
+    /// (P-Trees paper, Figure 5). Other clones of both trees keep their contents.
+    ///
+    /// ```
+    /// use coeval_ptree::PTree;
+    /// let mut by_day: PTree<u32, PTree<u32, &str>> = PTree::new();
+    /// by_day.insert_nested(20, 7, "order 7");
+    /// assert_eq!(by_day.get_nested(&20, &7), Some(&"order 7"));
+    /// by_day.remove_nested(&20, &7);
+    /// assert!(by_day.is_empty());
+    /// ```
+    pub fn insert_nested(&mut self, group: G, key: K, value: V) -> Option<V> {
+        self.upsert(group, |inner| inner.insert(key, value))
+    }
+
+    /// The value of `key` in the inner tree of `group`. `O(log n)` of both.
+    #[must_use]
+    pub fn get_nested(&self, group: &G, key: &K) -> Option<&V> {
+        self.get(group)?.get(key)
+    }
+
+    /// Removes `key` from the inner tree of `group`, and the group with its last entry; returns the value. `O(log n)`
+    /// of both; copies nothing if the key is absent.
+    pub fn remove_nested(&mut self, group: &G, key: &K) -> Option<V> {
+        if !self.get(group)?.contains_key(key) {
+            return None;
+        }
+        let (removed, is_empty) = self.modify(group, |inner| (inner.remove(key), inner.is_empty()))?;
+        if is_empty {
+            self.remove(group);
+        }
+        removed
+    }
+
+    /// The number of entries in all inner trees. `O(n)` of the outer tree.
+    #[must_use]
+    pub fn len_nested(&self) -> usize {
+        self.values().map(PTree::len).sum()
+    }
+}
+
+/// A batch for a tree of trees: groups with strictly increasing keys, each a batch of its own.
+pub type NestedBatch<G, K, C> = Vec<(G, Vec<(K, C)>)>;
+
+/// Groups a batch with strictly increasing pairs of keys by the first one. `O(m)`.
+///
+/// # Panics
+/// If the pairs of keys do not strictly increase.
+#[must_use]
+pub fn group_batch<G: Ord, K: Ord, C>(batch: Vec<((G, K), C)>) -> NestedBatch<G, K, C> {
+    assert!(batch.windows(2).all(|two| two[0].0 < two[1].0), "keys of a batch must strictly increase");
+    let mut groups: NestedBatch<G, K, C> = Vec::new();
+    for ((group, key), change) in batch {
+        match groups.last_mut() {
+            Some((last, changes)) if *last == group => changes.push((key, change)),
+            _ => groups.push((group, vec![(key, change)])),
+        }
+    }
+    groups
+}
+
+impl<G, K, V, S, T, const B: usize, const C: usize> PTree<G, PTree<K, V, B, S>, C, T>
+where
+    G: Ord + Clone + Send + Sync,
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    S: Summary<K, V>,
+    T: Summary<G, PTree<K, V, B, S>>,
+{
+    /// Puts all pairs of all groups in one pass over both levels: `combine(key, old, new)` where a key is present.
+    ///
+    /// Work `O(m log(n / m + 1))` on each level, in parallel on both. Other clones keep their contents.
+    ///
+    /// ```
+    /// use coeval_ptree::{PTree, group_batch};
+    /// let mut by_day: PTree<u32, PTree<u32, u32>> = PTree::new();
+    /// let batch = group_batch(vec![((1, 7), 1), ((1, 8), 1), ((2, 7), 1)]);
+    /// by_day.multi_insert_nested(batch.clone(), |_, old, new| old + new);
+    /// by_day.multi_insert_nested(batch, |_, old, new| old + new);
+    /// assert_eq!((by_day.len(), by_day.get_nested(&1, &8)), (2, Some(&2)));
+    /// ```
+    ///
+    /// # Panics
+    /// If the keys of the groups, or those of a group, do not strictly increase, or `combine` panics: this tree is
+    /// then left as it was or empty; clones made before are intact.
+    pub fn multi_insert_nested<F>(&mut self, batch: NestedBatch<G, K, V>, combine: F)
+    where
+        F: Fn(&K, &V, V) -> V + Sync,
+    {
+        let grain = nested_grain(&batch);
+        self.multi_modify(batch, grain, |_, inner, pairs| {
+            inner.multi_insert(pairs, &combine);
+            if inner.is_empty() { Fate::Remove } else { Fate::Keep }
+        });
+    }
+
+    /// Puts `Some` values and removes the keys with `None`, in one pass over both levels; groups that become empty
+    /// are removed. Cost as [`multi_insert_nested`](Self::multi_insert_nested).
+    ///
+    /// # Panics
+    /// If the keys of the groups, or those of a group, do not strictly increase: this tree is then left as it was or
+    /// empty; clones made before are intact.
+    pub fn multi_update_nested(&mut self, batch: NestedBatch<G, K, Option<V>>) {
+        let grain = nested_grain(&batch);
+        self.multi_modify(batch, grain, |_, inner, changes| {
+            inner.multi_update(changes);
+            if inner.is_empty() { Fate::Remove } else { Fate::Keep }
+        });
+    }
+}
+
+/// Groups per task, so that a task holds as many changes as one of a flat batch would.
+fn nested_grain<G, K, C>(batch: &NestedBatch<G, K, C>) -> Grain {
+    let changes: usize = batch.iter().map(|(_, changes)| changes.len()).sum();
+    let groups = Grain::entries(BATCH_GRAIN * batch.len() / changes.max(1));
+    assert!(groups.count() >= 1, "a task has something to do");
+    groups
+}
+
+#[cfg(test)]
+mod tests;
