@@ -6,7 +6,8 @@
 //! The numbers that order commits ([`Version`], [`CommitOrder`], [`TransactionId`]), the registry of the
 //! snapshots that transactions hold ([`ActiveSnapshots`]), the decision whether a transaction may commit
 //! under snapshot isolation ([`Certifier`], with the cases in [`CONFLICT_RULES`]), and the locks that make one
-//! wait for another ([`RowLocks`]).
+//! wait for another ([`RowLocks`]). In [`ssi`], whether a serializable one may commit, and what a read safe
+//! snapshot holds.
 //!
 //! # Never does
 //!
@@ -27,7 +28,8 @@
 //! # Start reading at
 //!
 //! `README.md` beside this crate for the theory and the proof sketch, then [`Access`] for the rules as a
-//! table, then [`Certifier`]; [`RowLocks`] for the locks.
+//! table, then [`Certifier`]; [`RowLocks`] for the locks. For serializability `src/ssi/README.md`, then
+//! [`ssi::Ssi`].
 
 mod access;
 mod certifier;
@@ -35,6 +37,7 @@ mod isolation;
 mod recent_keys;
 mod row_locks;
 mod snapshots;
+pub mod ssi;
 mod version;
 
 pub use access::{Access, CONFLICT_RULES, ConflictRule, Outcome};

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The active read-write serializable transactions, and the boundary of safe snapshots that they hold back.
+//!
+//! # Terms
+//!
+//! The *boundary* is the smallest snapshot of any active read-write serializable transaction, or the
+//! published version if there is none. Nobody who is active or begins later can have an antidependency to a
+//! commit at or below it. It never moves back.
+//!
+//! A transaction is active until its batch is *published* or it has been given up. So whoever stands beyond
+//! the boundary with an out-edge at or below it is published: it began below the boundary.
+//!
+//! # Bounded age
+//!
+//! The boundary may pass a transaction that has been running for longer than a bound. Certification then
+//! refuses it if its first out-edge is at or below the boundary, which must not move in between: from
+//! [`BoundaryGuard::enter_certification`] on, the transaction holds the boundary where it is.
+//!
+//! | state | holds the boundary at | may be passed |
+//! |---|---|---|
+//! | running | its snapshot | once it is old enough |
+//! | passed | nothing | - |
+//! | certifying | its snapshot, or where the boundary was when it entered | no |
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::{TransactionId, Version};
+
+/// The registry of active read-write serializable transactions. A clone is another handle to the same one.
+///
+/// `W` is what comes with a version: the world itself, so that the boundary's world is at hand when it moves.
+///
+/// Declared read-only transactions and blind writers are not here: they do not hold the boundary back.
+pub struct Boundary<W> {
+    /// # Locking
+    ///
+    /// Guards the registry. A leaf lock: while it is held only the caller's closure runs, which reads an
+    /// atomic pointer or registers in [`ActiveSnapshots`](crate::ActiveSnapshots); nothing is held across I/O.
+    registry: Arc<Mutex<Registry<W>>>,
+}
+
+struct Registry<W> {
+    /// By snapshot, then by age in the registry.
+    holders: VecDeque<Holder<W>>,
+    boundary: Version,
+    next: u64,
+}
+
+struct Holder<W> {
+    begin: Version,
+    number: u64,
+    transaction: TransactionId,
+    since: Instant,
+    state: State,
+    world: W,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    Passed,
+    Certifying,
+}
+
+/// The boundary has moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved<W> {
+    /// Where it is now.
+    pub boundary: Version,
+    /// The world of that version.
+    pub world: W,
+}
+
+/// Who holds the boundary back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoundaryHolder {
+    /// The transaction.
+    pub transaction: TransactionId,
+    /// Its snapshot.
+    pub begin: Version,
+    /// Since when it has been active.
+    pub since: Instant,
+}
+
+impl<W: Clone> Boundary<W> {
+    /// A registry without transactions, with the boundary at the version that was recovered.
+    #[must_use]
+    pub fn new(published: Version) -> Self {
+        let registry = Registry { holders: VecDeque::new(), boundary: published, next: 0 };
+        Self { registry: Arc::new(Mutex::new(registry)) }
+    }
+
+    /// Registers a transaction with the version and world that `current` chooses, until the guard is dropped.
+    ///
+    /// `current` runs under the registry's lock, so the boundary never passes a version that somebody is about
+    /// to take. It may register in an [`ActiveSnapshots`](crate::ActiveSnapshots) too, and must not block.
+    ///
+    /// Cost: an uncontended lock, and a search if a younger snapshot than this is held.
+    ///
+    /// # Panics
+    /// If `current` chooses a version below the boundary: it must be published, or newer.
+    pub fn register(
+        &self,
+        transaction: TransactionId,
+        now: Instant,
+        current: impl FnOnce() -> (Version, W),
+    ) -> BoundaryGuard<W> {
+        let mut registry = self.registry.lock();
+        let (begin, world) = current();
+        assert!(begin >= registry.boundary, "snapshot {begin} is behind the boundary {}", registry.boundary);
+        let number = registry.next;
+        registry.next += 1;
+        let state = State::Running;
+        registry.insert(Holder { begin, number, transaction, since: now, state, world });
+        drop(registry);
+        BoundaryGuard { registry: Arc::clone(&self.registry), begin, number }
+    }
+
+    /// Moves the boundary to where it may be now, and returns that if it is further than before. Call it when
+    /// a batch was published or a transaction has ended.
+    ///
+    /// `published` runs under the registry's lock and returns the lowest version that a later
+    /// [`register`](Self::register) can still choose, with its world. `lag_max` bounds how long a running
+    /// transaction may hold the boundary back; `None` is for ever.
+    ///
+    /// Cost: a step for each transaction that the boundary passes or has passed.
+    pub fn advance(
+        &self,
+        now: Instant,
+        lag_max: Option<Duration>,
+        published: impl FnOnce() -> (Version, W),
+    ) -> Option<Moved<W>> {
+        let mut registry = self.registry.lock();
+        let is_late = |holder: &Holder<W>| {
+            holder.state == State::Running
+                && lag_max.is_some_and(|max| now.saturating_duration_since(holder.since) > max)
+        };
+        for holder in
+            registry.holders.iter_mut().take_while(|holder| holder.state == State::Passed || is_late(holder))
+        {
+            holder.state = State::Passed;
+        }
+        let (published, world) = published();
+        let (boundary, world) = match registry.first_holder() {
+            Some(holder) if holder.begin < published => (holder.begin, holder.world.clone()),
+            _ => (published, world),
+        };
+        if boundary <= registry.boundary {
+            return None;
+        }
+        registry.boundary = boundary;
+        Some(Moved { boundary, world })
+    }
+
+    /// Where the boundary is.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.registry.lock().boundary
+    }
+
+    /// Who holds the boundary where it is: the oldest transaction that it has not passed.
+    #[must_use]
+    pub fn holder(&self) -> Option<BoundaryHolder> {
+        let registry = self.registry.lock();
+        registry.first_holder().map(|holder| BoundaryHolder {
+            transaction: holder.transaction,
+            begin: holder.begin,
+            since: holder.since,
+        })
+    }
+
+    /// The version up to which read marks may be forgotten: the oldest snapshot held, by transactions that
+    /// the boundary has passed too, or `published` if that is smaller.
+    ///
+    /// `published` is the lowest version that any later [`register`](Self::register) can still choose; it runs
+    /// under the registry's lock. For [`Ssi::prune`](super::Ssi::prune), after the bound for all transactions.
+    #[must_use]
+    pub fn oldest_or(&self, published: impl FnOnce() -> Version) -> Version {
+        let registry = self.registry.lock();
+        let published = published();
+        registry.holders.front().map_or(published, |oldest| oldest.begin.min(published))
+    }
+
+    /// Whether the boundary may yet come to rest in `first..end`: at the snapshot of an active transaction.
+    /// Versions from the published one on are not asked for here.
+    #[must_use]
+    pub fn may_rest_in(&self, first: Version, end: Version) -> bool {
+        let registry = self.registry.lock();
+        let at = registry.holders.partition_point(|holder| holder.begin < first);
+        registry.holders.get(at).is_some_and(|holder| holder.begin < end)
+    }
+
+    /// How many transactions are registered.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.registry.lock().holders.len()
+    }
+}
+
+impl<W> Clone for Boundary<W> {
+    fn clone(&self) -> Self {
+        Self { registry: Arc::clone(&self.registry) }
+    }
+}
+
+impl<W> fmt::Debug for Boundary<W> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let registry = self.registry.lock();
+        formatter
+            .debug_struct("Boundary")
+            .field("version", &registry.boundary)
+            .field("count", &registry.holders.len())
+            .finish()
+    }
+}
+
+impl<W> Registry<W> {
+    /// The oldest transaction that holds the boundary. One that certifies behind the boundary holds it where
+    /// it is, and as the boundary does not move back, by its snapshot as well.
+    fn first_holder(&self) -> Option<&Holder<W>> {
+        self.holders.iter().find(|holder| holder.state != State::Passed)
+    }
+
+    fn insert(&mut self, holder: Holder<W>) {
+        let key = (holder.begin, holder.number);
+        match self.holders.back() {
+            Some(newest) if (newest.begin, newest.number) > key => {
+                let at = self.holders.partition_point(|other| (other.begin, other.number) < key);
+                self.holders.insert(at, holder);
+            }
+            _ => self.holders.push_back(holder),
+        }
+    }
+
+    fn position(&self, begin: Version, number: u64) -> usize {
+        self.holders
+            .binary_search_by_key(&(begin, number), |holder| (holder.begin, holder.number))
+            .expect("a guard's transaction stays in the registry until the guard is dropped")
+    }
+}
+
+/// Keeps a transaction registered as active; dropping it ends that.
+///
+/// Keep it until the batch is published, or the transaction has been refused or rolled back.
+#[must_use = "dropping the guard ends the registration"]
+pub struct BoundaryGuard<W> {
+    registry: Arc<Mutex<Registry<W>>>,
+    begin: Version,
+    number: u64,
+}
+
+impl<W> BoundaryGuard<W> {
+    /// The transaction's snapshot.
+    #[must_use]
+    pub fn begin(&self) -> Version {
+        self.begin
+    }
+
+    /// To be called before [`Ssi::certify`](super::Ssi::certify), under the commit lock: the boundary if it has
+    /// passed the transaction, which it does not from here on.
+    ///
+    /// # Panics
+    /// If it is called twice.
+    pub fn enter_certification(&self) -> Option<Version> {
+        let mut registry = self.registry.lock();
+        let (boundary, at) = (registry.boundary, registry.position(self.begin, self.number));
+        let holder = &mut registry.holders[at];
+        let is_passed = holder.state == State::Passed;
+        assert!(holder.state != State::Certifying, "a transaction is certified once");
+        assert!(is_passed || self.begin >= boundary, "the boundary has passed a transaction that holds it");
+        holder.state = State::Certifying;
+        is_passed.then_some(boundary)
+    }
+
+    /// Moves the transaction's snapshot to the published version, which `current` returns with its world. The
+    /// caller has checked under the commit lock that nothing it read was overwritten up to there
+    /// ([`Ssi::first_overwrite`](super::Ssi::first_overwrite)). It holds the boundary again if that was behind
+    /// it.
+    ///
+    /// # Panics
+    /// If that version is older than the snapshot, or the transaction is being certified.
+    pub fn refresh(&mut self, current: impl FnOnce() -> (Version, W)) {
+        let mut registry = self.registry.lock();
+        let (begin, world) = current();
+        assert!(begin >= self.begin, "a snapshot moves forward");
+        let at = registry.position(self.begin, self.number);
+        let holder = registry.holders.remove(at).expect("the position was just found");
+        assert!(holder.state != State::Certifying, "a transaction is refreshed before it is certified");
+        let state = if begin < registry.boundary { State::Passed } else { State::Running };
+        registry.insert(Holder { begin, world, state, ..holder });
+        self.begin = begin;
+    }
+}
+
+impl<W> Drop for BoundaryGuard<W> {
+    fn drop(&mut self) {
+        let holder = {
+            let mut registry = self.registry.lock();
+            let at = registry.position(self.begin, self.number);
+            registry.holders.remove(at)
+        };
+        // The world is let go outside of the lock: it may be its last holder.
+        drop(holder);
+    }
+}
+
+impl<W> fmt::Debug for BoundaryGuard<W> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("BoundaryGuard").field(&self.begin).finish()
+    }
+}

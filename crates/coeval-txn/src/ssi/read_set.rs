@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a transaction read: keys, key ranges and whole spaces, in bounded memory.
+//!
+//! # Why
+//!
+//! Serializability needs to know what each transaction read, and reads are the hottest path there is. So a
+//! point read costs a comparison and a push, and nothing is sorted or looked up before the commit. What
+//! grows past a limit is made coarser instead of refused: it then holds more than was read, which can cost a
+//! needless abort and never a wrong commit (`README.md`, *What is conservative*).
+//!
+//! # Steps
+//!
+//! ```text
+//! keys  --too many distinct ones-->  ranges of neighbours  --too many-->  pairs of ranges joined, again
+//!       and again  --too often-->  the whole space  --too many spaces-->  everything
+//! ```
+//!
+//! # Cost
+//!
+//! A read of a key: some nanoseconds. A read of a range: a clone of its bounds. Making coarser sorts what is
+//! held and at least halves it, so each read pays for a constant number of places in a sort. Memory: at most
+//! [`ReadLimits`] allows, whatever is read.
+
+use std::ops::Bound;
+
+use super::range_set::RangeSet;
+
+/// How much a [`ReadSet`] holds before it becomes coarser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadLimits {
+    /// Keys of one space.
+    pub keys_max: usize,
+    /// Ranges of one space.
+    pub ranges_max: usize,
+    /// How often ranges of one space are joined before the space counts as read as a whole.
+    pub joins_max: usize,
+    /// Spaces.
+    pub spaces_max: usize,
+}
+
+impl Default for ReadLimits {
+    /// At 32 bytes for a key some 200 KB for each space that is read much, and 25 MB in the worst case.
+    fn default() -> Self {
+        Self { keys_max: 4096, ranges_max: 512, joins_max: 32, spaces_max: 128 }
+    }
+}
+
+/// How many neighbouring keys make one range.
+const KEYS_PER_RANGE: usize = 16;
+
+/// What a transaction read.
+///
+/// A space is an ordered set of keys: a table's rows, an index's entries, a table's bricks. A key that was
+/// looked for and not found was read as well: its absence is what somebody may overwrite.
+///
+/// ```
+/// use coeval_txn::ssi::ReadSet;
+/// use std::ops::Bound;
+///
+/// let mut reads = ReadSet::<u32, &str>::new();
+/// reads.read_key(1, &"anna");
+/// reads.read_range(2, Bound::Included(&"b"), Bound::Excluded(&"c"));
+/// assert!(reads.covers(1, &"anna") && reads.covers(2, &"bob"));
+/// assert!(!reads.covers(1, &"bob"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct ReadSet<S, K> {
+    spaces: Vec<SpaceReads<S, K>>,
+    /// Where the last read went: most reads follow one of the same space.
+    recent: usize,
+    reads_everything: bool,
+    limits: ReadLimits,
+}
+
+/// What was read of one space.
+#[derive(Clone, Debug)]
+pub(crate) struct SpaceReads<S, K> {
+    pub(crate) space: S,
+    /// In the order they were read, doubles included.
+    pub(crate) keys: Vec<K>,
+    pub(crate) ranges: RangeSet<K>,
+    /// The whole space was read; keys and ranges are empty then.
+    pub(crate) is_whole: bool,
+    join_count: usize,
+}
+
+impl<S: Copy + Eq, K: Clone + Ord> ReadSet<S, K> {
+    /// Nothing read so far. Allocates nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_limits(ReadLimits::default())
+    }
+
+    /// Nothing read so far, with other limits.
+    ///
+    /// # Panics
+    /// If a limit is zero: at least one key, range and space must fit.
+    #[must_use]
+    pub fn with_limits(limits: ReadLimits) -> Self {
+        assert!(limits.keys_max > 0 && limits.ranges_max > 0 && limits.spaces_max > 0);
+        Self { spaces: Vec::new(), recent: 0, reads_everything: false, limits }
+    }
+
+    /// Notes that a key was looked for, found or not.
+    #[inline]
+    pub fn read_key(&mut self, space: S, key: &K) {
+        let limits = self.limits;
+        if let Some(reads) = self.spaces.get_mut(self.recent)
+            && reads.space == space
+        {
+            reads.add_key(key, limits);
+        } else if let Some(reads) = self.space_mut(space) {
+            reads.add_key(key, limits);
+        }
+    }
+
+    /// Notes that the keys of a range were looked at, or that there are none.
+    pub fn read_range(&mut self, space: S, lower: Bound<&K>, upper: Bound<&K>) {
+        if matches!((lower, upper), (Bound::Unbounded, Bound::Unbounded)) {
+            return self.read_space(space);
+        }
+        let limits = self.limits;
+        if let Some(reads) = self.space_mut(space)
+            && !reads.is_whole
+        {
+            reads.ranges.add((lower.cloned(), upper.cloned()));
+            if reads.ranges.len() > limits.ranges_max {
+                reads.join_ranges(limits);
+            }
+        }
+    }
+
+    /// Notes that a whole space was read.
+    pub fn read_space(&mut self, space: S) {
+        if let Some(reads) = self.space_mut(space) {
+            reads.make_whole();
+        }
+    }
+
+    /// Whether nothing was read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.spaces.is_empty() && !self.reads_everything
+    }
+
+    /// How many keys and ranges are held at the moment; a space that was read as a whole counts as one.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let of_space =
+            |reads: &SpaceReads<S, K>| reads.keys.len() + reads.ranges.len() + usize::from(reads.is_whole);
+        self.spaces.iter().map(of_space).sum::<usize>() + usize::from(self.reads_everything)
+    }
+
+    /// Whether a write of this key changes what was read, as far as the set still knows.
+    #[must_use]
+    pub fn covers(&self, space: S, key: &K) -> bool {
+        let holds = |reads: &SpaceReads<S, K>| {
+            reads.space == space && (reads.is_whole || reads.keys.contains(key) || reads.ranges.contains(key))
+        };
+        self.reads_everything || self.spaces.iter().any(holds)
+    }
+
+    /// Brings the ranges into order, so that certification finds a key in them by binary search. Call it
+    /// before the commit lock is taken; certification is right without.
+    pub fn settle(&mut self) {
+        self.spaces.iter_mut().for_each(|reads| reads.ranges.settle());
+    }
+
+    /// Whether so many spaces were read that the set holds everything.
+    pub(crate) fn reads_everything(&self) -> bool {
+        self.reads_everything
+    }
+
+    pub(crate) fn spaces(&self) -> &[SpaceReads<S, K>] {
+        &self.spaces
+    }
+
+    /// The reads of a space, made if there are none; `None` if everything counts as read.
+    fn space_mut(&mut self, space: S) -> Option<&mut SpaceReads<S, K>> {
+        if self.reads_everything {
+            return None;
+        }
+        self.recent = match self.spaces.iter().position(|reads| reads.space == space) {
+            Some(position) => position,
+            None if self.spaces.len() == self.limits.spaces_max => {
+                self.spaces = Vec::new();
+                self.reads_everything = true;
+                return None;
+            }
+            None => {
+                self.spaces.push(SpaceReads::new(space));
+                self.spaces.len() - 1
+            }
+        };
+        assert!(self.spaces.len() <= self.limits.spaces_max);
+        Some(&mut self.spaces[self.recent])
+    }
+}
+
+impl<S: Copy + Eq, K: Clone + Ord> Default for ReadSet<S, K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: Copy + Eq, K: Clone + Ord> SpaceReads<S, K> {
+    fn new(space: S) -> Self {
+        Self { space, keys: Vec::new(), ranges: RangeSet::new(), is_whole: false, join_count: 0 }
+    }
+
+    #[inline]
+    fn add_key(&mut self, key: &K, limits: ReadLimits) {
+        if self.is_whole || self.keys.last() == Some(key) {
+            return;
+        }
+        self.keys.push(key.clone());
+        if self.keys.len() > limits.keys_max {
+            self.join_keys(limits);
+        }
+    }
+
+    /// Makes ranges of the keys, unless enough of them are doubles or in a range already.
+    #[cold]
+    fn join_keys(&mut self, limits: ReadLimits) {
+        self.ranges.settle();
+        self.keys.sort_unstable();
+        self.keys.dedup();
+        self.keys.retain(|key| !self.ranges.contains(key));
+        if self.keys.len() <= limits.keys_max / 2 {
+            return;
+        }
+        for keys in self.keys.chunks(KEYS_PER_RANGE) {
+            let (first, last) = (keys[0].clone(), keys[keys.len() - 1].clone());
+            self.ranges.add((Bound::Included(first), Bound::Included(last)));
+        }
+        self.keys.clear();
+        if self.ranges.len() > limits.ranges_max {
+            self.join_ranges(limits);
+        }
+    }
+
+    /// Joins ranges until half of the limit is free.
+    #[cold]
+    fn join_ranges(&mut self, limits: ReadLimits) {
+        self.ranges.settle();
+        while self.ranges.len() > (limits.ranges_max / 2).max(1) {
+            self.ranges.halve();
+            self.join_count += 1;
+        }
+        if self.join_count > limits.joins_max {
+            self.make_whole();
+        }
+        assert!(self.ranges.len() <= limits.ranges_max);
+    }
+
+    fn make_whole(&mut self) {
+        self.is_whole = true;
+        self.keys = Vec::new();
+        self.ranges = RangeSet::new();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tests of serializability and safe snapshots: single rules here, named anomalies in [`anomalies`], all small
+//! histories in [`enumeration`], large ones in [`samples`], and each rule broken in [`faults`]. What is right
+//! is judged by [`history`], which knows neither versions nor rules.
+
+mod anomalies;
+mod boundary;
+mod enumeration;
+mod faults;
+mod history;
+mod memory;
+mod pipeline;
+mod samples;
