@@ -3,6 +3,7 @@
 //! names them.
 
 mod arithmetic;
+mod carried;
 mod join_order;
 mod output_names;
 mod plan;
@@ -11,10 +12,11 @@ mod run;
 mod typing;
 
 pub(crate) use arithmetic::CheckedArithmetic;
+pub(crate) use carried::Carry;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use plan::{PlannedQuery, parameter_types_of, plan, plan_with_hidden};
 pub(crate) use run::{collect, collect_with_hidden, optimized_physical_plan, run, single_row};
-pub(crate) use typing::{marked_field, with_postgres_types, with_typed_literals};
+pub(crate) use typing::{marked_field, settled_expression, with_postgres_types, with_typed_literals};
 
 pub(crate) use output_names::name_of as column_name;
 pub(crate) use plan::refuse_parameters;

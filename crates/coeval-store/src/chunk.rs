@@ -124,7 +124,7 @@ impl Chunk {
     /// The keys.
     ///
     /// # Panics
-    /// If they have to be read from a file that is damaged; see [`check`](Self::check).
+    /// If they have to be read from a file that is damaged; see [`check_keys`](Self::check_keys).
     #[must_use]
     #[inline]
     pub fn keys(&self) -> &KeyColumn {
@@ -143,7 +143,7 @@ impl Chunk {
     /// A column; `None` if the chunk was written before the column was added.
     ///
     /// # Panics
-    /// If it has to be read from a file that is damaged; see [`check`](Self::check).
+    /// If it has to be read from a file that is damaged; see [`check_columns`](Self::check_columns).
     #[must_use]
     #[inline]
     pub fn column(&self, column: usize) -> Option<&ArrayRef> {
@@ -164,17 +164,25 @@ impl Chunk {
         if self.is_whole.load(Ordering::Acquire) { Ok(()) } else { self.read_whole() }
     }
 
-    /// [`check_whole`](Self::check_whole), of the keys and these columns alone. Columns that were added later
-    /// are never damaged.
+    /// [`check_whole`](Self::check_whole), of the keys alone.
     ///
     /// # Errors
     /// As [`check_whole`](Self::check_whole).
-    pub fn check(&self, columns: &[usize]) -> Result<(), StoreError> {
-        if self.is_whole.load(Ordering::Acquire) {
-            return Ok(());
-        }
+    pub fn check_keys(&self) -> Result<(), StoreError> {
         if self.keys.get().is_none() {
             self.read_keys()?;
+        }
+        Ok(())
+    }
+
+    /// [`check_whole`](Self::check_whole), of these columns alone: not of the keys. Columns that were added
+    /// later are never damaged.
+    ///
+    /// # Errors
+    /// As [`check_whole`](Self::check_whole).
+    pub fn check_columns(&self, columns: &[usize]) -> Result<(), StoreError> {
+        if self.is_whole.load(Ordering::Acquire) {
+            return Ok(());
         }
         for &column in columns {
             if self.columns.get(column).is_some_and(|cell| cell.get().is_none()) {
@@ -187,7 +195,8 @@ impl Chunk {
     #[cold]
     fn read_whole(&self) -> Result<(), StoreError> {
         let all: Vec<usize> = (0..self.column_count()).collect();
-        self.check(&all)?;
+        self.check_keys()?;
+        self.check_columns(&all)?;
         self.is_whole.store(true, Ordering::Release);
         Ok(())
     }

@@ -66,7 +66,8 @@ impl Store {
     /// - [`StoreError::File`] with [`FileError::DirectoryInUse`](crate::files::FileError::DirectoryInUse), naming
     ///   the holder, if another process has it open; or if a file cannot be read or written;
     /// - [`StoreError::Corrupt`], [`StoreError::Log`]: damage, with file and offset; nothing was changed;
-    /// - [`StoreError::UnsupportedVersion`]: another version of the program wrote it.
+    /// - [`StoreError::UnsupportedVersion`]: another version of the program wrote it;
+    /// - [`StoreError::ForeignDirectory`]: there are files that are not a database's; nothing was changed.
     pub fn open_with(
         files: Arc<dyn FileSystem>,
         dir: &Path,

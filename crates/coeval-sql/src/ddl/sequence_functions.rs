@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `nextval`, `currval`, `lastval` and `setval` in queries.
 //!
-//! A plan holds only the functions' names; what they work on comes with the statement, as an extension of the
-//! options that DataFusion hands to functions. So a plan can be kept and run again in any session.
+//! A plan holds only the functions' names; what they work on is carried by the options
+//! that DataFusion hands to functions. So a plan can be kept and run again in any session.
 
 use super::sequence_values::{Sequences, Taking};
 use crate::context::{SequenceValues, StatementContext};
 use crate::error::SqlError;
+use crate::query::Carry;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use coeval_store::{SetValue, Store, World};
-use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 use parking_lot::Mutex;
-use std::any::Any;
 use std::sync::Arc;
 
 /// What the functions of one statement work on. Clones share it.
@@ -38,7 +38,7 @@ struct Shared {
 }
 
 impl SequenceAccess {
-    /// What a statement's functions work on, for [`ConfigOptions::extensions`].
+    /// What a statement's functions work on, for its options to carry.
     pub(crate) fn of(context: &StatementContext<'_>) -> Self {
         let taking = if context.transaction.is_read_only() { Taking::ReadOnly } else { Taking::Allowed };
         Self(Arc::new(Shared {
@@ -68,30 +68,8 @@ impl SequenceAccess {
     }
 }
 
-impl ConfigExtension for SequenceAccess {
-    const PREFIX: &'static str = "coeval_sequences";
-}
-
-impl ExtensionOptions for SequenceAccess {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn cloned(&self) -> Box<dyn ExtensionOptions> {
-        Box::new(self.clone())
-    }
-
-    fn set(&mut self, key: &str, _value: &str) -> Result<()> {
-        internal_err!("sequences have no option {key}")
-    }
-
-    fn entries(&self) -> Vec<ConfigEntry> {
-        Vec::new()
-    }
+impl Carry for SequenceAccess {
+    const NAME: &'static str = "coeval_sequences";
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -168,7 +146,7 @@ impl SequenceFunction {
 }
 
 fn access(options: &ConfigOptions) -> Result<&SequenceAccess> {
-    match options.extensions.get::<SequenceAccess>() {
+    match SequenceAccess::carried_by(options) {
         Some(access) => Ok(access),
         None => internal_err!("a sequence function runs outside a statement"),
     }

@@ -4,6 +4,7 @@
 use super::scan::{Scan, ScanRequest};
 use super::snapshot::StatementSnapshot;
 use crate::error::SqlError;
+use crate::query::Carry;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use coeval_store::{ColumnState, TableDef};
@@ -108,7 +109,7 @@ impl TableProvider for CoevalTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let snapshot = state.config_options().extensions.get::<StatementSnapshot>();
+        let snapshot = StatementSnapshot::carried_by(state.config_options());
         let view = snapshot.and_then(|snapshot| snapshot.view(self.def.id));
         let view = view.ok_or_else(|| {
             SqlError::internal(format!("table \"{}\" is planned without a snapshot", self.def.name))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a logical plan to rows: parameters, snapshot, optimization, execution.
 
+use super::carried::Carry;
 use super::plan::{PlannedQuery, plan, plan_with_hidden};
 use crate::context::StatementContext;
 use crate::ddl::sequence_functions::SequenceAccess;
@@ -57,7 +58,7 @@ pub(crate) fn collect_with_hidden(
 
 fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<RowSet, SqlError> {
     let (physical, task) = optimized_physical_plan(context, planned)?;
-    let access = task.session_config().options().extensions.get::<SequenceAccess>().cloned();
+    let access = SequenceAccess::carried_by(task.session_config().options()).cloned();
     let batches = context.engine.runtime().block_on(async {
         // On a thread of its own: who waits here is free to hear that the statement is cancelled.
         let running = SpawnedTask::spawn(collect_plan(physical, task));
@@ -103,7 +104,7 @@ pub(crate) fn optimized_physical_plan(
     let snapshot = StatementSnapshot::new(views.collect::<Result<Vec<_>, _>>()?);
     let mut state = statement_state(context, snapshot);
     if planned.takes_sequence_values() {
-        state.config_mut().options_mut().extensions.insert(SequenceAccess::of(context));
+        SequenceAccess::of(context).carry_in(state.config_mut().options_mut());
     }
     // Functions find the session's time zone and the sequences here.
     let options = Arc::clone(state.config_options());
@@ -123,7 +124,7 @@ pub(crate) fn optimized_physical_plan(
 fn statement_state(context: &StatementContext<'_>, snapshot: StatementSnapshot) -> SessionState {
     let mut state = context.engine.template().clone();
     let config = state.config_mut();
-    config.options_mut().extensions.insert(snapshot);
+    snapshot.carry_in(config.options_mut());
     let zone = context.settings.zone().name();
     if config.options().execution.time_zone.as_deref() != Some(zone) {
         config.options_mut().execution.time_zone = Some(zone.to_owned());

@@ -14,13 +14,14 @@ mod operators;
 mod outer_tables;
 mod rounding;
 mod settle;
+mod sums;
 mod values;
 
 pub(crate) use char_types::marked as marked_field;
 pub(crate) use literals::{is_int_literal, with_typed_literals};
 pub(crate) use numbers::{quotient, rounded};
 pub(crate) use outer_tables::OuterTables;
-pub(crate) use settle::settled;
+pub(crate) use settle::{settled, settled_expression};
 pub(crate) use values::without_subqueries_in_values;
 
 use super::plan::Types;
@@ -43,5 +44,6 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     for function in functions.into_iter().chain(rounding::rounding_functions()) {
         state.register_udf(Arc::new(function))?;
     }
+    state.register_udaf(sums::sum())?;
     Ok(state)
 }

@@ -173,7 +173,11 @@ impl<'s> Compiler<'s> {
     fn top(&mut self, expression: &Expr) -> Result<Typed, Refusal> {
         match (self.expression(expression), self.fallback) {
             (Err(Refusal::Unsupported(_)), Some(functions)) => {
-                let fallback = Fallback::new(expression, self.scope, functions)?;
+                let mut compile = |input: &Expr| {
+                    let Typed { node, ty } = self.expression(input)?;
+                    Ok(ty.map(|ty| Scalar { node, ty }))
+                };
+                let fallback = Fallback::new(expression, functions, &mut compile)?;
                 let ty = fallback.ty();
                 Ok(Typed::known(Node::Fallback(Arc::new(fallback)), ty))
             }

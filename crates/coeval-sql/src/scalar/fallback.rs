@@ -6,9 +6,10 @@
 
 use super::datum::Datum;
 use super::environment::Inputs;
-use super::scope::{Scope, ScopeColumn};
+use super::node::Scalar;
+use super::scope::folded;
 use crate::error::{SqlError, SqlState};
-use crate::query::CheckedArithmetic;
+use crate::query::{CheckedArithmetic, settled_expression};
 use crate::types;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -19,30 +20,37 @@ use datafusion::logical_expr::ColumnarValue;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::sql::sqlparser::ast::{self, Expr, Ident, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{self, Expr, Function, Ident, ObjectNamePart, VisitMut, VisitorMut};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// An expression that DataFusion runs.
+/// An expression that DataFusion runs over what is compiled here: columns, parameters, and the functions that ask
+/// the statement.
 #[derive(Debug)]
 pub(crate) struct Fallback {
     expression: Arc<dyn PhysicalExpr>,
     schema: SchemaRef,
-    columns: Vec<ScopeColumn>,
+    inputs: Vec<Scalar>,
     ty: ColumnType,
 }
 
-/// Gives each column of the scope that the expression names a place in the one-row batch.
-struct Columns<'s> {
-    scope: &'s Scope,
-    found: Vec<ScopeColumn>,
+/// Compiles a part of the expression; `None` if its type is open.
+pub(super) type CompileInput<'c> = dyn FnMut(&Expr) -> Result<Option<Scalar>, SqlError> + 'c;
+
+/// Gives each input that the expression has a place in the one-row batch.
+struct Places<'c> {
+    compile: &'c mut CompileInput<'c>,
+    found: Vec<Scalar>,
 }
 
-impl Columns<'_> {
-    fn place(&mut self, parts: &[Ident]) -> Result<Expr, SqlError> {
-        let column = self.scope.resolve(parts)?;
-        let place = self.found.iter().position(|found| *found == column).unwrap_or_else(|| {
-            self.found.push(column);
+impl Places<'_> {
+    fn place(&mut self, part: &Expr) -> Result<Expr, SqlError> {
+        let Some(input) = (self.compile)(part)? else {
+            return Err(SqlError::unsupported("a parameter of unknown type in this expression"));
+        };
+        let known = |found: &Scalar| input.as_column().is_some() && found.as_column() == input.as_column();
+        let place = self.found.iter().position(known).unwrap_or_else(|| {
+            self.found.push(input);
             self.found.len() - 1
         });
         Ok(Expr::Identifier(Ident::with_quote('"', column_name(place))))
@@ -53,24 +61,35 @@ fn column_name(place: usize) -> String {
     format!("c{place}")
 }
 
-impl VisitorMut for Columns<'_> {
+/// Whether a function asks the statement that the expression belongs to.
+fn asks_statement(function: &Function) -> bool {
+    const NAMES: [&str; 6] =
+        ["now", "current_timestamp", "transaction_timestamp", "localtimestamp", "current_date", "nextval"];
+    match function.name.0.as_slice() {
+        [ObjectNamePart::Identifier(name)] => NAMES.contains(&folded(name).as_str()),
+        _ => false,
+    }
+}
+
+impl VisitorMut for Places<'_> {
     type Break = SqlError;
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
-        let replaced = match expression {
-            Expr::Identifier(ident) => self.place(std::slice::from_ref(ident)),
-            Expr::CompoundIdentifier(parts) => self.place(parts),
-            Expr::Value(value) if matches!(value.value, ast::Value::Placeholder(_)) => {
-                Err(SqlError::unsupported("a parameter in this expression"))
-            }
+        let is_input = match expression {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
+            Expr::Value(value) => matches!(value.value, ast::Value::Placeholder(_)),
+            Expr::Function(function) => asks_statement(function),
             Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
-                Err(SqlError::unsupported("a subquery in this expression"))
+                return ControlFlow::Break(SqlError::unsupported("a subquery in this expression"));
             }
-            _ => return ControlFlow::Continue(()),
+            _ => false,
         };
-        match replaced {
-            Ok(replaced) => {
-                *expression = replaced;
+        if !is_input {
+            return ControlFlow::Continue(());
+        }
+        match self.place(expression) {
+            Ok(place) => {
+                *expression = place;
                 ControlFlow::Continue(())
             }
             Err(error) => ControlFlow::Break(error),
@@ -79,23 +98,28 @@ impl VisitorMut for Columns<'_> {
 }
 
 impl Fallback {
-    /// Compiles the expression with DataFusion.
-    pub(super) fn new(expression: &Expr, scope: &Scope, state: &SessionState) -> Result<Self, SqlError> {
+    /// Compiles the expression with DataFusion, its inputs with `compile`.
+    pub(super) fn new<'c>(
+        expression: &Expr,
+        state: &SessionState,
+        compile: &'c mut CompileInput<'c>,
+    ) -> Result<Self, SqlError> {
         let mut rewritten = expression.clone();
-        let mut columns = Columns { scope, found: Vec::new() };
-        if let ControlFlow::Break(error) = rewritten.visit(&mut columns) {
+        let mut places = Places { compile, found: Vec::new() };
+        if let ControlFlow::Break(error) = rewritten.visit(&mut places) {
             return Err(error);
         }
-        let columns = columns.found;
+        let inputs = places.found;
         crate::query::with_typed_literals(&mut rewritten)?;
-        let fields: Vec<Field> = columns
+        let fields: Vec<Field> = inputs
             .iter()
             .enumerate()
-            .map(|(place, column)| Field::new(column_name(place), column.ty.arrow(), true))
+            .map(|(place, input)| Field::new(column_name(place), input.ty.arrow(), true))
             .collect();
         let schema = Arc::new(Schema::new(fields));
         let df_schema = DFSchema::try_from(Arc::clone(&schema))?;
-        let logical = state.create_logical_expr(&rewritten.to_string(), &df_schema)?;
+        let logical =
+            settled_expression(state.create_logical_expr(&rewritten.to_string(), &df_schema)?, &df_schema)?;
         let context = SimplifyContext::builder().with_schema(Arc::new(df_schema.clone())).build();
         let simplifier = ExprSimplifier::new(context);
         let coerced = simplifier.coerce(logical, &df_schema)?;
@@ -109,22 +133,22 @@ impl Fallback {
                 format!("a value of type {arrow_type} is not supported"),
             )
         })?;
-        Ok(Self { expression, schema, columns, ty })
+        Ok(Self { expression, schema, inputs, ty })
     }
 
     pub(super) fn ty(&self) -> ColumnType {
         self.ty
     }
 
-    /// The tables of the scope that it reads, a bit each.
-    pub(super) fn tables(&self) -> u64 {
-        self.columns.iter().fold(0, |tables, column| tables | 1 << column.table)
+    /// What it is run over.
+    pub(super) fn inputs(&self) -> &[Scalar] {
+        &self.inputs
     }
 
     pub(super) fn eval(&self, inputs: Inputs<'_>) -> Result<Datum<'static>, SqlError> {
-        let arrays = self.columns.iter().map(|column| {
-            let value = inputs.rows.value(column.table, column.column).to_owned();
-            Ok(types::scalar_of(&value, column.ty)?.to_array()?)
+        let arrays = self.inputs.iter().map(|input| {
+            let value = input.eval(inputs)?.value().to_owned();
+            Ok(types::scalar_of(&value, input.ty)?.to_array()?)
         });
         let arrays = arrays.collect::<Result<Vec<ArrayRef>, SqlError>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(1));

@@ -160,10 +160,10 @@ impl Scalar {
     /// The tables of the scope that it reads, a bit each.
     pub(crate) fn tables(&self) -> u64 {
         let mut tables = 0;
-        self.node.visit(&mut |node| match node {
-            Node::Column { table, .. } => tables |= 1 << table,
-            Node::Fallback(fallback) => tables |= fallback.tables(),
-            _ => {}
+        self.node.visit(&mut |node| {
+            if let Node::Column { table, .. } = node {
+                tables |= 1 << table;
+            }
         });
         tables
     }
@@ -217,8 +217,10 @@ impl Node {
             | Self::Parameter(_)
             | Self::Constant(_)
             | Self::TransactionTime
-            | Self::NextValue(_)
-            | Self::Fallback(_) => {}
+            | Self::NextValue(_) => {}
+            Self::Fallback(fallback) => {
+                fallback.inputs().iter().for_each(|input| input.node.visit(visitor));
+            }
             Self::Negate(input) | Self::Not(input) | Self::Cast { input, .. } | Self::Is { input, .. } => {
                 input.visit(visitor)
             }

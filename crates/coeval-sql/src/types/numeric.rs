@@ -12,7 +12,7 @@ const QUOTIENT_SCALE_MIN: i8 = 16;
 pub(crate) const QUOTIENT_PRECISION: u8 = 38;
 
 /// 10^38: a `numeric` has at most 38 digits.
-const DECIMAL_LIMIT: i128 = 10_i128.pow(38);
+pub(crate) const DECIMAL_LIMIT: i128 = 10_i128.pow(38);
 
 /// The scale of a quotient of decimals with these scales.
 pub(crate) fn quotient_shape(dividend: i8, divisor: i8) -> i8 {
@@ -52,8 +52,9 @@ fn divide_wide(dividend: i128, divisor: i128, shift: u32) -> Option<i128> {
     (if away { quotient.checked_add(sign)? } else { quotient }).to_i128()
 }
 
+/// `22003`.
 #[cold]
-fn overflow() -> SqlError {
+pub(crate) fn overflow() -> SqlError {
     SqlError::new(SqlState::NumericValueOutOfRange, "value overflows numeric format")
 }
 

@@ -86,11 +86,6 @@ impl Changes {
         self.rows.len()
     }
 
-    /// Whether nothing has changed.
-    pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.deleted.is_empty()
-    }
-
     /// These columns of the new rows.
     pub(super) fn columns(&self, def: &TableDef, missing: &[Value], projection: &[usize]) -> Vec<ArrayRef> {
         let wanted: Vec<usize> =

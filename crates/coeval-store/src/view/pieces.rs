@@ -8,8 +8,10 @@
 use super::changes::Changes;
 use crate::chunk::{CHUNK_ROWS, Chunk};
 use crate::delta::Delta;
+use crate::error::StoreError;
 use crate::range::KeyRange;
 use crate::space::Space;
+use crate::table::Table;
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
@@ -57,10 +59,25 @@ impl Piece {
         self.chunk.as_ref()
     }
 
-    /// The changes of its key range. The first caller collects them from the delta.
-    pub(super) fn changes(&self, rows: &Space, columns: usize) -> &Changes {
-        let collect = || Changes::collect(rows.delta(), &self.range, self.chunk.as_deref(), columns);
-        self.changes.get_or_init(collect)
+    /// The changes of its key range; `None` if there are none. The first caller collects them from the delta,
+    /// for which the chunk's keys are read.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if these are damaged.
+    pub(super) fn changes(&self, table: &Table) -> Result<Option<&Changes>, StoreError> {
+        if let Some(changes) = self.changes.get() {
+            return Ok(Some(changes));
+        }
+        let delta = table.rows().delta();
+        if delta.iter_range(self.range.clone()).next().is_none() {
+            return Ok(None);
+        }
+        if let Some(chunk) = &self.chunk {
+            chunk.check_keys()?;
+        }
+        let columns = table.def().columns.len();
+        let collect = || Changes::collect(delta, &self.range, self.chunk.as_deref(), columns);
+        Ok(Some(self.changes.get_or_init(collect)))
     }
 
     /// About how much work its scan is.

@@ -50,7 +50,7 @@ impl TableView {
         projection: &[usize],
         count: usize,
     ) -> Result<RecordBatch, StoreError> {
-        chunk.check(projection)?;
+        chunk.check_columns(projection)?;
         let places: UInt32Array = spread(chunk.rows(), count.min(chunk.rows()))
             .map(|index| u32::try_from(index).expect("a chunk has fewer than 2^32 rows"))
             .collect();

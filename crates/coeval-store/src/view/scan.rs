@@ -82,27 +82,16 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         self.counters
     }
 
-    /// The changes of a piece; `None` if there are none.
-    fn changes(&self, piece: usize) -> Option<&Changes> {
-        let rows = self.table.rows();
-        if rows.delta().is_empty() {
-            return None;
-        }
-        let changes = self.pieces[piece].changes(rows, self.table.def().columns.len());
-        (!changes.is_empty()).then_some(changes)
-    }
-
     /// Opens the next piece; false at the end.
     fn open_next(&mut self) -> Result<bool, StoreError> {
         let Some(index) = self.waiting.next() else { return Ok(false) };
         let chunk = self.pieces[index].chunk().cloned();
         let is_read = chunk.as_ref().is_some_and(|chunk| (self.may_match)(chunk.stats()));
-        if let Some(chunk) = &chunk {
-            let columns: &[usize] = if is_read { &self.projection } else { &[] };
-            chunk.check(columns)?;
+        if let (Some(chunk), true) = (&chunk, is_read) {
+            chunk.check_columns(&self.projection)?;
         }
         let def = self.table.def();
-        let changes = self.changes(index);
+        let changes = self.pieces[index].changes(&self.table)?;
         let new = changes.map(|changes| changes.columns(def, self.table.missing(), &self.projection));
         let new_rows = changes.map_or(0, Changes::rows);
         let (columns, rows) = match &chunk {
@@ -144,7 +133,8 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
             (None, None) => return Ok(None),
             (Some(columns), None) | (None, Some(columns)) => (slices(columns), window.len()),
             (Some(chunk), Some(new)) => {
-                let changes = self.pieces[index].changes(self.table.rows(), self.table.def().columns.len());
+                let changes = self.pieces[index].changes(&self.table)?;
+                let changes = changes.expect("what there are new columns of has changes");
                 let merge = Merge::new(window.clone(), changes.of_window(window, rows));
                 let columns = chunk.iter().zip(new).map(|(chunk, new)| merge.column(chunk, new));
                 (columns.collect::<Result<_, _>>()?, merge.rows())

@@ -66,7 +66,7 @@ impl Cluster {
             sizes: Sizes::default(),
         };
         for (left, right) in parts.equations {
-            cluster.add_equation(left, right)?;
+            cluster.add_predicate(left.eq(right))?;
         }
         for predicate in parts.predicates {
             cluster.add_predicate(predicate)?;
@@ -178,20 +178,6 @@ impl Cluster {
         columns.into_iter().try_fold(0, |set, column| Ok(set | 1 << self.member(column)?.relation))
     }
 
-    fn add_equation(&mut self, left: Expr, right: Expr) -> Result<()> {
-        if let (Expr::Column(left), Expr::Column(right)) = (&left, &right) {
-            let (left, right) = (self.member(left)?, self.member(right)?);
-            let ty = |member: &Member| {
-                Expr::Column(member.column.clone()).get_type(self.relations[member.relation].schema())
-            };
-            if left.relation != right.relation && ty(&left)? == ty(&right)? {
-                self.equate(left, right);
-                return Ok(());
-            }
-        }
-        self.add_predicate(left.eq(right))
-    }
-
     /// Puts two columns into one class, with all that each is equal to.
     fn equate(&mut self, left: Member, right: Member) {
         let mut class = Vec::new();
@@ -208,13 +194,13 @@ impl Cluster {
     fn add_predicate(&mut self, predicate: Expr) -> Result<()> {
         if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = &predicate
             && let (Expr::Column(a), Expr::Column(b)) = (left.as_ref(), right.as_ref())
-            && self.member(a)?.relation != self.member(b)?.relation
-            && left.get_type(self.relations[self.member(a)?.relation].schema())?
-                == right.get_type(self.relations[self.member(b)?.relation].schema())?
         {
             let (a, b) = (self.member(a)?, self.member(b)?);
-            self.equate(a, b);
-            return Ok(());
+            let ty = |side: &Expr, member: &Member| side.get_type(self.relations[member.relation].schema());
+            if a.relation != b.relation && ty(left, &a)? == ty(right, &b)? {
+                self.equate(a, b);
+                return Ok(());
+            }
         }
         if stays_above(&predicate) {
             self.top.push(predicate);

@@ -2,6 +2,7 @@
 //! How many rows a relation has and how many distinct values its columns, in the statement's snapshot.
 
 use crate::provider::{CoevalTable, StatementSnapshot, selectivity};
+use crate::query::Carry;
 use coeval_store::{TableSummary, TableView, Value};
 use datafusion::common::{DFSchema, Result};
 use datafusion::datasource::source_as_provider;
@@ -95,7 +96,7 @@ impl Table {
         let provider = source_as_provider(&scan.source).ok()?;
         let table = provider.downcast_ref::<CoevalTable>()?;
         let options = config.options();
-        let view = options.extensions.get::<StatementSnapshot>()?.view(table.def().id)?.clone();
+        let view = StatementSnapshot::carried_by(&options)?.view(table.def().id)?.clone();
         let columns = match &scan.projection {
             None => table.columns().to_vec(),
             Some(projection) => projection.iter().map(|&field| table.columns()[field]).collect(),

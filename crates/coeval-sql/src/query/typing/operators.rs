@@ -9,17 +9,15 @@
 //! | an interval times or by a number | an interval | refused |
 //! | `avg` of integers and `numeric` | `numeric`: the sum by the count | a float; cut off |
 
-use super::casts::literal_as;
-use super::intervals::{length, part, product};
+use super::intervals::{part, product};
 use super::numbers::{mean, quotient};
-use super::settle::pair;
+use super::settle::{comparable_pair, pair};
+use super::sums::sum;
 use crate::error::{SqlError, SqlState};
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::DataType;
-use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction, WindowFunctionParams};
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr,
@@ -43,11 +41,8 @@ impl ExprPlanner for PostgresOperators {
                     (raw.left, raw.right) = (left, right);
                 }
                 refuse_text_beside_number(&raw, schema)?;
-                if let Some((left, right)) = moments(&raw, schema)? {
+                if let Some((left, right)) = comparable_pair(&raw.left, &raw.right, schema)? {
                     (raw.left, raw.right) = (left, right);
-                }
-                if is_interval(&raw.left, schema) && is_interval(&raw.right, schema) {
-                    (raw.left, raw.right) = (length(raw.left), length(raw.right));
                 }
             }
             return Ok(PlannerResult::Original(raw));
@@ -94,7 +89,7 @@ impl ExprPlanner for PostgresOperators {
                 raw.null_treatment,
             ))
         };
-        Ok(PlannerResult::Planned(mean(part(sum_udaf()), part(count_udaf()))))
+        Ok(PlannerResult::Planned(mean(part(sum()), part(count_udaf()))))
     }
 
     fn plan_window(&self, raw: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
@@ -115,7 +110,7 @@ impl ExprPlanner for PostgresOperators {
                 },
             }))
         };
-        Ok(PlannerResult::Planned(mean(part(sum_udaf()), part(count_udaf()))))
+        Ok(PlannerResult::Planned(mean(part(sum()), part(count_udaf()))))
     }
 }
 
@@ -137,25 +132,6 @@ fn refuse_text_beside_number(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<(
             "No operator matches the given name and argument types. You might need to add explicit type casts.",
         )
         .into())
-}
-
-/// A local time beside one with a zone becomes one of the session's zone.
-fn moments(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<(Expr, Expr)>> {
-    let zoned = |side: &Expr| match side.get_type(schema) {
-        Ok(DataType::Timestamp(_, zone)) => Some(zone.is_some()),
-        Ok(DataType::Date32) => Some(false),
-        _ => None,
-    };
-    let (left, right) = (raw.left.clone(), raw.right.clone());
-    Ok(match (zoned(&left), zoned(&right)) {
-        (Some(false), Some(true)) => Some((literal_as(left, ColumnType::TimestampTz)?, right)),
-        (Some(true), Some(false)) => Some((left, literal_as(right, ColumnType::TimestampTz)?)),
-        _ => None,
-    })
-}
-
-fn is_interval(expression: &Expr, schema: &DFSchema) -> bool {
-    matches!(expression.get_type(schema), Ok(DataType::Interval(_)))
 }
 
 /// An interval times or by a number.

@@ -3,6 +3,7 @@
 
 use super::casts::literal_as;
 use super::char_types::{is_char, without_blanks};
+use super::intervals::length;
 use super::numbers::nullable;
 use crate::error::SqlError;
 use crate::query::arithmetic::rewrite_node;
@@ -10,18 +11,32 @@ use crate::scalar::decimal_literal;
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, InList, WindowFunction};
-use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::logical_expr::expr::{
+    AggregateFunction, AggregateFunctionParams, InList, ScalarFunction, WindowFunction,
+};
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Union,
+};
+use std::sync::Arc;
 
 /// Digits of a sum of `bigint`, as many as there are.
 const SUM_PRECISION: u8 = 38;
 
-/// The plan with sums of `bigint` as `numeric`, literals in BETWEEN and IN of the type beside them, and scalar
-/// subqueries that may be NULL.
+/// The plan with sums of `bigint` as `numeric`, operands of a comparison and branches of CASE, COALESCE and UNION
+/// of one type, literals in BETWEEN and IN of the type beside them, and scalar subqueries that may be NULL.
 pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
-    plan.transform_up_with_subqueries(|plan| rewrite_node(plan, &settle)).map(|done| done.data)
+    let settle_plan = |plan| match plan {
+        LogicalPlan::Union(union) => settle_union(union),
+        plan => rewrite_node(plan, &settle),
+    };
+    plan.transform_up_with_subqueries(settle_plan).map(|done| done.data)
+}
+
+/// The same for an expression that is in no plan.
+pub(crate) fn settled_expression(expression: Expr, schema: &DFSchema) -> Result<Expr> {
+    expression.transform_up(|part| settle(part, schema)).map(|done| done.data)
 }
 
 fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -29,10 +44,12 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::AggregateFunction(call) => exact_sum(call, schema),
         Expr::WindowFunction(call) => exact_window_sum(call, schema),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => pair(left, right, schema)?
-            .or_else(|| doubles(left, right, schema))
+            .map_or_else(|| comparable_pair(left, right, schema), |settled| Ok(Some(settled)))?
             .map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))),
         Expr::Between(between) => settle_between(between, schema)?,
         Expr::InList(list) => settle_list(list, schema)?,
+        Expr::Case(case) => settle_case(case, schema),
+        Expr::ScalarFunction(function) => settle_choice(function, schema),
         Expr::ScalarSubquery(subquery) if !subquery.subquery.schema().field(0).is_nullable() => {
             Some(nullable(expression.clone()))
         }
@@ -78,57 +95,135 @@ fn widened(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Expr
     is_sum.then(|| Expr::Cast(Cast::new(Box::new(argument.clone()), DataType::Decimal128(SUM_PRECISION, 0))))
 }
 
-/// A float and a `numeric`, compared as `double precision`; `None` if they are something else.
-fn doubles(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
-    mixes_float_and_numeric(&[left, right], schema)
-        .then(|| (as_double(left.clone(), schema), as_double(right.clone(), schema)))
+/// [`comparable`], of two operands.
+pub(super) fn comparable_pair(left: &Expr, right: &Expr, schema: &DFSchema) -> Result<Option<(Expr, Expr)>> {
+    let settled = comparable(&[left.clone(), right.clone()], schema)?;
+    Ok(settled.and_then(|operands| <[Expr; 2]>::try_from(operands).ok()).map(Into::into))
 }
 
-fn mixes_float_and_numeric(expressions: &[&Expr], schema: &DFSchema) -> bool {
-    let types: Vec<DataType> =
-        expressions.iter().filter_map(|expression| expression.get_type(schema).ok()).collect();
-    types.iter().any(DataType::is_floating) && types.iter().any(DataType::is_decimal)
+/// Operands of one comparison, of one type: floats beside `numeric` as `double precision`, intervals by their
+/// length, local times beside those with a zone as times of the session's zone. `None` if they are right as they
+/// are.
+pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
+    if mixes_float_and_numeric(operands, schema) {
+        return Ok(Some(doubles(operands, schema)));
+    }
+    let types: Vec<DataType> = operands.iter().filter_map(|operand| operand.get_type(schema).ok()).collect();
+    if types.len() == operands.len() && types.iter().all(|ty| matches!(ty, DataType::Interval(_))) {
+        return Ok(Some(operands.iter().cloned().map(length).collect()));
+    }
+    let is_local =
+        |ty: &DataType| matches!(ty, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64);
+    let is_zoned = |ty: &DataType| matches!(ty, DataType::Timestamp(_, Some(_)));
+    if !types.iter().any(is_local) || !types.iter().any(is_zoned) {
+        return Ok(None);
+    }
+    let zoned = |operand: &Expr| match operand.get_type(schema) {
+        Ok(ty) if is_local(&ty) => literal_as(operand.clone(), ColumnType::TimestampTz),
+        _ => Ok(operand.clone()),
+    };
+    Ok(Some(operands.iter().map(zoned).collect::<Result<_, _>>()?))
+}
+
+fn mixes_float_and_numeric<'a>(expressions: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> bool {
+    let (mut floats, mut decimals) = (false, false);
+    for ty in expressions.into_iter().filter_map(|expression| expression.get_type(schema).ok()) {
+        floats |= ty.is_floating();
+        decimals |= ty.is_decimal();
+    }
+    floats && decimals
+}
+
+fn doubles<'a>(expressions: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Vec<Expr> {
+    expressions.into_iter().map(|expression| as_double(expression.clone(), schema)).collect()
 }
 
 fn as_double(expression: Expr, schema: &DFSchema) -> Expr {
     match expression.get_type(schema) {
-        Ok(DataType::Float64) => expression,
+        Ok(DataType::Float64 | DataType::Null) => expression,
         _ => Expr::Cast(Cast::new(Box::new(expression), DataType::Float64)),
     }
 }
 
+/// The results of a CASE, floats among `numeric` as `double precision`.
+fn settle_case(case: &Case, schema: &DFSchema) -> Option<Expr> {
+    let results =
+        || case.when_then_expr.iter().map(|(_, then)| then.as_ref()).chain(case.else_expr.as_deref());
+    if !mixes_float_and_numeric(results(), schema) {
+        return None;
+    }
+    let mut case = case.clone();
+    let results = case.when_then_expr.iter_mut().map(|(_, then)| then).chain(&mut case.else_expr);
+    for result in results {
+        *result = Box::new(as_double(result.as_ref().clone(), schema));
+    }
+    Some(Expr::Case(case))
+}
+
+/// A function that gives one of its arguments, floats among `numeric` as `double precision`.
+fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let gives_argument = matches!(function.name(), "coalesce" | "greatest" | "least" | "nullif");
+    (gives_argument && mixes_float_and_numeric(&function.args, schema)).then(|| {
+        let arguments = doubles(&function.args, schema);
+        Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), arguments))
+    })
+}
+
+/// The inputs of a UNION, columns that are floats in one and `numeric` in another as `double precision`.
+fn settle_union(union: Union) -> Result<Transformed<LogicalPlan>> {
+    let width = union.schema.fields().len();
+    let types =
+        |column: usize| union.inputs.iter().map(move |input| input.schema().field(column).data_type());
+    let is_mixed =
+        |column: usize| types(column).any(DataType::is_floating) && types(column).any(DataType::is_decimal);
+    let mixed: Vec<bool> = (0..width).map(is_mixed).collect();
+    let as_doubles = |input: Arc<LogicalPlan>| {
+        if !mixed.contains(&true) {
+            return Ok(input);
+        }
+        let columns = input.schema().columns().into_iter().zip(&mixed).map(|(column, mixed)| {
+            let name = column.name.clone();
+            let column = Expr::Column(column);
+            if *mixed { as_double(column, input.schema()).alias(name) } else { column }
+        });
+        let columns = columns.collect();
+        Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns, input)?)))
+    };
+    let inputs = union.inputs.into_iter().map(as_doubles).collect::<Result<_>>()?;
+    // Anew in any case: an input may be a UNION itself, which has become one of doubles.
+    Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+}
+
 fn settle_between(between: &Between, schema: &DFSchema) -> Result<Option<Expr>> {
-    if mixes_float_and_numeric(&[&between.expr, &between.low, &between.high], schema) {
-        let double = |side: &Expr| Box::new(as_double(side.clone(), schema));
-        let (input, low, high) = (double(&between.expr), double(&between.low), double(&between.high));
-        return Ok(Some(Expr::Between(Between::new(input, between.negated, low, high))));
-    }
-    let low = beside(&between.low, &between.expr, schema)?;
-    let high = beside(&between.high, &between.expr, schema)?;
-    if low.is_none() && high.is_none() {
-        return Ok(None);
-    }
-    let low = low.unwrap_or_else(|| between.low.as_ref().clone());
-    let high = high.unwrap_or_else(|| between.high.as_ref().clone());
-    let input = between.expr.clone();
-    Ok(Some(Expr::Between(Between::new(input, between.negated, Box::new(low), Box::new(high)))))
+    let settled = settle_operands(&between.expr, [between.low.as_ref(), &between.high], schema)?;
+    Ok(settled.map(|operands| {
+        let [input, low, high] = <[Expr; 3]>::try_from(operands).expect("as many operands as there were");
+        Expr::Between(Between::new(Box::new(input), between.negated, Box::new(low), Box::new(high)))
+    }))
 }
 
 fn settle_list(list: &InList, schema: &DFSchema) -> Result<Option<Expr>> {
-    let operands: Vec<&Expr> = std::iter::once(list.expr.as_ref()).chain(&list.list).collect();
-    if mixes_float_and_numeric(&operands, schema) {
-        let candidates = list.list.iter().map(|one| as_double(one.clone(), schema)).collect();
-        let input = Box::new(as_double(list.expr.as_ref().clone(), schema));
-        return Ok(Some(Expr::InList(InList::new(input, candidates, list.negated))));
-    }
+    let settled = settle_operands(&list.expr, &list.list, schema)?;
+    Ok(settled.map(|mut operands| {
+        let input = operands.remove(0);
+        Expr::InList(InList::new(Box::new(input), operands, list.negated))
+    }))
+}
+
+/// An expression and those it is compared with; `None` if they are right as they are.
+fn settle_operands<'a>(
+    input: &Expr,
+    others: impl IntoIterator<Item = &'a Expr>,
+    schema: &DFSchema,
+) -> Result<Option<Vec<Expr>>> {
     let mut changed = false;
-    let mut candidates = Vec::with_capacity(list.list.len());
-    for candidate in &list.list {
-        let settled = beside(candidate, &list.expr, schema)?;
+    let mut operands = vec![input.clone()];
+    for other in others {
+        let settled = beside(other, input, schema)?;
         changed |= settled.is_some();
-        candidates.push(settled.unwrap_or_else(|| candidate.clone()));
+        operands.push(settled.unwrap_or_else(|| other.clone()));
     }
-    Ok(changed.then(|| Expr::InList(InList::new(list.expr.clone(), candidates, list.negated))))
+    Ok(comparable(&operands, schema)?.or_else(|| changed.then_some(operands)))
 }
 
 /// Two operands with a literal among them of the other's type; `None` if they are right as they are.

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `sum` that never wraps: a sum of `numeric` beyond 38 digits is an error.
+//!
+//! DataFusion adds decimals modulo 2^128. That cannot be reached by values of up to 28 digits (there would have to be
+//! ten thousand million of them), so these keep its accumulators; values of more digits are added by those here.
+
+use crate::types::numeric::{DECIMAL_LIMIT, overflow};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{DataType, Decimal128Type, FieldRef, UInt64Type};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, EmitTo, Expr, GroupsAccumulator, Operator,
+    ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs,
+};
+use datafusion::physical_expr::NullState;
+use std::sync::{Arc, LazyLock};
+
+/// Digits of values whose sums are not checked.
+const UNCHECKED_DIGITS_MAX: u8 = 28;
+
+/// The function `sum`.
+pub(super) fn sum() -> Arc<AggregateUDF> {
+    static SUM: LazyLock<Arc<AggregateUDF>> =
+        LazyLock::new(|| Arc::new(AggregateUDF::new_from_impl(Sum { plain: sum_udaf() })));
+    Arc::clone(&SUM)
+}
+
+/// DataFusion's function, but for the accumulators of long decimals.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Sum {
+    plain: Arc<AggregateUDF>,
+}
+
+fn is_long(arguments: &AccumulatorArgs<'_>) -> bool {
+    let digits = |field: &FieldRef| match field.data_type() {
+        DataType::Decimal128(digits, _) => *digits,
+        _ => 0,
+    };
+    arguments.expr_fields.first().is_some_and(|field| digits(field) > UNCHECKED_DIGITS_MAX)
+}
+
+impl AggregateUDFImpl for Sum {
+    fn name(&self) -> &str {
+        self.plain.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.plain.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.plain.return_type(types)
+    }
+
+    fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if !is_long(&arguments) {
+            return self.plain.accumulator(arguments);
+        }
+        let ty = arguments.return_field.data_type().clone();
+        if arguments.is_distinct {
+            return Ok(Box::new(DistinctSum { values: self.plain.accumulator(arguments)?, ty }));
+        }
+        Ok(Box::new(RunningSum { sum: 0, values: 0, ty }))
+    }
+
+    fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        self.plain.state_fields(arguments)
+    }
+
+    fn groups_accumulator_supported(&self, arguments: AccumulatorArgs<'_>) -> bool {
+        self.plain.groups_accumulator_supported(arguments)
+    }
+
+    fn create_groups_accumulator(
+        &self,
+        arguments: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
+        if !is_long(&arguments) {
+            return self.plain.create_groups_accumulator(arguments);
+        }
+        let ty = arguments.return_field.data_type().clone();
+        Ok(Box::new(GroupSums { sums: Vec::new(), nulls: NullState::new(), ty }))
+    }
+
+    fn create_sliding_accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if !is_long(&arguments) || arguments.is_distinct {
+            return self.plain.create_sliding_accumulator(arguments);
+        }
+        let ty = arguments.return_field.data_type().clone();
+        Ok(Box::new(RunningSum { sum: 0, values: 0, ty }))
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        ReversedUDAF::Identical
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+
+    fn simplify_expr_op_literal(
+        &self,
+        function: &AggregateFunction,
+        argument: &Expr,
+        operator: Operator,
+        literal: &Expr,
+        argument_is_left: bool,
+    ) -> Result<Option<Expr>> {
+        self.plain.inner().simplify_expr_op_literal(function, argument, operator, literal, argument_is_left)
+    }
+
+    fn value_from_stats(&self, arguments: &StatisticsArgs<'_>) -> Option<ScalarValue> {
+        self.plain.value_from_stats(arguments)
+    }
+
+    fn set_monotonicity(&self, ty: &DataType) -> SetMonotonicity {
+        self.plain.inner().set_monotonicity(ty)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.plain.documentation()
+    }
+}
+
+/// Whether a `numeric` can be this value.
+fn fits(value: i128) -> bool {
+    value.unsigned_abs() < DECIMAL_LIMIT.unsigned_abs()
+}
+
+/// A sum that is an error as soon as it leaves the range of `numeric`.
+fn added(sum: i128, value: i128) -> Result<i128> {
+    let sum = sum.checked_add(value).filter(|sum| fits(*sum));
+    Ok(sum.ok_or_else(overflow)?)
+}
+
+fn values_of(array: &ArrayRef) -> impl Iterator<Item = i128> + '_ {
+    array.as_primitive::<Decimal128Type>().iter().flatten()
+}
+
+/// One sum, also over a window whose first values leave it again.
+#[derive(Debug)]
+struct RunningSum {
+    sum: i128,
+    /// How many values are in it.
+    values: u64,
+    ty: DataType,
+}
+
+impl Accumulator for RunningSum {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.sum = values_of(&values[0]).try_fold(self.sum, added)?;
+        self.values += (values[0].len() - values[0].null_count()) as u64;
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.sum = values_of(&values[0]).try_fold(self.sum, |sum, value| added(sum, -value))?;
+        self.values -= (values[0].len() - values[0].null_count()) as u64;
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(&states[..1])?;
+        if let Some(counts) = states.get(1) {
+            self.values += arrow::compute::sum(counts.as_primitive::<UInt64Type>()).unwrap_or(0);
+        }
+        Ok(())
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        ScalarValue::new_primitive::<Decimal128Type>((self.values > 0).then_some(self.sum), &self.ty)
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+}
+
+/// A sum of different values, which DataFusion's accumulator collects.
+#[derive(Debug)]
+struct DistinctSum {
+    values: Box<dyn Accumulator>,
+    ty: DataType,
+}
+
+impl Accumulator for DistinctSum {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.values.update_batch(values)
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.values.merge_batch(states)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.values.state()
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let mut sum = RunningSum { sum: 0, values: 0, ty: self.ty.clone() };
+        for state in self.values.state()? {
+            if let ScalarValue::List(list) = state {
+                sum.update_batch(&[Arc::clone(list.values())])?;
+            }
+        }
+        sum.evaluate()
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.values.size()
+    }
+}
+
+/// What a sum is once it has left the range: no decimal has this value, and nothing brings it back.
+const OVERFLOWN: i128 = i128::MIN;
+
+/// A sum for each group.
+#[derive(Debug)]
+struct GroupSums {
+    sums: Vec<i128>,
+    nulls: NullState,
+    ty: DataType,
+}
+
+impl GroupsAccumulator for GroupSums {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        total: usize,
+    ) -> Result<()> {
+        self.sums.resize(total, 0);
+        let sums = &mut self.sums;
+        let values = values[0].as_primitive::<Decimal128Type>();
+        self.nulls.accumulate(groups, values, filter, total, |group, value| {
+            let sum = &mut sums[group];
+            let added = if *sum == OVERFLOWN { None } else { sum.checked_add(value) };
+            *sum = added.unwrap_or(OVERFLOWN);
+        });
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, values: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
+        self.update_batch(values, groups, None, total)
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        let sums = emit_to.take_needed(&mut self.sums);
+        let sums = PrimitiveArray::<Decimal128Type>::new(sums.into(), self.nulls.build(emit_to));
+        Ok(vec![Arc::new(sums.with_data_type(self.ty.clone()))])
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        let sums = self.state(emit_to)?.swap_remove(0);
+        if values_of(&sums).all(fits) { Ok(sums) } else { Err(overflow().into()) }
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let values = values[0].as_primitive::<Decimal128Type>();
+        let kept = filter.map(|filter| match filter.nulls() {
+            Some(known) => NullBuffer::new(filter.values() & known.inner()),
+            None => NullBuffer::new(filter.values().clone()),
+        });
+        let nulls = NullBuffer::union(values.nulls(), kept.as_ref());
+        let sums = PrimitiveArray::<Decimal128Type>::new(values.values().clone(), nulls);
+        Ok(vec![Arc::new(sums.with_data_type(self.ty.clone()))])
+    }
+
+    fn size(&self) -> usize {
+        self.sums.capacity() * size_of::<i128>() + self.nulls.size()
+    }
+}
