@@ -279,8 +279,8 @@ impl<W> BoundaryGuard<W> {
 
     /// Moves the transaction's snapshot to the published version, which `current` returns with its world. The
     /// caller has checked under the commit lock that nothing it read was overwritten up to there
-    /// ([`Ssi::first_overwrite`](super::Ssi::first_overwrite)). It holds the boundary again if that was behind
-    /// it.
+    /// ([`Ssi::first_overwrite`](super::Ssi::first_overwrite)), and moves it in the registry of all certifying
+    /// transactions afterwards. It holds the boundary again if that has not passed the new snapshot.
     ///
     /// # Panics
     /// If that version is older than the snapshot, or the transaction is being certified.

@@ -108,14 +108,22 @@ impl<W: Clone> SafeSnapshots<W> {
     ///
     /// Cost: amortized one question for each commit noted.
     pub fn review(&mut self, published: Version, may_rest_in: impl Fn(Version, Version) -> bool) {
-        if self.obscure.len() < self.review_at {
-            return;
+        if self.obscure.len() >= self.review_at {
+            self.forget_unreachable(published, may_rest_in);
+            self.review_at = REVIEW_MIN.max(self.obscure.len() * 2);
         }
+    }
+
+    pub(crate) fn forget_unreachable(
+        &mut self,
+        published: Version,
+        may_rest_in: impl Fn(Version, Version) -> bool,
+    ) {
         self.obscure.retain(|commit| {
             let (first, end) = (commit.first_out.version, commit.order.version);
+            assert!(first <= end, "a first out-edge leads to an earlier commit");
             end > published || may_rest_in(first, end)
         });
-        self.review_at = REVIEW_MIN.max(self.obscure.len() * 2);
     }
 
     /// Where the boundary is.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::super::rules::Rules;
 use super::super::{
-    Boundary, BoundaryGuard, Member as SafeMember, ReadLimits, ReadSet, SafeSnapshots, Ssi, SsiLimits,
-    SsiRule, Written,
+    Boundary, BoundaryGuard, Member as SafeMember, ReadLimits, ReadSet, SafeSnapshot, SafeSnapshots,
+    SessionFloor, Ssi, SsiLimits, SsiRule, Written,
 };
 use super::history::{Graph, Items, Member, Read, Set, bits};
 use crate::{ActiveSnapshots, CommitOrder, SnapshotGuard, TransactionId, Version};
@@ -323,10 +323,10 @@ impl<'a> Pipeline<'a> {
         let overwrite = self.ssi.first_overwrite(begin, &running.read_set);
         if !is_overtaken && overwrite.is_none_or(|commit| commit.version > target) {
             running.begin = target;
-            running.guard = Some(self.all.register(|| target));
             if let Some(guard) = &mut running.boundary_guard {
                 guard.refresh(|| (target, target));
             }
+            running.guard = Some(self.all.register(|| target));
         }
         let late = self.specs[index].late_reads;
         self.read(index, late);
@@ -428,8 +428,7 @@ impl<'a> Pipeline<'a> {
                 "the safe snapshot is what its definition says"
             );
             assert!(safe.members.is_sorted_by_key(|member| member.order));
-            let boundary = self.boundary.clone();
-            self.safe.review(published, |first, end| boundary.may_rest_in(first, end));
+            self.check_floors(&safe, held);
         }
         if held & !self.world(published) != 0 {
             self.is_unpublished_handed_out = Some(moved.boundary);
@@ -437,8 +436,28 @@ impl<'a> Pipeline<'a> {
         self.handed_out.push((moved.boundary, held));
     }
 
+    /// Sessions find in a safe snapshot that their floor admits what they must, and in no other.
+    fn check_floors(&self, safe: &SafeSnapshot<usize>, held: Set) {
+        for index in 0..self.running.len() {
+            if let Ending::Committed(Some(order)) = self.running[index].ending {
+                let mut floor = SessionFloor::default();
+                floor.note_commit(order);
+                assert_eq!(floor.admits(safe), held & (1 << index) != 0, "{order}, {safe:?}");
+            }
+        }
+        for version in (0..self.worlds.len() as u64).map(Version::new) {
+            let mut floor = SessionFloor::default();
+            floor.note_snapshot(version);
+            assert!(!floor.admits(safe) || self.world(version) & !held == 0, "{version}, {safe:?}");
+        }
+        let is_held = |before: &(Version, Set)| before.1 & !held == 0;
+        assert!(self.handed_out.iter().all(is_held), "a later safe snapshot holds what an earlier one does");
+    }
+
     fn prune(&mut self) {
         let published = self.published;
+        let boundary = self.boundary.clone();
+        self.safe.forget_unreachable(published, |first, end| boundary.may_rest_in(first, end));
         let oldest = self.all.oldest_or(|| published);
         let oldest_serializable = self.boundary.oldest_or(|| published);
         match self.setup.negligence {
