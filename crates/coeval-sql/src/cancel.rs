@@ -9,12 +9,63 @@ use crate::error::{SqlError, SqlState};
 use datafusion::error::DataFusionError;
 use std::cell::RefCell;
 use std::sync::Arc;
-use tokio::sync::watch;
+use std::sync::atomic::{AtomicU8, Ordering};
+use tokio::sync::Notify;
+
+/// Why a statement is to end early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelReason {
+    /// Somebody asked for it.
+    Request,
+    /// It ran for longer than `statement_timeout`.
+    StatementTimeout,
+    /// Its connection is to end.
+    Termination,
+}
+
+impl CancelReason {
+    /// What the statement answers.
+    #[must_use]
+    pub fn error(self) -> SqlError {
+        match self {
+            Self::Request => {
+                SqlError::new(SqlState::QueryCanceled, "canceling statement due to user request")
+            }
+            Self::StatementTimeout => {
+                SqlError::new(SqlState::QueryCanceled, "canceling statement due to statement timeout")
+            }
+            Self::Termination => {
+                SqlError::new(SqlState::AdminShutdown, "terminating connection due to administrator command")
+            }
+        }
+    }
+
+    const fn code(self) -> u8 {
+        match self {
+            Self::Request => 1,
+            Self::StatementTimeout => 2,
+            Self::Termination => 3,
+        }
+    }
+
+    fn of_code(code: u8) -> Option<Self> {
+        [Self::Request, Self::StatementTimeout, Self::Termination]
+            .into_iter()
+            .find(|reason| reason.code() == code)
+    }
+}
 
 /// Cancels the statement that a session runs. Clones are handles on the same session.
 #[derive(Clone, Debug)]
 pub struct CancelHandle {
-    requested: Arc<watch::Sender<bool>>,
+    request: Arc<Request>,
+}
+
+#[derive(Debug, Default)]
+struct Request {
+    /// The code of the reason; 0: nobody asked.
+    reason: AtomicU8,
+    changed: Notify,
 }
 
 thread_local! {
@@ -24,19 +75,69 @@ thread_local! {
 
 impl CancelHandle {
     pub(crate) fn new() -> Self {
-        Self { requested: Arc::new(watch::Sender::new(false)) }
+        Self { request: Arc::default() }
     }
 
     /// The statement that runs ends with `57014` as soon as its query comes by a place to stop; it has no effect
     /// then. A session that runs nothing does not notice.
     pub fn cancel(&self) {
-        self.requested.send_replace(true);
+        self.cancel_for(CancelReason::Request);
+    }
+
+    /// As [`cancel`](Self::cancel), for this reason. A termination is not outdone by another reason.
+    pub fn cancel_for(&self, reason: CancelReason) {
+        let code = reason.code();
+        // The codes grow with what outdoes what.
+        self.request.reason.fetch_max(code, Ordering::AcqRel);
+        self.request.changed.notify_waiters();
+    }
+
+    /// Why the statement that runs is to end, if it is.
+    #[must_use]
+    pub fn requested(&self) -> Option<CancelReason> {
+        CancelReason::of_code(self.request.reason.load(Ordering::Acquire))
+    }
+
+    /// Ready once the statement that runs is to end.
+    pub async fn cancelled(&self) -> CancelReason {
+        loop {
+            let changed = self.request.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(reason) = self.requested() {
+                return reason;
+            }
+            changed.await;
+        }
+    }
+
+    /// Ready once the session is to end.
+    pub async fn terminated(&self) {
+        loop {
+            let changed = self.request.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.requested() == Some(CancelReason::Termination) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// A statement of the session begins, on whatever thread. Requests from before do not concern it, except that
+    /// the connection is to end.
+    pub fn reset(&self) {
+        let seen = self.request.reason.load(Ordering::Acquire);
+        if seen != 0 && seen != CancelReason::Termination.code() {
+            // If it fails, a request came meanwhile: it is for the statement that begins.
+            let _ = self.request.reason.compare_exchange(seen, 0, Ordering::AcqRel, Ordering::Relaxed);
+        }
     }
 
     /// A statement of the session begins on this thread. Requests from before do not concern it.
     #[must_use]
     pub(crate) fn begin(&self) -> RunningStatement {
-        self.requested.send_replace(false);
+        self.reset();
         RunningStatement { before: RUNNING.replace(Some(self.clone())) }
     }
 }
@@ -60,13 +161,9 @@ pub(crate) async fn unless_cancelled<T>(
     future: impl Future<Output = Result<T, DataFusionError>>,
 ) -> Result<T, DataFusionError> {
     let Some(running) = RUNNING.with_borrow(Clone::clone) else { return future.await };
-    let mut requests = running.requested.subscribe();
     tokio::select! {
         biased;
-        Ok(_) = requests.wait_for(|requested| *requested) => {
-            let message = "canceling statement due to user request";
-            Err(SqlError::new(SqlState::QueryCanceled, message).into())
-        }
+        reason = running.cancelled() => Err(reason.error().into()),
         outcome = future => outcome,
     }
 }

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! COPY between tables and files, as text, CSV and Parquet.
+//! COPY between tables and files or clients, as text, CSV, PostgreSQL's binary format and Parquet.
 //!
 //! Reading is split so that it serves any source of bytes: [`decode::Decoder`] takes pieces of text or CSV and
-//! gives batches, [`load::append`] puts batches into a table. Writing likewise: [`encode::Encoder`] makes
-//! bytes of batches. Nothing is put into the table before the whole input has been read and understood.
+//! [`binary::BinaryDecoder`] pieces of the binary format, both give batches; [`load::append`] puts batches into a
+//! table. Writing likewise: [`encode::Encoder`] makes bytes of batches. Nothing is put into the table before the
+//! whole input has been read and understood. [`exchange`] is the same with a client at the other end.
 
+mod binary;
 mod decode;
 mod encode;
+mod exchange;
 mod field;
 mod file;
 pub(crate) mod load;
 pub(crate) mod options;
 mod parquet;
 mod record;
+
+pub use exchange::{CopyEncoding, CopyIn, CopyOut, CopyRows};
+pub(crate) use exchange::{Exchange, begin as begin_exchange, is_exchange};
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -123,7 +129,7 @@ fn copy_from(
         return load::append(context, &def, &columns, batches);
     }
     let mut input = file::open(path)?;
-    let mut decoder = decode::Decoder::new(&def, &columns, options, context.settings.zone())?;
+    let mut decoder = exchange::AnyDecoder::new(&def, &columns, options, context.settings.zone())?;
     let mut batches = Vec::new();
     file::read_pieces(&mut input, path, |piece| decoder.feed(piece, &mut batches))?;
     decoder.finish(&mut batches)?;
@@ -180,13 +186,18 @@ fn write(
     }
     let mut encoder = encode::Encoder::new(columns, options, zone)?;
     file::write_pieces(path, |out| {
-        encoder.header(out);
+        encoder.header(out.buffer());
         let mut rows = 0;
         for batch in batches {
             let batch = batch?;
             rows += batch.num_rows() as u64;
-            encoder.encode(&batch, out)?;
+            let arrays = encoder.arrays(&batch)?;
+            for row in 0..batch.num_rows() {
+                encoder.encode_row(&arrays, row, out.buffer());
+                out.flush_if_full()?;
+            }
         }
+        encoder.trailer(out.buffer());
         Ok(rows)
     })
 }

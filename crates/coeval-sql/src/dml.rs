@@ -26,7 +26,7 @@ mod target;
 mod update;
 
 pub(crate) use insert::OVERRIDING;
-pub(crate) use parameters::parameter_types;
+pub(crate) use parameters::{parameter_types, returned};
 pub(crate) use row_locks::execute as select_for_update;
 pub(crate) use rows::refused;
 pub(crate) use select::body as select_body;

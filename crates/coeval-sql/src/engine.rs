@@ -5,13 +5,15 @@ mod template;
 
 use crate::cancel;
 use crate::error::SqlError;
+use crate::registry::Registry;
 use crate::session::Session;
 use coeval_store::Store;
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionState;
 use std::fmt;
 use std::sync::Arc;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
 /// The name of the database, as `current_database()` and qualified names have it.
 pub(crate) const CATALOG_NAME: &str = "coeval";
@@ -19,9 +21,11 @@ pub(crate) const CATALOG_NAME: &str = "coeval";
 /// A database that sessions are opened on: the store, the threads that run queries, the functions.
 pub struct Engine {
     store: Store,
-    runtime: Runtime,
+    /// There until the engine is dropped.
+    runtime: Option<Runtime>,
     /// What every statement's DataFusion state is cloned from.
     template: SessionState,
+    registry: Arc<Registry>,
 }
 
 impl Engine {
@@ -37,7 +41,7 @@ impl Engine {
             .build()
             .map_err(|error| SqlError::internal(format!("cannot start threads: {error}")))?;
         let template = crate::query::with_postgres_types(template::session_state(threads)?)?;
-        let engine = Arc::new(Self { store, runtime, template });
+        let engine = Arc::new(Self { store, runtime: Some(runtime), template, registry: Arc::default() });
         engine.store.set_check_compiler(crate::scalar::check_compiler(&engine));
         Ok(engine)
     }
@@ -54,6 +58,12 @@ impl Engine {
         &self.store
     }
 
+    /// The sessions of a server's clients.
+    #[must_use]
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
     /// A new session with default settings.
     #[must_use]
     pub fn session(self: &Arc<Self>) -> Session {
@@ -62,7 +72,7 @@ impl Engine {
 
     /// The threads that run queries.
     pub(crate) fn runtime(&self) -> QueryThreads<'_> {
-        QueryThreads(&self.runtime)
+        QueryThreads(self.runtime.as_ref().expect("it is there until the engine is dropped"))
     }
 
     /// The DataFusion state with all functions and rules, bound to no statement.
@@ -71,11 +81,23 @@ impl Engine {
     }
 }
 
+impl Drop for Engine {
+    /// The last handle on a database may go on a thread of somebody else's runtime, where nothing may be waited for.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take()
+            && Handle::try_current().is_ok()
+        {
+            runtime.shutdown_background();
+        }
+    }
+}
+
 /// The threads that run queries, of whom one can wait for one.
 pub(crate) struct QueryThreads<'e>(&'e Runtime);
 
 impl QueryThreads<'_> {
-    /// Waits for what the future gives, or until the statement that runs on this thread is cancelled.
+    /// Waits for what the future gives, or until the statement that runs on this thread is cancelled. On a thread
+    /// of somebody else's runtime, which must be one of several threads, that runtime goes on with another one.
     ///
     /// # Errors
     /// The future's own; that of a cancelled statement.
@@ -83,7 +105,20 @@ impl QueryThreads<'_> {
         &self,
         future: impl Future<Output = Result<T, DataFusionError>>,
     ) -> Result<T, DataFusionError> {
-        self.0.block_on(cancel::unless_cancelled(future))
+        let wait = || self.0.block_on(cancel::unless_cancelled(future));
+        match Handle::try_current() {
+            Ok(_) => tokio::task::block_in_place(wait),
+            Err(_) => wait(),
+        }
+    }
+
+    /// Runs the future on these threads; it ends when the handle is dropped.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> SpawnedTask<T> {
+        let _entered = self.0.enter();
+        SpawnedTask::spawn(future)
     }
 }
 

@@ -30,6 +30,7 @@ mod names;
 mod point;
 mod provider;
 mod query;
+mod registry;
 mod result;
 mod scalar;
 mod session;
@@ -38,13 +39,17 @@ mod statement;
 mod system;
 mod types;
 
-pub use cancel::CancelHandle;
+pub use cancel::{CancelHandle, CancelReason};
 pub use context::{Clock, SequenceValues};
+pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub use definitions::Definitions;
 pub use engine::Engine;
 pub use error::{SqlError, SqlState};
 pub use point::Rows;
-pub use result::{CommandTag, RowSet, StatementResult};
-pub use session::{Prepared, Session, TransactionStatus};
+pub use registry::{Activity, ActivityState, Client, Registered, Registry, RegistryGuard};
+pub use result::{CommandTag, RowSet, RowStream, StatementResult};
+pub use session::{Execution, ParsedStatement, Prepared, Session, TransactionStatus};
 pub use settings::Settings;
-pub use types::{column_type, column_type_of_arrow, format_value, parse_value};
+pub use types::{
+    column_type, column_type_of_arrow, decode_binary, encode_binary, format_value, parse_value, utf8,
+};

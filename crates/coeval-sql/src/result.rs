@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a statement gives back: a tag, and rows if it has any.
 
+use crate::error::SqlError;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use datafusion::common::runtime::SpawnedTask;
+use std::collections::VecDeque;
 use std::fmt;
+use tokio::sync::mpsc;
 
 /// What a statement did, as PostgreSQL's command tags tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +68,73 @@ impl RowSet {
     #[must_use]
     pub fn rows(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+}
+
+/// The rows of a query that runs while they are read: it waits for whoever reads. Dropping it ends the query.
+pub struct RowStream {
+    schema: SchemaRef,
+    source: Source,
+}
+
+enum Source {
+    Collected(VecDeque<RecordBatch>),
+    Running {
+        batches: mpsc::Receiver<Result<RecordBatch, SqlError>>,
+        /// Ends the query when it is dropped.
+        query: SpawnedTask<()>,
+    },
+}
+
+impl RowStream {
+    pub(crate) fn new(
+        schema: SchemaRef,
+        batches: mpsc::Receiver<Result<RecordBatch, SqlError>>,
+        query: SpawnedTask<()>,
+    ) -> Self {
+        Self { schema, source: Source::Running { batches, query } }
+    }
+
+    /// The rows of a statement that is done.
+    #[must_use]
+    pub fn of_rows(rows: RowSet) -> Self {
+        Self { schema: rows.schema, source: Source::Collected(rows.batches.into()) }
+    }
+
+    /// Names and types of the columns.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The next rows; `None` behind the last ones.
+    ///
+    /// # Errors
+    /// What evaluating the query meets; there are no further rows then.
+    pub async fn next(&mut self) -> Option<Result<RecordBatch, SqlError>> {
+        match &mut self.source {
+            Source::Collected(batches) => batches.pop_front().map(Ok),
+            Source::Running { batches, query } => match batches.recv().await {
+                Some(batch) => Some(batch),
+                // The query has ended by itself, or it panicked.
+                None => match (&mut *query).await {
+                    Ok(()) => {
+                        self.source = Source::Collected(VecDeque::new());
+                        None
+                    }
+                    Err(error) => {
+                        self.source = Source::Collected(VecDeque::new());
+                        Some(Err(SqlError::internal(format!("a query ended without a result: {error}"))))
+                    }
+                },
+            },
+        }
+    }
+}
+
+impl fmt::Debug for RowStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowStream").field("schema", &self.schema).finish_non_exhaustive()
     }
 }
 

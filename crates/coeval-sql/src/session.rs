@@ -10,10 +10,14 @@
 
 mod binding;
 mod block;
+mod description;
+mod execution;
+mod implicit;
 mod parse;
 mod prepared;
 mod variables;
 
+pub use execution::{Execution, ParsedStatement};
 pub(crate) use parse::parse_query;
 pub use prepared::Prepared;
 
@@ -27,12 +31,12 @@ use crate::query;
 use crate::result::{CommandTag, StatementResult};
 use crate::settings::{PointPath, Settings};
 use crate::statement;
-use block::{Block, BlockOptions};
+use block::{Block, BlockOptions, Opened};
 use coeval_store::{AccessMode, ColumnType, Value};
 use coeval_txn::Isolation;
 use datafusion::sql::sqlparser::ast::Statement;
 use parse::Parsed;
-use prepared::Plan;
+use prepared::{Outcome, Plan};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
@@ -74,6 +78,8 @@ pub struct Session {
     named: HashMap<String, Arc<Prepared>>,
     /// Plans made anew because a definition changed, by the prepared statement's number.
     replanned: HashMap<u64, Arc<Plan>>,
+    /// What statements had to say without failing, until it is asked for.
+    notices: Vec<SqlError>,
 }
 
 impl Session {
@@ -88,14 +94,16 @@ impl Session {
             cached: HashMap::new(),
             named: HashMap::new(),
             replanned: HashMap::new(),
+            notices: Vec::new(),
         }
     }
 
     /// Where it stands.
     #[must_use]
     pub fn transaction_status(&self) -> TransactionStatus {
-        match self.state {
+        match &self.state {
             State::Idle => TransactionStatus::Idle,
+            State::Active(block) if block.opened == Opened::Implicitly => TransactionStatus::Idle,
             State::Active(_) => TransactionStatus::Active,
             State::Failed(_) => TransactionStatus::Failed,
         }
@@ -105,6 +113,14 @@ impl Session {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Gives a setting the value that the session begins with.
+    ///
+    /// # Errors
+    /// `42704` for a setting that does not exist, `22023` for a value that it does not take.
+    pub fn configure(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+        self.settings.set(name, value)
     }
 
     /// The definitions that its next statement sees: those of the open transaction with its own changes, else the
@@ -119,6 +135,11 @@ impl Session {
             Some(transaction) => Definitions::of(transaction),
             None => Definitions::of(&self.engine.store().begin(Isolation::Snapshot, AccessMode::ReadOnly)),
         }
+    }
+
+    /// Takes what statements have warned of since the last time, in order.
+    pub fn take_notices(&mut self) -> Vec<SqlError> {
+        std::mem::take(&mut self.notices)
     }
 
     /// What cancels the statement that [`execute`](Self::execute) runs, from another thread.
@@ -144,6 +165,7 @@ impl Session {
     /// is then failed; outside, nothing of this call remains.
     pub fn execute(&mut self, sql: &str) -> Result<Vec<StatementResult>, SqlError> {
         let _running = self.cancel.begin();
+        self.notices.clear();
         if let Some(prepared) = self.cached.get(sql).cloned() {
             return Ok(vec![self.run(&prepared, &[])?]);
         }
@@ -151,25 +173,12 @@ impl Session {
         if let [single] = &parsed[..] {
             return Ok(vec![self.execute_one(single, sql)?]);
         }
-        let implicit = matches!(self.state, State::Idle) && !parsed.iter().any(Parsed::is_block_control);
-        if implicit {
-            self.state = State::Active(Box::new(Block::new(BlockOptions::of(&self.settings)?)));
-        }
         let mut results = Vec::with_capacity(parsed.len());
         for statement in &parsed {
-            match self.execute_one(statement, sql) {
-                Ok(result) => results.push(result),
-                Err(error) => {
-                    if implicit {
-                        self.rollback();
-                    }
-                    return Err(error);
-                }
-            }
+            self.begin_implicit()?;
+            results.push(self.execute_one(statement, sql)?);
         }
-        if implicit {
-            self.commit()?;
-        }
+        self.end_implicit()?;
         Ok(results)
     }
 
@@ -206,10 +215,12 @@ impl Session {
         prepared: &Arc<Prepared>,
         parameters: &[Value],
     ) -> Result<StatementResult, SqlError> {
+        let _running = self.cancel.begin();
+        self.notices.clear();
         let parameters = self.bound(prepared, parameters)?;
         match prepared.parsed() {
             Parsed::Statement(statement) if !parse::is_session_statement(statement) => {
-                self.run_planned(prepared, statement, &parameters, PointPlan::execute, Ok)
+                self.run_planned(prepared, statement, &parameters)
             }
             Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Checkpoint => {
                 self.execute_one(prepared.parsed(), prepared.sql())
@@ -226,17 +237,15 @@ impl Session {
         prepared: &Arc<Prepared>,
         parameters: &[Value],
     ) -> Result<(CommandTag, Rows), SqlError> {
+        let _running = self.cancel.begin();
+        self.notices.clear();
         let parameters = self.bound(prepared, parameters)?;
         match prepared.parsed() {
             Parsed::Statement(statement) if !parse::is_session_statement(statement) => {
-                let point = |plan: &PointPlan, context: &mut StatementContext<'_>| {
-                    let outcome = plan.execute_rows(context)?;
-                    Ok(outcome.map(|outcome| (plan.tag(outcome.count), outcome.rows.unwrap_or_default())))
-                };
-                self.run_planned(prepared, statement, &parameters, point, rows_of)
+                self.run_planned(prepared, statement, &parameters)
             }
             Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Checkpoint => {
-                self.execute_one(prepared.parsed(), prepared.sql()).and_then(rows_of)
+                self.execute_one(prepared.parsed(), prepared.sql()).and_then(Outcome::of_result)
             }
         }
     }
@@ -389,23 +398,15 @@ impl Session {
         }
     }
 
-    /// Notes that a statement failed: an open block is failed from here on.
+    /// Notes that a statement failed: an open block is failed from here on, and one that nobody asked for has gone.
     fn fail(&mut self, error: SqlError) -> SqlError {
         self.state = match std::mem::replace(&mut self.state, State::Idle) {
             State::Active(block) => State::Failed(block),
             other => other,
         };
+        self.drop_failed_implicit();
         error
     }
-}
-
-/// Tag and rows of a result, the rows as values.
-fn rows_of(result: StatementResult) -> Result<(CommandTag, Rows), SqlError> {
-    let rows = match &result.rows {
-        Some(rows) => Rows::of_batches(&rows.batches)?,
-        None => Rows::default(),
-    };
-    Ok((result.tag, rows))
 }
 
 impl fmt::Debug for Session {

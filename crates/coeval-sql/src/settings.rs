@@ -6,6 +6,8 @@ use chrono_tz::Tz;
 use coeval_store::AccessMode;
 use coeval_txn::Isolation;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Whether the point path may take statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,8 @@ enum Domain {
         min: i64,
         max: i64,
     },
+    /// A time, in milliseconds if it has no unit; 0 is none.
+    Duration,
     /// Can be shown, and set only to what it is.
     Fixed,
 }
@@ -76,8 +80,16 @@ const KNOWN: &[Known] = &[
         Domain::Integer { min: -15, max: 3 },
         "Digits of floats; always the shortest exact.",
     ),
+    known(
+        "idle_in_transaction_session_timeout",
+        "0",
+        Domain::Duration,
+        "Longest silence of a client in a transaction block.",
+    ),
+    known("in_hot_standby", "off", Domain::Fixed, "Whether this is a standby."),
     known("integer_datetimes", "on", Domain::Fixed, "Times are integers."),
     known("intervalstyle", "postgres", Domain::OneOf(&["postgres"]), "Output format of intervals."),
+    known("is_superuser", "on", Domain::Fixed, "Whether the user may do everything."),
     known("lock_timeout", "0", Domain::Text, "Longest wait for a lock."),
     known("max_identifier_length", "1024", Domain::Fixed, "Longest name."),
     known("search_path", "public", Domain::SchemaList, "Schemas of unqualified names."),
@@ -85,7 +97,7 @@ const KNOWN: &[Known] = &[
     known("server_version", "15.0 (Coeval 0.1.0)", Domain::Fixed, "Version that clients see."),
     known("server_version_num", "150000", Domain::Fixed, "The same as a number."),
     known("standard_conforming_strings", "on", Domain::OneOf(&["on"]), "Backslashes in strings are plain."),
-    known("statement_timeout", "0", Domain::Text, "Longest run of a statement."),
+    known("statement_timeout", "0", Domain::Duration, "Longest run of a statement."),
     known(
         "synchronous_commit",
         "on",
@@ -105,7 +117,12 @@ pub struct Settings {
     search_path: Vec<String>,
     point_path: PointPath,
     default_access: AccessMode,
+    /// Differs from that of any other settings that differ.
+    revision: u64,
 }
+
+/// Numbers the revisions of all sessions' settings.
+static NEXT_REVISION: AtomicU64 = AtomicU64::new(1);
 
 impl Default for Settings {
     fn default() -> Self {
@@ -115,6 +132,7 @@ impl Default for Settings {
             search_path: vec![coeval_store::DEFAULT_SCHEMA.to_owned()],
             point_path: PointPath::On,
             default_access: AccessMode::ReadWrite,
+            revision: 0,
         }
     }
 }
@@ -142,6 +160,24 @@ impl Settings {
     #[must_use]
     pub fn default_access(&self) -> AccessMode {
         self.default_access
+    }
+
+    /// A number that is another one after each change, and the same again when a change is undone.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The longest a statement may run.
+    #[must_use]
+    pub fn statement_timeout(&self) -> Option<Duration> {
+        self.get("statement_timeout").ok().and_then(limit)
+    }
+
+    /// How long the client may be silent inside a transaction block.
+    #[must_use]
+    pub fn idle_in_transaction_session_timeout(&self) -> Option<Duration> {
+        self.get("idle_in_transaction_session_timeout").ok().and_then(limit)
     }
 
     /// The value as SHOW prints it.
@@ -211,6 +247,7 @@ impl Settings {
         self.point_path = point_path;
         let read_only = self.is_on("default_transaction_read_only");
         self.default_access = if read_only { AccessMode::ReadOnly } else { AccessMode::ReadWrite };
+        self.revision = NEXT_REVISION.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -245,6 +282,7 @@ fn normalize(known: &Known, value: &str) -> Result<String, SqlError> {
             _ => Err(refuse()),
         },
         Domain::Text => Ok(value.to_owned()),
+        Domain::Duration => milliseconds(value).map(shown_duration).ok_or_else(refuse),
         Domain::Zone => zone_name(value).ok_or_else(refuse),
         Domain::SchemaList => Ok(split_list(value).join(", ")),
         Domain::Isolation => Ok(parse_isolation(value).ok_or_else(refuse)??.to_string().to_lowercase()),
@@ -265,6 +303,37 @@ fn normalize(known: &Known, value: &str) -> Result<String, SqlError> {
             format!("parameter \"{name}\" cannot be changed"),
         )),
     }
+}
+
+/// The units of durations, each in milliseconds, the largest first.
+const DURATION_UNITS: [(&str, i64); 5] =
+    [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)];
+
+/// The milliseconds that a duration is.
+fn milliseconds(value: &str) -> Option<i64> {
+    let value = value.trim();
+    let end = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
+    let (number, unit) = (value[..end].parse::<i64>().ok()?, value[end..].trim());
+    let factor = match unit {
+        "" => 1,
+        unit => DURATION_UNITS.iter().find(|(name, _)| *name == unit)?.1,
+    };
+    number.checked_mul(factor).filter(|&total| total <= i64::from(i32::MAX))
+}
+
+/// A duration in the largest unit in which it is whole.
+fn shown_duration(milliseconds: i64) -> String {
+    if milliseconds == 0 {
+        return "0".to_owned();
+    }
+    let unit = DURATION_UNITS.iter().find(|(_, factor)| milliseconds % factor == 0);
+    let (name, factor) = unit.unwrap_or(&("ms", 1));
+    format!("{}{name}", milliseconds / factor)
+}
+
+fn limit(value: &str) -> Option<Duration> {
+    let milliseconds = u64::try_from(milliseconds(value)?).ok()?;
+    (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
 }
 
 /// The isolation level of this name: `None` if there is no such level, an error if Coeval refuses it.

@@ -2,6 +2,7 @@
 //! Types as SQL names them, as the store keeps them and as Arrow carries them.
 
 mod assign;
+mod binary;
 mod datetime;
 mod names;
 pub(crate) mod numeric;
@@ -9,6 +10,7 @@ mod scalar;
 mod text;
 
 pub(crate) use assign::{assign, assign_array};
+pub use binary::{decode_binary, encode_binary, utf8};
 pub use names::{column_type, column_type_of_arrow};
 pub(crate) use scalar::{scalar_of, value_of_scalar};
 pub use text::{format_value, parse_value};

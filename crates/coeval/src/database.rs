@@ -192,6 +192,12 @@ impl Database {
         self.store.world()
     }
 
+    /// The SQL engine below, for servers: its sessions run statements for clients at a distance.
+    #[must_use]
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     /// The store below, for tools.
     #[must_use]
     pub fn store(&self) -> &Store {

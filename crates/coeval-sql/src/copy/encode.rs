@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Batches in, bytes of text or CSV out.
+//! Batches in, bytes of text, CSV or the binary format out.
 
-use super::file::Output;
+use super::binary;
 use super::options::{CopyFormat, CopyOptions, Header};
 use crate::error::{SqlError, SqlState};
 use crate::types::{assign_array, format_value};
@@ -9,10 +9,10 @@ use arrow::array::{ArrayRef, RecordBatch};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, ValueRef, value_at};
 
-/// Writes text or CSV.
-pub(super) struct Encoder<'a> {
-    options: &'a CopyOptions,
-    columns: &'a [(String, ColumnType)],
+/// Writes text, CSV or the binary format.
+pub(super) struct Encoder {
+    options: CopyOptions,
+    columns: Vec<(String, ColumnType)>,
     /// For each column whether it is quoted always.
     quoting: Vec<Quoting>,
     zone: Tz,
@@ -26,14 +26,14 @@ enum Quoting {
     Needed,
 }
 
-impl<'a> Encoder<'a> {
+impl Encoder {
     /// An encoder for these columns.
     ///
     /// # Errors
     /// 42703 if an option names a column that is not copied.
     pub(super) fn new(
-        columns: &'a [(String, ColumnType)],
-        options: &'a CopyOptions,
+        columns: &[(String, ColumnType)],
+        options: &CopyOptions,
         zone: Tz,
     ) -> Result<Self, SqlError> {
         for name in &options.force_quote {
@@ -50,55 +50,73 @@ impl<'a> Encoder<'a> {
                 },
             )
             .collect();
-        Ok(Self { options, columns, quoting, zone, text: String::new() })
+        Ok(Self { options: options.clone(), columns: columns.to_vec(), quoting, zone, text: String::new() })
     }
 
-    /// Writes the line of column names, if one is asked for.
-    pub(super) fn header(&mut self, out: &mut Output<'_>) {
+    /// How many columns a row has.
+    pub(super) fn column_count(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Writes what stands before the rows: the signature of the binary format, or the line of column names if one
+    /// is asked for.
+    pub(super) fn header(&mut self, out: &mut Vec<u8>) {
+        if self.options.format == CopyFormat::Binary {
+            return binary::write_header(out);
+        }
         if self.options.header == Header::Absent {
             return;
         }
-        let out = out.buffer();
         for (index, (name, _)) in self.columns.iter().enumerate() {
             if index > 0 {
                 out.push(self.options.delimiter);
             }
             match self.options.format {
-                CopyFormat::Csv => write_csv(name, Quoting::Needed, self.options, out),
-                CopyFormat::Text | CopyFormat::Parquet => write_text(name, self.options.delimiter, out),
+                CopyFormat::Csv => write_csv(name, Quoting::Needed, &self.options, out),
+                CopyFormat::Text | CopyFormat::Binary | CopyFormat::Parquet => {
+                    write_text(name, self.options.delimiter, out);
+                }
             }
         }
         out.push(b'\n');
     }
 
-    /// Writes the rows of a batch.
+    /// Writes what stands behind the rows.
+    pub(super) fn trailer(&self, out: &mut Vec<u8>) {
+        if self.options.format == CopyFormat::Binary {
+            binary::write_trailer(out);
+        }
+    }
+
+    /// The columns of a batch, of the types that are written.
     ///
     /// # Errors
-    /// If a column is of a type that has no text, or the output cannot be written.
-    pub(super) fn encode(&mut self, batch: &RecordBatch, out: &mut Output<'_>) -> Result<(), SqlError> {
-        let arrays: Vec<ArrayRef> = batch
-            .columns()
-            .iter()
-            .zip(self.columns)
-            .map(|(array, (_, ty))| {
-                if *array.data_type() == ty.arrow() {
-                    Ok(array.clone())
-                } else {
-                    assign_array(array, *ty, self.zone)
-                }
-            })
-            .collect::<Result<_, _>>()?;
-        for row in 0..batch.num_rows() {
-            for (index, array) in arrays.iter().enumerate() {
-                if index > 0 {
-                    out.buffer().push(self.options.delimiter);
-                }
-                self.write_value(index, value_at(array.as_ref(), row), out.buffer());
+    /// If a column is of a type that has no text.
+    pub(super) fn arrays(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>, SqlError> {
+        let arrays = batch.columns().iter().zip(&self.columns).map(|(array, (_, ty))| {
+            if *array.data_type() == ty.arrow() {
+                Ok(array.clone())
+            } else {
+                assign_array(array, *ty, self.zone)
             }
-            out.buffer().push(b'\n');
-            out.flush_if_full()?;
+        });
+        arrays.collect()
+    }
+
+    /// Writes a row of [`arrays`](Self::arrays).
+    pub(super) fn encode_row(&mut self, arrays: &[ArrayRef], row: usize, out: &mut Vec<u8>) {
+        if self.options.format == CopyFormat::Binary {
+            let values = arrays.iter().zip(&self.columns);
+            let values = values.map(|(array, (_, ty))| (value_at(array.as_ref(), row), *ty));
+            return binary::write_row(values, out);
         }
-        Ok(())
+        for (index, array) in arrays.iter().enumerate() {
+            if index > 0 {
+                out.push(self.options.delimiter);
+            }
+            self.write_value(index, value_at(array.as_ref(), row), out);
+        }
+        out.push(b'\n');
     }
 
     fn write_value(&mut self, index: usize, value: ValueRef<'_>, out: &mut Vec<u8>) {
@@ -117,8 +135,10 @@ impl<'a> Encoder<'a> {
             }
         };
         match self.options.format {
-            CopyFormat::Csv => write_csv(text, self.quoting[index], self.options, out),
-            CopyFormat::Text | CopyFormat::Parquet => write_text(text, self.options.delimiter, out),
+            CopyFormat::Csv => write_csv(text, self.quoting[index], &self.options, out),
+            CopyFormat::Text | CopyFormat::Binary | CopyFormat::Parquet => {
+                write_text(text, self.options.delimiter, out);
+            }
         }
     }
 }

@@ -11,6 +11,8 @@ pub(crate) enum CopyFormat {
     Text,
     /// Comma-separated values.
     Csv,
+    /// PostgreSQL's binary format.
+    Binary,
     /// Parquet.
     Parquet,
 }
@@ -108,7 +110,7 @@ impl Said {
 
     fn legacy(&mut self, option: &CopyLegacyOption) -> Result<(), SqlError> {
         match option {
-            CopyLegacyOption::Binary => Err(unsupported("COPY BINARY is not supported")),
+            CopyLegacyOption::Binary => put(&mut self.format, CopyFormat::Binary),
             CopyLegacyOption::Parquet => put(&mut self.format, CopyFormat::Parquet),
             CopyLegacyOption::Delimiter(c) => put(&mut self.delimiter, *c),
             CopyLegacyOption::Null(text) => put(&mut self.null, text.clone()),
@@ -137,7 +139,7 @@ fn format_named(name: &str) -> Result<CopyFormat, SqlError> {
         "text" => Ok(CopyFormat::Text),
         "csv" => Ok(CopyFormat::Csv),
         "parquet" => Ok(CopyFormat::Parquet),
-        "binary" => Err(unsupported("COPY format \"binary\" is not supported")),
+        "binary" => Ok(CopyFormat::Binary),
         _ => Err(SqlError::new(
             SqlState::InvalidParameterValue,
             format!("COPY format \"{name}\" not recognized"),
@@ -202,7 +204,7 @@ impl CopyOptions {
             CopyFormat::Csv if self.null.as_bytes().contains(&self.quote) => {
                 invalid("CSV quote character must not appear in the NULL specification")
             }
-            CopyFormat::Text | CopyFormat::Csv | CopyFormat::Parquet => Ok(()),
+            CopyFormat::Text | CopyFormat::Csv | CopyFormat::Binary | CopyFormat::Parquet => Ok(()),
         }
     }
 }
@@ -230,13 +232,18 @@ fn refuse_misplaced(format: CopyFormat, direction: CopyDirection, said: &Said) -
     if let Some((name, _)) = csv_only.iter().find(|(_, said)| *said && format != CopyFormat::Csv) {
         return Err(unsupported(format!("COPY {name} requires CSV mode")));
     }
-    let not_parquet = [
+    let text_only = [
         ("DELIMITER", said.delimiter.is_some()),
         ("NULL", said.null.is_some()),
         ("HEADER", said.header.is_some()),
     ];
-    if let Some((name, _)) = not_parquet.iter().find(|(_, said)| *said && format == CopyFormat::Parquet) {
-        return Err(unsupported(format!("COPY {name} cannot be used with the format parquet")));
+    let format_name = match format {
+        CopyFormat::Text | CopyFormat::Csv => None,
+        CopyFormat::Binary => Some("binary"),
+        CopyFormat::Parquet => Some("parquet"),
+    };
+    if let (Some((name, _)), Some(format)) = (text_only.iter().find(|(_, said)| *said), format_name) {
+        return Err(unsupported(format!("COPY {name} cannot be used with the format {format}")));
     }
     let wrong_way = match direction {
         CopyDirection::From if said.force_quote.is_some() => Some(("FORCE_QUOTE", "COPY FROM")),

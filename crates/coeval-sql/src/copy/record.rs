@@ -154,7 +154,7 @@ pub(super) struct RecordReader {
 
 impl RecordReader {
     pub(super) fn new(options: &CopyOptions) -> Self {
-        assert_ne!(options.format, CopyFormat::Parquet, "Parquet has no text records");
+        assert!(matches!(options.format, CopyFormat::Text | CopyFormat::Csv), "only these have text records");
         Self {
             format: options.format,
             delimiter: options.delimiter,
@@ -177,7 +177,9 @@ impl RecordReader {
         fields.clear();
         match self.format {
             CopyFormat::Csv => self.read_csv(bytes, at, input, fields),
-            CopyFormat::Text | CopyFormat::Parquet => self.read_text(bytes, at, input, fields),
+            CopyFormat::Text | CopyFormat::Binary | CopyFormat::Parquet => {
+                self.read_text(bytes, at, input, fields)
+            }
         }
     }
 

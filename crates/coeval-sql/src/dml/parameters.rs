@@ -165,3 +165,36 @@ fn of_parts(
     items.push(select::item(Expr::Value(Value::Null.into()), "nothing".to_owned()));
     select::query(with.cloned(), items, from, selection)
 }
+
+/// The query whose columns are those that a changing statement returns, for its types: RETURNING over its tables.
+/// `None` if it returns nothing.
+pub(crate) fn returned(statement: &Statement) -> Option<Query> {
+    let (statement, with) = match statement {
+        Statement::Query(query) => (statement_of(query)?, query.with.clone()),
+        other => (other, None),
+    };
+    match statement {
+        Statement::Insert(insert) => {
+            let TableObject::TableName(name) = &insert.table else { return None };
+            let items = insert.returning.as_ref()?.iter().map(ToString::to_string).collect::<Vec<_>>();
+            let alias = insert.table_alias.as_ref().map(|alias| format!(" AS {}", alias.alias));
+            let text = format!("SELECT {} FROM {name}{}", items.join(", "), alias.unwrap_or_default());
+            crate::session::parse_query(&text).ok()
+        }
+        Statement::Update(update) => {
+            let mut from = vec![update.table.clone()];
+            if let Some(UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables)) =
+                &update.from
+            {
+                from.extend(tables.iter().cloned());
+            }
+            Some(select::query(with, update.returning.clone()?, from, None))
+        }
+        Statement::Delete(delete) => {
+            let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
+            let from = tables.iter().chain(delete.using.iter().flatten()).cloned().collect();
+            Some(select::query(with, delete.returning.clone()?, from, None))
+        }
+        _ => None,
+    }
+}

@@ -7,7 +7,7 @@ use crate::context::StatementContext;
 use crate::ddl::sequence_functions::SequenceAccess;
 use crate::error::SqlError;
 use crate::provider::StatementSnapshot;
-use crate::result::{RowSet, StatementResult};
+use crate::result::{RowSet, RowStream, StatementResult};
 use crate::types::{assign_array, scalar_of};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -18,9 +18,14 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
-use datafusion::physical_plan::{ExecutionPlan, collect as collect_plan};
+use datafusion::physical_plan::{ExecutionPlan, collect as collect_plan, execute_stream};
 use datafusion::sql::sqlparser::ast::Query;
+use futures::StreamExt;
 use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Batches that a query may be ahead of who reads its rows.
+const STREAMED_BATCHES_MAX: usize = 2;
 
 /// Runs a planned query with the context's parameters.
 ///
@@ -31,6 +36,44 @@ pub(crate) fn run(
     planned: &PlannedQuery,
 ) -> Result<StatementResult, SqlError> {
     rows(context, planned).map(StatementResult::select)
+}
+
+/// Begins to run a planned query, on the engine's threads; its rows come as they are asked for. The stream needs
+/// the transaction no longer. A query that takes values of sequences runs to its end here.
+///
+/// # Errors
+/// As planning and running it.
+pub(crate) fn stream(
+    context: &mut StatementContext<'_>,
+    planned: &PlannedQuery,
+) -> Result<RowStream, SqlError> {
+    if planned.takes_sequence_values() {
+        return Ok(RowStream::of_rows(rows(context, planned)?));
+    }
+    let (physical, task) = optimized_physical_plan(context, planned)?;
+    let (sender, batches) = mpsc::channel(STREAMED_BATCHES_MAX);
+    let columns = planned.columns.clone();
+    let running = context.engine.runtime().spawn(async move {
+        let mut stream = match execute_stream(physical, task) {
+            Ok(stream) => stream,
+            Err(error) => {
+                // Who asked for the rows has gone if it cannot be told.
+                let _ = sender.send(Err(error.into())).await;
+                return;
+            }
+        };
+        while let Some(batch) = stream.next().await {
+            let batch = match batch {
+                Ok(batch) if batch.num_rows() == 0 => continue,
+                Ok(batch) => renamed(batch, &columns),
+                Err(error) => Err(SqlError::from(error)),
+            };
+            if sender.send(batch).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(RowStream::new(planned.columns.clone(), batches, running))
 }
 
 /// The rows of a query.

@@ -82,9 +82,19 @@ struct NamedSavepoint {
     frame: Option<SettingsFrame>,
 }
 
+/// Who opened a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opened {
+    /// BEGIN.
+    Explicitly,
+    /// The first of several statements that are sent together: their end closes it.
+    Implicitly,
+}
+
 /// An open transaction block. It takes its snapshot at its first statement.
 pub(super) struct Block {
     pub(super) options: BlockOptions,
+    pub(super) opened: Opened,
     transaction: Option<Transaction>,
     clock: Option<Clock>,
     savepoints: Vec<NamedSavepoint>,
@@ -92,8 +102,8 @@ pub(super) struct Block {
 }
 
 impl Block {
-    pub(super) fn new(options: BlockOptions) -> Self {
-        Self { options, transaction: None, clock: None, savepoints: Vec::new(), frame: None }
+    pub(super) fn new(options: BlockOptions, opened: Opened) -> Self {
+        Self { options, opened, transaction: None, clock: None, savepoints: Vec::new(), frame: None }
     }
 
     /// Whether a statement has run in it.
@@ -128,6 +138,7 @@ impl Session {
                 Ok(StatementResult::plain(if *begin { "BEGIN" } else { "START TRANSACTION" }))
             }
             Statement::Commit { chain, .. } => {
+                self.note_missing_block();
                 let options = if *chain { self.block_options() } else { None };
                 let committed = !matches!(self.state, State::Failed(_));
                 self.commit()?;
@@ -139,6 +150,7 @@ impl Session {
                 Ok(StatementResult::plain("ROLLBACK"))
             }
             Statement::Rollback { chain, savepoint: None } => {
+                self.note_missing_block();
                 let options = if *chain { self.block_options() } else { None };
                 self.rollback();
                 self.begin_chained(options);
@@ -161,12 +173,29 @@ impl Session {
         match &mut self.state {
             State::Idle => {
                 let options = BlockOptions::of(&self.settings)?.with(modes)?;
-                self.state = State::Active(Box::new(Block::new(options)));
+                self.state = State::Active(Box::new(Block::new(options, Opened::Explicitly)));
                 Ok(())
             }
-            // PostgreSQL warns and goes on; the modes count if nothing has run yet.
-            State::Active(_) => self.set_modes(modes),
+            // PostgreSQL warns and goes on; the modes count if nothing has run yet. What statements sent together
+            // have done so far becomes part of the block.
+            State::Active(_) => {
+                self.set_modes(modes)?;
+                let State::Active(block) = &mut self.state else { return Ok(()) };
+                if std::mem::replace(&mut block.opened, Opened::Explicitly) == Opened::Explicitly {
+                    let message = "there is already a transaction in progress";
+                    self.notices.push(SqlError::new(SqlState::ActiveSqlTransaction, message));
+                }
+                Ok(())
+            }
             State::Failed(_) => Ok(()),
+        }
+    }
+
+    /// Notes that there is no block to end, which is no error.
+    fn note_missing_block(&mut self) {
+        if matches!(self.state, State::Idle) || self.is_implicit() {
+            let message = "there is no transaction in progress";
+            self.notices.push(SqlError::new(SqlState::NoActiveSqlTransaction, message));
         }
     }
 
@@ -197,7 +226,7 @@ impl Session {
 
     fn begin_chained(&mut self, options: Option<BlockOptions>) {
         if let Some(options) = options {
-            self.state = State::Active(Box::new(Block::new(options)));
+            self.state = State::Active(Box::new(Block::new(options, Opened::Explicitly)));
         }
     }
 
@@ -247,8 +276,8 @@ impl Session {
 
     fn open_block(&mut self, what: &str) -> Result<&mut Block, SqlError> {
         match &mut self.state {
-            State::Active(block) | State::Failed(block) => Ok(block),
-            State::Idle => Err(SqlError::new(
+            State::Active(block) | State::Failed(block) if block.opened == Opened::Explicitly => Ok(block),
+            State::Active(_) | State::Failed(_) | State::Idle => Err(SqlError::new(
                 SqlState::NoActiveSqlTransaction,
                 format!("{what} can only be used in transaction blocks"),
             )),

@@ -28,20 +28,6 @@ pub(crate) enum Parsed {
     Checkpoint,
 }
 
-impl Parsed {
-    /// Whether it opens or closes a transaction block, so that several statements around it are not one.
-    pub(super) fn is_block_control(&self) -> bool {
-        match self {
-            Self::Checkpoint => true,
-            Self::Definition(_) => false,
-            Self::Statement(statement) => matches!(
-                **statement,
-                Statement::StartTransaction { .. } | Statement::Commit { .. } | Statement::Rollback { .. }
-            ),
-        }
-    }
-}
-
 /// Whether the session runs the statement itself, outside any transaction's data.
 pub(super) fn is_session_statement(statement: &Statement) -> bool {
     matches!(

@@ -2,14 +2,14 @@
 //! Prepared statements: parsed once, planned once, planned again only when a definition they use changed.
 
 use super::parse::{Parsed, is_session_statement, parse};
-use super::{Session, State};
+use super::{Session, State, description};
 use crate::context::{Clock, StatementContext};
 use crate::dml;
 use crate::error::{SqlError, SqlState, place_in};
 use crate::names::fold;
-use crate::point::PointPlan;
+use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
-use crate::result::StatementResult;
+use crate::result::{CommandTag, StatementResult};
 use crate::session::block::BlockOptions;
 use crate::settings::PointPath;
 use crate::statement;
@@ -69,10 +69,14 @@ impl Prepared {
         &self.parameter_types
     }
 
-    /// The columns of the rows it returns; `None` if it returns none, or if they are known only when it runs.
+    /// The columns of the rows it returns; `None` if it returns none.
     #[must_use]
     pub fn columns(&self) -> Option<&SchemaRef> {
         self.columns.as_ref()
+    }
+
+    pub(super) fn is_planned_by_key(&self) -> bool {
+        matches!(self.plan, Plan::Point(_))
     }
 
     pub(super) fn parsed(&self) -> &Parsed {
@@ -108,7 +112,7 @@ impl Session {
                 self.plan(statement, sql, types).map_err(|error| self.fail(place_in(error, sql)))?
             }
             Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Checkpoint => {
-                (Plan::General, Vec::new(), None)
+                (Plan::General, Vec::new(), self.columns_of_session_statement(&parsed))
             }
         };
         Ok(Arc::new(Prepared { number, sql: sql.into(), parsed, parameter_types, columns, plan }))
@@ -156,20 +160,18 @@ impl Session {
             }
             other => {
                 let types = dml::parameter_types(&mut context, other, types)?;
-                Ok((Plan::General, types, None))
+                let columns = description::columns_of(&mut context, other, &types);
+                Ok((Plan::General, types, columns))
             }
         }
     }
 
-    /// Runs a prepared statement about data: `point` runs a point plan, `general` makes of any other result
-    /// what is wanted.
-    pub(super) fn run_planned<T>(
+    /// Runs a prepared statement about data.
+    pub(super) fn run_planned<T: Outcome>(
         &mut self,
         prepared: &Arc<Prepared>,
         statement: &Statement,
         parameters: &[Value],
-        point: impl Fn(&PointPlan, &mut StatementContext<'_>) -> Result<Option<T>, SqlError>,
-        general: impl Fn(StatementResult) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
         let mut stale = false;
         let newer = self.replanned.get(&prepared.number).cloned();
@@ -178,17 +180,16 @@ impl Session {
                 let plan = newer.as_deref().unwrap_or(&prepared.plan);
                 if !plan.is_current(context.transaction) {
                     stale = true;
-                    return general(run_unplanned(context, statement)?);
+                    return run_unplanned(context, statement);
                 }
-                let result = match plan {
-                    Plan::Point(plan) => match point(plan, context)? {
-                        Some(result) => return Ok(result),
-                        None => statement::execute(context, statement)?,
+                match plan {
+                    Plan::Point(plan) => match T::of_point(plan, context)? {
+                        Some(result) => Ok(result),
+                        None => T::of_statement(context, statement),
                     },
-                    Plan::Query(plan) => query::run(context, plan)?,
-                    Plan::General => statement::execute(context, statement)?,
-                };
-                general(result)
+                    Plan::Query(plan) => T::of_query(context, plan),
+                    Plan::General => T::of_statement(context, statement),
+                }
             })?;
         if stale {
             self.replan(prepared, statement);
@@ -269,18 +270,77 @@ impl Session {
     }
 }
 
-fn run_unplanned(
+/// Runs a statement from its syntax.
+pub(super) fn run_unplanned<T: Outcome>(
     context: &mut StatementContext<'_>,
     statement: &Statement,
-) -> Result<StatementResult, SqlError> {
+) -> Result<T, SqlError> {
     let known: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
     if context.settings.point_path() == PointPath::On
         && let Some(plan) = PointPlan::compile(context, statement, &known)?
-        && let Some(result) = plan.execute(context)?
+        && let Some(result) = T::of_point(&plan, context)?
     {
         return Ok(result);
     }
-    statement::execute(context, statement)
+    T::of_statement(context, statement)
+}
+
+/// What a caller wants of a statement: how each way to run one gives it.
+pub(super) trait Outcome: Sized {
+    /// Of the point path; `None` if the statement is not for it after all.
+    ///
+    /// # Errors
+    /// As the statement.
+    fn of_point(plan: &PointPlan, context: &mut StatementContext<'_>) -> Result<Option<Self>, SqlError>;
+
+    /// Of a statement whose rows are all there.
+    ///
+    /// # Errors
+    /// If the rows cannot be given as wanted: a bug.
+    fn of_result(result: StatementResult) -> Result<Self, SqlError>;
+
+    /// Of a planned query.
+    ///
+    /// # Errors
+    /// As the query.
+    fn of_query(context: &mut StatementContext<'_>, plan: &PlannedQuery) -> Result<Self, SqlError> {
+        query::run(context, plan).and_then(Self::of_result)
+    }
+
+    /// Of a statement on the general path.
+    ///
+    /// # Errors
+    /// As the statement.
+    fn of_statement(context: &mut StatementContext<'_>, statement: &Statement) -> Result<Self, SqlError> {
+        statement::execute(context, statement).and_then(Self::of_result)
+    }
+}
+
+/// Rows as Arrow arrays.
+impl Outcome for StatementResult {
+    fn of_point(plan: &PointPlan, context: &mut StatementContext<'_>) -> Result<Option<Self>, SqlError> {
+        plan.execute(context)
+    }
+
+    fn of_result(result: StatementResult) -> Result<Self, SqlError> {
+        Ok(result)
+    }
+}
+
+/// Rows as values.
+impl Outcome for (CommandTag, Rows) {
+    fn of_point(plan: &PointPlan, context: &mut StatementContext<'_>) -> Result<Option<Self>, SqlError> {
+        let outcome = plan.execute_rows(context)?;
+        Ok(outcome.map(|outcome| (plan.tag(outcome.count), outcome.rows.unwrap_or_default())))
+    }
+
+    fn of_result(result: StatementResult) -> Result<Self, SqlError> {
+        let rows = match &result.rows {
+            Some(rows) => Rows::of_batches(&rows.batches)?,
+            None => Rows::default(),
+        };
+        Ok((result.tag, rows))
+    }
 }
 
 fn no_statement(name: &str) -> SqlError {

@@ -2,13 +2,14 @@
 //! SET, RESET, SHOW and DISCARD.
 
 use super::block::SettingsFrame;
+use super::description::text_columns;
 use super::{Session, State};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::settings::Settings;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use coeval_store::AccessMode;
 use datafusion::sql::sqlparser::ast::{
     ContextModifier, DiscardObject, Expr, ObjectName, Reset, Set, Statement, TransactionAccessMode,
@@ -139,7 +140,7 @@ impl Session {
     }
 
     fn show(&self, words: &[String]) -> Result<StatementResult, SqlError> {
-        let name = words.join(if words.len() == 2 && words[0] == "coeval" { "." } else { " " });
+        let name = shown_setting(words);
         if name == "all" {
             let all: Vec<_> = self.settings.all().collect();
             let column = |pick: &dyn Fn(&(&str, String, &str)) -> String| -> ArrayRef {
@@ -154,17 +155,12 @@ impl Session {
                 ("description", column(&|row| row.2.to_owned())),
             ]);
         }
-        let name = match name.as_str() {
-            "transaction isolation level" => "transaction_isolation",
-            "time zone" => "timezone",
-            other => other,
-        };
-        let value = match self.override_of(name) {
+        let value = match self.override_of(&name) {
             Some(value) => value,
-            None => self.settings.get(name)?.to_owned(),
+            None => self.settings.get(&name)?.to_owned(),
         };
         let values: ArrayRef = Arc::new(StringArray::from(vec![value]));
-        rows(&[(shown_name(name), values)])
+        rows(&[(shown_name(&name), values)])
     }
 
     /// Settings that the open transaction answers.
@@ -213,6 +209,25 @@ impl Session {
             }
             DiscardObject::TEMP => Ok(StatementResult::plain("DISCARD TEMP")),
         }
+    }
+}
+
+/// The columns of SHOW with these words behind it.
+pub(super) fn columns_of_show(words: &[String]) -> SchemaRef {
+    let name = shown_setting(words);
+    match name.as_str() {
+        "all" => text_columns(&["name", "setting", "description"]),
+        name => text_columns(&[shown_name(name)]),
+    }
+}
+
+/// The setting that the words behind SHOW name.
+fn shown_setting(words: &[String]) -> String {
+    let name = words.join(if words.len() == 2 && words[0] == "coeval" { "." } else { " " });
+    match name.as_str() {
+        "transaction isolation level" => "transaction_isolation".to_owned(),
+        "time zone" => "timezone".to_owned(),
+        _ => name,
     }
 }
 

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+//! COPY with a client at the other end: FROM STDIN takes pieces as they come, TO STDOUT gives rows as they are asked
+//! for.
+
+use super::binary::BinaryDecoder;
+use super::decode::Decoder;
+use super::encode::Encoder;
+use super::options::{CopyDirection, CopyFormat, CopyOptions};
+use super::{copied_columns, copied_table, load};
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use crate::names::fold;
+use crate::query;
+use crate::result::RowStream;
+use crate::statement::refuse_read_only;
+use crate::types::column_type_of_arrow;
+use arrow::array::{ArrayRef, RecordBatch};
+use chrono_tz::Tz;
+use coeval_store::{ColumnType, TableDef};
+use datafusion::sql::sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName, Query, Statement};
+use std::sync::Arc;
+
+/// What the bytes of a COPY are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyEncoding {
+    /// Lines of text or CSV.
+    Text,
+    /// PostgreSQL's binary format.
+    Binary,
+}
+
+/// Whether a statement is a COPY with the client at the other end.
+pub(crate) fn is_exchange(statement: &Statement) -> bool {
+    matches!(statement, Statement::Copy { target: CopyTarget::Stdin | CopyTarget::Stdout, .. })
+}
+
+/// A COPY with the client that has begun.
+#[derive(Debug)]
+pub(crate) enum Exchange {
+    /// The client sends rows.
+    In(CopyIn),
+    /// The client gets rows.
+    Out(CopyOut),
+}
+
+/// Begins a COPY with the client.
+///
+/// # Errors
+/// `42P01` and the like; `0A000` for a format that clients cannot exchange.
+pub(crate) fn begin(context: &mut StatementContext<'_>, statement: &Statement) -> Result<Exchange, SqlError> {
+    let Statement::Copy { source, to, target, options, legacy_options, .. } = statement else {
+        return Err(SqlError::internal("COPY was expected"));
+    };
+    refuse_read_only(context, statement)?;
+    let direction = if *to { CopyDirection::To } else { CopyDirection::From };
+    let options = CopyOptions::new(direction, options, legacy_options)?;
+    if options.format == CopyFormat::Parquet {
+        return Err(SqlError::unsupported("COPY of the format parquet from or to a client"));
+    }
+    match (direction, target, source) {
+        (CopyDirection::From, CopyTarget::Stdin, CopySource::Table { table_name, columns }) => {
+            begin_in(context, table_name, columns, &options).map(Exchange::In)
+        }
+        (CopyDirection::To, CopyTarget::Stdout, CopySource::Table { table_name, columns }) => {
+            let (names, query) = query_of_table(context, table_name, columns)?;
+            begin_out(context, &query, Some(names), &options).map(Exchange::Out)
+        }
+        (CopyDirection::To, CopyTarget::Stdout, CopySource::Query(query)) => {
+            begin_out(context, query, None, &options).map(Exchange::Out)
+        }
+        _ => Err(SqlError::syntax("COPY is FROM STDIN or TO STDOUT")),
+    }
+}
+
+/// A decoder of either kind.
+pub(super) enum AnyDecoder {
+    Text(Box<Decoder>),
+    Binary(BinaryDecoder),
+}
+
+impl AnyDecoder {
+    /// A decoder for these columns of a table.
+    ///
+    /// # Errors
+    /// 42703 if an option names a column that is not copied.
+    pub(super) fn new(
+        def: &TableDef,
+        columns: &[usize],
+        options: &CopyOptions,
+        zone: Tz,
+    ) -> Result<Self, SqlError> {
+        Ok(match options.format {
+            CopyFormat::Binary => Self::Binary(BinaryDecoder::new(def, columns)),
+            CopyFormat::Text | CopyFormat::Csv | CopyFormat::Parquet => {
+                Self::Text(Box::new(Decoder::new(def, columns, options, zone)?))
+            }
+        })
+    }
+
+    /// Takes a piece; full batches go to `out`.
+    ///
+    /// # Errors
+    /// What is wrong with the input, with line and column.
+    pub(super) fn feed(&mut self, piece: &[u8], out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
+        match self {
+            Self::Text(decoder) => decoder.feed(piece, out),
+            Self::Binary(decoder) => decoder.feed(piece, out),
+        }
+    }
+
+    /// There is no further piece: the rest goes to `out`.
+    ///
+    /// # Errors
+    /// As [`feed`](Self::feed).
+    pub(super) fn finish(self, out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
+        match self {
+            Self::Text(decoder) => decoder.finish(out),
+            Self::Binary(decoder) => decoder.finish(out),
+        }
+    }
+}
+
+/// COPY FROM STDIN that has begun: it takes the client's bytes and knows where its rows go. They are put into the
+/// table by [`Session::finish_copy`](crate::Session::finish_copy).
+pub struct CopyIn {
+    def: Arc<TableDef>,
+    columns: Vec<usize>,
+    encoding: CopyEncoding,
+    decoder: AnyDecoder,
+    batches: Vec<RecordBatch>,
+}
+
+fn begin_in(
+    context: &mut StatementContext<'_>,
+    name: &ObjectName,
+    named: &[Ident],
+    options: &CopyOptions,
+) -> Result<CopyIn, SqlError> {
+    let def = copied_table(context, name, CopyDirection::From)?;
+    let columns = copied_columns(&def, named)?;
+    let decoder = AnyDecoder::new(&def, &columns, options, context.settings.zone())?;
+    Ok(CopyIn { columns, encoding: encoding_of(options), decoder, batches: Vec::new(), def })
+}
+
+fn encoding_of(options: &CopyOptions) -> CopyEncoding {
+    match options.format {
+        CopyFormat::Binary => CopyEncoding::Binary,
+        CopyFormat::Text | CopyFormat::Csv | CopyFormat::Parquet => CopyEncoding::Text,
+    }
+}
+
+impl CopyIn {
+    /// How many columns a row has.
+    #[must_use]
+    pub fn column_count(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// What the client is to send.
+    #[must_use]
+    pub fn encoding(&self) -> CopyEncoding {
+        self.encoding
+    }
+
+    /// Takes the client's next bytes, cut wherever.
+    ///
+    /// # Errors
+    /// `22P04` for what is no row, and what the columns' types say of values, with line and column.
+    pub fn feed(&mut self, piece: &[u8]) -> Result<(), SqlError> {
+        self.decoder.feed(piece, &mut self.batches)
+    }
+
+    /// There are no further bytes.
+    ///
+    /// # Errors
+    /// As [`feed`](Self::feed).
+    pub(crate) fn finish(self) -> Result<CopiedRows, SqlError> {
+        let Self { def, columns, decoder, mut batches, .. } = self;
+        decoder.finish(&mut batches)?;
+        Ok(CopiedRows { def, columns, batches })
+    }
+}
+
+impl std::fmt::Debug for CopyIn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CopyIn").field("table", &self.def.name).finish_non_exhaustive()
+    }
+}
+
+/// All rows of a COPY FROM STDIN, understood and not yet in the table.
+pub(crate) struct CopiedRows {
+    def: Arc<TableDef>,
+    columns: Vec<usize>,
+    batches: Vec<RecordBatch>,
+}
+
+impl CopiedRows {
+    /// Puts the rows into the table; how many they are.
+    ///
+    /// # Errors
+    /// `55000` if the table is not what it was when the COPY began; what constraints say.
+    pub(crate) fn append(&self, context: &mut StatementContext<'_>) -> Result<u64, SqlError> {
+        let now = context.transaction.resolve_table(&self.def.name);
+        if !now.is_some_and(|now| Arc::ptr_eq(&now, &self.def) || *now == *self.def) {
+            let message = format!("relation \"{}\" was changed during COPY", self.def.name.name);
+            return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message));
+        }
+        load::append(context, &self.def, &self.columns, self.batches.clone())
+    }
+}
+
+/// COPY TO STDOUT that has begun.
+pub struct CopyOut {
+    rows: RowStream,
+    encoder: Encoder,
+    encoding: CopyEncoding,
+}
+
+fn begin_out(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+    names: Option<Vec<(String, ColumnType)>>,
+    options: &CopyOptions,
+) -> Result<CopyOut, SqlError> {
+    let planned = query::plan(context, query, &[])?;
+    let columns = match names {
+        Some(names) => names,
+        None => columns_of(planned.columns())?,
+    };
+    let encoder = Encoder::new(&columns, options, context.settings.zone())?;
+    let rows = query::stream(context, &planned)?;
+    Ok(CopyOut { rows, encoder, encoding: encoding_of(options) })
+}
+
+fn columns_of(schema: &arrow::datatypes::Schema) -> Result<Vec<(String, ColumnType)>, SqlError> {
+    let columns = schema.fields().iter().map(|field| {
+        let ty = column_type_of_arrow(field.data_type());
+        let ty = ty.ok_or_else(|| SqlError::unsupported(format!("COPY of a {}", field.data_type())))?;
+        Ok((field.name().clone(), ty))
+    });
+    columns.collect()
+}
+
+/// The query that COPY of a table stands for, and its columns with the types of their definitions.
+fn query_of_table(
+    context: &mut StatementContext<'_>,
+    name: &ObjectName,
+    named: &[Ident],
+) -> Result<(Vec<(String, ColumnType)>, Query), SqlError> {
+    let def = copied_table(context, name, CopyDirection::To)?;
+    let columns: Vec<(String, ColumnType)> = copied_columns(&def, named)?
+        .into_iter()
+        .map(|index| (def.columns[index].name.clone(), def.columns[index].ty))
+        .collect();
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let list: Vec<String> = columns.iter().map(|(name, _)| quoted(name)).collect();
+    let text =
+        format!("SELECT {} FROM {}.{}", list.join(", "), quoted(&def.name.schema), quoted(&def.name.name));
+    debug_assert!(named.iter().all(|ident| columns.iter().any(|(name, _)| *name == fold(ident))));
+    Ok((columns, crate::session::parse_query(&text)?))
+}
+
+impl CopyOut {
+    /// How many columns a row has.
+    #[must_use]
+    pub fn column_count(&self) -> usize {
+        self.encoder.column_count()
+    }
+
+    /// What the client gets.
+    #[must_use]
+    pub fn encoding(&self) -> CopyEncoding {
+        self.encoding
+    }
+
+    /// Appends what stands before the rows; it may be nothing.
+    pub fn header(&mut self, out: &mut Vec<u8>) {
+        self.encoder.header(out);
+    }
+
+    /// Appends what stands behind the rows; it may be nothing.
+    pub fn trailer(&self, out: &mut Vec<u8>) {
+        self.encoder.trailer(out);
+    }
+
+    /// The next rows; `None` behind the last ones.
+    ///
+    /// # Errors
+    /// What the query meets; there are no further rows then.
+    pub async fn next(&mut self) -> Option<Result<CopyRows, SqlError>> {
+        let batch = self.rows.next().await?;
+        Some(
+            batch.and_then(|batch| {
+                Ok(CopyRows { count: batch.num_rows(), arrays: self.encoder.arrays(&batch)? })
+            }),
+        )
+    }
+
+    /// Appends one of these rows.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn encode(&mut self, rows: &CopyRows, row: usize, out: &mut Vec<u8>) {
+        assert!(row < rows.count, "the row is one of those there are");
+        self.encoder.encode_row(&rows.arrays, row, out);
+    }
+}
+
+impl std::fmt::Debug for CopyOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CopyOut").field("rows", &self.rows).finish_non_exhaustive()
+    }
+}
+
+/// Rows of a COPY TO STDOUT.
+#[derive(Debug)]
+pub struct CopyRows {
+    count: usize,
+    arrays: Vec<ArrayRef>,
+}
+
+impl CopyRows {
+    /// How many they are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The columns of statements whose result is otherwise known only when they have run.
+
+use super::Session;
+use super::parse::Parsed;
+use crate::context::StatementContext;
+use crate::dml;
+use crate::names::fold;
+use crate::query;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use coeval_store::ColumnType;
+use datafusion::sql::sqlparser::ast::Statement;
+use std::sync::Arc;
+
+impl Session {
+    /// The columns of a statement about the session; `None` if it returns no rows.
+    pub(super) fn columns_of_session_statement(&self, parsed: &Parsed) -> Option<SchemaRef> {
+        let Parsed::Statement(statement) = parsed else { return None };
+        match &**statement {
+            Statement::ShowVariable { variable } => {
+                Some(super::variables::columns_of_show(&variable.iter().map(fold).collect::<Vec<_>>()))
+            }
+            Statement::Execute { name: Some(name), .. } => {
+                let name = crate::names::fold_parts(name).ok()?.join(".");
+                self.named.get(&name)?.columns().cloned()
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The columns of a statement that neither path has planned; `None` if it returns no rows, or if it is wrong, which
+/// is said when it runs.
+pub(super) fn columns_of(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+    types: &[ColumnType],
+) -> Option<SchemaRef> {
+    let known: Vec<_> = types.iter().copied().map(Some).collect();
+    match statement {
+        Statement::Explain { .. } => Some(text_columns(&["QUERY PLAN"])),
+        Statement::Query(body) if dml::statement_of(body).is_none() => {
+            let mut unlocked = body.clone();
+            unlocked.locks.clear();
+            Some(query::plan(context, &unlocked, &known).ok()?.columns().clone())
+        }
+        other => {
+            let returned = dml::returned(other)?;
+            Some(query::plan(context, &returned, &known).ok()?.columns().clone())
+        }
+    }
+}
+
+/// Columns of text.
+pub(super) fn text_columns(names: &[&str]) -> SchemaRef {
+    let fields: Vec<Field> = names.iter().map(|name| Field::new(*name, DataType::Utf8, true)).collect();
+    Arc::new(Schema::new(fields))
+}

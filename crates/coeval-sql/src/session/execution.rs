@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Running statements for a client at a distance: rows are given as they are asked for, COPY exchanges its bytes
+//! with the client, and a text is parsed once whatever becomes of it.
+
+use super::parse::{self, is_session_statement};
+use super::prepared::{Outcome, run_unplanned};
+use super::{CACHED_STATEMENTS_MAX, Prepared, Session};
+use crate::context::StatementContext;
+use crate::copy::{self, CopyIn, CopyOut, Exchange};
+use crate::error::SqlError;
+use crate::point::{PointPlan, Rows};
+use crate::query::{self, PlannedQuery};
+use crate::result::{CommandTag, RowSet, RowStream, StatementResult};
+use crate::{dml, statement};
+use arrow::datatypes::SchemaRef;
+use coeval_store::{ColumnType, Value};
+use datafusion::sql::sqlparser::ast::Statement;
+use std::sync::Arc;
+
+/// One statement of a text, parsed.
+#[derive(Clone, Debug)]
+pub struct ParsedStatement {
+    syntax: parse::Parsed,
+    sql: Arc<str>,
+}
+
+impl ParsedStatement {
+    /// Whether it asks for nothing but rows, so that nobody waits for it to become durable.
+    #[must_use]
+    pub fn is_query(&self) -> bool {
+        is_query(&self.syntax)
+    }
+}
+
+fn is_query(syntax: &parse::Parsed) -> bool {
+    match syntax {
+        parse::Parsed::Statement(statement) => plain_query(statement).is_some(),
+        parse::Parsed::Definition(_) | parse::Parsed::Checkpoint => false,
+    }
+}
+
+/// The query that a statement is, if it changes and locks nothing.
+fn plain_query(statement: &Statement) -> Option<&datafusion::sql::sqlparser::ast::Query> {
+    match statement {
+        Statement::Query(body) if !query::locks_rows(body) && dml::statement_of(body).is_none() => Some(body),
+        _ => None,
+    }
+}
+
+/// What running a statement has come to.
+#[derive(Debug)]
+pub enum Execution {
+    /// It is done and returns no rows.
+    Done(CommandTag),
+    /// It is done; a few rows, of these columns.
+    Values(CommandTag, SchemaRef, Rows),
+    /// It is done; all rows.
+    Rows(CommandTag, RowSet),
+    /// A query that runs while its rows are read.
+    Stream(RowStream),
+    /// The client is to send rows: [`Session::finish_copy`] puts them into the table.
+    CopyIn(Box<CopyIn>),
+    /// The client gets rows.
+    CopyOut(Box<CopyOut>),
+}
+
+impl Outcome for Execution {
+    fn of_point(plan: &PointPlan, context: &mut StatementContext<'_>) -> Result<Option<Self>, SqlError> {
+        let Some(outcome) = plan.execute_rows(context)? else { return Ok(None) };
+        let tag = plan.tag(outcome.count);
+        Ok(Some(match (outcome.rows, plan.columns()) {
+            (Some(rows), Some(columns)) => Self::Values(tag, Arc::clone(columns), rows),
+            _ => Self::Done(tag),
+        }))
+    }
+
+    fn of_result(result: StatementResult) -> Result<Self, SqlError> {
+        Ok(match result.rows {
+            Some(rows) => Self::Rows(result.tag, rows),
+            None => Self::Done(result.tag),
+        })
+    }
+
+    fn of_query(context: &mut StatementContext<'_>, plan: &PlannedQuery) -> Result<Self, SqlError> {
+        query::stream(context, plan).map(Self::Stream)
+    }
+
+    fn of_statement(context: &mut StatementContext<'_>, statement: &Statement) -> Result<Self, SqlError> {
+        if copy::is_exchange(statement) {
+            return Ok(match copy::begin_exchange(context, statement)? {
+                Exchange::In(copy) => Self::CopyIn(Box::new(copy)),
+                Exchange::Out(copy) => Self::CopyOut(Box::new(copy)),
+            });
+        }
+        if let Some(body) = plain_query(statement) {
+            let types: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
+            let planned = query::plan(context, body, &types)?;
+            return Self::of_query(context, &planned);
+        }
+        statement::execute(context, statement).and_then(Self::of_result)
+    }
+}
+
+impl Session {
+    /// The statements of a text, in order; none if it holds nothing but blanks and comments.
+    ///
+    /// # Errors
+    /// `42601` with the position. An open block is failed then.
+    pub fn parse(&mut self, sql: &str) -> Result<Vec<ParsedStatement>, SqlError> {
+        let statements = parse::parse(sql).map_err(|error| self.fail(error))?;
+        let sql: Arc<str> = sql.into();
+        Ok(statements.into_iter().map(|syntax| ParsedStatement { syntax, sql: Arc::clone(&sql) }).collect())
+    }
+
+    /// A statement of this very text that has run by key before, and need not be parsed again.
+    #[must_use]
+    pub fn known(&self, sql: &str) -> Option<Arc<Prepared>> {
+        self.cached.get(sql).cloned()
+    }
+
+    /// Plans a parsed statement. Parameters whose type the caller knows have it in `types`.
+    ///
+    /// # Errors
+    /// What planning finds wrong with it. An open block is failed then.
+    pub fn prepare_parsed_statement(
+        &mut self,
+        statement: ParsedStatement,
+        types: &[Option<ColumnType>],
+    ) -> Result<Arc<Prepared>, SqlError> {
+        let _running = self.cancel.begin();
+        self.prepare_parsed(statement.syntax, &statement.sql, types)
+    }
+
+    /// Runs a parsed statement. Outside a block it is a transaction of its own, which is committed when this
+    /// returns; what a stream or a COPY gives comes from its snapshot.
+    ///
+    /// # Errors
+    /// As [`Self::execute`].
+    pub fn start(&mut self, statement: &ParsedStatement) -> Result<Execution, SqlError> {
+        let _running = self.cancel.begin();
+        let sql = &*statement.sql;
+        match &statement.syntax {
+            parse::Parsed::Statement(syntax) if !is_session_statement(syntax) => {
+                self.refuse_if_failed()?;
+                query::refuse_parameters(syntax).map_err(|error| self.fail(error))?;
+                let execution =
+                    self.in_transaction(sql, &[], &[], |context| run_unplanned(context, syntax))?;
+                if matches!(execution, Execution::Values(..)) && self.cached.len() < CACHED_STATEMENTS_MAX {
+                    self.remember(sql);
+                }
+                Ok(execution)
+            }
+            other => self.execute_one(other, sql).and_then(Execution::of_result),
+        }
+    }
+
+    /// Runs a prepared statement with these parameter values, which are cast to its parameter types.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn start_prepared(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        parameters: &[Value],
+    ) -> Result<Execution, SqlError> {
+        let _running = self.cancel.begin();
+        let parameters = self.bound(prepared, parameters)?;
+        match prepared.parsed() {
+            parse::Parsed::Statement(statement) if !is_session_statement(statement) => {
+                self.run_planned(prepared, statement, &parameters)
+            }
+            other => self.execute_one(other, prepared.sql()).and_then(Execution::of_result),
+        }
+    }
+
+    /// Puts the rows of a COPY FROM STDIN, which the client has sent completely, into the table. Outside a block
+    /// they are committed and durable when this returns.
+    ///
+    /// # Errors
+    /// What is wrong with the last row; `55000` if the table changed meanwhile; what constraints say. No row is
+    /// added then.
+    pub fn finish_copy(&mut self, copy: CopyIn) -> Result<CommandTag, SqlError> {
+        let _running = self.cancel.begin();
+        let rows = copy.finish().map_err(|error| self.fail(error))?;
+        let count = self.in_transaction("", &[], &[], |context| rows.append(context))?;
+        Ok(CommandTag::Copy(count))
+    }
+}
+
+impl Prepared {
+    /// Whether it reads a few rows by key and changes nothing: it is done before others would notice.
+    #[must_use]
+    pub fn is_point_query(&self) -> bool {
+        self.is_planned_by_key() && is_query(self.parsed())
+    }
+}

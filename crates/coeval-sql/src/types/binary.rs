@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Values as PostgreSQL's binary format has them, and back: what drivers exchange, and COPY BINARY.
+//!
+//! All numbers are big-endian. Dates and timestamps count from 2000-01-01. A `numeric` is a list of digits of base
+//! 10,000 with a weight; NaN and the infinities have a sign of their own and no place in Coeval's `numeric`.
+
+use crate::error::{SqlError, SqlState};
+use crate::types::numeric::rescale;
+use crate::types::text::{fit_char, fit_varchar, format_value};
+use chrono_tz::Tz;
+use coeval_store::{ColumnType, IntervalValue, Value, ValueRef};
+
+const EPOCH_DAYS: i32 = 10_957;
+const EPOCH_MICROS: i64 = 946_684_800_000_000;
+const NANOS_PER_MICRO: i64 = 1_000;
+const NUMERIC_BASE: i128 = 10_000;
+/// Decimal digits in one digit of a numeric.
+const NUMERIC_BASE_DIGITS: i32 = 4;
+const NUMERIC_NEGATIVE: u16 = 0x4000;
+
+/// Appends the value's bytes, without a length before them. NULL has none.
+///
+/// # Panics
+/// If the value is not of the type's physical kind.
+pub fn encode_binary(value: ValueRef<'_>, ty: ColumnType, out: &mut Vec<u8>) {
+    match (value, ty) {
+        (ValueRef::Null, _) => {}
+        (ValueRef::Int32(days), ColumnType::Date) => {
+            // The ends of the scale stand for the infinities on both sides.
+            let days = if days == i32::MAX || days == i32::MIN { days } else { days - EPOCH_DAYS };
+            out.extend_from_slice(&days.to_be_bytes());
+        }
+        (ValueRef::Int64(micros), ColumnType::Timestamp | ColumnType::TimestampTz) => {
+            let shifted =
+                if micros == i64::MAX || micros == i64::MIN { micros } else { micros - EPOCH_MICROS };
+            out.extend_from_slice(&shifted.to_be_bytes());
+        }
+        (ValueRef::Decimal(unscaled), ColumnType::Numeric { scale, .. }) => {
+            encode_numeric(unscaled, scale, out);
+        }
+        (ValueRef::Text(_), ColumnType::Char(_)) => {
+            let mut padded = String::new();
+            format_value(value, ty, Tz::UTC, &mut padded);
+            out.extend_from_slice(padded.as_bytes());
+        }
+        (ValueRef::Boolean(v), _) => out.push(u8::from(v)),
+        (ValueRef::Int16(v), _) => out.extend_from_slice(&v.to_be_bytes()),
+        (ValueRef::Int32(v), _) => out.extend_from_slice(&v.to_be_bytes()),
+        (ValueRef::Int64(v), _) => out.extend_from_slice(&v.to_be_bytes()),
+        (ValueRef::Float32(v), _) => out.extend_from_slice(&v.to_be_bytes()),
+        (ValueRef::Float64(v), _) => out.extend_from_slice(&v.to_be_bytes()),
+        (ValueRef::Text(v), _) => out.extend_from_slice(v.as_bytes()),
+        (ValueRef::Bytes(v), _) => out.extend_from_slice(v),
+        (ValueRef::Interval(v), _) => {
+            out.extend_from_slice(&(v.nanoseconds / NANOS_PER_MICRO).to_be_bytes());
+            out.extend_from_slice(&v.days.to_be_bytes());
+            out.extend_from_slice(&v.months.to_be_bytes());
+        }
+        (ValueRef::Uuid(v), _) => out.extend_from_slice(&v),
+        (ValueRef::Decimal(_), _) => panic!("a decimal is of type numeric"),
+    }
+}
+
+fn encode_numeric(unscaled: i128, scale: i8, out: &mut Vec<u8>) {
+    let scale = i32::from(scale.max(0));
+    // Whole groups of four digits on both sides of the point.
+    let padding = (NUMERIC_BASE_DIGITS - scale % NUMERIC_BASE_DIGITS) % NUMERIC_BASE_DIGITS;
+    let mut rest = unscaled.unsigned_abs();
+    let mut digits = [0_u16; 16];
+    let mut count = 0;
+    let base = NUMERIC_BASE.unsigned_abs();
+    let first_base = 10_u128.pow((NUMERIC_BASE_DIGITS - padding).unsigned_abs());
+    if rest != 0 {
+        // The last group holds fewer digits if the scale does not fill it.
+        digits[0] = (rest % first_base) as u16 * 10_u16.pow(padding.unsigned_abs());
+        rest /= first_base;
+        count = 1;
+        while rest != 0 {
+            digits[count] = (rest % base) as u16;
+            rest /= base;
+            count += 1;
+        }
+    }
+    let groups_behind = (scale + padding) / NUMERIC_BASE_DIGITS;
+    let skipped = digits[..count].iter().take_while(|&&digit| digit == 0).count();
+    let kept = &digits[skipped..count];
+    let weight = if kept.is_empty() { 0 } else { count as i32 - 1 - groups_behind };
+    let sign = if unscaled < 0 { NUMERIC_NEGATIVE } else { 0 };
+    out.extend_from_slice(&(kept.len() as u16).to_be_bytes());
+    out.extend_from_slice(&(weight as i16).to_be_bytes());
+    out.extend_from_slice(&sign.to_be_bytes());
+    out.extend_from_slice(&(scale as u16).to_be_bytes());
+    kept.iter().rev().for_each(|digit| out.extend_from_slice(&digit.to_be_bytes()));
+}
+
+/// `22P03`: bytes that are no value of the type.
+fn wrong_format(ty: ColumnType) -> SqlError {
+    let message = format!("incorrect binary data format for type {ty}");
+    SqlError::new(SqlState::InvalidBinaryRepresentation, message)
+}
+
+fn fixed<const N: usize>(bytes: &[u8], ty: ColumnType) -> Result<[u8; N], SqlError> {
+    bytes.try_into().map_err(|_| wrong_format(ty))
+}
+
+/// The value of this type that the bytes stand for.
+///
+/// # Errors
+/// `22P03` for another number of bytes than the type has, `22021` for text that is not UTF-8, and what the type
+/// says of the value.
+pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
+    let out_of_range = |what| SqlError::new(SqlState::DatetimeFieldOverflow, format!("{what} out of range"));
+    Ok(match ty {
+        ColumnType::SmallInt => Value::Int16(i16::from_be_bytes(fixed(bytes, ty)?)),
+        ColumnType::Int => Value::Int32(i32::from_be_bytes(fixed(bytes, ty)?)),
+        ColumnType::BigInt => Value::Int64(i64::from_be_bytes(fixed(bytes, ty)?)),
+        ColumnType::Real => Value::Float32(f32::from_be_bytes(fixed(bytes, ty)?)),
+        ColumnType::Double => Value::Float64(f64::from_be_bytes(fixed(bytes, ty)?)),
+        ColumnType::Numeric { precision, scale } => {
+            let (unscaled, own_scale) = decode_numeric(bytes, ty)?;
+            Value::Decimal(rescale(unscaled, own_scale, scale, precision)?)
+        }
+        ColumnType::Boolean => match fixed::<1>(bytes, ty)? {
+            [truth] => Value::Boolean(truth != 0),
+        },
+        ColumnType::Text | ColumnType::Json => Value::from(utf8(bytes)?),
+        ColumnType::Varchar(length) => Value::from(fit_varchar(utf8(bytes)?, length)?),
+        ColumnType::Char(length) => Value::from(fit_char(utf8(bytes)?, length)?),
+        ColumnType::Bytea => Value::Bytes(bytes.into()),
+        ColumnType::Date => {
+            let days = i32::from_be_bytes(fixed(bytes, ty)?);
+            match days {
+                i32::MAX | i32::MIN => Value::Int32(days),
+                _ => Value::Int32(days.checked_add(EPOCH_DAYS).ok_or_else(|| out_of_range("date"))?),
+            }
+        }
+        ColumnType::Time => {
+            let micros = i64::from_be_bytes(fixed(bytes, ty)?);
+            if !(0..=86_400_000_000).contains(&micros) {
+                return Err(out_of_range("time"));
+            }
+            Value::Int64(micros)
+        }
+        ColumnType::Timestamp | ColumnType::TimestampTz => {
+            let micros = i64::from_be_bytes(fixed(bytes, ty)?);
+            match micros {
+                i64::MAX | i64::MIN => Value::Int64(micros),
+                _ => Value::Int64(micros.checked_add(EPOCH_MICROS).ok_or_else(|| out_of_range("timestamp"))?),
+            }
+        }
+        ColumnType::Interval => {
+            let all = fixed::<16>(bytes, ty)?;
+            let (micros, rest) = all.split_at(8);
+            let (days, months) = rest.split_at(4);
+            let micros = i64::from_be_bytes(fixed(micros, ty)?);
+            let nanoseconds = micros
+                .checked_mul(NANOS_PER_MICRO)
+                .ok_or_else(|| SqlError::new(SqlState::IntervalFieldOverflow, "interval out of range"))?;
+            let (days, months) =
+                (i32::from_be_bytes(fixed(days, ty)?), i32::from_be_bytes(fixed(months, ty)?));
+            Value::Interval(IntervalValue { months, days, nanoseconds })
+        }
+        ColumnType::Uuid => Value::Uuid(fixed(bytes, ty)?),
+    })
+}
+
+/// Text as it came over the wire or in a file.
+///
+/// # Errors
+/// `22021` if it is not UTF-8 or holds a zero byte, naming the bytes.
+pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
+    let refused = |at: usize, length: usize| {
+        let shown: Vec<String> = bytes[at..at + length].iter().map(|byte| format!("0x{byte:02x}")).collect();
+        let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
+        SqlError::new(SqlState::CharacterNotInRepertoire, message)
+    };
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let start = error.valid_up_to();
+        refused(start, error.error_len().unwrap_or(bytes.len() - start).clamp(1, 4))
+    })?;
+    match bytes.iter().position(|&byte| byte == 0) {
+        Some(at) => Err(refused(at, 1)),
+        None => Ok(text),
+    }
+}
+
+/// The number and its scale.
+fn decode_numeric(bytes: &[u8], ty: ColumnType) -> Result<(i128, i8), SqlError> {
+    let wrong = || wrong_format(ty);
+    let overflow =
+        || SqlError::new(SqlState::NumericValueOutOfRange, "value overflows numeric format".to_owned());
+    let mut shorts = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+    let mut header = || shorts.next().ok_or_else(wrong);
+    let (count, weight, sign, scale) = (header()?, header()?, header()?, header()?);
+    if bytes.len() != 8 + usize::from(count) * 2 || scale > 0x3FFF {
+        return Err(wrong());
+    }
+    match sign {
+        0 | NUMERIC_NEGATIVE => {}
+        0xC000 | 0xD000 | 0xF000 => {
+            let what = if sign == 0xC000 { "NaN" } else { "infinity" };
+            let message = format!("cannot convert {what} to numeric");
+            return Err(SqlError::new(SqlState::NumericValueOutOfRange, message));
+        }
+        _ => return Err(wrong()),
+    }
+    // What lies behind the 38th digit cannot be kept, whatever the column.
+    let scale = i32::from(scale).min(i32::from(coeval_store::NUMERIC_PRECISION_MAX));
+    let mut value = 0_i128;
+    let mut exponent = (i32::from(weight as i16) + 1) * NUMERIC_BASE_DIGITS;
+    for digit in shorts {
+        if i128::from(digit) >= NUMERIC_BASE {
+            return Err(wrong());
+        }
+        exponent -= NUMERIC_BASE_DIGITS;
+        // The digit's place in a number with `scale` digits behind the point.
+        let place = exponent + scale;
+        let part = if place >= 0 {
+            let power = u32::try_from(place).ok().and_then(|place| 10_i128.checked_pow(place));
+            match power {
+                Some(power) => i128::from(digit).checked_mul(power).ok_or_else(overflow)?,
+                None if digit == 0 => 0,
+                None => return Err(overflow()),
+            }
+        } else {
+            let dropped = place.unsigned_abs();
+            if dropped >= NUMERIC_BASE_DIGITS.unsigned_abs() {
+                0
+            } else {
+                i128::from(digit) / 10_i128.pow(dropped)
+            }
+        };
+        value = value.checked_add(part).ok_or_else(overflow)?;
+    }
+    let scale = i8::try_from(scale).map_err(|_| wrong())?;
+    Ok((if sign == NUMERIC_NEGATIVE { -value } else { value }, scale))
+}
+
+#[cfg(test)]
+mod tests;
