@@ -1,2 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The PostgreSQL wire protocol, authentication, metrics: what existing clients, drivers and tools speak.
+//! The PostgreSQL wire protocol: what existing clients, drivers and tools speak.
+//!
+//! # Owns
+//! Connections, protocol 3.0 with its messages and value formats, TLS, passwords, the end of sessions.
+//!
+//! # Never does
+//! Parse, plan or run a statement: a session of `coeval-sql` does. Keep a row longer than it takes to send it.
+//!
+//! # Invariants
+//! - What a client sends can end its own connection and nothing else: every length and count is checked before it is
+//!   used, and memory grows with what has come, not with what was announced.
+//! - A client that does not read is not computed for: rows are asked for when the ones before have been written.
+//! - Messages before one Sync are one transaction, unless they open or close one themselves; behind an error they
+//!   are passed over up to the Sync.
+//! - A session ends with its connection, and its transaction is rolled back then.
+//! - A thread that serves connections waits for no disk, lock or query: whatever may is handed to it as such
+//!   (`connection.rs`, `Wait`).
+//!
+//! # Start reading at
+//! `server.rs`, then `connection.rs` and its parts; `protocol.rs` for the bytes, `types.rs` for the values in them.
+
+mod auth;
+mod connection;
+mod protocol;
+mod server;
+mod sessions;
+mod stream;
+mod tls;
+mod types;
+
+pub use auth::Roles;
+pub use server::{Server, ServerError, ServerOptions};
+pub use tls::Certificate;

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One client's connection: messages in, answers out, in order.
+//!
+//! ```text
+//! Ready --an error in the extended protocol--> Skipping --Sync--> Ready
+//! Ready --COPY FROM STDIN--> Copying --CopyDone, CopyFail, an error--> Ready or Skipping
+//! ```
+//! What is to be sent gathers, and goes out when no complete message is left to answer, or when it has become much:
+//! then the connection waits until the client has read. So a group of messages is answered with one write, and a
+//! client that does not read is not computed for.
+
+mod copying;
+mod extended;
+mod opening;
+mod portal;
+mod sending;
+mod simple;
+
+pub(crate) use opening::open;
+
+use crate::protocol::backend::{Output, Severity};
+use crate::protocol::frontend::{Frontend, violation};
+use crate::protocol::input::{Frame, Input};
+use crate::server::Shared;
+use crate::sessions::Entry;
+use crate::stream::Stream;
+use coeval::{SqlError, SqlState, TransactionStatus};
+use coeval_sql::{CancelReason, Session};
+use copying::Copying;
+use extended::Statements;
+use portal::Portals;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// Bytes that gather before the connection waits for the client to read them.
+const OUTPUT_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of room that an output keeps while nothing is in it.
+const OUTPUT_ROOM_IDLE: usize = 8 << 10;
+
+/// How a connection ends.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The client said that it goes.
+    Finished,
+    /// The client is not there any more.
+    Gone(io::Error),
+    /// We end it, and say why.
+    Fatal(SqlError),
+}
+
+/// Why a message has no ordinary answer.
+#[derive(Debug)]
+enum Failure {
+    /// The statement failed; the connection goes on.
+    Statement(SqlError),
+    /// The connection ends.
+    End(End),
+}
+
+impl From<SqlError> for Failure {
+    fn from(error: SqlError) -> Self {
+        Self::Statement(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::End(End::Gone(error))
+    }
+}
+
+/// What a connection makes of the next message.
+#[derive(Debug)]
+enum Phase {
+    /// Whatever it says.
+    Ready,
+    /// A message of a group failed: the others of the group are passed over.
+    Skipping,
+    /// Rows of a COPY are expected.
+    Copying(Box<Copying>),
+}
+
+/// See the module.
+pub(crate) struct Connection {
+    shared: Arc<Shared>,
+    entry: Entry,
+    stream: Stream,
+    output: Output,
+    session: Session,
+    statements: Statements,
+    portals: Portals,
+    phase: Phase,
+    /// The revision of the settings that the client knows.
+    settings_told: u64,
+}
+
+impl Connection {
+    /// Answers messages until the connection ends.
+    async fn serve(&mut self, input: &mut Input) -> End {
+        loop {
+            match input.frame() {
+                Ok(Some(frame)) => {
+                    if let Err(end) = self.message(frame).await {
+                        return end;
+                    }
+                    continue;
+                }
+                Ok(None) => {}
+                Err(error) => return End::Fatal(error),
+            }
+            if let Err(error) = self.flush().await {
+                return End::Gone(error);
+            }
+            if let Err(end) = self.fill(input).await {
+                return end;
+            }
+        }
+    }
+
+    /// Waits for the client.
+    async fn fill(&mut self, input: &mut Input) -> Result<(), End> {
+        let filled = match self.idle_limit() {
+            None => input.fill(&mut self.stream).await,
+            Some(limit) => match tokio::time::timeout(limit, input.fill(&mut self.stream)).await {
+                Ok(filled) => filled,
+                Err(_) => {
+                    let message = "terminating connection due to idle-in-transaction timeout";
+                    return Err(End::Fatal(SqlError::new(
+                        SqlState::IdleInTransactionSessionTimeout,
+                        message,
+                    )));
+                }
+            },
+        };
+        match filled {
+            Ok(0) => Err(End::Gone(io::ErrorKind::UnexpectedEof.into())),
+            Ok(_) => Ok(()),
+            Err(error) => Err(End::Gone(error)),
+        }
+    }
+
+    /// How long the client may be silent.
+    fn idle_limit(&self) -> Option<Duration> {
+        match self.session.transaction_status() {
+            TransactionStatus::Idle => None,
+            TransactionStatus::Active | TransactionStatus::Failed => {
+                self.session.settings().idle_in_transaction_session_timeout()
+            }
+        }
+    }
+
+    /// Sends what has gathered.
+    async fn flush(&mut self) -> io::Result<()> {
+        if !self.output.bytes().is_empty() {
+            self.stream.write(self.output.bytes()).await?;
+            self.output.clear(OUTPUT_ROOM_IDLE);
+        }
+        Ok(())
+    }
+
+    /// Sends what has gathered if it is much.
+    async fn flush_if_much(&mut self) -> io::Result<()> {
+        if self.output.bytes().len() >= OUTPUT_BYTES_MAX { self.flush().await } else { Ok(()) }
+    }
+
+    async fn message(&mut self, frame: Frame<'_>) -> Result<(), End> {
+        match self.phase {
+            Phase::Ready => {}
+            Phase::Skipping if frame.kind == b'S' || frame.kind == b'X' => self.phase = Phase::Ready,
+            Phase::Skipping => return Ok(()),
+            Phase::Copying(_) => return self.copy_message(frame).await,
+        }
+        let outcome = match Frontend::read(frame.kind, frame.body) {
+            Ok(message) => self.answer(message, frame.next).await,
+            Err(error) => Err(Failure::Statement(self.session.abort(error))),
+        };
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(Failure::End(end)) => Err(end),
+            Err(Failure::Statement(error)) => {
+                self.refuse(&error);
+                match frame.kind {
+                    b'Q' | b'F' | b'S' => self.ready(),
+                    _ => self.phase = Phase::Skipping,
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn answer(&mut self, message: Frontend<'_>, next: Option<u8>) -> Result<(), Failure> {
+        match message {
+            Frontend::Query(sql) => self.query(sql).await?,
+            Frontend::Parse { name, sql, types } => self.parse(name, sql, types)?,
+            Frontend::Bind(bind) => self.bind(&bind)?,
+            Frontend::Describe(target, name) => self.describe(target, name)?,
+            Frontend::Execute { portal, rows_max } => self.execute(portal, rows_max, next).await?,
+            Frontend::Close(target, name) => self.close(target, name),
+            Frontend::Flush => self.flush().await?,
+            Frontend::Sync => self.sync()?,
+            Frontend::Terminate => return Err(Failure::End(End::Finished)),
+            // What is left of a COPY that failed.
+            Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => {}
+            Frontend::FunctionCall => {
+                return Err(SqlError::unsupported("a function call message").into());
+            }
+            Frontend::Password(_) => {
+                return Err(Failure::End(End::Fatal(violation("nobody asked for a password"))));
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the client of an error.
+    fn refuse(&mut self, error: &SqlError) {
+        self.after_statement();
+        tracing::debug!(pid = self.entry.pid(), state = error.state.code(), message = %error.message, "error");
+        self.output.report(Severity::Error, error);
+    }
+
+    /// Tells the client what a statement has warned of.
+    fn tell_notices(&mut self) {
+        for notice in self.session.take_notices() {
+            self.output.report(Severity::Warning, &notice);
+        }
+    }
+
+    /// Notes that a statement has ended.
+    fn after_statement(&mut self) {
+        let micros = self.entry.end_statement(self.session.transaction_status());
+        let took = Duration::from_micros(micros.unsigned_abs());
+        if self.shared.options.slow_statement.is_some_and(|limit| took >= limit) {
+            let statement = self.entry.shown().activity().statement;
+            tracing::warn!(
+                pid = self.entry.pid(),
+                milliseconds = micros / 1_000,
+                statement,
+                "slow statement"
+            );
+        }
+    }
+
+    /// Ends the statement that begins now when its time is over, unless the guard is dropped before.
+    fn limited(&self) -> Limited {
+        let cancel = self.session.cancel_handle();
+        cancel.reset();
+        Limited(self.session.settings().statement_timeout().map(|limit| {
+            tokio::spawn(async move {
+                tokio::time::sleep(limit).await;
+                cancel.cancel_for(CancelReason::StatementTimeout);
+            })
+        }))
+    }
+
+    /// It is the client's turn.
+    fn ready(&mut self) {
+        self.tell_settings();
+        let status = self.session.transaction_status();
+        if status == TransactionStatus::Idle {
+            self.portals.clear();
+        }
+        self.output.ready(status);
+    }
+
+    /// Tells the client of settings that have changed.
+    fn tell_settings(&mut self) {
+        let settings = self.session.settings();
+        if settings.revision() == self.settings_told {
+            return;
+        }
+        self.settings_told = settings.revision();
+        for (name, key) in opening::TOLD_SETTINGS {
+            if let Ok(value) = settings.get(key)
+                && self.entry.tell(name, value)
+            {
+                self.output.parameter_status(name, value);
+            }
+        }
+    }
+}
+
+/// Ends a statement when its time is over, unless it is dropped before.
+struct Limited(Option<JoinHandle<()>>);
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        if let Some(timer) = &self.0 {
+            timer.abort();
+        }
+    }
+}
+
+/// Whether a statement may wait for the disk, another session or a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// It does not: it runs right here.
+    Never,
+    /// It may: others go on meanwhile.
+    Maybe,
+}
+
+/// Runs a statement on this thread, which serves other connections too unless the statement may wait.
+fn run<T>(wait: Wait, statement: impl FnOnce() -> T) -> T {
+    match wait {
+        Wait::Never => statement(),
+        Wait::Maybe => tokio::task::block_in_place(statement),
+    }
+}

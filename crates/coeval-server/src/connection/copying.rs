@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//! COPY FROM STDIN: the client's bytes are read as they come, and go into the table when it says that these were
+//! all.
+
+use super::simple::Rest;
+use super::{Connection, End, Failure, Phase, Wait, run};
+use crate::protocol::frontend::{Frontend, violation};
+use crate::protocol::input::Frame;
+use coeval::{SqlError, SqlState};
+use coeval_sql::CopyIn;
+
+/// A COPY that is under way.
+#[derive(Debug)]
+pub(super) struct Copying {
+    pub(super) copy: CopyIn,
+    pub(super) origin: Origin,
+}
+
+/// What a COPY came with.
+#[derive(Debug)]
+pub(super) enum Origin {
+    /// A text, with what is left of it.
+    Simple(Rest),
+    /// An Execute: a Sync ends its group.
+    Extended,
+}
+
+impl Connection {
+    pub(super) async fn copy_message(&mut self, frame: Frame<'_>) -> Result<(), End> {
+        let Phase::Copying(copying) = &mut self.phase else { unreachable!("a COPY is under way") };
+        let outcome = match Frontend::read(frame.kind, frame.body) {
+            Ok(Frontend::CopyData(bytes)) => match copying.copy.feed(bytes) {
+                Ok(()) => return Ok(()),
+                Err(error) => Err(error),
+            },
+            // Clients send these before they know that a COPY has begun.
+            Ok(Frontend::Flush | Frontend::Sync) => return Ok(()),
+            Ok(Frontend::Terminate) => return Err(End::Finished),
+            Ok(Frontend::CopyDone) => Ok(()),
+            Ok(Frontend::CopyFail(reason)) => {
+                Err(SqlError::new(SqlState::QueryCanceled, format!("COPY from stdin failed: {reason}")))
+            }
+            Ok(_) => Err(violation(format!("unexpected message type 0x{:02X} during COPY", frame.kind))),
+            Err(error) => Err(error),
+        };
+        let Phase::Copying(copying) = std::mem::replace(&mut self.phase, Phase::Ready) else {
+            unreachable!("a COPY is under way")
+        };
+        let Copying { copy, origin } = *copying;
+        let is_simple = matches!(origin, Origin::Simple(_));
+        let finished = match outcome {
+            Ok(()) => self.finish_copy(copy, origin).await,
+            Err(error) => Err(Failure::Statement(self.session.abort(error))),
+        };
+        match finished {
+            Ok(()) => Ok(()),
+            Err(Failure::End(end)) => Err(end),
+            Err(Failure::Statement(error)) => {
+                self.refuse(&error);
+                if is_simple {
+                    self.ready()
+                } else {
+                    self.phase = Phase::Skipping
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn finish_copy(&mut self, copy: CopyIn, origin: Origin) -> Result<(), Failure> {
+        let tag = run(Wait::Maybe, || self.session.finish_copy(copy))?;
+        self.output.command_complete(tag);
+        match origin {
+            Origin::Simple(rest) => self.run_rest(rest).await,
+            Origin::Extended => Ok(()),
+        }
+    }
+}

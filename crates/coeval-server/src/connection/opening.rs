@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a new connection to a session: TLS, the startup packet, who the client is, what it is told.
+
+use super::extended::Statements;
+use super::portal::Portals;
+use super::{Connection, End, OUTPUT_ROOM_IDLE, Phase};
+use crate::auth::Demand;
+use crate::auth::scram::{Exchange, MECHANISM, ScramFault};
+use crate::protocol::backend::{Authentication, Output, Severity};
+use crate::protocol::frontend::{Frontend, violation};
+use crate::protocol::input::{Input, MessageLimit};
+use crate::protocol::startup::{Opening, Startup};
+use crate::server::Shared;
+use crate::sessions::Entry;
+use crate::stream::Stream;
+use coeval::{SqlError, SqlState};
+use coeval_sql::{Client, Session, utf8};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpStream;
+
+/// The settings that clients are told when they change: their names as PostgreSQL spells them, and ours.
+pub(super) const TOLD_SETTINGS: [(&str, &str); 13] = [
+    ("server_version", "server_version"),
+    ("server_encoding", "server_encoding"),
+    ("client_encoding", "client_encoding"),
+    ("application_name", "application_name"),
+    ("default_transaction_read_only", "default_transaction_read_only"),
+    ("in_hot_standby", "in_hot_standby"),
+    ("is_superuser", "is_superuser"),
+    ("session_authorization", "session_authorization"),
+    ("DateStyle", "datestyle"),
+    ("IntervalStyle", "intervalstyle"),
+    ("TimeZone", "timezone"),
+    ("integer_datetimes", "integer_datetimes"),
+    ("standard_conforming_strings", "standard_conforming_strings"),
+];
+
+/// Longest messages of a client that has not said who it is.
+const OPENING_MESSAGE_BYTES_MAX: usize = 10_000;
+
+/// Serves a new connection until it ends.
+pub(crate) async fn open(shared: Arc<Shared>, stream: TcpStream, address: SocketAddr) {
+    let within = shared.options.opening_timeout;
+    let mut input = Input::new(MessageLimit(OPENING_MESSAGE_BYTES_MAX));
+    let opened = tokio::time::timeout(within, opened(&shared, stream, address, &mut input)).await;
+    let mut connection = match opened {
+        Ok(Some(connection)) => connection,
+        Ok(None) => return,
+        Err(_) => {
+            tracing::info!(%address, "a connection was not opened in time");
+            return;
+        }
+    };
+    input.set_limit(MessageLimit(shared.options.message_bytes_max));
+    let pid = connection.entry.pid();
+    tracing::debug!(pid, %address, "session opened");
+    let cancel = connection.session.cancel_handle();
+    let end = tokio::select! {
+        biased;
+        end = connection.serve(&mut input) => end,
+        () = cancel.terminated() => {
+            let message = "terminating connection due to administrator command";
+            End::Fatal(SqlError::new(SqlState::AdminShutdown, message))
+        }
+    };
+    connection.end(end).await;
+}
+
+impl Connection {
+    /// Says the last word, if there is one to say.
+    async fn end(mut self, end: End) {
+        let pid = self.entry.pid();
+        match end {
+            End::Finished => tracing::debug!(pid, "session ended"),
+            End::Gone(error) => tracing::debug!(pid, %error, "the client has gone"),
+            End::Fatal(error) => {
+                tracing::info!(pid, state = error.state.code(), message = %error.message, "session ended");
+                farewell(&mut self.stream, &mut self.output, &error).await;
+            }
+        }
+        // Rolling back may take a moment: it is many small steps for what was large.
+        tokio::task::block_in_place(|| drop(self));
+    }
+}
+
+/// Tells a client why its connection ends, if it listens.
+async fn farewell(stream: &mut Stream, output: &mut Output, error: &SqlError) {
+    output.report(Severity::Fatal, error);
+    let told = async {
+        stream.write(output.bytes()).await?;
+        stream.close().await;
+        Ok::<_, io::Error>(())
+    };
+    let within = std::time::Duration::from_secs(1);
+    // A client that does not listen is left.
+    let _ = tokio::time::timeout(within, told).await;
+}
+
+/// A connection with a session; nothing if it came to none, which the client has been told then.
+async fn opened(
+    shared: &Arc<Shared>,
+    stream: TcpStream,
+    address: SocketAddr,
+    input: &mut Input,
+) -> Option<Connection> {
+    let mut output = Output::default();
+    let mut stream = Stream::Plain(stream);
+    let startup = match startup(shared, &mut stream, input, &mut output).await {
+        Ok(startup) => startup?,
+        Err(End::Fatal(error)) => {
+            tracing::info!(%address, message = %error.message, "connection refused");
+            farewell(&mut stream, &mut output, &error).await;
+            return None;
+        }
+        Err(End::Finished | End::Gone(_)) => return None,
+    };
+    match session(shared, startup, stream, address, input, output).await {
+        Ok(connection) => Some(connection),
+        Err(refused) => {
+            let (mut stream, mut output, end) = *refused;
+            if let End::Fatal(error) = end {
+                tracing::info!(%address, message = %error.message, "connection refused");
+                farewell(&mut stream, &mut output, &error).await;
+            }
+            None
+        }
+    }
+}
+
+/// Reads packets up to the one that wants a session; `None` if it wants none.
+async fn startup(
+    shared: &Arc<Shared>,
+    stream: &mut Stream,
+    input: &mut Input,
+    output: &mut Output,
+) -> Result<Option<Startup>, End> {
+    loop {
+        let Some((opening, length)) = Opening::read(input.pending()).map_err(End::Fatal)? else {
+            match input.fill(stream).await {
+                Ok(0) => return Err(End::Finished),
+                Ok(_) => continue,
+                Err(error) => return Err(End::Gone(error)),
+            }
+        };
+        input.advance(length);
+        match opening {
+            Opening::Startup(startup) => return Ok(Some(startup)),
+            Opening::Cancel { pid, secret } => {
+                match shared.registry().find(pid) {
+                    Some(session) if session.client().secret == secret => session.cancel(),
+                    // Whoever guesses learns nothing.
+                    Some(_) | None => tracing::info!(pid, "a cancel request without effect"),
+                }
+                return Ok(None);
+            }
+            Opening::Gss => output.tls_answer(b'N'),
+            Opening::Ssl => match (&shared.tls, &*stream) {
+                (Some(acceptor), Stream::Plain(_)) => {
+                    // What came unencrypted behind the request would be taken for encrypted.
+                    if !input.pending().is_empty() {
+                        return Err(End::Fatal(violation("received unencrypted data after SSL request")));
+                    }
+                    output.tls_answer(b'S');
+                    send(stream, output).await?;
+                    let Stream::Plain(plain) = std::mem::replace(stream, Stream::Closed) else {
+                        unreachable!("it is plain")
+                    };
+                    let encrypted = acceptor.accept(plain).await.map_err(End::Gone)?;
+                    *stream = Stream::Tls(Box::new(encrypted));
+                }
+                _ => output.tls_answer(b'N'),
+            },
+        }
+        send(stream, output).await?;
+    }
+}
+
+async fn send(stream: &mut Stream, output: &mut Output) -> Result<(), End> {
+    if !output.bytes().is_empty() {
+        stream.write(output.bytes()).await.map_err(End::Gone)?;
+        output.clear(OUTPUT_ROOM_IDLE);
+    }
+    Ok(())
+}
+
+type Refused = Box<(Stream, Output, End)>;
+
+/// Makes sure of who the client is, and opens its session.
+async fn session(
+    shared: &Arc<Shared>,
+    startup: Startup,
+    mut stream: Stream,
+    address: SocketAddr,
+    input: &mut Input,
+    mut output: Output,
+) -> Result<Connection, Refused> {
+    match admitted(shared, &startup, &mut stream, address, input, &mut output).await {
+        Ok((session, entry)) => {
+            let mut connection = Connection {
+                shared: Arc::clone(shared),
+                entry,
+                stream,
+                output,
+                session,
+                statements: Statements::default(),
+                portals: Portals::default(),
+                phase: Phase::Ready,
+                settings_told: u64::MAX,
+            };
+            connection.welcome();
+            Ok(connection)
+        }
+        Err(end) => Err(Box::new((stream, output, end))),
+    }
+}
+
+async fn admitted(
+    shared: &Arc<Shared>,
+    startup: &Startup,
+    stream: &mut Stream,
+    address: SocketAddr,
+    input: &mut Input,
+    output: &mut Output,
+) -> Result<(Session, Entry), End> {
+    let invalid = |message| End::Fatal(SqlError::new(SqlState::InvalidAuthorizationSpecification, message));
+    let parameter = |name: &str| {
+        startup.parameters.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    };
+    let Some(user) = parameter("user").filter(|user| !user.is_empty()) else {
+        return Err(invalid("no PostgreSQL user name specified in startup packet".to_owned()));
+    };
+    let unknown = startup.parameters.iter().map(|(name, _)| name.as_str());
+    let unknown: Vec<&str> = unknown.filter(|name| name.starts_with("_pq_.")).collect();
+    if startup.minor > 0 || !unknown.is_empty() {
+        output.negotiate_version(&unknown);
+    }
+    if shared.is_stopping() {
+        let message = "the database system is shutting down";
+        return Err(End::Fatal(SqlError::new(SqlState::CannotConnectNow, message)));
+    }
+    match shared.options.roles.demand(user, address.ip()) {
+        Demand::Nothing => {}
+        Demand::Refused => {
+            let message = format!("connections from {} need a password, and no role has one", address.ip());
+            return Err(invalid(message));
+        }
+        Demand::Password(verifier) => {
+            let proven = prove(verifier, stream, input, output).await;
+            proven.map_err(|end| match end {
+                Unproven::End(end) => end,
+                Unproven::Wrong => {
+                    let message = format!("password authentication failed for user \"{user}\"");
+                    End::Fatal(SqlError::new(SqlState::InvalidPassword, message))
+                }
+            })?;
+        }
+    }
+    let mut session = shared.engine.session();
+    for (name, value) in settings_of(startup) {
+        session.configure(&name, &value).map_err(End::Fatal)?;
+    }
+    let client = Client {
+        user: user.to_owned(),
+        database: parameter("database").filter(|name| !name.is_empty()).unwrap_or(user).to_owned(),
+        address: Some(address),
+        secret: shared.new_secret(),
+    };
+    let guard = shared.registry().add(client, session.cancel_handle(), shared.options.connections_max);
+    let Some(guard) = guard else {
+        let message = "sorry, too many clients already";
+        return Err(End::Fatal(SqlError::new(SqlState::TooManyConnections, message)));
+    };
+    Ok((session, Entry::new(guard)))
+}
+
+/// The settings that a startup packet asks for, in order: parameters by their names, and `-c name=value` and
+/// `--name=value` in `options`.
+fn settings_of(startup: &Startup) -> Vec<(String, String)> {
+    let mut settings = Vec::new();
+    for (name, value) in &startup.parameters {
+        match name.as_str() {
+            "user" | "database" | "replication" => {}
+            "options" => settings.extend(options_of(value)),
+            name if name.starts_with("_pq_.") => {}
+            name => settings.push((name.to_owned(), value.clone())),
+        }
+    }
+    settings
+}
+
+fn options_of(options: &str) -> Vec<(String, String)> {
+    let mut settings = Vec::new();
+    let mut words = words_of(options).into_iter();
+    while let Some(word) = words.next() {
+        let assignment = match word.strip_prefix("--") {
+            Some(long) => Some(long.to_owned()),
+            None if word == "-c" => words.next(),
+            None => word.strip_prefix("-c").map(str::to_owned),
+        };
+        if let Some((name, value)) = assignment.as_deref().and_then(|text| text.split_once('=')) {
+            settings.push((name.replace('-', "_"), value.to_owned()));
+        }
+    }
+    settings
+}
+
+/// Words between blanks; a backslash makes the character behind it a part of its word.
+fn words_of(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        let word = words.last_mut().expect("there is always a word");
+        match character {
+            '\\' => word.extend(characters.next()),
+            blank if blank.is_whitespace() => words.push(String::new()),
+            other => word.push(other),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Why a client has not proven who it is.
+enum Unproven {
+    /// It said something else, or nothing.
+    End(End),
+    /// The password is wrong, or nobody has this name.
+    Wrong,
+}
+
+impl From<End> for Unproven {
+    fn from(end: End) -> Self {
+        Self::End(end)
+    }
+}
+
+async fn prove(
+    verifier: crate::auth::scram::Verifier,
+    stream: &mut Stream,
+    input: &mut Input,
+    output: &mut Output,
+) -> Result<(), Unproven> {
+    let fault = |fault| match fault {
+        ScramFault::WrongProof => Unproven::Wrong,
+        ScramFault::Malformed => Unproven::End(End::Fatal(violation("malformed SCRAM message"))),
+        ScramFault::ChannelBinding => Unproven::End(End::Fatal(violation("channel binding is not offered"))),
+    };
+    output.authentication(Authentication::Sasl(MECHANISM));
+    send(stream, output).await?;
+    let first = password_message(stream, input).await?;
+    let malformed = || End::Fatal(violation("malformed SASL initial response"));
+    let end = first.iter().position(|&byte| byte == 0).ok_or_else(malformed)?;
+    let (mechanism, rest) = first.split_at(end);
+    if mechanism != MECHANISM.as_bytes() {
+        return Err(End::Fatal(violation("client selected an invalid SASL authentication mechanism")).into());
+    }
+    // A zero byte, the length of the message, the message.
+    let message = rest.get(5..).ok_or_else(malformed)?;
+    let message = utf8(message).map_err(End::Fatal)?;
+    let exchange = Exchange::begin(verifier, message).map_err(fault)?;
+    output.authentication(Authentication::SaslContinue(exchange.server_first()));
+    send(stream, output).await?;
+    let last = password_message(stream, input).await?;
+    let last = exchange.finish(utf8(&last).map_err(End::Fatal)?).map_err(fault)?;
+    output.authentication(Authentication::SaslFinal(&last));
+    Ok(())
+}
+
+async fn password_message(stream: &mut Stream, input: &mut Input) -> Result<Vec<u8>, End> {
+    loop {
+        if let Some(frame) = input.frame().map_err(End::Fatal)? {
+            return match Frontend::read(frame.kind, frame.body).map_err(End::Fatal)? {
+                Frontend::Password(bytes) => Ok(bytes.to_vec()),
+                Frontend::Terminate => Err(End::Finished),
+                _ => Err(End::Fatal(violation("expected a SASL response"))),
+            };
+        }
+        match input.fill(stream).await {
+            Ok(0) => return Err(End::Finished),
+            Ok(_) => {}
+            Err(error) => return Err(End::Gone(error)),
+        }
+    }
+}
+
+impl Connection {
+    /// What a client is told that has a session.
+    fn welcome(&mut self) {
+        self.output.authentication(Authentication::Ok);
+        self.tell_settings();
+        let user = self.entry.shown().client().user.clone();
+        if self.entry.tell("session_authorization", &user) {
+            self.output.parameter_status("session_authorization", &user);
+        }
+        let secret = self.entry.shown().client().secret;
+        self.output.backend_key(self.entry.pid(), secret);
+        self.ready();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_settings() {
+        let pairs = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            options_of("-c statement_timeout=5s -csearch_path=a,b --extra-float-digits=2"),
+            pairs(&[("statement_timeout", "5s"), ("search_path", "a,b"), ("extra_float_digits", "2")])
+        );
+        assert_eq!(options_of(r"-c application_name=my\ app"), pairs(&[("application_name", "my app")]));
+        assert_eq!(options_of("  "), pairs(&[]));
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rows on their way to the client, as fast as it reads them.
+
+use super::portal::RowSource;
+use super::{Connection, Failure};
+use crate::types::RowEncoder;
+use coeval::CommandTag;
+use coeval_sql::CopyOut;
+
+impl Connection {
+    /// Gives up to `limit` rows; how many there were.
+    pub(super) async fn send_rows(
+        &mut self,
+        source: &mut RowSource,
+        encoder: &mut RowEncoder,
+        limit: u64,
+    ) -> Result<u64, Failure> {
+        let mut given = 0;
+        match source {
+            RowSource::Values(rows, next) => {
+                while given < limit && *next < rows.len() {
+                    encoder.values(rows.row(*next), &mut self.output);
+                    *next += 1;
+                    given += 1;
+                    self.flush_if_much().await?;
+                }
+            }
+            RowSource::Stream { rows, arrays, count, next } => {
+                let cancel = self.session.cancel_handle();
+                while given < limit {
+                    if next == count {
+                        let batch = tokio::select! {
+                            biased;
+                            reason = cancel.cancelled() => Some(Err(reason.error())),
+                            batch = rows.next() => batch,
+                        };
+                        let Some(batch) = batch else { break };
+                        let taken = batch.and_then(|batch| Ok((encoder.arrays(&batch)?, batch.num_rows())));
+                        (*arrays, *count) = taken.map_err(|error| self.session.abort(error))?;
+                        *next = 0;
+                        continue;
+                    }
+                    let written = encoder.row(arrays, *next, &mut self.output);
+                    written.map_err(|error| self.session.abort(error))?;
+                    *next += 1;
+                    given += 1;
+                    self.flush_if_much().await?;
+                }
+            }
+        }
+        Ok(given)
+    }
+
+    /// Gives all of a COPY TO STDOUT, a row in each message.
+    pub(super) async fn send_copy(&mut self, mut copy: CopyOut) -> Result<(), Failure> {
+        self.output.copy_response(b'H', copy.encoding(), copy.column_count());
+        let before = self.output.bytes().len();
+        let open = self.output.begin(b'd');
+        let begun = self.output.bytes().len();
+        copy.header(self.output.buffer());
+        if self.output.bytes().len() == begun {
+            self.output.truncate(before)
+        } else {
+            self.output.end(open)
+        }
+        let cancel = self.session.cancel_handle();
+        let mut given = 0;
+        loop {
+            let rows = tokio::select! {
+                biased;
+                reason = cancel.cancelled() => Some(Err(reason.error())),
+                rows = copy.next() => rows,
+            };
+            let Some(rows) = rows else { break };
+            let rows = rows.map_err(|error| self.session.abort(error))?;
+            for row in 0..rows.count() {
+                let open = self.output.begin(b'd');
+                copy.encode(&rows, row, self.output.buffer());
+                self.output.end(open);
+                self.flush_if_much().await?;
+            }
+            given += rows.count() as u64;
+        }
+        let before = self.output.bytes().len();
+        let open = self.output.begin(b'd');
+        let begun = self.output.bytes().len();
+        copy.trailer(self.output.buffer());
+        if self.output.bytes().len() == begun {
+            self.output.truncate(before)
+        } else {
+            self.output.end(open)
+        }
+        self.output.copy_done();
+        self.output.command_complete(CommandTag::Copy(given));
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The simple protocol: a text with any number of statements, run one after the other.
+
+use super::copying::{Copying, Origin};
+use super::portal::RowSource;
+use super::{Connection, Failure, Phase, Wait, run};
+use crate::protocol::frontend::Formats;
+use crate::types::{RowEncoder, columns_of};
+use arrow::datatypes::SchemaRef;
+use coeval::CommandTag;
+use coeval_sql::{Execution, ParsedStatement, RowStream};
+use std::collections::VecDeque;
+
+/// Statements of one text that are still to be run.
+#[derive(Debug)]
+pub(super) struct Rest {
+    statements: VecDeque<ParsedStatement>,
+    together: Together,
+}
+
+/// Whether the statements of a text are one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Together {
+    /// There are several: they are.
+    Yes,
+    /// There is one: it is one by itself.
+    No,
+}
+
+impl Connection {
+    pub(super) async fn query(&mut self, sql: &str) -> Result<(), Failure> {
+        self.statements.close_unnamed();
+        self.portals.close("");
+        self.entry.begin_statement(Some(sql));
+        if let Some(prepared) = self.session.known(sql) {
+            let _limited = self.limited();
+            let wait = if prepared.is_point_query() { Wait::Never } else { Wait::Maybe };
+            let execution = run(wait, || self.session.start_prepared(&prepared, &[]))?;
+            self.send(execution).await?;
+            self.after_statement();
+            self.ready();
+            return Ok(());
+        }
+        let statements = self.session.parse(sql)?;
+        if statements.is_empty() {
+            self.output.empty_query();
+        }
+        let together = if statements.len() > 1 { Together::Yes } else { Together::No };
+        self.run_rest(Rest { statements: statements.into(), together }).await
+    }
+
+    /// Runs what is left of a text, up to its end or a COPY FROM STDIN.
+    pub(super) async fn run_rest(&mut self, mut rest: Rest) -> Result<(), Failure> {
+        while let Some(statement) = rest.statements.pop_front() {
+            if rest.together == Together::Yes {
+                self.session.begin_implicit()?;
+            }
+            let _limited = self.limited();
+            let wait = if statement.is_query() { Wait::Never } else { Wait::Maybe };
+            let execution = run(wait, || self.session.start(&statement))?;
+            self.tell_notices();
+            match execution {
+                Execution::CopyIn(copy) => {
+                    self.output.copy_response(b'G', copy.encoding(), copy.column_count());
+                    let copying = Copying { copy: *copy, origin: Origin::Simple(rest) };
+                    self.phase = Phase::Copying(Box::new(copying));
+                    return Ok(());
+                }
+                execution => self.send(execution).await?,
+            }
+        }
+        if self.session.is_implicit() {
+            run(Wait::Maybe, || self.session.end_implicit())?;
+        }
+        self.after_statement();
+        self.ready();
+        Ok(())
+    }
+
+    /// Gives all that a statement has come to, as text.
+    async fn send(&mut self, execution: Execution) -> Result<(), Failure> {
+        match execution {
+            Execution::Done(tag) => self.output.command_complete(tag),
+            Execution::Values(tag, schema, rows) => {
+                self.send_all(&schema, RowSource::Values(rows, 0), Some(tag)).await?;
+            }
+            Execution::Rows(tag, rows) => {
+                let schema = SchemaRef::clone(&rows.schema);
+                let source = RowSource::stream(RowStream::of_rows(rows));
+                self.send_all(&schema, source, Some(tag)).await?;
+            }
+            Execution::Stream(rows) => {
+                let schema = SchemaRef::clone(rows.schema());
+                self.send_all(&schema, RowSource::stream(rows), None).await?;
+            }
+            Execution::CopyOut(copy) => self.send_copy(*copy).await?,
+            Execution::CopyIn(_) => unreachable!("who runs a statement looks for this first"),
+        }
+        Ok(())
+    }
+
+    async fn send_all(
+        &mut self,
+        schema: &SchemaRef,
+        mut source: RowSource,
+        tag: Option<CommandTag>,
+    ) -> Result<(), Failure> {
+        let columns = columns_of(schema);
+        self.output.row_description(&columns, Formats::TEXT);
+        let mut encoder = RowEncoder::new(columns, Formats::TEXT, self.session.settings().zone());
+        let given = self.send_rows(&mut source, &mut encoder, u64::MAX).await?;
+        self.output.command_complete(tag.unwrap_or(CommandTag::Select(given)));
+        Ok(())
+    }
+}

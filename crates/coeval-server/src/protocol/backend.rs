@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What we send, written straight into the bytes that are on their way out.
+
+use crate::protocol::frontend::Formats;
+use crate::types::Column;
+use coeval::{CommandTag, SqlError, TransactionStatus};
+use coeval_sql::CopyEncoding;
+use std::io::Write;
+
+/// How grave a message to the user is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Severity {
+    /// The statement failed.
+    Error,
+    /// The connection ends.
+    Fatal,
+    /// Something that the user may not expect.
+    Warning,
+}
+
+impl Severity {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "ERROR",
+            Self::Fatal => "FATAL",
+            Self::Warning => "WARNING",
+        }
+    }
+}
+
+/// What is asked of or answered to a client that says who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Authentication<'a> {
+    /// It is who it says.
+    Ok,
+    /// It shall prove that by this mechanism.
+    Sasl(&'a str),
+    /// The next step of the mechanism.
+    SaslContinue(&'a str),
+    /// Its last step.
+    SaslFinal(&'a str),
+}
+
+/// Bytes on their way to a client.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    buffer: Vec<u8>,
+}
+
+/// The place of a message's length, until its end is known.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Open(usize);
+
+impl Output {
+    /// What has gathered.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// Where values go between [`begin`](Self::begin) and [`end`](Self::end).
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// Forgets what has gathered, and gives back room beyond this.
+    pub(crate) fn clear(&mut self, room_max: usize) {
+        self.buffer.clear();
+        if self.buffer.capacity() > room_max {
+            self.buffer = Vec::new();
+        }
+    }
+
+    /// Forgets what was written since there were this many bytes.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.buffer.truncate(length);
+    }
+
+    /// Begins a message.
+    pub(crate) fn begin(&mut self, kind: u8) -> Open {
+        self.buffer.push(kind);
+        let open = Open(self.buffer.len());
+        self.buffer.extend_from_slice(&[0; 4]);
+        open
+    }
+
+    /// Ends it.
+    ///
+    /// # Panics
+    /// If it is longer than a message can be; rows are bounded before.
+    pub(crate) fn end(&mut self, open: Open) {
+        let length = i32::try_from(self.buffer.len() - open.0).expect("a message has less than 2 GiB");
+        self.buffer[open.0..open.0 + 4].copy_from_slice(&length.to_be_bytes());
+    }
+
+    fn string(&mut self, text: &str) {
+        // A zero byte would end it early.
+        let text = text.split('\0').next().unwrap_or_default();
+        self.buffer.extend_from_slice(text.as_bytes());
+        self.buffer.push(0);
+    }
+
+    fn short(&mut self, value: usize) {
+        self.buffer.extend_from_slice(&(value as u16).to_be_bytes());
+    }
+
+    fn int(&mut self, value: i32) {
+        self.buffer.extend_from_slice(&value.to_be_bytes());
+    }
+
+    fn empty(&mut self, kind: u8) {
+        self.buffer.extend_from_slice(&[kind, 0, 0, 0, 4]);
+    }
+
+    /// Whether the client asks for TLS in vain.
+    pub(crate) fn tls_answer(&mut self, answer: u8) {
+        self.buffer.push(answer);
+    }
+
+    /// A step of saying who one is.
+    pub(crate) fn authentication(&mut self, step: Authentication<'_>) {
+        let open = self.begin(b'R');
+        match step {
+            Authentication::Ok => self.int(0),
+            Authentication::Sasl(mechanism) => {
+                self.int(10);
+                self.string(mechanism);
+                self.buffer.push(0);
+            }
+            Authentication::SaslContinue(data) => {
+                self.int(11);
+                self.buffer.extend_from_slice(data.as_bytes());
+            }
+            Authentication::SaslFinal(data) => {
+                self.int(12);
+                self.buffer.extend_from_slice(data.as_bytes());
+            }
+        }
+        self.end(open);
+    }
+
+    /// We speak 3.0 and know none of these options.
+    pub(crate) fn negotiate_version(&mut self, unknown: &[&str]) {
+        let open = self.begin(b'v');
+        self.int(0);
+        self.int(unknown.len() as i32);
+        unknown.iter().for_each(|name| self.string(name));
+        self.end(open);
+    }
+
+    /// A setting that clients are told of, and its value.
+    pub(crate) fn parameter_status(&mut self, name: &str, value: &str) {
+        let open = self.begin(b'S');
+        self.string(name);
+        self.string(value);
+        self.end(open);
+    }
+
+    /// What a cancel request for this connection needs.
+    pub(crate) fn backend_key(&mut self, pid: i32, secret: i32) {
+        let open = self.begin(b'K');
+        self.int(pid);
+        self.int(secret);
+        self.end(open);
+    }
+
+    /// The client's turn.
+    pub(crate) fn ready(&mut self, status: TransactionStatus) {
+        let status = match status {
+            TransactionStatus::Idle => b'I',
+            TransactionStatus::Active => b'T',
+            TransactionStatus::Failed => b'E',
+        };
+        self.buffer.extend_from_slice(&[b'Z', 0, 0, 0, 5, status]);
+    }
+
+    /// A statement is done.
+    pub(crate) fn command_complete(&mut self, tag: CommandTag) {
+        let open = self.begin(b'C');
+        // Writing to a vector cannot fail.
+        let _ = write!(self.buffer, "{tag}\0");
+        self.end(open);
+    }
+
+    /// The statement was empty.
+    pub(crate) fn empty_query(&mut self) {
+        self.empty(b'I');
+    }
+
+    /// A statement is prepared.
+    pub(crate) fn parse_complete(&mut self) {
+        self.empty(b'1');
+    }
+
+    /// A portal is made.
+    pub(crate) fn bind_complete(&mut self) {
+        self.empty(b'2');
+    }
+
+    /// A statement or portal is forgotten.
+    pub(crate) fn close_complete(&mut self) {
+        self.empty(b'3');
+    }
+
+    /// There are no rows.
+    pub(crate) fn no_data(&mut self) {
+        self.empty(b'n');
+    }
+
+    /// There are more rows than were asked for.
+    pub(crate) fn portal_suspended(&mut self) {
+        self.empty(b's');
+    }
+
+    /// The types of a statement's parameters.
+    pub(crate) fn parameter_description(&mut self, types: &[u32]) {
+        let open = self.begin(b't');
+        self.short(types.len());
+        types.iter().for_each(|oid| self.buffer.extend_from_slice(&oid.to_be_bytes()));
+        self.end(open);
+    }
+
+    /// The columns of rows that are to come.
+    pub(crate) fn row_description(&mut self, columns: &[Column], formats: Formats<'_>) {
+        let open = self.begin(b'T');
+        self.short(columns.len());
+        for (index, column) in columns.iter().enumerate() {
+            self.string(&column.name);
+            // Neither table nor column of origin are told.
+            self.int(0);
+            self.short(0);
+            self.buffer.extend_from_slice(&column.ty.oid.to_be_bytes());
+            self.buffer.extend_from_slice(&column.ty.size.to_be_bytes());
+            self.int(column.ty.modifier);
+            self.short(formats.of(index) as usize);
+        }
+        self.end(open);
+    }
+
+    /// A COPY begins: the client is to send (`G`) or gets (`H`) this many columns.
+    pub(crate) fn copy_response(&mut self, kind: u8, encoding: CopyEncoding, columns: usize) {
+        let open = self.begin(kind);
+        let format = match encoding {
+            CopyEncoding::Text => 0,
+            CopyEncoding::Binary => 1,
+        };
+        self.buffer.push(format);
+        self.short(columns);
+        (0..columns).for_each(|_| self.short(usize::from(format)));
+        self.end(open);
+    }
+
+    /// A COPY's bytes have been sent.
+    pub(crate) fn copy_done(&mut self) {
+        self.empty(b'c');
+    }
+
+    /// An error or a notice.
+    pub(crate) fn report(&mut self, severity: Severity, error: &SqlError) {
+        let kind = match severity {
+            Severity::Error | Severity::Fatal => b'E',
+            Severity::Warning => b'N',
+        };
+        let open = self.begin(kind);
+        let position = error.position.map(|position| position.to_string());
+        let fields = [
+            (b'S', Some(severity.name())),
+            (b'V', Some(severity.name())),
+            (b'C', Some(error.state.code())),
+            (b'M', Some(error.message.as_str())),
+            (b'D', error.detail.as_deref()),
+            (b'H', error.hint.as_deref()),
+            (b'P', position.as_deref()),
+        ];
+        for (field, text) in fields {
+            if let Some(text) = text {
+                self.buffer.push(field);
+                self.string(text);
+            }
+        }
+        self.buffer.push(0);
+        self.end(open);
+    }
+}

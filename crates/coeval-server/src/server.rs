@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The listener: who comes gets a task, who asks for the end gets it in an orderly way.
+
+use crate::auth::Roles;
+use crate::connection;
+use crate::tls::{self, Certificate};
+use coeval::Database;
+use coeval_sql::{ActivityState, Engine, Registry};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// Connections beyond the limit of sessions that may be about to open or to be told that there are too many.
+const OPENING_MAX: usize = 128;
+
+/// How long to wait when no further connection can be accepted, for want of file descriptors mostly.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How often a server that stops looks for sessions that have become idle.
+const STOPPING_LOOK: Duration = Duration::from_millis(20);
+
+/// How a server is set up.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Sessions at a time; one more is answered with 53300.
+    pub connections_max: usize,
+    /// Who may open a session.
+    pub roles: Roles,
+    /// What the server proves itself with; without one, nothing is encrypted.
+    pub certificate: Option<Certificate>,
+    /// Longest message of a client: a statement, its values, a piece of a COPY.
+    pub message_bytes_max: usize,
+    /// How long a connection may take to become a session.
+    pub opening_timeout: Duration,
+    /// How long transactions may go on when the server stops.
+    pub stopping_timeout: Duration,
+    /// Statements that take longer are logged.
+    pub slow_statement: Option<Duration>,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            connections_max: 1_000,
+            roles: Roles::new(),
+            certificate: None,
+            message_bytes_max: 256 << 20,
+            opening_timeout: Duration::from_secs(60),
+            stopping_timeout: Duration::from_secs(10),
+            slow_statement: None,
+        }
+    }
+}
+
+/// Why a server cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// What the system answers.
+        error: io::Error,
+    },
+    /// Others than this machine could connect, and nobody would have to prove anything.
+    #[error("{0} can be reached from other machines: give a role a password, or listen on 127.0.0.1")]
+    Unprotected(SocketAddr),
+    /// Certificate or key cannot be used.
+    #[error("{0}")]
+    Certificate(String),
+}
+
+/// What all connections of a server share.
+pub(crate) struct Shared {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) options: ServerOptions,
+    pub(crate) tls: Option<TlsAcceptor>,
+    stopping: AtomicBool,
+    connections: AtomicUsize,
+    random: ring::rand::SystemRandom,
+}
+
+impl Shared {
+    /// The sessions.
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
+        self.engine.registry()
+    }
+
+    /// Whether no further session is opened.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// What proves that somebody may cancel a session's statements.
+    pub(crate) fn new_secret(&self) -> i32 {
+        let mut bytes = [0; 4];
+        ring::rand::SecureRandom::fill(&self.random, &mut bytes).expect("the system gives random numbers");
+        i32::from_be_bytes(bytes)
+    }
+}
+
+/// Counts a connection while it lives.
+struct Counted(Arc<Shared>);
+
+impl Counted {
+    /// Nothing if there are too many.
+    fn new(shared: &Arc<Shared>) -> Option<Self> {
+        let limit = shared.options.connections_max.saturating_add(OPENING_MAX);
+        let counted = Self(Arc::clone(shared));
+        let before = shared.connections.fetch_add(1, Ordering::Relaxed);
+        (before < limit).then_some(counted)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A server of one database, which is listening.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl Server {
+    /// Begins to listen. Clients can connect from here on, and are served once it [runs](Self::run).
+    ///
+    /// # Errors
+    /// If the address cannot be listened on, could be reached by whom nobody knows, or the certificate cannot be
+    /// used.
+    pub async fn bind(
+        database: &Database,
+        address: &str,
+        options: ServerOptions,
+    ) -> Result<Self, ServerError> {
+        let failed = |error| ServerError::Listen { address: address.to_owned(), error };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let local = listener.local_addr().map_err(failed)?;
+        if options.roles.is_empty() && !local.ip().to_canonical().is_loopback() {
+            return Err(ServerError::Unprotected(local));
+        }
+        let tls = options.certificate.as_ref().map(tls::acceptor).transpose()?;
+        let shared = Shared {
+            engine: Arc::clone(database.engine()),
+            options,
+            tls,
+            stopping: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            random: ring::rand::SystemRandom::new(),
+        };
+        Ok(Self { listener, address: local, shared: Arc::new(shared) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop` is ready; then lets transactions end for as long as the options say, ends all sessions
+    /// and returns. Needs a runtime of several threads.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let Self { listener, shared, .. } = self;
+        tokio::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut stop => break,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, address)) => {
+                    let Some(counted) = Counted::new(&shared) else {
+                        tracing::warn!(%address, "too many connections at once: one is not answered");
+                        continue;
+                    };
+                    // An answer is one write, and the client waits for it.
+                    if let Err(error) = stream.set_nodelay(true) {
+                        tracing::debug!(%address, %error, "a connection went before it was served");
+                        continue;
+                    }
+                    let shared = Arc::clone(&shared);
+                    tokio::spawn(async move {
+                        connection::open(shared, stream, address).await;
+                        drop(counted);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        drop(listener);
+        shared.stop().await;
+    }
+}
+
+impl Shared {
+    /// Ends all sessions: those that are idle at once, the others when their transaction has ended or their time is
+    /// over.
+    async fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        tracing::info!(sessions = self.registry().count(), "stopping");
+        let deadline = Instant::now() + self.options.stopping_timeout;
+        loop {
+            let sessions = self.registry().all();
+            if sessions.is_empty() {
+                return;
+            }
+            let is_over = Instant::now() >= deadline;
+            for session in &sessions {
+                if is_over || session.activity().state == ActivityState::Idle {
+                    session.terminate();
+                }
+            }
+            if is_over {
+                break;
+            }
+            tokio::time::sleep(STOPPING_LOOK).await;
+        }
+        tracing::warn!(sessions = self.registry().count(), "sessions were ended inside their transactions");
+        // They roll back and say goodbye.
+        let last = Instant::now() + Duration::from_secs(2);
+        while self.registry().count() > 0 && Instant::now() < last {
+            tokio::time::sleep(STOPPING_LOOK).await;
+        }
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! TLS: the server's certificate and key, from PEM files.
+
+use crate::server::ServerError;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+
+/// Where the server's certificate and its key are.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// The certificate, and those that vouch for it behind it.
+    pub chain: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// What encrypts connections.
+///
+/// # Errors
+/// If a file cannot be read, or the two do not go together.
+pub(crate) fn acceptor(certificate: &Certificate) -> Result<TlsAcceptor, ServerError> {
+    let failed = |path: &PathBuf, error: &dyn std::fmt::Display| {
+        ServerError::Certificate(format!("cannot use {}: {error}", path.display()))
+    };
+    let chain = CertificateDer::pem_file_iter(&certificate.chain)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| failed(&certificate.chain, &error))?;
+    if chain.is_empty() {
+        return Err(failed(&certificate.chain, &"there is no certificate in it"));
+    }
+    let key =
+        PrivateKeyDer::from_pem_file(&certificate.key).map_err(|error| failed(&certificate.key, &error))?;
+    let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
+        .map_err(|error| failed(&certificate.key, &error))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Coeval's types as clients know them: by number, size and modifier, and values in text and binary form.
+
+mod parameters;
+mod rows;
+
+pub(crate) use parameters::{bound_values, declared_types, described_types};
+pub(crate) use rows::RowEncoder;
+
+use arrow::datatypes::{DataType, Field, Schema};
+use coeval::{ColumnType, column_type_of_arrow};
+use std::sync::Arc;
+
+/// Numbers of PostgreSQL's types, as `pg_type` has them.
+pub(crate) mod oid {
+    pub(crate) const BOOL: u32 = 16;
+    pub(crate) const BYTEA: u32 = 17;
+    pub(crate) const NAME: u32 = 19;
+    pub(crate) const INT8: u32 = 20;
+    pub(crate) const INT2: u32 = 21;
+    pub(crate) const INT4: u32 = 23;
+    pub(crate) const TEXT: u32 = 25;
+    pub(crate) const JSON: u32 = 114;
+    pub(crate) const FLOAT4: u32 = 700;
+    pub(crate) const FLOAT8: u32 = 701;
+    pub(crate) const BPCHAR: u32 = 1042;
+    pub(crate) const VARCHAR: u32 = 1043;
+    pub(crate) const DATE: u32 = 1082;
+    pub(crate) const TIME: u32 = 1083;
+    pub(crate) const TIMESTAMP: u32 = 1114;
+    pub(crate) const TIMESTAMPTZ: u32 = 1184;
+    pub(crate) const INTERVAL: u32 = 1186;
+    pub(crate) const NUMERIC: u32 = 1700;
+    pub(crate) const UUID: u32 = 2950;
+}
+
+/// The size of types whose values differ in length.
+const SIZE_VARIES: i16 = -1;
+/// Bytes that a type modifier of a character type counts beside the characters.
+const MODIFIER_EXTRA: i32 = 4;
+
+/// A type as a client is told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WireType {
+    pub(crate) oid: u32,
+    pub(crate) size: i16,
+    pub(crate) modifier: i32,
+}
+
+impl WireType {
+    const fn new(oid: u32, size: i16) -> Self {
+        Self { oid, size, modifier: -1 }
+    }
+
+    /// The type of a column.
+    pub(crate) fn of(ty: ColumnType) -> Self {
+        match ty {
+            ColumnType::SmallInt => Self::new(oid::INT2, 2),
+            ColumnType::Int => Self::new(oid::INT4, 4),
+            ColumnType::BigInt => Self::new(oid::INT8, 8),
+            ColumnType::Real => Self::new(oid::FLOAT4, 4),
+            ColumnType::Double => Self::new(oid::FLOAT8, 8),
+            ColumnType::Numeric { precision, scale } => {
+                let modifier = (i32::from(precision) << 16 | i32::from(scale)) + MODIFIER_EXTRA;
+                Self { modifier, ..Self::new(oid::NUMERIC, SIZE_VARIES) }
+            }
+            ColumnType::Boolean => Self::new(oid::BOOL, 1),
+            ColumnType::Text => Self::new(oid::TEXT, SIZE_VARIES),
+            ColumnType::Varchar(length) => Self::of_length(oid::VARCHAR, length),
+            ColumnType::Char(length) => Self::of_length(oid::BPCHAR, length),
+            ColumnType::Bytea => Self::new(oid::BYTEA, SIZE_VARIES),
+            ColumnType::Date => Self::new(oid::DATE, 4),
+            ColumnType::Time => Self::new(oid::TIME, 8),
+            ColumnType::Timestamp => Self::new(oid::TIMESTAMP, 8),
+            ColumnType::TimestampTz => Self::new(oid::TIMESTAMPTZ, 8),
+            ColumnType::Interval => Self::new(oid::INTERVAL, 16),
+            ColumnType::Uuid => Self::new(oid::UUID, 16),
+            ColumnType::Json => Self::new(oid::JSON, SIZE_VARIES),
+        }
+    }
+
+    fn of_length(oid: u32, length: u32) -> Self {
+        let modifier = i32::try_from(length).map_or(-1, |length| length + MODIFIER_EXTRA);
+        Self { modifier, ..Self::new(oid, SIZE_VARIES) }
+    }
+
+    /// The type of lists of this type; text for lists that PostgreSQL has no number for.
+    fn list_of(element: ColumnType) -> Self {
+        let oid = match element {
+            ColumnType::SmallInt => 1005,
+            ColumnType::Int => 1007,
+            ColumnType::BigInt => 1016,
+            ColumnType::Real => 1021,
+            ColumnType::Double => 1022,
+            ColumnType::Numeric { .. } => 1231,
+            ColumnType::Boolean => 1000,
+            ColumnType::Text => 1009,
+            ColumnType::Varchar(_) => 1015,
+            ColumnType::Char(_) => 1014,
+            ColumnType::Bytea => 1001,
+            ColumnType::Date => 1182,
+            ColumnType::Time => 1183,
+            ColumnType::Timestamp => 1115,
+            ColumnType::TimestampTz => 1185,
+            ColumnType::Interval => 1187,
+            ColumnType::Uuid => 2951,
+            ColumnType::Json => 199,
+        };
+        Self::new(oid, SIZE_VARIES)
+    }
+}
+
+/// How values of a column become bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// One value.
+    Scalar(ColumnType),
+    /// A list of values.
+    List(ColumnType),
+    /// Whatever Arrow makes of it as text.
+    Shown,
+}
+
+/// A column of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) name: Box<str>,
+    pub(crate) ty: WireType,
+    pub(crate) kind: Kind,
+}
+
+/// The columns of a schema.
+pub(crate) fn columns_of(schema: &Schema) -> Arc<[Column]> {
+    schema.fields().iter().map(|field| column_of(field)).collect()
+}
+
+fn column_of(field: &Field) -> Column {
+    let (kind, ty) = match field.data_type() {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            match column_type_of_arrow(item.data_type()) {
+                Some(element) => (Kind::List(element), WireType::list_of(element)),
+                None => (Kind::Shown, WireType::of(ColumnType::Text)),
+            }
+        }
+        other => match column_type_of_arrow(other) {
+            Some(ty) => (Kind::Scalar(ty), WireType::of(ty)),
+            None => (Kind::Shown, WireType::of(ColumnType::Text)),
+        },
+    };
+    Column { name: field.name().as_str().into(), ty, kind }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Parameters: the types that clients declare, the types they are told, and values from bytes.
+
+use super::{WireType, oid};
+use crate::protocol::frontend::{Bind, Format, violation};
+use chrono_tz::Tz;
+use coeval::{ColumnType, SqlError, SqlState, Value};
+use coeval_sql::{decode_binary, parse_value, utf8};
+
+/// A `numeric` of a client that does not say how many digits it has.
+const ANY_NUMERIC: ColumnType = ColumnType::Numeric { precision: 38, scale: 10 };
+
+/// What a client says of a parameter's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Declared {
+    /// Nothing, or nothing that helps: it follows from where the parameter stands.
+    Nothing,
+    /// This type.
+    Type(ColumnType),
+    /// A number of some precision, which follows from where the parameter stands if anything does.
+    Numeric,
+}
+
+impl Declared {
+    /// What is known of the type before the statement is planned.
+    pub(crate) fn known(self) -> Option<ColumnType> {
+        match self {
+            Self::Type(ty) => Some(ty),
+            Self::Nothing | Self::Numeric => None,
+        }
+    }
+
+    /// What is known of it once planning without it has given this type; `None` if nothing new is.
+    pub(crate) fn corrected(self, inferred: ColumnType) -> Option<ColumnType> {
+        let is_numeric = matches!(inferred, ColumnType::Numeric { .. });
+        (self == Self::Numeric && !is_numeric).then_some(ANY_NUMERIC)
+    }
+}
+
+/// What a client declares by the types' numbers.
+///
+/// # Errors
+/// `0A000` for a type that parameters cannot have.
+pub(crate) fn declared_types(oids: impl Iterator<Item = u32>) -> Result<Vec<Declared>, SqlError> {
+    /// `unknown`: text of whatever type the place asks for.
+    const UNKNOWN: u32 = 705;
+    const OID: u32 = 26;
+    const REGCLASS: u32 = 2205;
+    let declared = oids.map(|oid| {
+        Ok(match oid {
+            0 | UNKNOWN | OID | REGCLASS => Declared::Nothing,
+            oid::BOOL => Declared::Type(ColumnType::Boolean),
+            oid::BYTEA => Declared::Type(ColumnType::Bytea),
+            oid::INT2 => Declared::Type(ColumnType::SmallInt),
+            oid::INT4 => Declared::Type(ColumnType::Int),
+            oid::INT8 => Declared::Type(ColumnType::BigInt),
+            oid::FLOAT4 => Declared::Type(ColumnType::Real),
+            oid::FLOAT8 => Declared::Type(ColumnType::Double),
+            oid::NUMERIC => Declared::Numeric,
+            oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME => Declared::Type(ColumnType::Text),
+            oid::JSON => Declared::Type(ColumnType::Json),
+            oid::DATE => Declared::Type(ColumnType::Date),
+            oid::TIME => Declared::Type(ColumnType::Time),
+            oid::TIMESTAMP => Declared::Type(ColumnType::Timestamp),
+            oid::TIMESTAMPTZ => Declared::Type(ColumnType::TimestampTz),
+            oid::INTERVAL => Declared::Type(ColumnType::Interval),
+            oid::UUID => Declared::Type(ColumnType::Uuid),
+            other => {
+                let message = format!("parameters of the type with number {other} are not supported");
+                return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+            }
+        })
+    });
+    declared.collect()
+}
+
+/// The numbers of a statement's parameter types: what the client declared, else what was inferred.
+pub(crate) fn described_types(declared: impl Iterator<Item = u32>, inferred: &[ColumnType]) -> Box<[u32]> {
+    let mut declared = declared.fuse();
+    inferred
+        .iter()
+        .map(|ty| match declared.next() {
+            Some(oid) if oid != 0 && oid != 705 => oid,
+            _ => WireType::of(*ty).oid,
+        })
+        .collect()
+}
+
+/// The values of a Bind message, of the statement's parameter types where their form says no other.
+///
+/// # Errors
+/// `08P01` for another number of values than parameters, and what the types say of bytes and text.
+pub(crate) fn bound_values(bind: &Bind<'_>, types: &[ColumnType], zone: Tz) -> Result<Vec<Value>, SqlError> {
+    let (given, wanted) = (bind.values.len(), types.len());
+    bind.formats.check(given, "parameter")?;
+    if given != wanted {
+        let name = bind.statement;
+        let message = format!(
+            "bind message supplies {given} parameters, but prepared statement \"{name}\" requires {wanted}"
+        );
+        return Err(violation(message));
+    }
+    let values = bind.values.iter().zip(types).enumerate();
+    let values = values.map(|(index, (value, &ty))| match value {
+        None => Ok(Value::Null),
+        Some(bytes) => match bind.formats.of(index) {
+            Format::Binary => decode_binary(bytes, ty),
+            Format::Text => utf8(bytes).and_then(|text| parse_value(text, ty, zone)),
+        },
+    });
+    values.collect()
+}

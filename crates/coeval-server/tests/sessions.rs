@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sessions from the outside: how they begin, are limited, cancelled and ended.
+
+mod support;
+
+use coeval_server::{Certificate, Roles, ServerOptions};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+use support::{Raw, Running, error_code, kinds, query, status};
+use tokio_postgres::NoTls;
+use tokio_postgres::error::SqlState;
+
+/// Runs for as long as nobody ends it, for all that tests wait.
+const LONG: &str = "SELECT count(*) FROM generate_series(1, 100000) AS a, generate_series(1, 100000) AS b";
+
+fn key_of(messages: &[support::Message]) -> [u8; 8] {
+    let key = messages.iter().find(|message| message.kind == 'K').unwrap();
+    key.body.as_slice().try_into().unwrap()
+}
+
+fn opened(server: &Running) -> (Raw, [u8; 8]) {
+    let mut raw = server.unopened();
+    raw.send_startup(&[("user", "tester")]);
+    let messages = raw.until_ready();
+    (raw, key_of(&messages))
+}
+
+fn send_cancel(server: &Running, key: [u8; 8]) {
+    let mut raw = server.unopened();
+    let packet = [&16_u32.to_be_bytes()[..], &80_877_102_u32.to_be_bytes(), &key].concat();
+    raw.send(&packet);
+    assert_eq!(raw.next(), None, "a cancel request has no answer");
+}
+
+#[test]
+fn a_cancel_request_ends_the_statement_and_not_the_session() {
+    let server = Running::new();
+    let (mut raw, key) = opened(&server);
+    let mut wrong = key;
+    wrong[7] ^= 1;
+    raw.send(&query(LONG));
+    while server.database.engine().registry().all()[0].activity().statement != LONG {
+        std::thread::yield_now();
+    }
+    send_cancel(&server, wrong);
+    raw.stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let mut byte = [0];
+    let peeked = raw.stream.peek(&mut byte);
+    assert!(peeked.is_err() || byte[0] == b'T', "a wrong secret ends nothing");
+    raw.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    send_cancel(&server, key);
+    assert_eq!(error_code(&raw.until_ready()), "57014");
+    // Without a statement it has no effect.
+    send_cancel(&server, key);
+    assert_eq!(kinds(&raw.run("SELECT 1")), "TDCZ");
+}
+
+#[test]
+fn a_statement_ends_when_its_time_is_over() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("SET statement_timeout = '50ms'");
+    let messages = raw.run(LONG);
+    assert_eq!(error_code(&messages), "57014");
+    let error = messages.iter().find(|message| message.kind == 'E').unwrap();
+    assert_eq!(error.field('M').unwrap(), "canceling statement due to statement timeout");
+    assert_eq!(raw.run("SHOW statement_timeout")[1].texts(), ["50ms"]);
+    raw.run("SET statement_timeout = 0");
+    assert_eq!(kinds(&raw.run("SELECT 1")), "TDCZ");
+}
+
+#[test]
+fn a_client_that_is_silent_in_a_block_is_put_out() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE TABLE t (a int PRIMARY KEY)");
+    raw.run("SET idle_in_transaction_session_timeout = '50ms'");
+    raw.run("BEGIN; INSERT INTO t VALUES (1)");
+    let messages = raw.until_end();
+    assert_eq!(error_code(&messages), "25P03");
+    assert_eq!(messages[0].field('S').as_deref(), Some("FATAL"));
+    assert_eq!(server.raw().run("SELECT count(*) FROM t")[1].texts(), ["0"]);
+}
+
+#[test]
+fn a_client_that_goes_leaves_nothing_behind() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE TABLE t (a int PRIMARY KEY)");
+    raw.run("BEGIN; INSERT INTO t VALUES (1)");
+    drop(raw);
+    let registry = server.database.engine().registry();
+    while registry.count() > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(server.database.store().active_snapshots(), 0);
+    let mut raw = server.raw();
+    assert_eq!(kinds(&raw.run("INSERT INTO t VALUES (1)")), "CZ");
+    // A client that goes while its query runs is not computed for.
+    raw.send(&query("SELECT * FROM generate_series(1, 100000000)"));
+    assert_eq!(raw.next().unwrap().kind, 'T');
+    drop(raw);
+    while registry.count() > 0 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_is_waited_for() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.send(&query("SELECT * FROM generate_series(1, 100000000)"));
+    assert_eq!(raw.next().unwrap().kind, 'T');
+    // Others go on, and who does not read can be ended.
+    let mut other = server.raw();
+    assert_eq!(kinds(&other.run("SELECT 1")), "TDCZ");
+    let registry = server.database.engine().registry();
+    let reader = registry.all()[0].clone();
+    assert_eq!(reader.activity().state.name(), "active");
+    reader.terminate();
+    while registry.count() > 1 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn there_are_as_many_sessions_as_there_may_be() {
+    let server = Running::with(ServerOptions { connections_max: 2, ..ServerOptions::default() });
+    let first = server.raw();
+    let _second = server.raw();
+    let mut third = server.unopened();
+    third.send_startup(&[("user", "tester")]);
+    let messages = third.until_end();
+    assert_eq!(error_code(&messages), "53300");
+    drop(first);
+    while server.database.engine().registry().count() > 1 {
+        std::thread::yield_now();
+    }
+    drop(server.raw());
+}
+
+#[test]
+fn a_server_that_stops_lets_transactions_end() {
+    let mut server = Running::new();
+    let mut idle = server.raw();
+    let mut busy = server.raw();
+    busy.run("CREATE TABLE t (a int PRIMARY KEY)");
+    assert_eq!(status(&busy.run("BEGIN; INSERT INTO t VALUES (1)")), 'T');
+    server.begin_to_stop();
+    assert_eq!(error_code(&idle.until_end()), "57P01");
+    assert_eq!(status(&busy.run("COMMIT")), 'I');
+    assert_eq!(error_code(&busy.until_end()), "57P01");
+    server.wait_stopped();
+    let rows = server.database.session().query("SELECT * FROM t").unwrap();
+    assert_eq!(rows[0].num_rows(), 1);
+}
+
+#[test]
+fn a_transaction_that_does_not_end_is_ended() {
+    let options = ServerOptions { stopping_timeout: Duration::from_millis(100), ..ServerOptions::default() };
+    let mut server = Running::with(options);
+    let mut busy = server.raw();
+    busy.run("CREATE TABLE t (a int PRIMARY KEY)");
+    busy.run("BEGIN; INSERT INTO t VALUES (1)");
+    server.wait_stopped();
+    assert_eq!(error_code(&busy.until_end()), "57P01");
+    let rows = server.database.session().query("SELECT * FROM t").unwrap();
+    assert_eq!(rows.iter().map(|batch| batch.num_rows()).sum::<usize>(), 0);
+}
+
+fn with_password() -> ServerOptions {
+    ServerOptions { roles: Roles::new().with("app", "geheim ✓"), ..ServerOptions::default() }
+}
+
+#[test]
+fn a_password_opens_a_session_and_nothing_else_does() {
+    let server = Running::with(with_password());
+    server.runtime.block_on(async {
+        let connect = |user: &'static str, password: &'static str| {
+            let mut config = server.config();
+            config.user(user).password(password);
+            async move { config.connect(NoTls).await.map(|(client, _)| client) }
+        };
+        assert!(connect("app", "geheim ✓").await.is_ok());
+        let wrong = connect("app", "falsch").await.err().unwrap();
+        let nobody = connect("nobody", "geheim ✓").await.err().unwrap();
+        for (error, user) in [(wrong, "app"), (nobody, "nobody")] {
+            let error = error.as_db_error().unwrap();
+            assert_eq!(error.code(), &SqlState::INVALID_PASSWORD);
+            assert_eq!(error.message(), format!("password authentication failed for user \"{user}\""));
+        }
+    });
+    // Statements before the proof are not run.
+    let mut raw = server.unopened();
+    raw.send_startup(&[("user", "app")]);
+    raw.send(&query("SELECT 1"));
+    let messages = raw.until_end();
+    assert_eq!((kinds(&messages).as_str(), error_code(&messages).as_str()), ("RE", "08P01"));
+}
+
+#[test]
+fn a_server_without_roles_listens_to_its_own_machine_only() {
+    let server = Running::new();
+    let bound = server.runtime.block_on(coeval_server::Server::bind(
+        &server.database,
+        "0.0.0.0:0",
+        ServerOptions::default(),
+    ));
+    assert!(matches!(bound, Err(coeval_server::ServerError::Unprotected(_))));
+}
+
+fn certificate() -> Certificate {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/certificate");
+    Certificate { chain: directory.join("server.crt"), key: directory.join("server.key") }
+}
+
+#[test]
+fn tls_is_offered_with_a_certificate_and_refused_without() {
+    let ssl_request = [&8_u32.to_be_bytes()[..], &80_877_103_u32.to_be_bytes()].concat();
+    let answer = |server: &Running| {
+        let mut raw = server.unopened();
+        raw.send(&ssl_request);
+        let mut byte = [0];
+        raw.stream.read_exact(&mut byte).unwrap();
+        (raw, byte[0])
+    };
+    let plain = Running::new();
+    let (mut raw, byte) = answer(&plain);
+    assert_eq!(byte, b'N');
+    raw.send_startup(&[("user", "tester")]);
+    assert_eq!(status(&raw.until_ready()), 'I');
+
+    let server =
+        Running::with(ServerOptions { certificate: Some(certificate()), ..ServerOptions::default() });
+    let (raw, byte) = answer(&server);
+    assert_eq!(byte, b'S');
+    let mut encrypted = encrypted(raw.stream);
+    let mut startup = [&196_608_u32.to_be_bytes()[..], b"user\0tester\0\0"].concat();
+    startup.splice(0..0, (startup.len() as u32 + 4).to_be_bytes());
+    encrypted.write_all(&startup).unwrap();
+    let mut first = [0; 9];
+    encrypted.read_exact(&mut first).unwrap();
+    assert_eq!(first, [b'R', 0, 0, 0, 8, 0, 0, 0, 0]);
+    // What is sent unencrypted behind the request is not taken for encrypted.
+    let mut raw = server.unopened();
+    raw.send(&[&ssl_request[..], b"x"].concat());
+    assert_eq!(error_code(&raw.until_end()), "08P01");
+}
+
+/// A TLS client that trusts the tests' certificate.
+fn encrypted(stream: std::net::TcpStream) -> impl Read + Write {
+    use rustls_pki_types::pem::PemObject;
+    use tokio_rustls::rustls::crypto::ring::default_provider;
+    use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+    let mut roots = RootCertStore::empty();
+    let trusted = rustls_pki_types::CertificateDer::from_pem_file(certificate().chain).unwrap();
+    roots.add(trusted).unwrap();
+    let config = ClientConfig::builder_with_provider(std::sync::Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = "localhost".try_into().unwrap();
+    StreamOwned::new(ClientConnection::new(std::sync::Arc::new(config), name).unwrap(), stream)
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A server of a database in memory, and clients of it.
+
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test program uses a part")]
+
+use coeval::Database;
+use coeval_server::{Server, ServerOptions};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, NoTls};
+
+/// A server that runs until it is dropped.
+pub struct Running {
+    pub database: Database,
+    pub address: SocketAddr,
+    pub runtime: Runtime,
+    stop: Option<oneshot::Sender<()>>,
+    served: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    pub fn new() -> Self {
+        Self::with(ServerOptions::default())
+    }
+
+    pub fn with(options: ServerOptions) -> Self {
+        let database = Database::in_memory().unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let server = runtime.block_on(Server::bind(&database, "127.0.0.1:0", options)).unwrap();
+        let address = server.address();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let served = runtime.spawn(server.run(async move {
+            let _ = stopped.await;
+        }));
+        Self { database, address, runtime, stop: Some(stop), served: Some(served) }
+    }
+
+    /// Asks the server to stop.
+    pub fn begin_to_stop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+    }
+
+    /// Waits until it has.
+    pub fn wait_stopped(&mut self) {
+        self.begin_to_stop();
+        if let Some(served) = self.served.take() {
+            self.runtime.block_on(served).unwrap();
+        }
+    }
+
+    pub fn config(&self) -> tokio_postgres::Config {
+        let mut config = tokio_postgres::Config::new();
+        config.host("127.0.0.1").port(self.address.port()).user("tester").dbname("coeval");
+        config
+    }
+
+    /// A client of the server.
+    pub async fn client(&self) -> Client {
+        let (client, connection) = self.config().connect(NoTls).await.unwrap();
+        tokio::spawn(async move {
+            let _ = connection.await;
+        });
+        client
+    }
+
+    /// A client that speaks in bytes, with a session open.
+    pub fn raw(&self) -> Raw {
+        let mut raw = self.unopened();
+        raw.send_startup(&[("user", "tester")]);
+        raw.until_ready();
+        raw
+    }
+
+    /// A client that speaks in bytes and has said nothing yet.
+    pub fn unopened(&self) -> Raw {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Raw { stream, pending: Vec::new() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.wait_stopped();
+        }
+    }
+}
+
+/// A client that speaks in bytes.
+pub struct Raw {
+    pub stream: TcpStream,
+    pending: Vec<u8>,
+}
+
+/// A message of the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    pub kind: char,
+    pub body: Vec<u8>,
+}
+
+impl Message {
+    /// The field of an error or notice.
+    pub fn field(&self, field: char) -> Option<String> {
+        assert!(matches!(self.kind, 'E' | 'N'), "{self:?}");
+        self.body.split(|&byte| byte == 0).find_map(|part| {
+            let (&kind, text) = part.split_first()?;
+            (kind as char == field).then(|| String::from_utf8(text.to_vec()).unwrap())
+        })
+    }
+
+    /// The text of a command tag.
+    pub fn tag(&self) -> &str {
+        assert_eq!(self.kind, 'C');
+        std::str::from_utf8(&self.body[..self.body.len() - 1]).unwrap()
+    }
+
+    /// The values of a row.
+    pub fn values(&self) -> Vec<Option<Vec<u8>>> {
+        assert_eq!(self.kind, 'D');
+        let mut rest = &self.body[2..];
+        let mut values = Vec::new();
+        while !rest.is_empty() {
+            let length = i32::from_be_bytes(rest[..4].try_into().unwrap());
+            rest = &rest[4..];
+            values.push(usize::try_from(length).ok().map(|length| {
+                let value = rest[..length].to_vec();
+                rest = &rest[length..];
+                value
+            }));
+        }
+        values
+    }
+
+    /// The values of a row as text.
+    pub fn texts(&self) -> Vec<String> {
+        let text =
+            |value: Option<Vec<u8>>| value.map_or("NULL".to_owned(), |v| String::from_utf8(v).unwrap());
+        self.values().into_iter().map(text).collect()
+    }
+}
+
+/// A message of a client.
+pub fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![kind];
+    bytes.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+pub fn query(sql: &str) -> Vec<u8> {
+    message(b'Q', format!("{sql}\0").as_bytes())
+}
+
+pub fn parse(name: &str, sql: &str, types: &[u32]) -> Vec<u8> {
+    let mut body = format!("{name}\0{sql}\0").into_bytes();
+    body.extend_from_slice(&(types.len() as u16).to_be_bytes());
+    types.iter().for_each(|oid| body.extend_from_slice(&oid.to_be_bytes()));
+    message(b'P', &body)
+}
+
+/// A Bind of values as text, for results as text.
+pub fn bind(portal: &str, statement: &str, values: &[Option<&str>]) -> Vec<u8> {
+    let values: Vec<_> = values.iter().map(|value| value.map(str::as_bytes)).collect();
+    bind_as(portal, statement, &values, 0, 0)
+}
+
+pub fn bind_as(
+    portal: &str,
+    statement: &str,
+    values: &[Option<&[u8]>],
+    format: u16,
+    result_format: u16,
+) -> Vec<u8> {
+    let mut body = format!("{portal}\0{statement}\0").into_bytes();
+    body.extend_from_slice(&1_u16.to_be_bytes());
+    body.extend_from_slice(&format.to_be_bytes());
+    body.extend_from_slice(&(values.len() as u16).to_be_bytes());
+    for value in values {
+        match value {
+            None => body.extend_from_slice(&(-1_i32).to_be_bytes()),
+            Some(bytes) => {
+                body.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+                body.extend_from_slice(bytes);
+            }
+        }
+    }
+    body.extend_from_slice(&1_u16.to_be_bytes());
+    body.extend_from_slice(&result_format.to_be_bytes());
+    message(b'B', &body)
+}
+
+pub fn describe(kind: char, name: &str) -> Vec<u8> {
+    message(b'D', format!("{kind}{name}\0").as_bytes())
+}
+
+pub fn close(kind: char, name: &str) -> Vec<u8> {
+    message(b'C', format!("{kind}{name}\0").as_bytes())
+}
+
+pub fn execute(portal: &str, rows_max: u32) -> Vec<u8> {
+    let mut body = format!("{portal}\0").into_bytes();
+    body.extend_from_slice(&rows_max.to_be_bytes());
+    message(b'E', &body)
+}
+
+pub fn sync() -> Vec<u8> {
+    message(b'S', &[])
+}
+
+impl Raw {
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    pub fn send_all(&mut self, messages: &[Vec<u8>]) {
+        self.send(&messages.concat());
+    }
+
+    pub fn send_startup(&mut self, parameters: &[(&str, &str)]) {
+        let mut body = 196_608_u32.to_be_bytes().to_vec();
+        for (name, value) in parameters {
+            body.extend_from_slice(format!("{name}\0{value}\0").as_bytes());
+        }
+        body.push(0);
+        let mut packet = (body.len() as u32 + 4).to_be_bytes().to_vec();
+        packet.extend_from_slice(&body);
+        self.send(&packet);
+    }
+
+    /// The next message; `None` at the end.
+    pub fn next(&mut self) -> Option<Message> {
+        loop {
+            if let Some(length) = self.pending.get(1..5) {
+                let whole = u32::from_be_bytes(length.try_into().unwrap()) as usize + 1;
+                if self.pending.len() >= whole {
+                    let bytes: Vec<u8> = self.pending.drain(..whole).collect();
+                    return Some(Message { kind: bytes[0] as char, body: bytes[5..].to_vec() });
+                }
+            }
+            let mut piece = [0; 65_536];
+            match self.stream.read(&mut piece) {
+                Ok(0) => return None,
+                Ok(length) => self.pending.extend_from_slice(&piece[..length]),
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                Err(error) => panic!("nothing came: {error}"),
+            }
+        }
+    }
+
+    /// The messages up to the server's ReadyForQuery, which is among them.
+    pub fn until_ready(&mut self) -> Vec<Message> {
+        let mut messages = Vec::new();
+        loop {
+            let message = self.next().unwrap_or_else(|| panic!("the server ended after {messages:?}"));
+            let is_last = message.kind == 'Z';
+            messages.push(message);
+            if is_last {
+                return messages;
+            }
+        }
+    }
+
+    /// Runs a text; the kinds of the messages that come.
+    pub fn run(&mut self, sql: &str) -> Vec<Message> {
+        self.send(&query(sql));
+        self.until_ready()
+    }
+
+    /// The messages up to the end of the connection.
+    pub fn until_end(&mut self) -> Vec<Message> {
+        std::iter::from_fn(|| self.next()).collect()
+    }
+}
+
+/// The kinds of messages, one letter each.
+pub fn kinds(messages: &[Message]) -> String {
+    messages.iter().map(|message| message.kind).collect()
+}
+
+/// The transaction status at the end of messages.
+pub fn status(messages: &[Message]) -> char {
+    let last = messages.last().unwrap();
+    assert_eq!(last.kind, 'Z');
+    last.body[0] as char
+}
+
+/// The SQLSTATE of the only error among messages.
+pub fn error_code(messages: &[Message]) -> String {
+    let errors: Vec<_> = messages.iter().filter(|message| message.kind == 'E').collect();
+    assert_eq!(errors.len(), 1, "{messages:?}");
+    errors[0].field('C').unwrap()
+}
