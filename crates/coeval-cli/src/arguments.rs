@@ -17,6 +17,7 @@ use std::path::PathBuf;
 Examples:
   coeval demo                       transactions and analytics on the same live data, in about a minute
   coeval sql my-data                SQL on the database in the directory my-data
+  coeval serve my-data              the same for psql, drivers and tools of PostgreSQL
   coeval bench tpcc --threads 8     a measured workload
   coeval check my-data              is everything in the directory as it should be?
 
@@ -34,6 +35,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Demo(DemoArguments),
     Sql(SqlArguments),
+    Serve(ServeArguments),
     Bench(Box<BenchArguments>),
     Check(CheckArguments),
 }
@@ -105,6 +107,55 @@ pub(crate) struct SqlArguments {
     /// Run the statements of this file and leave, after all -c; - is the standard input. May be given more than once
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     pub(crate) files: Vec<String>,
+}
+
+/// Serve a database to psql and to drivers and tools of PostgreSQL
+///
+/// Without a role, whoever connects over the loopback is trusted under any name, and nothing else can be listened on.
+/// With one, everybody needs its password (SCRAM-SHA-256). Ctrl-C and SIGTERM let transactions end for a while; the
+/// second time the program ends at once. What happens is logged to stderr; COEVAL_LOG chooses (error, warn, info,
+/// debug).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval serve my-data
+  coeval serve --in-memory --listen 127.0.0.1:6432
+  coeval serve my-data --listen 0.0.0.0:5432 --user app --password-file secret --tls-cert server.crt --tls-key server.key
+  psql -h 127.0.0.1 -U me coeval")]
+pub(crate) struct ServeArguments {
+    /// The database directory, made if it is not there
+    #[arg(value_name = "DIR", conflicts_with = "in_memory", required_unless_present = "in_memory")]
+    pub(crate) dir: Option<PathBuf>,
+    /// A new database in memory, gone at the end
+    #[arg(long)]
+    pub(crate) in_memory: bool,
+    /// Where to listen; port 0 takes any that is free
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5432")]
+    pub(crate) listen: String,
+    /// The role that may open sessions; it may do everything
+    #[arg(long, value_name = "NAME", requires = "password_file")]
+    pub(crate) user: Option<String>,
+    /// The file with its password, as it is typed or as PostgreSQL's SCRAM-SHA-256 verifier
+    #[arg(long, value_name = "FILE", requires = "user")]
+    pub(crate) password_file: Option<PathBuf>,
+    /// The server's certificate (PEM), with those that vouch for it behind it; offers TLS
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Its private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Sessions at a time
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]
+    pub(crate) max_connections: usize,
+    /// How long transactions may go on when the server is asked to stop
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = positive)]
+    pub(crate) stop_seconds: f64,
+    /// Log statements that take at least this long
+    #[arg(long, value_name = "N")]
+    pub(crate) slow_milliseconds: Option<u64>,
+    /// Log as JSON, an object a line
+    #[arg(long)]
+    pub(crate) log_json: bool,
 }
 
 /// Verify a database directory offline: checksums, trees, indexes, constraints

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) const STOPPING: &str = "Stopping; Ctrl-C once more stops at once.";
 
 /// The code of a program that Ctrl-C ended, as shells know it.
-const INTERRUPTED: i32 = 130;
+pub(crate) const INTERRUPTED: i32 = 130;
 
 /// Whether the program was asked to stop.
 #[derive(Clone, Debug, Default)]

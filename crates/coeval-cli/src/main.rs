@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The binary `coeval`: demo, SQL shell, benchmarks, offline check.
+//! The binary `coeval`: demo, SQL shell, server, benchmarks, offline check.
 //!
 //! # Owns
 //! The command line, what is printed, and the code that the program ends with.
@@ -13,7 +13,7 @@
 //! - The last line that `coeval bench` prints to stdout is its JSON object.
 //!
 //! # Start reading at
-//! `arguments.rs`, then `sql.rs`, `demo.rs`, `bench.rs`, `check.rs`.
+//! `arguments.rs`, then `sql.rs`, `serve.rs`, `demo.rs`, `bench.rs`, `check.rs`.
 
 mod arguments;
 mod bench;
@@ -25,6 +25,7 @@ mod failure;
 mod grid;
 mod interrupt;
 mod readable;
+mod serve;
 mod sql;
 
 use arguments::{Arguments, Command};
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Sql(arguments) => sql::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
     };
