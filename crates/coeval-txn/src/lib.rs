@@ -7,7 +7,8 @@
 //! snapshots that transactions hold ([`ActiveSnapshots`]), the decision whether a transaction may commit
 //! under snapshot isolation ([`Certifier`], with the cases in [`CONFLICT_RULES`]), and the locks that make one
 //! wait for another ([`RowLocks`]). In [`ssi`], whether a serializable one may commit, and what a read safe
-//! snapshot holds.
+//! snapshot holds. For brick tables, the numbers that label rows and the sets that see
+//! them ([`Epoch`], [`EpochSet`], [`EpochClock`]).
 //!
 //! # Never does
 //!
@@ -33,6 +34,7 @@
 
 mod access;
 mod certifier;
+mod epochs;
 mod isolation;
 mod recent_keys;
 mod row_locks;
@@ -42,6 +44,10 @@ mod version;
 
 pub use access::{Access, CONFLICT_RULES, ConflictRule, Outcome};
 pub use certifier::{Certifier, Conflict};
+pub use epochs::{
+    BegunEpoch, ClusterEpoch, Epoch, EpochClock, EpochMessage, EpochNode, EpochRequest, EpochSet,
+    EpochStatus, HeldEpochs, Stride,
+};
 pub use isolation::Isolation;
 pub use row_locks::{
     Acquired, Deadlock, DeadlockWait, Interrupt, LockError, LockListing, LockOwner, LockState, LockStrength,
