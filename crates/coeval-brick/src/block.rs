@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A block: a fixed number of rows of a brick, column by column. The last block of a brick is the one that grows.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arrow::buffer::Buffer;
+
+use crate::column::{ColumnValues, StoredColumn, Values};
+use crate::fixed_buffer::FixedBufferWriter;
+use crate::schema::{BrickSchema, Nulls, Storage};
+use crate::statistics::ColumnStatistics;
+
+/// The rows of a brick's first block. Bricks can be many and small.
+pub(crate) const BLOCK_ROWS_MIN: usize = 1 << 10;
+
+/// The rows of a large brick's blocks: long enough that a block's own cost vanishes, short enough that the unused
+/// end of the last one, and what a zone map covers, stay small.
+pub(crate) const BLOCK_ROWS_MAX: usize = 1 << 16;
+
+/// The values of some rows: of a load in the order of their bricks, or of another block.
+#[derive(Debug)]
+pub(crate) struct RowValues {
+    pub(crate) rows: usize,
+    /// The packed offsets of the dimensions, if they take any bytes.
+    pub(crate) bess: Option<ColumnValues>,
+    /// One for each metric.
+    pub(crate) columns: Vec<ColumnValues>,
+}
+
+/// The reading side of a block.
+pub(crate) struct Block {
+    capacity: usize,
+    bess: Option<StoredColumn>,
+    columns: Box<[StoredColumn]>,
+    /// The rows that are published. The columns' own lengths are never behind it.
+    rows: AtomicUsize,
+    /// One for each metric, known once the block is full.
+    statistics: OnceLock<Box<[ColumnStatistics]>>,
+}
+
+/// The writing side of a block; there is one.
+pub(crate) struct BlockWriter {
+    block: Arc<Block>,
+    bess: Option<FixedBufferWriter>,
+    columns: Vec<Option<FixedBufferWriter>>,
+}
+
+impl BlockWriter {
+    /// An empty block for `capacity` rows.
+    pub(crate) fn new(schema: &BrickSchema, capacity: usize) -> Self {
+        assert!(capacity > 0, "a block has room for a row");
+        let (mut bess, mut bess_writer) = (None, None);
+        if schema.layout().bess_bytes() > 0 {
+            let (column, writer) =
+                StoredColumn::new(Storage::Fixed(schema.layout().bess_bytes()), Nulls::Refused, capacity);
+            (bess, bess_writer) = (Some(column), writer);
+        }
+        let metrics = schema
+            .storages()
+            .iter()
+            .enumerate()
+            .map(|(index, storage)| StoredColumn::new(*storage, schema.metric(index).nulls, capacity));
+        let (columns, writers): (Vec<_>, Vec<_>) = metrics.unzip();
+        let block = Block {
+            capacity,
+            bess,
+            columns: columns.into(),
+            rows: AtomicUsize::new(0),
+            statistics: OnceLock::new(),
+        };
+        Self { block: Arc::new(block), bess: bess_writer, columns: writers }
+    }
+
+    pub(crate) fn block(&self) -> &Arc<Block> {
+        &self.block
+    }
+
+    /// The rows that still fit.
+    pub(crate) fn room(&self) -> usize {
+        self.block.capacity - self.block.rows()
+    }
+
+    /// Appends the rows `from` of `source` and publishes them. A block that is full by that gets its statistics.
+    ///
+    /// # Panics
+    ///
+    /// If they do not fit.
+    pub(crate) fn append(&mut self, schema: &BrickSchema, source: &RowValues, from: Range<usize>) {
+        let rows = self.block.rows();
+        assert!(from.len() <= self.room(), "the rows fit into the block");
+        assert!(from.end <= source.rows, "the rows are the source's");
+        if let (Some(stored), Some(values)) = (&self.block.bess, &source.bess) {
+            stored.append(&mut self.bess, rows, values, from.clone());
+        }
+        for ((stored, values), writer) in
+            self.block.columns.iter().zip(&source.columns).zip(&mut self.columns)
+        {
+            stored.append(writer, rows, values, from.clone());
+        }
+        self.block.rows.store(rows + from.len(), Ordering::Release);
+        if self.room() == 0 {
+            self.block.statistics.get_or_init(|| self.block.compute_statistics(schema, self.block.capacity));
+        }
+    }
+}
+
+impl Block {
+    /// The published rows.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows.load(Ordering::Acquire)
+    }
+
+    /// The values of `rows`.
+    ///
+    /// # Panics
+    ///
+    /// If they are not all published.
+    pub(crate) fn read(&self, rows: Range<usize>) -> RowValues {
+        assert!(rows.end <= self.rows(), "only published rows are read");
+        RowValues {
+            rows: rows.len(),
+            bess: self.bess.as_ref().map(|bess| bess.read(rows.clone())),
+            columns: self.columns.iter().map(|column| column.read(rows.clone())).collect(),
+        }
+    }
+
+    /// The values of one metric in `rows`.
+    ///
+    /// # Panics
+    ///
+    /// If they are not all published.
+    pub(crate) fn read_metric(&self, metric: usize, rows: Range<usize>) -> ColumnValues {
+        assert!(rows.end <= self.rows(), "only published rows are read");
+        self.columns[metric].read(rows)
+    }
+
+    /// The packed offsets of `rows`, and the bytes of one; `None` if they take none.
+    ///
+    /// # Panics
+    ///
+    /// If they are not all published.
+    pub(crate) fn read_bess(&self, rows: Range<usize>) -> Option<(usize, Buffer)> {
+        assert!(rows.end <= self.rows(), "only published rows are read");
+        match self.bess.as_ref()?.read(rows).values {
+            Values::Bytes(width, bytes) => Some((width, bytes)),
+            Values::Bits(_) => unreachable!("a bess has bytes"),
+        }
+    }
+
+    /// What is known of each metric in all rows, if the block is full.
+    pub(crate) fn statistics(&self) -> Option<&[ColumnStatistics]> {
+        self.statistics.get().map(AsRef::as_ref)
+    }
+
+    fn compute_statistics(&self, schema: &BrickSchema, rows: usize) -> Box<[ColumnStatistics]> {
+        let of =
+            |metric| self.read_metric(metric, 0..rows).statistics(&schema.metric(metric).data_type, rows);
+        (0..self.columns.len()).map(of).collect()
+    }
+
+    /// The bytes of `rows` rows' values.
+    pub(crate) fn value_bytes(&self, rows: usize) -> usize {
+        let columns = self.columns.iter().chain(&self.bess);
+        columns.map(|column| column.bytes_for(rows)).sum()
+    }
+
+    /// The bytes of values, NULLs and statistics by capacity.
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        let nulls: usize = self.columns.iter().map(StoredColumn::null_bytes).sum();
+        let statistics =
+            self.statistics.get().map_or(0, |statistics| size_of_val::<[ColumnStatistics]>(statistics));
+        size_of::<Self>() + self.value_bytes(self.capacity) + nulls + statistics
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A load that has been validated and ordered by brick, and what was rejected on the way.
+
+use std::fmt;
+use std::ops::Range;
+
+use arrow::datatypes::DataType;
+
+use crate::block::RowValues;
+use crate::brick_id::BrickId;
+
+/// Rows in the order of their shards and bricks, ready to be appended. After this nothing about them can fail.
+#[derive(Debug)]
+pub struct RoutedLoad {
+    pub(crate) values: RowValues,
+    /// By shard, then by brick.
+    pub(crate) pieces: Vec<Piece>,
+    /// For each shard its pieces.
+    pub(crate) shard_pieces: Vec<Range<usize>>,
+}
+
+/// The rows of a load that go to one brick.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) brick: BrickId,
+    pub(crate) rows: Range<usize>,
+}
+
+impl RoutedLoad {
+    /// How many rows there are.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.values.rows
+    }
+
+    /// The bricks that the load touches, each once: what rollback and the log need to know.
+    pub fn bricks(&self) -> impl Iterator<Item = BrickId> {
+        self.pieces.iter().map(|piece| piece.brick)
+    }
+}
+
+/// What routing a batch gives.
+#[derive(Debug)]
+pub struct Routed {
+    /// The good rows.
+    pub load: RoutedLoad,
+    /// The others, in ascending order; no more than were allowed.
+    pub rejected: Vec<Rejection>,
+}
+
+/// A row that cannot be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Its place in the batch, from 0.
+    pub row: usize,
+    /// Why.
+    pub reason: RejectReason,
+}
+
+impl Rejection {
+    pub(crate) fn of((row, reason): (usize, RejectReason)) -> Self {
+        Self { row, reason }
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "row {}: {}", self.row, self.reason)
+    }
+}
+
+/// Why a row cannot be loaded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RejectReason {
+    /// A dimension decides about the brick, so it has a value.
+    #[error("dimension \"{column}\" is NULL")]
+    NullDimension {
+        /// The dimension.
+        column: String,
+    },
+    /// A metric that was declared NOT NULL.
+    #[error("column \"{column}\" is NULL")]
+    NullMetric {
+        /// The metric.
+        column: String,
+    },
+    /// A value that the dimension has no ordinal for.
+    #[error(
+        "dimension \"{column}\": {value} is outside of {origin} and the {cardinality} values from there on"
+    )]
+    OutsideCardinality {
+        /// The dimension.
+        column: String,
+        /// The value, as the number that stands for it.
+        value: i64,
+        /// The least value.
+        origin: i64,
+        /// How many values there are.
+        cardinality: u64,
+    },
+    /// A new string for which the dimension has no ordinal left.
+    #[error("dimension \"{column}\": '{value}' would be one more than its cardinality of {cardinality}")]
+    TooManyStrings {
+        /// The dimension (or metric, whose strings are limited by their codes alone).
+        column: String,
+        /// The string.
+        value: String,
+        /// How many there are.
+        cardinality: u64,
+    },
+    /// A string longer than a brick takes.
+    #[error("column \"{column}\": a string of {bytes} bytes is longer than {bytes_max}")]
+    StringTooLong {
+        /// The column.
+        column: String,
+        /// Its bytes.
+        bytes: usize,
+        /// How many there may be.
+        bytes_max: usize,
+    },
+}
+
+/// Why a batch is refused as a whole. Nothing of it has been applied; strings that it brought keep their codes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// Too few or too many columns.
+    #[error("the load has {found} columns, the table has {expected}")]
+    ColumnCount {
+        /// The table's.
+        expected: usize,
+        /// The load's.
+        found: usize,
+    },
+    /// A column of another type.
+    #[error("column \"{column}\" is {expected}, the load brings {found}")]
+    ColumnType {
+        /// The column.
+        column: String,
+        /// The table's type.
+        expected: DataType,
+        /// The load's type.
+        found: DataType,
+    },
+    /// More bad rows than were allowed.
+    #[error("more than {rejected_max} rows were rejected; {}", first(.rejected))]
+    TooManyRejected {
+        /// How many were allowed.
+        rejected_max: usize,
+        /// The bad rows that were found before giving up, one more than allowed, in ascending order.
+        rejected: Vec<Rejection>,
+    },
+}
+
+fn first(rejected: &[Rejection]) -> String {
+    rejected.first().map(ToString::to_string).unwrap_or_default()
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a brick table declares: dimensions, which partition it, and metrics.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+use crate::brick_id::{BrickLayout, LayoutError};
+
+/// A column that the table is partitioned on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dimension {
+    /// The column's name.
+    pub name: String,
+    /// What its values are.
+    pub values: DimensionValues,
+    /// How many different values there can be; each has an *ordinal* below it.
+    pub cardinality: u64,
+    /// How many consecutive ordinals share a brick.
+    pub range_size: u64,
+}
+
+/// The values of a dimension, and how they become ordinals.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DimensionValues {
+    /// Strings; the ordinal is the place in the column's dictionary, in order of arrival.
+    String,
+    /// Integers, dates or timestamps; the ordinal is the distance from `origin`.
+    Ordered {
+        /// The Arrow type: a signed integer, a date or a timestamp.
+        data_type: DataType,
+        /// The least value, as the type's number.
+        origin: i64,
+    },
+}
+
+/// A column that the table is not partitioned on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// The column's name.
+    pub name: String,
+    /// Its Arrow type: a number, boolean, date, time, timestamp or decimal, or `Utf8`, which is stored by
+    /// dictionary.
+    pub data_type: DataType,
+    /// Whether it may be NULL.
+    pub nulls: Nulls,
+}
+
+/// Whether a metric may be NULL. A dimension never is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nulls {
+    /// It may.
+    Allowed,
+    /// A row with a NULL is rejected.
+    Refused,
+}
+
+/// A column of a brick table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// A column that the table is partitioned on.
+    Dimension(Dimension),
+    /// Any other.
+    Metric(Metric),
+}
+
+/// Why a declaration is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    /// A brick table partitions on something.
+    #[error("a brick table needs at least one dimension")]
+    NoDimension,
+    /// The type cannot be a dimension's.
+    #[error(
+        "column \"{column}\": {data_type} cannot be a dimension; integers, dates, timestamps and strings can"
+    )]
+    DimensionType {
+        /// The column.
+        column: String,
+        /// Its type.
+        data_type: DataType,
+    },
+    /// The type cannot be stored.
+    #[error("column \"{column}\": {data_type} cannot be stored in bricks")]
+    MetricType {
+        /// The column.
+        column: String,
+        /// Its type.
+        data_type: DataType,
+    },
+    /// The dimensions do not fit into the bits that there are for them.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+}
+
+/// Where a column's values are in a brick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The dimension with this index.
+    Dimension(usize),
+    /// The stored column with this index.
+    Metric(usize),
+}
+
+/// How a metric's values are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Storage {
+    /// So many bytes for each row, as Arrow has them.
+    Fixed(usize),
+    /// A bit for each row.
+    Bit,
+    /// A dictionary code of four bytes for each row.
+    Code,
+}
+
+/// The columns of a brick table in the order of declaration, and the layout that follows from them.
+#[derive(Debug)]
+pub struct BrickSchema {
+    columns: Vec<Column>,
+    places: Vec<Place>,
+    storages: Vec<Storage>,
+    dimension_columns: Vec<usize>,
+    metric_columns: Vec<usize>,
+    layout: BrickLayout,
+    arrow: SchemaRef,
+}
+
+impl BrickSchema {
+    /// The schema with these columns.
+    ///
+    /// # Errors
+    ///
+    /// If there is no dimension, a type cannot be stored, or the dimensions need more than 64 bits for the brick
+    /// id or for the place in the brick.
+    pub fn new(columns: Vec<Column>) -> Result<Self, SchemaError> {
+        let (mut places, mut storages) = (Vec::new(), Vec::new());
+        let (mut dimension_columns, mut metric_columns) = (Vec::new(), Vec::new());
+        let mut dimensions = Vec::new();
+        for (index, column) in columns.iter().enumerate() {
+            match column {
+                Column::Dimension(dimension) => {
+                    check_dimension(dimension)?;
+                    places.push(Place::Dimension(dimension_columns.len()));
+                    dimension_columns.push(index);
+                    dimensions.push(dimension);
+                }
+                Column::Metric(metric) => {
+                    storages.push(storage_of(metric)?);
+                    places.push(Place::Metric(metric_columns.len()));
+                    metric_columns.push(index);
+                }
+            }
+        }
+        if dimensions.is_empty() {
+            return Err(SchemaError::NoDimension);
+        }
+        let layout = BrickLayout::new(&dimensions)?;
+        let arrow = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+        Ok(Self { columns, places, storages, dimension_columns, metric_columns, layout, arrow })
+    }
+
+    /// The columns, in the order of declaration.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The Arrow schema of what a scan gives: strings are dictionaries with `UInt32` keys.
+    #[must_use]
+    pub fn arrow(&self) -> &SchemaRef {
+        &self.arrow
+    }
+
+    /// How dimensions become a brick id and a place in the brick.
+    #[must_use]
+    pub fn layout(&self) -> &BrickLayout {
+        &self.layout
+    }
+
+    pub(crate) fn place(&self, column: usize) -> Place {
+        self.places[column]
+    }
+
+    pub(crate) fn storages(&self) -> &[Storage] {
+        &self.storages
+    }
+
+    /// The dimension with this index among the dimensions.
+    pub(crate) fn dimension(&self, index: usize) -> &Dimension {
+        match &self.columns[self.dimension_columns[index]] {
+            Column::Dimension(dimension) => dimension,
+            Column::Metric(_) => unreachable!("`dimension_columns` lists dimensions"),
+        }
+    }
+
+    /// The places of the dimensions among the columns.
+    pub(crate) fn dimension_columns(&self) -> &[usize] {
+        &self.dimension_columns
+    }
+
+    /// The metric with this index among the metrics.
+    pub(crate) fn metric(&self, index: usize) -> &Metric {
+        match &self.columns[self.metric_columns[index]] {
+            Column::Metric(metric) => metric,
+            Column::Dimension(_) => unreachable!("`metric_columns` lists metrics"),
+        }
+    }
+
+    /// The places of the metrics among the columns.
+    pub(crate) fn metric_columns(&self) -> &[usize] {
+        &self.metric_columns
+    }
+}
+
+impl Column {
+    /// The column's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Dimension(dimension) => &dimension.name,
+            Self::Metric(metric) => &metric.name,
+        }
+    }
+
+    /// The Arrow type that a load brings: for strings any string type or dictionary of strings will do.
+    #[must_use]
+    pub fn data_type(&self) -> &DataType {
+        match self {
+            Self::Dimension(Dimension { values: DimensionValues::String, .. }) => &DataType::Utf8,
+            Self::Dimension(Dimension { values: DimensionValues::Ordered { data_type, .. }, .. }) => {
+                data_type
+            }
+            Self::Metric(metric) => &metric.data_type,
+        }
+    }
+
+    /// Whether the column holds strings, by dictionary.
+    pub(crate) fn is_string(&self) -> bool {
+        *self.data_type() == DataType::Utf8
+    }
+}
+
+fn field(column: &Column) -> Field {
+    let data_type = match column.data_type() {
+        DataType::Utf8 => DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8)),
+        data_type => data_type.clone(),
+    };
+    let is_nullable = matches!(column, Column::Metric(Metric { nulls: Nulls::Allowed, .. }));
+    Field::new(column.name(), data_type, is_nullable)
+}
+
+fn check_dimension(dimension: &Dimension) -> Result<(), SchemaError> {
+    use DataType::{Date32, Date64, Int8, Int16, Int32, Int64, Timestamp};
+    match &dimension.values {
+        DimensionValues::String
+        | DimensionValues::Ordered {
+            data_type: Int8 | Int16 | Int32 | Int64 | Date32 | Date64 | Timestamp(..),
+            ..
+        } => Ok(()),
+        DimensionValues::Ordered { data_type, .. } => {
+            Err(SchemaError::DimensionType { column: dimension.name.clone(), data_type: data_type.clone() })
+        }
+    }
+}
+
+fn storage_of(metric: &Metric) -> Result<Storage, SchemaError> {
+    let data_type = &metric.data_type;
+    let width = data_type.primitive_width().filter(|width| *width <= 16);
+    match (data_type, width) {
+        (DataType::Boolean, _) => Ok(Storage::Bit),
+        (DataType::Utf8, _) => Ok(Storage::Code),
+        (DataType::Interval(_) | DataType::Float16, _) | (_, None) => {
+            Err(SchemaError::MetricType { column: metric.name.clone(), data_type: data_type.clone() })
+        }
+        (_, Some(width)) => Ok(Storage::Fixed(width)),
+    }
+}

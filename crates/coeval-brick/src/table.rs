@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A brick table: routes loads, hands changes to the shards, gives views to readers.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use coeval_txn::Epoch;
+
+use crate::brick::{BrickMemory, BrickView, Deletion};
+use crate::brick_id::BrickId;
+use crate::dictionary::Dictionary;
+use crate::load::{LoadError, Routed, RoutedLoad};
+use crate::route::{route, shard_of};
+use crate::scan::TableView;
+use crate::schema::{BrickSchema, Column};
+use crate::selection::{Coverage, CutBrick, Selection};
+use crate::shards::{ShardStopped, Shards, Ticket};
+use crate::table_shard::{Operation, TableShard};
+
+/// The dictionaries of a table's string columns.
+pub(crate) struct Dictionaries {
+    by_column: Vec<Option<Dictionary>>,
+}
+
+impl Dictionaries {
+    fn new(schema: &BrickSchema) -> Self {
+        let dictionary = |column: &Column| {
+            let capacity = match column {
+                Column::Dimension(dimension) => dimension.cardinality,
+                Column::Metric(_) => u64::MAX,
+            };
+            column.is_string().then(|| Dictionary::new(capacity))
+        };
+        Self { by_column: schema.columns().iter().map(dictionary).collect() }
+    }
+
+    /// The dictionary of a column, if it holds strings.
+    pub(crate) fn get(&self, column: usize) -> Option<&Dictionary> {
+        self.by_column[column].as_ref()
+    }
+}
+
+/// A brick table in memory.
+///
+/// A transaction loads in three steps: [`route`](Self::route) a batch (which is where a load can fail), begin an
+/// epoch, [`append`](Self::append). It must have waited for all its tickets before its epochs are committed, so
+/// that whoever sees the epochs finds the rows. To roll back it gives the bricks that it touched to
+/// [`roll_back`](Self::roll_back), waits, and then ends the epochs.
+///
+/// A reader fixes its set of epochs first (and holds it, so that purge stays behind), and takes a
+/// [`view`](Self::view) second, at the start of each statement. Taking a view and scanning wait for nobody.
+pub struct BrickTable {
+    schema: Arc<BrickSchema>,
+    dictionaries: Arc<Dictionaries>,
+    shards: Arc<Shards>,
+    parts: Vec<Arc<TableShard>>,
+}
+
+impl BrickTable {
+    /// A table without rows.
+    #[must_use]
+    pub fn new(schema: BrickSchema, shards: Arc<Shards>) -> Self {
+        let schema = Arc::new(schema);
+        let dictionaries = Arc::new(Dictionaries::new(&schema));
+        let parts = (0..shards.count()).map(|_| Arc::new(TableShard::new(Arc::clone(&schema)))).collect();
+        Self { schema, dictionaries, shards, parts }
+    }
+
+    /// The table's columns.
+    #[must_use]
+    pub fn schema(&self) -> &BrickSchema {
+        &self.schema
+    }
+
+    /// Validates `batch`, whose columns are the table's in order, and puts its rows into the order of their bricks.
+    ///
+    /// Up to `rejected_max` bad rows are left out and reported. Nothing is visible or changed by this, but that
+    /// new strings get their codes. Cost: some passes over the columns on the caller's thread.
+    ///
+    /// # Errors
+    ///
+    /// If columns or types are not the table's, or more rows are bad: then nothing of the batch is loaded.
+    pub fn route(&self, batch: &RecordBatch, rejected_max: usize) -> Result<Routed, LoadError> {
+        route(&self.schema, &self.dictionaries, self.shards.count(), batch, rejected_max)
+    }
+
+    /// Appends rows that [`route`](Self::route) has put in order as rows of `epoch`, a pending one.
+    ///
+    /// Waits while the shards' queues are full. The rows are there once the ticket says so, and visible to others
+    /// once the epoch is committed.
+    ///
+    /// # Errors
+    ///
+    /// If a shard has stopped; a part of the rows may have been appended.
+    ///
+    /// # Panics
+    ///
+    /// If the rows were routed for a table with another number of shards.
+    pub fn append(&self, epoch: Epoch, load: RoutedLoad) -> Result<Ticket, ShardStopped> {
+        assert_eq!(load.shard_pieces.len(), self.parts.len(), "the load was routed for these shards");
+        let load = Arc::new(load);
+        let pieces = load.shard_pieces.clone();
+        let parts = pieces.into_iter().enumerate().filter(|(_, pieces)| !pieces.is_empty());
+        let append = |(shard, pieces)| (shard, Operation::Append { epoch, load: Arc::clone(&load), pieces });
+        self.shards.submit(&self.parts, parts.map(append))
+    }
+
+    /// Deletes whole `bricks` (from [`whole_bricks`](Self::whole_bricks)). The transaction must have waited for its
+    /// own appends to them, and goes on holding the covered set until it has ended.
+    ///
+    /// # Errors
+    ///
+    /// If a shard has stopped; a part of the bricks may have been marked.
+    pub fn delete(&self, deletion: Deletion, bricks: &[BrickId]) -> Result<Ticket, ShardStopped> {
+        let deletion = Arc::new(deletion);
+        self.submit_by_brick(bricks, |bricks| Operation::Delete { deletion: Arc::clone(&deletion), bricks })
+    }
+
+    /// Removes all that `epochs`, pending ones, have appended and deleted in `bricks`. End the epochs only when the
+    /// ticket says that it is done.
+    ///
+    /// # Errors
+    ///
+    /// If a shard has stopped; leave the epochs pending then.
+    pub fn roll_back(&self, epochs: &[Epoch], bricks: &[BrickId]) -> Result<Ticket, ShardStopped> {
+        let epochs: Arc<[Epoch]> = epochs.into();
+        self.submit_by_brick(bricks, |bricks| Operation::RollBack { epochs: Arc::clone(&epochs), bricks })
+    }
+
+    fn submit_by_brick(
+        &self,
+        bricks: &[BrickId],
+        operation: impl Fn(Vec<BrickId>) -> Operation,
+    ) -> Result<Ticket, ShardStopped> {
+        let mut by_shard: Vec<Vec<BrickId>> = vec![Vec::new(); self.parts.len()];
+        for brick in bricks {
+            by_shard[shard_of(*brick, self.parts.len())].push(*brick);
+        }
+        let parts = by_shard.into_iter().enumerate().filter(|(_, bricks)| !bricks.is_empty());
+        self.shards.submit(&self.parts, parts.map(|(shard, bricks)| (shard, operation(bricks))))
+    }
+
+    /// Merges the entries and applies the deletes of all epochs up to `safe`, which is LSE: see
+    /// [`EpochClock::advance_safe`](coeval_txn::EpochClock::advance_safe). No reader notices.
+    ///
+    /// # Errors
+    ///
+    /// If a shard has stopped.
+    pub fn purge(&self, safe: Epoch) -> Result<Ticket, ShardStopped> {
+        self.shards.submit(&self.parts, (0..self.parts.len()).map(|shard| (shard, Operation::Purge { safe })))
+    }
+
+    /// All rows, to be narrowed down by conditions on dimensions.
+    #[must_use]
+    pub fn selection(&self) -> Selection {
+        Selection::all(Arc::clone(&self.schema), Arc::clone(&self.dictionaries))
+    }
+
+    /// The bricks of which `selection` has all rows; together these are all rows that it selects.
+    ///
+    /// # Errors
+    ///
+    /// If it selects a part of a brick: names that.
+    pub fn whole_bricks(&self, selection: &Selection) -> Result<Vec<BrickId>, CutBrick> {
+        let mut whole = Vec::new();
+        for part in &self.parts {
+            for brick in part.bricks().keys() {
+                match selection.coverage(*brick) {
+                    Coverage::Outside => {}
+                    Coverage::Whole => whole.push(*brick),
+                    Coverage::Cut => return Err(selection.cut(*brick)),
+                }
+            }
+        }
+        whole.sort_unstable();
+        Ok(whole)
+    }
+
+    /// The bricks that may have rows of `selection`, as they are now: what one statement reads.
+    ///
+    /// Fix the set of epochs to read by before. Cost: a reference count for each brick; waits for nobody.
+    #[must_use]
+    pub fn view(&self, selection: &Selection) -> TableView {
+        let is_selected = |brick: BrickId| selection.coverage(brick) != Coverage::Outside;
+        let mut bricks: Vec<BrickView> = Vec::new();
+        for part in &self.parts {
+            let selected = part.bricks();
+            let selected = selected.iter().filter(|(brick, _)| is_selected(**brick));
+            bricks.extend(selected.map(|(_, brick)| BrickView::of(Arc::clone(brick))));
+        }
+        bricks.sort_unstable_by_key(BrickView::id);
+        TableView::new(Arc::clone(&self.schema), Arc::clone(&self.dictionaries), bricks)
+    }
+
+    /// What all bricks take of memory now.
+    #[must_use]
+    pub fn memory(&self) -> BrickMemory {
+        let bricks: Vec<_> = self.parts.iter().map(|part| part.bricks()).collect();
+        let memory = bricks.iter().flat_map(|bricks| bricks.values()).map(|brick| brick.memory());
+        memory.fold(BrickMemory::default(), BrickMemory::with)
+    }
+}

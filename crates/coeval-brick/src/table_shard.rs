@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A table's bricks of one shard: what the shard's thread does with them, and what readers see of them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use coeval_txn::Epoch;
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+use crate::brick::{Brick, BrickWriter, Deletion};
+use crate::brick_id::BrickId;
+use crate::load::RoutedLoad;
+use crate::rebuild::Rebuilt;
+use crate::schema::BrickSchema;
+
+/// The bricks of a shard by id.
+pub(crate) type BrickMap = BTreeMap<BrickId, Arc<Brick>>;
+
+/// What an operation has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Rows that are gone.
+    pub rows_removed: usize,
+    /// Bricks that were replaced by others.
+    pub bricks_replaced: usize,
+    /// Bricks of which nothing was left.
+    pub bricks_gone: usize,
+}
+
+impl Applied {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.rows_removed += other.rows_removed;
+        self.bricks_replaced += other.bricks_replaced;
+        self.bricks_gone += other.bricks_gone;
+    }
+}
+
+/// What a shard's thread does to the bricks of one table.
+pub(crate) enum Operation {
+    /// Appends those pieces of the load.
+    Append { epoch: Epoch, load: Arc<RoutedLoad>, pieces: Range<usize> },
+    /// Marks these bricks as deleted; those that are gone meanwhile had no row that the deleter saw.
+    Delete { deletion: Arc<Deletion>, bricks: Vec<BrickId> },
+    /// Removes what these epochs have done to these bricks.
+    RollBack { epochs: Arc<[Epoch]>, bricks: Vec<BrickId> },
+    /// Purges all bricks up to LSE.
+    Purge { safe: Epoch },
+}
+
+/// The bricks of one table and one shard.
+pub(crate) struct TableShard {
+    schema: Arc<BrickSchema>,
+    /// # Locking
+    ///
+    /// Never contended: the shard's thread alone takes it. It is there because the thread serves many tables, and
+    /// so has the writers by a shared reference.
+    writers: Mutex<HashMap<BrickId, BrickWriter>>,
+    /// What readers find: replaced as a whole when a brick comes, goes or is replaced, not when one grows.
+    published: ArcSwap<BrickMap>,
+}
+
+impl TableShard {
+    pub(crate) fn new(schema: Arc<BrickSchema>) -> Self {
+        Self { schema, writers: Mutex::default(), published: ArcSwap::default() }
+    }
+
+    /// The bricks, without waiting for anybody.
+    pub(crate) fn bricks(&self) -> Arc<BrickMap> {
+        self.published.load_full()
+    }
+
+    /// Does `operation`, on the shard's thread.
+    pub(crate) fn apply(&self, operation: Operation) -> Applied {
+        let mut writers = self.writers.try_lock().expect("only the shard's thread writes");
+        match operation {
+            Operation::Append { epoch, load, pieces } => {
+                self.append(&mut writers, epoch, &load, pieces);
+                Applied::default()
+            }
+            Operation::Delete { deletion, bricks } => {
+                for brick in bricks {
+                    if let Some(writer) = writers.get_mut(&brick) {
+                        writer.delete(&deletion);
+                    }
+                }
+                Applied::default()
+            }
+            Operation::RollBack { epochs, bricks } => {
+                self.rebuild(&mut writers, bricks, |writer, schema| writer.roll_back(schema, &epochs))
+            }
+            Operation::Purge { safe } => {
+                let bricks: Vec<BrickId> = writers.keys().copied().collect();
+                self.rebuild(&mut writers, bricks, |writer, schema| writer.purge(schema, safe))
+            }
+        }
+    }
+
+    fn append(
+        &self,
+        writers: &mut HashMap<BrickId, BrickWriter>,
+        epoch: Epoch,
+        load: &RoutedLoad,
+        pieces: Range<usize>,
+    ) {
+        let mut created: Vec<Arc<Brick>> = Vec::new();
+        for piece in &load.pieces[pieces] {
+            let writer = writers.entry(piece.brick).or_insert_with(|| {
+                let writer = BrickWriter::new(piece.brick);
+                created.push(Arc::clone(writer.brick()));
+                writer
+            });
+            writer.append(&self.schema, epoch, &load.values, piece.rows.clone());
+        }
+        if !created.is_empty() {
+            self.publish(|map| map.extend(created.iter().map(|brick| (brick.id(), Arc::clone(brick)))));
+        }
+    }
+
+    fn rebuild(
+        &self,
+        writers: &mut HashMap<BrickId, BrickWriter>,
+        bricks: Vec<BrickId>,
+        rebuild: impl Fn(BrickWriter, &BrickSchema) -> Rebuilt,
+    ) -> Applied {
+        let mut applied = Applied::default();
+        let mut changes: Vec<(BrickId, Option<Arc<Brick>>)> = Vec::new();
+        for id in bricks {
+            let Some(writer) = writers.remove(&id) else { continue };
+            match rebuild(writer, &self.schema) {
+                Rebuilt::Unchanged(writer) => {
+                    writers.insert(id, writer);
+                }
+                Rebuilt::Replaced(writer, removed) => {
+                    changes.push((id, Some(Arc::clone(writer.brick()))));
+                    writers.insert(id, writer);
+                    applied.add(Applied { rows_removed: removed.0, bricks_replaced: 1, bricks_gone: 0 });
+                }
+                Rebuilt::Gone(removed) => {
+                    changes.push((id, None));
+                    applied.add(Applied { rows_removed: removed.0, bricks_replaced: 0, bricks_gone: 1 });
+                }
+            }
+        }
+        if !changes.is_empty() {
+            self.publish(|map| {
+                for (id, brick) in &changes {
+                    match brick {
+                        Some(brick) => map.insert(*id, Arc::clone(brick)),
+                        None => map.remove(id),
+                    };
+                }
+            });
+        }
+        applied
+    }
+
+    fn publish(&self, change: impl FnOnce(&mut BrickMap)) {
+        let mut map = BrickMap::clone(&self.published.load());
+        change(&mut map);
+        self.published.store(Arc::new(map));
+    }
+}
