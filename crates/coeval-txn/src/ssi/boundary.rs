@@ -76,7 +76,7 @@ pub struct Moved<W> {
     pub world: W,
 }
 
-/// Who holds the boundary back.
+/// An active read-write serializable transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundaryHolder {
     /// The transaction.
@@ -85,6 +85,12 @@ pub struct BoundaryHolder {
     pub begin: Version,
     /// Since when it has been active.
     pub since: Instant,
+}
+
+impl BoundaryHolder {
+    fn of<W>(holder: &Holder<W>) -> Self {
+        Self { transaction: holder.transaction, begin: holder.begin, since: holder.since }
+    }
 }
 
 impl<W: Clone> Boundary<W> {
@@ -166,12 +172,13 @@ impl<W: Clone> Boundary<W> {
     /// Who holds the boundary where it is: the oldest transaction that it has not passed.
     #[must_use]
     pub fn holder(&self) -> Option<BoundaryHolder> {
-        let registry = self.registry.lock();
-        registry.first_holder().map(|holder| BoundaryHolder {
-            transaction: holder.transaction,
-            begin: holder.begin,
-            since: holder.since,
-        })
+        self.registry.lock().first_holder().map(BoundaryHolder::of)
+    }
+
+    /// All registered transactions, by snapshot. Cost: a step for each, under the registry's lock.
+    #[must_use]
+    pub fn active(&self) -> Vec<BoundaryHolder> {
+        self.registry.lock().holders.iter().map(BoundaryHolder::of).collect()
     }
 
     /// The version up to which read marks may be forgotten: the oldest snapshot held, by transactions that

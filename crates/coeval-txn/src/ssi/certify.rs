@@ -226,7 +226,7 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> Ssi<S, K> {
         order: CommitOrder,
         transaction: TransactionId,
         reads: &ReadSet<S, K>,
-        writes: impl Iterator<Item = (S, Written<'a, K>)> + Clone,
+        writes: impl Iterator<Item = (S, Written<'a, K>)>,
         certified: Certified,
     ) where
         K: 'a,

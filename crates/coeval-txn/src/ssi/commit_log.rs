@@ -16,7 +16,7 @@ pub(crate) struct Commit {
     pub(crate) transaction: TransactionId,
     /// The earliest transaction it had an antidependency to when it committed.
     pub(crate) first_out: Option<CommitOrder>,
-    /// How many keys it wrote.
+    /// How many keys it wrote, as far as they have been counted.
     pub(crate) key_count: usize,
 }
 
@@ -86,6 +86,13 @@ impl CommitLog {
         }
         self.commits.push_back(commit);
         number
+    }
+
+    /// Counts keys that the newest commit wrote.
+    pub(crate) fn count_keys(&mut self, count: usize) {
+        let newest = self.commits.back_mut().expect("a commit is recorded before its keys");
+        newest.key_count += count;
+        self.key_count += count;
     }
 
     /// Forgets the commits at or below `version`.

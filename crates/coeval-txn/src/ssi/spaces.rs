@@ -71,19 +71,15 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> Spaces<S, K> {
         self.writes.iter().map(|(_, writes)| writes.len()).sum()
     }
 
-    /// Records a commit and what it wrote. `commit.key_count` is taken from the writes.
-    pub(crate) fn record<'a>(
-        &mut self,
-        commit: Commit,
-        writes: impl Iterator<Item = (S, Written<'a, K>)> + Clone,
-    ) where
+    /// Records a commit and what it wrote.
+    pub(crate) fn record<'a>(&mut self, commit: Commit, writes: impl Iterator<Item = (S, Written<'a, K>)>)
+    where
         K: 'a,
     {
-        let is_key = |written: &(S, Written<'a, K>)| matches!(written.1, Written::Key(_));
-        let key_count = writes.clone().filter(is_key).count();
-        let number = self.commits.push(Commit { key_count, ..commit });
-        self.recorded_count += key_count;
+        assert_eq!(commit.key_count, 0, "keys are counted here");
+        let number = self.commits.push(commit);
         let has_out = if commit.first_out.is_some() { HasOut::Yes } else { HasOut::No };
+        let mut key_count = 0;
         let mut recent: Option<(S, usize)> = None;
         for (space, written) in writes {
             let place = match recent {
@@ -96,10 +92,15 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> Spaces<S, K> {
                 }
             };
             match written {
-                Written::Key(key) => self.writes[place].1.record(number, key),
+                Written::Key(key) => {
+                    self.writes[place].1.record(number, key);
+                    key_count += 1;
+                }
                 Written::WholeSpace => self.writes[place].1.record_whole(number),
             }
         }
+        self.commits.count_keys(key_count);
+        self.recorded_count += key_count;
         while self.commits.len() > self.limits.commits_max || self.commits.key_count() > self.limits.keys_max
         {
             let Some(version) = self.commits.forget_oldest_batch() else { break };

@@ -31,6 +31,8 @@ fn the_boundary_is_the_oldest_active_snapshot_or_the_published_version() {
     let young = boundary.register(id_of(1), now, || (version(6), 6));
     assert_eq!(advance(9).map(|moved| (moved.boundary, moved.world)), Some((version(4), 4)));
     assert_eq!(boundary.holder().map(|holder| holder.transaction), Some(id_of(0)));
+    let active: Vec<_> = boundary.active().iter().map(|active| active.begin.get()).collect();
+    assert_eq!(active, [4, 6]);
     drop(old);
     assert_eq!(advance(9).map(|moved| (moved.boundary, moved.world)), Some((version(6), 6)));
     drop(young);

@@ -113,6 +113,11 @@ impl Setup {
         Self { limits, read_limits, ..Self::new(item_count) }
     }
 
+    /// Whether certification refuses those that the design does, and nobody else.
+    fn is_exact(&self) -> bool {
+        !self.is_faulty() && self.limits.commits_max > 1
+    }
+
     fn is_faulty(&self) -> bool {
         self.negligence != Negligence::Nothing
     }
@@ -364,7 +369,13 @@ impl<'a> Pipeline<'a> {
         let none = ReadSet::new();
         let is_trusted = is_reader && negligence == Negligence::TrustsReaders;
         let reads = if is_trusted { &none } else { &running.read_set };
-        match self.ssi.certify(running.begin, reads, writes(), passed) {
+        let verdict = self.ssi.certify(running.begin, reads, writes(), passed);
+        if self.setup.is_exact() {
+            let expected = self.is_refused_by_design(index, passed);
+            assert_eq!(verdict.is_err(), expected, "{index}: {verdict:?}, {:?}", self.specs);
+        }
+        let running = &mut self.running[index];
+        match verdict {
             Err(conflict) => self.end(index, Ending::Refused(conflict.rule)),
             Ok(certified) if is_reader => {
                 if negligence != Negligence::ForgetsReaders {
@@ -392,6 +403,41 @@ impl<'a> Pipeline<'a> {
                 }
             }
         }
+    }
+
+    /// DESIGN 5.5 and 5.6 in their own words, over everything that ever committed.
+    fn is_refused_by_design(&self, index: usize, passed: Option<Version>) -> bool {
+        let mine = &self.running[index];
+        let reads_of =
+            |index: usize| self.running[index].reads.iter().fold(0, |items, read| items | read.items);
+        let writes_of = |index: usize| self.specs[index].writes;
+        let committed = || {
+            (0..self.running.len())
+                .filter(|other| matches!(self.running[*other].ending, Ending::Committed(_)))
+        };
+        let order_of = |other: &usize| match self.running[*other].ending {
+            Ending::Committed(order) => order,
+            _ => None,
+        };
+        let is_out_edge = |other: &usize| {
+            order_of(other).is_some_and(|order| order.version > mine.begin)
+                && writes_of(*other) & reads_of(index) != 0
+        };
+        let out_edges: Vec<usize> = committed().filter(is_out_edge).collect();
+        let Some(first_out) = out_edges.iter().filter_map(order_of).min() else { return false };
+        let writes_something = writes_of(index) != 0;
+        let mut first_outs = out_edges.iter().filter_map(|other| self.running[*other].first_out);
+        let is_source = first_outs.any(|out| writes_something || out.version <= mine.begin);
+        let is_pivot = committed().any(|other| {
+            let is_in_edge = reads_of(other) & writes_of(index) != 0;
+            is_in_edge
+                && match order_of(&other) {
+                    Some(order) => order.version > mine.begin && first_out <= order,
+                    None => first_out.version <= self.running[other].begin,
+                }
+        });
+        let is_late = writes_something && passed.is_some_and(|boundary| first_out.version <= boundary);
+        is_source || is_pivot || is_late
     }
 
     fn close(&mut self) {
