@@ -33,9 +33,9 @@ use crate::{CommitOrder, TransactionId, Version};
 /// first committer wins: this one relies on it. It has no lock, no thread and no I/O of its own.
 ///
 /// Every commit is recorded here, of any level. A transaction below SERIALIZABLE and a blind writer come with
-/// an empty read set: serializability holds among SERIALIZABLE transactions, and those see the writes of the
-/// others as if they had been made blindly. A transaction that wrote nothing comes too, through
-/// [`admit_reader`](Self::admit_reader), unless it read a safe snapshot.
+/// an empty read set, and any snapshot that they still hold: serializability holds among SERIALIZABLE
+/// transactions, and those see the writes of the others as if they had been made blindly. A transaction that
+/// wrote nothing comes too, through [`admit_reader`](Self::admit_reader), unless it read a safe snapshot.
 ///
 /// ```
 /// use coeval_txn::ssi::{ReadSet, Ssi, SsiRule, Written};
@@ -193,8 +193,9 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> Ssi<S, K> {
             "snapshot {begin} is older than the read marks, kept from {}",
             self.pruned_reads
         );
+        let mut examinable = self.spaces.limits().examined_max;
         let found = writes.find_map(|(space, written)| {
-            let reader = self.readers.pivot(space, written, first_out, &self.rules)?;
+            let reader = self.readers.pivot(space, written, first_out, &self.rules, &mut examinable)?;
             Some((space, written, reader))
         });
         let Some((space, written, reader)) = found else { return Ok(()) };

@@ -16,7 +16,7 @@ pub struct SsiLimits {
     pub marks_max: usize,
     /// With fewer than these, read marks are not worth forgetting.
     pub generation_min: usize,
-    /// Writes that one certification looks at, and ranges that one look for readers does.
+    /// Writes that one certification looks at, and ranges of committed readers.
     pub examined_max: usize,
 }
 

@@ -200,17 +200,20 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> ReadMarks<S, K> {
     }
 
     /// A committed reader of what is written here that makes a pivot of a transaction with this first out-edge.
+    /// Of `examinable` it takes the ranges that it looks at; if there are not as many left, the latest reader of
+    /// the space answers.
     pub(crate) fn pivot(
         &self,
         space: S,
         written: Written<'_, K>,
         first_out: CommitOrder,
         rules: &Rules,
+        examinable: &mut usize,
     ) -> Option<Reader> {
         [&self.young, &self.old]
             .into_iter()
             .filter(|generation| generation.newest >= first_out.version)
-            .find_map(|generation| self.pivot_in(generation, space, written, first_out, rules))
+            .find_map(|generation| self.pivot_in(generation, space, written, first_out, rules, examinable))
     }
 
     fn pivot_in(
@@ -220,6 +223,7 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> ReadMarks<S, K> {
         written: Written<'_, K>,
         first_out: CommitOrder,
         rules: &Rules,
+        examinable: &mut usize,
     ) -> Option<Reader> {
         let pivot = |marks: &Marks| marks.pivot(first_out, rules);
         let of_everything = pivot(&generation.everything);
@@ -227,9 +231,8 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> ReadMarks<S, K> {
         // Most writers with an out-edge write where nobody reads: this ends the search for all of them.
         let Some(of_any) = pivot(&marks.any) else { return of_everything };
         let Written::Key(key) = written else { return Some(of_any) };
-        if marks.ranges.len() > self.limits.examined_max {
-            return Some(of_any);
-        }
+        let Some(left) = examinable.checked_sub(marks.ranges.len()) else { return Some(of_any) };
+        *examinable = left;
         let of_key = || {
             let found = marks.keys.find(self.hasher.hash_one(key), |(held, _)| held == key);
             found.and_then(|(_, marks)| pivot(marks))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of the boundary, of what safe snapshots hold, and of who may read one.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::super::{Boundary, Deferral, Member, SafeSnapshots, SessionFloor};
@@ -96,6 +97,34 @@ fn a_moved_snapshot_holds_the_boundary_where_it_is_now() {
 #[should_panic(expected = "snapshot 2 is behind the boundary 3")]
 fn a_snapshot_behind_the_boundary_is_noticed() {
     let _ = Boundary::new(version(3)).register(id_of(0), Instant::now(), || (version(2), ()));
+}
+
+#[test]
+fn the_boundary_never_passes_a_version_that_another_thread_is_about_to_take() {
+    let boundary = Boundary::new(version(0));
+    let published = AtomicU64::new(0);
+    let now = Instant::now();
+    let current = || version(published.load(Ordering::SeqCst));
+    std::thread::scope(|scope| {
+        for index in 0..3 {
+            let (boundary, current) = (&boundary, &current);
+            scope.spawn(move || {
+                for _ in 0..20_000 {
+                    // The registry itself asserts that the version is not behind the boundary.
+                    let guard = boundary.register(id_of(index), now, || (current(), ()));
+                    assert!(boundary.version() <= guard.begin());
+                }
+            });
+        }
+        for _ in 0..20_000 {
+            published.fetch_add(1, Ordering::SeqCst);
+            let moved = boundary.advance(now, None, || (current(), ()));
+            assert!(moved.is_none_or(|moved| moved.boundary <= current()));
+        }
+    });
+    let last = boundary.advance(now, None, || (current(), ()));
+    assert!(last.is_none_or(|moved| moved.boundary == version(20_000)));
+    assert_eq!((boundary.version(), boundary.count()), (version(20_000), 0));
 }
 
 #[test]

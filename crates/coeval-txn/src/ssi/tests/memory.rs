@@ -131,6 +131,27 @@ fn memory_stays_bounded_beside_a_transaction_that_never_ends() {
 }
 
 #[test]
+fn one_certification_looks_at_a_bounded_number_of_ranges_of_readers() {
+    let verdict = |examined_max: usize| {
+        let mut ssi = Ssi::with_limits(SsiLimits { examined_max, ..SsiLimits::default() });
+        commit(&mut ssi, 0, 1, &ReadSet::new(), &[(2, 20)]).unwrap();
+        let mut reads = ReadSet::new();
+        for key in 0..6 {
+            reads.read_range(1, Bound::Included(&(key * 10)), Bound::Included(&(key * 10 + 1)));
+        }
+        commit(&mut ssi, 0, 2, &reads, &[(3, 30)]).unwrap();
+        // It has an out-edge, and writes between what was read.
+        commit(&mut ssi, 0, 3, &reads_of(&[(2, 20)]), &[(1, 5), (1, 15)])
+    };
+    assert_eq!(verdict(12), Ok(Some(at(1))));
+    assert_eq!(
+        verdict(11).map_err(|conflict| conflict.rule),
+        Err(SsiRule::Pivot),
+        "the second key is too much"
+    );
+}
+
+#[test]
 fn a_hot_key_answers_with_its_earliest_writer_after_the_snapshot() {
     let mut ssi = Ssi::new();
     for version in 1..=50 {
