@@ -38,6 +38,25 @@ fn a_cancelled_statement_has_no_effect_and_the_session_goes_on() {
 }
 
 #[test]
+fn writing_many_rows_is_cancelled_between_two_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("numbers.csv");
+    let numbers: Vec<String> = (0..200_000).map(|number| number.to_string()).collect();
+    std::fs::write(&file, numbers.join("\n")).unwrap();
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    session.execute("CREATE TABLE t (n bigint PRIMARY KEY)").unwrap();
+    let values: Vec<String> = numbers.iter().map(|number| format!("({number})")).collect();
+    let copy = format!("COPY t FROM '{}' (FORMAT csv)", file.display());
+    for statement in [format!("INSERT INTO t VALUES {}", values.join(", ")), copy] {
+        let error = run_cancelled(&mut session, &statement).unwrap_err();
+        assert_eq!(error.state(), SqlState::QueryCanceled, "{error}");
+        assert_eq!(session.execute("SELECT n FROM t").unwrap(), 0);
+    }
+    assert_eq!(session.execute(&format!("COPY t FROM '{}' (FORMAT csv)", file.display())).unwrap(), 200_000);
+}
+
+#[test]
 fn a_cancelled_statement_fails_its_transaction_block() {
     let db = Database::in_memory().unwrap();
     let mut session = db.session();

@@ -2,8 +2,8 @@
 //! Cancelling a running statement from another thread.
 //!
 //! A statement says on its own thread that it runs; whatever waits for a query there ([`unless_cancelled`]) also
-//! waits for a request. What runs without waiting, such as a statement of the point path, is not interrupted: it
-//! is short, or on its way to commit.
+//! waits for a request, and loops over rows ask for one ([`check`]). A statement of the point path, which is short,
+//! and a commit are not interrupted.
 
 use crate::error::{SqlError, SqlState};
 use datafusion::error::DataFusionError;
@@ -151,6 +151,16 @@ impl Drop for RunningStatement {
     fn drop(&mut self) {
         RUNNING.set(self.before.take());
     }
+}
+
+/// For loops over rows: whether the statement that runs on this thread is to end. Costs some nanoseconds.
+///
+/// # Errors
+/// That of the cancelled statement.
+#[inline]
+pub(crate) fn check() -> Result<(), SqlError> {
+    let reason = RUNNING.with_borrow(|running| running.as_ref().and_then(CancelHandle::requested));
+    reason.map_or(Ok(()), |reason| Err(reason.error()))
 }
 
 /// What the future gives, or the error of a statement that was cancelled meanwhile: the future is dropped then.

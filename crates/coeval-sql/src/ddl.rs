@@ -26,6 +26,7 @@ mod schema;
 mod sequence;
 pub(crate) mod sequence_functions;
 mod sequence_values;
+mod storage_parameters;
 mod truncate;
 mod validate;
 mod values;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The files that COPY reads and writes.
 
+use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -122,6 +123,7 @@ pub(super) fn read_pieces(
 ) -> Result<(), SqlError> {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
+        cancel::check()?;
         let length = file.read(&mut piece).map_err(|error| cannot(&error, path, "read", "reading"))?;
         if length == 0 {
             return Ok(());
@@ -149,6 +151,7 @@ impl Output<'_> {
     }
 
     fn flush(&mut self) -> Result<(), SqlError> {
+        cancel::check()?;
         self.file.write_all(&self.pending).map_err(|error| cannot(&error, self.path, "write", "writing"))?;
         self.pending.clear();
         Ok(())

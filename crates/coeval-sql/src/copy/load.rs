@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Batches into a table: missing columns get their defaults, then the store takes all rows at once.
 
+use crate::cancel;
 use crate::context::StatementContext;
 use crate::ddl;
 use crate::error::SqlError;
@@ -27,6 +28,7 @@ pub(crate) fn append(
     let schema = Arc::new(Schema::new(fields));
     let mut complete = Vec::with_capacity(batches.len());
     for batch in batches {
+        cancel::check()?;
         complete.push(complete_batch(context, def, columns, &batch, &schema)?);
     }
     Ok(context.transaction.bulk_insert(def.id, &complete)?)

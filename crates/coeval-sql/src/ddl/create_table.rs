@@ -3,14 +3,14 @@
 
 use super::columns::{self, DeclaredColumn, Place, ROW_ID_COLUMN};
 use super::constraints::{self, DeclaredKey};
-use super::{expressions, lookup, naming, values};
+use super::{expressions, lookup, naming, storage_parameters, values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::{CommandTag, StatementResult};
 use crate::types;
 use coeval_store::{CatalogChange, ColumnDef, QualifiedName, SequenceDef, SpaceId, TableDef};
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
-use datafusion::sql::sqlparser::ast::{CreateTable, Query, TableConstraint};
+use datafusion::sql::sqlparser::ast::{CreateTable, CreateTableOptions, Query, TableConstraint};
 
 /// CREATE TABLE.
 ///
@@ -63,12 +63,17 @@ fn refuse_unsupported(create: &CreateTable) -> Result<(), SqlError> {
         .query(create.query.clone())
         .hive_distribution(create.hive_distribution.clone())
         .hive_formats(create.hive_formats.clone())
+        .table_options(create.table_options.clone())
         .build();
     let hive = create.hive_formats.as_ref().is_some_and(|formats| *formats != Default::default());
     if understood != *create || hive {
         return Err(SqlError::unsupported("a clause behind the columns of CREATE TABLE"));
     }
-    Ok(())
+    match &create.table_options {
+        CreateTableOptions::None => Ok(()),
+        CreateTableOptions::With(options) => storage_parameters::of_table(options),
+        _ => Err(SqlError::unsupported("a table option in this dialect")),
+    }
 }
 
 /// A table that is being put together.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CREATE INDEX and DROP INDEX.
 
-use super::{constraints, lookup, naming};
+use super::{constraints, lookup, naming, storage_parameters};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
@@ -56,7 +56,6 @@ fn refuse_unsupported(create: &CreateIndex) -> Result<(), SqlError> {
         ("partial index", create.predicate.is_some()),
         ("INCLUDE in an index", !create.include.is_empty()),
         ("NULLS NOT DISTINCT", create.nulls_distinct == Some(false)),
-        ("storage parameter of an index", !create.with.is_empty()),
         ("option of an index", !create.index_options.is_empty() || !create.alter_options.is_empty()),
     ];
     if let Some((clause, _)) = named.iter().find(|(_, given)| *given) {
@@ -67,6 +66,7 @@ fn refuse_unsupported(create: &CreateIndex) -> Result<(), SqlError> {
     {
         return Err(SqlError::unsupported(format!("index method {method}")));
     }
+    storage_parameters::of_index(&create.with)?;
     for column in &create.columns {
         let options = &column.column.options;
         // Ascending with NULLs last is the one order that entries have; reading backwards is free.

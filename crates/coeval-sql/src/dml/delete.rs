@@ -8,6 +8,7 @@ use super::returning::{Relation, Returning};
 use super::rows::{found_rows, values_of};
 use super::select;
 use super::target::Target;
+use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::query;
@@ -54,6 +55,7 @@ pub(super) fn run(
         }
     }
     for row in &rows {
+        cancel::check()?;
         // A cascade of this very statement may have been first: the row was found, so it counts.
         transaction.delete(target.id(), &row.key)?;
     }

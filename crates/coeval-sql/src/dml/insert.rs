@@ -12,6 +12,7 @@ use super::generated::{Generator, generators};
 use super::returning::{Relation, Returning};
 use super::rows::{encode, refused};
 use super::target::Target;
+use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::{CommandTag, StatementResult};
@@ -189,6 +190,7 @@ fn write_rows(
     };
     let mut inserted = 0;
     for given in rows {
+        cancel::check()?;
         let mut values = Vec::with_capacity(given.len());
         for (value, generator) in given.into_iter().zip(&shape.generators) {
             values.push(value.map_or_else(|| generator.value(&environment), Ok)?);

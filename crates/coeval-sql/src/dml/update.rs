@@ -15,6 +15,7 @@ use super::rows::{FoundRow, found_rows, refused};
 use super::select;
 use super::selected::{self, source_type};
 use super::target::Target;
+use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::query;
@@ -73,6 +74,7 @@ pub(super) fn run(
     let (environment, transaction) = environment::split(context);
     let mut updated = 0;
     for row in &rows {
+        cancel::check()?;
         // A referential action of this very statement may have moved the row.
         let Some(old) = transaction.get(target.id(), &row.key)? else { continue };
         let new = changed_row(old, row, &changes, &selected, &environment)?;

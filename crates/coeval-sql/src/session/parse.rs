@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From text to statements, with the few forms of PostgreSQL that the parser does not know.
 
+mod copy_options;
 mod identity;
 mod overriding;
 
 use crate::ddl::Extended;
 use crate::error::{SqlError, syntax_error};
+use copy_options::spell_truths;
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -69,6 +71,7 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         }
         let mut tokens = without_deferrable(piece);
         order_identity_options(&mut tokens);
+        spell_truths(&mut tokens);
         let overriding = take_overriding(&mut tokens);
         let mut parser =
             Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);

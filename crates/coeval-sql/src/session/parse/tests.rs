@@ -31,6 +31,19 @@ fn overriding_goes_with_its_insert() {
 }
 
 #[test]
+fn options_of_copy_are_on_or_off_in_any_spelling() {
+    let options = |sql: &str| match &parse(sql).unwrap()[..] {
+        [Parsed::Statement(statement)] => statement.to_string(),
+        other => panic!("one statement, not {other:?}"),
+    };
+    let copy = options("COPY t (header, freeze) FROM '/f' WITH (FREEZE on, header 0, format csv)");
+    assert!(copy.contains("FREEZE") && !copy.contains("FREEZE FALSE"), "{copy}");
+    assert!(copy.contains("HEADER FALSE") && copy.contains("(header, freeze)"), "{copy}");
+    assert!(parse("COPY t FROM '/f' (HEADER maybe)").is_err());
+    assert!(parse("SELECT header 1 FROM t").is_err());
+}
+
+#[test]
 fn statements_are_divided_and_empty_ones_dropped() {
     assert_eq!(parse("SELECT 1;; SELECT ';' ;").unwrap().len(), 2);
     assert_eq!(parse(" -- nothing\n").unwrap().len(), 0);

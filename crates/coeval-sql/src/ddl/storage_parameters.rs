@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `WITH (fillfactor = 70, ...)` behind a table or an index: how PostgreSQL lays out pages and cleans up behind
+//! updates. There is neither here, so that what PostgreSQL knows is accepted and has no effect.
+
+use crate::error::{SqlError, SqlState};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, SqlOption};
+
+/// The parameters of tables and indexes that are not named by their beginning.
+const PARAMETERS: [&str; 11] = [
+    "fillfactor",
+    "toast_tuple_target",
+    "parallel_workers",
+    "log_autovacuum_min_duration",
+    "user_catalog_table",
+    "vacuum_index_cleanup",
+    "vacuum_truncate",
+    "deduplicate_items",
+    "buffering",
+    "fastupdate",
+    "pages_per_range",
+];
+
+/// Parameters that begin with this belong to the process that cleans up.
+const CLEANER: &str = "autovacuum_";
+
+/// Looks through the parameters of a table.
+///
+/// # Errors
+/// `22023` for one that PostgreSQL does not know either.
+pub(super) fn of_table(options: &[SqlOption]) -> Result<(), SqlError> {
+    options.iter().try_for_each(|option| match option {
+        SqlOption::KeyValue { key, .. } | SqlOption::Ident(key) => known(&key.value),
+        other => Err(SqlError::unsupported(format!("table option {other}"))),
+    })
+}
+
+/// Looks through the parameters of an index.
+///
+/// # Errors
+/// As [`of_table`].
+pub(super) fn of_index(options: &[Expr]) -> Result<(), SqlError> {
+    options.iter().try_for_each(|option| match option {
+        Expr::BinaryOp { left, op: BinaryOperator::Eq, .. } => known(&left.to_string()),
+        other => known(&other.to_string()),
+    })
+}
+
+fn known(name: &str) -> Result<(), SqlError> {
+    let name = name.to_lowercase();
+    if PARAMETERS.contains(&name.as_str()) || name.starts_with(CLEANER) {
+        return Ok(());
+    }
+    let message = format!("unrecognized parameter \"{name}\"");
+    Err(SqlError::new(SqlState::InvalidParameterValue, message))
+}
