@@ -7,7 +7,7 @@ use std::ops::{Bound, RangeBounds};
 
 use crate::cut::{is_above, is_below, starts_from};
 use crate::grain::{BATCH_GRAIN, both};
-use crate::node::Link;
+use crate::node::{Link, position};
 use crate::pass::{filter_leaf, relink};
 use crate::summary::{Summary, of_entries};
 use crate::tree::PTree;
@@ -91,8 +91,8 @@ where
     match (link, lower, upper) {
         (Link::Empty, _, _) | (_, Bound::Unbounded, Bound::Unbounded) => link.summary(),
         (Link::Leaf(leaf), _, _) => {
-            let start = leaf.partition_point(|entry| is_below(entry.0.borrow(), lower));
-            let end = leaf.partition_point(|entry| !is_above(entry.0.borrow(), upper));
+            let start = position(leaf, |key| is_below(key.borrow(), lower));
+            let end = position(leaf, |key| !is_above(key.borrow(), upper));
             of_entries(&leaf[start..end.max(start)])
         }
         (Link::Inner(node), _, _) => {

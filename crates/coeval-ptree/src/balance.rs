@@ -88,6 +88,21 @@ pub(crate) fn link<K, V, S: Summary<K, V>, const B: usize>(
     Link::Inner(Arc::new(Inner::new(left, separator, right)))
 }
 
+/// As [`join`], for subtrees whose sizes the caller knows: where they fit together as they are, which is nearly always
+/// after an update, they are not looked at.
+#[inline]
+pub(crate) fn join_sized<K: Clone, V: Clone, S: Summary<K, V>, const B: usize>(
+    left: Link<K, V, S, B>,
+    separator: &K,
+    right: Link<K, V, S, B>,
+    sizes: (usize, usize),
+) -> Link<K, V, S, B> {
+    if may_link(sizes.0, sizes.1, B) {
+        return Link::Inner(Arc::new(Inner::with_sizes(left, separator.clone(), right, sizes)));
+    }
+    join(left, separator.clone(), right)
+}
+
 /// One tree of all entries of `left` and `right`, where all keys of `left` < `separator` <= all keys of `right`.
 ///
 /// Work `O(|log w(left) - log w(right)| + B)`.

@@ -11,12 +11,12 @@ use std::marker::PhantomData;
 
 use triomphe::Arc;
 
-use crate::balance::restore;
+use crate::balance::{join_sized, restore};
 use crate::build::from_sorted_vec;
 use crate::grain::{BATCH_GRAIN, both};
-use crate::node::{Link, search, take_block};
+use crate::node::{Block, Leaf, Link, search, take_block};
 use crate::summary::Summary;
-use crate::update::{insert_at, split_insert};
+use crate::update::split_insert;
 use crate::warm::{WARM_MAX, warm_paths};
 
 /// What becomes of an entry that a change has looked at.
@@ -243,28 +243,27 @@ enum Paths {
 }
 
 /// As [`apply`]; fetches the paths of what is to be copied once few enough edits are left.
-fn apply_by<K, V, E, S: Summary<K, V>, const B: usize>(
+fn apply_by<K, V, E, S, const B: usize>(
     link: &mut Link<K, V, S, B>,
     batch: &mut [E::Item],
     edit: &E,
-    mut paths: Paths,
+    paths: Paths,
 ) where
     K: Ord + Clone + Send + Sync,
     V: Clone + Send + Sync,
     E: Edit<K, V>,
+    S: Summary<K, V>,
 {
     if batch.is_empty() {
         return;
     }
-    if paths == Paths::Cold && batch.len() <= WARM_MAX {
-        warm_paths(link, batch.iter().map(|item| edit.key(item)));
-        paths = Paths::Warm;
+    if !link.is_unique() {
+        *link = apply_shared(link, batch, edit, paths);
+        return;
     }
+    let paths = warm(link, batch, edit, paths);
     match link {
-        Link::Empty => {
-            let entries: Vec<(K, V)> = batch.iter_mut().filter_map(|item| edit.absent(item)).collect();
-            *link = from_sorted_vec(entries);
-        }
+        Link::Empty => *link = from_absent(batch, edit),
         Link::Leaf(_) => apply_to_leaf(link, batch, edit),
         Link::Inner(node) => {
             let node = Arc::make_mut(node);
@@ -290,7 +289,140 @@ fn apply_by<K, V, E, S: Summary<K, V>, const B: usize>(
     }
 }
 
-/// Applies a batch to a single block, entry by entry while they fit.
+/// Fetches the paths of a batch once it is small enough.
+#[inline]
+fn warm<K, V, E, S, const B: usize>(
+    link: &Link<K, V, S, B>,
+    batch: &[E::Item],
+    edit: &E,
+    paths: Paths,
+) -> Paths
+where
+    K: Ord,
+    E: Edit<K, V>,
+{
+    if paths == Paths::Cold && batch.len() <= WARM_MAX {
+        warm_paths(link, batch.iter().map(|item| edit.key(item)));
+        return Paths::Warm;
+    }
+    paths
+}
+
+/// What a batch makes of an empty tree.
+fn from_absent<K, V, E, S, const B: usize>(batch: &mut [E::Item], edit: &E) -> Link<K, V, S, B>
+where
+    K: Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    E: Edit<K, V>,
+    S: Summary<K, V>,
+{
+    let entries: Vec<(K, V)> = batch.iter_mut().filter_map(|item| edit.absent(item)).collect();
+    from_sorted_vec(entries)
+}
+
+/// The tree after a batch, of a subtree that somebody else holds, too.
+///
+/// Everything below is copied or shared, never changed; so no reference is counted but those to what stays as it is.
+/// Where nothing comes of the edits, the subtree itself is returned.
+fn apply_shared<K, V, E, S, const B: usize>(
+    link: &Link<K, V, S, B>,
+    batch: &mut [E::Item],
+    edit: &E,
+    paths: Paths,
+) -> Link<K, V, S, B>
+where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    E: Edit<K, V>,
+    S: Summary<K, V>,
+{
+    if batch.is_empty() {
+        return link.clone();
+    }
+    let paths = warm(link, batch, edit, paths);
+    match link {
+        Link::Empty => from_absent(batch, edit),
+        Link::Leaf(leaf) => apply_to_shared_leaf(leaf, batch, edit).unwrap_or_else(|| link.clone()),
+        Link::Inner(node) => {
+            let at = batch.partition_point(|item| *edit.key(item) < node.separator);
+            let (low, high) = batch.split_at_mut(at);
+            let (low_count, high_count) = (low.len(), high.len());
+            let (left, right) = both(
+                low_count.min(high_count),
+                edit.grain(),
+                || apply_shared(&node.left, low, edit, paths),
+                || apply_shared(&node.right, high, edit, paths),
+            );
+            if left.address() == node.left.address() && right.address() == node.right.address() {
+                return link.clone();
+            }
+            let left_size = if low_count > 0 { left.size() } else { node.left_size };
+            let right_size = if high_count > 0 { right.size() } else { node.right_size() };
+            join_sized(left, &node.separator, right, (left_size, right_size))
+        }
+    }
+}
+
+/// The entries of a block that somebody else holds after a batch; `None` if nothing comes of the edits.
+fn apply_to_shared_leaf<K, V, E, S, const B: usize>(
+    leaf: &Leaf<K, V, S, B>,
+    batch: &mut [E::Item],
+    edit: &E,
+) -> Option<Link<K, V, S, B>>
+where
+    K: Ord + Clone + Send + Sync,
+    V: Clone + Send + Sync,
+    E: Edit<K, V>,
+    S: Summary<K, V>,
+{
+    // The block will be copied, value by value; looked at together their misses overlap.
+    leaf.iter().for_each(|(_, value)| edit.touch(value));
+    if leaf.len() + batch.len() <= B {
+        let mut copy = Block::<K, V, B>::new();
+        let is_changed = merge_copies(&mut copy, leaf, batch, edit);
+        return is_changed.then(|| Link::from_block(copy));
+    }
+    let mut copy = Vec::with_capacity(leaf.len() + batch.len());
+    let is_changed = merge_copies(&mut copy, leaf, batch, edit);
+    is_changed.then(|| from_sorted_vec(copy))
+}
+
+/// Appends copies of old entries, as the batch changes them, to `merged`; whether anything is new.
+fn merge_copies<K, V, E, M>(merged: &mut M, old: &[(K, V)], batch: &mut [E::Item], edit: &E) -> bool
+where
+    K: Ord + Clone,
+    V: Clone,
+    E: Edit<K, V>,
+    M: Extend<(K, V)>,
+{
+    let (mut rest, mut is_changed) = (old, false);
+    for item in batch {
+        match search(rest, edit.key(item)) {
+            Ok(at) => {
+                merged.extend(rest[..at].iter().cloned());
+                let (key, mut value) = rest[at].clone();
+                if edit.present(item, &key, &mut value) == Fate::Keep {
+                    merged.extend(Some((key, value)));
+                }
+                rest = &rest[at + 1..];
+                is_changed = true;
+            }
+            Err(at) => {
+                let Some(entry) = edit.absent(item) else { continue };
+                merged.extend(rest[..at].iter().cloned());
+                merged.extend(Some(entry));
+                rest = &rest[at..];
+                is_changed = true;
+            }
+        }
+    }
+    if is_changed {
+        merged.extend(rest.iter().cloned());
+    }
+    is_changed
+}
+
+/// Applies a batch to a single block that nobody else holds, entry by entry while they fit.
 fn apply_to_leaf<K, V, E, S, const B: usize>(link: &mut Link<K, V, S, B>, batch: &mut [E::Item], edit: &E)
 where
     K: Ord + Clone + Send + Sync,
@@ -299,10 +431,7 @@ where
     S: Summary<K, V>,
 {
     let Link::Leaf(leaf) = link else { unreachable!("the caller matched a leaf") };
-    if !Arc::is_unique(leaf) {
-        // The block will be copied, value by value; looked at together their misses overlap.
-        leaf.iter().for_each(|(_, value)| edit.touch(value));
-    }
+    assert!(Arc::is_unique(leaf), "a block is changed through its sole reference");
     let mut from = 0;
     for done in 0..batch.len() {
         let item = &mut batch[done];
@@ -324,7 +453,7 @@ where
                 from = at;
                 let Some(entry) = edit.absent(item) else { continue };
                 if leaf.len() < B {
-                    insert_at(leaf, at, entry);
+                    Arc::make_mut(leaf).entries.insert(at, entry);
                     from = at + 1;
                 } else {
                     return overflow(link, at, entry, &mut batch[done + 1..], edit);

@@ -10,7 +10,7 @@ use std::ops::Bound;
 
 use crate::balance::join;
 use crate::find::first;
-use crate::node::{Link, take_apart};
+use crate::node::{Link, position, take_apart};
 use crate::summary::Summary;
 use crate::update::{halve, remove_first};
 
@@ -26,7 +26,7 @@ where
 {
     match link {
         Link::Empty => (Link::Empty, Link::Empty),
-        Link::Leaf(mut leaf) => match leaf.partition_point(|entry| entry.0.borrow() < key) {
+        Link::Leaf(mut leaf) => match position(&leaf, |other: &K| other.borrow() < key) {
             0 => (Link::Empty, Link::Leaf(leaf)),
             at if at == leaf.len() => (Link::Leaf(leaf), Link::Empty),
             at => {
@@ -117,8 +117,8 @@ where
     match (link, lower, upper) {
         (Link::Empty, _, _) | (_, Bound::Unbounded, Bound::Unbounded) => link.clone(),
         (Link::Leaf(leaf), _, _) => {
-            let start = leaf.partition_point(|entry| is_below(entry.0.borrow(), lower));
-            let end = leaf.partition_point(|entry| !is_above(entry.0.borrow(), upper));
+            let start = position(leaf, |key| is_below(key.borrow(), lower));
+            let end = position(leaf, |key| !is_above(key.borrow(), upper));
             if start == 0 && end == leaf.len() {
                 return link.clone();
             }

@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 
 use arrayvec::ArrayVec;
 
-use crate::node::{Link, search};
+use crate::node::{Link, position, search};
 
 /// The entry of `key`. Work `O(log n)`.
 #[inline]
@@ -106,7 +106,7 @@ where
         match link {
             Link::Empty => return None,
             Link::Leaf(block) => {
-                let count = block.partition_point(|entry| before(&entry.0));
+                let count = position(block, &before);
                 return block[..count].last().or_else(|| last(fallback?));
             }
             Link::Inner(node) if before(&node.separator) => {
@@ -132,7 +132,7 @@ where
         match link {
             Link::Empty => return None,
             Link::Leaf(block) => {
-                let count = block.partition_point(|entry| before(&entry.0));
+                let count = position(block, &before);
                 return block[count..].first().or_else(|| first(fallback?));
             }
             Link::Inner(node) if before(&node.separator) => link = &node.right,
@@ -154,7 +154,7 @@ where
     loop {
         match link {
             Link::Empty => return count,
-            Link::Leaf(block) => return count + block.partition_point(|entry| before(&entry.0)),
+            Link::Leaf(block) => return count + position(block, &before),
             Link::Inner(node) if before(&node.separator) => {
                 count += node.left_size;
                 link = &node.right;

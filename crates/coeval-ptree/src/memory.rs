@@ -66,7 +66,19 @@ impl Memory {
         F: FnMut(&mut Self, &K, &V),
     {
         self.trees += 1;
+        // One tree may be added twice, in which case nothing says so but its root.
+        if tree.root.count() <= 1 && !self.seen.insert(tree.root.address()) {
+            return;
+        }
         self.add_link(&tree.root, &mut visit);
+    }
+
+    /// Adds a block of memory that several leaves may hold, unless it was added already.
+    pub(crate) fn add_block(&mut self, address: usize, holders: usize, bytes: usize) {
+        assert!(holders >= 1, "somebody holds what is added");
+        if holders == 1 || self.seen.insert(address) {
+            self.bytes += bytes;
+        }
     }
 
     fn add_link<K, V, F, S, const B: usize>(&mut self, link: &Link<K, V, S, B>, visit: &mut F)

@@ -97,7 +97,18 @@ impl<K, V, S: Summary<K, V>, const B: usize> Inner<K, V, S, B> {
     /// An inner node over two subtrees. Balance is up to the caller.
     #[inline]
     pub(crate) fn new(left: Link<K, V, S, B>, separator: K, right: Link<K, V, S, B>) -> Self {
-        let (left_size, right_size) = (left.size(), right.size());
+        let sizes = (left.size(), right.size());
+        Self::with_sizes(left, separator, right, sizes)
+    }
+
+    /// As [`new`](Self::new), for children whose sizes the caller knows without looking at them.
+    #[inline]
+    pub(crate) fn with_sizes(
+        left: Link<K, V, S, B>,
+        separator: K,
+        right: Link<K, V, S, B>,
+        (left_size, right_size): (usize, usize),
+    ) -> Self {
         assert!(left_size > 0 && right_size > 0, "an inner node has two children that are not empty");
         let summary = left.summary().combine(&right.summary());
         Inner { separator, left, right, size: left_size + right_size, left_size, summary }
@@ -151,6 +162,16 @@ impl<K, V, S, const B: usize> Link<K, V, S, B> {
             Link::Empty => 0,
             Link::Leaf(leaf) => leaf.len(),
             Link::Inner(node) => node.size,
+        }
+    }
+
+    /// Whether nobody else holds the node; true of no node.
+    #[inline]
+    pub(crate) fn is_unique(&self) -> bool {
+        match self {
+            Link::Empty => true,
+            Link::Leaf(leaf) => Arc::is_unique(leaf),
+            Link::Inner(node) => Arc::is_unique(node),
         }
     }
 
@@ -225,4 +246,10 @@ where
     Q: Ord + ?Sized,
 {
     entries.binary_search_by(|entry| entry.0.borrow().cmp(key))
+}
+
+/// The number of entries for which `before` holds; it must hold for a prefix of them.
+#[inline]
+pub(crate) fn position<K, V>(entries: &[(K, V)], before: impl Fn(&K) -> bool) -> usize {
+    entries.partition_point(|entry| before(&entry.0))
 }

@@ -6,7 +6,7 @@ use std::mem::replace;
 
 use triomphe::Arc;
 
-use crate::balance::{join, least, restore};
+use crate::balance::{join, join_sized, least, restore};
 use crate::node::{Block, Leaf, Link, search};
 use crate::summary::Summary;
 
@@ -17,6 +17,11 @@ where
     V: Clone,
     S: Summary<K, V>,
 {
+    if !link.is_unique() {
+        let (changed, replaced) = insert_shared(link, key, value);
+        *link = changed;
+        return replaced;
+    }
     match link {
         Link::Empty => {
             *link = Link::from_block(std::iter::once((key, value)).collect());
@@ -30,7 +35,9 @@ where
                 Some(replaced)
             }
             Err(at) if leaf.len() < B => {
-                insert_at(leaf, at, (key, value)).refresh();
+                let leaf = Arc::make_mut(leaf);
+                leaf.entries.insert(at, (key, value));
+                leaf.refresh();
                 None
             }
             Err(at) => {
@@ -57,25 +64,60 @@ where
     }
 }
 
-/// Inserts into a block that has room, in place if nobody else holds it. The caller refreshes the leaf.
-#[inline]
-pub(crate) fn insert_at<K: Clone, V: Clone, S: Summary<K, V>, const B: usize>(
-    leaf: &mut Arc<Leaf<K, V, S, B>>,
-    at: usize,
-    entry: (K, V),
-) -> &mut Leaf<K, V, S, B> {
-    if Arc::is_unique(leaf) {
-        let leaf = Arc::make_mut(leaf);
-        leaf.entries.insert(at, entry);
-        return leaf;
+/// As [`insert`], into a subtree that somebody else holds, too: the tree with the new path.
+///
+/// Everything below is copied or shared, never changed; so no reference is counted but those to what stays as it is.
+fn insert_shared<K, V, S, const B: usize>(
+    link: &Link<K, V, S, B>,
+    key: K,
+    value: V,
+) -> (Link<K, V, S, B>, Option<V>)
+where
+    K: Ord + Clone,
+    V: Clone,
+    S: Summary<K, V>,
+{
+    match link {
+        Link::Empty => (Link::from_block(std::iter::once((key, value)).collect()), None),
+        Link::Leaf(leaf) => match search(leaf, &key) {
+            Ok(at) => {
+                let (stored, replaced) = leaf[at].clone();
+                (copy_around(&leaf[..at], (stored, value), &leaf[at + 1..]), Some(replaced))
+            }
+            Err(at) if leaf.len() < B => (copy_around(&leaf[..at], (key, value), &leaf[at..]), None),
+            Err(at) => {
+                let mut copy = link.clone();
+                split_insert(&mut copy, at, (key, value));
+                (copy, None)
+            }
+        },
+        Link::Inner(node) => {
+            let (left_size, right_size) = (node.left_size, node.right_size());
+            let (left, right, grown, replaced) = if key < node.separator {
+                let (left, replaced) = insert_shared(&node.left, key, value);
+                (left, node.right.clone(), (1, 0), replaced)
+            } else {
+                let (right, replaced) = insert_shared(&node.right, key, value);
+                (node.left.clone(), right, (0, 1), replaced)
+            };
+            let grown = if replaced.is_some() { (0, 0) } else { grown };
+            let sizes = (left_size + grown.0, right_size + grown.1);
+            (join_sized(left, &node.separator, right, sizes), replaced)
+        }
     }
-    // Copying around the gap saves shifting the copy.
+}
+
+/// A leaf of copies of what comes before and after an entry, and that entry. Copying around it saves shifting.
+fn copy_around<K: Clone, V: Clone, S: Summary<K, V>, const B: usize>(
+    before: &[(K, V)],
+    entry: (K, V),
+    after: &[(K, V)],
+) -> Link<K, V, S, B> {
     let mut copy = Block::<K, V, B>::new();
-    copy.extend(leaf[..at].iter().cloned());
+    copy.extend(before.iter().cloned());
     copy.push(entry);
-    copy.extend(leaf[at..].iter().cloned());
-    *leaf = Arc::new(Leaf { entries: copy, summary: S::empty() });
-    Arc::make_mut(leaf)
+    copy.extend(after.iter().cloned());
+    Link::from_block(copy)
 }
 
 /// Inserts into a full leaf: two leaves.

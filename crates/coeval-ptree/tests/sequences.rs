@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Long random sequences of operations on several versions at once, driven by a stream of bytes as a fuzzer would.
+//!
+//! Here the real grains apply (unit tests compile with tiny ones), so that the sequential paths of large batches are
+//! taken, too. `COEVAL_SEED` replays a sequence, `COEVAL_SEQUENCES` asks for more of them.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use coeval_ptree::{Fate, Grain, Max, PTree, Sum};
+use rand::rngs::StdRng;
+use rand::{Rng, RngCore, SeedableRng};
+
+type Tree<const B: usize> = PTree<u16, u32, B, (Sum<u32>, Max<u32>)>;
+type Model = BTreeMap<u16, u32>;
+
+/// Takes decisions off a stream of bytes; zeros when it has run out.
+struct Bytes<'b>(&'b [u8]);
+
+impl Bytes<'_> {
+    fn next(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        *first
+    }
+
+    fn key(&mut self) -> u16 {
+        u16::from_le_bytes([self.next(), self.next()]) % 3_000
+    }
+
+    fn value(&mut self) -> u32 {
+        u32::from(self.key())
+    }
+
+    /// A batch of up to some thousand keys, most of them small; dense or scattered.
+    fn batch(&mut self) -> Model {
+        let count = 1usize << (self.next() % 12);
+        let (start, step) = (self.key(), u16::from(self.next() % 9) + 1);
+        let value = self.value();
+        let keys = (0..count as u16).map(|at| start.wrapping_add(at.wrapping_mul(step)) % 3_000);
+        keys.map(|key| (key, value.wrapping_mul(u32::from(key) | 1) % 10_000)).collect()
+    }
+}
+
+fn combine(_: &u16, old: &u32, new: u32) -> u32 {
+    (old + 3 * new) % 10_000
+}
+
+#[track_caller]
+fn assert_same<const B: usize>(tree: &Tree<B>, model: &Model) {
+    tree.check_invariants().expect("every operation keeps the invariants");
+    assert!(tree.iter().eq(model.iter()), "contents differ");
+    assert_eq!(tree.summary(), (Sum(model.values().sum()), Max(model.values().max().copied())));
+}
+
+/// One operation on a tree and its model.
+fn step<const B: usize>(
+    tree: &mut Tree<B>,
+    model: &mut Model,
+    other: (&Tree<B>, &Model),
+    bytes: &mut Bytes<'_>,
+) {
+    match bytes.next() % 13 {
+        0 => {
+            let (key, value) = (bytes.key(), bytes.value());
+            assert_eq!(tree.insert(key, value), model.insert(key, value));
+        }
+        1 => {
+            let key = bytes.key();
+            assert_eq!(tree.remove(&key), model.remove(&key));
+        }
+        2 => {
+            let batch = bytes.batch();
+            tree.multi_insert(batch.clone().into_iter().collect(), combine);
+            put_all(model, &batch);
+        }
+        3 => {
+            let gone = bytes.batch();
+            tree.multi_delete(&gone.keys().copied().collect::<Vec<_>>());
+            model.retain(|key, _| !gone.contains_key(key));
+        }
+        4 => {
+            let batch = bytes.batch();
+            tree.multi_modify(batch.clone().into_iter().collect(), Grain::entries(3), |_, value, change| {
+                *value = (*value + change) % 10_000;
+                if value.is_multiple_of(3) { Fate::Remove } else { Fate::Keep }
+            });
+            for (key, change) in batch {
+                let value = model.entry(key).or_default();
+                *value = (*value + change) % 10_000;
+                if value.is_multiple_of(3) {
+                    model.remove(&key);
+                }
+            }
+        }
+        5..=7 => set_operation(tree, model, other, bytes),
+        8 | 9 => cut(tree, model, bytes),
+        10 => {
+            let limit = bytes.value();
+            *tree = tree.aug_filter(|(_, max)| max.0 >= Some(limit));
+            model.retain(|_, value| *value >= limit);
+        }
+        11 => {
+            let limit = bytes.value();
+            *tree = tree.filter(|key, value| u32::from(*key) + value >= limit);
+            model.retain(|key, value| u32::from(*key) + *value >= limit);
+        }
+        _ => {
+            let key = bytes.key();
+            assert_eq!(tree.modify(&key, |value| *value /= 2), model.get_mut(&key).map(|value| *value /= 2));
+        }
+    }
+}
+
+/// A union, difference or intersection with another version.
+fn set_operation<const B: usize>(
+    tree: &mut Tree<B>,
+    model: &mut Model,
+    other: (&Tree<B>, &Model),
+    bytes: &mut Bytes<'_>,
+) {
+    match bytes.next() % 3 {
+        0 => {
+            *tree = tree.clone().union(other.0.clone(), combine);
+            put_all(model, other.1);
+        }
+        1 => {
+            *tree = tree.clone().difference(other.0);
+            model.retain(|key, _| !other.1.contains_key(key));
+        }
+        _ => {
+            *tree = std::mem::take(tree).intersection(other.0.clone(), |_, mine, _| *mine);
+            model.retain(|key, _| other.1.contains_key(key));
+        }
+    }
+}
+
+/// Takes a range or a key out and joins the rest.
+fn cut<const B: usize>(tree: &mut Tree<B>, model: &mut Model, bytes: &mut Bytes<'_>) {
+    if bytes.next().is_multiple_of(2) {
+        let (one, two) = (bytes.key(), bytes.key());
+        let bounds = (Bound::Included(one.min(two)), Bound::Excluded(one.max(two)));
+        let low = tree.range((Bound::Unbounded, Bound::Excluded(one.min(two))));
+        let high = tree.range((Bound::Included(one.max(two)), Bound::Unbounded));
+        assert_eq!(tree.aggregate(bounds).0, Sum(model.range(bounds).map(|(_, value)| value).sum()));
+        *tree = PTree::concat(low, high);
+        model.retain(|key, _| *key < one.min(two) || *key >= one.max(two));
+    } else {
+        let key = bytes.key();
+        let (low, hit, high) = tree.clone().split(&key);
+        assert_eq!(hit, model.get(&key).map(|value| (key, *value)));
+        assert_eq!(low.len() + high.len() + usize::from(hit.is_some()), model.len());
+        *tree = PTree::concat(low, high);
+        model.remove(&key);
+    }
+}
+
+fn put_all(model: &mut Model, batch: &Model) {
+    for (key, new) in batch {
+        let value = model.get(key).map_or(*new, |old| combine(key, old, *new));
+        model.insert(*key, value);
+    }
+}
+
+/// Four versions, each of which may be copied over another one at any time.
+fn run_sequence<const B: usize>(data: &[u8]) {
+    let mut bytes = Bytes(data);
+    let mut versions: [(Tree<B>, Model); 4] = Default::default();
+    while !bytes.0.is_empty() {
+        let (at, beside) = (usize::from(bytes.next() % 4), usize::from(bytes.next() % 4));
+        let other = versions[beside].clone();
+        if bytes.next().is_multiple_of(8) {
+            versions[at] = other;
+            continue;
+        }
+        let (tree, model) = &mut versions[at];
+        step(tree, model, (&other.0, &other.1), &mut bytes);
+        versions.iter().for_each(|(tree, model)| assert_same(tree, model));
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn random_sequences_on_four_versions_equal_their_models() {
+    let (first, count) = match number("COEVAL_SEED") {
+        Some(seed) => (seed, 1),
+        None => (0, number("COEVAL_SEQUENCES").unwrap_or(60)),
+    };
+    for seed in first..first + count {
+        println!("COEVAL_SEED={seed}");
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut data = vec![0; random.random_range(100..1_500)];
+        random.fill_bytes(&mut data);
+        match seed % 3 {
+            0 => run_sequence::<4>(&data),
+            1 => run_sequence::<16>(&data),
+            _ => run_sequence::<62>(&data),
+        }
+    }
+}
