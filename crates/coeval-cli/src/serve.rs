@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
         .thread_name("coeval-serve")
+        .thread_stack_size(coeval::STATEMENT_STACK_BYTES)
         .enable_all()
         .build()
         .map_err(|error| Failure::work("cannot start threads", error))?;

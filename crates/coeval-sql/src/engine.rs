@@ -28,6 +28,10 @@ pub struct Engine {
     registry: Arc<Registry>,
 }
 
+/// Stack of a thread that runs statements, whatever they are: no statement that is accepted there needs more. Only
+/// what a statement uses is ever taken from the system.
+pub const STATEMENT_STACK_BYTES: usize = crate::session::STACK_BYTES;
+
 impl Engine {
     /// The engine over this store. CHECK constraints get their meaning here.
     ///
@@ -38,6 +42,7 @@ impl Engine {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("coeval-query")
+            .thread_stack_size(STATEMENT_STACK_BYTES)
             .build()
             .map_err(|error| SqlError::internal(format!("cannot start threads: {error}")))?;
         let template = crate::query::with_postgres_types(template::session_state(threads)?)?;

@@ -43,7 +43,7 @@ pub use cancel::{CancelHandle, CancelReason};
 pub use context::{Clock, SequenceValues};
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub use definitions::Definitions;
-pub use engine::Engine;
+pub use engine::{Engine, STATEMENT_STACK_BYTES};
 pub use error::{SqlError, SqlState};
 pub use point::Rows;
 pub use registry::{Activity, ActivityState, Client, Registered, Registry, RegistryGuard};

@@ -18,7 +18,7 @@ mod prepared;
 mod variables;
 
 pub use execution::{Execution, ParsedStatement};
-pub(crate) use parse::parse_query;
+pub(crate) use parse::{STACK_BYTES, parse_query};
 pub use prepared::Prepared;
 
 use crate::cancel::CancelHandle;

@@ -46,8 +46,8 @@ mod table;
 mod transaction;
 
 pub use coeval_sql::{
-    CancelHandle, CommandTag, Definitions, RowSet, Rows, Settings, SqlError, SqlState, StatementResult,
-    TransactionStatus, column_type_of_arrow, format_value,
+    CancelHandle, CommandTag, Definitions, RowSet, Rows, STATEMENT_STACK_BYTES, Settings, SqlError, SqlState,
+    StatementResult, TransactionStatus, column_type_of_arrow, format_value,
 };
 pub use coeval_store::{
     CheckpointPolicy, ColumnDef, ColumnType, ConstraintError, Direction, Durability, ForeignKeyDef, Identity,

@@ -2,6 +2,7 @@
 //! From text to statements, with the few forms of PostgreSQL that the parser does not know.
 
 mod copy_options;
+mod depth;
 mod identity;
 mod overriding;
 
@@ -13,6 +14,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+pub(crate) use depth::STACK_BYTES;
 use identity::order_identity_options;
 use overriding::{put_overriding, take_overriding};
 
@@ -69,6 +71,7 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
             }
             Some(_) => {}
         }
+        depth::check(piece, sql)?;
         let mut tokens = without_deferrable(piece);
         order_identity_options(&mut tokens);
         spell_truths(&mut tokens);

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How deep the syntax tree of a statement is, before there is one.
+//!
+//! `a OR b OR c` is a tree that leans to the left, as deep as the chain is long. The parser reads chains in a loop and
+//! counts only what is nested; what walks the tree afterwards calls itself at each level. So the operators of a
+//! chain are counted here, and a statement whose tree would not fit on the thread's stack is refused.
+
+use super::is_word;
+use crate::error::{SqlError, SqlState, character_position};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// Levels of a tree, on whatever stack.
+const LEVELS_MAX: usize = 5_000;
+
+/// Bytes of stack that a level takes in the pass that takes most.
+const LEVEL_BYTES: usize = 6 << 10;
+
+/// Bytes of stack that a shallow statement takes.
+const BASE_BYTES: usize = 512 << 10;
+
+/// Stack of threads that run statements for others, of which only what is used is ever real.
+pub(crate) const STACK_BYTES: usize = LEVELS_MAX * LEVEL_BYTES + 2 * BASE_BYTES;
+
+/// The chains of one pair of parentheses, the part behind its last comma.
+#[derive(Clone, Copy, Default)]
+struct Chains {
+    set_operations: usize,
+    truths: usize,
+    operators: usize,
+}
+
+impl Chains {
+    fn levels(self) -> usize {
+        self.set_operations + self.truths + self.operators
+    }
+}
+
+/// Refuses tokens of a statement whose tree is too deep.
+///
+/// # Errors
+/// `54001`, with the place at which it is.
+pub(super) fn check(tokens: &[TokenWithSpan], sql: &str) -> Result<(), SqlError> {
+    // A statement of few tokens cannot be deep, which most are.
+    let levels_max = LEVELS_MAX.min(stack_levels());
+    if tokens.len() <= levels_max {
+        return Ok(());
+    }
+    let mut around: Vec<Chains> = Vec::new();
+    let mut levels_around = 0;
+    let mut here = Chains::default();
+    for token in tokens {
+        match &token.token {
+            Token::LParen | Token::LBracket => {
+                levels_around += here.levels() + 1;
+                around.push(here);
+                here = Chains::default();
+            }
+            Token::RParen | Token::RBracket => {
+                here = around.pop().unwrap_or_default();
+                levels_around = levels_around.saturating_sub(here.levels() + 1);
+            }
+            Token::Comma => here = Chains { set_operations: here.set_operations, ..Chains::default() },
+            _ => note(token, &mut here),
+        }
+        if levels_around + here.levels() > levels_max {
+            let error = SqlError::new(SqlState::StatementTooComplex, "the statement is nested too deeply")
+                .with_hint("Put long lists of alternatives into IN (...) or a table, or use a thread with more stack.");
+            let start = token.span.start;
+            return Err(match character_position(sql, start.line, start.column) {
+                Some(position) => error.with_position(position),
+                None => error,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn note(token: &TokenWithSpan, here: &mut Chains) {
+    match &token.token {
+        Token::Word(_) if is_word(token, "and") || is_word(token, "or") => {
+            *here = Chains { truths: here.truths + 1, operators: 0, ..*here };
+        }
+        Token::Word(_) if ["union", "intersect", "except"].iter().any(|word| is_word(token, word)) => {
+            *here = Chains { set_operations: here.set_operations + 1, ..Chains::default() };
+        }
+        // A join leans like an operator, and so do NOT, IS, COLLATE, AT TIME ZONE, CASE.
+        Token::Word(_)
+            if ["join", "not", "is", "collate", "at", "when", "case", "like", "ilike"]
+                .iter()
+                .any(|word| is_word(token, word)) =>
+        {
+            here.operators += 1;
+        }
+        Token::Word(_)
+        | Token::Whitespace(_)
+        | Token::Number(..)
+        | Token::SingleQuotedString(_)
+        | Token::Placeholder(_)
+        | Token::Period => {}
+        // Any sign: what is no operator counts too, which does no harm.
+        _ => here.operators += 1,
+    }
+}
+
+/// How many levels fit on what is left of this thread's stack.
+fn stack_levels() -> usize {
+    stacker::remaining_stack().map_or(LEVELS_MAX, |bytes| bytes.saturating_sub(BASE_BYTES) / LEVEL_BYTES)
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Statements whose syntax tree is deep: run where the stack is large enough, refused where it is not.
+#![allow(clippy::unwrap_used)]
+
+use coeval::{Database, Error, STATEMENT_STACK_BYTES, SqlState};
+
+/// Chains that lean to the left, of this many operators, and the rows each of them gives.
+fn chains(operators: usize) -> Vec<String> {
+    let chain = |first: &str, next: &str| format!("{first}{}", next.repeat(operators));
+    vec![
+        chain("SELECT 1", " + 1"),
+        chain("SELECT 1 FROM t WHERE n = 1", " OR n = 1"),
+        chain("SELECT 'a'", " || 'b'"),
+        chain("UPDATE t SET n = n", " - 1"),
+    ]
+}
+
+/// Runs each statement on a thread with a stack of this size.
+fn run(stack_bytes: usize, statements: Vec<String>) -> Vec<Result<u64, Error>> {
+    let on_thread = move || {
+        let db = Database::in_memory().unwrap();
+        let mut session = db.session();
+        session.execute("CREATE TABLE t (n bigint PRIMARY KEY)").unwrap();
+        session.execute("INSERT INTO t VALUES (1)").unwrap();
+        statements.iter().map(|statement| session.execute(statement)).collect()
+    };
+    std::thread::Builder::new().stack_size(stack_bytes).spawn(on_thread).unwrap().join().unwrap()
+}
+
+#[test]
+fn a_long_chain_runs_on_a_thread_for_statements() {
+    for outcome in run(STATEMENT_STACK_BYTES, chains(300)) {
+        assert_eq!(outcome.unwrap(), 1);
+    }
+}
+
+#[test]
+fn a_chain_that_is_too_long_for_any_thread_is_refused() {
+    for outcome in run(STATEMENT_STACK_BYTES, chains(100_000)) {
+        assert_eq!(outcome.unwrap_err().state(), SqlState::StatementTooComplex);
+    }
+}
+
+#[test]
+fn on_a_small_stack_a_chain_is_refused_before_it_overflows() {
+    for operators in [100, 200, 300, 3_200] {
+        for outcome in run(2 << 20, chains(operators)) {
+            match outcome {
+                Ok(rows) => assert_eq!(rows, 1),
+                Err(error) => assert_eq!(error.state(), SqlState::StatementTooComplex, "{error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn long_lists_are_not_deep() {
+    let list: Vec<String> = (0..20_000).map(|number| number.to_string()).collect();
+    let statement = format!("SELECT n FROM t WHERE n IN ({})", list.join(", "));
+    let values: Vec<String> = (2..20_000).map(|number| format!("({number} + 1)")).collect();
+    let insert = format!("INSERT INTO t VALUES {}", values.join(", "));
+    let outcomes = run(2 << 20, vec![statement, insert]);
+    let rows: Vec<u64> = outcomes.into_iter().map(Result::unwrap).collect();
+    assert_eq!(rows, [1, 19_998]);
+}
