@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Measures single operations of the tree beside other ordered maps, and its parallel operations beside themselves on
+//! one thread. One JSON line per figure.
+//!
+//! ```text
+//! cargo run --release -p coeval-ptree --example peers -- find|batch|speedup|union|drop [ENTRIES]
+//! cargo run --release -p coeval-ptree --example peers -- memory ENTRIES 16|30|62|packed|btree|imbl|...
+//! ```
+//!
+//! Keys and values are `u64`, keys at random, ten million of them unless said otherwise. Figures of one line come from
+//! alternating rounds of one process, the best round of each.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use coeval_ptree::{PTree, PackedTree};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rayon::ThreadPoolBuilder;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A block that fills one kilobyte: where keys and values are small, larger blocks than the default are better.
+const LARGE: usize = 62;
+
+/// Lookups, or keys of a batch.
+const OPERATIONS: usize = 1_000_000;
+
+type Pairs = Vec<(u64, u64)>;
+
+/// A bijection that scatters numbers: keys are unique and in random order.
+fn scatter(number: u64) -> u64 {
+    number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+fn sorted_pairs(count: usize) -> Pairs {
+    let mut pairs: Pairs = (0..count as u64).map(|number| (scatter(2 * number), number)).collect();
+    pairs.sort_unstable();
+    pairs
+}
+
+fn random_pairs(random: &mut StdRng, count: usize) -> Pairs {
+    (0..OPERATIONS).map(|_| (scatter(random.random_range(0..2 * count as u64)), random.random())).collect()
+}
+
+fn print(bench: &str, what: &str, entries: usize, unit: &str, value: f64) {
+    println!(r#"{{"bench":"{bench}","what":"{what}","entries":{entries},"{unit}":{value:.3}}}"#);
+}
+
+fn time<R>(work: impl FnOnce() -> R) -> (Duration, R) {
+    let start = Instant::now();
+    let result = black_box(work());
+    (start.elapsed(), result)
+}
+
+/// The best of some rounds, in nanoseconds per operation.
+#[derive(Clone, Copy)]
+struct Best(f64);
+
+impl Best {
+    fn round<R>(&mut self, operations: usize, work: impl FnOnce() -> R) -> R {
+        let (elapsed, result) = time(work);
+        self.0 = self.0.min(elapsed.as_nanos() as f64 / operations as f64);
+        result
+    }
+}
+
+fn find(count: usize) {
+    let pairs = sorted_pairs(count);
+    let standard: BTreeMap<u64, u64> = pairs.iter().copied().collect();
+    let default: PTree<u64, u64> = PTree::from_sorted(pairs.clone());
+    let medium: PTree<u64, u64, 30> = PTree::from_sorted(pairs.clone());
+    let large: PTree<u64, u64, LARGE> = PTree::from_sorted(pairs.clone());
+    let packed = PackedTree::<u64, u64>::from_sorted(pairs.clone());
+    let persistent: imbl::OrdMap<u64, u64> = pairs.into_iter().collect();
+    let random = &mut StdRng::seed_from_u64(1);
+    let mut best = [Best(f64::MAX); 7];
+    for _ in 0..4 {
+        let keys: Vec<u64> =
+            (0..OPERATIONS).map(|_| scatter(2 * random.random_range(0..count as u64))).collect();
+        let sums = [
+            best[0].round(OPERATIONS, || keys.iter().map(|key| standard[key]).fold(0, u64::wrapping_add)),
+            best[1]
+                .round(OPERATIONS, || keys.iter().filter_map(|key| default.get(key)).fold(0, |a, b| a ^ b)),
+            best[2].round(OPERATIONS, || keys.iter().filter_map(|key| medium.get(key)).fold(0, |a, b| a ^ b)),
+            best[3].round(OPERATIONS, || keys.iter().filter_map(|key| large.get(key)).fold(0, |a, b| a ^ b)),
+            best[4].round(OPERATIONS, || {
+                let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
+                pool.install(|| large.multi_find(&keys).into_iter().flatten().fold(0, |a, b| a ^ b))
+            }),
+            best[5].round(OPERATIONS, || {
+                keys.iter().filter_map(|key| persistent.get(key)).fold(0, |a, b| a ^ b)
+            }),
+            best[6].round(OPERATIONS, || keys.iter().filter_map(|key| packed.get(key)).fold(0, |a, b| a ^ b)),
+        ];
+        assert!(sums[1..].windows(2).all(|two| two[0] == two[1]), "all find the same");
+    }
+    let names = [
+        "BTreeMap",
+        "PTree 16",
+        "PTree 30",
+        "PTree 62",
+        "PTree 62 multi_find, 1 thread",
+        "imbl::OrdMap",
+        "PackedTree",
+    ];
+    for (name, best) in names.iter().zip(best) {
+        print("find", name, count, "ns", best.0);
+    }
+}
+
+fn batch(count: usize) {
+    let pairs = sorted_pairs(count);
+    let random = &mut StdRng::seed_from_u64(2);
+    let batches: Vec<Pairs> = (0..3).map(|_| random_pairs(random, count)).collect();
+    let mut standard: BTreeMap<u64, u64> = pairs.iter().copied().collect();
+    let mut best = Best(f64::MAX);
+    for batch in &batches {
+        best.round(OPERATIONS, || {
+            batch.iter().for_each(|(key, value)| {
+                standard.insert(*key, *value);
+            })
+        });
+    }
+    print("multi_insert", "BTreeMap, one by one", count, "ns", best.0);
+    let expected = standard.len();
+    drop(standard);
+    let mut persistent: imbl::OrdMap<u64, u64> = pairs.iter().copied().collect();
+    let mut best = Best(f64::MAX);
+    for batch in &batches {
+        let held = persistent.clone();
+        best.round(OPERATIONS, || {
+            batch.iter().for_each(|(key, value)| {
+                persistent.insert(*key, *value);
+            })
+        });
+        drop(held);
+    }
+    print("multi_insert", "imbl::OrdMap, one by one, old version held", count, "ns", best.0);
+    drop(persistent);
+    batch_into(PTree::<u64, u64>::from_sorted(pairs.clone()), &batches, expected, "PTree 16");
+    batch_into(PTree::<u64, u64, LARGE>::from_sorted(pairs), &batches, expected, "PTree 62");
+}
+
+fn batch_into<const B: usize>(mut tree: PTree<u64, u64, B>, batches: &[Pairs], expected: usize, name: &str) {
+    let count = tree.len();
+    let mut best = Best(f64::MAX);
+    for batch in batches {
+        let (held, batch) = (tree.clone(), batch.clone());
+        best.round(OPERATIONS, || tree.multi_insert_unsorted(batch, |_, _, new| new));
+        drop(held);
+    }
+    assert_eq!(tree.len(), expected, "as many entries as the others have");
+    print("multi_insert", &format!("{name}, sorting included, old version held"), count, "ns", best.0);
+}
+
+/// What two threads do on one job, against what two sequential copies of it do side by side.
+fn speedup_of(name: &str, count: usize, job: impl Fn() + Sync) {
+    let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+    let (two, alone) = (pool(2), [pool(1), pool(1)]);
+    let (mut parallel, mut copies) = (f64::MAX, f64::MAX);
+    for _ in 0..3 {
+        parallel = parallel.min(time(|| two.install(&job)).0.as_secs_f64());
+        let barrier = Barrier::new(2);
+        let elapsed = time(|| {
+            std::thread::scope(|scope| {
+                for pool in &alone {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        pool.install(&job);
+                    });
+                }
+            });
+        });
+        copies = copies.min(elapsed.0.as_secs_f64());
+    }
+    print("speedup", &format!("{name}, 2 threads, seconds"), count, "s", parallel);
+    print(
+        "speedup",
+        &format!("{name}, share of two sequential copies"),
+        count,
+        "ratio",
+        copies / (2.0 * parallel),
+    );
+}
+
+fn speedup(count: usize) {
+    type Tree = PTree<u64, u64, LARGE>;
+    let pairs = sorted_pairs(count);
+    let shuffled: Pairs = (0..count as u64).map(|number| (scatter(2 * number), number)).collect();
+    let tree = Tree::from_sorted(pairs.clone());
+    let other = Tree::from_sorted(
+        pairs.iter().step_by(10).map(|(key, value)| (key.wrapping_add(1).max(1), *value)).collect(),
+    );
+    let batch = random_pairs(&mut StdRng::seed_from_u64(3), count);
+    speedup_of("build from unsorted", count, || {
+        Tree::build(shuffled.clone(), |_, _, new| new).drop_parallel()
+    });
+    speedup_of("from_sorted", count, || Tree::from_sorted(pairs.clone()).drop_parallel());
+    speedup_of("map_reduce", count, || {
+        black_box(tree.map_reduce(|_, value| *value, u64::wrapping_add, 0));
+    });
+    speedup_of("filter half", count, || tree.filter(|key, _| key & 1024 == 0).drop_parallel());
+    speedup_of("multi_insert of a million", count, || {
+        let mut tree = tree.clone();
+        tree.multi_insert_unsorted(batch.clone(), |_, _, new| new);
+        tree.drop_parallel();
+    });
+    speedup_of("union with a tenth", count, || {
+        tree.clone().union(other.clone(), |_, _, theirs| theirs).drop_parallel();
+    });
+}
+
+/// Two trees of the same size whose keys interleave in ever more runs.
+fn union(count: usize) {
+    type Tree = PTree<u64, u64, LARGE>;
+    for runs in [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000] {
+        let length = (count / runs) as u64;
+        let side = |side: u64| -> Tree {
+            let keys = (0..count as u64).map(|at| (at / length * 2 + side) * length + at % length);
+            Tree::from_sorted(keys.map(|key| (key, key)).collect())
+        };
+        let (left, right) = (side(0), side(1));
+        let (elapsed, all) = time(|| left.clone().union(right.clone(), |_, _, theirs| theirs));
+        assert_eq!(all.len(), 2 * count);
+        print(
+            "union",
+            &format!("{runs} runs of {length} interleave"),
+            count,
+            "us",
+            elapsed.as_secs_f64() * 1e6,
+        );
+    }
+}
+
+/// Resident megabytes of this process.
+fn resident_mb() -> f64 {
+    // Freed pages go back to the system after a while.
+    std::thread::sleep(Duration::from_millis(300));
+    let statistics = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: f64 = statistics.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0.0);
+    pages * 4096.0 / 1e6
+}
+
+/// Resident memory after building one map, of several; each variant wants a process of its own.
+fn memory(count: usize, variant: &str) {
+    let (sorted, shuffled) = (sorted_pairs(count), (0..count as u64).map(|row| (scatter(2 * row), row)));
+    let before = resident_mb();
+    let report = |what: &str, kept: &dyn std::any::Any, bytes: usize| {
+        print("memory", &format!("{what}, resident"), count, "mb", resident_mb() - before);
+        if bytes > 0 {
+            print("memory", &format!("{what}, nodes"), count, "mb", bytes as f64 / 1e6);
+        }
+        black_box(kept);
+    };
+    match variant {
+        "16" => {
+            let tree = PTree::<u64, u64>::from_sorted_iter(sorted.iter().copied());
+            report("PTree 16 from sorted", &tree, tree.memory().bytes);
+        }
+        "30" => {
+            let tree = PTree::<u64, u64, 30>::from_sorted_iter(sorted.iter().copied());
+            report("PTree 30 from sorted", &tree, tree.memory().bytes);
+        }
+        "62" => {
+            let tree = PTree::<u64, u64, LARGE>::from_sorted_iter(sorted.iter().copied());
+            report("PTree 62 from sorted", &tree, tree.memory().bytes);
+        }
+        "62-inserted" => {
+            let tree: PTree<u64, u64, LARGE> = shuffled.collect();
+            report("PTree 62 after random inserts", &tree, tree.memory().bytes);
+        }
+        "packed" => {
+            let tree = PackedTree::<u64, u64>::from_sorted(sorted.clone());
+            report("PackedTree, scattered keys, row numbers", &tree, tree.memory().bytes);
+        }
+        "packed-dense" => {
+            let rows = (0..count as u64).map(|row| (row, scatter(row)));
+            let tree = PackedTree::<u64, u64>::from_sorted(rows.collect());
+            report("PackedTree, dense keys, random values", &tree, tree.memory().bytes);
+        }
+        "packed-random" => {
+            let rows = sorted.iter().map(|(key, row)| (*key, scatter(*row)));
+            let tree = PackedTree::<u64, u64>::from_sorted(rows.collect());
+            report("PackedTree, scattered keys, random values", &tree, tree.memory().bytes);
+        }
+        "btree" => {
+            let map: BTreeMap<u64, u64> = sorted.iter().copied().collect();
+            report("BTreeMap from sorted", &map, 0);
+        }
+        "btree-inserted" => {
+            let mut map = BTreeMap::new();
+            shuffled.for_each(|(key, row)| assert_eq!(map.insert(key, row), None));
+            report("BTreeMap after random inserts", &map, 0);
+        }
+        "imbl" => {
+            let map: imbl::OrdMap<u64, u64> = sorted.iter().copied().collect();
+            report("imbl::OrdMap from sorted", &map, 0);
+        }
+        other => panic!("there is no map {other}"),
+    }
+}
+
+fn drop_and_scan(count: usize) {
+    let pairs = sorted_pairs(count);
+    let tree: PTree<u64, u64, LARGE> = PTree::from_sorted(pairs.clone());
+    let mut best = [Best(f64::MAX); 4];
+    for _ in 0..3 {
+        best[0].round(1, || tree.iter().fold(0, |sum: u64, (_, value)| sum.wrapping_add(*value)));
+        best[1].round(1, || tree.map_reduce(|_, value| *value, u64::wrapping_add, 0));
+        let copy: PTree<u64, u64, LARGE> = PTree::from_sorted(pairs.clone());
+        best[2].round(1, || drop(copy));
+        let copy: PTree<u64, u64, LARGE> = PTree::from_sorted(pairs.clone());
+        best[3].round(1, || copy.drop_parallel());
+    }
+    let names = ["scan, 1 thread", "scan, 2 threads", "drop, 1 thread", "drop_parallel, 2 threads"];
+    for (name, best) in names.iter().zip(best) {
+        print("drop", name, count, "ms", best.0 / 1e6);
+    }
+    let mut best = Best(f64::MAX);
+    best.round(OPERATIONS, || (0..OPERATIONS).for_each(|_| drop(black_box(tree.clone()))));
+    print("drop", "snapshot taken and dropped", count, "ns", best.0);
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let bench = arguments.next().unwrap_or_else(|| "find".to_owned());
+    let count = arguments.next().map_or(10_000_000, |count| count.parse().expect("a number of entries"));
+    match bench.as_str() {
+        "find" => find(count),
+        "batch" => batch(count),
+        "speedup" => speedup(count),
+        "union" => union(count),
+        "memory" => memory(count, &arguments.next().unwrap_or_else(|| "16".to_owned())),
+        "drop" => drop_and_scan(count),
+        other => panic!("there is no benchmark {other}"),
+    }
+}
