@@ -153,6 +153,9 @@ pub(crate) struct ServeArguments {
     /// Log statements that take at least this long
     #[arg(long, value_name = "N")]
     pub(crate) slow_milliseconds: Option<u64>,
+    /// Where Prometheus asks for figures, by HTTP at /metrics
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) metrics: Option<String>,
     /// Log as JSON, an object a line
     #[arg(long)]
     pub(crate) log_json: bool,

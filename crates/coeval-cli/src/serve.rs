@@ -35,6 +35,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
             .await
             .map_err(|error| Failure::Work(error.to_string()))?;
         eprintln!("Listening on {}", server.address());
+        if let Some(address) = server.metrics_address() {
+            eprintln!("Figures at http://{address}/metrics");
+        }
         server.run(asked_to_stop()).await;
         Ok(())
     })
@@ -101,6 +104,7 @@ fn options(arguments: &ServeArguments) -> Result<ServerOptions, Failure> {
         roles,
         certificate,
         stopping_timeout: Duration::from_secs_f64(arguments.stop_seconds),
+        metrics_address: arguments.metrics.clone(),
         slow_statement: arguments.slow_milliseconds.map(Duration::from_millis),
         ..ServerOptions::default()
     })

@@ -217,6 +217,7 @@ impl Connection {
     /// Tells the client of an error.
     fn refuse(&mut self, error: &SqlError) {
         self.after_statement();
+        self.shared.metrics.error();
         tracing::debug!(pid = self.entry.pid(), state = error.state.code(), message = %error.message, "error");
         self.output.report(Severity::Error, error);
     }
@@ -230,8 +231,9 @@ impl Connection {
 
     /// Notes that a statement has ended.
     fn after_statement(&mut self) {
-        let micros = self.entry.end_statement(self.session.transaction_status());
+        let Some(micros) = self.entry.end_statement(self.session.transaction_status()) else { return };
         let took = Duration::from_micros(micros.unsigned_abs());
+        self.shared.metrics.statement(took);
         if self.shared.options.slow_statement.is_some_and(|limit| took >= limit) {
             let statement = self.entry.shown().activity().statement;
             tracing::warn!(

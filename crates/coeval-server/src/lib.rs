@@ -2,7 +2,7 @@
 //! The PostgreSQL wire protocol: what existing clients, drivers and tools speak.
 //!
 //! # Owns
-//! Connections, protocol 3.0 with its messages and value formats, TLS, passwords, the end of sessions.
+//! Connections, protocol 3.0 with its messages and value formats, TLS, passwords, the end of sessions, metrics.
 //!
 //! # Never does
 //! Parse, plan or run a statement: a session of `coeval-sql` does. Keep a row longer than it takes to send it.
@@ -22,6 +22,7 @@
 
 mod auth;
 mod connection;
+mod metrics;
 mod protocol;
 mod server;
 mod sessions;

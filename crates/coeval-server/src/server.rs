@@ -3,6 +3,7 @@
 
 use crate::auth::Roles;
 use crate::connection;
+use crate::metrics::{self, Metrics};
 use crate::tls::{self, Certificate};
 use coeval::Database;
 use coeval_sql::{ActivityState, Engine, Registry};
@@ -40,6 +41,8 @@ pub struct ServerOptions {
     pub stopping_timeout: Duration,
     /// Statements that take longer are logged.
     pub slow_statement: Option<Duration>,
+    /// Where Prometheus asks for figures by HTTP.
+    pub metrics_address: Option<String>,
 }
 
 impl Default for ServerOptions {
@@ -52,6 +55,7 @@ impl Default for ServerOptions {
             opening_timeout: Duration::from_secs(60),
             stopping_timeout: Duration::from_secs(10),
             slow_statement: None,
+            metrics_address: None,
         }
     }
 }
@@ -78,7 +82,9 @@ pub enum ServerError {
 
 /// What all connections of a server share.
 pub(crate) struct Shared {
+    pub(crate) database: Database,
     pub(crate) engine: Arc<Engine>,
+    pub(crate) metrics: Metrics,
     pub(crate) options: ServerOptions,
     pub(crate) tls: Option<TlsAcceptor>,
     stopping: AtomicBool,
@@ -124,10 +130,18 @@ impl Drop for Counted {
     }
 }
 
+async fn listening(address: &str) -> Result<(TcpListener, SocketAddr), ServerError> {
+    let failed = |error| ServerError::Listen { address: address.to_owned(), error };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let local = listener.local_addr().map_err(failed)?;
+    Ok((listener, local))
+}
+
 /// A server of one database, which is listening.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    metrics: Option<(TcpListener, SocketAddr)>,
     shared: Arc<Shared>,
 }
 
@@ -142,22 +156,26 @@ impl Server {
         address: &str,
         options: ServerOptions,
     ) -> Result<Self, ServerError> {
-        let failed = |error| ServerError::Listen { address: address.to_owned(), error };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
-        let local = listener.local_addr().map_err(failed)?;
+        let (listener, local) = listening(address).await?;
         if options.roles.is_empty() && !local.ip().to_canonical().is_loopback() {
             return Err(ServerError::Unprotected(local));
         }
+        let metrics = match &options.metrics_address {
+            Some(address) => Some(listening(address).await?),
+            None => None,
+        };
         let tls = options.certificate.as_ref().map(tls::acceptor).transpose()?;
         let shared = Shared {
+            database: database.clone(),
             engine: Arc::clone(database.engine()),
+            metrics: Metrics::default(),
             options,
             tls,
             stopping: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             random: ring::rand::SystemRandom::new(),
         };
-        Ok(Self { listener, address: local, shared: Arc::new(shared) })
+        Ok(Self { listener, address: local, metrics, shared: Arc::new(shared) })
     }
 
     /// Where it listens.
@@ -166,10 +184,17 @@ impl Server {
         self.address
     }
 
+    /// Where it answers requests for figures.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(|(_, address)| *address)
+    }
+
     /// Serves until `stop` is ready; then lets transactions end for as long as the options say, ends all sessions
     /// and returns. Needs a runtime of several threads.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Self { listener, shared, .. } = self;
+        let Self { listener, metrics, shared, .. } = self;
+        let asked = metrics.map(|(listener, _)| tokio::spawn(metrics::serve(listener, Arc::clone(&shared))));
         tokio::pin!(stop);
         loop {
             let accepted = tokio::select! {
@@ -179,6 +204,7 @@ impl Server {
             };
             match accepted {
                 Ok((stream, address)) => {
+                    shared.metrics.connection();
                     let Some(counted) = Counted::new(&shared) else {
                         tracing::warn!(%address, "too many connections at once: one is not answered");
                         continue;
@@ -202,6 +228,9 @@ impl Server {
         }
         drop(listener);
         shared.stop().await;
+        if let Some(asked) = asked {
+            asked.abort();
+        }
     }
 }
 
@@ -219,7 +248,7 @@ impl Shared {
             }
             let is_over = Instant::now() >= deadline;
             for session in &sessions {
-                if is_over || session.activity().state == ActivityState::Idle {
+                if is_over || session.state() == ActivityState::Idle {
                     session.terminate();
                 }
             }

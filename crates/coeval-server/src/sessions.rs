@@ -33,8 +33,8 @@ impl Entry {
         self.guard.begin_statement(sql.unwrap_or_default());
     }
 
-    /// It waits for its client; how long its last statement took, in microseconds.
-    pub(crate) fn end_statement(&self, status: TransactionStatus) -> i64 {
+    /// It waits for its client; how long the statement took that it has run, in microseconds, if it has.
+    pub(crate) fn end_statement(&self, status: TransactionStatus) -> Option<i64> {
         self.guard.end_statement(status)
     }
 

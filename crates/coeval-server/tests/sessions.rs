@@ -264,3 +264,32 @@ fn encrypted(stream: std::net::TcpStream) -> impl Read + Write {
     let name = "localhost".try_into().unwrap();
     StreamOwned::new(ClientConnection::new(std::sync::Arc::new(config), name).unwrap(), stream)
 }
+
+#[test]
+fn figures_are_given_to_who_asks_for_them() {
+    let options =
+        ServerOptions { metrics_address: Some("127.0.0.1:0".to_owned()), ..ServerOptions::default() };
+    let server = Running::with(options);
+    let mut raw = server.raw();
+    raw.run("SELECT 1");
+    raw.run("SELECT 1 / 0");
+    let ask = |request: &str| {
+        let mut stream = std::net::TcpStream::connect(server.metrics_address.unwrap()).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let figures = ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(figures.starts_with("HTTP/1.1 200 OK\r\n"), "{figures}");
+    for line in [
+        "coeval_connections_total 1",
+        "coeval_errors_total 1",
+        "coeval_statement_seconds_count 2",
+        "coeval_sessions{state=\"idle\"} 1",
+    ] {
+        assert!(figures.lines().any(|other| other == line), "{line} is missing in\n{figures}");
+    }
+    assert!(ask("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
+}

@@ -114,6 +114,12 @@ impl Registered {
         self.activity.lock().clone()
     }
 
+    /// What it is about.
+    #[must_use]
+    pub fn state(&self) -> ActivityState {
+        self.activity.lock().state
+    }
+
     /// A statement begins.
     pub fn begin_statement(&self, sql: &str) {
         let now = Utc::now().timestamp_micros();
@@ -126,10 +132,11 @@ impl Registered {
         activity.state_micros = now;
     }
 
-    /// It waits for its client; how long its last statement took, in microseconds.
-    pub fn end_statement(&self, status: TransactionStatus) -> i64 {
+    /// It waits for its client; how long the statement took that it has run, in microseconds, if it has.
+    pub fn end_statement(&self, status: TransactionStatus) -> Option<i64> {
         let now = Utc::now().timestamp_micros();
         let mut activity = self.activity.lock();
+        let was_active = activity.state == ActivityState::Active;
         activity.state = ActivityState::between_statements(status);
         let began = activity.statement_micros.unwrap_or(now);
         activity.transaction_micros = match status {
@@ -139,7 +146,7 @@ impl Registered {
             }
         };
         activity.state_micros = now;
-        now - began
+        was_active.then(|| now - began)
     }
 
     /// Notes what its application calls itself.
@@ -289,11 +296,11 @@ mod tests {
         session.begin_statement(&long);
         let activity = session.activity();
         assert_eq!((activity.state, activity.statement.len()), (ActivityState::Active, SHOWN_BYTES_MAX));
-        session.end_statement(TransactionStatus::Active);
+        assert!(session.end_statement(TransactionStatus::Active).is_some());
         let activity = session.activity();
         assert_eq!(activity.state, ActivityState::IdleInTransaction);
         assert_eq!(activity.transaction_micros, activity.statement_micros);
-        session.end_statement(TransactionStatus::Idle);
+        assert_eq!(session.end_statement(TransactionStatus::Idle), None, "it ran no statement");
         assert_eq!(session.activity().transaction_micros, None);
     }
 }

@@ -117,6 +117,8 @@ pub struct Settings {
     search_path: Vec<String>,
     point_path: PointPath,
     default_access: AccessMode,
+    statement_timeout: Option<Duration>,
+    idle_timeout: Option<Duration>,
     /// Differs from that of any other settings that differ.
     revision: u64,
 }
@@ -132,6 +134,8 @@ impl Default for Settings {
             search_path: vec![coeval_store::DEFAULT_SCHEMA.to_owned()],
             point_path: PointPath::On,
             default_access: AccessMode::ReadWrite,
+            statement_timeout: None,
+            idle_timeout: None,
             revision: 0,
         }
     }
@@ -171,13 +175,13 @@ impl Settings {
     /// The longest a statement may run.
     #[must_use]
     pub fn statement_timeout(&self) -> Option<Duration> {
-        self.get("statement_timeout").ok().and_then(limit)
+        self.statement_timeout
     }
 
     /// How long the client may be silent inside a transaction block.
     #[must_use]
     pub fn idle_in_transaction_session_timeout(&self) -> Option<Duration> {
-        self.get("idle_in_transaction_session_timeout").ok().and_then(limit)
+        self.idle_timeout
     }
 
     /// The value as SHOW prints it.
@@ -242,6 +246,9 @@ impl Settings {
         let zone = text("timezone").parse().unwrap_or(Tz::UTC);
         let path = split_list(&text("search_path"));
         let point_path = if self.is_on("coeval.point_path") { PointPath::On } else { PointPath::Off };
+        let (statement_timeout, idle_timeout) =
+            (limit(&text("statement_timeout")), limit(&text("idle_in_transaction_session_timeout")));
+        (self.statement_timeout, self.idle_timeout) = (statement_timeout, idle_timeout);
         self.zone = zone;
         self.search_path = path;
         self.point_path = point_path;

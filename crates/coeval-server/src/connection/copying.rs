@@ -72,7 +72,10 @@ impl Connection {
         self.output.command_complete(tag);
         match origin {
             Origin::Simple(rest) => self.run_rest(rest).await,
-            Origin::Extended => Ok(()),
+            Origin::Extended => {
+                self.after_statement();
+                Ok(())
+            }
         }
     }
 }

@@ -160,6 +160,7 @@ impl Connection {
             let Some(prepared) = portal.statement.prepared.clone() else {
                 self.portals.put_back(name, portal);
                 self.output.empty_query();
+                self.after_statement();
                 return Ok(());
             };
             if next != Some(b'S') || self.session.is_implicit() {

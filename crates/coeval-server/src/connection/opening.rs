@@ -49,6 +49,7 @@ pub(crate) async fn open(shared: Arc<Shared>, stream: TcpStream, address: Socket
         Ok(Some(connection)) => connection,
         Ok(None) => return,
         Err(_) => {
+            shared.metrics.refused();
             tracing::info!(%address, "a connection was not opened in time");
             return;
         }
@@ -110,6 +111,7 @@ async fn opened(
     let startup = match startup(shared, &mut stream, input, &mut output).await {
         Ok(startup) => startup?,
         Err(End::Fatal(error)) => {
+            shared.metrics.refused();
             tracing::info!(%address, message = %error.message, "connection refused");
             farewell(&mut stream, &mut output, &error).await;
             return None;
@@ -121,6 +123,7 @@ async fn opened(
         Err(refused) => {
             let (mut stream, mut output, end) = *refused;
             if let End::Fatal(error) = end {
+                shared.metrics.refused();
                 tracing::info!(%address, message = %error.message, "connection refused");
                 farewell(&mut stream, &mut output, &error).await;
             }

@@ -17,6 +17,7 @@ use tokio_postgres::{Client, NoTls};
 pub struct Running {
     pub database: Database,
     pub address: SocketAddr,
+    pub metrics_address: Option<SocketAddr>,
     pub runtime: Runtime,
     stop: Option<oneshot::Sender<()>>,
     served: Option<JoinHandle<()>>,
@@ -32,12 +33,12 @@ impl Running {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let server = runtime.block_on(Server::bind(&database, "127.0.0.1:0", options)).unwrap();
-        let address = server.address();
+        let (address, metrics_address) = (server.address(), server.metrics_address());
         let (stop, stopped) = oneshot::channel::<()>();
         let served = runtime.spawn(server.run(async move {
             let _ = stopped.await;
         }));
-        Self { database, address, runtime, stop: Some(stop), served: Some(served) }
+        Self { database, address, metrics_address, runtime, stop: Some(stop), served: Some(served) }
     }
 
     /// Asks the server to stop.

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Figures for Prometheus: counted as things happen, written out when somebody asks.
+
+mod endpoint;
+
+pub(crate) use endpoint::serve;
+
+use coeval::Database;
+use coeval_sql::ActivityState;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Upper bounds of the statement times that are told apart, in microseconds, with their names in seconds.
+const BOUNDS: [(u64, &str); 7] = [
+    (100, "0.0001"),
+    (1_000, "0.001"),
+    (10_000, "0.01"),
+    (100_000, "0.1"),
+    (1_000_000, "1"),
+    (10_000_000, "10"),
+    (u64::MAX, "+Inf"),
+];
+
+/// What has happened since the server began.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    connections: AtomicU64,
+    refused: AtomicU64,
+    errors: AtomicU64,
+    /// Statements by how long they took: each in the first bound that it fits.
+    statements: [AtomicU64; BOUNDS.len()],
+    statement_micros: AtomicU64,
+}
+
+impl Metrics {
+    /// A connection has come.
+    pub(crate) fn connection(&self) {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection has come to no session.
+    pub(crate) fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A statement has failed.
+    pub(crate) fn error(&self) {
+        self.errors.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A statement has ended, in whatever way.
+    pub(crate) fn statement(&self, took: Duration) {
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let place = BOUNDS.iter().position(|(bound, _)| micros <= *bound).unwrap_or(BOUNDS.len() - 1);
+        self.statements[place].fetch_add(1, Ordering::Relaxed);
+        self.statement_micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// All figures in Prometheus' text format, those of the database as of now.
+    pub(crate) fn text(&self, database: &Database) -> String {
+        let mut text = String::new();
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        family(&mut text, "coeval_connections_total", "counter", "Connections that have come.");
+        sample(&mut text, "coeval_connections_total", "", load(&self.connections));
+        family(
+            &mut text,
+            "coeval_connections_refused_total",
+            "counter",
+            "Connections that came to no session.",
+        );
+        sample(&mut text, "coeval_connections_refused_total", "", load(&self.refused));
+        family(&mut text, "coeval_errors_total", "counter", "Statements that have failed.");
+        sample(&mut text, "coeval_errors_total", "", load(&self.errors));
+        self.write_statements(&mut text);
+        write_sessions(&mut text, database);
+        write_store(&mut text, database);
+        text
+    }
+
+    fn write_statements(&self, text: &mut String) {
+        const NAME: &str = "coeval_statement_seconds";
+        family(text, NAME, "histogram", "How long statements took.");
+        let mut count = 0;
+        for ((_, bound), counter) in BOUNDS.iter().zip(&self.statements) {
+            count += counter.load(Ordering::Relaxed);
+            sample(text, "coeval_statement_seconds_bucket", &format!("{{le=\"{bound}\"}}"), count);
+        }
+        let micros = self.statement_micros.load(Ordering::Relaxed);
+        let _ = writeln!(text, "{NAME}_sum {}.{:06}", micros / 1_000_000, micros % 1_000_000);
+        sample(text, "coeval_statement_seconds_count", "", count);
+    }
+}
+
+fn write_sessions(text: &mut String, database: &Database) {
+    let states = [
+        ActivityState::Active,
+        ActivityState::Idle,
+        ActivityState::IdleInTransaction,
+        ActivityState::IdleInFailedTransaction,
+    ];
+    let sessions = database.engine().registry().all();
+    family(text, "coeval_sessions", "gauge", "Sessions by what they are about.");
+    for state in states {
+        let count = sessions.iter().filter(|session| session.state() == state).count();
+        sample(text, "coeval_sessions", &format!("{{state=\"{}\"}}", state.name()), count as u64);
+    }
+}
+
+fn write_store(text: &mut String, database: &Database) {
+    let (store, world) = (database.store(), database.world());
+    let version = world.version().get();
+    family(text, "coeval_version", "counter", "Version of the newest published world.");
+    sample(text, "coeval_version", "", version);
+    family(text, "coeval_snapshots", "gauge", "Snapshots that transactions hold.");
+    sample(text, "coeval_snapshots", "", store.active_snapshots() as u64);
+    family(text, "coeval_oldest_snapshot_lag", "gauge", "Versions since the oldest snapshot that is held.");
+    sample(text, "coeval_oldest_snapshot_lag", "", version.saturating_sub(store.oldest_active().get()));
+}
+
+fn family(text: &mut String, name: &str, kind: &str, help: &str) {
+    // Writing to a String cannot fail.
+    let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+}
+
+fn sample(text: &mut String, name: &str, labels: &str, value: u64) {
+    let _ = writeln!(text, "{name}{labels} {value}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_counted_by_their_time_cumulatively() {
+        let metrics = Metrics::default();
+        for micros in [50, 100, 101, 2_000_000] {
+            metrics.statement(Duration::from_micros(micros));
+        }
+        let text = metrics.text(&Database::in_memory().unwrap());
+        for line in [
+            "coeval_statement_seconds_bucket{le=\"0.0001\"} 2",
+            "coeval_statement_seconds_bucket{le=\"0.001\"} 3",
+            "coeval_statement_seconds_bucket{le=\"1\"} 3",
+            "coeval_statement_seconds_bucket{le=\"+Inf\"} 4",
+            "coeval_statement_seconds_sum 2.000251",
+            "coeval_statement_seconds_count 4",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line} is missing in\n{text}");
+        }
+    }
+}
