@@ -40,6 +40,9 @@ const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// Bytes of room that an output keeps while nothing is in it.
 const OUTPUT_ROOM_IDLE: usize = 8 << 10;
 
+/// How long a client is waited for that is told its last.
+const LAST_WORD: Duration = Duration::from_secs(1);
+
 /// How a connection ends.
 #[derive(Debug)]
 pub(crate) enum End {
@@ -155,7 +158,7 @@ impl Connection {
     /// Sends what has gathered.
     async fn flush(&mut self) -> io::Result<()> {
         if !self.output.bytes().is_empty() {
-            self.stream.write(self.output.bytes()).await?;
+            self.stream.send(&mut self.output).await?;
             self.output.clear(OUTPUT_ROOM_IDLE);
         }
         Ok(())
@@ -201,11 +204,15 @@ impl Connection {
             Frontend::Close(target, name) => self.close(target, name),
             Frontend::Flush => self.flush().await?,
             Frontend::Sync => self.sync()?,
-            Frontend::Terminate => return Err(Failure::End(End::Finished)),
+            Frontend::Terminate => {
+                // What it asked before is answered, if it still listens.
+                let _ = tokio::time::timeout(LAST_WORD, self.flush()).await;
+                return Err(Failure::End(End::Finished));
+            }
             // What is left of a COPY that failed.
             Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => {}
             Frontend::FunctionCall => {
-                return Err(SqlError::unsupported("a function call message").into());
+                return Err(self.session.abort(SqlError::unsupported("a function call message")).into());
             }
             Frontend::Password(_) => {
                 return Err(Failure::End(End::Fatal(violation("nobody asked for a password"))));

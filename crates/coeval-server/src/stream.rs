@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A connection's bytes, plain or encrypted.
 
+use crate::protocol::backend::Output;
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -30,18 +31,26 @@ impl Stream {
         }
     }
 
-    /// Sends all of it; waits while the client does not read.
+    /// Sends all of it that has not been sent; waits while the client does not read. Dropped on the way, it has
+    /// noted what went out, so that whoever sends next goes on there.
     ///
     /// # Errors
     /// What the connection answers.
-    pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Plain(stream) => stream.write_all(bytes).await,
-            Self::Tls(stream) => {
-                stream.write_all(bytes).await?;
-                stream.flush().await
+    pub(crate) async fn send(&mut self, output: &mut Output) -> io::Result<()> {
+        while !output.unsent().is_empty() {
+            let sent = match self {
+                Self::Plain(stream) => stream.write(output.unsent()).await?,
+                Self::Tls(stream) => stream.write(output.unsent()).await?,
+                Self::Closed => return Err(io::ErrorKind::NotConnected.into()),
+            };
+            if sent == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
             }
-            Self::Closed => Err(io::ErrorKind::NotConnected.into()),
+            output.note_sent(sent);
+        }
+        match self {
+            Self::Tls(stream) => stream.flush().await,
+            Self::Plain(_) | Self::Closed => Ok(()),
         }
     }
 

@@ -154,6 +154,10 @@ impl Connection {
         next: Option<u8>,
     ) -> Result<(), Failure> {
         let mut portal = self.portals.take(name).map_err(|error| self.session.abort(error))?;
+        if let Err(error) = self.may_run(name, &portal) {
+            self.portals.put_back(name, portal);
+            return Err(self.session.abort(error).into());
+        }
         self.entry.begin_statement(portal.statement.prepared.as_ref().map(|prepared| prepared.sql()));
         let _limited = self.limited();
         if let Progress::Bound = portal.progress {
@@ -180,6 +184,24 @@ impl Connection {
             self.portals.put_back(name, portal);
         }
         Ok(())
+    }
+
+    /// Whether a portal may be executed, for the first time or again.
+    fn may_run(&self, name: &str, portal: &Portal) -> Result<(), SqlError> {
+        let has_failed = self.session.transaction_status() == TransactionStatus::Failed;
+        match portal.progress {
+            Progress::Done => {
+                let message = format!("portal \"{name}\" cannot be run");
+                Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message))
+            }
+            Progress::Open(_) | Progress::Exhausted if has_failed => {
+                let message =
+                    "current transaction is aborted, commands ignored until end of transaction block";
+                Err(SqlError::new(SqlState::InFailedSqlTransaction, message))
+            }
+            // A statement that runs is asked by the session.
+            Progress::Bound | Progress::Open(_) | Progress::Exhausted => Ok(()),
+        }
     }
 
     /// Makes of a statement's outcome what the portal gives; whether there is anything left to give here.
@@ -211,8 +233,13 @@ impl Connection {
             }
         };
         let Some((source, schema)) = source else { return Ok(true) };
-        let columns = portal.statement.columns.clone().unwrap_or_else(|| columns_of(&schema));
-        if columns.len() != schema.fields().len() {
+        let columns = columns_of(&schema);
+        // What the client was told before, it may rely on: the sizes of binary values are in it.
+        let is_as_told = |told: &[Column]| {
+            told.len() == columns.len()
+                && told.iter().zip(&*columns).all(|(told, now)| told.ty.oid == now.ty.oid)
+        };
+        if !portal.statement.columns.as_deref().is_none_or(is_as_told) {
             let message = "cached plan must not change result type";
             return Err(self.session.abort(SqlError::new(SqlState::FeatureNotSupported, message)).into());
         }

@@ -3,7 +3,7 @@
 
 use super::extended::Statements;
 use super::portal::Portals;
-use super::{Connection, End, OUTPUT_ROOM_IDLE, Phase};
+use super::{Connection, End, LAST_WORD, OUTPUT_ROOM_IDLE, Phase};
 use crate::auth::Demand;
 use crate::auth::scram::{Exchange, MECHANISM, ScramFault};
 use crate::protocol::backend::{Authentication, Output, Severity};
@@ -90,13 +90,12 @@ impl Connection {
 async fn farewell(stream: &mut Stream, output: &mut Output, error: &SqlError) {
     output.report(Severity::Fatal, error);
     let told = async {
-        stream.write(output.bytes()).await?;
+        stream.send(output).await?;
         stream.close().await;
         Ok::<_, io::Error>(())
     };
-    let within = std::time::Duration::from_secs(1);
     // A client that does not listen is left.
-    let _ = tokio::time::timeout(within, told).await;
+    let _ = tokio::time::timeout(LAST_WORD, told).await;
 }
 
 /// A connection with a session; nothing if it came to none, which the client has been told then.
@@ -182,7 +181,7 @@ async fn startup(
 
 async fn send(stream: &mut Stream, output: &mut Output) -> Result<(), End> {
     if !output.bytes().is_empty() {
-        stream.write(output.bytes()).await.map_err(End::Gone)?;
+        stream.send(output).await.map_err(End::Gone)?;
         output.clear(OUTPUT_ROOM_IDLE);
     }
     Ok(())

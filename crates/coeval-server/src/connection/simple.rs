@@ -36,10 +36,9 @@ impl Connection {
             let _limited = self.limited();
             let wait = if prepared.is_point_query() { Wait::Never } else { Wait::Maybe };
             let execution = run(wait, || self.session.start_prepared(&prepared, &[]))?;
+            self.tell_notices();
             self.send(execution).await?;
-            self.after_statement();
-            self.ready();
-            return Ok(());
+            return self.end_query();
         }
         let statements = self.session.parse(sql)?;
         if statements.is_empty() {
@@ -69,6 +68,11 @@ impl Connection {
                 execution => self.send(execution).await?,
             }
         }
+        self.end_query()
+    }
+
+    /// The end of a text: what it and the messages before it have done without a block is committed.
+    fn end_query(&mut self) -> Result<(), Failure> {
         if self.session.is_implicit() {
             run(Wait::Maybe, || self.session.end_implicit())?;
         }

@@ -45,6 +45,8 @@ pub(crate) enum Authentication<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     buffer: Vec<u8>,
+    /// How many of the bytes have been sent.
+    sent: usize,
 }
 
 /// The place of a message's length, until its end is known.
@@ -58,6 +60,17 @@ impl Output {
         &self.buffer
     }
 
+    /// What of it has not been sent.
+    pub(crate) fn unsent(&self) -> &[u8] {
+        &self.buffer[self.sent..]
+    }
+
+    /// So many bytes more have been sent.
+    pub(crate) fn note_sent(&mut self, bytes: usize) {
+        self.sent += bytes;
+        debug_assert!(self.sent <= self.buffer.len(), "only what has gathered is sent");
+    }
+
     /// Where values go between [`begin`](Self::begin) and [`end`](Self::end).
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
@@ -66,6 +79,7 @@ impl Output {
     /// Forgets what has gathered, and gives back room beyond this.
     pub(crate) fn clear(&mut self, room_max: usize) {
         self.buffer.clear();
+        self.sent = 0;
         if self.buffer.capacity() > room_max {
             self.buffer = Vec::new();
         }
