@@ -3,6 +3,7 @@
 // Helper functions of a test are a test too.
 #![allow(clippy::unwrap_used)]
 
+use coeval::Isolation;
 use coeval_bench::{Api, Options, Population, Report, Silent, Workload, run};
 
 fn options() -> Options {
@@ -44,6 +45,21 @@ fn tpcc_runs_through_the_typed_api() {
 fn tpcc_runs_through_prepared_sql() {
     let report = passes(Workload::Tpcc, &Options { api: Api::Sql, ..options() });
     assert!(figure(&report, "transactions_per_s") > 0.0);
+}
+
+#[test]
+fn tpcc_on_one_warehouse_commits_without_an_abort_at_read_committed() {
+    let options = Options {
+        api: Api::Sql,
+        isolation: Isolation::ReadCommitted,
+        warehouses: 1,
+        threads: 8,
+        seconds: 2.0,
+        ..options()
+    };
+    let report = passes(Workload::Tpcc, &options);
+    assert!(figure(&report, "transactions_per_s") > 0.0);
+    assert_eq!(figure(&report, "conflicts"), 0.0, "{}", report.to_json());
 }
 
 #[test]

@@ -2,12 +2,16 @@
 //! What concurrent transactions may and may not see of each other, by the names of the anomalies.
 //!
 //! Each case is a script: steps of two or three sessions, in the order in which they run, with what each
-//! must give (see [`script`]). Nothing waits, so the interleaving is exactly the one that is written down.
+//! must give (see [`script`]). A step that waits for a row lock says so, and the next one runs when it does, so
+//! the interleaving is exactly the one that is written down.
 //! [`anomalies`] holds the classic ones, [`constraints`] write skew that would break a constraint,
-//! [`definitions`] DDL beside DML, [`row_locks`] `FOR UPDATE`.
+//! [`definitions`] DDL beside DML, [`row_locks`] `FOR UPDATE` and its weaker forms, [`read_committed`] statements
+//! that each have their own snapshot, [`contention`] many threads on few rows.
 
 mod anomalies;
 mod constraints;
+mod contention;
 mod definitions;
+mod read_committed;
 mod row_locks;
 mod script;

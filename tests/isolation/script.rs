@@ -5,8 +5,10 @@ use arrow::array::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use coeval_sql::{Engine, Session, SqlError, StatementResult};
 use coeval_store::{Store, StoreOptions};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 /// What a statement must give.
 pub(crate) enum Expected {
@@ -18,13 +20,52 @@ pub(crate) enum Expected {
     Rows(&'static [&'static str]),
     /// It fails with this SQLSTATE.
     Fails(&'static str),
+    /// It waits for a row lock. What it gives in the end is a later step of its session, [`THEN`].
+    Waits,
 }
+
+/// The statement of a step that gives what an earlier one, which waited, gives in the end.
+pub(crate) const THEN: &str = "";
 
 /// The first committer was another transaction.
 pub(crate) const CONFLICT: Expected = Expected::Fails("40001");
 
 /// One step of a script.
 pub(crate) type Step = (&'static str, &'static str, Expected);
+
+/// A session that runs on a thread of its own, so that it can wait.
+struct Client {
+    statements: Sender<String>,
+    results: Receiver<Outcome>,
+}
+
+type Outcome = Result<Vec<StatementResult>, SqlError>;
+
+/// Nothing takes so long: whoever waits for it waits for ever.
+const FOR_EVER: Duration = Duration::from_secs(60);
+
+impl Client {
+    fn of(mut session: Session) -> Self {
+        let (statements, queue) = channel::<String>();
+        let (answers, results) = channel();
+        std::thread::spawn(move || {
+            for sql in queue {
+                if answers.send(session.execute(&sql)).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { statements, results }
+    }
+
+    fn begin(&self, sql: &str) {
+        self.statements.send(sql.to_owned()).expect("the session's thread takes statements");
+    }
+
+    fn end(&self) -> Outcome {
+        self.results.recv_timeout(FOR_EVER).expect("the statement waits for ever, or its thread has panicked")
+    }
+}
 
 /// Runs `setup` in a fresh in-memory database, then the steps, each in the session it names; sessions are
 /// opened when they are first named. Stops at the first step that gives something else, and says which.
@@ -34,18 +75,36 @@ pub(crate) fn run(setup: &[&str], steps: &[Step]) {
     for sql in setup {
         first.execute(sql).unwrap_or_else(|error| panic!("setup {sql}: {error}"));
     }
-    let mut sessions: BTreeMap<&str, Session> = BTreeMap::new();
+    let mut clients: BTreeMap<&str, Client> = BTreeMap::new();
+    let mut waiting = BTreeSet::new();
     for (number, (name, sql, expected)) in steps.iter().enumerate() {
-        let session = sessions.entry(name).or_insert_with(|| engine.session());
-        let result = session.execute(sql);
-        if let Some(difference) = difference(expected, result) {
+        let client = clients.entry(name).or_insert_with(|| Client::of(engine.session()));
+        if *sql == THEN {
+            assert!(waiting.remove(name), "step {number}: {name} does not wait");
+        } else {
+            assert!(!waiting.contains(name), "step {number}: {name} still waits");
+            client.begin(sql);
+        }
+        if matches!(expected, Expected::Waits) {
+            waiting.insert(name);
+            while engine.store().waiting_for_locks() < waiting.len() {
+                if let Ok(outcome) = client.results.try_recv() {
+                    panic!("step {number}, {name}: {sql}\ndid not wait, but gave {outcome:?}");
+                }
+                std::thread::yield_now();
+            }
+            continue;
+        }
+        if let Some(difference) = difference(expected, client.end()) {
             panic!("step {number}, {name}: {sql}\n{difference}");
         }
     }
+    assert!(waiting.is_empty(), "what {waiting:?} waited for is not looked at");
 }
 
-fn difference(expected: &Expected, result: Result<Vec<StatementResult>, SqlError>) -> Option<String> {
+fn difference(expected: &Expected, result: Outcome) -> Option<String> {
     match (expected, result) {
+        (Expected::Waits, _) => Some("ended instead of waiting".to_owned()),
         (Expected::Fails(state), Ok(_)) => Some(format!("succeeded, expected SQLSTATE {state}")),
         (Expected::Fails(state), Err(error)) => {
             (error.state.code() != *state).then(|| format!("failed with {error}, expected SQLSTATE {state}"))

@@ -40,7 +40,7 @@ impl SqlExecutor {
         history_ids: HistoryIds,
     ) -> Result<Self, BenchError> {
         let mut session = db.session();
-        let statements = Statements::new(|text| session.prepare(text))?;
+        let statements = Statements::new(isolation, |text| session.prepare(text))?;
         let begin = match isolation {
             Isolation::ReadCommitted => "BEGIN ISOLATION LEVEL READ COMMITTED",
             Isolation::Snapshot => "BEGIN ISOLATION LEVEL REPEATABLE READ",
@@ -175,7 +175,10 @@ impl Client {
         )?;
         self.run(Statement::InsertNewOrder, &[number.into(), district, warehouse])?;
         let (mut sum, mut brands) = (0, 0);
-        for (line, item) in (1..).zip(&input.items) {
+        // In the order of keys: terminals that wait for each other's stock then never wait in a circle.
+        let mut lines: Vec<(i32, &OrderItem)> = (1..).zip(&input.items).collect();
+        lines.sort_by_key(|(_, item)| (item.supply_warehouse, item.item));
+        for (line, item) in lines {
             let Some((amount, brand)) = self.order_line(input, item, (number, line))? else {
                 return Ok(None);
             };
@@ -339,7 +342,7 @@ impl Client {
     fn stock_level(&mut self, input: StockLevel) -> Result<usize, Error> {
         let (warehouse, district) = (Value::from(input.warehouse), Value::from(input.district));
         let next =
-            self.query(Statement::DistrictOrder, &[warehouse.clone(), district.clone()])?.first().int(0);
+            self.query(Statement::DistrictNext, &[warehouse.clone(), district.clone()])?.first().int(0);
         let range = [warehouse.clone(), district, (next - LAST_ORDERS).into(), next.into()];
         let lines = self.query(Statement::RecentItems, &range)?;
         let mut items: Vec<i32> = lines.iter().map(|line| line.int(0)).collect();

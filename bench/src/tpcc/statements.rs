@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The SQL statements of TPC-C, each prepared once for each session.
 
+use coeval::Isolation;
+
 /// Declares the statements: their names and texts.
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $text:expr;)*) => {
@@ -29,6 +31,7 @@ macro_rules! stock {
 statements! {
     WarehouseTax = "SELECT w_tax FROM warehouse WHERE w_id = $1";
     DistrictOrder = "SELECT d_next_o_id, d_tax FROM district WHERE d_w_id = $1 AND d_id = $2";
+    DistrictNext = "SELECT d_next_o_id FROM district WHERE d_w_id = $1 AND d_id = $2";
     AdvanceDistrict = "UPDATE district SET d_next_o_id = $1 WHERE d_w_id = $2 AND d_id = $3";
     CustomerDiscount =
         "SELECT c_discount, c_last, c_credit FROM customer WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = $3";
@@ -98,6 +101,18 @@ statements! {
 }
 
 impl Statement {
+    /// Whether it reads a row that the transaction then writes, with values made from what it read. Where each
+    /// statement has a snapshot of its own, it must lock the row.
+    fn precedes_update(self) -> bool {
+        use Statement::{
+            CustomerBilled, CustomerPaid, DistrictOrder, DistrictPaid, OldestNewOrder, WarehousePaid,
+        };
+        let reads_stock = (1..=10).any(|district| Self::stock_of(district) == self);
+        let others =
+            [CustomerBilled, CustomerPaid, DistrictOrder, DistrictPaid, OldestNewOrder, WarehousePaid];
+        reads_stock || others.contains(&self)
+    }
+
     /// The one that reads stock with what is printed on goods for this district.
     pub(crate) fn stock_of(district: i32) -> Self {
         const OF_DISTRICT: [Statement; 10] = [
@@ -120,9 +135,17 @@ impl Statement {
 pub(crate) struct Statements<P>(Vec<P>);
 
 impl<P> Statements<P> {
-    /// Prepares all of them.
-    pub(crate) fn new<E>(mut prepare: impl FnMut(&'static str) -> Result<P, E>) -> Result<Self, E> {
-        TEXTS.iter().map(|(_, text)| prepare(text)).collect::<Result<_, _>>().map(Self)
+    /// Prepares all of them, for transactions of this level.
+    pub(crate) fn new<E>(
+        isolation: Isolation,
+        mut prepare: impl FnMut(&str) -> Result<P, E>,
+    ) -> Result<Self, E> {
+        let text = |statement: Statement, text: &str| {
+            let locks = isolation == Isolation::ReadCommitted && statement.precedes_update();
+            if locks { format!("{text} FOR NO KEY UPDATE") } else { text.to_owned() }
+        };
+        let prepared = TEXTS.iter().map(|(statement, sql)| prepare(&text(*statement, sql)));
+        prepared.collect::<Result<_, _>>().map(Self)
     }
 
     /// One of them.
@@ -143,7 +166,7 @@ mod tests {
 
     #[test]
     fn every_statement_is_found_under_its_name() {
-        let statements = Statements::new(Ok::<_, ()>).unwrap();
+        let statements = Statements::new(Isolation::Snapshot, |text| Ok::<_, ()>(text.to_owned())).unwrap();
         for (place, (statement, text)) in TEXTS.iter().enumerate() {
             assert_eq!(*statement as usize, place);
             assert_eq!(statements.get(*statement), text);

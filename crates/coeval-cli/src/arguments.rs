@@ -325,7 +325,11 @@ fn workload() -> impl TypedValueParser<Value = Workload> {
 }
 
 fn isolation() -> impl TypedValueParser<Value = Isolation> {
-    named(&[("snapshot", Isolation::Snapshot), ("serializable", Isolation::Serializable)])
+    named(&[
+        ("snapshot", Isolation::Snapshot),
+        ("read-committed", Isolation::ReadCommitted),
+        ("serializable", Isolation::Serializable),
+    ])
 }
 
 fn durability() -> impl TypedValueParser<Value = Durability> {

@@ -6,10 +6,12 @@
 //! and a commit are not interrupted.
 
 use crate::error::{SqlError, SqlState};
+use coeval_txn::Interrupt;
 use datafusion::error::DataFusionError;
 use std::cell::RefCell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
 use tokio::sync::Notify;
 
 /// Why a statement is to end early.
@@ -61,11 +63,25 @@ pub struct CancelHandle {
     request: Arc<Request>,
 }
 
+/// # Locking
+/// `lock_wait` is a leaf, held for a move.
 #[derive(Debug, Default)]
 struct Request {
     /// The code of the reason; 0: nobody asked.
     reason: AtomicU8,
     changed: Notify,
+    /// Wakes the statement if it waits for a row lock.
+    lock_wait: Mutex<Option<Waker>>,
+}
+
+impl Interrupt for Request {
+    fn is_set(&self) -> bool {
+        self.reason.load(Ordering::Acquire) != 0
+    }
+
+    fn notify(&self, waker: Waker) {
+        *self.lock_wait.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker);
+    }
 }
 
 thread_local! {
@@ -90,6 +106,24 @@ impl CancelHandle {
         // The codes grow with what outdoes what.
         self.request.reason.fetch_max(code, Ordering::AcqRel);
         self.request.changed.notify_waiters();
+        // Behind the reason: either this finds the waker, or who brings one finds the reason.
+        let waiting = self.request.lock_wait.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(waker) = waiting {
+            waker.wake();
+        }
+    }
+
+    /// An error that says that the statement was cancelled, with the reason; any other as it is.
+    pub(crate) fn named(&self, error: SqlError) -> SqlError {
+        match self.requested() {
+            Some(reason) if error.state == SqlState::QueryCanceled => reason.error(),
+            _ => error,
+        }
+    }
+
+    /// What ends a wait for a row lock when the statement is to end.
+    pub(crate) fn interrupt(&self) -> Arc<dyn Interrupt + Send + Sync> {
+        Arc::clone(&self.request) as Arc<dyn Interrupt + Send + Sync>
     }
 
     /// Why the statement that runs is to end, if it is.

@@ -32,6 +32,7 @@ mod provider;
 mod query;
 mod registry;
 mod result;
+mod row_locking;
 mod scalar;
 mod session;
 mod settings;

@@ -32,7 +32,7 @@ use crate::result::{CommandTag, StatementResult};
 use crate::settings::{PointPath, Settings};
 use crate::statement;
 use block::{Block, BlockOptions, Opened};
-use coeval_store::{AccessMode, ColumnType, Value};
+use coeval_store::{AccessMode, ColumnType, LockWaits, StoreError, Transaction, Value};
 use coeval_txn::Isolation;
 use datafusion::sql::sqlparser::ast::Statement;
 use parse::Parsed;
@@ -63,6 +63,41 @@ enum State {
     Idle,
     Active(Box<Block>),
     Failed(Box<Block>),
+}
+
+/// How often a statement looks at its rows again because others have changed what it locked. Each time it has more
+/// of them locked, so that only rows which it did not meet before can make it look again.
+const LOOKS_MAX: usize = 1_000;
+
+/// Readies a transaction for its next statement.
+fn begin_statement(
+    transaction: &mut Transaction,
+    settings: &Settings,
+    cancel: &CancelHandle,
+) -> Result<(), StoreError> {
+    transaction.set_lock_waits(LockWaits {
+        timeout: settings.lock_timeout(),
+        deadlock_after: settings.deadlock_timeout(),
+        interrupt: Some(cancel.interrupt()),
+    });
+    transaction.begin_statement()
+}
+
+/// Runs a statement; if rows that it has locked were changed meanwhile, again on a snapshot that shows the change.
+fn until_settled<T>(
+    context: &mut StatementContext<'_>,
+    body: &mut impl FnMut(&mut StatementContext<'_>) -> Result<T, SqlError>,
+) -> Result<T, SqlError> {
+    let mut looks = 0;
+    loop {
+        looks += 1;
+        let outcome = body(context)
+            .and_then(|value| context.transaction.end_statement().map(|()| value).map_err(SqlError::from));
+        match outcome {
+            Err(_) if context.transaction.take_restart() && looks < LOOKS_MAX => {}
+            outcome => return outcome,
+        }
+    }
 }
 
 /// One client of a database. Dropping it rolls back what is open.
@@ -344,6 +379,10 @@ impl Session {
         if let State::Active(block) = &mut self.state {
             let clock = block.next_clock();
             let transaction = block.transaction(engine);
+            let begun = begin_statement(transaction, &self.settings, &self.cancel);
+            if let Err(error) = begun {
+                return Err(self.fail(place_in(error.into(), sql)));
+            }
             let mut context = StatementContext {
                 engine,
                 settings: &mut self.settings,
@@ -354,9 +393,9 @@ impl Session {
                 clock,
                 sql,
             };
-            let outcome = body(&mut context).and_then(|value| {
-                context.transaction.end_statement().map(|()| value).map_err(SqlError::from)
-            });
+            let outcome = until_settled(&mut context, &mut body).map_err(|error| self.cancel.named(error));
+            let durable = context.transaction.wait_for_dependencies().map_err(SqlError::from);
+            let outcome = durable.and(outcome);
             return outcome.map_err(|error| self.fail(place_in(error, sql)));
         }
         let options = BlockOptions::of(&self.settings)?;
@@ -365,6 +404,7 @@ impl Session {
             attempt += 1;
             let mut transaction =
                 if attempt == 1 { options.begin(engine) } else { options.begin_again(engine) };
+            begin_statement(&mut transaction, &self.settings, &self.cancel)?;
             let mut context = StatementContext {
                 engine,
                 settings: &mut self.settings,
@@ -375,11 +415,13 @@ impl Session {
                 clock: Clock::start(),
                 sql,
             };
-            let outcome = body(&mut context).and_then(|value| {
-                transaction.end_statement()?;
-                transaction.commit()?;
-                Ok(value)
-            });
+            let outcome = match until_settled(&mut context, &mut body) {
+                Ok(value) => transaction.commit().map(|_| value).map_err(SqlError::from),
+                Err(error) => {
+                    let durable = transaction.wait_for_dependencies().map_err(SqlError::from);
+                    durable.and(Err(self.cancel.named(error)))
+                }
+            };
             match outcome {
                 Err(error) if error.is_conflict() && attempt < AUTOCOMMIT_ATTEMPTS_MAX => {}
                 Err(error) => return Err(place_in(error, sql)),

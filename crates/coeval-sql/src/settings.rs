@@ -66,6 +66,12 @@ const KNOWN: &[Known] = &[
     known("client_min_messages", "notice", Domain::Text, "Least level of messages that are sent."),
     known("coeval.point_path", "on", Domain::Boolean, "Whether statements by key bypass DataFusion."),
     known("datestyle", "ISO, MDY", Domain::Text, "Order and style of dates; output is always ISO."),
+    known(
+        "deadlock_timeout",
+        "0",
+        Domain::Duration,
+        "How long a wait for a lock lasts before deadlocks are looked for.",
+    ),
     known("default_transaction_deferrable", "off", Domain::Boolean, "Whether transactions start DEFERRABLE."),
     known(
         "default_transaction_isolation",
@@ -90,7 +96,7 @@ const KNOWN: &[Known] = &[
     known("integer_datetimes", "on", Domain::Fixed, "Times are integers."),
     known("intervalstyle", "postgres", Domain::OneOf(&["postgres"]), "Output format of intervals."),
     known("is_superuser", "on", Domain::Fixed, "Whether the user may do everything."),
-    known("lock_timeout", "0", Domain::Text, "Longest wait for a lock."),
+    known("lock_timeout", "0", Domain::Duration, "Longest wait for a lock; 0 for any."),
     known("max_identifier_length", "1024", Domain::Fixed, "Longest name."),
     known("search_path", "public", Domain::SchemaList, "Schemas of unqualified names."),
     known("server_encoding", "UTF8", Domain::Fixed, "Encoding of the database."),
@@ -119,6 +125,9 @@ pub struct Settings {
     default_access: AccessMode,
     statement_timeout: Option<Duration>,
     idle_timeout: Option<Duration>,
+    default_isolation: Isolation,
+    lock_timeout: Option<Duration>,
+    deadlock_timeout: Duration,
     /// Differs from that of any other settings that differ.
     revision: u64,
 }
@@ -136,6 +145,9 @@ impl Default for Settings {
             default_access: AccessMode::ReadWrite,
             statement_timeout: None,
             idle_timeout: None,
+            default_isolation: Isolation::Snapshot,
+            lock_timeout: None,
+            deadlock_timeout: Duration::ZERO,
             revision: 0,
         }
     }
@@ -182,6 +194,24 @@ impl Settings {
     #[must_use]
     pub fn idle_in_transaction_session_timeout(&self) -> Option<Duration> {
         self.idle_timeout
+    }
+
+    /// The level of new transactions.
+    #[must_use]
+    pub fn default_isolation(&self) -> Isolation {
+        self.default_isolation
+    }
+
+    /// How long a statement waits for a lock at most; for ever if not given.
+    #[must_use]
+    pub fn lock_timeout(&self) -> Option<Duration> {
+        self.lock_timeout
+    }
+
+    /// How long a wait for a lock lasts before deadlocks are looked for.
+    #[must_use]
+    pub fn deadlock_timeout(&self) -> Duration {
+        self.deadlock_timeout
     }
 
     /// The value as SHOW prints it.
@@ -249,9 +279,15 @@ impl Settings {
         let (statement_timeout, idle_timeout) =
             (limit(&text("statement_timeout")), limit(&text("idle_in_transaction_session_timeout")));
         (self.statement_timeout, self.idle_timeout) = (statement_timeout, idle_timeout);
+        let isolation = parse_isolation(&text("default_transaction_isolation"));
+        let lock_timeout = limit(&text("lock_timeout"));
+        let deadlock_timeout = limit(&text("deadlock_timeout")).unwrap_or_default();
         self.zone = zone;
         self.search_path = path;
         self.point_path = point_path;
+        self.default_isolation = isolation.and_then(Result::ok).unwrap_or_default();
+        self.lock_timeout = lock_timeout;
+        self.deadlock_timeout = deadlock_timeout;
         let read_only = self.is_on("default_transaction_read_only");
         self.default_access = if read_only { AccessMode::ReadOnly } else { AccessMode::ReadWrite };
         self.revision = NEXT_REVISION.fetch_add(1, Ordering::Relaxed);
@@ -346,10 +382,8 @@ fn limit(value: &str) -> Option<Duration> {
 /// The isolation level of this name: `None` if there is no such level, an error if Coeval refuses it.
 pub(crate) fn parse_isolation(value: &str) -> Option<Result<Isolation, SqlError>> {
     match value.to_lowercase().as_str() {
-        // The standard lets a level be stronger than asked; both run as snapshot isolation.
-        "read uncommitted" | "read committed" | "repeatable read" | "snapshot" => {
-            Some(Ok(Isolation::Snapshot))
-        }
+        "read uncommitted" | "read committed" => Some(Ok(Isolation::ReadCommitted)),
+        "repeatable read" | "snapshot" => Some(Ok(Isolation::Snapshot)),
         "serializable" => Some(Err(refuse_serializable())),
         _ => None,
     }

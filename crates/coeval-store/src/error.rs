@@ -101,6 +101,9 @@ pub enum StoreError {
     /// Another transaction was first.
     #[error(transparent)]
     Conflict(#[from] ConflictError),
+    /// A row lock was not got.
+    #[error(transparent)]
+    RowLock(#[from] crate::transaction::RowLockError),
     /// No such table in the snapshot.
     #[error("there is no table or index with number {0}")]
     UnknownSpace(SpaceId),

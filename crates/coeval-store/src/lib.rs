@@ -80,7 +80,10 @@ pub use row::{Layout, Row, RowWriter, ValueTypeMismatch};
 pub use space::{Base, Found, Space};
 pub use store::{SetValue, Store};
 pub use table::{IndexEntry, RowRef, Table};
-pub use transaction::{AccessMode, Committed, GlobalKey, IndexCursor, RowCursor, Savepoint, Transaction};
+pub use transaction::{
+    AccessMode, Committed, GlobalKey, IfLocked, IndexCursor, LockWaits, LockedRows, LockedState, RowCursor,
+    RowLock, RowLockError, Savepoint, Transaction,
+};
 pub use types::{ColumnType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{IntervalValue, Value, ValueRef};
 pub use verify::{Problem, VerifyReport, verify};

@@ -32,7 +32,7 @@ use crate::submission::Submission;
 use crate::table::Table;
 use crate::transaction::{Committed, GlobalKey, is_free};
 use crate::world::World;
-use coeval_txn::{Access, Certifier, CommitOrder, Conflict, TransactionId, Version};
+use coeval_txn::{Access, Certifier, CommitOrder, Conflict, LockOwner, TransactionId, Version};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -148,8 +148,14 @@ impl Pipeline {
         }
     }
 
-    /// Takes a submission through to its acknowledgement.
-    pub(crate) fn commit(&self, shared: &Shared, submission: Submission) -> Result<Committed, StoreError> {
+    /// Takes a submission through to its acknowledgement. Its row locks end when it is applied, or refused:
+    /// whoever waits for them reads the applied world, and is acknowledged later than this is.
+    pub(crate) fn commit(
+        &self,
+        shared: &Shared,
+        submission: Submission,
+        locks: Option<LockOwner<GlobalKey>>,
+    ) -> Result<Committed, StoreError> {
         let ticket = Arc::new(Ticket::new(submission));
         self.queue.lock().push(Arc::clone(&ticket));
         if let Some(mut leader) = self.become_leader(shared, &ticket)
@@ -159,6 +165,7 @@ impl Pipeline {
             self.lead(&mut leader, shared, &batch);
         }
         let verdict = ticket.verdict.lock().take();
+        drop(locks);
         let version = verdict.expect("who leads gives a verdict to everyone it took from the queue")?;
         self.wait_published(shared, version)?;
         Ok(Committed { version })
@@ -404,10 +411,12 @@ impl Publishing {
 
 impl Leader {
     fn certify(&mut self, newest: &World, submission: &Submission) -> Result<(), StoreError> {
-        let accesses = submission.footprint.iter().map(|mark| (&mark.key, mark.certify));
-        self.certifier
-            .certify(submission.begin, accesses)
-            .map_err(|conflict| StoreError::Conflict(describe_conflict(newest, &conflict)))?;
+        for marks in submission.footprint.chunk_by(|one, next| one.begin == next.begin) {
+            let accesses = marks.iter().map(|mark| (&mark.key, mark.certify));
+            self.certifier
+                .certify(marks[0].begin, accesses)
+                .map_err(|conflict| StoreError::Conflict(describe_conflict(newest, &conflict)))?;
+        }
         for load in &self.recent_loads {
             if load.version > submission.begin && overlaps(submission, load) {
                 return Err(StoreError::Conflict(conflict_with_load(newest, load.table, load.version)));
@@ -478,12 +487,13 @@ impl Leader {
             // and one in the end. The transaction saw to that, and its footprint lets nobody write beside it.
             return build_index(table, def, position);
         }
-        let loaded_since = |load: &RecentLoad| load.table == def.id && load.version > submission.begin;
+        let loaded_since =
+            |load: &RecentLoad| load.table == def.id && load.version > submission.snapshot_version;
         if self.recent_loads.iter().any(loaded_since) {
             // What was read is not what other commits changed key by key.
             return build_checked_index(table, def, position);
         }
-        let changed = self.certifier.keys_since(submission.begin);
+        let changed = self.certifier.keys_since(submission.snapshot_version);
         let changed = changed.filter(|(space, _)| *space == def.id).map(|(_, key)| key);
         catch_up(read, built, table, def, position, changed)
     }
@@ -562,21 +572,14 @@ fn describe_conflict(world: &World, conflict: &Conflict<GlobalKey>) -> ConflictE
         (Access::Reference, Access::Identity) => "delete",
         (_, Access::Identity) => "insert or delete",
     };
-    let name = world
-        .tables()
-        .find_map(|table| {
-            if table.id() == *space {
-                return Some(format!("table \"{}\"", table.def().name));
-            }
-            table.index(*space).map(|(index, _)| format!("index \"{}\"", index.name))
-        })
-        .unwrap_or_else(|| "the catalog".to_owned());
     ConflictError {
         what,
         space: *space,
         detail: format!(
-            "{name}, key {key:?}: transaction {} committed version {} after this one began.",
-            conflict.other_transaction, conflict.other_version
+            "{}: transaction {} committed version {} after this one began.",
+            world.describe_key(*space, key),
+            conflict.other_transaction,
+            conflict.other_version
         ),
         version: conflict.other_version,
     }

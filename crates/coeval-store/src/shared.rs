@@ -14,10 +14,10 @@ use crate::record::encode_body;
 use crate::sequence::Sequences;
 use crate::submission::Submission;
 use crate::table::Table;
-use crate::transaction::{AccessMode, Committed, Transaction};
+use crate::transaction::{AccessMode, Committed, GlobalKey, Transaction};
 use crate::world::World;
 use arc_swap::ArcSwap;
-use coeval_txn::{ActiveSnapshots, Isolation, Version};
+use coeval_txn::{ActiveSnapshots, Isolation, LockOwner, RowLocks, SnapshotGuard, Version};
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::sync::Arc;
@@ -33,6 +33,7 @@ pub(crate) struct Shared {
     applied: ArcSwap<World>,
     snapshots: ActiveSnapshots,
     pub(crate) pipeline: Pipeline,
+    pub(crate) row_locks: Arc<RowLocks<GlobalKey>>,
     pub(crate) sequences: Sequences,
     /// # Locking
     /// Held to read or set the compiler, never while it compiles.
@@ -112,6 +113,7 @@ impl Shared {
             applied: ArcSwap::new(world),
             snapshots: ActiveSnapshots::new(),
             pipeline,
+            row_locks: Arc::default(),
             sequences: contents.sequences,
             check_compiler: RwLock::new(None),
             next_space: AtomicU32::new(contents.next_space),
@@ -165,9 +167,18 @@ impl Shared {
         Transaction::new(Arc::clone(self), world, guard, isolation, mode)
     }
 
+    /// Registers a version that is held already, by another registration or as one not older than it.
+    pub(crate) fn register(&self, version: Version) -> SnapshotGuard {
+        self.snapshots.register(|| version)
+    }
+
     /// Commits a transaction that wrote something.
-    pub(crate) fn commit(&self, mut submission: Submission) -> Result<Committed, StoreError> {
-        let Some(disk) = &self.disk else { return self.pipeline.commit(self, submission) };
+    pub(crate) fn commit(
+        &self,
+        mut submission: Submission,
+        locks: Option<LockOwner<GlobalKey>>,
+    ) -> Result<Committed, StoreError> {
+        let Some(disk) = &self.disk else { return self.pipeline.commit(self, submission, locks) };
         let loads = disk.write_loads(&mut submission.loads)?;
         let mut body = Vec::with_capacity(BODY_ROOM + BODY_ROOM_PER_CHANGE * submission.row_changes());
         encode_body(&submission, &mut body);
@@ -177,7 +188,7 @@ impl Shared {
             return Err(StoreError::TransactionSize { bytes: body.len(), max });
         }
         submission.body = body;
-        let verdict = self.pipeline.commit(self, submission);
+        let verdict = self.pipeline.commit(self, submission, locks);
         disk.settle_loads(&loads, &verdict);
         verdict
     }

@@ -13,9 +13,9 @@ use crate::options::{Durability, Sizes, StoreOptions};
 use crate::record::encode_sequence;
 use crate::recovery::{Recovered, recover};
 use crate::shared::{BeginAt, Contents, Shared};
-use crate::transaction::{AccessMode, Transaction};
+use crate::transaction::{AccessMode, GlobalKey, Transaction};
 use crate::world::World;
-use coeval_txn::{Isolation, Version};
+use coeval_txn::{Isolation, LockListing, Version};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -124,6 +124,18 @@ impl Store {
     #[must_use]
     pub fn active_snapshots(&self) -> usize {
         self.shared.active_snapshots()
+    }
+
+    /// Every row lock that is held or waited for. For views: it holds up those who take locks meanwhile.
+    #[must_use]
+    pub fn row_locks(&self) -> Vec<LockListing<GlobalKey>> {
+        self.shared.row_locks.list()
+    }
+
+    /// How many transactions wait for a row lock.
+    #[must_use]
+    pub fn waiting_for_locks(&self) -> usize {
+        self.shared.row_locks.waiting_count()
     }
 
     /// The oldest version that a transaction still reads; the current one if none is active.

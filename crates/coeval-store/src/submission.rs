@@ -23,8 +23,10 @@ pub(crate) struct TableWrites {
 /// A transaction that wants to commit.
 #[derive(Debug)]
 pub(crate) struct Submission {
-    /// The version of its snapshot.
+    /// The oldest version that anything in the footprint was looked at.
     pub(crate) begin: Version,
+    /// The version of `snapshot`; later than `begin` if that has moved.
+    pub(crate) snapshot_version: Version,
     /// What it is certified by.
     pub(crate) footprint: Vec<Footmark>,
     /// Definitions first, then bulk loads, then rows: the order they take effect in.
@@ -35,6 +37,14 @@ pub(crate) struct Submission {
     pub(crate) snapshot: Arc<World>,
     /// The same as bytes for the log; empty without one.
     pub(crate) body: Vec<u8>,
+}
+
+impl TableWrites {
+    /// Forgets where rows lie in a base that is not the table's any more.
+    pub(crate) fn forget_positions(&mut self) {
+        let entries = self.rows.iter().map(|(key, entry)| (key.clone(), entry.clone().without_position()));
+        self.rows = Delta::from_sorted(entries.collect::<Vec<_>>());
+    }
 }
 
 impl Submission {

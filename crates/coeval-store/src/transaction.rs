@@ -9,10 +9,12 @@
 mod ddl;
 mod foreign_key;
 mod load;
+mod locks;
 mod write;
 
 pub(crate) use foreign_key::in_width_of;
 pub(crate) use load::is_free;
+pub use locks::{IfLocked, LockWaits, LockedRows, LockedState, RowLock, RowLockError};
 pub(crate) use write::{primary_key_taken, unique_key_taken};
 
 use crate::bulk::BulkLoad;
@@ -29,7 +31,7 @@ use crate::submission::{Submission, TableWrites};
 use crate::table::{IndexEntry, RowRef, Table, primary_key_start};
 use crate::view::TableView;
 use crate::world::World;
-use coeval_txn::{Access, Isolation, SnapshotGuard, Version};
+use coeval_txn::{Access, Isolation, LockOwner, SnapshotGuard, Version};
 use foreign_key::PendingCheck;
 use std::sync::Arc;
 
@@ -53,6 +55,8 @@ pub(crate) struct Footmark {
     pub(crate) certify: Access,
     /// What later ones are checked against.
     pub(crate) admit: Access,
+    /// The version at which the key was looked at: commits since then are checked.
+    pub(crate) begin: Version,
 }
 
 /// The commit was acknowledged.
@@ -71,7 +75,10 @@ pub struct Transaction {
     shared: Arc<Shared>,
     /// The snapshot, or a private copy once definitions were changed or rows loaded in bulk.
     world: Arc<World>,
-    guard: SnapshotGuard,
+    /// Its version. Moves at READ COMMITTED.
+    snapshot: Version,
+    /// Keeps the oldest version registered that something in the footprint was looked at.
+    guard: Arc<SnapshotGuard>,
     isolation: Isolation,
     mode: AccessMode,
     writes: Vec<TableWrites>,
@@ -79,6 +86,18 @@ pub struct Transaction {
     catalog_changes: Vec<CatalogChange>,
     loads: Loads,
     pending: Vec<PendingCheck>,
+    /// Row locks, if it took any.
+    locks: Option<LockOwner<GlobalKey>>,
+    lock_waits: LockWaits,
+    /// The version at which the keys were looked at that are marked next.
+    looked_at: Version,
+    /// What a result of it must not be given out before.
+    depends_on: Version,
+    /// How many statements have begun, if whoever uses it says so.
+    statements: usize,
+    restart_wanted: bool,
+    /// Whether the snapshot has moved since the first write.
+    has_moved: bool,
 }
 
 /// A point to roll back to. Costs a few reference counts.
@@ -90,6 +109,9 @@ pub struct Savepoint {
     catalog_changes: usize,
     loads: Loads,
     pending: Vec<PendingCheck>,
+    guard: Arc<SnapshotGuard>,
+    snapshot: Version,
+    locks: usize,
 }
 
 impl Transaction {
@@ -101,9 +123,12 @@ impl Transaction {
         mode: AccessMode,
     ) -> Self {
         Self {
+            snapshot: guard.version(),
+            looked_at: guard.version(),
+            depends_on: Version::ZERO,
             shared,
             world,
-            guard,
+            guard: Arc::new(guard),
             isolation,
             mode,
             writes: Vec::new(),
@@ -111,6 +136,11 @@ impl Transaction {
             catalog_changes: Vec::new(),
             loads: Loads::default(),
             pending: Vec::new(),
+            locks: None,
+            lock_waits: LockWaits::default(),
+            statements: 0,
+            restart_wanted: false,
+            has_moved: false,
         }
     }
 
@@ -129,7 +159,7 @@ impl Transaction {
     /// The version of its snapshot.
     #[must_use]
     pub fn begin_version(&self) -> Version {
-        self.guard.version()
+        self.snapshot
     }
 
     /// The world it reads, own changes of definitions included, own rows not.
@@ -236,9 +266,11 @@ impl Transaction {
     /// whatever the transaction does next.
     ///
     /// # Errors
-    /// [`StoreError::UnknownSpace`] if there is no such table.
+    /// [`StoreError::UnknownSpace`] if there is no such table; [`StoreError::Conflict`] if own writes contradict
+    /// what others committed since.
     pub fn view(&self, table: SpaceId) -> Result<TableView, StoreError> {
         let table = self.table(table)?;
+        self.check_writes_of(table)?;
         Ok(match self.writes_of(table.id()) {
             None => TableView::new(Arc::clone(table)),
             Some(writes) => TableView::new(Arc::new(table.overlaid(writes))),
@@ -255,10 +287,13 @@ impl Transaction {
             catalog_changes: self.catalog_changes.len(),
             loads: Arc::clone(&self.loads),
             pending: self.pending.clone(),
+            guard: Arc::clone(&self.guard),
+            snapshot: self.snapshot,
+            locks: self.locks.as_ref().map_or(0, LockOwner::granted_count),
         }
     }
 
-    /// Undoes everything since the savepoint, which stays valid.
+    /// Undoes everything since the savepoint, which stays valid; row locks taken since end.
     ///
     /// # Panics
     /// If the transaction was rolled back behind the savepoint before.
@@ -270,6 +305,12 @@ impl Transaction {
         self.catalog_changes.truncate(savepoint.catalog_changes);
         self.loads = Arc::clone(&savepoint.loads);
         self.pending.clone_from(&savepoint.pending);
+        self.guard = Arc::clone(&savepoint.guard);
+        self.snapshot = savepoint.snapshot;
+        self.looked_at = savepoint.snapshot;
+        if let Some(locks) = &mut self.locks {
+            locks.release_after(savepoint.locks);
+        }
     }
 
     /// Rolls back. The same as dropping it.
@@ -296,6 +337,7 @@ impl Transaction {
         let loads = Arc::unwrap_or_clone(std::mem::take(&mut self.loads));
         let submission = Submission {
             begin: self.guard.version(),
+            snapshot_version: self.snapshot,
             footprint: std::mem::take(&mut self.footprint),
             writes: std::mem::take(&mut self.writes),
             catalog_changes: std::mem::take(&mut self.catalog_changes),
@@ -303,8 +345,8 @@ impl Transaction {
             snapshot: Arc::clone(&self.world),
             body: Vec::new(),
         };
-        // The snapshot stays registered until the verdict is there.
-        let verdict = shared.commit(submission);
+        // The snapshot stays registered until the verdict is there, and locks last until then.
+        let verdict = shared.commit(submission, self.locks.take());
         drop(self);
         verdict
     }
@@ -314,8 +356,14 @@ impl Transaction {
         self.mark(definition_key(table), Access::Reference);
     }
 
+    /// Notes an access of a definition or a name, which was looked at in the snapshot.
     fn mark(&mut self, key: GlobalKey, access: Access) {
-        self.footprint.push(Footmark { key, certify: access, admit: access });
+        self.footprint.push(Footmark { key, certify: access, admit: access, begin: self.snapshot });
+    }
+
+    /// Notes an access of a row or of a unique key.
+    fn mark_row(&mut self, key: GlobalKey, access: Access) {
+        self.footprint.push(Footmark { key, certify: access, admit: access, begin: self.looked_at });
     }
 
     fn writable(&self, what: &'static str) -> Result<(), StoreError> {

@@ -3,6 +3,7 @@
 
 use crate::catalog::{Catalog, CatalogChange, ObjectRef, QualifiedName, TableDef};
 use crate::ids::SpaceId;
+use crate::key::Key;
 use crate::space::Space;
 use crate::table::Table;
 use coeval_ptree::PTree;
@@ -56,6 +57,17 @@ impl World {
             ObjectRef::Table(id) => self.table(id),
             ObjectRef::Index(..) | ObjectRef::View | ObjectRef::Sequence(_) => None,
         }
+    }
+
+    /// `table "t", key (...)`: how messages name a key of a table or of one of its indexes.
+    pub(crate) fn describe_key(&self, space: SpaceId, key: &Key) -> String {
+        let name = self.tables().find_map(|table| {
+            if table.id() == space {
+                return Some(format!("table \"{}\"", table.def().name));
+            }
+            table.index(space).map(|(index, _)| format!("index \"{}\"", index.name))
+        });
+        format!("{}, key {key:?}", name.unwrap_or_else(|| "the catalog".to_owned()))
     }
 
     /// The world of a manifest: definitions and tables at one version.

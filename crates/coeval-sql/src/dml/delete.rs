@@ -13,6 +13,7 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::query;
 use crate::result::{CommandTag, StatementResult};
+use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{Delete, FromTable, With};
 
 /// Runs a DELETE. All rows are found before the first one goes.
@@ -45,6 +46,7 @@ pub(super) fn run(
 
     let rows = found_rows(&target.def, &found.batches)?;
     let (environment, transaction) = environment::split(context);
+    transaction.lock_found(target.id(), rows.iter().map(|row| &row.key), LockStrength::Update)?;
     if let Some(returning) = &mut returning {
         for row in &rows {
             let Some(old) = transaction.get(target.id(), &row.key)?.map(values_of) else { continue };

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `SELECT ... FOR UPDATE` and `FOR SHARE` that the point path does not take: the rows found join the write
-//! set, so whoever changes one of them first wins.
+//! `SELECT ... FOR UPDATE` and its weaker forms that the point path does not take: the rows found are locked.
 //!
 //! The query runs once, with the primary keys of the tables to lock as further columns, which are cut off
-//! its result again. There are no locks to wait for: NOWAIT is what happens anyway, and SKIP LOCKED, which
-//! would have nothing to skip, is refused.
+//! its result again. If a row was changed before its lock was granted, the statement runs again. With SKIP LOCKED
+//! the query runs without its LIMIT, which then counts the rows that could be locked.
 
 use super::rows::{key_arrays, key_at};
 use super::target::{Target, key_items};
@@ -14,12 +13,14 @@ use crate::error::{SqlError, SqlState};
 use crate::names::{fold, split_name};
 use crate::query;
 use crate::result::{RowSet, StatementResult};
-use arrow::array::RecordBatch;
-use coeval_store::{StoreError, TableDef};
+use crate::row_locking::RowLocking;
+use arrow::array::{RecordBatch, UInt64Array};
+use coeval_store::{IfLocked, RowLock, TableDef};
+use coeval_txn::LockStrength;
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, LockType, NonBlock, ObjectName, Query, Select, SetExpr, TableFactor, Visit,
-    Visitor,
+    Expr, Fetch, GroupByExpr, Ident, LimitClause, ObjectName, Query, Select, SetExpr, TableFactor,
+    Value as AstValue, Visit, Visitor,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ use std::sync::Arc;
 struct LockedTable {
     def: Arc<TableDef>,
     name: Ident,
+    strength: LockStrength,
+    if_locked: IfLocked,
 }
 
 /// Runs a query with a locking clause.
@@ -39,29 +42,31 @@ pub(crate) fn execute(
     context: &mut StatementContext<'_>,
     query: &Query,
 ) -> Result<StatementResult, SqlError> {
-    let clause = clause_name(query);
-    if query.locks.iter().any(|lock| lock.nonblock == Some(NonBlock::SkipLocked)) {
-        return Err(SqlError::unsupported("SKIP LOCKED"));
-    }
+    let clauses = query.locks.iter().map(RowLocking::of_clause).collect::<Result<Vec<_>, _>>()?;
+    let clause = clauses.first().map_or("FOR UPDATE", RowLocking::name);
     let SetExpr::Select(select) = query.body.as_ref() else {
         return Err(not_allowed(clause, "UNION/INTERSECT/EXCEPT"));
     };
     refuse_groups(select, clause, context.engine.template())?;
     if context.transaction.is_read_only() {
-        return Err(StoreError::ReadOnly(if clause == "FOR SHARE" {
-            "SELECT FOR SHARE"
-        } else {
-            "SELECT FOR UPDATE"
-        })
-        .into());
+        let message = format!("cannot execute SELECT {clause} in a read-only transaction");
+        return Err(SqlError::new(SqlState::ReadOnlySqlTransaction, message));
     }
-    let tables = locked_tables(context, query, select, clause)?;
+    let tables = locked_tables(context, query, select, &clauses)?;
+    let window = match tables.iter().any(|table| table.if_locked == IfLocked::Skip) {
+        true => Some(SkipWindow::of(context, query)?),
+        false => None,
+    };
     let mut items = select.projection.clone();
     for (number, table) in tables.iter().enumerate() {
         items.extend(key_items(&table.def, &table.name, &format!("lock {number} key")));
     }
     let mut extended = query.clone();
     extended.locks.clear();
+    if window.is_some() {
+        extended.limit_clause = None;
+        extended.fetch = None;
+    }
     let mut select = select.clone();
     select.projection = items;
     *extended.body = SetExpr::Select(select);
@@ -73,19 +78,138 @@ pub(crate) fn execute(
     };
     let keys: usize = tables.iter().map(|table| table.def.primary_key.len()).sum();
     let visible = found.schema.fields().len() - keys;
-    for batch in &found.batches {
-        let mut start = visible;
-        for table in &tables {
-            let keys = key_arrays(&table.def, batch, start)?;
-            start += keys.len();
-            for row in 0..batch.num_rows() {
-                if let Some(key) = key_at(&keys, row) {
-                    context.transaction.lock_row(table.def.id, &key)?;
-                }
+    let locks = row_locks(&tables, &found, visible)?;
+    let rows = cut(&found, visible)?;
+    match window {
+        None => {
+            for if_locked in [IfLocked::Fail, IfLocked::Wait] {
+                let of_kind = |(kind, lock): &(IfLocked, RowLock)| (*kind == if_locked).then(|| lock.clone());
+                let of_kind: Vec<RowLock> = locks.iter().flatten().filter_map(of_kind).collect();
+                let locked = context.transaction.lock_rows(&of_kind, if_locked)?;
+                context.transaction.require_as_read(&locked)?;
             }
+            Ok(StatementResult::select(rows))
+        }
+        Some(window) => {
+            let kept = window.lock(context, &locks)?;
+            Ok(StatementResult::select(taken(&rows, &kept)?))
         }
     }
-    cut(&found, visible).map(StatementResult::select)
+}
+
+/// For each row of the result the locks that it takes.
+fn row_locks(
+    tables: &[LockedTable],
+    found: &RowSet,
+    visible: usize,
+) -> Result<Vec<Vec<(IfLocked, RowLock)>>, SqlError> {
+    let mut locks = Vec::with_capacity(found.rows());
+    for batch in &found.batches {
+        let mut keys = Vec::with_capacity(tables.len());
+        let mut start = visible;
+        for table in tables {
+            let arrays = key_arrays(&table.def, batch, start)?;
+            start += arrays.len();
+            keys.push(arrays);
+        }
+        for row in 0..batch.num_rows() {
+            let lock = |(table, keys): (&LockedTable, &Vec<_>)| {
+                let key = key_at(keys, row)?;
+                let lock = RowLock { table: table.def.id, key, strength: table.strength };
+                Some((table.if_locked, lock))
+            };
+            locks.push(tables.iter().zip(&keys).filter_map(lock).collect());
+        }
+    }
+    Ok(locks)
+}
+
+/// Which of the rows that could be locked are returned.
+struct SkipWindow {
+    offset: usize,
+    limit: usize,
+}
+
+impl SkipWindow {
+    fn of(context: &StatementContext<'_>, query: &Query) -> Result<Self, SqlError> {
+        let number = |expression: Option<&Expr>| -> Result<Option<usize>, SqlError> {
+            let Some(Expr::Value(value)) = expression else {
+                return match expression {
+                    None => Ok(None),
+                    Some(other) => Err(SqlError::unsupported(format_args!("LIMIT {other} with SKIP LOCKED"))),
+                };
+            };
+            let number = match &value.value {
+                AstValue::Null => return Ok(None),
+                AstValue::Number(number, _) => number.parse().ok(),
+                AstValue::Placeholder(name) => {
+                    let place = name.trim_start_matches('$').parse::<usize>().ok();
+                    let value = place.and_then(|place| context.parameters.get(place.checked_sub(1)?));
+                    match value.map(|value| value.borrow()) {
+                        Some(value) if value.is_null() => return Ok(None),
+                        value => value.and_then(|value| usize::try_from(value.as_i64()?).ok()),
+                    }
+                }
+                _ => None,
+            };
+            number
+                .map(Some)
+                .ok_or_else(|| SqlError::unsupported(format_args!("LIMIT {value} with SKIP LOCKED")))
+        };
+        let (limit, offset) = match &query.limit_clause {
+            None => (None, None),
+            Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
+                (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
+            }
+            Some(other) => return Err(SqlError::unsupported(format_args!("{other} with SKIP LOCKED"))),
+        };
+        let fetch = match &query.fetch {
+            None => None,
+            Some(Fetch { with_ties: false, percent: false, quantity: Some(quantity) }) => Some(quantity),
+            Some(other) => return Err(SqlError::unsupported(format_args!("{other} with SKIP LOCKED"))),
+        };
+        let limit = number(limit.or(fetch))?.unwrap_or(usize::MAX);
+        Ok(Self { offset: number(offset)?.unwrap_or(0), limit })
+    }
+
+    /// Locks rows, in their order, until there are enough; returns the places of those to return.
+    fn lock(
+        &self,
+        context: &mut StatementContext<'_>,
+        rows: &[Vec<(IfLocked, RowLock)>],
+    ) -> Result<Vec<usize>, SqlError> {
+        let wanted = self.offset.saturating_add(self.limit);
+        let mut locked = Vec::new();
+        for (place, locks) in rows.iter().enumerate() {
+            if locked.len() == wanted {
+                break;
+            }
+            let mut is_skipped = false;
+            for (if_locked, lock) in locks {
+                let outcome = context.transaction.lock_rows(std::slice::from_ref(lock), *if_locked)?;
+                context.transaction.require_as_read(&outcome)?;
+                is_skipped |= !outcome.skipped.is_empty();
+            }
+            if !is_skipped {
+                locked.push(place);
+            }
+        }
+        Ok(locked.split_off(self.offset.min(locked.len())))
+    }
+}
+
+/// These rows of the set, by their place in all of it.
+fn taken(rows: &RowSet, places: &[usize]) -> Result<RowSet, SqlError> {
+    let mut batches = Vec::with_capacity(rows.batches.len());
+    let mut start = 0;
+    for batch in &rows.batches {
+        let end = start + batch.num_rows();
+        let here = places.iter().filter(|place| (start..end).contains(*place));
+        let here: UInt64Array = here.map(|&place| (place - start) as u64).collect::<Vec<_>>().into();
+        batches.push(arrow::compute::take_record_batch(batch, &here)?);
+        start = end;
+    }
+    Ok(RowSet { schema: Arc::clone(&rows.schema), batches })
 }
 
 /// The first columns of the rows, without the row ids that a `*` may have brought along.
@@ -97,13 +221,6 @@ fn cut(rows: &RowSet, width: usize) -> Result<RowSet, SqlError> {
         schema: Arc::new(rows.schema.project(&columns)?),
         batches: batches.collect::<Result<Vec<RecordBatch>, _>>()?,
     })
-}
-
-fn clause_name(query: &Query) -> &'static str {
-    match query.locks.first().map(|lock| &lock.lock_type) {
-        Some(LockType::Share) => "FOR SHARE",
-        _ => "FOR UPDATE",
-    }
 }
 
 fn not_allowed(clause: &str, with: &str) -> SqlError {
@@ -171,33 +288,30 @@ fn locked_tables(
     context: &StatementContext<'_>,
     query: &Query,
     select: &Select,
-    clause: &str,
+    clauses: &[RowLocking],
 ) -> Result<Vec<LockedTable>, SqlError> {
     let factors = select.from.iter().flat_map(|table| {
         std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation))
     });
     let factors: Vec<&TableFactor> = factors.collect();
     let mut tables = Vec::new();
-    for lock in &query.locks {
-        match &lock.of {
-            None => {
-                for factor in &factors {
-                    tables.extend(locked_table(context, query, factor, clause)?);
-                }
+    for clause in clauses {
+        let Some(name) = &clause.of else {
+            for factor in &factors {
+                tables.extend(locked_table(context, query, factor, clause)?);
             }
-            Some(name) => {
-                let (_, name) = split_name(name)?;
-                let named = factors.iter().find(|factor| exposed_name(factor).as_ref() == Some(&name));
-                let factor = named.ok_or_else(|| {
-                    let message = format!("relation \"{name}\" in {clause} clause not found in FROM clause");
-                    SqlError::new(SqlState::UndefinedTable, message)
-                })?;
-                let table = locked_table(context, query, factor, clause)?;
-                tables.push(table.ok_or_else(|| {
-                    SqlError::unsupported(format_args!("{clause} of \"{name}\", which is not a table,"))
-                })?);
-            }
-        }
+            continue;
+        };
+        let what = clause.name();
+        let named = factors.iter().find(|factor| exposed_name(factor).as_ref() == Some(name));
+        let factor = named.ok_or_else(|| {
+            let message = format!("relation \"{name}\" in {what} clause not found in FROM clause");
+            SqlError::new(SqlState::UndefinedTable, message)
+        })?;
+        let table = locked_table(context, query, factor, clause)?;
+        tables.push(table.ok_or_else(|| {
+            SqlError::unsupported(format_args!("{what} of \"{name}\", which is not a table,"))
+        })?);
     }
     Ok(tables)
 }
@@ -218,19 +332,21 @@ fn locked_table(
     context: &StatementContext<'_>,
     query: &Query,
     factor: &TableFactor,
-    clause: &str,
+    clause: &RowLocking,
 ) -> Result<Option<LockedTable>, SqlError> {
+    let what = clause.name();
     match factor {
         TableFactor::Table { name, args: None, .. } if is_common_table(query, name) => Ok(None),
         TableFactor::Table { name, alias, args: None, .. } => {
             let target = Target::resolve(context, name, alias.as_ref().map(|alias| &alias.name))?;
-            Ok(Some(LockedTable { name: target.name().clone(), def: target.def }))
+            let RowLocking { strength, if_locked, .. } = *clause;
+            Ok(Some(LockedTable { name: target.name().clone(), def: target.def, strength, if_locked }))
         }
         TableFactor::Table { .. } | TableFactor::Function { .. } | TableFactor::UNNEST { .. } => Ok(None),
         TableFactor::Derived { alias: Some(alias), .. } => {
-            Err(SqlError::unsupported(format_args!("{clause} of the subquery \"{}\"", alias.name.value)))
+            Err(SqlError::unsupported(format_args!("{what} of the subquery \"{}\"", alias.name.value)))
         }
-        _ => Err(SqlError::unsupported(format_args!("{clause} of {factor}"))),
+        _ => Err(SqlError::unsupported(format_args!("{what} of {factor}"))),
     }
 }
 

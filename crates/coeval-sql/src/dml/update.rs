@@ -20,6 +20,7 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::query;
 use crate::result::{CommandTag, RowSet, StatementResult};
+use crate::row_locking::strength_of_update;
 use crate::scalar::{Inputs, Scope};
 use arrow::array::ArrayRef;
 use coeval_store::{Row, RowRef, TableDef, Value, ValueRef, value_at};
@@ -72,6 +73,8 @@ pub(super) fn run(
 
     let rows = found_rows(&target.def, &found.batches)?;
     let (environment, transaction) = environment::split(context);
+    let strength = strength_of_update(&target.def, changes.iter().map(|change| change.column));
+    transaction.lock_found(target.id(), rows.iter().map(|row| &row.key), strength)?;
     let mut updated = 0;
     for row in &rows {
         cancel::check()?;

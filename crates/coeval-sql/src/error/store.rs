@@ -4,7 +4,7 @@
 use crate::error::{SqlError, SqlState};
 use coeval_store::files::FileError;
 use coeval_store::log::LogError;
-use coeval_store::{ConstraintError, StoreError};
+use coeval_store::{ConstraintError, RowLockError, StoreError};
 
 impl From<ConstraintError> for SqlError {
     fn from(error: ConstraintError) -> Self {
@@ -38,6 +38,9 @@ impl From<StoreError> for SqlError {
             StoreError::Conflict(conflict) => Self::new(SqlState::SerializationFailure, message)
                 .with_detail(conflict.detail)
                 .with_hint("The transaction might succeed if retried."),
+            StoreError::RowLock(RowLockError::Deadlock { detail }) => {
+                Self::new(SqlState::DeadlockDetected, message).with_detail(detail)
+            }
             StoreError::Arrow(error) => error.into(),
             other => Self::new(SqlState::of(&other), message),
         }
@@ -57,6 +60,11 @@ impl SqlState {
             StoreError::Constraint(ConstraintError::Check { .. }) => Self::CheckViolation,
             StoreError::Constraint(_) => Self::IntegrityConstraintViolation,
             StoreError::Conflict(_) => Self::SerializationFailure,
+            StoreError::RowLock(RowLockError::Deadlock { .. }) => Self::DeadlockDetected,
+            StoreError::RowLock(RowLockError::NotAvailable(_) | RowLockError::Timeout) => {
+                Self::LockNotAvailable
+            }
+            StoreError::RowLock(RowLockError::Interrupted) => Self::QueryCanceled,
             StoreError::UnknownSpace(_) | StoreError::UnknownSequence => Self::UndefinedTable,
             StoreError::ReadOnly(_) => Self::ReadOnlySqlTransaction,
             StoreError::SequenceExhausted(_) => Self::SequenceGeneratorLimitExceeded,

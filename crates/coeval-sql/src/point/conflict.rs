@@ -5,11 +5,13 @@ use super::insert::{Touched, value_of};
 use super::source::{Planner, Source};
 use super::update::{assigned_column, assigned_value};
 use crate::error::{SqlError, SqlState};
+use crate::row_locking::strength_of_update;
 use crate::scalar::{Environment, Inputs, NewRow, Refusal, RowSource, Scalar, Scope, ScopeTable, folded};
 use coeval_store::{
-    Direction, IndexDef, Key, KeyRange, KeyWriter, Row, RowRef, RowWriter, StoreError, TableDef, Transaction,
-    Value, ValueRef,
+    Direction, IndexDef, Key, KeyRange, KeyWriter, LockedState, Row, RowRef, RowWriter, StoreError, TableDef,
+    Transaction, Value, ValueRef,
 };
+use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{
     ConflictTarget, DoUpdate, ObjectNamePart, OnConflict, OnConflictAction,
 };
@@ -33,6 +35,7 @@ enum Arbiter {
 enum Action {
     Nothing,
     Update {
+        strength: LockStrength,
         /// For each column what it becomes; `None` where it stays.
         changes: Vec<Option<Scalar>>,
         condition: Option<Scalar>,
@@ -88,22 +91,15 @@ impl ConflictPlan {
     /// Looks for an owner of the row's keys.
     pub(super) fn resolve(
         &self,
-        transaction: &Transaction,
+        transaction: &mut Transaction,
         table: &TableDef,
         row: &Row,
         parameters: &[Value],
         environment: &dyn Environment,
         touched: &Touched,
     ) -> Result<Resolution, SqlError> {
-        let mut owner = None;
-        for arbiter in &self.arbiters {
-            owner = arbiter.owner(transaction, table, row)?;
-            if owner.is_some() {
-                break;
-            }
-        }
-        let Some(key) = owner else { return Ok(Resolution::Insert) };
-        let Action::Update { changes, condition } = &self.action else { return Ok(Resolution::Skip) };
+        let Some(key) = self.owner(transaction, table, row)? else { return Ok(Resolution::Insert) };
+        let Action::Update { changes, condition, .. } = &self.action else { return Ok(Resolution::Skip) };
         if touched.contains(&key) {
             let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
             return Err(SqlError::new(SqlState::CardinalityViolation, message).with_hint(
@@ -128,6 +124,35 @@ impl ConflictPlan {
             .map_err(StoreError::from)?;
         }
         Ok(Resolution::Update(key, writer.finish()))
+    }
+
+    /// The owner of one of the row's keys. Where writes take locks it is the newest one, and locked if it is going
+    /// to be updated; if there is none, the keys are locked.
+    fn owner(
+        &self,
+        transaction: &mut Transaction,
+        table: &TableDef,
+        row: &Row,
+    ) -> Result<Option<Key>, SqlError> {
+        loop {
+            let mut owner = None;
+            for arbiter in &self.arbiters {
+                owner = arbiter.owner(transaction, table, row)?;
+                if owner.is_some() {
+                    break;
+                }
+            }
+            let state = match (&owner, &self.action) {
+                (Some(key), Action::Update { strength, .. }) => {
+                    transaction.lock_for_update(table.id, key, *strength)?
+                }
+                (Some(_), Action::Nothing) => LockedState::AsRead,
+                (None, _) => transaction.lock_for_insert(table.id, row)?,
+            };
+            if state == LockedState::AsRead {
+                return Ok(owner);
+            }
+        }
     }
 
     /// For EXPLAIN.
@@ -224,5 +249,7 @@ fn do_update(planner: &mut Planner<'_>, source: &Source, update: &DoUpdate) -> R
     }
     let condition = update.selection.as_ref();
     let condition = condition.map(|condition| planner.compiler(&scope).condition(condition)).transpose()?;
-    Ok(Action::Update { changes, condition })
+    let set = changes.iter().enumerate().filter(|(_, change)| change.is_some());
+    let strength = strength_of_update(table, set.map(|(column, _)| column));
+    Ok(Action::Update { strength, changes, condition })
 }

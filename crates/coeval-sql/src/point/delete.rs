@@ -10,6 +10,7 @@ use super::walk::{Flow, Walk};
 use crate::error::SqlError;
 use crate::scalar::{Environment, Inputs, Refusal};
 use coeval_store::{Key, TableDef, Transaction, Value};
+use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{Delete, FromTable};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -72,6 +73,7 @@ impl DeletePlan {
             found.push(frame.row(0).0.clone());
             Ok(Flow::Continue)
         })?;
+        transaction.lock_found(self.table.id, &found, LockStrength::Update)?;
         let count = found.len() as u64;
         for key in found {
             transaction.delete(self.table.id, &key)?;

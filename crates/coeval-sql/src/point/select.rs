@@ -2,14 +2,16 @@
 //! SELECT by key, run.
 
 use super::Outcome;
+use super::access::Step;
 use super::aggregate::{Grouping, Groups};
 use super::output::Rows;
 use super::select_plan::{Nulls, SelectPlan, SortKey};
 use super::walk::{Flow, Frame, Walk};
 use crate::error::{SqlError, SqlState};
 use crate::scalar::{Environment, Inputs, NoRows, Scalar, compare_values};
-use coeval_store::{Direction, Key, SpaceId, Transaction, Value};
+use coeval_store::{Direction, IfLocked, RowLock, Transaction, Value};
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 /// How many rows a SELECT visits before it is left to DataFusion: about what planning one there costs.
 pub(super) const ROWS_VISITED_MAX: usize = 10_000;
@@ -25,7 +27,7 @@ struct Window {
 struct Unsorted {
     keys: Vec<Value>,
     values: Vec<Value>,
-    locks: Vec<(SpaceId, Key)>,
+    locks: Vec<RowLock>,
 }
 
 impl SelectPlan {
@@ -37,22 +39,49 @@ impl SelectPlan {
         environment: &dyn Environment,
     ) -> Result<Option<Outcome>, SqlError> {
         let window = self.window(parameters, environment)?;
-        let mut locks = Vec::new();
-        let rows = {
-            let mut walk = Walk::new(transaction, parameters, environment, ROWS_VISITED_MAX);
-            match &self.grouping {
-                Some(grouping) => self.grouped(grouping, &mut walk, parameters, environment, window)?,
-                None if self.sort.is_empty() => {
-                    self.streamed(&mut walk, parameters, environment, window, &mut locks)?
+        let mut skipped = HashSet::new();
+        loop {
+            let mut locks = Vec::new();
+            let Some(rows) =
+                self.found(transaction, parameters, environment, window, &skipped, &mut locks)?
+            else {
+                return Ok(None);
+            };
+            if !self.locked.is_empty() {
+                let locked = transaction.lock_rows(&locks, self.if_locked)?;
+                transaction.require_as_read(&locked)?;
+                if !locked.skipped.is_empty() {
+                    // Somebody was faster than the look at the row: there may be others to take in its place.
+                    skipped.extend(locked.skipped.into_iter().map(|place| locks[place].clone()));
+                    continue;
                 }
-                None => self.sorted(&mut walk, parameters, environment, window, &mut locks)?,
             }
-        };
-        let Some(rows) = rows else { return Ok(None) };
-        for (table, key) in locks {
-            transaction.lock_row(table, &key)?;
+            return Ok(Some(Outcome { count: rows.len() as u64, rows: Some(rows) }));
         }
-        Ok(Some(Outcome { count: rows.len() as u64, rows: Some(rows) }))
+    }
+
+    /// The rows that qualify, except those of which a row is skipped, and the locks to take.
+    fn found(
+        &self,
+        transaction: &Transaction,
+        parameters: &[Value],
+        environment: &dyn Environment,
+        window: Window,
+        skipped: &HashSet<RowLock>,
+        locks: &mut Vec<RowLock>,
+    ) -> Result<Option<Rows>, SqlError> {
+        let is_skipped = |lock: &RowLock| skipped.contains(lock) || transaction.is_locked_elsewhere(lock);
+        let takes = |frame: &Frame<'_>| {
+            self.if_locked != IfLocked::Skip || !self.locks_of(frame).iter().any(is_skipped)
+        };
+        let mut walk = Walk::new(transaction, parameters, environment, ROWS_VISITED_MAX);
+        match &self.grouping {
+            Some(grouping) => self.grouped(grouping, &mut walk, parameters, environment, window),
+            None if self.sort.is_empty() => {
+                self.streamed(&mut walk, parameters, environment, window, (&takes, locks))
+            }
+            None => self.sorted(&mut walk, parameters, environment, window, (&takes, locks)),
+        }
     }
 
     fn window(&self, parameters: &[Value], environment: &dyn Environment) -> Result<Window, SqlError> {
@@ -78,7 +107,7 @@ impl SelectPlan {
         parameters: &[Value],
         environment: &dyn Environment,
         window: Window,
-        locks: &mut Vec<(SpaceId, Key)>,
+        (takes, locks): (&dyn Fn(&Frame<'_>) -> bool, &mut Vec<RowLock>),
     ) -> Result<Option<Rows>, SqlError> {
         let mut rows = self.output.rows();
         if window.taken == 0 {
@@ -86,13 +115,16 @@ impl SelectPlan {
         }
         let mut skipped = 0;
         let flow = walk.run(&self.steps, &mut |frame| {
+            if !takes(frame) {
+                return Ok(Flow::Continue);
+            }
             if skipped < window.skipped {
                 skipped += 1;
                 return Ok(Flow::Continue);
             }
             let inputs = Inputs { rows: frame, parameters, environment };
             self.output.push_row(inputs, &mut rows)?;
-            self.note_locks(frame, locks);
+            locks.extend(self.locks_of(frame));
             Ok(if rows.len() == window.taken { Flow::Stop } else { Flow::Continue })
         })?;
         Ok((flow != Flow::Abandon).then_some(rows))
@@ -105,14 +137,15 @@ impl SelectPlan {
         parameters: &[Value],
         environment: &dyn Environment,
         window: Window,
-        locks: &mut Vec<(SpaceId, Key)>,
+        (takes, locks): (&dyn Fn(&Frame<'_>) -> bool, &mut Vec<RowLock>),
     ) -> Result<Option<Rows>, SqlError> {
         let mut unsorted = Vec::new();
         let flow = walk.run(&self.steps, &mut |frame| {
+            if !takes(frame) {
+                return Ok(Flow::Continue);
+            }
             let inputs = Inputs { rows: frame, parameters, environment };
-            let mut noted = Vec::new();
-            self.note_locks(frame, &mut noted);
-            unsorted.push(self.unsorted(inputs, noted)?);
+            unsorted.push(self.unsorted(inputs, self.locks_of(frame))?);
             Ok(Flow::Continue)
         })?;
         if flow == Flow::Abandon {
@@ -151,7 +184,7 @@ impl SelectPlan {
         self.take(unsorted, window, &mut Vec::new()).map(Some)
     }
 
-    fn unsorted(&self, inputs: Inputs<'_>, locks: Vec<(SpaceId, Key)>) -> Result<Unsorted, SqlError> {
+    fn unsorted(&self, inputs: Inputs<'_>, locks: Vec<RowLock>) -> Result<Unsorted, SqlError> {
         let value = |scalar: &Scalar| Ok::<_, SqlError>(scalar.eval(inputs)?.into_value());
         let keys = self.sort.iter().map(|key| value(&key.scalar)).collect::<Result<_, _>>()?;
         let values = self.output.columns.iter().map(value).collect::<Result<_, _>>()?;
@@ -162,7 +195,7 @@ impl SelectPlan {
         &self,
         mut unsorted: Vec<Unsorted>,
         window: Window,
-        locks: &mut Vec<(SpaceId, Key)>,
+        locks: &mut Vec<RowLock>,
     ) -> Result<Rows, SqlError> {
         if !self.sort.is_empty() {
             unsorted.sort_by(|a, b| compare_keys(&self.sort, &a.keys, &b.keys));
@@ -175,12 +208,13 @@ impl SelectPlan {
         Ok(rows)
     }
 
-    fn note_locks(&self, frame: &Frame<'_>, locks: &mut Vec<(SpaceId, Key)>) {
-        for step in &self.steps {
-            if self.locked.contains(&step.table) {
-                locks.push((step.access.table.id, frame.row(step.table).0.clone()));
-            }
-        }
+    fn locks_of(&self, frame: &Frame<'_>) -> Vec<RowLock> {
+        let lock = |step: &Step| {
+            let (_, strength) = self.locked.iter().find(|(table, _)| *table == step.table)?;
+            let key = frame.row(step.table).0.clone();
+            Some(RowLock { table: step.access.table.id, key, strength: *strength })
+        };
+        if self.locked.is_empty() { Vec::new() } else { self.steps.iter().filter_map(lock).collect() }
     }
 }
 

@@ -6,11 +6,13 @@ use super::aggregate::Grouping;
 use super::choice::{Keyless, WantedOrder, choose};
 use super::output::Output;
 use super::source::{Planner, Source, conjuncts};
+use crate::row_locking::RowLocking;
 use crate::scalar::{AggregateFunction, AggregateScope, Refusal, Scalar, Scope, folded};
-use coeval_store::{ColumnType, Direction};
+use coeval_store::{ColumnType, Direction, IfLocked};
+use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, Fetch, GroupByExpr, LimitClause, LockClause, NonBlock, ObjectNamePart, OrderByExpr,
-    OrderByKind, Query, Select, SelectItem, SetExpr, Value as Literal, visit_expressions,
+    Distinct, Expr, Fetch, GroupByExpr, LimitClause, LockClause, ObjectNamePart, OrderByExpr, OrderByKind,
+    Query, Select, SelectItem, SetExpr, Value as Literal, visit_expressions,
 };
 use std::ops::ControlFlow;
 
@@ -24,8 +26,9 @@ pub(super) struct SelectPlan {
     pub(super) sort: Vec<SortKey>,
     pub(super) limit: Option<Scalar>,
     pub(super) offset: Option<Scalar>,
-    /// The tables whose rows join the write set.
-    pub(super) locked: Vec<usize>,
+    /// The tables whose rows are locked.
+    pub(super) locked: Vec<(usize, LockStrength)>,
+    pub(super) if_locked: IfLocked,
     /// Whether the first row that is met decides the only aggregate.
     pub(super) first_decides: bool,
 }
@@ -77,7 +80,7 @@ impl SelectPlan {
         if choice.ordered || (groups.as_ref().is_some_and(|groups| groups.keys().next().is_none())) {
             sort.clear();
         }
-        let locked = locked_tables(&source, &query.locks)?;
+        let (locked, if_locked) = locked_tables(&source, &query.locks)?;
         if groups.is_some() && !locked.is_empty() {
             return Err(Refusal::unsupported("FOR UPDATE of groups"));
         }
@@ -88,7 +91,7 @@ impl SelectPlan {
         });
         let mut steps = choice.steps;
         let first_decides = grouping.as_ref().is_some_and(|grouping| first_decides(grouping, &mut steps));
-        Ok(Self { steps, grouping, output, sort, limit, offset, locked, first_decides })
+        Ok(Self { steps, grouping, output, sort, limit, offset, locked, if_locked, first_decides })
     }
 
     /// For EXPLAIN.
@@ -108,7 +111,7 @@ impl SelectPlan {
             lines.push("  limit".to_owned());
         }
         if !self.locked.is_empty() {
-            lines.push("  rows join the write set".to_owned());
+            lines.push("  rows are locked".to_owned());
         }
         lines
     }
@@ -283,26 +286,40 @@ fn limits(planner: &mut Planner<'_>, query: &Query) -> Result<(Option<Scalar>, O
     Ok((limit.map(&mut compile).transpose()?, offset.map(&mut compile).transpose()?))
 }
 
-fn locked_tables(source: &Source, locks: &[LockClause]) -> Result<Vec<usize>, Refusal> {
-    let mut locked = Vec::new();
-    for lock in locks {
-        if lock.nonblock == Some(NonBlock::SkipLocked) {
-            return Err(Refusal::unsupported("SKIP LOCKED"));
+/// The tables whose rows are locked, each with the strongest lock that is asked for, and what to do about rows that
+/// others have locked.
+fn locked_tables(
+    source: &Source,
+    clauses: &[LockClause],
+) -> Result<(Vec<(usize, LockStrength)>, IfLocked), Refusal> {
+    let mut locked: Vec<(usize, LockStrength)> = Vec::new();
+    let mut if_locked = None;
+    for clause in clauses {
+        let clause =
+            RowLocking::of_clause(clause).map_err(|_| Refusal::unsupported("this locking clause"))?;
+        if if_locked.is_some_and(|known| known != clause.if_locked) {
+            return Err(Refusal::unsupported(
+                "locking clauses that differ in what they do about locked rows",
+            ));
         }
-        match &lock.of {
-            None => locked.extend(0..source.tables.len()),
+        if_locked = Some(clause.if_locked);
+        let tables = match &clause.of {
+            None => 0..source.tables.len(),
             Some(name) => {
-                let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else {
-                    return Err(Refusal::unsupported(name));
-                };
-                let table = source.scope.table_index(&folded(ident));
-                locked.push(table.ok_or_else(|| Refusal::unsupported(name))?);
+                let table = source.scope.table_index(name);
+                let table = table.ok_or_else(|| Refusal::unsupported(name))?;
+                table..table + 1
+            }
+        };
+        for table in tables {
+            match locked.iter_mut().find(|(known, _)| *known == table) {
+                Some((_, strength)) => *strength = clause.strength.max(*strength),
+                None => locked.push((table, clause.strength)),
             }
         }
     }
     locked.sort_unstable();
-    locked.dedup();
-    Ok(locked)
+    Ok((locked, if_locked.unwrap_or(IfLocked::Wait)))
 }
 
 /// Whether the only result is the least or greatest value of the key column behind the fixed ones: then the

@@ -10,8 +10,10 @@ use super::source::{Planner, Source, conjuncts, table_name};
 use super::walk::{Flow, Walk};
 use crate::dml;
 use crate::error::SqlError;
+use crate::row_locking::strength_of_update;
 use crate::scalar::{Environment, Inputs, NewRow, Refusal, Scalar, folded};
 use coeval_store::{ColumnDef, Identity, Key, Row, RowWriter, TableDef, Transaction, Value};
+use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{Assignment, AssignmentTarget, Expr, ObjectNamePart, Update};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -23,6 +25,8 @@ pub(super) struct UpdatePlan {
     steps: Vec<Step>,
     /// For each column what it becomes; `None` where it stays.
     changes: Vec<Option<Scalar>>,
+    /// The lock that its rows take, where updates take locks.
+    strength: LockStrength,
     output: Option<Output>,
 }
 
@@ -64,7 +68,9 @@ impl UpdatePlan {
             Some(items) => Some(Output::compile(planner, &source, items, None)?),
             None => None,
         };
-        Ok(Self { table, steps, changes, output })
+        let set = changes.iter().enumerate().filter(|(_, change)| change.is_some());
+        let strength = strength_of_update(&table, set.map(|(column, _)| column));
+        Ok(Self { table, steps, changes, strength, output })
     }
 
     /// Runs it: the rows are found first and changed afterwards, so that no change is met again.
@@ -91,6 +97,7 @@ impl UpdatePlan {
             changed.push((key.clone(), writer.finish()));
             Ok(Flow::Continue)
         })?;
+        transaction.lock_found(self.table.id, changed.iter().map(|(key, _)| key), self.strength)?;
         let count = changed.len() as u64;
         let mut rows = self.output.as_ref().map(Output::rows);
         for (key, row) in changed {

@@ -24,7 +24,7 @@ pub(super) struct BlockOptions {
 impl BlockOptions {
     /// What the session's defaults say.
     pub(super) fn of(settings: &Settings) -> Result<Self, SqlError> {
-        Ok(Self { isolation: Isolation::Snapshot, mode: settings.default_access() })
+        Ok(Self { isolation: settings.default_isolation(), mode: settings.default_access() })
     }
 
     /// The same with these modes.
@@ -40,12 +40,12 @@ impl BlockOptions {
                 TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable) => {
                     return Err(refuse_serializable());
                 }
-                // A level may be stronger than asked for.
+                // Nobody reads what is not committed, as in PostgreSQL.
                 TransactionMode::IsolationLevel(
-                    TransactionIsolationLevel::ReadUncommitted
-                    | TransactionIsolationLevel::ReadCommitted
-                    | TransactionIsolationLevel::RepeatableRead
-                    | TransactionIsolationLevel::Snapshot,
+                    TransactionIsolationLevel::ReadUncommitted | TransactionIsolationLevel::ReadCommitted,
+                ) => self.isolation = Isolation::ReadCommitted,
+                TransactionMode::IsolationLevel(
+                    TransactionIsolationLevel::RepeatableRead | TransactionIsolationLevel::Snapshot,
                 ) => self.isolation = Isolation::Snapshot,
             }
         }

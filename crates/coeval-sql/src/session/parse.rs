@@ -8,6 +8,7 @@ mod overriding;
 
 use crate::ddl::Extended;
 use crate::error::{SqlError, syntax_error};
+use crate::row_locking::spell_out;
 use copy_options::spell_truths;
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
@@ -75,6 +76,7 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         let mut tokens = without_deferrable(piece);
         order_identity_options(&mut tokens);
         spell_truths(&mut tokens);
+        tokens = spell_out(tokens);
         let overriding = take_overriding(&mut tokens);
         let mut parser =
             Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);

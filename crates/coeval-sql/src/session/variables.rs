@@ -282,7 +282,10 @@ fn mode_of(name: &str, text: &str) -> Result<TransactionMode, SqlError> {
         ("transaction_isolation", "serializable") => {
             TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable)
         }
-        ("transaction_isolation", "repeatable read" | "read committed" | "read uncommitted") => {
+        ("transaction_isolation", "read committed" | "read uncommitted") => {
+            TransactionMode::IsolationLevel(TransactionIsolationLevel::ReadCommitted)
+        }
+        ("transaction_isolation", "repeatable read") => {
             TransactionMode::IsolationLevel(TransactionIsolationLevel::RepeatableRead)
         }
         ("transaction_read_only", "on" | "true" | "yes" | "1") => {

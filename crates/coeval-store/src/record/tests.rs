@@ -16,6 +16,7 @@ use std::sync::Arc;
 fn submission(catalog_changes: Vec<CatalogChange>, writes: Vec<TableWrites>) -> Submission {
     Submission {
         begin: Version::ZERO,
+        snapshot_version: Version::ZERO,
         footprint: Vec::new(),
         catalog_changes,
         loads: Vec::new(),

@@ -122,7 +122,12 @@ impl Transaction {
         // An index is brought up to date inside the pipeline, so writers that committed since the snapshot
         // are no conflict; those that are still running do not know of the index and are.
         let certify = if only_indexes { Access::Update } else { Access::Identity };
-        self.footprint.push(Footmark { key: definition_key(def.id), certify, admit: Access::Identity });
+        self.footprint.push(Footmark {
+            key: definition_key(def.id),
+            certify,
+            admit: Access::Identity,
+            begin: self.begin_version(),
+        });
     }
 
     /// Bulk loads follow the new definition's list of indexes: they are applied under the last one.
@@ -184,7 +189,11 @@ impl Transaction {
         let is_known = |index: &IndexDef| old.is_some_and(|old| old.index(index.id).is_some());
         let table = match self.writes_of(def.id) {
             None => Arc::clone(self.table(def.id)?),
-            Some(writes) => Arc::new(self.table(def.id)?.overlaid(writes)),
+            Some(writes) => {
+                let table = self.table(def.id)?;
+                self.check_writes_of(table)?;
+                Arc::new(table.overlaid(writes))
+            }
         };
         for (position, index) in def.indexes.iter().enumerate() {
             if index.uniqueness.is_unique() && !is_known(index) {

@@ -5,7 +5,7 @@
 //! notes an *identity* change of it; certification lets only one of two such concurrent transactions commit
 //! (DESIGN 5.4). So the checks here, which read the snapshot and own writes, hold at commit too.
 
-use super::{Transaction, definition_key};
+use super::{GlobalKey, IfLocked, RowLock, Transaction, definition_key};
 use crate::catalog::{ForeignKeyDef, ReferentialAction, TableDef};
 use crate::chunk::Chunk;
 use crate::error::{ConstraintError, StoreError};
@@ -17,7 +17,7 @@ use crate::space::Found;
 use crate::table::{RowRef, Table, describe_columns};
 use crate::types::Physical;
 use crate::value::{Value, ValueRef};
-use coeval_txn::Access;
+use coeval_txn::{Access, LockStrength};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -114,7 +114,7 @@ impl Transaction {
                     }
                     let mark = self.find_parent(&parent, foreign_key, value)?;
                     let mark = mark.ok_or_else(|| parent_missing(def, foreign_key, parent.def(), row))?;
-                    self.mark(mark, Access::Reference);
+                    self.mark_row(mark, Access::Reference);
                     found.insert(key);
                 }
             }
@@ -136,13 +136,18 @@ impl Transaction {
         if foreign_key.columns.iter().any(|&column| row.get(column).is_null()) {
             return Ok(());
         }
+        let value = |position: usize| row.get(foreign_key.columns[position]);
+        if self.takes_locks()
+            && let Some(key) = global_parent_key(self.table_def(foreign_key.parent)?, foreign_key, value)?
+        {
+            self.lock_parent(foreign_key.parent, &key)?;
+        }
         let parent = Arc::clone(self.table(foreign_key.parent)?);
-        let found =
-            self.find_parent(&parent, foreign_key, |position| row.get(foreign_key.columns[position]))?;
+        let found = self.find_parent(&parent, foreign_key, value)?;
         let Some(mark) = found else {
             return Err(parent_missing(def, foreign_key, parent.def(), row).into());
         };
-        self.mark(mark, Access::Reference);
+        self.mark_row(mark, Access::Reference);
         self.mark(definition_key(parent.id()), Access::Reference);
         Ok(())
     }
@@ -153,7 +158,7 @@ impl Transaction {
         parent: &Table,
         foreign_key: &ForeignKeyDef,
         value: impl Fn(usize) -> ValueRef<'v>,
-    ) -> Result<Option<super::GlobalKey>, StoreError> {
+    ) -> Result<Option<GlobalKey>, StoreError> {
         Ok(match parent_key(parent.def(), foreign_key, value)? {
             ParentKey::Primary(key) => self.find(parent, &key)?.is_some().then(|| (parent.id(), key)),
             ParentKey::Unique(index, prefix) => {
@@ -182,6 +187,9 @@ impl Transaction {
                 });
                 let referable = foreign_key.parent_columns.iter().all(|&c| !old_ref.get(c).is_null());
                 if !unchanged && referable {
+                    if self.takes_locks() {
+                        self.look_at_children(child.id())?;
+                    }
                     self.mark(definition_key(child.id()), Access::Reference);
                     self.parent_changes_for(parent, &child, foreign_key, old, new)?;
                 }
@@ -216,6 +224,10 @@ impl Transaction {
             return Err(still_referenced(parent.def(), child.def(), foreign_key, old_ref).into());
         }
         for key in keys {
+            if self.takes_locks() {
+                let lock = RowLock { table: child.id(), key: key.clone(), strength: LockStrength::Update };
+                self.lock_rows(&[lock], IfLocked::Wait)?;
+            }
             // An earlier cascade may have taken the row already.
             let Some(row) = self.get(child.id(), &key)? else { continue };
             match (action, new) {
@@ -263,6 +275,9 @@ impl Transaction {
     }
 
     fn check_children_now(&mut self, child: SpaceId, name: &str, row: &Row) -> Result<(), StoreError> {
+        if self.takes_locks() {
+            self.look_at_children(child)?;
+        }
         let Ok(child) = self.table(child) else { return Ok(()) };
         let child = Arc::clone(child);
         let Some(foreign_key) = child.def().foreign_keys.iter().find(|key| key.name == name) else {
@@ -362,6 +377,19 @@ fn parent_key<'v>(
         writer.push_nullable(value.borrow());
     }
     Ok(ParentKey::Unique(index.id, writer.finish()))
+}
+
+/// The key that the parent with these values is certified and locked by, if there can be one.
+fn global_parent_key<'v>(
+    parent: &TableDef,
+    foreign_key: &ForeignKeyDef,
+    value: impl Fn(usize) -> ValueRef<'v>,
+) -> Result<Option<GlobalKey>, StoreError> {
+    Ok(match parent_key(parent, foreign_key, value)? {
+        ParentKey::Primary(key) => Some((parent.id, key)),
+        ParentKey::Unique(index, prefix) => Some((index, prefix)),
+        ParentKey::Nowhere => None,
+    })
 }
 
 /// An integer in the width of the column that it is compared with, `None` if it does not fit, so that nothing there

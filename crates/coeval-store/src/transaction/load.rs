@@ -27,6 +27,7 @@ impl Transaction {
     /// Nothing is changed then.
     pub fn bulk_insert(&mut self, table: SpaceId, batches: &[RecordBatch]) -> Result<u64, StoreError> {
         self.writable("COPY")?;
+        self.looked_at = self.begin_version();
         let table = Arc::clone(self.table(table)?);
         let batches: Vec<_> = batches.iter().filter(|batch| batch.num_rows() > 0).cloned().collect();
         let chunks = sorted_chunks(table.def(), &batches)?;

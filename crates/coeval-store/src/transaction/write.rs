@@ -34,6 +34,9 @@ impl Transaction {
     /// [`end_statement`](Self::end_statement).
     pub fn insert(&mut self, table: SpaceId, row: Row) -> Result<Key, StoreError> {
         self.writable("INSERT")?;
+        if self.takes_locks() {
+            self.lock_new_row(table, &row)?;
+        }
         let table = Arc::clone(self.table(table)?);
         let key = self.check_row(&table, &row)?;
         if self.find(&table, &key)?.is_some() {
@@ -43,7 +46,7 @@ impl Transaction {
         let changes = self.entry_changes(&table, None, Some((&key, &row)))?;
         self.check_parents(&table, None, &row);
         self.apply_entries(&table, changes);
-        self.mark((table.id(), key.clone()), Access::Identity);
+        self.mark_row((table.id(), key.clone()), Access::Identity);
         let writes = self.writes_mut(&table);
         add_one(&mut writes.rows, key.clone(), DeltaEntry::inserted(Some(row)));
         Ok(key)
@@ -56,13 +59,16 @@ impl Transaction {
     /// [`insert`](Self::insert), and if children refer to a key that changes. Nothing is changed then.
     pub fn update(&mut self, table: SpaceId, key: &Key, row: Row) -> Result<(), StoreError> {
         self.writable("UPDATE")?;
+        if self.takes_locks() {
+            self.lock_old_row(table, key, Some(&row))?;
+        }
         let table = Arc::clone(self.table(table)?);
         let new_key = self.check_row(&table, &row)?;
         let found = self.find(&table, key)?.ok_or(StoreError::MissingRow)?;
         if new_key != *key {
             return self.move_row(&table, key, &new_key, row);
         }
-        let position = position_of(found);
+        let (position, begun_at) = (position_of(found), self.begin_version());
         let old = table.row_ref(found);
         let old_row = (!table.def().foreign_keys.is_empty() || self.is_parent(&table)).then(|| old.to_row());
         let changes = self.entry_changes(&table, Some((key, old)), Some((key, &row)))?;
@@ -71,7 +77,9 @@ impl Transaction {
             self.parent_changes(&table, old_row, Some(&row))?;
         }
         self.apply_entries(&table, changes);
-        self.mark((table.id(), key.clone()), Access::Update);
+        self.mark_row((table.id(), key.clone()), Access::Update);
+        // The base that it was found in may be another one if the snapshot has moved to see children.
+        let position = if self.begin_version() == begun_at { position } else { BasePosition::UNKNOWN };
         let writes = self.writes_mut(&table);
         add_one(&mut writes.rows, key.clone(), DeltaEntry::replaced(row, position));
         Ok(())
@@ -88,7 +96,8 @@ impl Transaction {
         let old_row = table.row_ref(found).to_row();
         let moved = (|| {
             self.parent_changes(table, &old_row, Some(&row))?;
-            self.remove_row(table, old)?;
+            let table = Arc::clone(self.table(table.id())?);
+            self.remove_row(&table, old)?;
             self.insert(table.id(), row)
         })();
         if moved.is_err() {
@@ -120,6 +129,9 @@ impl Transaction {
     /// [`StoreError::Constraint`] if children refer to it and may not go; nothing is changed then.
     pub fn delete(&mut self, table: SpaceId, key: &Key) -> Result<bool, StoreError> {
         self.writable("DELETE")?;
+        if self.takes_locks() {
+            self.lock_old_row(table, key, None)?;
+        }
         let table = Arc::clone(self.table(table)?);
         let Some(found) = self.find(&table, key)? else { return Ok(false) };
         if !self.is_parent(&table) {
@@ -143,30 +155,10 @@ impl Transaction {
         let old = table.row_ref(found);
         let changes = self.entry_changes(table, Some((key, old)), None)?;
         self.apply_entries(table, changes);
-        self.mark((table.id(), key.clone()), Access::Identity);
+        self.mark_row((table.id(), key.clone()), Access::Identity);
         let writes = self.writes_mut(table);
         add_one(&mut writes.rows, key.clone(), DeltaEntry::deleted(position));
         Ok(())
-    }
-
-    /// The row joins the write set unchanged (`FOR UPDATE`): whoever changes it first wins. Returns whether
-    /// it is there.
-    ///
-    /// # Errors
-    /// [`StoreError::UnknownSpace`]; [`StoreError::ReadOnly`].
-    pub fn lock_row(&mut self, table: SpaceId, key: &Key) -> Result<bool, StoreError> {
-        self.writable("SELECT FOR UPDATE")?;
-        let table = Arc::clone(self.table(table)?);
-        let Some(found) = self.find(&table, key)? else { return Ok(false) };
-        if self.writes_of(table.id()).is_some_and(|writes| writes.rows.get(key).is_some()) {
-            return Ok(true);
-        }
-        let position = position_of(found);
-        let row = table.row_ref(found).to_row();
-        self.mark((table.id(), key.clone()), Access::Update);
-        let writes = self.writes_mut(&table);
-        add_one(&mut writes.rows, key.clone(), DeltaEntry::replaced(row, position));
-        Ok(true)
     }
 
     /// Checks what concerns the row alone and returns its key.
@@ -229,7 +221,7 @@ impl Transaction {
             let index = table.def().indexes[change.position].id;
             for (entry, claim) in [(&change.old, change.old_claim), (&change.new, change.new_claim)] {
                 if let (Some(entry), Some(length)) = (entry, claim) {
-                    self.mark((index, Key::from_slice(&entry.as_slice()[..length])), Access::Identity);
+                    self.mark_row((index, Key::from_slice(&entry.as_slice()[..length])), Access::Identity);
                 }
             }
             let entries = &mut self.writes_mut(table).indexes[change.position];

@@ -170,6 +170,7 @@ fn commit(files: &SimulatedFiles, def: &TableDef, changes: Changes) {
     };
     let submission = Submission {
         begin: Version::ZERO,
+        snapshot_version: Version::ZERO,
         footprint: Vec::new(),
         catalog_changes: Vec::new(),
         loads: Vec::new(),

@@ -96,7 +96,7 @@ pub enum Patience<'i> {
         /// Deadlocks are looked for after this time.
         deadlock_after: Duration,
         /// And not when this is set.
-        interrupt: Option<&'i dyn Interrupt>,
+        interrupt: Option<&'i (dyn Interrupt + Send + Sync)>,
     },
 }
 
@@ -278,7 +278,7 @@ impl<K: Clone + Eq + Hash> LockOwner<K> {
             if self.poll_wait(&waker).is_ready() {
                 return Ok(());
             }
-            if interrupt.is_some_and(Interrupt::is_set) {
+            if interrupt.is_some_and(|interrupt| interrupt.is_set()) {
                 return self.give_up(LockError::Interrupted);
             }
             let waited = begun.elapsed();

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// More than the threads that take locks at the same moment, so that two seldom meet; few enough that the
 /// search for deadlocks locks all of them in a microsecond or two.
@@ -92,7 +92,9 @@ pub struct RowLocks<K> {
     shards: Box<[Padded<Mutex<Shard<K>>>]>,
     hasher: DefaultHashBuilder,
     waits: Mutex<Waits<K>>,
-    next_owner: AtomicU64,
+    next_owner: Padded<AtomicU64>,
+    /// How many keys are locked.
+    key_count: Padded<AtomicUsize>,
 }
 
 /// What became of a request that was made to the table.
@@ -145,14 +147,15 @@ impl<K: Clone + Eq + Hash> RowLocks<K> {
             shards: (0..SHARDS).map(|_| Padded(Mutex::new(HashTable::new()))).collect(),
             hasher: DefaultHashBuilder::default(),
             waits: Mutex::new(Waits { by_owner: HashMap::new(), next_arrival: 0 }),
-            next_owner: AtomicU64::new(1),
+            next_owner: Padded(AtomicU64::new(1)),
+            key_count: Padded(AtomicUsize::new(0)),
         }
     }
 
     /// An owner without locks. Costs an atomic addition.
     #[must_use]
     pub fn owner(self: &Arc<Self>) -> LockOwner<K> {
-        let id = OwnerId(self.next_owner.fetch_add(1, Ordering::Relaxed));
+        let id = OwnerId(self.next_owner.0.fetch_add(1, Ordering::Relaxed));
         LockOwner::new(Arc::clone(self), id)
     }
 
@@ -171,6 +174,26 @@ impl<K: Clone + Eq + Hash> RowLocks<K> {
             }
         }
         list
+    }
+
+    /// Whether a request of this owner, or of one without locks, would not be granted now.
+    #[must_use]
+    pub fn is_busy(&self, owner: Option<OwnerId>, key: &K, strength: LockStrength) -> bool {
+        let hash = self.hash(key);
+        let shard = self.shard(hash);
+        let slot = shard.find(hash.0, |slot| slot.hash == hash && slot.key == *key);
+        // Numbers of owners begin with one.
+        let owner = owner.unwrap_or(OwnerId(0));
+        slot.is_some_and(|slot| {
+            slot.entry.held_by(owner) < Some(strength) && !slot.entry.admits(owner, strength)
+        })
+    }
+
+    /// Whether anybody holds a lock; whoever takes one at this very moment may be missed.
+    #[inline]
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        self.key_count.0.load(Ordering::Relaxed) > 0
     }
 
     /// How many requests wait.
@@ -205,6 +228,7 @@ impl<K: Clone + Eq + Hash> RowLocks<K> {
                 let mut entry = Entry::default();
                 entry.grant(owner, strength);
                 vacant.insert(Slot { hash, key: key.clone(), entry });
+                self.key_count.0.fetch_add(1, Ordering::Relaxed);
                 return Answer::Granted(None);
             }
             TableEntry::Occupied(occupied) => occupied,
@@ -237,7 +261,7 @@ impl<K: Clone + Eq + Hash> RowLocks<K> {
         woken: &mut Woken,
     ) {
         let mut shard = self.shard(hash);
-        change(&mut shard, hash, key, |entry| {
+        change((&mut shard, &self.key_count.0), hash, key, |entry| {
             entry.restore(owner, before);
             self.settle(entry, woken);
         });
@@ -247,7 +271,7 @@ impl<K: Clone + Eq + Hash> RowLocks<K> {
     pub(super) fn withdraw(&self, owner: OwnerId, (hash, key): (KeyHash, &K)) -> bool {
         let mut woken = Woken::default();
         let mut shard = self.shard(hash);
-        change(&mut shard, hash, key, |entry| {
+        change((&mut shard, &self.key_count.0), hash, key, |entry| {
             let was_waiting = entry.withdraw(owner);
             if was_waiting {
                 drop(self.waits.lock().end(owner));
@@ -276,7 +300,7 @@ impl<K: Clone + Eq + Hash> RowLocks<K> {
         let deadlock = WaitGraph { shards: &shards, waits: &waits.by_owner }.deadlock_of(owner);
         if deadlock.is_some() {
             let Wait { hash, key, .. } = waits.end(owner);
-            change(&mut shards[hash.shard()], hash, &key, |entry| {
+            change((&mut shards[hash.shard()], &self.key_count.0), hash, &key, |entry| {
                 assert!(entry.withdraw(owner), "the victim of a deadlock waits");
                 entry.settle(&mut woken, |granted| drop(waits.end(granted)));
             });
@@ -286,7 +310,7 @@ impl<K: Clone + Eq + Hash> RowLocks<K> {
             let keys: HashMap<_, _> =
                 waits.by_owner.values().map(|wait| (wait.key.clone(), wait.hash)).collect();
             for (key, hash) in keys {
-                change(&mut shards[hash.shard()], hash, &key, |entry| {
+                change((&mut shards[hash.shard()], &self.key_count.0), hash, &key, |entry| {
                     entry.reorder(&ranks);
                     entry.settle(&mut woken, |granted| drop(waits.end(granted)));
                 });
@@ -310,7 +334,12 @@ impl<K: Clone> Waits<K> {
 }
 
 /// Changes the entry of a key, and forgets it if it is not needed any more.
-fn change<K: Eq, T>(shard: &mut Shard<K>, hash: KeyHash, key: &K, change: impl FnOnce(&mut Entry) -> T) -> T {
+fn change<K: Eq, T>(
+    (shard, key_count): (&mut Shard<K>, &AtomicUsize),
+    hash: KeyHash,
+    key: &K,
+    change: impl FnOnce(&mut Entry) -> T,
+) -> T {
     let is_key = |slot: &Slot<K>| slot.hash == hash && slot.key == *key;
     let Ok(mut occupied) = shard.find_entry(hash.0, is_key) else {
         unreachable!("a key that is locked or waited for has an entry");
@@ -319,6 +348,7 @@ fn change<K: Eq, T>(shard: &mut Shard<K>, hash: KeyHash, key: &K, change: impl F
     let outcome = change(entry);
     if entry.is_unused() {
         occupied.remove();
+        key_count.fetch_sub(1, Ordering::Relaxed);
         if shard.is_empty() && shard.capacity() > SHRINK_CAPACITY_MIN {
             shard.shrink_to(SHRINK_CAPACITY_MIN / 2, |slot| slot.hash.0);
         }

@@ -10,8 +10,10 @@ use crate::dml::generated::{Generator, generators};
 use crate::dml::rows::{TouchedRows, encode, refused, values_of};
 use crate::dml::target::Target;
 use crate::error::{SqlError, SqlState};
+use crate::row_locking::strength_of_update;
 use crate::scalar::{Inputs, Scalar, Scope, ScopeTable};
-use coeval_store::{ConstraintError, Key, StoreError, TableDef, Transaction, Value};
+use coeval_store::{ConstraintError, Key, LockedState, Row, StoreError, TableDef, Transaction, Value};
+use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{DoUpdate, OnConflict, OnConflictAction};
 
 /// What the row that was proposed goes by in DO UPDATE.
@@ -27,7 +29,7 @@ pub(super) struct Upsert {
 
 enum Action {
     Nothing,
-    Update { changes: Vec<(usize, NewValue)>, condition: Option<Scalar> },
+    Update { strength: LockStrength, changes: Vec<(usize, NewValue)>, condition: Option<Scalar> },
 }
 
 enum NewValue {
@@ -79,15 +81,13 @@ impl Upsert {
         let def = &target.def;
         check_not_null(def, &values)
             .map_err(|error| refused(error, def, |column| values[column].borrow(), environment.zone))?;
-        for arbiter in &self.arbiters {
-            if let Some(owner) = arbiter.owner(transaction, def, &values)? {
-                return match &self.action {
-                    Action::Nothing => Ok(Written::Skipped),
-                    Action::Update { .. } => self.update(transaction, environment, def, &owner, &values),
-                };
-            }
-        }
         let row = encode(def, &values)?;
+        if let Some(owner) = self.owner(transaction, def, &values, &row)? {
+            return match &self.action {
+                Action::Nothing => Ok(Written::Skipped),
+                Action::Update { .. } => self.update(transaction, environment, def, &owner, &values),
+            };
+        }
         let key = transaction
             .insert(def.id, row)
             .map_err(|error| refused(error, def, |column| values[column].borrow(), environment.zone))?;
@@ -95,6 +95,36 @@ impl Upsert {
             self.touched.insert(key);
         }
         Ok(Written::Row(values))
+    }
+
+    /// The owner of one of the row's keys. Where writes take locks it is the newest one, and locked if it is going
+    /// to be updated; if there is none, the keys are locked.
+    fn owner(
+        &self,
+        transaction: &mut Transaction,
+        def: &TableDef,
+        values: &[Value],
+        row: &Row,
+    ) -> Result<Option<Key>, SqlError> {
+        loop {
+            let mut owner = None;
+            for arbiter in &self.arbiters {
+                owner = arbiter.owner(transaction, def, values)?;
+                if owner.is_some() {
+                    break;
+                }
+            }
+            let state = match (&owner, &self.action) {
+                (Some(key), Action::Update { strength, .. }) => {
+                    transaction.lock_for_update(def.id, key, *strength)?
+                }
+                (Some(_), Action::Nothing) => LockedState::AsRead,
+                (None, _) => transaction.lock_for_insert(def.id, row)?,
+            };
+            if state == LockedState::AsRead {
+                return Ok(owner);
+            }
+        }
     }
 
     fn update(
@@ -105,7 +135,7 @@ impl Upsert {
         owner: &Key,
         proposed: &[Value],
     ) -> Result<Written, SqlError> {
-        let Action::Update { changes, condition } = &self.action else { return Ok(Written::Skipped) };
+        let Action::Update { changes, condition, .. } = &self.action else { return Ok(Written::Skipped) };
         if self.touched.contains(owner) {
             return Err(twice());
         }
@@ -116,7 +146,7 @@ impl Upsert {
             && !condition.holds(inputs)?
         {
             // The decision rests on the row as it is, so it joins the write set.
-            transaction.lock_row(def.id, owner)?;
+            transaction.rely_on_row(def.id, owner);
             return Ok(Written::Skipped);
         }
         let mut new = old.clone();
@@ -159,7 +189,8 @@ fn compile_update(
     }
     let condition =
         update.selection.as_ref().map(|condition| expressions.condition(condition)).transpose()?;
-    Ok(Action::Update { changes, condition })
+    let strength = strength_of_update(&target.def, changes.iter().map(|(column, _)| *column));
+    Ok(Action::Update { strength, changes, condition })
 }
 
 fn check_not_null(def: &TableDef, values: &[Value]) -> Result<(), StoreError> {

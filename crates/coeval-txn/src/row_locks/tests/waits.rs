@@ -240,9 +240,11 @@ fn an_owner_that_ends_leaves_nothing_behind() {
         one.lock(&key, Update, Patience::None).unwrap();
     }
     assert_eq!(other.request(&7, Share), Requested::Queued);
+    assert!(locks.is_in_use());
     assert_eq!((locks.list().len(), locks.waiting_count()), (3_001, 1));
     drop(other);
     assert_eq!((locks.list().len(), locks.waiting_count()), (3_000, 0));
     drop(one);
     assert_eq!(locks.list().len(), 0);
+    assert!(!locks.is_in_use());
 }
