@@ -5,7 +5,11 @@
 //! Values print as PostgreSQL prints them; NULL as `NULL`, an empty text as `(empty)`. Expected errors are
 //! named by SQLSTATE: `statement error (23505)`. `connection two` opens a second session on the same database.
 
-use coeval_sql::{Engine, RowSet, Session, SqlError, StatementResult, column_type_of_arrow, format_value};
+use arrow::array::{Array, ArrayRef, StringViewArray};
+use arrow::datatypes::DataType;
+use coeval_sql::{
+    Engine, RowSet, Session, SqlError, StatementResult, column_type_of_arrow, format_list, format_value,
+};
 use coeval_store::{Store, StoreOptions, ValueRef, value_at};
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Runner};
 use std::ffi::OsStr;
@@ -64,6 +68,7 @@ fn printed(rows: &RowSet, zone: chrono_tz::Tz) -> Vec<Vec<String>> {
             .columns()
             .iter()
             .map(|array| {
+                let array = &without_lists(array);
                 let ty = column_type_of_arrow(array.data_type()).expect("results are of types that SQL has");
                 let plain =
                     arrow::compute::cast(array, &ty.arrow()).expect("a type casts to its own array type");
@@ -84,6 +89,15 @@ fn printed(rows: &RowSet, zone: chrono_tz::Tz) -> Vec<Vec<String>> {
         }
     }
     out
+}
+
+/// Arrays as their text; anything else as it is.
+fn without_lists(array: &ArrayRef) -> ArrayRef {
+    if !matches!(array.data_type(), DataType::List(_)) {
+        return array.clone();
+    }
+    let texts = (0..array.len()).map(|row| format_list(array, row).expect("arrays have a text"));
+    Arc::new(texts.collect::<StringViewArray>())
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {

@@ -35,6 +35,7 @@ mod view_columns;
 mod view_query;
 
 pub(crate) use columns::ROW_ID_COLUMN;
+pub(crate) use expressions::columns_named;
 pub(crate) use extended::{Extended, execute as execute_extended};
 pub(crate) use values::default_column;
 

@@ -18,6 +18,7 @@
 //! [`Session`] (`session.rs`), then `statement.rs` (which module runs what), then `query.rs` and `point.rs`.
 
 mod cancel;
+mod catalog;
 mod context;
 mod copy;
 mod ddl;
@@ -41,6 +42,7 @@ mod system;
 mod types;
 
 pub use cancel::{CancelHandle, CancelReason};
+pub use catalog::format_list;
 pub use context::{Clock, SequenceValues};
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub use definitions::Definitions;

@@ -2,8 +2,10 @@
 //! SELECT through DataFusion: planning against the statement's snapshot, running, results as PostgreSQL
 //! names them.
 
+mod apply;
 mod arithmetic;
 mod carried;
+mod dialect;
 mod join_order;
 mod output_names;
 mod plan;

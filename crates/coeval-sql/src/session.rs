@@ -395,8 +395,9 @@ impl Session {
             };
             let outcome = until_settled(&mut context, &mut body).map_err(|error| self.cancel.named(error));
             let durable = context.transaction.wait_for_dependencies().map_err(SqlError::from);
-            let outcome = durable.and(outcome);
-            return outcome.map_err(|error| self.fail(place_in(error, sql)));
+            let outcome = durable.and(outcome).map_err(|error| self.fail(place_in(error, sql)))?;
+            self.grant_requests()?;
+            return Ok(outcome);
         }
         let options = BlockOptions::of(&self.settings)?;
         let mut attempt = 0;
@@ -425,7 +426,10 @@ impl Session {
             match outcome {
                 Err(error) if error.is_conflict() && attempt < AUTOCOMMIT_ATTEMPTS_MAX => {}
                 Err(error) => return Err(place_in(error, sql)),
-                Ok(value) => return Ok(value),
+                Ok(value) => {
+                    self.grant_requests()?;
+                    return Ok(value);
+                }
             }
         }
     }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The settings of a session: what SET changes and SHOW prints.
 
+mod compatible;
+
+use crate::catalog::SettingRequest;
 use crate::error::{SqlError, SqlState};
 use chrono_tz::Tz;
 use coeval_store::AccessMode;
 use coeval_txn::Isolation;
+use compatible::COMPATIBLE;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -128,8 +132,23 @@ pub struct Settings {
     default_isolation: Isolation,
     lock_timeout: Option<Duration>,
     deadlock_timeout: Duration,
+    backend_pid: i32,
+    /// What `set_config` of the running statement asks for.
+    requests: Vec<SettingRequest>,
     /// Differs from that of any other settings that differ.
     revision: u64,
+}
+
+/// A setting as SHOW ALL and `pg_settings` list it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listed<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) value: &'a str,
+    pub(crate) default: &'a str,
+    pub(crate) description: &'a str,
+    /// PostgreSQL's name for its kind.
+    pub(crate) type_name: &'static str,
+    pub(crate) is_changed: bool,
 }
 
 /// Numbers the revisions of all sessions' settings.
@@ -149,6 +168,8 @@ impl Default for Settings {
             lock_timeout: None,
             deadlock_timeout: Duration::ZERO,
             revision: 0,
+            backend_pid: 0,
+            requests: Vec::new(),
         }
     }
 }
@@ -214,6 +235,34 @@ impl Settings {
         self.deadlock_timeout
     }
 
+    /// The user that the session runs as.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        self.get("session_authorization").unwrap_or(crate::engine::CATALOG_NAME)
+    }
+
+    /// The number that names the session to `pg_cancel_backend`; 0 in an embedded session.
+    #[must_use]
+    pub fn backend_pid(&self) -> i32 {
+        self.backend_pid
+    }
+
+    /// Names the session, as a server does when it opens one.
+    pub fn set_backend(&mut self, user: &str, backend_pid: i32) {
+        self.changed.insert("session_authorization".to_owned(), user.to_owned());
+        self.backend_pid = backend_pid;
+    }
+
+    /// Notes changes that a statement asks for, for the session to make when the statement has succeeded.
+    pub(crate) fn request(&mut self, requests: Vec<SettingRequest>) {
+        self.requests = requests;
+    }
+
+    /// Takes the changes that the last statement has asked for.
+    pub(crate) fn take_requests(&mut self) -> Vec<SettingRequest> {
+        std::mem::take(&mut self.requests)
+    }
+
     /// The value as SHOW prints it.
     ///
     /// # Errors
@@ -238,7 +287,7 @@ impl Settings {
     /// `42704` for a setting that does not exist, `22023` for a value that it does not take.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
         let name = canonical(name);
-        let value = normalize(find(&name)?, value)?;
+        let value = if is_custom(&name) { value.to_owned() } else { normalize(find(&name)?, value)? };
         self.changed.insert(name, value);
         self.derive();
         Ok(())
@@ -250,24 +299,44 @@ impl Settings {
     /// `42704` for a setting that does not exist.
     pub fn reset(&mut self, name: &str) -> Result<(), SqlError> {
         let name = canonical(name);
-        find(&name)?;
+        if !is_custom(&name) {
+            find(&name)?;
+        }
         self.changed.remove(&name);
         self.derive();
         Ok(())
     }
 
-    /// Sets all back to their defaults.
+    /// Sets all back to their defaults; the user stays.
     pub fn reset_all(&mut self) {
-        self.changed.clear();
+        self.changed.retain(|name, _| name == "session_authorization");
         self.derive();
     }
 
-    /// All settings: name, value, description.
-    pub fn all(&self) -> impl Iterator<Item = (&'static str, &str, &'static str)> {
-        KNOWN.iter().map(|known| {
-            let value = self.changed.get(known.name).map_or(known.default, String::as_str);
-            (known.name, value, known.description)
-        })
+    /// All settings that PostgreSQL's clients may know, by name, then those of the session's own making.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Listed<'_>> {
+        let mut known: Vec<&Known> = KNOWN.iter().chain(COMPATIBLE).collect();
+        known.sort_unstable_by_key(|known| known.name);
+        let listed = known.into_iter().map(|known| {
+            let changed = self.changed.get(known.name);
+            Listed {
+                name: known.name,
+                value: changed.map_or(known.default, String::as_str),
+                default: known.default,
+                description: known.description,
+                type_name: known.domain.type_name(),
+                is_changed: changed.is_some(),
+            }
+        });
+        let own = self.changed.iter().filter(|(name, _)| is_custom(name));
+        listed.chain(own.map(|(name, value)| Listed {
+            name,
+            value,
+            default: "",
+            description: "",
+            type_name: "string",
+            is_changed: true,
+        }))
     }
 
     /// Keeps the typed copies in step with the texts.
@@ -305,9 +374,26 @@ fn canonical(name: &str) -> String {
 }
 
 fn find(name: &str) -> Result<&'static Known, SqlError> {
-    KNOWN.iter().find(|known| known.name == name).ok_or_else(|| {
+    KNOWN.iter().chain(COMPATIBLE).find(|known| known.name == name).ok_or_else(|| {
         SqlError::new(SqlState::UndefinedObject, format!("unrecognized configuration parameter \"{name}\""))
     })
+}
+
+/// Whether a setting belongs to an application: PostgreSQL takes any name with a point in it.
+fn is_custom(name: &str) -> bool {
+    name.contains('.') && !name.starts_with("coeval.")
+}
+
+impl Domain {
+    /// `vartype` of `pg_settings`.
+    fn type_name(self) -> &'static str {
+        match self {
+            Self::Boolean => "bool",
+            Self::Integer { .. } => "integer",
+            Self::Isolation | Self::OneOf(_) => "enum",
+            Self::Text | Self::Zone | Self::SchemaList | Self::Fixed => "string",
+        }
+    }
 }
 
 fn normalize(known: &Known, value: &str) -> Result<String, SqlError> {

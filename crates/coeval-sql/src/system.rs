@@ -10,8 +10,10 @@ mod objects;
 mod rows;
 mod store;
 
+use crate::catalog::{self, PG_CATALOG, Source, ViewColumns, standard_columns};
+use crate::error::SqlError;
 use coeval_store::{Store, Transaction};
-use datafusion::catalog::TableProvider;
+use datafusion::catalog::{MemTable, TableProvider};
 use rows::Rows;
 use std::sync::Arc;
 
@@ -21,47 +23,55 @@ pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
 /// What `table_catalog` and its like say: there is one database.
 pub(crate) use crate::engine::CATALOG_NAME as DATABASE_NAME;
 
-/// The tables of `information_schema`.
-const STANDARD_TABLES: [&str; 8] = [
-    "columns",
-    "key_column_usage",
-    "referential_constraints",
-    "schemata",
-    "sequences",
-    "table_constraints",
-    "tables",
-    "views",
-];
-
 /// The system table of this name with its rows as of the transaction's snapshot, own changes included;
-/// `None` if there is no such system table. The schema is `None` for an unqualified name: ours are then found
-/// behind the user's own tables.
+/// `None` if there is no such system table. The schema is `None` for an unqualified name: those of the catalog
+/// and ours are then found behind the user's own tables.
+///
+/// # Errors
+/// If its rows cannot be put together: a bug.
 pub(crate) fn provider(
     schema: Option<&str>,
     name: &str,
-    store: &Store,
-    transaction: &Transaction,
-) -> Option<Arc<dyn TableProvider>> {
-    let rows = match schema {
-        Some(INFORMATION_SCHEMA) => standard_table(name, transaction)?,
-        None => own_table(name, store, transaction)?,
-        Some(_) => return None,
-    };
-    Some(rows.into_provider())
+    source: &Source<'_>,
+    view_columns: &ViewColumns,
+) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
+    match schema {
+        Some(INFORMATION_SCHEMA) => standard_table(name, source.transaction, view_columns),
+        Some(PG_CATALOG) => catalog::provider(name, source, view_columns),
+        None => match own_table(name, source.store, source.transaction) {
+            Some(rows) => Ok(Some(rows.into_provider())),
+            None => catalog::provider(name, source, view_columns),
+        },
+        Some(_) => Ok(None),
+    }
 }
 
-fn standard_table(name: &str, transaction: &Transaction) -> Option<Rows> {
-    Some(match name {
-        "columns" => objects::columns(transaction),
-        "key_column_usage" => constraints::key_column_usage(transaction),
-        "referential_constraints" => constraints::referential_constraints(transaction),
-        "schemata" => objects::schemata(transaction),
-        "sequences" => objects::sequences(transaction),
-        "table_constraints" => constraints::table_constraints(transaction),
-        "tables" => objects::tables(transaction),
-        "views" => objects::views(transaction),
-        _ => return None,
-    })
+/// A view of `information_schema`, with the columns PostgreSQL gives it; one that has nothing to say is empty.
+fn standard_table(
+    name: &str,
+    transaction: &Transaction,
+    view_columns: &ViewColumns,
+) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
+    let Some(schema) = standard_columns(name) else { return Ok(None) };
+    let rows = match name {
+        "columns" => Some(objects::columns(transaction, view_columns)),
+        "constraint_column_usage" => Some(constraints::constraint_column_usage(transaction)),
+        "constraint_table_usage" => Some(constraints::constraint_table_usage(transaction)),
+        "check_constraints" => Some(constraints::check_constraints(transaction)),
+        "information_schema_catalog_name" => Some(objects::catalog_name()),
+        "key_column_usage" => Some(constraints::key_column_usage(transaction)),
+        "referential_constraints" => Some(constraints::referential_constraints(transaction)),
+        "schemata" => Some(objects::schemata(transaction)),
+        "sequences" => Some(objects::sequences(transaction)),
+        "table_constraints" => Some(constraints::table_constraints(transaction)),
+        "tables" => Some(objects::tables(transaction)),
+        "views" => Some(objects::views(transaction)),
+        _ => None,
+    };
+    match rows {
+        Some(rows) => rows.into_provider_of(schema).map(Some),
+        None => Ok(Some(Arc::new(MemTable::try_new(schema, vec![vec![]])?))),
+    }
 }
 
 fn own_table(name: &str, store: &Store, transaction: &Transaction) -> Option<Rows> {

@@ -95,6 +95,11 @@ pub(super) fn check_columns(def: &TableDef, expr: &Expr) -> Result<Vec<usize>, S
     }
 }
 
+/// The columns that the text of a check names; none if it is no expression.
+pub(crate) fn columns_named(def: &TableDef, text: &str) -> Vec<usize> {
+    parse(text).and_then(|expression| check_columns(def, &expression)).unwrap_or_default()
+}
+
 /// Refuses defaults that name columns or hold subqueries.
 ///
 /// # Errors

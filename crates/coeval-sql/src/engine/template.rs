@@ -31,7 +31,8 @@ pub(super) fn session_state(threads: usize) -> Result<SessionState, SqlError> {
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
         .with_optimizer_rules(optimizer_rules())
         .build();
-    for function in crate::ddl::sequence_functions::functions() {
+    let own = crate::ddl::sequence_functions::functions().into_iter().chain(crate::catalog::functions());
+    for function in own {
         state.register_udf(Arc::new(function))?;
     }
     Ok(state)

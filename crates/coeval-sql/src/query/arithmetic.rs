@@ -50,10 +50,10 @@ impl AnalyzerRule for CheckedArithmetic {
 }
 
 /// What becomes of one part of an expression.
-pub(super) type Rewrite = dyn Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>;
+pub(super) type Rewrite<'a> = dyn Fn(Expr, &DFSchema) -> Result<Transformed<Expr>> + 'a;
 
 /// The node with its expressions rewritten, and its schema made anew.
-pub(super) fn rewrite_node(plan: LogicalPlan, rewrite: &Rewrite) -> Result<Transformed<LogicalPlan>> {
+pub(super) fn rewrite_node(plan: LogicalPlan, rewrite: &Rewrite<'_>) -> Result<Transformed<LogicalPlan>> {
     if matches!(plan, LogicalPlan::TableScan(_) | LogicalPlan::Values(_)) {
         return Ok(Transformed::no(plan));
     }

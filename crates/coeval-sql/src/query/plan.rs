@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a query's syntax to a logical plan without a snapshot.
 
+use super::apply::{applied, has_correlated};
+use super::dialect::in_dialect;
 use super::output_names;
 use super::planner::{Dependencies, Planner};
 use super::typing::{is_int_literal, settled, with_typed_literals, without_subqueries_in_values};
+use crate::catalog::is_vector;
 use crate::context::StatementContext;
 use crate::error::{SqlError, place_in};
 use crate::provider::HiddenColumns;
@@ -11,8 +14,9 @@ use crate::types::{column_type, column_type_of_arrow};
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use coeval_store::{ColumnType, TableDef, Transaction};
 use datafusion::error::Result as PlanResult;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::planner::TypePlanner;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::planner::PlannerContext;
 use datafusion::sql::sqlparser::ast::{DataType as AstType, Query, Statement, Value, Visit, Visitor};
 use std::ops::ControlFlow;
@@ -24,6 +28,8 @@ pub(crate) struct PlannedQuery {
     pub(super) parameter_types: Vec<ColumnType>,
     pub(super) columns: SchemaRef,
     dependencies: Dependencies,
+    runs_subqueries: bool,
+    is_correlated: bool,
 }
 
 impl PlannedQuery {
@@ -45,6 +51,21 @@ impl PlannedQuery {
     /// Whether it calls `nextval` or its like.
     pub(crate) fn takes_sequence_values(&self) -> bool {
         self.dependencies.takes_sequence_values
+    }
+
+    /// Whether it has subqueries that run for each row.
+    pub(super) fn runs_subqueries(&self) -> bool {
+        self.runs_subqueries
+    }
+
+    /// Whether it has subqueries that DataFusion is to make joins of.
+    pub(super) fn is_correlated(&self) -> bool {
+        self.is_correlated
+    }
+
+    /// Whether it calls a function of the catalog.
+    pub(crate) fn asks_the_catalog(&self) -> bool {
+        self.dependencies.asks_the_catalog
     }
 
     /// Whether the definitions it relies on are those of this transaction.
@@ -93,6 +114,7 @@ fn plan_query(
     let mut query = query.clone();
     without_subqueries_in_values(&mut query);
     let mut named = output_names::named(&query);
+    in_dialect(&mut named)?;
     with_typed_literals(&mut named)?;
     let count = parameter_count(&named)?;
     let known = |index: usize| types.get(index).copied().flatten();
@@ -100,7 +122,9 @@ fn plan_query(
     let mut names = PlannerContext::new().with_prepare_param_data_types(fields);
     let planner = Planner::new(engine.template(), context, &named, hidden);
     let logical = planner.plan(named, &mut names).map_err(|error| place_in(error.into(), context.sql))?;
-    let logical = settled(logical)?;
+    let applied = applied(settled(logical)?, engine.template(), planner.extent())?;
+    let (logical, runs_subqueries) = (applied.data, applied.transformed);
+    let logical = with_written_vectors(logical, engine.template())?;
     let dependencies = planner.into_dependencies();
     let inferred = if count == 0 { Default::default() } else { logical.get_parameter_types()? };
     let parameter_types = (0..count)
@@ -110,7 +134,27 @@ fn plan_query(
         })
         .collect();
     let columns = output_names::shown(logical.schema().as_arrow());
-    Ok(PlannedQuery { logical, parameter_types, columns, dependencies })
+    let is_correlated = has_correlated(&logical);
+    Ok(PlannedQuery { logical, parameter_types, columns, dependencies, runs_subqueries, is_correlated })
+}
+
+/// The plan with vectors among its outputs as text, `1 2`: clients read them so, and arrays as `{1,2}`.
+fn with_written_vectors(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan, SqlError> {
+    let is_written = |field: &Field| is_vector(field) && matches!(field.data_type(), DataType::List(_));
+    if !plan.schema().fields().iter().any(|field| is_written(field)) {
+        return Ok(plan);
+    }
+    let Some(function) = state.scalar_functions().get("coeval_vector_text") else { return Ok(plan) };
+    let schema = Arc::clone(plan.schema());
+    let columns = schema.columns().into_iter().zip(schema.fields());
+    let expressions: Vec<Expr> = columns
+        .map(|(column, field)| {
+            let name = column.name.clone();
+            let column = Expr::Column(column);
+            if is_written(field) { function.call(vec![column]).alias(name) } else { column }
+        })
+        .collect();
+    Ok(LogicalPlanBuilder::from(plan).project(expressions)?.build()?)
 }
 
 fn parameter_field(ty: ColumnType) -> FieldRef {

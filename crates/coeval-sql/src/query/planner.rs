@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names in a query, resolved in the transaction's catalog: tables, views, system tables, functions.
 
+use super::apply::Extent;
 use super::typing::OuterTables;
+use crate::catalog::{Source, ViewColumns};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::names::{resolve, unknown_table};
@@ -38,6 +40,7 @@ pub(super) struct Planner<'a> {
     tables: RefCell<Vec<Arc<TableDef>>>,
     reads_system_tables: Cell<bool>,
     takes_sequence_values: Cell<bool>,
+    asks_the_catalog: Cell<bool>,
     depth: Cell<usize>,
 }
 
@@ -49,6 +52,8 @@ pub(super) struct Dependencies {
     pub(super) unkept: bool,
     /// Whether it calls `nextval` or its like.
     pub(super) takes_sequence_values: bool,
+    /// Whether it calls a function of the catalog.
+    pub(super) asks_the_catalog: bool,
 }
 
 impl<'a> Planner<'a> {
@@ -71,6 +76,7 @@ impl<'a> Planner<'a> {
             tables: RefCell::default(),
             reads_system_tables: Cell::new(false),
             takes_sequence_values: Cell::new(false),
+            asks_the_catalog: Cell::new(false),
             depth: Cell::new(0),
         }
     }
@@ -83,11 +89,17 @@ impl<'a> Planner<'a> {
         SqlToRel::new_with_options(self, options).sql_statement_to_plan_with_context(statement, names)
     }
 
+    /// Which of the query's subqueries run for each row.
+    pub(super) fn extent(&self) -> Extent {
+        if self.reads_system_tables.get() { Extent::AllCorrelated } else { Extent::OnlyOthers }
+    }
+
     pub(super) fn into_dependencies(self) -> Dependencies {
         Dependencies {
             tables: self.tables.into_inner(),
             unkept: self.reads_system_tables.get(),
             takes_sequence_values: self.takes_sequence_values.get(),
+            asks_the_catalog: self.asks_the_catalog.get(),
         }
     }
 
@@ -115,6 +127,7 @@ impl<'a> Planner<'a> {
         let mut parsed = crate::session::parse_query(&view.query)?;
         super::typing::without_subqueries_in_values(&mut parsed);
         let mut query = super::output_names::named(&parsed);
+        super::dialect::in_dialect(&mut query)?;
         super::typing::with_typed_literals(&mut query)?;
         let plan = self.plan(query, &mut PlannerContext::new())?;
         let shown = super::output_names::shown(plan.schema().as_arrow());
@@ -129,11 +142,32 @@ impl<'a> Planner<'a> {
         LogicalPlanBuilder::from(plan).project(expressions)?.build()
     }
 
+    /// The columns of all views that can be planned. Within a view there are none: views that list columns would
+    /// plan each other without end.
+    fn view_columns(&self) -> ViewColumns {
+        if self.depth.get() > 0 {
+            return ViewColumns::new();
+        }
+        let columns = |view: &ViewDef| {
+            self.depth.set(1);
+            let plan = self.view_plan(view);
+            self.depth.set(0);
+            let schema = plan.ok()?.schema().inner().clone();
+            let column =
+                |field: &Arc<arrow::datatypes::Field>| (field.name().clone(), field.data_type().clone());
+            Some((view.name.clone(), schema.fields().iter().map(column).collect()))
+        };
+        self.transaction.catalog().views().filter_map(|view| columns(view)).collect()
+    }
+
     fn source(&self, schema: Option<&str>, name: &str) -> Result<Arc<dyn TableSource>> {
         if let Some(found) = resolve(schema, name, self.settings, self.transaction) {
             return self.object(&found);
         }
-        if let Some(provider) = crate::system::provider(schema, name, self.store, self.transaction) {
+        let source = Source { store: self.store, transaction: self.transaction, settings: self.settings };
+        let view_columns =
+            if crate::catalog::lists_columns(name) { self.view_columns() } else { ViewColumns::new() };
+        if let Some(provider) = crate::system::provider(schema, name, &source, &view_columns)? {
             self.reads_system_tables.set(true);
             return Ok(provider_as_source(provider));
         }
@@ -202,6 +236,9 @@ impl ContextProvider for Planner<'_> {
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         if crate::ddl::sequence_functions::is_sequence_function(name) {
             self.takes_sequence_values.set(true);
+        }
+        if crate::catalog::is_catalog_function(name) {
+            self.asks_the_catalog.set(true);
         }
         self.state.scalar_functions().get(name).cloned()
     }

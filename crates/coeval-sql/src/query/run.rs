@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From a logical plan to rows: parameters, snapshot, optimization, execution.
 
+use super::apply::{Extent, applied, has_correlated};
 use super::carried::Carry;
 use super::plan::{PlannedQuery, plan, plan_with_hidden};
+use crate::catalog::CatalogAccess;
 use crate::context::StatementContext;
 use crate::ddl::sequence_functions::SequenceAccess;
 use crate::error::SqlError;
@@ -11,13 +13,14 @@ use crate::result::{RowSet, RowStream, StatementResult};
 use crate::types::{assign_array, scalar_of};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, Value, value_at};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, collect as collect_plan, execute_stream};
 use datafusion::sql::sqlparser::ast::Query;
 use futures::StreamExt;
@@ -101,7 +104,9 @@ pub(crate) fn collect_with_hidden(
 
 fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<RowSet, SqlError> {
     let (physical, task) = optimized_physical_plan(context, planned)?;
-    let access = SequenceAccess::carried_by(task.session_config().options()).cloned();
+    let options = task.session_config().options();
+    let access = SequenceAccess::carried_by(options).cloned();
+    let catalog = CatalogAccess::carried_by(options).cloned();
     let batches = context.engine.runtime().block_on(async {
         // On a thread of its own: who waits here is free to hear that the statement is cancelled.
         let running = SpawnedTask::spawn(collect_plan(physical, task));
@@ -112,6 +117,9 @@ fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<Ro
         *context.sequences = access.values();
     }
     let batches = batches?;
+    if let Some(catalog) = catalog {
+        context.settings.request(catalog.requests());
+    }
     let batches = batches
         .into_iter()
         .filter(|batch| batch.num_rows() > 0)
@@ -145,9 +153,12 @@ pub(crate) fn optimized_physical_plan(
 ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>), SqlError> {
     let views = planned.tables().iter().map(|def| context.transaction.view(def.id));
     let snapshot = StatementSnapshot::new(views.collect::<Result<Vec<_>, _>>()?);
-    let mut state = statement_state(context, snapshot);
+    let mut state = statement_state(context, planned, snapshot);
     if planned.takes_sequence_values() {
         SequenceAccess::of(context).carry_in(state.config_mut().options_mut());
+    }
+    if planned.asks_the_catalog() {
+        CatalogAccess::of(context).carry_in(state.config_mut().options_mut());
     }
     // Functions find the session's time zone and the sequences here.
     let options = Arc::clone(state.config_options());
@@ -157,22 +168,58 @@ pub(crate) fn optimized_physical_plan(
     } else {
         planned.logical.clone().replace_params_with_values(&parameters(context)?)?
     };
-    let optimized = state.optimize(&logical)?;
+    let optimized = optimized(&logical, planned, context, &state)?;
     let planner = Arc::clone(state.query_planner());
     let physical = context.engine.runtime().block_on(planner.create_physical_plan(&optimized, &state))?;
     Ok((physical, task_context(&state)))
 }
 
+/// The optimized plan. Where DataFusion makes no join of a correlated subquery, the plan's correlated subqueries run
+/// for each row instead.
+fn optimized(
+    logical: &LogicalPlan,
+    planned: &PlannedQuery,
+    context: &StatementContext<'_>,
+    state: &SessionState,
+) -> Result<LogicalPlan, SqlError> {
+    let first = state.optimize(logical);
+    let is_done = match &first {
+        Ok(plan) => !(planned.is_correlated() && has_correlated(plan)),
+        Err(_) => !planned.is_correlated(),
+    };
+    if is_done {
+        return Ok(first?);
+    }
+    let applied = applied(logical.clone(), context.engine.template(), Extent::AllCorrelated)?;
+    Ok(state.optimize(&applied.data)?)
+}
+
+/// What `now()` says in subqueries that are planned while the statement runs.
+#[derive(Clone, Debug)]
+pub(super) struct StatementTime(pub(super) Option<DateTime<Utc>>);
+
+impl Carry for StatementTime {
+    const NAME: &'static str = "coeval_statement";
+}
+
 /// DataFusion's state for one statement: the engine's, with the snapshot and the clock.
-fn statement_state(context: &StatementContext<'_>, snapshot: StatementSnapshot) -> SessionState {
+fn statement_state(
+    context: &StatementContext<'_>,
+    planned: &PlannedQuery,
+    snapshot: StatementSnapshot,
+) -> SessionState {
     let mut state = context.engine.template().clone();
+    let now = DateTime::from_timestamp_micros(context.clock.transaction_micros);
     let config = state.config_mut();
+    config.options_mut().extensions.insert(snapshot);
+    if planned.runs_subqueries() || planned.is_correlated() {
+        StatementTime(now).carry_in(config.options_mut());
+    }
     snapshot.carry_in(config.options_mut());
     let zone = context.settings.zone().name();
     if config.options().execution.time_zone.as_deref() != Some(zone) {
         config.options_mut().execution.time_zone = Some(zone.to_owned());
     }
-    let now = DateTime::from_timestamp_micros(context.clock.transaction_micros);
     state.execution_props_mut().query_execution_start_time = now;
     state
 }

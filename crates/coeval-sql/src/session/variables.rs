@@ -139,13 +139,23 @@ impl Session {
         Ok(())
     }
 
+    /// Makes the changes that `set_config` has asked for in the statement that has just succeeded.
+    pub(super) fn grant_requests(&mut self) -> Result<(), SqlError> {
+        for request in self.settings.take_requests() {
+            let scope = if request.is_local { Scope::Transaction } else { Scope::Session };
+            self.change(scope, |settings| settings.set(&request.name, &request.value))?;
+        }
+        Ok(())
+    }
+
     fn show(&self, words: &[String]) -> Result<StatementResult, SqlError> {
         let name = shown_setting(words);
         if name == "all" {
             let all: Vec<_> = self.settings.all().collect();
             let column = |pick: &dyn Fn(&(&str, String, &str)) -> String| -> ArrayRef {
-                let texts = all.iter().map(|(name, value, description)| {
-                    pick(&(name, self.override_of(name).unwrap_or_else(|| (*value).to_owned()), description))
+                let texts = all.iter().map(|listed| {
+                    let value = self.override_of(listed.name).unwrap_or_else(|| listed.value.to_owned());
+                    pick(&(listed.name, value, listed.description))
                 });
                 Arc::new(texts.map(Some).collect::<StringArray>())
             };

@@ -34,7 +34,7 @@ fn constraints(def: &TableDef) -> Vec<Listed<'_>> {
         push(&foreign_key.name, "FOREIGN KEY", &foreign_key.columns, Some(foreign_key));
     }
     for check in &def.checks {
-        push(&check.name, "CHECK", &[], None);
+        push(&check.name, "CHECK", &crate::ddl::columns_named(def, &check.expression), None);
     }
     for (_, column) in def.live_columns().filter(|(_, column)| column.not_null) {
         push(&format!("{}_{}_not_null", def.name.name, column.name), "CHECK", &[], None);
@@ -87,7 +87,7 @@ pub(super) fn key_column_usage(transaction: &Transaction) -> Rows {
         ("position_in_unique_constraint", INT),
     ]);
     for (name, def) in table_defs(transaction) {
-        for constraint in constraints(&def) {
+        for constraint in constraints(&def).iter().filter(|constraint| constraint.kind != "CHECK") {
             for (position, &column) in constraint.columns.iter().enumerate() {
                 let position = i32::try_from(position + 1).ok();
                 rows.push([
@@ -102,6 +102,98 @@ pub(super) fn key_column_usage(transaction: &Transaction) -> Rows {
                     integer(constraint.foreign_key.and(position)),
                 ]);
             }
+        }
+    }
+    rows
+}
+
+/// The columns that constraints use: their own, and for a foreign key those of the parent.
+pub(super) fn constraint_column_usage(transaction: &Transaction) -> Rows {
+    let mut rows = Rows::new(&[
+        ("table_catalog", TEXT),
+        ("table_schema", TEXT),
+        ("table_name", TEXT),
+        ("column_name", TEXT),
+        ("constraint_catalog", TEXT),
+        ("constraint_schema", TEXT),
+        ("constraint_name", TEXT),
+    ]);
+    for (name, def) in table_defs(transaction) {
+        for constraint in constraints(&def) {
+            let (table, columns) = used(transaction, &def, &constraint);
+            for column in columns {
+                rows.push([
+                    text(DATABASE_NAME),
+                    text(&table.name.schema),
+                    text(&table.name.name),
+                    text(&table.columns[column].name),
+                    text(DATABASE_NAME),
+                    text(&name.schema),
+                    text(&constraint.name),
+                ]);
+            }
+        }
+    }
+    rows
+}
+
+/// The tables that constraints use.
+pub(super) fn constraint_table_usage(transaction: &Transaction) -> Rows {
+    let mut rows = Rows::new(&[
+        ("table_catalog", TEXT),
+        ("table_schema", TEXT),
+        ("table_name", TEXT),
+        ("constraint_catalog", TEXT),
+        ("constraint_schema", TEXT),
+        ("constraint_name", TEXT),
+    ]);
+    for (name, def) in table_defs(transaction) {
+        for constraint in constraints(&def).iter().filter(|constraint| constraint.kind != "CHECK") {
+            let table = used(transaction, &def, constraint).0;
+            rows.push([
+                text(DATABASE_NAME),
+                text(&table.name.schema),
+                text(&table.name.name),
+                text(DATABASE_NAME),
+                text(&name.schema),
+                text(&constraint.name),
+            ]);
+        }
+    }
+    rows
+}
+
+/// The table whose columns a constraint uses, and the columns.
+fn used<'a>(
+    transaction: &'a Transaction,
+    def: &'a TableDef,
+    constraint: &Listed<'a>,
+) -> (&'a TableDef, Vec<usize>) {
+    match constraint.foreign_key {
+        Some(foreign_key) => match transaction.table_def(foreign_key.parent) {
+            Ok(parent) => (parent, foreign_key.parent_columns.clone()),
+            Err(_) => (def, Vec::new()),
+        },
+        None => (def, constraint.columns.clone()),
+    }
+}
+
+/// What the checks say.
+pub(super) fn check_constraints(transaction: &Transaction) -> Rows {
+    let mut rows = Rows::new(&[
+        ("constraint_catalog", TEXT),
+        ("constraint_schema", TEXT),
+        ("constraint_name", TEXT),
+        ("check_clause", TEXT),
+    ]);
+    for (name, def) in table_defs(transaction) {
+        let checks = def.checks.iter().map(|check| (check.name.clone(), format!("({})", check.expression)));
+        let not_null = def.live_columns().filter(|(_, column)| column.not_null).map(|(_, column)| {
+            let constraint = format!("{}_{}_not_null", def.name.name, column.name);
+            (constraint, format!("{} IS NOT NULL", column.name))
+        });
+        for (constraint, clause) in checks.chain(not_null) {
+            rows.push([text(DATABASE_NAME), text(&name.schema), text(&constraint), text(&clause)]);
         }
     }
     rows

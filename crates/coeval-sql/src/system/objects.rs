@@ -3,14 +3,21 @@
 
 use super::rows::{Rows, integer, table_defs, text, yes_or_no};
 use super::{DATABASE_NAME, INFORMATION_SCHEMA};
+use crate::catalog::ViewColumns;
 use coeval_store::{ColumnDef, ColumnType, Identity, Transaction, ValueRef};
 
 const TEXT: ColumnType = ColumnType::Text;
 const INT: ColumnType = ColumnType::Int;
 
+pub(super) fn catalog_name() -> Rows {
+    let mut rows = Rows::new(&[("catalog_name", TEXT)]);
+    rows.push([text(DATABASE_NAME)]);
+    rows
+}
+
 pub(super) fn schemata(transaction: &Transaction) -> Rows {
     let mut rows = Rows::new(&[("catalog_name", TEXT), ("schema_name", TEXT), ("schema_owner", TEXT)]);
-    for schema in transaction.catalog().schemas().chain([INFORMATION_SCHEMA]) {
+    for schema in transaction.catalog().schemas().chain([INFORMATION_SCHEMA, crate::catalog::PG_CATALOG]) {
         rows.push([text(DATABASE_NAME), text(schema), text(DATABASE_NAME)]);
     }
     rows
@@ -33,8 +40,8 @@ pub(super) fn tables(transaction: &Transaction) -> Rows {
     for view in transaction.catalog().views() {
         push(&view.name.schema, &view.name.name, "VIEW", false);
     }
-    for name in super::STANDARD_TABLES {
-        push(INFORMATION_SCHEMA, name, "VIEW", false);
+    for (schema, name, kind) in crate::catalog::own_relations() {
+        push(schema, name, kind, false);
     }
     rows
 }
@@ -97,7 +104,50 @@ pub(super) fn sequences(transaction: &Transaction) -> Rows {
     rows
 }
 
-pub(super) fn columns(transaction: &Transaction) -> Rows {
+/// Where a column stands.
+struct Place<'a> {
+    schema: &'a str,
+    table: &'a str,
+    column: &'a str,
+    position: usize,
+}
+
+/// What is the same for the columns of tables and of views.
+fn push_column(rows: &mut Rows, place: &Place<'_>, column: &ColumnDef, default: Option<&str>) {
+    let number = NumberFacts::of(column.ty);
+    rows.push([
+        text(DATABASE_NAME),
+        text(place.schema),
+        text(place.table),
+        text(place.column),
+        integer(i32::try_from(place.position).ok()),
+        default.map_or(ValueRef::Null, text),
+        yes_or_no(!column.not_null),
+        text(type_name(column.ty)),
+        integer(length_max(column.ty)),
+        integer(octets_max(column.ty)),
+        integer(number.precision),
+        integer(number.radix),
+        integer(number.scale),
+        integer(datetime_precision(column.ty)),
+        text(DATABASE_NAME),
+        text("pg_catalog"),
+        text(internal_type_name(column.ty)),
+        text(&place.position.to_string()),
+        yes_or_no(false),
+        yes_or_no(column.identity.is_some()),
+        match column.identity {
+            Some(Identity::Always) => text("ALWAYS"),
+            Some(Identity::ByDefault) => text("BY DEFAULT"),
+            None => ValueRef::Null,
+        },
+        yes_or_no(false),
+        text("NEVER"),
+        yes_or_no(true),
+    ]);
+}
+
+pub(super) fn columns(transaction: &Transaction, view_columns: &ViewColumns) -> Rows {
     let mut rows = Rows::new(&[
         ("table_catalog", TEXT),
         ("table_schema", TEXT),
@@ -108,46 +158,39 @@ pub(super) fn columns(transaction: &Transaction) -> Rows {
         ("is_nullable", TEXT),
         ("data_type", TEXT),
         ("character_maximum_length", INT),
+        ("character_octet_length", INT),
         ("numeric_precision", INT),
         ("numeric_precision_radix", INT),
         ("numeric_scale", INT),
         ("datetime_precision", INT),
+        ("udt_catalog", TEXT),
         ("udt_schema", TEXT),
         ("udt_name", TEXT),
+        ("dtd_identifier", TEXT),
+        ("is_self_referencing", TEXT),
         ("is_identity", TEXT),
         ("identity_generation", TEXT),
+        ("identity_cycle", TEXT),
         ("is_generated", TEXT),
         ("is_updatable", TEXT),
     ]);
     for (name, def) in table_defs(transaction) {
         for (position, (_, column)) in def.live_columns().enumerate() {
-            let number = NumberFacts::of(column.ty);
             let default = default_text(transaction, column);
-            rows.push([
-                text(DATABASE_NAME),
-                text(&name.schema),
-                text(&name.name),
-                text(&column.name),
-                integer(i32::try_from(position + 1).ok()),
-                default.as_deref().map_or(ValueRef::Null, text),
-                yes_or_no(!column.not_null),
-                text(type_name(column.ty)),
-                integer(length_max(column.ty)),
-                integer(number.precision),
-                integer(number.radix),
-                integer(number.scale),
-                integer(datetime_precision(column.ty)),
-                text("pg_catalog"),
-                text(internal_type_name(column.ty)),
-                yes_or_no(column.identity.is_some()),
-                match column.identity {
-                    Some(Identity::Always) => text("ALWAYS"),
-                    Some(Identity::ByDefault) => text("BY DEFAULT"),
-                    None => ValueRef::Null,
-                },
-                text("NEVER"),
-                yes_or_no(true),
-            ]);
+            let place = Place {
+                schema: &name.schema,
+                table: &name.name,
+                column: &column.name,
+                position: position + 1,
+            };
+            push_column(&mut rows, &place, column, default.as_deref());
+        }
+    }
+    for (name, columns) in view_columns {
+        for (position, (column, ty)) in columns.iter().enumerate() {
+            let ty = crate::types::column_type_of_arrow(ty).unwrap_or(ColumnType::Text);
+            let place = Place { schema: &name.schema, table: &name.name, column, position: position + 1 };
+            push_column(&mut rows, &place, &ColumnDef::new(column, ty), None);
         }
     }
     rows
@@ -202,6 +245,15 @@ fn length_max(ty: ColumnType) -> Option<i32> {
         i32::try_from(length).ok()
     } else {
         None
+    }
+}
+
+/// Bytes that a text can take at most: four for each of its letters.
+fn octets_max(ty: ColumnType) -> Option<i32> {
+    match ty {
+        ColumnType::Varchar(length) | ColumnType::Char(length) => i32::try_from(length).ok()?.checked_mul(4),
+        ColumnType::Text => Some(1 << 30),
+        _ => None,
     }
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Collects the rows of a system table.
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::{Field, Schema};
+use crate::error::SqlError;
+use arrow::array::{ArrayRef, RecordBatch, new_null_array};
+use arrow::compute::cast;
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use coeval_store::ObjectRef;
 use coeval_store::{ColumnBuilder, ColumnType, QualifiedName, TableDef, Transaction, ValueRef};
 use datafusion::catalog::{MemTable, TableProvider};
@@ -27,6 +29,23 @@ impl Rows {
         for (builder, value) in self.builders.iter_mut().zip(row) {
             builder.push(value);
         }
+    }
+
+    /// The table with these columns: those that were not filled are NULL.
+    ///
+    /// # Errors
+    /// If a column was filled with something else than its type: a bug.
+    pub(super) fn into_provider_of(mut self, schema: SchemaRef) -> Result<Arc<dyn TableProvider>, SqlError> {
+        let filled: Vec<ArrayRef> = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
+        let count = filled.first().map_or(0, |array| array.len());
+        let array = |field: &Arc<Field>| match self.columns.iter().position(|(name, _)| name == field.name())
+        {
+            Some(place) => Ok(cast(&filled[place], field.data_type())?),
+            None => Ok(new_null_array(field.data_type(), count)),
+        };
+        let arrays = schema.fields().iter().map(array).collect::<Result<Vec<_>, SqlError>>()?;
+        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
+        Ok(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?))
     }
 
     /// The table.

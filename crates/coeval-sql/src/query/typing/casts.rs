@@ -7,7 +7,7 @@
 use crate::error::{SqlError, SqlState};
 use crate::scalar::{CastContext, CastPlan, Datum, Environment, cast_plan};
 use crate::types::column_type_of_arrow;
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, StringViewArray};
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use chrono_tz::Tz;
@@ -71,6 +71,8 @@ struct CastFunction {
 /// How the function does its work.
 enum Way {
     /// One value after the other; by way of text, if there is no direct cast.
+    /// An array, as text.
+    List,
     Each(ColumnType, CastPlan),
     ByText(ColumnType),
     /// As Arrow does.
@@ -80,6 +82,9 @@ enum Way {
 fn way(from: &DataType, to: ColumnType) -> Result<Way, SqlError> {
     if *from == DataType::Null {
         return Ok(Way::Arrow);
+    }
+    if matches!(from, DataType::List(_)) && matches!(to, ColumnType::Text | ColumnType::Varchar(_)) {
+        return Ok(Way::List);
     }
     let no_cast =
         |name: String| SqlError::new(SqlState::CannotCoerce, format!("cannot cast type {name} to {to}"));
@@ -174,6 +179,10 @@ fn cast_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, Sq
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let (source, steps) = match way(array.data_type(), to)? {
         Way::Arrow => return Ok(cast_with_options(array, &to.arrow(), &strict)?),
+        Way::List => {
+            let texts = (0..array.len()).map(|row| crate::catalog::format_list(array, row));
+            return Ok(Arc::new(texts.collect::<Result<StringViewArray, SqlError>>()?));
+        }
         Way::Each(source, plan) => (source, vec![plan]),
         Way::ByText(source) => {
             let text = ColumnType::Text;

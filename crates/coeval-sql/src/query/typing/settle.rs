@@ -242,6 +242,12 @@ fn beside(literal: &Expr, other: &Expr, schema: &DFSchema) -> Result<Option<Expr
         return Ok(without_blanks(literal));
     }
     let Ok(ty) = other.get_type(schema) else { return Ok(None) };
+    if let DataType::List(element) = &ty {
+        return Ok(Some(Expr::Literal(
+            crate::catalog::array_of_text(Some(text), element.data_type())?,
+            None,
+        )));
+    }
     Ok(match column_type_of_arrow(&ty) {
         _ if ty == DataType::Null => None,
         None | Some(ColumnType::Text) => None,

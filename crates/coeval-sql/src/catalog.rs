@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `pg_catalog`: what clients ask a PostgreSQL server about itself.
+//!
+//! ```text
+//! relations.txt  which relations there are, with their columns           relations.rs
+//! our catalog    tables, indexes, views, sequences, constraints          objects.rs -> classes.rs, constraints.rs, ...
+//! PostgreSQL's   types, functions, operators: the same in every database fixed.rs (from datafusion-pg-catalog)
+//! functions      pg_get_indexdef, format_type, to_regclass ...           functions.rs
+//! ```
+//! A relation is put together when a statement names it, from the definitions that the statement's transaction
+//! sees, its own changes included. A relation that is listed and has nothing to say here is empty.
+//!
+//! Object ids are stable: see [`oids`].
+
+mod access;
+mod classes;
+mod constraints;
+mod deparse;
+mod fixed;
+mod functions;
+mod identifiers;
+mod listings;
+mod objects;
+mod oids;
+mod relations;
+mod rows;
+mod server;
+mod types;
+
+pub use functions::format_list;
+
+pub(crate) use access::{CatalogAccess, SettingRequest};
+pub(crate) use functions::{array_elements, array_of_text, functions, is_catalog_function, set_returning};
+pub(crate) use objects::ViewColumns;
+pub(crate) use relations::{is_vector, own_relations, standard_columns};
+
+use crate::error::SqlError;
+use crate::settings::Settings;
+use coeval_store::{Store, Transaction};
+use datafusion::catalog::{MemTable, TableProvider};
+use objects::Objects;
+use rows::{Table, provider_of};
+use std::sync::Arc;
+
+/// The schema of PostgreSQL's own relations, functions and types.
+pub(crate) const PG_CATALOG: &str = "pg_catalog";
+
+/// What the relations of the catalog are made from.
+pub(crate) struct Source<'a> {
+    /// The database.
+    pub(crate) store: &'a Store,
+    /// The definitions.
+    pub(crate) transaction: &'a Transaction,
+    /// The session's settings.
+    pub(crate) settings: &'a Settings,
+}
+
+/// Whether the relation lists columns, so that it needs those of views.
+pub(crate) fn lists_columns(name: &str) -> bool {
+    matches!(name, "pg_attribute" | "columns")
+}
+
+/// The relation of this name with its rows; `None` if the catalog has none of that name.
+///
+/// # Errors
+/// If the rows cannot be put together: a bug.
+pub(crate) fn provider(
+    name: &str,
+    source: &Source<'_>,
+    view_columns: &ViewColumns,
+) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
+    if name == "pg_get_keywords" {
+        let batches = fixed::keywords()?;
+        let Some(first) = batches.first() else { return Ok(None) };
+        return Ok(Some(Arc::new(MemTable::try_new(first.schema(), vec![batches.to_vec()])?)));
+    }
+    let Some(relation) = relations::find(PG_CATALOG, name) else { return Ok(None) };
+    let mut batches = fixed::batches(relation)?;
+    let mut table = Table::new(relation);
+    fill(&mut table, source, view_columns);
+    batches.extend(table.finish()?);
+    provider_of(relation, batches).map(Some)
+}
+
+/// The rows that come from this database.
+fn fill(table: &mut Table, source: &Source<'_>, view_columns: &ViewColumns) {
+    let name = table.name();
+    if server::fill(name, table, source)
+        || !(classes::has(name) || constraints::has(name) || listings::has(name))
+    {
+        return;
+    }
+    let objects = Objects::of(source.transaction, source.settings, view_columns);
+    classes::fill(name, table, &objects, source);
+    constraints::fill(name, table, &objects);
+    listings::fill(name, table, &objects, source);
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the catalog's functions work on: it comes with the statement, as an extension of the options that
+//! DataFusion hands to functions.
+
+use super::objects::{Objects, ViewColumns};
+use crate::context::{Clock, StatementContext};
+use crate::error::SqlError;
+use crate::query::Carry;
+use crate::settings::Settings;
+use coeval_store::World;
+use datafusion::common::config::ConfigOptions;
+use parking_lot::Mutex;
+use std::fmt;
+use std::sync::Arc;
+
+/// A change of a setting that `set_config` asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SettingRequest {
+    pub(crate) name: String,
+    pub(crate) value: String,
+    /// Whether it ends with the transaction.
+    pub(crate) is_local: bool,
+}
+
+/// What the functions of one statement work on. Clones share it.
+#[derive(Clone)]
+pub(crate) struct CatalogAccess(Arc<Shared>);
+
+/// # Locking
+/// `requests` is held for one call of `set_config` or `current_setting`; nothing else is locked meanwhile.
+struct Shared {
+    objects: Objects,
+    settings: Settings,
+    world: Arc<World>,
+    clock: Clock,
+    requests: Mutex<Vec<SettingRequest>>,
+}
+
+impl CatalogAccess {
+    /// What a statement's functions work on.
+    pub(crate) fn of(context: &StatementContext<'_>) -> Self {
+        let view_columns = ViewColumns::new();
+        Self(Arc::new(Shared {
+            objects: Objects::of(context.transaction, context.settings, &view_columns),
+            settings: context.settings.clone(),
+            world: Arc::clone(context.transaction.world()),
+            clock: context.clock,
+            requests: Mutex::new(Vec::new()),
+        }))
+    }
+
+    /// The objects of the statement's snapshot.
+    pub(super) fn objects(&self) -> &Objects {
+        &self.0.objects
+    }
+
+    /// The snapshot without the transaction's own changes.
+    pub(super) fn world(&self) -> &World {
+        &self.0.world
+    }
+
+    /// The statement's times.
+    pub(super) fn clock(&self) -> Clock {
+        self.0.clock
+    }
+
+    /// The session's settings as they were when the statement began.
+    pub(super) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    /// The value of a setting, earlier requests of the statement included.
+    ///
+    /// # Errors
+    /// `42704` for a setting that does not exist.
+    pub(super) fn setting(&self, name: &str) -> Result<String, SqlError> {
+        let requests = self.0.requests.lock();
+        match requests.iter().rev().find(|request| request.name.eq_ignore_ascii_case(name)) {
+            Some(request) => Ok(request.value.clone()),
+            None => self.0.settings.get(name).map(str::to_owned),
+        }
+    }
+
+    /// Asks for a change of a setting; the session makes it when the statement has succeeded.
+    ///
+    /// # Errors
+    /// As setting it. Then nothing is asked for.
+    pub(super) fn request(&self, request: SettingRequest) -> Result<(), SqlError> {
+        self.0.settings.clone().set(&request.name, &request.value)?;
+        self.0.requests.lock().push(request);
+        Ok(())
+    }
+
+    /// The changes that were asked for.
+    pub(crate) fn requests(&self) -> Vec<SettingRequest> {
+        self.0.requests.lock().clone()
+    }
+}
+
+impl fmt::Debug for CatalogAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CatalogAccess")
+    }
+}
+
+/// What the functions of the running statement work on.
+///
+/// # Errors
+/// If they run outside of one.
+pub(super) fn access(options: &ConfigOptions) -> Result<&CatalogAccess, SqlError> {
+    CatalogAccess::carried_by(options)
+        .ok_or_else(|| SqlError::unsupported("a function of the catalog in this expression"))
+}
+
+impl Carry for CatalogAccess {
+    const NAME: &'static str = "coeval_catalog";
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `pg_class`, `pg_attribute`, `pg_attrdef`, `pg_index`, `pg_sequence`, `pg_namespace`.
+
+use super::objects::{Class, Kind, Objects};
+use super::rows::{Cell, Table};
+use super::types::{TypeFacts, facts, facts_of_arrow, facts_of_name};
+use super::{Source, deparse, oids};
+use coeval_store::{
+    ColumnDef, ColumnState, Identity, SequenceDef, SpaceId, TableDef, Transaction, Uniqueness, World,
+};
+use std::sync::Arc;
+
+/// Bytes of a page, by which clients count sizes.
+const PAGE_SIZE: usize = 8_192;
+
+/// Whether this module knows the relation.
+pub(super) fn has(name: &str) -> bool {
+    matches!(name, "pg_class" | "pg_attribute" | "pg_attrdef" | "pg_index" | "pg_sequence" | "pg_namespace")
+}
+
+/// Fills the relation if this module knows it.
+pub(super) fn fill(name: &str, table: &mut Table, objects: &Objects, source: &Source<'_>) {
+    match name {
+        "pg_class" => objects.classes.iter().for_each(|class| push_class(table, class, source.transaction)),
+        "pg_attribute" => objects.classes.iter().for_each(|class| push_columns(table, class, objects)),
+        "pg_attrdef" => objects.tables().for_each(|def| push_defaults(table, def, objects)),
+        "pg_index" => objects.classes.iter().for_each(|class| push_index(table, class)),
+        "pg_sequence" => objects.classes.iter().for_each(|class| {
+            if let Kind::Sequence(sequence) = &class.kind {
+                push_sequence(table, class.oid, sequence, objects);
+            }
+        }),
+        "pg_namespace" => objects.schemas().for_each(|schema| {
+            table.push([
+                ("oid", oids::of_schema(schema).into()),
+                ("nspname", schema.into()),
+                ("nspowner", oids::OWNER.into()),
+            ]);
+        }),
+        _ => {}
+    }
+}
+
+/// The number of a column, from 1; hidden columns have none. Dropped columns keep theirs.
+pub(super) fn column_number(def: &TableDef, index: usize) -> Option<usize> {
+    if def.columns[index].state == ColumnState::Hidden {
+        return None;
+    }
+    let before = def.columns[..index].iter().filter(|column| column.state != ColumnState::Hidden);
+    Some(before.count() + 1)
+}
+
+/// The numbers of these columns.
+pub(super) fn column_numbers(def: &TableDef, columns: &[usize]) -> Cell {
+    let number = |column: &usize| column_number(def, *column).and_then(|number| i64::try_from(number).ok());
+    Cell::Ints(columns.iter().map(|column| number(column).unwrap_or_default()).collect())
+}
+
+/// Rows and bytes of a table or an index as the snapshot has them, without the transaction's own changes.
+fn size(world: &World, table: SpaceId, space: SpaceId) -> (usize, usize) {
+    let Some(found) = world.table(table) else { return (0, 0) };
+    let bytes = found
+        .spaces()
+        .filter(|(id, _)| *id == space)
+        .map(|(_, space)| space.base_bytes() + space.delta_bytes());
+    (usize::try_from(found.row_count()).unwrap_or(usize::MAX), bytes.sum())
+}
+
+/// Rows and bytes of what a class stands for.
+pub(super) fn class_size(world: &World, class: &Class) -> (usize, usize) {
+    match &class.kind {
+        Kind::Table(def) => size(world, def.id, def.id),
+        // Rows lie in the order of the primary key: its index takes no room of its own.
+        Kind::PrimaryKey(def) => (size(world, def.id, def.id).0, 0),
+        Kind::Index(def, place) => size(world, def.id, def.indexes[*place].id),
+        Kind::View(_) | Kind::Sequence(_) | Kind::System(_) => (0, 0),
+    }
+}
+
+fn push_class(table: &mut Table, class: &Class, transaction: &Transaction) {
+    let (columns, checks, indexed, references) = match &class.kind {
+        Kind::Table(def) => (
+            def.columns.iter().filter(|column| column.state != ColumnState::Hidden).count(),
+            def.checks.len(),
+            def.has_declared_primary_key() || !def.indexes.is_empty(),
+            !def.foreign_keys.is_empty() || transaction.catalog().children(def.id).next().is_some(),
+        ),
+        Kind::PrimaryKey(_) | Kind::Index(..) => {
+            (class.index().map_or(0, |shape| shape.columns.len()), 0, false, false)
+        }
+        Kind::System(relation) => (relation.columns.len(), 0, false, false),
+        Kind::View(_) | Kind::Sequence(_) => (0, 0, false, false),
+    };
+    let access = match class.letter() {
+        "r" => oids::HEAP,
+        "i" => oids::BTREE,
+        _ => 0,
+    };
+    let (rows, bytes) = class_size(transaction.world(), class);
+    table.push([
+        ("oid", class.oid.into()),
+        ("relname", class.name.as_str().into()),
+        ("relnamespace", oids::of_schema(&class.schema).into()),
+        ("relowner", oids::OWNER.into()),
+        ("relam", access.into()),
+        ("relfilenode", class.oid.into()),
+        ("relpages", bytes.div_ceil(PAGE_SIZE).into()),
+        ("reltuples", Cell::Float(rows as f64)),
+        ("relhasindex", indexed.into()),
+        ("relpersistence", "p".into()),
+        ("relkind", class.letter().into()),
+        ("relnatts", columns.into()),
+        ("relchecks", checks.into()),
+        ("relhasrules", (class.letter() == "v").into()),
+        ("relhastriggers", references.into()),
+        ("relispopulated", true.into()),
+        ("relreplident", (if class.letter() == "r" { "d" } else { "n" }).into()),
+        ("relfrozenxid", "0".into()),
+        ("relminmxid", "0".into()),
+    ]);
+}
+
+/// A column as `pg_attribute` lists it.
+struct Attribute<'a> {
+    name: &'a str,
+    number: usize,
+    facts: TypeFacts,
+    not_null: bool,
+    has_default: bool,
+    identity: &'static str,
+    dropped: bool,
+}
+
+impl<'a> Attribute<'a> {
+    fn plain(name: &'a str, number: usize, facts: TypeFacts) -> Self {
+        Self { name, number, facts, not_null: false, has_default: false, identity: "", dropped: false }
+    }
+
+    fn of(def: &'a TableDef, number: usize, column: &'a ColumnDef, dropped_name: &'a str) -> Self {
+        let dropped = column.state == ColumnState::Dropped;
+        let facts = facts(column.ty);
+        Self {
+            name: if dropped { dropped_name } else { &column.name },
+            number,
+            facts: if dropped { TypeFacts { oid: 0, ..facts } } else { facts },
+            not_null: column.not_null && !dropped,
+            has_default: has_default(column) && def.id.get() != 0,
+            identity: match column.identity {
+                Some(Identity::Always) => "a",
+                Some(Identity::ByDefault) => "d",
+                None => "",
+            },
+            dropped,
+        }
+    }
+}
+
+/// Whether the column has a default that shows: identity columns have none.
+fn has_default(column: &ColumnDef) -> bool {
+    column.is_live() && column.identity.is_none() && (column.default.is_some() || column.sequence.is_some())
+}
+
+fn push_columns(table: &mut Table, class: &Class, objects: &Objects) {
+    match &class.kind {
+        Kind::Table(def) => {
+            for (index, column) in def.columns.iter().enumerate() {
+                let Some(number) = column_number(def, index) else { continue };
+                let dropped = format!("........pg.dropped.{number}........");
+                push_attribute(table, class.oid, &Attribute::of(def, number, column, &dropped));
+            }
+        }
+        Kind::PrimaryKey(def) | Kind::Index(def, _) => {
+            let Some(shape) = class.index() else { return };
+            for (place, index) in shape.columns.iter().enumerate() {
+                let column = &def.columns[*index];
+                let attribute = Attribute::plain(&column.name, place + 1, facts(column.ty));
+                push_attribute(table, class.oid, &attribute);
+            }
+        }
+        Kind::View(view) => {
+            let columns = objects.view_columns.get(&view.name).into_iter().flatten();
+            for (place, (name, ty)) in columns.enumerate() {
+                push_attribute(table, class.oid, &Attribute::plain(name, place + 1, facts_of_arrow(ty)));
+            }
+        }
+        Kind::System(relation) => {
+            for (place, column) in relation.columns.iter().enumerate() {
+                let facts = facts_of_name(column.type_name);
+                push_attribute(table, class.oid, &Attribute::plain(column.name, place + 1, facts));
+            }
+        }
+        Kind::Sequence(_) => {
+            let columns = [("last_value", "int8"), ("log_cnt", "int8"), ("is_called", "bool")];
+            for (place, (name, ty)) in columns.into_iter().enumerate() {
+                let attribute =
+                    Attribute { not_null: true, ..Attribute::plain(name, place + 1, facts_of_name(ty)) };
+                push_attribute(table, class.oid, &attribute);
+            }
+        }
+    }
+}
+
+fn push_attribute(table: &mut Table, class: i32, attribute: &Attribute<'_>) {
+    let facts = attribute.facts;
+    table.push([
+        ("attrelid", class.into()),
+        ("attname", attribute.name.into()),
+        ("atttypid", facts.oid.into()),
+        ("attstattarget", (-1).into()),
+        ("attlen", i32::from(facts.length).into()),
+        ("attnum", attribute.number.into()),
+        ("attcacheoff", (-1).into()),
+        ("atttypmod", facts.modifier.into()),
+        ("attbyval", (facts.length > 0 && facts.length <= 8).into()),
+        ("attalign", facts.align.into()),
+        ("attstorage", facts.storage.into()),
+        ("attnotnull", attribute.not_null.into()),
+        ("atthasdef", attribute.has_default.into()),
+        ("attidentity", attribute.identity.into()),
+        ("attisdropped", attribute.dropped.into()),
+        ("attislocal", true.into()),
+        ("attcollation", facts.collation.into()),
+    ]);
+}
+
+fn push_defaults(table: &mut Table, def: &Arc<TableDef>, objects: &Objects) {
+    for (index, column) in def.columns.iter().enumerate().filter(|(_, column)| has_default(column)) {
+        let Some(number) = column_number(def, index) else { continue };
+        table.push([
+            ("oid", oids::of_default(def.id, index).into()),
+            ("adrelid", oids::of_space(def.id).into()),
+            ("adnum", number.into()),
+            ("adbin", deparse::default(objects, column).into()),
+        ]);
+    }
+}
+
+fn push_index(table: &mut Table, class: &Class) {
+    let Some(shape) = class.index() else { return };
+    let columns = shape.columns.len();
+    let collations = shape.columns.iter().map(|index| facts(shape.table.columns[*index].ty).collation.into());
+    let classes = shape.columns.iter().map(|index| operator_class(facts(shape.table.columns[*index].ty).oid));
+    table.push([
+        ("indexrelid", class.oid.into()),
+        ("indrelid", oids::of_space(shape.table.id).into()),
+        ("indnatts", columns.into()),
+        ("indnkeyatts", columns.into()),
+        ("indisunique", (shape.uniqueness != Uniqueness::Any).into()),
+        ("indisprimary", shape.is_primary.into()),
+        ("indimmediate", true.into()),
+        ("indisvalid", true.into()),
+        ("indisready", true.into()),
+        ("indislive", true.into()),
+        ("indkey", column_numbers(shape.table, shape.columns)),
+        ("indcollation", Cell::Ints(collations.collect())),
+        ("indclass", Cell::Ints(classes.collect())),
+        ("indoption", Cell::Ints(vec![0; columns])),
+    ]);
+}
+
+/// The default operator class of B-trees for a type.
+fn operator_class(ty: i32) -> i64 {
+    match ty {
+        16 => 424,
+        17 => 428,
+        20 => 3124,
+        21 => 1979,
+        23 => 1978,
+        700 => 1970,
+        701 => 3123,
+        1042 => 426,
+        1082 => 3122,
+        1083 => 3129,
+        1114 => 3128,
+        1184 => 3127,
+        1186 => 10_047,
+        1700 => 3125,
+        2950 => 2968,
+        _ => 3126,
+    }
+}
+
+fn push_sequence(table: &mut Table, class: i32, sequence: &SequenceDef, objects: &Objects) {
+    table.push([
+        ("seqrelid", class.into()),
+        ("seqtypid", sequence_type(sequence, objects).into()),
+        ("seqstart", sequence.start.into()),
+        ("seqincrement", sequence.increment.into()),
+        ("seqmax", sequence.max.into()),
+        ("seqmin", sequence.min.into()),
+        ("seqcache", 1.into()),
+        ("seqcycle", sequence.cycle.into()),
+    ]);
+}
+
+/// The type of a sequence: that of the column it feeds, else `bigint`.
+pub(super) fn sequence_type(sequence: &SequenceDef, objects: &Objects) -> i32 {
+    let owner = sequence.owned_by.and_then(|(table, column)| {
+        let def = objects.definitions.table(table)?;
+        Some(facts(def.columns.get(column)?.ty).oid)
+    });
+    owner.filter(|oid| matches!(oid, 20 | 21 | 23)).unwrap_or(20)
+}

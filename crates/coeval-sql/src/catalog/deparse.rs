@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Definitions as SQL: what `pg_get_indexdef` and its like answer.
+
+use super::identifiers::{literal, quoted};
+use super::objects::{Class, IndexShape, Kind, Objects};
+use super::oids;
+use super::types::cast_name;
+use coeval_store::{ColumnDef, ForeignKeyDef, ReferentialAction, TableDef, ViewDef};
+use datafusion::sql::sqlparser::ast::{Expr, Value};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+/// How much room a definition takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    /// As `pg_dump` wants it: schemas, parentheses.
+    Full,
+    /// As people want it: what goes without saying is left out.
+    Pretty,
+}
+
+/// The columns, divided by commas.
+pub(super) fn column_list(table: &TableDef, columns: &[usize]) -> String {
+    columns.iter().map(|column| quoted(&table.columns[*column].name)).collect::<Vec<_>>().join(", ")
+}
+
+/// CREATE INDEX as it would make this index.
+pub(super) fn index(objects: &Objects, class: &Class, shape: &IndexShape<'_>, style: Style) -> String {
+    let unique = if shape.uniqueness.is_unique() { "UNIQUE " } else { "" };
+    let table = objects.class(oids::of_space(shape.table.id));
+    let on = match (table, style) {
+        (Some(table), Style::Pretty) => objects.written_name(table),
+        _ => format!("{}.{}", quoted(&shape.table.name.schema), quoted(&shape.table.name.name)),
+    };
+    let (name, columns) = (quoted(&class.name), column_list(shape.table, shape.columns));
+    format!("CREATE {unique}INDEX {name} ON {on} USING btree ({columns})")
+}
+
+/// What a constraint says, as it stands behind its name.
+pub(super) fn check(expression: &str, style: Style) -> String {
+    match style {
+        Style::Full => format!("CHECK (({expression}))"),
+        Style::Pretty => format!("CHECK ({expression})"),
+    }
+}
+
+/// `PRIMARY KEY (a, b)`.
+pub(super) fn key(word: &str, table: &TableDef, columns: &[usize]) -> String {
+    format!("{word} ({})", column_list(table, columns))
+}
+
+/// `FOREIGN KEY (a) REFERENCES b(c) ON DELETE CASCADE`.
+pub(super) fn foreign_key(objects: &Objects, table: &TableDef, constraint: &ForeignKeyDef) -> String {
+    let parent = objects.class(oids::of_space(constraint.parent));
+    let (name, columns) = match parent.map(|class| (class, &class.kind)) {
+        Some((class, Kind::Table(parent))) => {
+            (objects.written_name(class), column_list(parent, &constraint.parent_columns))
+        }
+        _ => ("???".to_owned(), String::new()),
+    };
+    let mut text =
+        format!("FOREIGN KEY ({}) REFERENCES {name}({columns})", column_list(table, &constraint.columns));
+    for (event, action) in [("UPDATE", constraint.on_update), ("DELETE", constraint.on_delete)] {
+        if let Some(words) = action_words(action) {
+            text.push_str(&format!(" ON {event} {words}"));
+        }
+    }
+    text
+}
+
+fn action_words(action: ReferentialAction) -> Option<&'static str> {
+    match action {
+        ReferentialAction::NoAction => None,
+        ReferentialAction::Restrict => Some("RESTRICT"),
+        ReferentialAction::Cascade => Some("CASCADE"),
+        ReferentialAction::SetNull => Some("SET NULL"),
+        ReferentialAction::SetDefault => Some("SET DEFAULT"),
+    }
+}
+
+/// What a column takes when no value is given; `None` for identity columns and those without a default.
+pub(super) fn default(objects: &Objects, column: &ColumnDef) -> Option<String> {
+    if column.identity.is_some() {
+        return None;
+    }
+    if let Some(id) = column.sequence {
+        let class = objects.class(oids::of_sequence(id))?;
+        return Some(format!("nextval({}::regclass)", literal(&objects.written_name(class))));
+    }
+    let text = column.default.as_ref()?;
+    let parsed =
+        Parser::new(&PostgreSqlDialect {}).try_with_sql(text).and_then(|mut parser| parser.parse_expr());
+    Some(match parsed {
+        Ok(Expr::Value(value)) if matches!(value.value, Value::SingleQuotedString(_) | Value::Null) => {
+            format!("{text}::{}", cast_name(column.ty))
+        }
+        _ => text.clone(),
+    })
+}
+
+/// The query of a view, with its semicolon.
+pub(super) fn view(view: &ViewDef) -> String {
+    format!(" {};", view.query)
+}

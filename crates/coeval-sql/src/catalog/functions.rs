@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The functions of `pg_catalog` that clients call.
+//!
+//! Each is an entry in a list: its name, how many arguments it takes, what it gives, and a function of one row's
+//! arguments. Their results depend on the statement's snapshot, session and user, so none is folded into a
+//! kept plan.
+
+mod arrays;
+mod definitions;
+mod names;
+mod numbers;
+mod session;
+mod sizes;
+mod strings;
+mod type_names;
+
+pub use arrays::format_list;
+pub(crate) use arrays::{array_elements, array_of_text, set_returning};
+
+use super::access::{CatalogAccess, access};
+use super::rows::Cell;
+use crate::error::{SqlError, SqlState};
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, Field};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
+use std::ops::RangeInclusive;
+use std::sync::{Arc, LazyLock};
+
+/// What a function gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gives {
+    Bool,
+    Int,
+    BigInt,
+    Text,
+    Texts,
+    Time,
+}
+
+impl Gives {
+    fn arrow(self) -> DataType {
+        match self {
+            Self::Bool => DataType::Boolean,
+            Self::Int => DataType::Int32,
+            Self::BigInt => DataType::Int64,
+            Self::Text => DataType::Utf8View,
+            Self::Texts => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true))),
+            Self::Time => coeval_store::ColumnType::TimestampTz.arrow(),
+        }
+    }
+}
+
+/// Whether NULL among the arguments makes the result NULL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nulls {
+    Strict,
+    Called,
+}
+
+/// One row's call of a function.
+struct Call<'a> {
+    options: &'a ConfigOptions,
+    arguments: &'a [ScalarValue],
+}
+
+impl Call<'_> {
+    fn access(&self) -> std::result::Result<&CatalogAccess, SqlError> {
+        access(self.options)
+    }
+
+    fn text(&self, index: usize) -> Option<&str> {
+        self.arguments.get(index)?.try_as_str().flatten()
+    }
+
+    fn int(&self, index: usize) -> Option<i64> {
+        let argument = self.arguments.get(index)?;
+        if let Some(text) = argument.try_as_str().flatten() {
+            return text.trim().parse().ok();
+        }
+        match argument.cast_to(&DataType::Int64) {
+            Ok(ScalarValue::Int64(value)) => value,
+            _ => None,
+        }
+    }
+
+    fn oid(&self, index: usize) -> Option<i32> {
+        self.int(index).and_then(|oid| i32::try_from(oid).ok())
+    }
+
+    fn truth(&self, index: usize) -> Option<bool> {
+        match self.arguments.get(index)? {
+            ScalarValue::Boolean(value) => *value,
+            other => match other.try_as_str().flatten()? {
+                "t" | "true" | "on" | "yes" | "1" => Some(true),
+                _ => Some(false),
+            },
+        }
+    }
+
+    /// The class that an argument of type `regclass` names or numbers.
+    fn class(&self, index: usize) -> std::result::Result<Option<i32>, SqlError> {
+        match (self.oid(index), self.text(index)) {
+            (Some(oid), _) => Ok(Some(oid)),
+            (None, Some(name)) => names::class_of(self.access()?.objects(), name).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+type Body = fn(&Call<'_>) -> std::result::Result<Cell, SqlError>;
+
+/// An entry in the list of functions.
+struct Entry {
+    name: &'static str,
+    arguments: RangeInclusive<usize>,
+    gives: Gives,
+    nulls: Nulls,
+    body: Body,
+}
+
+const fn strict(name: &'static str, arguments: RangeInclusive<usize>, gives: Gives, body: Body) -> Entry {
+    Entry { name, arguments, gives, nulls: Nulls::Strict, body }
+}
+
+const fn called(name: &'static str, arguments: RangeInclusive<usize>, gives: Gives, body: Body) -> Entry {
+    Entry { name, arguments, gives, nulls: Nulls::Called, body }
+}
+
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    let lists: [&[Entry]; 7] = [
+        arrays::ENTRIES,
+        definitions::ENTRIES,
+        names::ENTRIES,
+        numbers::ENTRIES,
+        session::ENTRIES,
+        sizes::ENTRIES,
+        strings::ENTRIES,
+    ];
+    lists.into_iter().flatten()
+}
+
+/// All of them, for the engine's registry.
+pub(crate) fn functions() -> Vec<ScalarUDF> {
+    let listed = entries().map(|entry| {
+        let signatures = entry.arguments.clone().map(|count| match count {
+            0 => TypeSignature::Nullary,
+            count => TypeSignature::Any(count),
+        });
+        // Stable ones would be called while a plan is made that is kept beyond the statement.
+        let signature = Signature::one_of(signatures.collect(), Volatility::Stable);
+        ScalarUDF::from(CatalogFunction { entry, signature })
+    });
+    listed.chain(arrays::functions()).collect()
+}
+
+/// Whether a function of this name asks for the statement's catalog.
+pub(crate) fn is_catalog_function(name: &str) -> bool {
+    static NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| entries().map(|entry| entry.name).collect());
+    NAMES.contains(name)
+}
+
+struct CatalogFunction {
+    entry: &'static Entry,
+    signature: Signature,
+}
+
+impl std::fmt::Debug for CatalogFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.entry.name)
+    }
+}
+
+impl PartialEq for CatalogFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.entry.name == other.entry.name
+    }
+}
+
+impl Eq for CatalogFunction {}
+
+impl Hash for CatalogFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.entry.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for CatalogFunction {
+    fn name(&self) -> &str {
+        self.entry.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.entry.gives.arrow())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let ty = self.entry.gives.arrow();
+        let call = |arguments: &[ScalarValue]| -> Result<ScalarValue> {
+            if self.entry.nulls == Nulls::Strict && arguments.iter().any(ScalarValue::is_null) {
+                return ScalarValue::try_new_null(&ty);
+            }
+            let cell = (self.entry.body)(&Call { options: &args.config_options, arguments })?;
+            Ok(cell.scalar(&ty)?)
+        };
+        let scalars: Option<Vec<ScalarValue>> = args
+            .args
+            .iter()
+            .map(|argument| match argument {
+                ColumnarValue::Scalar(scalar) => Some(scalar.clone()),
+                ColumnarValue::Array(_) => None,
+            })
+            .collect();
+        if let Some(arguments) = scalars {
+            return call(&arguments).map(ColumnarValue::Scalar);
+        }
+        let arrays: Vec<ArrayRef> =
+            args.args.iter().map(|argument| argument.to_array(args.number_rows)).collect::<Result<_>>()?;
+        let mut results = Vec::with_capacity(args.number_rows);
+        for row in 0..args.number_rows {
+            let arguments: Vec<ScalarValue> =
+                arrays.iter().map(|array| ScalarValue::try_from_array(array, row)).collect::<Result<_>>()?;
+            results.push(call(&arguments)?);
+        }
+        if results.is_empty() {
+            return Ok(ColumnarValue::Array(arrow::array::new_empty_array(&ty)));
+        }
+        Ok(ColumnarValue::Array(ScalarValue::iter_to_array(results)?))
+    }
+}
+
+/// `42704` for an object that is not there.
+fn undefined(message: String) -> SqlError {
+    SqlError::new(SqlState::UndefinedObject, message)
+}

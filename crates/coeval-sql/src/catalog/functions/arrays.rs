@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Arrays: reading and writing their text, bounds, subscripts.
+
+use super::{Call, Entry, Gives, strict};
+use crate::catalog::rows::Cell;
+use crate::error::{SqlError, SqlState};
+use crate::types::{column_type, scalar_of};
+use arrow::array::{Array, ArrayRef, AsArray, Int32Array, ListArray, StructArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use chrono_tz::Tz;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::sync::Arc;
+
+/// The functions with a list of rows.
+pub(super) const ENTRIES: &[Entry] = &[
+    strict("array_upper", 2..=2, Gives::Int, |call| bound(call, |length| length)),
+    strict("array_lower", 2..=2, Gives::Int, |call| bound(call, |_| 1)),
+    strict("coeval_array_text", 1..=1, Gives::Text, |call| {
+        Ok(elements(&call.arguments[0]).map(|elements| written(&elements)).transpose()?.into())
+    }),
+    strict("coeval_vector_text", 1..=1, Gives::Text, |call| {
+        let Some(elements) = elements(&call.arguments[0]) else { return Ok(Cell::Null) };
+        let texts =
+            (0..elements.len()).map(|row| element_text(&elements, row).map(Option::unwrap_or_default));
+        Ok(texts.collect::<std::result::Result<Vec<_>, _>>()?.join(" ").into())
+    }),
+    strict("array_to_string", 2..=3, Gives::Text, joined),
+];
+
+fn elements(value: &ScalarValue) -> Option<ArrayRef> {
+    match value {
+        ScalarValue::List(list) if !list.is_null(0) => Some(list.value(0)),
+        ScalarValue::LargeList(list) if !list.is_null(0) => Some(list.value(0)),
+        ScalarValue::FixedSizeList(list) if !list.is_null(0) => Some(list.value(0)),
+        _ => None,
+    }
+}
+
+fn bound(call: &Call<'_>, pick: fn(usize) -> usize) -> std::result::Result<Cell, SqlError> {
+    let length = elements(&call.arguments[0]).map_or(0, |elements| elements.len());
+    Ok(if length == 0 || call.int(1) != Some(1) { Cell::Null } else { pick(length).into() })
+}
+
+fn element_text(elements: &ArrayRef, row: usize) -> std::result::Result<Option<String>, SqlError> {
+    if elements.is_null(row) {
+        return Ok(None);
+    }
+    if let DataType::List(_) = elements.data_type() {
+        return written(&elements.as_list::<i32>().value(row)).map(Some);
+    }
+    let known = crate::types::column_type_of_arrow(elements.data_type());
+    let Some(ty) = known else { return Ok(Some(ScalarValue::try_from_array(elements, row)?.to_string())) };
+    let plain = cast(elements, &ty.arrow())?;
+    let mut text = String::new();
+    crate::types::format_value(coeval_store::value_at(&plain, row), ty, Tz::UTC, &mut text);
+    Ok(Some(text))
+}
+
+/// `{1,2,NULL,"a b"}`.
+fn written(elements: &ArrayRef) -> std::result::Result<String, SqlError> {
+    let mut texts = Vec::with_capacity(elements.len());
+    let is_nested = matches!(elements.data_type(), DataType::List(_));
+    for row in 0..elements.len() {
+        texts.push(match element_text(elements, row)? {
+            None => "NULL".to_owned(),
+            Some(text) if is_nested || is_bare(&text) => text,
+            Some(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+        });
+    }
+    Ok(format!("{{{}}}", texts.join(",")))
+}
+
+/// The array at a row as PostgreSQL writes it; `None` if it is NULL.
+///
+/// # Errors
+/// If the column is no array, or of a type that has no text.
+pub fn format_list(lists: &dyn Array, row: usize) -> std::result::Result<Option<String>, SqlError> {
+    let value = ScalarValue::try_from_array(lists, row)?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    match elements(&value) {
+        Some(elements) => written(&elements).map(Some),
+        None => Err(SqlError::internal("an array was expected")),
+    }
+}
+
+/// Whether an element needs no quotes.
+fn is_bare(text: &str) -> bool {
+    !text.is_empty()
+        && !text.eq_ignore_ascii_case("null")
+        && !text
+            .contains(|letter: char| matches!(letter, '{' | '}' | ',' | '"' | '\\') || letter.is_whitespace())
+}
+
+/// `array_to_string(array, delimiter [, what stands for NULL])`.
+fn joined(call: &Call<'_>) -> std::result::Result<Cell, SqlError> {
+    let Some(elements) = elements(&call.arguments[0]) else { return Ok(Cell::Null) };
+    let delimiter = call.text(1).unwrap_or_default();
+    let mut texts = Vec::with_capacity(elements.len());
+    for row in 0..elements.len() {
+        let text = element_text(&elements, row)?;
+        texts.extend(text.or_else(|| call.text(2).map(str::to_owned)));
+    }
+    Ok(texts.join(delimiter).into())
+}
+
+/// The array that a text like `{1,2}` or, for vectors, `1 2` stands for; NULL for no text.
+///
+/// # Errors
+/// `22P02` for text that is no array, or an element that is not of its type.
+pub(crate) fn array_of_text(
+    text: Option<&str>,
+    element: &DataType,
+) -> std::result::Result<ScalarValue, SqlError> {
+    let list = DataType::List(Arc::new(Field::new_list_field(element.clone(), true)));
+    let Some(text) = text else { return Ok(ScalarValue::try_new_null(&list)?) };
+    let parts = if text.starts_with('{') || !element.is_numeric() {
+        array_elements(text)?
+    } else {
+        text.split_whitespace().map(|part| Some(part.to_owned())).collect()
+    };
+    let values = parts.iter().map(|part| scalar_of_text(part.as_deref(), element));
+    let values = values.collect::<std::result::Result<Vec<_>, SqlError>>()?;
+    Ok(ScalarValue::List(ScalarValue::new_list_nullable(&values, element)))
+}
+
+fn scalar_of_text(text: Option<&str>, ty: &DataType) -> std::result::Result<ScalarValue, SqlError> {
+    let (Some(text), Some(column)) = (text, crate::types::column_type_of_arrow(ty)) else {
+        return Ok(ScalarValue::try_new_null(ty)?);
+    };
+    let value = crate::types::parse_value(text, column, Tz::UTC)?;
+    Ok(scalar_of(&value, column)?.cast_to(ty)?)
+}
+
+/// The elements of `{a,"b c",NULL}`.
+///
+/// # Errors
+/// `22P02` for text that is no array of one dimension.
+pub(crate) fn array_elements(text: &str) -> std::result::Result<Vec<Option<String>>, SqlError> {
+    let malformed =
+        || SqlError::new(SqlState::InvalidTextRepresentation, format!("malformed array literal: \"{text}\""));
+    let inner =
+        text.trim().strip_prefix('{').and_then(|text| text.strip_suffix('}')).ok_or_else(malformed)?;
+    let mut parts = Vec::new();
+    let mut letters = inner.chars().peekable();
+    if inner.trim().is_empty() {
+        return Ok(parts);
+    }
+    loop {
+        let (mut part, mut quoted, mut inside) = (String::new(), false, false);
+        loop {
+            match letters.next() {
+                Some('"') => (quoted, inside) = (true, !inside),
+                Some('\\') => part.push(letters.next().ok_or_else(malformed)?),
+                Some(',') if !inside => {
+                    letters.next_if_eq(&',').map_or(Ok(()), |_| Err(malformed()))?;
+                    break;
+                }
+                Some('{' | '}') if !inside => return Err(malformed()),
+                Some(letter) => part.push(letter),
+                None if inside => return Err(malformed()),
+                None => {
+                    parts.push(if quoted { Some(part) } else { bare_element(&part) });
+                    return Ok(parts);
+                }
+            }
+        }
+        parts.push(if quoted { Some(part) } else { bare_element(&part) });
+    }
+}
+
+/// An element without quotes.
+fn bare_element(part: &str) -> Option<String> {
+    let trimmed = part.trim();
+    (!trimmed.eq_ignore_ascii_case("null")).then(|| trimmed.to_owned())
+}
+
+/// A function that makes an array; unnested, it stands for one that returns a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Making {
+    /// `coeval_array(value, type)`: the cast to an array type.
+    Cast,
+    /// `coeval_subscripts(array, first)`.
+    Subscripts,
+    /// `coeval_expandarray(array)`: each element with its number.
+    Expanded,
+    /// `coeval_no_oids(any)`: an empty array of object ids.
+    NoOids,
+    /// `coeval_array_like(value, element)`: the cast to an array of the second argument's type.
+    Like,
+    /// `coeval_or_empty(array)`: an empty array instead of NULL.
+    OrEmpty,
+}
+
+/// The function whose array, unnested, is what a function that returns a set gives; `None` if the name is none.
+pub(crate) fn set_returning(name: &str) -> Option<&'static str> {
+    match name {
+        "generate_subscripts" => Some("coeval_subscripts"),
+        "_pg_expandarray" => Some("coeval_expandarray"),
+        // No table is a partition.
+        "pg_partition_ancestors" => Some("coeval_no_oids"),
+        _ => None,
+    }
+}
+
+/// All of them, for the engine's registry.
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    let making = [
+        ("coeval_array", Making::Cast),
+        ("coeval_subscripts", Making::Subscripts),
+        ("coeval_expandarray", Making::Expanded),
+        ("coeval_no_oids", Making::NoOids),
+        ("coeval_array_like", Making::Like),
+        ("coeval_or_empty", Making::OrEmpty),
+    ];
+    let function = |(name, making)| {
+        let signature = Signature::variadic_any(Volatility::Stable);
+        ScalarUDF::from(ArrayFunction { name, making, signature })
+    };
+    making.into_iter().map(function).collect()
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ArrayFunction {
+    name: &'static str,
+    making: Making,
+    signature: Signature,
+}
+
+fn list_of(element: DataType) -> DataType {
+    DataType::List(Arc::new(Field::new_list_field(element, true)))
+}
+
+fn element_type(ty: &DataType) -> DataType {
+    match ty {
+        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
+            field.data_type().clone()
+        }
+        _ => DataType::Utf8View,
+    }
+}
+
+fn expanded_fields(element: DataType) -> Fields {
+    Fields::from(vec![Field::new("x", element, true), Field::new("n", DataType::Int32, true)])
+}
+
+/// The element type that the second argument of the cast names.
+fn named_element(argument: Option<&ScalarValue>) -> std::result::Result<DataType, SqlError> {
+    let name = argument.and_then(|argument| argument.try_as_str().flatten()).unwrap_or("text");
+    let dialect = datafusion::sql::sqlparser::dialect::PostgreSqlDialect {};
+    let parsed = datafusion::sql::sqlparser::parser::Parser::new(&dialect)
+        .try_with_sql(name)
+        .and_then(|mut parser| parser.parse_data_type())
+        .map_err(|error| SqlError::syntax(error.to_string()))?;
+    Ok(column_type(&parsed)?.arrow())
+}
+
+impl ArrayFunction {
+    fn result(
+        &self,
+        argument: &DataType,
+        other: Option<&DataType>,
+        second: Option<&ScalarValue>,
+    ) -> std::result::Result<DataType, SqlError> {
+        Ok(match self.making {
+            Making::Cast => list_of(named_element(second)?),
+            Making::Like => list_of(other.cloned().unwrap_or(DataType::Utf8View)),
+            Making::OrEmpty => argument.clone(),
+            Making::Subscripts | Making::NoOids => list_of(DataType::Int32),
+            Making::Expanded => list_of(DataType::Struct(expanded_fields(element_type(argument)))),
+        })
+    }
+}
+
+impl ScalarUDFImpl for ArrayFunction {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Err(SqlError::internal("the type of an array depends on its arguments").into())
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let first = arguments.arg_fields.first().map_or(DataType::Null, |field| field.data_type().clone());
+        let second = arguments.arg_fields.get(1).map(|field| field.data_type());
+        let ty = self.result(&first, second, arguments.scalar_arguments.get(1).copied().flatten())?;
+        Ok(Arc::new(Field::new(self.name, ty, true)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let input = args.args[0].to_array(args.number_rows)?;
+        let ty = args.return_type().clone();
+        let is_cast = matches!(self.making, Making::Cast | Making::Like);
+        if is_cast && matches!(input.data_type(), DataType::List(_) | DataType::Null) {
+            return Ok(ColumnarValue::Array(cast(&input, &ty)?));
+        }
+        let first = match args.args.get(1) {
+            Some(ColumnarValue::Scalar(scalar)) => match scalar.cast_to(&DataType::Int32) {
+                Ok(ScalarValue::Int32(first)) => first.unwrap_or(1),
+                _ => 1,
+            },
+            _ => 1,
+        };
+        let mut rows = Vec::with_capacity(args.number_rows);
+        for row in 0..args.number_rows {
+            let value = ScalarValue::try_from_array(&input, row)?;
+            rows.push(self.row(&value, first, &ty)?);
+        }
+        if rows.is_empty() {
+            return Ok(ColumnarValue::Array(arrow::array::new_empty_array(&ty)));
+        }
+        Ok(ColumnarValue::Array(ScalarValue::iter_to_array(rows)?))
+    }
+}
+
+impl ArrayFunction {
+    fn row(&self, value: &ScalarValue, first: i32, ty: &DataType) -> Result<ScalarValue> {
+        let element = element_type(ty);
+        if self.making == Making::NoOids || (self.making == Making::OrEmpty && value.is_null()) {
+            return Ok(ScalarValue::List(ScalarValue::new_list_nullable(&[], &element)));
+        }
+        if value.is_null() {
+            return ScalarValue::try_new_null(ty);
+        }
+        if self.making == Making::OrEmpty {
+            return Ok(value.clone());
+        }
+        if matches!(self.making, Making::Cast | Making::Like) {
+            return Ok(array_of_text(value.try_as_str().flatten(), &element)?);
+        }
+        let elements = elements(value).unwrap_or_else(|| arrow::array::new_empty_array(&DataType::Int32));
+        let count = i32::try_from(elements.len()).unwrap_or(i32::MAX);
+        let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(first..first.saturating_add(count)));
+        let values = match &element {
+            DataType::Struct(fields) => {
+                Arc::new(StructArray::try_new(fields.clone(), vec![elements, numbers], None)?) as ArrayRef
+            }
+            _ => numbers,
+        };
+        let field = Arc::new(Field::new_list_field(element, true));
+        let offsets = arrow::buffer::OffsetBuffer::from_lengths([values.len()]);
+        Ok(ScalarValue::List(Arc::new(ListArray::try_new(field, offsets, values, None)?)))
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `pg_get_indexdef` and the other functions that give a definition as SQL, and comments.
+
+use super::{Call, Entry, Gives, called, strict};
+use crate::catalog::deparse::{self, Style};
+use crate::catalog::identifiers::quoted;
+use crate::catalog::objects::Kind;
+use crate::catalog::rows::Cell;
+use crate::catalog::{constraints, functions::names, identifiers, oids};
+use crate::error::{SqlError, SqlState};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    strict("pg_get_indexdef", 1..=3, Gives::Text, index),
+    strict("pg_get_constraintdef", 1..=2, Gives::Text, constraint),
+    strict("pg_get_expr", 2..=3, Gives::Text, |call| Ok(call.text(0).into())),
+    strict("pg_get_viewdef", 1..=2, Gives::Text, view),
+    strict("pg_get_serial_sequence", 2..=2, Gives::Text, serial_sequence),
+    // There are no such objects.
+    called("pg_get_triggerdef", 1..=2, Gives::Text, |_| Ok(Cell::Null)),
+    called("pg_get_ruledef", 1..=2, Gives::Text, |_| Ok(Cell::Null)),
+    called("pg_get_partkeydef", 1..=1, Gives::Text, |_| Ok(Cell::Null)),
+    called("pg_get_statisticsobjdef", 1..=1, Gives::Text, |_| Ok(Cell::Null)),
+    called("pg_get_statisticsobjdef_columns", 1..=1, Gives::Text, |_| Ok(Cell::Null)),
+    called("pg_get_functiondef", 1..=1, Gives::Text, |_| Ok(Cell::Null)),
+    called("pg_get_function_sqlbody", 1..=1, Gives::Text, |_| Ok(Cell::Null)),
+    // No object has a comment.
+    called("obj_description", 1..=2, Gives::Text, |_| Ok(Cell::Null)),
+    called("col_description", 2..=2, Gives::Text, |_| Ok(Cell::Null)),
+    called("shobj_description", 2..=2, Gives::Text, |_| Ok(Cell::Null)),
+];
+
+fn style(call: &Call<'_>, index: usize) -> Style {
+    if call.truth(index) == Some(true) { Style::Pretty } else { Style::Full }
+}
+
+fn index(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let objects = call.access()?.objects();
+    let Some(class) = call.class(0)?.and_then(|oid| objects.class(oid)) else { return Ok(Cell::Null) };
+    let Some(shape) = class.index() else { return Ok(Cell::Null) };
+    let column = call.int(1).unwrap_or(0);
+    if column == 0 {
+        return Ok(deparse::index(objects, class, &shape, style(call, 2)).into());
+    }
+    let found = usize::try_from(column - 1).ok().and_then(|place| shape.columns.get(place));
+    Ok(found.map_or_else(String::new, |column| quoted(&shape.table.columns[*column].name)).into())
+}
+
+fn constraint(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let objects = call.access()?.objects();
+    let found = call.oid(0).and_then(|oid| constraints::by_oid(objects, oid));
+    Ok(found.map(|constraint| constraint.definition(objects, style(call, 1))).into())
+}
+
+fn view(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let objects = call.access()?.objects();
+    let class = call.class(0)?.and_then(|oid| objects.class(oid));
+    Ok(match class.map(|class| &class.kind) {
+        Some(Kind::View(view)) => deparse::view(view).into(),
+        _ => Cell::Null,
+    })
+}
+
+fn serial_sequence(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let objects = call.access()?.objects();
+    let (Some(table), Some(column)) = (call.text(0), call.text(1)) else { return Ok(Cell::Null) };
+    let oid = names::class_of(objects, table)?;
+    let Some(Kind::Table(def)) = objects.class(oid).map(|class| &class.kind) else { return Ok(Cell::Null) };
+    let Some(index) = def.column_index(column) else {
+        let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
+        return Err(SqlError::new(SqlState::UndefinedColumn, message));
+    };
+    let sequence = def.columns[index].sequence.and_then(|id| objects.class(oids::of_sequence(id)));
+    let full =
+        |schema: &str, name: &str| format!("{}.{}", identifiers::quoted(schema), identifiers::quoted(name));
+    Ok(sequence.map(|class| full(&class.schema, &class.name)).into())
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Functions about the session and the server it talks to: users, schemas, settings, privileges.
+
+use super::{Call, Entry, Gives, called, strict};
+use crate::catalog::access::SettingRequest;
+use crate::catalog::rows::Cell;
+use crate::engine::CATALOG_NAME;
+use crate::error::SqlError;
+
+/// What `version()` answers: clients read the first two words.
+const VERSION: &str =
+    concat!("PostgreSQL 15.0 (Coeval ", env!("CARGO_PKG_VERSION"), ") on a Rust engine, 64-bit");
+
+pub(super) const ENTRIES: &[Entry] = &[
+    called("version", 0..=0, Gives::Text, |_| Ok(VERSION.into())),
+    called("current_database", 0..=0, Gives::Text, |_| Ok(CATALOG_NAME.into())),
+    called("current_catalog", 0..=0, Gives::Text, |_| Ok(CATALOG_NAME.into())),
+    called("current_schema", 0..=0, Gives::Text, |call| {
+        Ok(call.access()?.objects().path.first().cloned().into())
+    }),
+    strict("current_schemas", 1..=1, Gives::Texts, schemas),
+    called("current_user", 0..=0, Gives::Text, user),
+    called("session_user", 0..=0, Gives::Text, user),
+    called("current_role", 0..=0, Gives::Text, user),
+    called("user", 0..=0, Gives::Text, user),
+    strict("current_setting", 1..=2, Gives::Text, current_setting),
+    strict("set_config", 3..=3, Gives::Text, set_config),
+    called("pg_backend_pid", 0..=0, Gives::Int, |call| Ok(call.access()?.settings().backend_pid().into())),
+    called("inet_client_addr", 0..=0, Gives::Text, |_| Ok(Cell::Null)),
+    called("inet_client_port", 0..=0, Gives::Int, |_| Ok(Cell::Null)),
+    called("inet_server_addr", 0..=0, Gives::Text, |_| Ok(Cell::Null)),
+    called("inet_server_port", 0..=0, Gives::Int, |_| Ok(Cell::Null)),
+    called("pg_client_encoding", 0..=0, Gives::Text, |_| Ok("UTF8".into())),
+    called("getdatabaseencoding", 0..=0, Gives::Text, |_| Ok("UTF8".into())),
+    strict("pg_encoding_to_char", 1..=1, Gives::Text, |call| {
+        Ok((if call.int(0) == Some(6) { "UTF8" } else { "" }).into())
+    }),
+    strict("pg_char_to_encoding", 1..=1, Gives::Int, |call| {
+        let is_utf8 = call
+            .text(0)
+            .is_some_and(|name| matches!(name.to_lowercase().as_str(), "utf8" | "utf-8" | "unicode"));
+        Ok((if is_utf8 { 6 } else { -1 }).into())
+    }),
+    called("statement_timestamp", 0..=0, Gives::Time, |call| {
+        Ok(call.access()?.clock().statement_micros.into())
+    }),
+    called("transaction_timestamp", 0..=0, Gives::Time, |call| {
+        Ok(call.access()?.clock().transaction_micros.into())
+    }),
+    called("clock_timestamp", 0..=0, Gives::Time, |_| Ok(chrono::Utc::now().timestamp_micros().into())),
+    // There is one role, and it may do everything.
+    called("has_table_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
+    called("has_any_column_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
+    called("has_column_privilege", 3..=4, Gives::Bool, |_| Ok(true.into())),
+    called("has_schema_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
+    called("has_database_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
+    called("has_sequence_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
+    called("has_function_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
+    called("has_type_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
+    called("has_language_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
+    called("has_tablespace_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
+    called("pg_has_role", 2..=3, Gives::Bool, |_| Ok(true.into())),
+    called("row_security_active", 1..=1, Gives::Bool, |_| Ok(false.into())),
+];
+
+fn user(call: &Call<'_>) -> Result<Cell, SqlError> {
+    Ok(call.access()?.objects().user.as_str().into())
+}
+
+fn schemas(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let mut path = call.access()?.objects().path.clone();
+    if call.truth(0) == Some(true) && !path.iter().any(|schema| schema == crate::catalog::PG_CATALOG) {
+        path.insert(0, crate::catalog::PG_CATALOG.to_owned());
+    }
+    Ok(Cell::Texts(path))
+}
+
+fn current_setting(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let name = call.text(0).unwrap_or_default();
+    match call.access()?.setting(name) {
+        Ok(value) => Ok(value.into()),
+        Err(_) if call.truth(1) == Some(true) => Ok(Cell::Null),
+        Err(error) => Err(error),
+    }
+}
+
+fn set_config(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let (name, value) = (call.text(0).unwrap_or_default(), call.text(1).unwrap_or_default());
+    let request = SettingRequest {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        is_local: call.truth(2) == Some(true),
+    };
+    call.access()?.request(request)?;
+    Ok(value.into())
+}

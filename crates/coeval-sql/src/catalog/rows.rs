@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Collects the rows of a relation.
+
+use super::relations::{Column, Relation, RelationKind};
+use crate::error::SqlError;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::DataType;
+use datafusion::catalog::{MemTable, TableProvider};
+use datafusion::common::ScalarValue;
+use std::sync::Arc;
+
+/// A value on its way into a column, which gives it its type.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Cell {
+    /// NULL.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// Any integer, object id or time in microseconds.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// Text, a name, a letter.
+    Text(String),
+    /// An array of integers.
+    Ints(Vec<i64>),
+    /// An array of texts.
+    Texts(Vec<String>),
+}
+
+impl From<bool> for Cell {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<i32> for Cell {
+    fn from(value: i32) -> Self {
+        Self::Int(i64::from(value))
+    }
+}
+
+impl From<i64> for Cell {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(value: usize) -> Self {
+        i64::try_from(value).map_or(Self::Null, Self::Int)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(value: String) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+impl Cell {
+    /// The value as one of this type.
+    ///
+    /// # Errors
+    /// If it is none: a bug.
+    pub(super) fn scalar(&self, ty: &DataType) -> Result<ScalarValue, SqlError> {
+        let plain = match self {
+            Self::Null => ScalarValue::Null,
+            Self::Bool(value) => ScalarValue::Boolean(Some(*value)),
+            Self::Int(value) => ScalarValue::Int64(Some(*value)),
+            Self::Float(value) => ScalarValue::Float64(Some(*value)),
+            Self::Text(value) => ScalarValue::Utf8View(Some(value.clone())),
+            Self::Ints(values) => {
+                let values: Vec<_> = values.iter().map(|value| ScalarValue::Int64(Some(*value))).collect();
+                ScalarValue::List(ScalarValue::new_list_nullable(&values, &DataType::Int64))
+            }
+            Self::Texts(values) => {
+                let values: Vec<_> =
+                    values.iter().map(|value| ScalarValue::Utf8View(Some(value.clone()))).collect();
+                ScalarValue::List(ScalarValue::new_list_nullable(&values, &DataType::Utf8View))
+            }
+        };
+        Ok(plain.cast_to(ty)?)
+    }
+}
+
+/// The rows of a relation so far.
+pub(super) struct Table {
+    relation: &'static Relation,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// No rows yet.
+    pub(super) fn new(relation: &'static Relation) -> Self {
+        Self { relation, rows: Vec::new() }
+    }
+
+    /// The relation's name.
+    pub(super) fn name(&self) -> &'static str {
+        self.relation.name
+    }
+
+    /// Appends a row. Columns that are not named are zero, false, empty or NULL.
+    ///
+    /// # Panics
+    /// If the relation has no column of a name.
+    pub(super) fn push<const N: usize>(&mut self, cells: [(&str, Cell); N]) {
+        let relation = self.relation;
+        let mut row: Vec<Cell> = relation.columns.iter().map(|column| default(relation, column)).collect();
+        for (name, cell) in cells {
+            let place = relation.columns.iter().position(|column| column.name == name);
+            let place = place.unwrap_or_else(|| panic!("{} has no column {name}", relation.name));
+            row[place] = cell;
+        }
+        self.rows.push(row);
+    }
+
+    /// The rows as a batch; none if there are no rows.
+    ///
+    /// # Errors
+    /// If a value is not of its column's type: a bug.
+    pub(super) fn finish(self) -> Result<Option<RecordBatch>, SqlError> {
+        if self.rows.is_empty() {
+            return Ok(None);
+        }
+        let schema = self.relation.arrow();
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
+        for (place, field) in schema.fields().iter().enumerate() {
+            let cells = self.rows.iter().map(|row| row[place].scalar(field.data_type()));
+            arrays.push(ScalarValue::iter_to_array(cells.collect::<Result<Vec<_>, _>>()?)?);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows.len()));
+        Ok(Some(RecordBatch::try_new_with_options(schema, arrays, &options)?))
+    }
+}
+
+fn default(relation: &Relation, column: &Column) -> Cell {
+    if relation.kind == RelationKind::View || !column.is_never_null() {
+        return Cell::Null;
+    }
+    match column.arrow() {
+        DataType::Boolean => Cell::Bool(false),
+        DataType::Utf8View => Cell::Text(String::new()),
+        DataType::Float32 => Cell::Float(0.0),
+        _ => Cell::Int(0),
+    }
+}
+
+/// The relation with these rows, for queries.
+///
+/// # Errors
+/// If the batches are not of the relation's schema: a bug.
+pub(super) fn provider_of(
+    relation: &Relation,
+    batches: Vec<RecordBatch>,
+) -> Result<Arc<dyn TableProvider>, SqlError> {
+    Ok(Arc::new(MemTable::try_new(relation.arrow(), vec![batches])?))
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Subqueries that run once for each row they depend on.
+//!
+//! # Why
+//! DataFusion turns a correlated subquery into a join. It does so for aggregates, EXISTS and IN in conditions, over
+//! equalities. PostgreSQL's clients send others: a scalar subquery that picks a row, EXISTS in the select list,
+//! recursive subqueries that name an outer column. Over the catalog's few rows it does not matter how they run.
+//!
+//! # Terms
+//! The *inner plan* is the subquery's; its *outer columns* are the columns of the row around it that it names.
+//!
+//! # Steps
+//! ```text
+//! SELECT a, (SELECT b FROM s WHERE s.k = t.k) FROM t
+//!   -> SELECT a, coeval_apply[inner plan](t.k) FROM t
+//! ```
+//! The function puts a row's values in the places of the outer columns, plans and runs the inner plan, and gives
+//! its only value (21000 if there are two), whether there is a row, or whether a value is among its rows. Inner
+//! subqueries are replaced first, so each runs within the one around it.
+//!
+//! # Cost
+//! Planning and running the inner plan for each distinct combination of outer values in a batch: about a
+//! millisecond each. The thread that asks waits; the plan runs on a thread of its own.
+
+use super::arithmetic::rewrite_node;
+use super::carried::Carry;
+use super::run::StatementTime;
+use crate::error::{SqlError, SqlState};
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, TypeSignature, Volatility,
+};
+use datafusion::physical_plan::collect;
+use datafusion::prelude::SessionConfig;
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// Which correlated subqueries are run for each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All: the tables are small.
+    AllCorrelated,
+    /// Those that DataFusion does not make a join of.
+    OnlyOthers,
+}
+
+/// Where an expression stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// In a condition, where DataFusion makes joins of EXISTS and IN.
+    Condition,
+    /// Anywhere else.
+    Value,
+}
+
+/// What is asked of the subquery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Question {
+    /// Its only value.
+    Value,
+    /// Whether it has rows.
+    Exists,
+    /// Whether the first argument is among them.
+    Contains,
+}
+
+/// The plan with subqueries of this extent as functions of the columns they depend on, and whether there are any.
+///
+/// # Errors
+/// What DataFusion finds wrong while it rebuilds the plan.
+pub(super) fn applied(
+    plan: LogicalPlan,
+    state: &SessionState,
+    extent: Extent,
+) -> Result<Transformed<LogicalPlan>> {
+    plan.transform_up_with_subqueries(|plan| {
+        let place = match plan {
+            LogicalPlan::Filter(_) | LogicalPlan::Join(_) => Place::Condition,
+            _ => Place::Value,
+        };
+        rewrite_node(plan, &|expression: Expr, schema: &DFSchema| {
+            replaced(expression, schema, state, (extent, place))
+        })
+    })
+}
+
+fn replaced(
+    expression: Expr,
+    schema: &DFSchema,
+    state: &SessionState,
+    (extent, place): (Extent, Place),
+) -> Result<Transformed<Expr>> {
+    let (question, subquery, mut arguments, negated) = match &expression {
+        Expr::ScalarSubquery(subquery) => (Question::Value, subquery, Vec::new(), false),
+        Expr::Exists(exists) => (Question::Exists, &exists.subquery, Vec::new(), exists.negated),
+        Expr::InSubquery(within) => {
+            (Question::Contains, &within.subquery, vec![within.expr.as_ref().clone()], within.negated)
+        }
+        _ => return Ok(Transformed::no(expression)),
+    };
+    let is_correlated = !subquery.outer_ref_columns.is_empty();
+    let is_other = match question {
+        Question::Value => is_correlated && !is_aggregate(&subquery.subquery),
+        Question::Exists | Question::Contains => place == Place::Value,
+    };
+    if !(is_other || (is_correlated && extent == Extent::AllCorrelated)) {
+        return Ok(Transformed::no(expression));
+    }
+    let mut outer = Vec::new();
+    depends_on(&subquery.subquery, &mut outer)?;
+    arguments.extend(outer.iter().map(|dependency| match dependency {
+        // A column of a query further out stays one.
+        Expr::OuterReferenceColumn(_, column) if schema.has_column(column) => Expr::Column(column.clone()),
+        other => other.clone(),
+    }));
+    let function = Apply {
+        question,
+        plan: Arc::clone(&subquery.subquery),
+        outer,
+        state: state.clone(),
+        signature: Signature::one_of(
+            vec![TypeSignature::VariadicAny, TypeSignature::Nullary],
+            Volatility::Volatile,
+        ),
+    };
+    let call = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(function)), arguments));
+    Ok(Transformed::yes(if negated { Expr::Not(Box::new(call)) } else { call }))
+}
+
+/// Whether a plan has correlated subqueries: after optimization, those that have not become joins.
+pub(super) fn has_correlated(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    // Nothing in the visit fails.
+    let _ = plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expression| {
+            found |= expression.exists(|part| {
+                let subquery = match part {
+                    Expr::ScalarSubquery(subquery) => Some(subquery),
+                    Expr::Exists(exists) => Some(&exists.subquery),
+                    Expr::InSubquery(within) => Some(&within.subquery),
+                    _ => None,
+                };
+                Ok(subquery.is_some_and(|subquery| !subquery.outer_ref_columns.is_empty()))
+            })?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    });
+    found
+}
+
+/// Whether a subquery has one row because it is an aggregate of all of its rows.
+fn is_aggregate(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => is_aggregate(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => is_aggregate(&alias.input),
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        _ => false,
+    }
+}
+
+/// Collects what a plan depends on: the columns of queries around it, and parameters.
+fn depends_on(plan: &LogicalPlan, found: &mut Vec<Expr>) -> Result<()> {
+    plan.apply(|node| {
+        let schema = merge_schema(&node.inputs());
+        node.apply_expressions(|expression| {
+            expression.apply(|part| {
+                let mut inner = Vec::new();
+                match part {
+                    Expr::OuterReferenceColumn(..) | Expr::Placeholder(_) => inner.push(part.clone()),
+                    Expr::ScalarSubquery(subquery) => depends_on(&subquery.subquery, &mut inner)?,
+                    Expr::Exists(exists) => depends_on(&exists.subquery.subquery, &mut inner)?,
+                    Expr::InSubquery(within) => depends_on(&within.subquery.subquery, &mut inner)?,
+                    _ => {}
+                }
+                let is_own = |dependency: &Expr| match dependency {
+                    Expr::OuterReferenceColumn(_, column) => {
+                        !matches!(part, Expr::OuterReferenceColumn(..)) && schema.has_column(column)
+                    }
+                    _ => false,
+                };
+                for dependency in inner {
+                    if !is_own(&dependency) && !found.contains(&dependency) {
+                        found.push(dependency);
+                    }
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })?;
+        // Tables in FROM that are queries of their own depend on the same.
+        if let LogicalPlan::Subquery(lateral) = node {
+            depends_on(&lateral.subquery, found)?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+/// A subquery as a function of its outer columns.
+struct Apply {
+    question: Question,
+    plan: Arc<LogicalPlan>,
+    /// Outer columns and parameters.
+    outer: Vec<Expr>,
+    state: SessionState,
+    signature: Signature,
+}
+
+impl std::fmt::Debug for Apply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Apply").field("question", &self.question).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Apply {
+    fn eq(&self, other: &Self) -> bool {
+        self.question == other.question && Arc::ptr_eq(&self.plan, &other.plan)
+    }
+}
+
+impl Eq for Apply {}
+
+impl Hash for Apply {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.question.hash(state);
+        Arc::as_ptr(&self.plan).hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Apply {
+    fn name(&self) -> &str {
+        "coeval_apply"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(match self.question {
+            Question::Value => self.plan.schema().field(0).data_type().clone(),
+            Question::Exists | Question::Contains => DataType::Boolean,
+        })
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<DataType> =
+            arguments.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, true)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays: Vec<ArrayRef> =
+            args.args.iter().map(|argument| argument.to_array(args.number_rows)).collect::<Result<_>>()?;
+        let ty = args.return_type().clone();
+        let options = Arc::clone(&args.config_options);
+        // DataFusion's threads do not wait for each other: the inner plan has a thread and a runtime to itself.
+        let results = std::thread::scope(|scope| {
+            let running = scope.spawn(|| self.rows(&arrays, args.number_rows, &options));
+            running.join().unwrap_or_else(|_| Err(SqlError::internal("a subquery has panicked").into()))
+        })?;
+        if results.is_empty() {
+            return Ok(ColumnarValue::Array(arrow::array::new_empty_array(&ty)));
+        }
+        Ok(ColumnarValue::Array(ScalarValue::iter_to_array(results)?))
+    }
+}
+
+impl Apply {
+    /// The answer for each row.
+    fn rows(
+        &self,
+        arrays: &[ArrayRef],
+        rows: usize,
+        options: &Arc<ConfigOptions>,
+    ) -> Result<Vec<ScalarValue>> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let state = self.statement_state(options);
+        let mut known: HashMap<Vec<ScalarValue>, ScalarValue> = HashMap::new();
+        let mut results = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let key: Vec<ScalarValue> =
+                arrays.iter().map(|array| ScalarValue::try_from_array(array, row)).collect::<Result<_>>()?;
+            if let Some(result) = known.get(&key) {
+                results.push(result.clone());
+                continue;
+            }
+            let result = runtime.block_on(self.answer(&key, &state))?;
+            known.insert(key, result.clone());
+            results.push(result);
+        }
+        Ok(results)
+    }
+
+    /// The engine's state with the statement's options: its snapshot, its time zone, its catalog.
+    fn statement_state(&self, options: &Arc<ConfigOptions>) -> SessionState {
+        let mut options = ConfigOptions::clone(options);
+        options.execution.target_partitions = 1;
+        let started = StatementTime::carried_by(&options).and_then(|time| time.0);
+        let config = SessionConfig::from(options);
+        let mut state =
+            SessionStateBuilder::new_from_existing(self.state.clone()).with_config(config).build();
+        let options = Arc::clone(state.config_options());
+        let properties = state.execution_props_mut();
+        properties.config_options = Some(options);
+        properties.query_execution_start_time = started;
+        state
+    }
+
+    /// The answer for these arguments.
+    async fn answer(&self, arguments: &[ScalarValue], state: &SessionState) -> Result<ScalarValue> {
+        let first_outer = arguments.len() - self.outer.len();
+        let values: HashMap<&Expr, &ScalarValue> = self.outer.iter().zip(&arguments[first_outer..]).collect();
+        let plan = with_values(self.plan.as_ref().clone(), &values)?;
+        let optimized = state.optimize(&plan)?;
+        let physical = state.query_planner().create_physical_plan(&optimized, state).await?;
+        let batches = collect(physical, state.task_ctx()).await?;
+        let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        match self.question {
+            Question::Exists => Ok(ScalarValue::Boolean(Some(count > 0))),
+            Question::Contains => contains(&arguments[0], &batches),
+            Question::Value if count > 1 => {
+                let message = "more than one row returned by a subquery used as an expression";
+                Err(SqlError::new(SqlState::CardinalityViolation, message).into())
+            }
+            Question::Value => match batches.iter().find(|batch| batch.num_rows() == 1) {
+                Some(batch) => ScalarValue::try_from_array(batch.column(0), 0),
+                None => ScalarValue::try_new_null(self.plan.schema().field(0).data_type()),
+            },
+        }
+    }
+}
+
+/// The plan with values in the places of outer columns.
+fn with_values(plan: LogicalPlan, values: &HashMap<&Expr, &ScalarValue>) -> Result<LogicalPlan> {
+    let put = |expression: Expr| match values.get(&expression) {
+        Some(value) => Ok(Transformed::yes(Expr::Literal((*value).clone(), None))),
+        None => Ok(Transformed::no(expression)),
+    };
+    let done = plan.transform_down_with_subqueries(|plan| {
+        plan.map_expressions(|expression| expression.transform_down(put))
+    })?;
+    Ok(done.data)
+}
+
+/// SQL's IN: unknown if the value is NULL, or not found beside a NULL.
+fn contains(value: &ScalarValue, batches: &[RecordBatch]) -> Result<ScalarValue> {
+    let mut unknown = false;
+    for batch in batches {
+        let column = batch.column(0);
+        for row in 0..column.len() {
+            if column.is_null(row) || value.is_null() {
+                unknown = true;
+                continue;
+            }
+            let candidate = ScalarValue::try_from_array(column, row)?;
+            let value = value.cast_to(&candidate.data_type()).unwrap_or_else(|_| value.clone());
+            if value == candidate {
+                return Ok(ScalarValue::Boolean(Some(true)));
+            }
+        }
+    }
+    Ok(ScalarValue::Boolean((!unknown).then_some(false)))
+}

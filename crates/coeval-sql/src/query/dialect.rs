@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+//! PostgreSQL's forms that DataFusion has not, written in those it has.
+//!
+//! A rewrite from syntax to syntax, after the outputs have their names and before literals get their types:
+//!
+//! | form | becomes |
+//! |---|---|
+//! | `pg_catalog.f(x)`, `x OPERATOR(pg_catalog.~) y` | `f(x)`, `x ~ y` |
+//! | `x COLLATE "C"` | `x`: text compares by bytes |
+//! | `x::regclass`, `regtype`, `regnamespace`, `regrole` | a function to the object id; to the name where it is shown or cast to text |
+//! | `x::oid`, `name`, `"char"`, `int2[]` | `int`, `text`, `text`, a function that reads arrays |
+//! | `x = ANY ('{a,b}')` | `x IN ('a', 'b')` |
+//! | `ARRAY(SELECT x ...)` | a subquery with `array_agg(x)` |
+//! | functions that return sets, in the select list or in FROM | `unnest` of a function that returns an array |
+//! | `(x).field`, subscripts of `int2vector` | a field by its name, a subscript from one |
+
+mod casts;
+mod rows;
+mod sets;
+mod tables;
+
+use crate::error::{SqlError, SqlState};
+use crate::names::fold;
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SetExpr, Subscript, TableFactor,
+    Value, ValueWithSpan, VisitMut, VisitorMut,
+};
+use std::ops::ControlFlow;
+
+/// The query in forms that DataFusion plans.
+///
+/// # Errors
+/// `42704` for an unknown collation.
+pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
+    if let ControlFlow::Break(error) = query.visit(&mut Dialect) {
+        return Err(error);
+    }
+    casts::show_names(query);
+    Ok(())
+}
+
+struct Dialect;
+
+impl VisitorMut for Dialect {
+    type Break = SqlError;
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
+        match rewritten(expression) {
+            Ok(Some(replaced)) => *expression = replaced,
+            Ok(None) => {}
+            Err(error) => return ControlFlow::Break(error),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+        tables::rewrite(factor);
+        ControlFlow::Continue(())
+    }
+}
+
+/// What stands in an expression's place; `None` if it stays.
+fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
+    Ok(match expression {
+        Expr::Substring { expr, substring_from: Some(pattern), substring_for: None, .. }
+            if is_text(pattern) =>
+        {
+            let found = call("regexp_match", vec![expr.as_ref().clone(), pattern.as_ref().clone()]);
+            Some(call("array_element", vec![found, number("1")]))
+        }
+        Expr::BinaryOp { left, op, right } if rows::is_comparison(left, op, right) => {
+            Some(rows::comparison(left, op, right))
+        }
+        Expr::InList { expr, list, negated } if rows::is_membership(expr, list) => {
+            Some(rows::membership(expr, list, negated))
+        }
+        Expr::Collate { expr, collation } => {
+            refuse_collation(collation)?;
+            Some(expr.as_ref().clone())
+        }
+        Expr::BinaryOp { op, .. } => {
+            if let BinaryOperator::PGCustomBinaryOperator(parts) = op
+                && let Some(known) = parts.last().and_then(|name| operator(name))
+            {
+                *op = known;
+            }
+            None
+        }
+        Expr::Cast { expr, data_type, .. } => casts::rewritten(expr, data_type),
+        Expr::Function(function) => rewritten_function(function),
+        Expr::Identifier(ident) if ident.quote_style.is_none() => register(&fold(ident)),
+        Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
+            sets::membership(left, right, sets::Quantifier::Any)
+        }
+        Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => {
+            sets::membership(left, right, sets::Quantifier::All)
+        }
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            rewrite_accesses(root, access_chain);
+            None
+        }
+        Expr::Like { pattern, escape_char: Some(escape), .. }
+        | Expr::ILike { pattern, escape_char: Some(escape), .. }
+            if !is_backslash(escape) =>
+        {
+            let arguments = vec![pattern.as_ref().clone(), Expr::Value(escape.clone())];
+            **pattern = call("coeval_like_pattern", arguments);
+            *escape = Value::SingleQuotedString("\\".to_owned()).into();
+            None
+        }
+        _ => None,
+    })
+}
+
+fn is_backslash(escape: &ValueWithSpan) -> bool {
+    matches!(&escape.value, Value::SingleQuotedString(text) if text == "\\")
+}
+
+/// Fields of rows are named by text, and the subscripts of vectors begin at zero.
+fn rewrite_accesses(root: &Expr, accesses: &mut [AccessExpr]) {
+    // A name in front of a point is a table's.
+    let mut is_name = matches!(root, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    let mut is_vector = casts::is_vector(root);
+    for access in accesses {
+        match access {
+            AccessExpr::Dot(field) => {
+                is_vector = casts::is_vector(field);
+                if let (Expr::Identifier(ident), false) = (&*field, is_name) {
+                    *field = text(&fold(ident));
+                }
+            }
+            AccessExpr::Subscript(Subscript::Index { index }) => {
+                if is_vector {
+                    *index = one_more(index);
+                }
+                (is_name, is_vector) = (false, false);
+            }
+            AccessExpr::Subscript(Subscript::Slice { .. }) => (is_name, is_vector) = (false, false),
+        }
+    }
+}
+
+fn one_more(index: &Expr) -> Expr {
+    Expr::BinaryOp {
+        left: Box::new(Expr::Nested(Box::new(index.clone()))),
+        op: BinaryOperator::Plus,
+        right: Box::new(number("1")),
+    }
+}
+
+/// `42704` for collations that do not compare by bytes, or by what PostgreSQL has made of the default.
+fn refuse_collation(name: &ObjectName) -> Result<(), SqlError> {
+    let last = name.0.last().and_then(ObjectNamePart::as_ident).map(|ident| ident.value.to_lowercase());
+    match last.as_deref() {
+        Some("c" | "posix" | "default" | "ucs_basic" | "c.utf-8" | "c.utf8") => Ok(()),
+        _ => {
+            let message = format!("collation {name} does not exist");
+            Err(SqlError::new(SqlState::UndefinedObject, message)
+                .with_hint("Text compares by bytes: COLLATE \"C\"."))
+        }
+    }
+}
+
+/// The operator behind `OPERATOR(schema.name)`.
+fn operator(name: &str) -> Option<BinaryOperator> {
+    Some(match name {
+        "~" => BinaryOperator::PGRegexMatch,
+        "~*" => BinaryOperator::PGRegexIMatch,
+        "!~" => BinaryOperator::PGRegexNotMatch,
+        "!~*" => BinaryOperator::PGRegexNotIMatch,
+        "~~" => BinaryOperator::PGLikeMatch,
+        "~~*" => BinaryOperator::PGILikeMatch,
+        "!~~" => BinaryOperator::PGNotLikeMatch,
+        "!~~*" => BinaryOperator::PGNotILikeMatch,
+        "=" => BinaryOperator::Eq,
+        "<>" => BinaryOperator::NotEq,
+        "<" => BinaryOperator::Lt,
+        "<=" => BinaryOperator::LtEq,
+        ">" => BinaryOperator::Gt,
+        ">=" => BinaryOperator::GtEq,
+        "+" => BinaryOperator::Plus,
+        "-" => BinaryOperator::Minus,
+        "*" => BinaryOperator::Multiply,
+        "/" => BinaryOperator::Divide,
+        "||" => BinaryOperator::StringConcat,
+        _ => return None,
+    })
+}
+
+fn rewritten_function(function: &mut Function) -> Option<Expr> {
+    let name = unqualified(&function.name)?;
+    if name == "array" {
+        return match &function.args {
+            FunctionArguments::Subquery(query) => Some(sets::array_of(query)),
+            FunctionArguments::None | FunctionArguments::List(_) => None,
+        };
+    }
+    if let Some(array) = crate::catalog::set_returning(&name) {
+        let mut arguments = arguments_of(function);
+        if array == "coeval_subscripts" {
+            let first = if arguments.first().is_some_and(casts::is_vector) { "0" } else { "1" };
+            arguments.truncate(1);
+            arguments.push(number(first));
+        }
+        return Some(call("unnest", vec![call(array, arguments)]));
+    }
+    if name == "generate_series" {
+        return Some(call("unnest", vec![call("generate_series", arguments_of(function))]));
+    }
+    if matches!(function.args, FunctionArguments::None) && register(&name).is_some() {
+        return register(&name);
+    }
+    if matches!(name.as_str(), "nextval" | "currval" | "setval")
+        && let FunctionArguments::List(list) = &mut function.args
+        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(sequence))) = list.args.first_mut()
+    {
+        casts::by_name(sequence);
+    }
+    let name = match name.as_str() {
+        "every" => "bool_and".to_owned(),
+        "gen_random_uuid" => return Some(casts::cast(call("uuid", Vec::new()), DataType::Uuid)),
+        _ => name,
+    };
+    function.name = ObjectName::from(vec![Ident::new(name)]);
+    None
+}
+
+/// Words that stand for a call without parentheses.
+fn register(name: &str) -> Option<Expr> {
+    let function = match name {
+        "localtimestamp" => {
+            let zone = datafusion::sql::sqlparser::ast::TimezoneInfo::None;
+            return Some(casts::cast(call("now", Vec::new()), DataType::Timestamp(None, zone)));
+        }
+        "current_schema" | "current_user" | "session_user" | "current_role" | "user" | "current_catalog" => {
+            name
+        }
+        _ => return None,
+    };
+    Some(call(function, Vec::new()))
+}
+
+/// The name of a function without the schema, if that is one of PostgreSQL's; `None` for another schema's.
+fn unqualified(name: &ObjectName) -> Option<String> {
+    let idents: Option<Vec<&Ident>> = name.0.iter().map(ObjectNamePart::as_ident).collect();
+    match idents?.as_slice() {
+        [name] => Some(fold(name)),
+        [schema, name] if matches!(fold(schema).as_str(), "pg_catalog" | "information_schema") => {
+            Some(fold(name))
+        }
+        _ => None,
+    }
+}
+
+fn arguments_of(function: &Function) -> Vec<Expr> {
+    match &function.args {
+        FunctionArguments::List(list) => plain_arguments(&list.args),
+        FunctionArguments::None | FunctionArguments::Subquery(_) => Vec::new(),
+    }
+}
+
+fn plain_arguments(arguments: &[FunctionArg]) -> Vec<Expr> {
+    let expression = |argument: &FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => Some(expression.clone()),
+        _ => None,
+    };
+    arguments.iter().filter_map(expression).collect()
+}
+
+fn is_text(expression: &Expr) -> bool {
+    matches!(expression, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
+}
+
+fn number(digits: &str) -> Expr {
+    Expr::Value(Value::Number(digits.to_owned(), false).into())
+}
+
+fn text(value: &str) -> Expr {
+    Expr::Value(Value::SingleQuotedString(value.to_owned()).into())
+}
+
+fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    let list = FunctionArgumentList {
+        duplicate_treatment: None,
+        args: arguments
+            .into_iter()
+            .map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)))
+            .collect(),
+        clauses: Vec::new(),
+    };
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(list),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// A query that is one SELECT.
+fn only_select(query: &mut Query) -> Option<&mut Select> {
+    match query.body.as_mut() {
+        SetExpr::Select(select) => Some(select),
+        _ => None,
+    }
+}

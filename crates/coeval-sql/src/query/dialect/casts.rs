@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Casts to types that only the catalog has: object ids by name, names, vectors, arrays.
+
+use super::{call, text, unqualified};
+use crate::names::fold;
+use datafusion::sql::sqlparser::ast::{
+    ArrayElemTypeDef, CastKind, DataType, Expr, ObjectName, Query, Select, SelectItem, SetExpr,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+/// The functions that stand for casts to object ids, with those that give the name instead.
+const CASTS: [(&str, &str, &str); 4] = [
+    ("regclass", "coeval_regclass", "coeval_regclass_name"),
+    ("regtype", "coeval_regtype", "coeval_regtype_name"),
+    ("regnamespace", "coeval_regnamespace", "coeval_regnamespace_name"),
+    ("regrole", "coeval_regrole", "coeval_regrole_name"),
+];
+
+/// What a type is to a cast.
+enum Target {
+    /// An object id by name, with the function that finds it.
+    Object(&'static str),
+    /// A function by name: the catalog keeps those as text.
+    FunctionName,
+    /// Another type.
+    Plain(DataType),
+    /// An array, with the type of its elements.
+    Array(DataType),
+}
+
+/// What stands in the place of the cast; `None` if it stays, its type rewritten.
+pub(super) fn rewritten(expression: &Expr, data_type: &mut DataType) -> Option<Expr> {
+    match target(data_type)? {
+        Target::Object(function) => Some(call(function, vec![expression.clone()])),
+        Target::FunctionName => Some(call("coeval_regproc_name", vec![expression.clone()])),
+        Target::Array(element) => {
+            Some(call("coeval_array", vec![expression.clone(), text(&element.to_string())]))
+        }
+        Target::Plain(plain) => {
+            if is_text(&plain)
+                && let Some(name) = as_name(expression)
+            {
+                return Some(name);
+            }
+            *data_type = plain;
+            None
+        }
+    }
+}
+
+fn is_text(ty: &DataType) -> bool {
+    matches!(ty, DataType::Text | DataType::Varchar(None) | DataType::CharacterVarying(None))
+}
+
+fn target(ty: &DataType) -> Option<Target> {
+    match ty {
+        DataType::Regclass => Some(Target::Object("coeval_regclass")),
+        DataType::Array(
+            ArrayElemTypeDef::SquareBracket(element, _) | ArrayElemTypeDef::AngleBracket(element),
+        ) => Some(Target::Array(element_type(element))),
+        DataType::Custom(name, modifiers) => named(name, modifiers),
+        text if is_text(text) => Some(Target::Plain(text.clone())),
+        _ => None,
+    }
+}
+
+fn named(full: &ObjectName, modifiers: &[String]) -> Option<Target> {
+    let is_quoted = full.0.last()?.as_ident()?.quote_style.is_some();
+    let is_qualified = full.0.len() > 1;
+    let name = unqualified(full)?;
+    let name = name.as_str();
+    if let Some((_, function, _)) = CASTS.iter().find(|(ty, ..)| *ty == name) {
+        return Some(Target::Object(function));
+    }
+    Some(match name {
+        "regproc" | "regprocedure" | "regoper" | "regoperator" => Target::FunctionName,
+        "oid" | "xid" | "cid" | "xid8" => Target::Plain(DataType::Int(None)),
+        "name" | "cstring" | "pg_node_tree" | "aclitem" => Target::Plain(DataType::Text),
+        "char" if is_quoted => Target::Plain(DataType::Text),
+        "int2vector" => Target::Array(DataType::SmallInt(None)),
+        "oidvector" => Target::Array(DataType::Int(None)),
+        _ if is_qualified => {
+            let spelled = if modifiers.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{name}({})", modifiers.join(","))
+            };
+            let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(&spelled).ok()?;
+            let plain = parser.parse_data_type().ok()?;
+            match plain {
+                DataType::Custom(..) => Target::Plain(plain),
+                plain => target(&plain).unwrap_or(Target::Plain(plain)),
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// The element type of an array in words that `column_type` knows.
+fn element_type(ty: &DataType) -> DataType {
+    match target(ty) {
+        Some(Target::Object(_)) => DataType::Int(None),
+        Some(Target::FunctionName) => DataType::Text,
+        Some(Target::Plain(plain)) => plain,
+        Some(Target::Array(element)) => element,
+        None => ty.clone(),
+    }
+}
+
+/// The object's name instead of its id; `None` if the expression is no such cast.
+fn as_name(expression: &Expr) -> Option<Expr> {
+    let Expr::Function(function) = expression else { return None };
+    let name = unqualified(&function.name)?;
+    if let Some(kind) = name.strip_prefix("to_").filter(|kind| CASTS.iter().any(|(ty, ..)| ty == kind)) {
+        return Some(call(&format!("coeval_{kind}_name"), vec![expression.clone()]));
+    }
+    let (_, _, shown) = CASTS.iter().find(|(_, id, _)| *id == name)?;
+    Some(call(shown, super::arguments_of(function)))
+}
+
+/// The argument of a sequence function without a cast to `regclass`: sequences go by name.
+pub(super) fn by_name(argument: &mut Expr) {
+    if let Expr::Function(function) = argument
+        && let [literal @ Expr::Value(_)] = super::arguments_of(function).as_slice()
+        && unqualified(&function.name).as_deref() == Some("coeval_regclass")
+    {
+        *argument = literal.clone();
+    } else if let Some(name) = as_name(argument) {
+        *argument = name;
+    }
+}
+
+/// Object ids that the query itself gives out by a cast are shown by name, as the type's output function does.
+pub(super) fn show_names(query: &mut Query) {
+    show_in_body(&mut query.body);
+}
+
+fn show_in_body(body: &mut SetExpr) {
+    match body {
+        SetExpr::Select(select) => show_in_select(select),
+        SetExpr::Query(query) => show_names(query),
+        SetExpr::SetOperation { left, right, .. } => {
+            show_in_body(left);
+            show_in_body(right);
+        }
+        _ => {}
+    }
+}
+
+fn show_in_select(select: &mut Select) {
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item
+        {
+            show(expression);
+        }
+    }
+}
+
+fn show(expression: &mut Expr) {
+    if let Some(name) = as_name(expression) {
+        *expression = name;
+        return;
+    }
+    match expression {
+        Expr::Nested(inner) => show(inner),
+        Expr::Subquery(query) => show_names(query),
+        Expr::Case { conditions, else_result, .. } => {
+            conditions.iter_mut().for_each(|when| show(&mut when.result));
+            else_result.iter_mut().for_each(|result| show(result));
+        }
+        _ => {}
+    }
+}
+
+/// Whether an expression names a column of the catalog that is a vector, whose subscripts begin at zero.
+pub(super) fn is_vector(expression: &Expr) -> bool {
+    let name = match expression {
+        Expr::Identifier(ident) => fold(ident),
+        Expr::CompoundIdentifier(idents) => match idents.last() {
+            Some(ident) => fold(ident),
+            None => return false,
+        },
+        Expr::Nested(inner) => return is_vector(inner),
+        _ => return false,
+    };
+    ["indkey", "indclass", "indoption", "indcollation", "proargtypes", "partattrs", "tgattr", "stxkeys"]
+        .iter()
+        .any(|vector| name.ends_with(vector))
+}
+
+/// A cast as syntax.
+pub(super) fn cast(expression: Expr, data_type: DataType) -> Expr {
+    Expr::Cast {
+        kind: CastKind::DoubleColon,
+        expr: Box::new(expression),
+        data_type,
+        array: false,
+        format: None,
+    }
+}

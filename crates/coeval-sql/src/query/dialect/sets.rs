@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Arrays as sets: membership in array literals, arrays of subqueries.
+
+use super::{call, only_select};
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, OrderByExpr, OrderByKind, Query,
+    Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, UnaryOperator, Value,
+};
+
+/// The function that makes an empty array of no array.
+const OR_EMPTY: &str = "coeval_or_empty";
+
+/// Which quantifier compares with an array.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quantifier {
+    Any,
+    All,
+}
+
+/// `x = ANY ('{a,b}')` as `x IN ('a', 'b')`, and `x <> ALL` as NOT IN: the elements are literals of the type of `x`.
+/// A parameter is read as an array of that type. `None` for other arrays.
+pub(super) fn membership(left: &Expr, right: &Expr, quantifier: Quantifier) -> Option<Expr> {
+    let right = if let Expr::Nested(inner) = right { inner } else { right };
+    let Expr::Value(value) = right else { return None };
+    match &value.value {
+        Value::SingleQuotedString(text) => {
+            let list = elements(text)?;
+            let negated = quantifier == Quantifier::All;
+            if list.is_empty() {
+                return Some(Expr::Value(Value::Boolean(negated).into()));
+            }
+            Some(Expr::InList { expr: Box::new(left.clone()), list, negated })
+        }
+        Value::Placeholder(_) => {
+            let array = call("coeval_array_like", vec![right.clone(), left.clone()]);
+            let has = call("array_has", vec![array, left.clone()]);
+            Some(match quantifier {
+                Quantifier::Any => has,
+                Quantifier::All => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(has) },
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The elements of `{a,b}` as literals; `None` if it is no simple array.
+fn elements(text: &str) -> Option<Vec<Expr>> {
+    let parts = crate::catalog::array_elements(text).ok()?;
+    let literal = |part: Option<String>| match part {
+        Some(text) => super::text(&text),
+        None => Expr::Value(Value::Null.into()),
+    };
+    Some(parts.into_iter().map(literal).collect())
+}
+
+/// `ARRAY(SELECT x ... ORDER BY y)`.
+pub(super) fn array_of(query: &Query) -> Expr {
+    let mut query = query.clone();
+    let order = match query.order_by.as_ref().map(|order| &order.kind) {
+        Some(OrderByKind::Expressions(expressions)) => expressions.clone(),
+        _ => Vec::new(),
+    };
+    let is_plain = query.limit_clause.is_none() && query.fetch.is_none();
+    if is_plain
+        && let Some(select) = only_select(&mut query)
+        && is_simple(select)
+        && let [SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }] =
+            select.projection.as_slice()
+    {
+        let aggregated = aggregate(item.clone(), order);
+        select.projection = vec![SelectItem::UnnamedExpr(aggregated)];
+        query.order_by = None;
+        return Expr::Subquery(Box::new(query));
+    }
+    over_derived(query)
+}
+
+fn is_simple(select: &Select) -> bool {
+    let is_grouped = match &select.group_by {
+        GroupByExpr::All(_) => true,
+        GroupByExpr::Expressions(expressions, _) => !expressions.is_empty(),
+    };
+    select.distinct.is_none() && select.having.is_none() && !is_grouped
+}
+
+/// `array_agg(item ORDER BY ...)`, never NULL. A place in ORDER BY is that of the only item.
+fn aggregate(item: Expr, order: Vec<OrderByExpr>) -> Expr {
+    let mut aggregated = call("array_agg", vec![item.clone()]);
+    let by_item = |mut one: OrderByExpr| {
+        if matches!(&one.expr, Expr::Value(value) if matches!(value.value, Value::Number(..))) {
+            one.expr = item.clone();
+        }
+        one
+    };
+    if let Expr::Function(function) = &mut aggregated
+        && let FunctionArguments::List(list) = &mut function.args
+        && !order.is_empty()
+    {
+        list.clauses.push(FunctionArgumentClause::OrderBy(order.into_iter().map(by_item).collect()));
+    }
+    call(OR_EMPTY, vec![aggregated])
+}
+
+/// `(SELECT array_agg(x) FROM (query) AS t(x))`.
+fn over_derived(query: Query) -> Expr {
+    let column = Ident::with_quote('"', "element");
+    let mut derived = query.clone();
+    if let SetExpr::Select(select) = derived.body.as_mut()
+        && let [item] = select.projection.as_mut_slice()
+        && let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item
+    {
+        *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias: column.clone() };
+    }
+    let alias = TableAlias {
+        explicit: true,
+        name: Ident::with_quote('"', "elements"),
+        columns: vec![datafusion::sql::sqlparser::ast::TableAliasColumnDef::from_name("element")],
+        at: None,
+    };
+    let from = TableFactor::Derived {
+        lateral: false,
+        subquery: Box::new(derived),
+        alias: Some(alias),
+        sample: None,
+    };
+    let aggregated = aggregate(Expr::Identifier(column), Vec::new());
+    Expr::Subquery(Box::new(super::tables::select_from(
+        vec![SelectItem::UnnamedExpr(aggregated)],
+        vec![TableWithJoins { relation: from, joins: Vec::new() }],
+    )))
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Functions in FROM.
+
+use super::{call, plain_arguments, unqualified};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, ObjectName, Query, SelectItem, SetExpr, Statement, TableAlias, TableAliasColumnDef,
+    TableFactor, TableWithJoins, UnaryOperator,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+/// Whether rows are numbered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Numbering {
+    None,
+    /// WITH ORDINALITY.
+    Ordinality,
+}
+
+impl From<bool> for Numbering {
+    fn from(with_ordinality: bool) -> Self {
+        if with_ordinality { Self::Ordinality } else { Self::None }
+    }
+}
+
+/// A function in FROM that DataFusion has not becomes a subquery: of `unnest` if it returns a set, of its value
+/// if it does not.
+pub(super) fn rewrite(factor: &mut TableFactor) {
+    let replaced = match factor {
+        TableFactor::Table { name, alias, args: Some(arguments), with_ordinality, .. } => {
+            let Some(function) = unqualified(name) else { return };
+            *name = ObjectName::from(vec![Ident::new(function.clone())]);
+            let arguments = plain_arguments(&arguments.args);
+            if function == "generate_series" {
+                name_column(alias, &function);
+            }
+            of_function(&function, arguments, alias.as_ref(), (*with_ordinality).into())
+        }
+        TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality, .. } => {
+            match array_exprs.as_slice() {
+                [array] if *with_ordinality || !names_columns(array) => {
+                    Some(unnested(array.clone(), "unnest", alias.as_ref(), (*with_ordinality).into()))
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    if let Some(replaced) = replaced {
+        *factor = replaced;
+    }
+}
+
+/// A function that returns one column gives it the alias's name, or its own.
+fn name_column(alias: &mut Option<TableAlias>, function: &str) {
+    let alias = alias.get_or_insert_with(|| plain_alias(function));
+    if alias.columns.is_empty() {
+        alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
+    }
+}
+
+fn plain_alias(name: &str) -> TableAlias {
+    TableAlias { explicit: true, name: Ident::new(name), columns: Vec::new(), at: None }
+}
+
+/// Whether an expression may name a column of a table beside it, which a subquery in FROM cannot see.
+fn names_columns(expression: &Expr) -> bool {
+    use datafusion::sql::sqlparser::ast::visit_expressions;
+    use std::ops::ControlFlow;
+    visit_expressions(expression, |part: &Expr| match part {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    })
+    .is_break()
+}
+
+fn of_function(
+    function: &str,
+    arguments: Vec<Expr>,
+    alias: Option<&TableAlias>,
+    numbering: Numbering,
+) -> Option<TableFactor> {
+    if function == "pg_get_keywords" {
+        let query = "SELECT * FROM pg_catalog.pg_get_keywords";
+        return Some(derived(query_of(query)?, "pg_get_keywords", alias, &[]));
+    }
+    if let Some(array) = crate::catalog::set_returning(function) {
+        return Some(unnested(call(array, arguments), function, alias, numbering));
+    }
+    match function {
+        "unnest" => {
+            let array = arguments.into_iter().next()?;
+            Some(unnested(array, function, alias, numbering))
+        }
+        "generate_series" if numbering == Numbering::Ordinality || !arguments.iter().all(is_constant) => {
+            Some(unnested(call(function, arguments), function, alias, numbering))
+        }
+        name if crate::catalog::is_catalog_function(name) => {
+            let item = SelectItem::UnnamedExpr(call(function, arguments));
+            Some(derived(select_from(vec![item], Vec::new()), function, alias, &[]))
+        }
+        _ => None,
+    }
+}
+
+/// Whether DataFusion can count through a series of these bounds.
+fn is_constant(expression: &Expr) -> bool {
+    match expression {
+        Expr::Value(_) | Expr::Interval(_) | Expr::TypedString(_) => true,
+        Expr::Cast { expr, .. } | Expr::Nested(expr) => is_constant(expr),
+        Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => is_constant(expr),
+        _ => false,
+    }
+}
+
+/// `(SELECT unnest(array) [, its place]) AS alias(column, ...)`.
+fn unnested(array: Expr, function: &str, alias: Option<&TableAlias>, numbering: Numbering) -> TableFactor {
+    let named = |expression: Expr, name: &str| SelectItem::ExprWithAlias {
+        expr: expression,
+        alias: Ident::with_quote('"', name),
+    };
+    let mut items = vec![named(call("unnest", vec![array.clone()]), "value")];
+    let mut names = vec![alias.map_or(function, |alias| alias.name.value.as_str())];
+    if numbering == Numbering::Ordinality {
+        let places = call("coeval_subscripts", vec![array]);
+        let places = super::casts::cast(
+            call("unnest", vec![places]),
+            datafusion::sql::sqlparser::ast::DataType::BigInt(None),
+        );
+        items.push(named(places, "ordinality"));
+        names.push("ordinality");
+    }
+    derived(select_from(items, Vec::new()), function, alias, &names)
+}
+
+/// A subquery under the function's alias; columns that the alias does not name have these names.
+fn derived(query: Query, function: &str, alias: Option<&TableAlias>, names: &[&str]) -> TableFactor {
+    let mut alias = alias.cloned().unwrap_or_else(|| plain_alias(function));
+    for name in names.iter().skip(alias.columns.len()) {
+        alias.columns.push(TableAliasColumnDef { name: Ident::new(*name), data_type: None });
+    }
+    TableFactor::Derived { lateral: false, subquery: Box::new(query), alias: Some(alias), sample: None }
+}
+
+/// `SELECT items FROM tables`.
+pub(super) fn select_from(items: Vec<SelectItem>, from: Vec<TableWithJoins>) -> Query {
+    let mut query = query_of("SELECT 1").expect("a query of one constant parses");
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.projection = items;
+        select.from = from;
+    }
+    query
+}
+
+fn query_of(sql: &str) -> Option<Query> {
+    let statements = Parser::parse_sql(&PostgreSqlDialect {}, sql).ok()?;
+    match statements.into_iter().next()? {
+        Statement::Query(query) => Some(*query),
+        _ => None,
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Settings that PostgreSQL's clients set or ask for and that change nothing here: what they would change does
+//! not exist, or always is as they say.
+
+use super::{Domain, Known, known};
+
+const TUNING: &str = "Accepted; the planner has no such choice.";
+const LIMIT: &str = "Accepted; memory is bounded for the whole server.";
+const LOCALE: &str = "Text compares by bytes.";
+const SERVER: &str = "As the server is.";
+const CLIENT: &str = "Accepted; changes nothing.";
+
+const INTEGER: Domain = Domain::Integer { min: -1, max: i32::MAX as i64 };
+
+/// By name.
+pub(super) const COMPATIBLE: &[Known] = &[
+    known("backslash_quote", "safe_encoding", Domain::Text, CLIENT),
+    known("block_size", "8192", Domain::Fixed, "Bytes that clients count pages in."),
+    known("check_function_bodies", "on", Domain::Boolean, CLIENT),
+    known("cursor_tuple_fraction", "0.1", Domain::Text, TUNING),
+    known("default_table_access_method", "heap", Domain::Text, CLIENT),
+    known("default_tablespace", "", Domain::Text, CLIENT),
+    known("default_text_search_config", "pg_catalog.simple", Domain::Text, CLIENT),
+    known("default_toast_compression", "pglz", Domain::Text, CLIENT),
+    known("effective_cache_size", "524288", Domain::Text, TUNING),
+    known("enable_bitmapscan", "on", Domain::Boolean, TUNING),
+    known("enable_hashagg", "on", Domain::Boolean, TUNING),
+    known("enable_hashjoin", "on", Domain::Boolean, TUNING),
+    known("enable_indexonlyscan", "on", Domain::Boolean, TUNING),
+    known("enable_indexscan", "on", Domain::Boolean, TUNING),
+    known("enable_mergejoin", "on", Domain::Boolean, TUNING),
+    known("enable_nestloop", "on", Domain::Boolean, TUNING),
+    known("enable_seqscan", "on", Domain::Boolean, TUNING),
+    known("enable_sort", "on", Domain::Boolean, TUNING),
+    known("escape_string_warning", "on", Domain::Boolean, CLIENT),
+    known("from_collapse_limit", "8", INTEGER, TUNING),
+    known("geqo", "on", Domain::Boolean, TUNING),
+    known(
+        "idle_session_timeout",
+        "0",
+        Domain::Text,
+        "Longest time without a statement outside a transaction.",
+    ),
+    known("in_hot_standby", "off", Domain::Fixed, SERVER),
+    known("is_superuser", "on", Domain::Fixed, SERVER),
+    known("jit", "off", Domain::Boolean, TUNING),
+    known("join_collapse_limit", "8", INTEGER, TUNING),
+    known("lc_collate", "C", Domain::Fixed, LOCALE),
+    known("lc_ctype", "C", Domain::Fixed, LOCALE),
+    known("lc_messages", "C", Domain::Text, LOCALE),
+    known("lc_monetary", "C", Domain::Text, LOCALE),
+    known("lc_numeric", "C", Domain::Text, LOCALE),
+    known("lc_time", "C", Domain::Text, LOCALE),
+    known("maintenance_work_mem", "65536", Domain::Text, LIMIT),
+    known("max_connections", "100", Domain::Text, SERVER),
+    known("max_index_keys", "32", Domain::Fixed, "Columns of an index that clients ask for."),
+    known("max_parallel_workers_per_gather", "2", INTEGER, TUNING),
+    known("plan_cache_mode", "auto", Domain::Text, TUNING),
+    known("quote_all_identifiers", "off", Domain::Boolean, CLIENT),
+    known("random_page_cost", "4", Domain::Text, TUNING),
+    known("row_security", "on", Domain::Boolean, CLIENT),
+    known("seq_page_cost", "1", Domain::Text, TUNING),
+    known("session_authorization", "coeval", Domain::Fixed, "The user of the session."),
+    known("session_replication_role", "origin", Domain::OneOf(&["origin", "local"]), CLIENT),
+    known("ssl", "off", Domain::Text, SERVER),
+    known("synchronize_seqscans", "on", Domain::Boolean, TUNING),
+    known("tcp_keepalives_count", "0", Domain::Text, CLIENT),
+    known("tcp_keepalives_idle", "0", Domain::Text, CLIENT),
+    known("tcp_keepalives_interval", "0", Domain::Text, CLIENT),
+    known("temp_buffers", "1024", Domain::Text, LIMIT),
+    known("transaction_deferrable", "off", Domain::Boolean, "No reader waits in any case."),
+    known("wal_level", "replica", Domain::Fixed, SERVER),
+    known("work_mem", "4096", Domain::Text, LIMIT),
+    known("xmloption", "content", Domain::Text, CLIENT),
+];
