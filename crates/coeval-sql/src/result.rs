@@ -22,6 +22,10 @@ pub enum CommandTag {
     Delete(u64),
     /// `COPY n`.
     Copy(u64),
+    /// `FETCH n`.
+    Fetch(u64),
+    /// `MOVE n`.
+    Move(u64),
     /// Any other, in full: `CREATE TABLE`, `BEGIN`.
     Plain(&'static str),
 }
@@ -35,7 +39,9 @@ impl CommandTag {
             | Self::Insert(rows)
             | Self::Update(rows)
             | Self::Delete(rows)
-            | Self::Copy(rows) => Some(rows),
+            | Self::Copy(rows)
+            | Self::Fetch(rows)
+            | Self::Move(rows) => Some(rows),
             Self::Plain(_) => None,
         }
     }
@@ -49,6 +55,8 @@ impl fmt::Display for CommandTag {
             Self::Update(rows) => write!(f, "UPDATE {rows}"),
             Self::Delete(rows) => write!(f, "DELETE {rows}"),
             Self::Copy(rows) => write!(f, "COPY {rows}"),
+            Self::Fetch(rows) => write!(f, "FETCH {rows}"),
+            Self::Move(rows) => write!(f, "MOVE {rows}"),
             Self::Plain(tag) => f.write_str(tag),
         }
     }

@@ -10,11 +10,13 @@
 
 mod binding;
 mod block;
+mod cursors;
 mod description;
 mod execution;
 mod implicit;
 mod parse;
 mod prepared;
+mod utility;
 mod variables;
 
 pub use execution::{Execution, ParsedStatement};
@@ -34,6 +36,7 @@ use crate::statement;
 use block::{Block, BlockOptions, Opened};
 use coeval_store::{AccessMode, ColumnType, LockWaits, StoreError, Transaction, Value};
 use coeval_txn::Isolation;
+use cursors::Cursor;
 use datafusion::sql::sqlparser::ast::Statement;
 use parse::Parsed;
 use prepared::{Outcome, Plan};
@@ -111,6 +114,8 @@ pub struct Session {
     cached: HashMap<String, Arc<Prepared>>,
     /// Statements of PREPARE, by name.
     named: HashMap<String, Arc<Prepared>>,
+    /// Open cursors, by name.
+    cursors: HashMap<String, Cursor>,
     /// Plans made anew because a definition changed, by the prepared statement's number.
     replanned: HashMap<u64, Arc<Plan>>,
     /// What statements had to say without failing, until it is asked for.
@@ -128,6 +133,7 @@ impl Session {
             state: State::Idle,
             cached: HashMap::new(),
             named: HashMap::new(),
+            cursors: HashMap::new(),
             replanned: HashMap::new(),
             notices: Vec::new(),
         }
@@ -257,7 +263,7 @@ impl Session {
             Parsed::Statement(statement) if !parse::is_session_statement(statement) => {
                 self.run_planned(prepared, statement, &parameters)
             }
-            Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Checkpoint => {
+            Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => {
                 self.execute_one(prepared.parsed(), prepared.sql())
             }
         }
@@ -279,7 +285,7 @@ impl Session {
             Parsed::Statement(statement) if !parse::is_session_statement(statement) => {
                 self.run_planned(prepared, statement, &parameters)
             }
-            Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Checkpoint => {
+            Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => {
                 self.execute_one(prepared.parsed(), prepared.sql()).and_then(Outcome::of_result)
             }
         }
@@ -299,6 +305,7 @@ impl Session {
     fn execute_one(&mut self, parsed: &Parsed, sql: &str) -> Result<StatementResult, SqlError> {
         let outcome = match parsed {
             Parsed::Checkpoint => self.checkpoint(),
+            Parsed::Utility(utility) => self.utility(utility),
             Parsed::Definition(extended) => {
                 return self.in_transaction(sql, &[], &[], |context| {
                     crate::ddl::execute_extended(context, extended)

@@ -34,6 +34,7 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
@@ -148,6 +149,7 @@ pub(super) fn has_correlated(plan: &LogicalPlan) -> bool {
                     Expr::ScalarSubquery(subquery) => Some(subquery),
                     Expr::Exists(exists) => Some(&exists.subquery),
                     Expr::InSubquery(within) => Some(&within.subquery),
+                    Expr::OuterReferenceColumn(..) => return Ok(true),
                     _ => None,
                 };
                 Ok(subquery.is_some_and(|subquery| !subquery.outer_ref_columns.is_empty()))
@@ -347,7 +349,13 @@ fn with_values(plan: LogicalPlan, values: &HashMap<&Expr, &ScalarValue>) -> Resu
         None => Ok(Transformed::no(expression)),
     };
     let done = plan.transform_down_with_subqueries(|plan| {
-        plan.map_expressions(|expression| expression.transform_down(put))
+        // Columns that are named for what they were keep their names.
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expression| {
+            let name = names.save(&expression);
+            let done = expression.transform_down(put)?;
+            Ok(if done.transformed { done.update_data(|expression| name.restore(expression)) } else { done })
+        })
     })?;
     Ok(done.data)
 }

@@ -50,7 +50,8 @@ pub(crate) fn stream(
     context: &mut StatementContext<'_>,
     planned: &PlannedQuery,
 ) -> Result<RowStream, SqlError> {
-    if planned.takes_sequence_values() {
+    // Values of sequences and changes of settings are noted when all rows are there.
+    if planned.takes_sequence_values() || planned.asks_the_catalog() {
         return Ok(RowStream::of_rows(rows(context, planned)?));
     }
     let (physical, task) = optimized_physical_plan(context, planned)?;
@@ -211,7 +212,6 @@ fn statement_state(
     let mut state = context.engine.template().clone();
     let now = DateTime::from_timestamp_micros(context.clock.transaction_micros);
     let config = state.config_mut();
-    config.options_mut().extensions.insert(snapshot);
     if planned.runs_subqueries() || planned.is_correlated() {
         StatementTime(now).carry_in(config.options_mut());
     }

@@ -65,6 +65,15 @@ impl BlockOptions {
     }
 }
 
+/// How a transaction block ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// What it did stays.
+    Commit,
+    /// It has done nothing.
+    Rollback,
+}
+
 /// The settings that an end of the transaction goes back to.
 #[derive(Clone, Debug)]
 pub(super) struct SettingsFrame {
@@ -249,6 +258,7 @@ impl Session {
                 if let Some(frame) = frame {
                     self.settings = if outcome.is_ok() { frame.lasting } else { frame.before };
                 }
+                self.keep_held_cursors(if outcome.is_ok() { End::Commit } else { End::Rollback });
                 outcome.map_err(SqlError::from)
             }
             failed @ State::Failed(_) => {
@@ -270,6 +280,7 @@ impl Session {
                 if let Some(transaction) = block.transaction {
                     transaction.rollback();
                 }
+                self.keep_held_cursors(End::Rollback);
             }
         }
     }

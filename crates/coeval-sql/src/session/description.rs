@@ -15,7 +15,11 @@ use std::sync::Arc;
 impl Session {
     /// The columns of a statement about the session; `None` if it returns no rows.
     pub(super) fn columns_of_session_statement(&self, parsed: &Parsed) -> Option<SchemaRef> {
-        let Parsed::Statement(statement) = parsed else { return None };
+        let statement = match parsed {
+            Parsed::Statement(statement) => statement,
+            Parsed::Utility(utility) => return self.fetched_columns(utility),
+            Parsed::Definition(_) | Parsed::Checkpoint => return None,
+        };
         match &**statement {
             Statement::ShowVariable { variable } => {
                 Some(super::variables::columns_of_show(&variable.iter().map(fold).collect::<Vec<_>>()))

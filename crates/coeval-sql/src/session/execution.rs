@@ -35,7 +35,7 @@ impl ParsedStatement {
 fn is_query(syntax: &parse::Parsed) -> bool {
     match syntax {
         parse::Parsed::Statement(statement) => plain_query(statement).is_some(),
-        parse::Parsed::Definition(_) | parse::Parsed::Checkpoint => false,
+        parse::Parsed::Definition(_) | parse::Parsed::Utility(_) | parse::Parsed::Checkpoint => false,
     }
 }
 

@@ -6,6 +6,7 @@ mod depth;
 mod identity;
 mod overriding;
 
+use super::utility::Utility;
 use crate::ddl::Extended;
 use crate::error::{SqlError, syntax_error};
 use crate::row_locking::spell_out;
@@ -29,6 +30,8 @@ pub(crate) enum Parsed {
     Statement(Box<Statement>),
     /// A statement about definitions that the parser does not know.
     Definition(Box<Extended>),
+    /// A statement about neither rows nor definitions that the parser does not know.
+    Utility(Box<Utility>),
     /// `CHECKPOINT`.
     Checkpoint,
 }
@@ -100,6 +103,9 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
 
 /// The statement at the parser's place.
 fn parse_one(parser: &mut Parser<'_>) -> Result<Parsed, ParserError> {
+    if let Some(utility) = Utility::parse(parser)? {
+        return Ok(Parsed::Utility(Box::new(utility)));
+    }
     Ok(match Extended::parse(parser)? {
         Some(extended) => Parsed::Definition(Box::new(extended)),
         None => Parsed::Statement(Box::new(parser.parse_statement()?)),
@@ -116,7 +122,7 @@ pub(crate) fn parse_query(sql: &str) -> Result<Query, SqlError> {
             Statement::Query(query) => Ok(*query),
             _ => Err(SqlError::syntax("a query was expected")),
         },
-        Some(Parsed::Checkpoint | Parsed::Definition(_)) | None => {
+        Some(Parsed::Checkpoint | Parsed::Definition(_) | Parsed::Utility(_)) | None => {
             Err(SqlError::syntax("a query was expected"))
         }
     }

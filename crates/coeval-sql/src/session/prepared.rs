@@ -111,7 +111,7 @@ impl Session {
                 self.refuse_if_failed()?;
                 self.plan(statement, sql, types).map_err(|error| self.fail(place_in(error, sql)))?
             }
-            Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Checkpoint => {
+            Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => {
                 (Plan::General, Vec::new(), self.columns_of_session_statement(&parsed))
             }
         };

@@ -205,6 +205,7 @@ impl Session {
                 }
                 self.settings.reset_all();
                 self.named.clear();
+                self.cursors.clear();
                 self.cached.clear();
                 self.sequences = crate::context::SequenceValues::default();
                 Ok(StatementResult::plain("DISCARD ALL"))
@@ -233,11 +234,12 @@ pub(super) fn columns_of_show(words: &[String]) -> SchemaRef {
 
 /// The setting that the words behind SHOW name.
 fn shown_setting(words: &[String]) -> String {
-    let name = words.join(if words.len() == 2 && words[0] == "coeval" { "." } else { " " });
+    let name = words.join(" ");
     match name.as_str() {
         "transaction isolation level" => "transaction_isolation".to_owned(),
         "time zone" => "timezone".to_owned(),
-        _ => name,
+        // Settings of Coeval and of applications have a point in their names.
+        _ => words.join("."),
     }
 }
 

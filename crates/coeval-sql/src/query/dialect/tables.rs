@@ -4,7 +4,7 @@
 use super::{call, plain_arguments, unqualified};
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, Query, SelectItem, SetExpr, Statement, TableAlias, TableAliasColumnDef,
-    TableFactor, TableWithJoins, UnaryOperator,
+    TableFactor, TableWithJoins, UnaryOperator, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -103,11 +103,11 @@ fn of_function(
     }
 }
 
-/// Whether DataFusion can count through a series of these bounds.
+/// Whether DataFusion counts through a series of these bounds without making an array of it: they are whole numbers.
 fn is_constant(expression: &Expr) -> bool {
     match expression {
-        Expr::Value(_) | Expr::Interval(_) | Expr::TypedString(_) => true,
-        Expr::Cast { expr, .. } | Expr::Nested(expr) => is_constant(expr),
+        Expr::Value(value) => matches!(value.value, Value::Number(..)),
+        Expr::Nested(expr) => is_constant(expr),
         Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => is_constant(expr),
         _ => false,
     }

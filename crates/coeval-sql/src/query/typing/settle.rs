@@ -155,7 +155,7 @@ fn settle_case(case: &Case, schema: &DFSchema) -> Option<Expr> {
     let mut case = case.clone();
     let results = case.when_then_expr.iter_mut().map(|(_, then)| then).chain(&mut case.else_expr);
     for result in results {
-        *result = Box::new(as_double(result.as_ref().clone(), schema));
+        **result = as_double(result.as_ref().clone(), schema);
     }
     Some(Expr::Case(case))
 }

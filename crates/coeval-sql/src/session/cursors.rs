@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Cursors: DECLARE, FETCH, MOVE, CLOSE.
+//!
+//! A cursor's rows are collected when it is declared, so every cursor can scroll, and one that is held outlives
+//! its transaction as it was. Clients that want rows as they come use a portal with a row limit instead.
+
+use super::block::End;
+use super::utility::{Utility, take_word};
+use super::{Session, State};
+use crate::error::{SqlError, SqlState};
+use crate::names::fold;
+use crate::result::{CommandTag, RowSet, StatementResult};
+use arrow::array::UInt64Array;
+use arrow::compute::{concat_batches, take_record_batch};
+use arrow::datatypes::SchemaRef;
+use datafusion::sql::sqlparser::ast::{Query, Statement};
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+/// How long a cursor stays open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hold {
+    /// Until its transaction ends.
+    Transaction,
+    /// Until it is closed, if its transaction commits.
+    Session,
+}
+
+/// `DECLARE name CURSOR FOR query`.
+#[derive(Clone, Debug)]
+pub(crate) struct Declare {
+    name: String,
+    hold: Hold,
+    query: Box<Query>,
+}
+
+/// Where to go, and over which rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    /// So many rows on; back if negative; the row at hand again if zero.
+    By(i64),
+    /// To the end.
+    ForwardAll,
+    /// To the beginning.
+    BackwardAll,
+    /// To the row of this number; from the end if negative.
+    To(i64),
+    /// To the row so far from the one at hand.
+    Relative(i64),
+}
+
+/// `FETCH` or `MOVE`.
+#[derive(Clone, Debug)]
+pub(crate) struct Fetch {
+    pub(super) name: String,
+    direction: Direction,
+    only_moves: OnlyMoves,
+}
+
+/// Whether the rows passed over are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OnlyMoves {
+    No,
+    Yes,
+}
+
+/// An open cursor.
+#[derive(Debug)]
+pub(super) struct Cursor {
+    pub(super) rows: RowSet,
+    /// The number of the row at hand; 0 before the first, one more than there are behind the last.
+    position: u64,
+    hold: Hold,
+    /// Whether the transaction that declared it is still open.
+    is_new: bool,
+}
+
+impl Declare {
+    /// Reads the statement.
+    ///
+    /// # Errors
+    /// A syntax error.
+    pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Self, ParserError> {
+        parser.next_token();
+        let name = fold(&parser.parse_identifier()?);
+        while ["binary", "insensitive", "asensitive", "no", "scroll"]
+            .iter()
+            .any(|word| take_word(parser, word))
+        {}
+        if !take_word(parser, "cursor") {
+            return parser.expected("CURSOR", parser.peek_token());
+        }
+        let hold = if take_word(parser, "with") { Hold::Session } else { Hold::Transaction };
+        if hold == Hold::Session || take_word(parser, "without") {
+            if !take_word(parser, "hold") {
+                return parser.expected("HOLD", parser.peek_token());
+            }
+        }
+        if !take_word(parser, "for") {
+            return parser.expected("FOR", parser.peek_token());
+        }
+        Ok(Self { name, hold, query: parser.parse_query()? })
+    }
+}
+
+impl Fetch {
+    /// Reads the statement.
+    ///
+    /// # Errors
+    /// A syntax error.
+    pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Self, ParserError> {
+        let only_moves = if take_word(parser, "move") { OnlyMoves::Yes } else { OnlyMoves::No };
+        if only_moves == OnlyMoves::No {
+            parser.next_token();
+        }
+        let direction = direction(parser)?;
+        if !take_word(parser, "from") {
+            take_word(parser, "in");
+        }
+        let name = fold(&parser.parse_identifier()?);
+        Ok(Self { name, direction, only_moves })
+    }
+}
+
+fn direction(parser: &mut Parser<'_>) -> Result<Direction, ParserError> {
+    // A cursor may have the name of a direction: then nothing follows.
+    if parser.peek_nth_token(1).token == Token::EOF {
+        return Ok(Direction::By(1));
+    }
+    let words = [
+        ("next", Direction::By(1)),
+        ("prior", Direction::By(-1)),
+        ("first", Direction::To(1)),
+        ("last", Direction::To(-1)),
+        ("all", Direction::ForwardAll),
+    ];
+    if let Some((_, direction)) = words.iter().find(|(word, _)| take_word(parser, word)) {
+        return Ok(*direction);
+    }
+    if take_word(parser, "absolute") {
+        return signed(parser).map(Direction::To);
+    }
+    if take_word(parser, "relative") {
+        return signed(parser).map(Direction::Relative);
+    }
+    let sign = if take_word(parser, "backward") {
+        -1
+    } else {
+        take_word(parser, "forward");
+        1
+    };
+    if take_word(parser, "all") {
+        return Ok(if sign < 0 { Direction::BackwardAll } else { Direction::ForwardAll });
+    }
+    let counted = matches!(parser.peek_token().token, Token::Number(..) | Token::Minus | Token::Plus);
+    Ok(Direction::By(if counted { sign * signed(parser)? } else { sign }))
+}
+
+fn signed(parser: &mut Parser<'_>) -> Result<i64, ParserError> {
+    let is_negative = parser.consume_token(&Token::Minus);
+    parser.consume_token(&Token::Plus);
+    let number = i64::try_from(parser.parse_literal_uint()?).unwrap_or(i64::MAX);
+    Ok(if is_negative { -number } else { number })
+}
+
+impl Cursor {
+    /// The numbers of the rows that a movement gives, in its order; the cursor is then where it ends.
+    fn go(&mut self, direction: Direction) -> Vec<u64> {
+        let count = self.rows.rows() as u64;
+        let at = self.position;
+        let ahead = |steps: u64| at.saturating_add(steps).min(count + 1);
+        let (rows, position): (Vec<u64>, u64) = match direction {
+            Direction::By(0) => ((1..=count).contains(&at).then_some(at).into_iter().collect(), at),
+            Direction::By(steps) if steps > 0 => {
+                let end = ahead(steps.unsigned_abs());
+                ((at + 1..=end.min(count)).collect(), end)
+            }
+            Direction::By(steps) => {
+                let end = at.saturating_sub(steps.unsigned_abs());
+                ((end.max(1)..at).rev().collect(), end)
+            }
+            Direction::ForwardAll => ((at + 1..=count).collect(), count + 1),
+            Direction::BackwardAll => ((1..at).rev().collect(), 0),
+            Direction::To(row) => {
+                let target = match row {
+                    row if row >= 0 => row.unsigned_abs().min(count + 1),
+                    row => (count + 1).saturating_sub(row.unsigned_abs()),
+                };
+                ((1..=count).contains(&target).then_some(target).into_iter().collect(), target)
+            }
+            Direction::Relative(steps) => {
+                let target = if steps >= 0 {
+                    ahead(steps.unsigned_abs())
+                } else {
+                    at.saturating_sub(steps.unsigned_abs())
+                };
+                ((1..=count).contains(&target).then_some(target).into_iter().collect(), target)
+            }
+        };
+        self.position = position;
+        rows
+    }
+
+    /// The rows of these numbers.
+    fn pick(&self, numbers: &[u64]) -> Result<RowSet, SqlError> {
+        let schema = self.rows.schema.clone();
+        let Some(first) = self.rows.batches.first() else { return Ok(self.rows.clone()) };
+        let all = concat_batches(&first.schema(), &self.rows.batches)?;
+        let places = UInt64Array::from_iter_values(numbers.iter().map(|number| number - 1));
+        Ok(RowSet { schema, batches: vec![take_record_batch(&all, &places)?] })
+    }
+}
+
+fn unknown(name: &str) -> SqlError {
+    SqlError::new(SqlState::InvalidCursorName, format!("cursor \"{name}\" does not exist"))
+}
+
+impl Session {
+    pub(super) fn declare(&mut self, declare: &Declare) -> Result<StatementResult, SqlError> {
+        if matches!(self.state, State::Idle) && declare.hold == Hold::Transaction {
+            let message = "DECLARE CURSOR can only be used in transaction blocks";
+            return Err(SqlError::new(SqlState::NoActiveSqlTransaction, message));
+        }
+        if self.cursors.contains_key(&declare.name) {
+            let message = format!("cursor \"{}\" already exists", declare.name);
+            return Err(SqlError::new(SqlState::DuplicateCursor, message));
+        }
+        let query = Statement::Query(declare.query.clone());
+        let result = self.execute_statement(&query, "")?;
+        let Some(rows) = result.rows else {
+            return Err(SqlError::syntax("a cursor is declared for a query"));
+        };
+        let is_new = !matches!(self.state, State::Idle);
+        let cursor = Cursor { rows, position: 0, hold: declare.hold, is_new };
+        self.cursors.insert(declare.name.clone(), cursor);
+        Ok(StatementResult::plain("DECLARE CURSOR"))
+    }
+
+    pub(super) fn fetch(&mut self, fetch: &Fetch) -> Result<StatementResult, SqlError> {
+        let cursor = self.cursors.get_mut(&fetch.name).ok_or_else(|| unknown(&fetch.name))?;
+        let numbers = cursor.go(fetch.direction);
+        let count = numbers.len() as u64;
+        if fetch.only_moves == OnlyMoves::Yes {
+            return Ok(StatementResult::tagged(CommandTag::Move(count)));
+        }
+        Ok(StatementResult { tag: CommandTag::Fetch(count), rows: Some(cursor.pick(&numbers)?) })
+    }
+
+    /// The columns of the rows that a FETCH gives, if its cursor is open.
+    pub(super) fn fetched_columns(&self, utility: &Utility) -> Option<SchemaRef> {
+        match utility {
+            Utility::Fetch(fetch) if fetch.only_moves == OnlyMoves::No => {
+                self.cursors.get(&fetch.name).map(|cursor| cursor.rows.schema.clone())
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn close(&mut self, name: Option<&str>) -> Result<StatementResult, SqlError> {
+        let Some(name) = name else {
+            self.cursors.clear();
+            return Ok(StatementResult::plain("CLOSE CURSOR ALL"));
+        };
+        self.cursors.remove(name).ok_or_else(|| unknown(name))?;
+        Ok(StatementResult::plain("CLOSE CURSOR"))
+    }
+
+    /// What the end of a transaction leaves open: held cursors, and of a transaction that failed only those that
+    /// were there before it.
+    pub(super) fn keep_held_cursors(&mut self, end: End) {
+        self.cursors.retain(|_, cursor| {
+            let keep = cursor.hold == Hold::Session && (end == End::Commit || !cursor.is_new);
+            cursor.is_new = false;
+            keep
+        });
+    }
+}

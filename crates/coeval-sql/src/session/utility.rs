@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Statements of PostgreSQL's that are about neither rows nor definitions: cursors, LOCK TABLE, VACUUM, ANALYZE,
+//! LISTEN and its like, SET CONSTRAINTS.
+//!
+//! LOCK TABLE takes no lock: transactions do not wait for each other's tables here, and what two of them change is
+//! found at commit. VACUUM and ANALYZE have nothing to do: versions that nobody reads are freed at once, and what
+//! a filter leaves is tried, not stored. All three look whether the tables are there.
+
+use super::cursors::{Declare, Fetch};
+use super::{Session, State};
+use crate::error::{SqlError, SqlState};
+use crate::names::fold;
+use crate::result::StatementResult;
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+/// A statement that is parsed here.
+#[derive(Clone, Debug)]
+pub(crate) enum Utility {
+    /// `LOCK TABLE`.
+    Lock(Vec<ObjectName>),
+    /// `VACUUM`.
+    Vacuum(Vec<ObjectName>),
+    /// `ANALYZE`.
+    Analyze(Vec<ObjectName>),
+    /// `UNLISTEN`: there is nothing to stop listening to.
+    Unlisten,
+    /// `LISTEN`, `NOTIFY`: refused under this name.
+    Notification(&'static str),
+    /// `SET CONSTRAINTS ALL`: no constraint can be deferred.
+    SetConstraints,
+    /// `DECLARE`.
+    Declare(Box<Declare>),
+    /// `FETCH` and `MOVE`.
+    Fetch(Fetch),
+    /// `CLOSE`; `None`: all.
+    Close(Option<String>),
+}
+
+impl Utility {
+    /// The statement at the parser's place, if it is one of these; else the parser is where it was.
+    ///
+    /// # Errors
+    /// A syntax error behind the words that only these statements start with.
+    pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Option<Self>, ParserError> {
+        let Token::Word(word) = parser.peek_token().token else { return Ok(None) };
+        if word.quote_style.is_some() {
+            return Ok(None);
+        }
+        Ok(Some(match word.value.to_lowercase().as_str() {
+            "lock" => lock(parser)?,
+            "vacuum" => Self::Vacuum(maintained(parser)?),
+            "analyze" | "analyse" => Self::Analyze(maintained(parser)?),
+            "listen" => {
+                rest(parser);
+                Self::Notification("LISTEN")
+            }
+            "notify" => {
+                rest(parser);
+                Self::Notification("NOTIFY")
+            }
+            "unlisten" => {
+                rest(parser);
+                Self::Unlisten
+            }
+            "declare" => Self::Declare(Box::new(Declare::parse(parser)?)),
+            "fetch" | "move" => Self::Fetch(Fetch::parse(parser)?),
+            "close" => {
+                parser.next_token();
+                let name = parser.parse_identifier()?;
+                let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
+                Self::Close((!is_all).then(|| fold(&name)))
+            }
+            "set" if constraints(parser)? => Self::SetConstraints,
+            _ => return Ok(None),
+        }))
+    }
+}
+
+/// Takes the word, if it is the next one.
+pub(super) fn take_word(parser: &mut Parser<'_>, wanted: &str) -> bool {
+    let is_next = matches!(&parser.peek_token().token, Token::Word(word)
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
+    if is_next {
+        parser.next_token();
+    }
+    is_next
+}
+
+/// Passes over what is left of the statement.
+fn rest(parser: &mut Parser<'_>) {
+    while parser.next_token().token != Token::EOF {}
+}
+
+fn lock(parser: &mut Parser<'_>) -> Result<Utility, ParserError> {
+    parser.next_token();
+    take_word(parser, "table");
+    let mut tables = Vec::new();
+    loop {
+        take_word(parser, "only");
+        tables.push(parser.parse_object_name(false)?);
+        parser.consume_token(&Token::Mul);
+        if !parser.consume_token(&Token::Comma) {
+            break;
+        }
+    }
+    if take_word(parser, "in") {
+        while !take_word(parser, "mode") {
+            // The modes are words; which one does not matter.
+            parser.parse_identifier()?;
+        }
+    }
+    take_word(parser, "nowait");
+    Ok(Utility::Lock(tables))
+}
+
+/// The tables of VACUUM or ANALYZE, behind its options.
+fn maintained(parser: &mut Parser<'_>) -> Result<Vec<ObjectName>, ParserError> {
+    parser.next_token();
+    skip_parentheses(parser)?;
+    while ["full", "freeze", "verbose", "analyze", "analyse"].iter().any(|word| take_word(parser, word)) {}
+    let mut tables = Vec::new();
+    while parser.peek_token().token != Token::EOF {
+        tables.push(parser.parse_object_name(false)?);
+        skip_parentheses(parser)?;
+        if !parser.consume_token(&Token::Comma) {
+            break;
+        }
+    }
+    Ok(tables)
+}
+
+fn skip_parentheses(parser: &mut Parser<'_>) -> Result<(), ParserError> {
+    if !parser.consume_token(&Token::LParen) {
+        return Ok(());
+    }
+    let mut depth = 1;
+    while depth > 0 {
+        match parser.next_token().token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::EOF => return parser.expected("a closing parenthesis", parser.peek_token()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// `SET CONSTRAINTS ALL { DEFERRED | IMMEDIATE }`.
+fn constraints(parser: &mut Parser<'_>) -> Result<bool, ParserError> {
+    let is_next = matches!(&parser.peek_nth_token(1).token, Token::Word(word)
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("constraints"));
+    if !is_next {
+        return Ok(false);
+    }
+    parser.next_token();
+    parser.next_token();
+    parser.expect_keyword(Keyword::ALL)?;
+    if take_word(parser, "deferred") || take_word(parser, "immediate") {
+        return Ok(true);
+    }
+    parser.expected("DEFERRED or IMMEDIATE", parser.peek_token())
+}
+
+impl Session {
+    pub(super) fn utility(&mut self, utility: &Utility) -> Result<StatementResult, SqlError> {
+        self.refuse_if_failed()?;
+        match utility {
+            Utility::Lock(tables) => {
+                if matches!(self.state, State::Idle) {
+                    let message = "LOCK TABLE can only be used in transaction blocks";
+                    return Err(SqlError::new(SqlState::NoActiveSqlTransaction, message));
+                }
+                self.look_for(tables)?;
+                Ok(StatementResult::plain("LOCK TABLE"))
+            }
+            Utility::Vacuum(tables) => {
+                if !matches!(self.state, State::Idle) {
+                    let message = "VACUUM cannot run inside a transaction block";
+                    return Err(SqlError::new(SqlState::ActiveSqlTransaction, message));
+                }
+                self.look_for(tables)?;
+                Ok(StatementResult::plain("VACUUM"))
+            }
+            Utility::Analyze(tables) => {
+                self.look_for(tables)?;
+                Ok(StatementResult::plain("ANALYZE"))
+            }
+            Utility::Unlisten => Ok(StatementResult::plain("UNLISTEN")),
+            Utility::Notification(name) => Err(SqlError::unsupported(name)),
+            Utility::SetConstraints => Ok(StatementResult::plain("SET CONSTRAINTS")),
+            Utility::Declare(declare) => self.declare(declare),
+            Utility::Fetch(fetch) => self.fetch(fetch),
+            Utility::Close(name) => self.close(name.as_deref()),
+        }
+    }
+
+    /// `42P01` if one of the tables is not there.
+    fn look_for(&mut self, tables: &[ObjectName]) -> Result<(), SqlError> {
+        self.in_transaction("", &[], &[], |context| {
+            for table in tables {
+                let found = crate::names::existing_name(table, context.settings, context.transaction)?;
+                let name =
+                    table.0.last().and_then(|part| part.as_ident()).map_or("", |ident: &Ident| &ident.value);
+                found.ok_or_else(|| crate::names::unknown_table(name))?;
+            }
+            Ok(())
+        })
+    }
+}
