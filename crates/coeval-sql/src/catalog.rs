@@ -29,6 +29,8 @@ mod types;
 
 pub use functions::format_list;
 
+pub(crate) use deparse::declared_default;
+
 pub(crate) use access::{CatalogAccess, SettingRequest};
 pub(crate) use functions::{array_elements, array_of_text, functions, is_catalog_function, set_returning};
 pub(crate) use objects::ViewColumns;

@@ -150,6 +150,12 @@ impl Session {
         }
     }
 
+    /// Names its user and itself, as a server does that opens it for a client: `current_user` and
+    /// `pg_backend_pid()` answer so.
+    pub fn identify(&mut self, user: &str, backend_pid: i32) {
+        self.settings.set_backend(user, backend_pid);
+    }
+
     /// Its settings.
     #[must_use]
     pub fn settings(&self) -> &Settings {

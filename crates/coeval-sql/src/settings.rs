@@ -248,9 +248,10 @@ impl Settings {
     }
 
     /// Names the session, as a server does when it opens one.
-    pub fn set_backend(&mut self, user: &str, backend_pid: i32) {
+    pub(crate) fn set_backend(&mut self, user: &str, backend_pid: i32) {
         self.changed.insert("session_authorization".to_owned(), user.to_owned());
         self.backend_pid = backend_pid;
+        self.derive();
     }
 
     /// Notes changes that a statement asks for, for the session to make when the statement has succeeded.
@@ -389,7 +390,7 @@ impl Domain {
     fn type_name(self) -> &'static str {
         match self {
             Self::Boolean => "bool",
-            Self::Integer { .. } => "integer",
+            Self::Integer { .. } | Self::Duration => "integer",
             Self::Isolation | Self::OneOf(_) => "enum",
             Self::Text | Self::Zone | Self::SchemaList | Self::Fixed => "string",
         }

@@ -274,6 +274,7 @@ async fn admitted(
         let message = "sorry, too many clients already";
         return Err(End::Fatal(SqlError::new(SqlState::TooManyConnections, message)));
     };
+    session.identify(user, guard.pid());
     Ok((session, Entry::new(guard)))
 }
 

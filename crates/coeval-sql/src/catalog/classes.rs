@@ -10,6 +10,10 @@ use coeval_store::{
 };
 use std::sync::Arc;
 
+/// The columns that every sequence has.
+const SEQUENCE_COLUMNS: [(&str, &str); 3] =
+    [("last_value", "int8"), ("log_cnt", "int8"), ("is_called", "bool")];
+
 /// Bytes of a page, by which clients count sizes.
 const PAGE_SIZE: usize = 8_192;
 
@@ -89,7 +93,8 @@ fn push_class(table: &mut Table, class: &Class, transaction: &Transaction) {
             (class.index().map_or(0, |shape| shape.columns.len()), 0, false, false)
         }
         Kind::System(relation) => (relation.columns.len(), 0, false, false),
-        Kind::View(_) | Kind::Sequence(_) => (0, 0, false, false),
+        Kind::Sequence(_) => (SEQUENCE_COLUMNS.len(), 0, false, false),
+        Kind::View(_) => (0, 0, false, false),
     };
     let access = match class.letter() {
         "r" => oids::HEAP,
@@ -190,8 +195,7 @@ fn push_columns(table: &mut Table, class: &Class, objects: &Objects) {
             }
         }
         Kind::Sequence(_) => {
-            let columns = [("last_value", "int8"), ("log_cnt", "int8"), ("is_called", "bool")];
-            for (place, (name, ty)) in columns.into_iter().enumerate() {
+            for (place, (name, ty)) in SEQUENCE_COLUMNS.into_iter().enumerate() {
                 let attribute =
                     Attribute { not_null: true, ..Attribute::plain(name, place + 1, facts_of_name(ty)) };
                 push_attribute(table, class.oid, &attribute);

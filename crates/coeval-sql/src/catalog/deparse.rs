@@ -87,6 +87,11 @@ pub(super) fn default(objects: &Objects, column: &ColumnDef) -> Option<String> {
         let class = objects.class(oids::of_sequence(id))?;
         return Some(format!("nextval({}::regclass)", literal(&objects.written_name(class))));
     }
+    declared_default(column)
+}
+
+/// The declared default of a column; a text has its type, as PostgreSQL shows it.
+pub(crate) fn declared_default(column: &ColumnDef) -> Option<String> {
     let text = column.default.as_ref()?;
     let parsed =
         Parser::new(&PostgreSqlDialect {}).try_with_sql(text).and_then(|mut parser| parser.parse_expr());

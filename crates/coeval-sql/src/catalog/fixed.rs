@@ -142,3 +142,6 @@ fn fit_array(column: &Column, array: &ArrayRef) -> Result<ArrayRef, SqlError> {
     }
     Ok(cast(array, &ty)?)
 }
+
+#[cfg(test)]
+mod tests;

@@ -103,7 +103,6 @@ states! {
     DuplicateCursor = "42P03",
     DuplicatePreparedStatement = "42P05",
     DuplicateSchema = "42P06",
-    DuplicateCursor = "42P03",
     DuplicateTable = "42P07",
     InvalidColumnReference = "42P10",
     InvalidSchemaDefinition = "42P15",

@@ -109,7 +109,9 @@ fn replaced(
         }
         _ => return Ok(Transformed::no(expression)),
     };
-    let is_correlated = !subquery.outer_ref_columns.is_empty();
+    let mut outer = Vec::new();
+    depends_on(&subquery.subquery, &mut outer)?;
+    let is_correlated = outer.iter().any(|one| matches!(one, Expr::OuterReferenceColumn(..)));
     let is_other = match question {
         Question::Value => is_correlated && !is_aggregate(&subquery.subquery),
         Question::Exists | Question::Contains => place == Place::Value,
@@ -117,8 +119,6 @@ fn replaced(
     if !(is_other || (is_correlated && extent == Extent::AllCorrelated)) {
         return Ok(Transformed::no(expression));
     }
-    let mut outer = Vec::new();
-    depends_on(&subquery.subquery, &mut outer)?;
     arguments.extend(outer.iter().map(|dependency| match dependency {
         // A column of a query further out stays one.
         Expr::OuterReferenceColumn(_, column) if schema.has_column(column) => Expr::Column(column.clone()),

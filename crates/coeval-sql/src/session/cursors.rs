@@ -91,10 +91,9 @@ impl Declare {
             return parser.expected("CURSOR", parser.peek_token());
         }
         let hold = if take_word(parser, "with") { Hold::Session } else { Hold::Transaction };
-        if hold == Hold::Session || take_word(parser, "without") {
-            if !take_word(parser, "hold") {
-                return parser.expected("HOLD", parser.peek_token());
-            }
+        let says_hold = hold == Hold::Session || take_word(parser, "without");
+        if says_hold && !take_word(parser, "hold") {
+            return parser.expected("HOLD", parser.peek_token());
         }
         if !take_word(parser, "for") {
             return parser.expected("FOR", parser.peek_token());
@@ -158,7 +157,7 @@ fn direction(parser: &mut Parser<'_>) -> Result<Direction, ParserError> {
 
 fn signed(parser: &mut Parser<'_>) -> Result<i64, ParserError> {
     let is_negative = parser.consume_token(&Token::Minus);
-    parser.consume_token(&Token::Plus);
+    let _ = parser.consume_token(&Token::Plus);
     let number = i64::try_from(parser.parse_literal_uint()?).unwrap_or(i64::MAX);
     Ok(if is_negative { -number } else { number })
 }

@@ -101,7 +101,7 @@ fn lock(parser: &mut Parser<'_>) -> Result<Utility, ParserError> {
     loop {
         take_word(parser, "only");
         tables.push(parser.parse_object_name(false)?);
-        parser.consume_token(&Token::Mul);
+        let _ = parser.consume_token(&Token::Mul);
         if !parser.consume_token(&Token::Comma) {
             break;
         }

@@ -41,8 +41,6 @@ pub(super) const COMPATIBLE: &[Known] = &[
         Domain::Text,
         "Longest time without a statement outside a transaction.",
     ),
-    known("in_hot_standby", "off", Domain::Fixed, SERVER),
-    known("is_superuser", "on", Domain::Fixed, SERVER),
     known("jit", "off", Domain::Boolean, TUNING),
     known("join_collapse_limit", "8", INTEGER, TUNING),
     known("lc_collate", "C", Domain::Fixed, LOCALE),

@@ -203,7 +203,7 @@ fn default_text(transaction: &Transaction, column: &ColumnDef) -> Option<String>
             .catalog()
             .sequence(id)
             .map(|sequence| format!("nextval('{}'::regclass)", sequence.name)),
-        (None, None) => column.default.clone(),
+        (None, None) => crate::catalog::declared_default(column),
         (Some(_), _) => None,
     }
 }

@@ -162,6 +162,8 @@ pub(crate) fn array_elements(text: &str) -> std::result::Result<Vec<Option<Strin
                     break;
                 }
                 Some('{' | '}') if !inside => return Err(malformed()),
+                // Blanks around an element do not count.
+                Some(blank) if !inside && blank.is_whitespace() && (quoted || part.is_empty()) => {}
                 Some(letter) => part.push(letter),
                 None if inside => return Err(malformed()),
                 None => {
@@ -352,3 +354,6 @@ impl ArrayFunction {
         Ok(ScalarValue::List(Arc::new(ListArray::try_new(field, offsets, values, None)?)))
     }
 }
+
+#[cfg(test)]
+mod tests;

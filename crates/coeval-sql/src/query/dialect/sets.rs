@@ -87,7 +87,7 @@ fn is_simple(select: &Select) -> bool {
 fn aggregate(item: Expr, order: Vec<OrderByExpr>) -> Expr {
     let mut aggregated = call("array_agg", vec![item.clone()]);
     let by_item = |mut one: OrderByExpr| {
-        if matches!(&one.expr, Expr::Value(value) if matches!(value.value, Value::Number(..))) {
+        if is_place(&one.expr) {
             one.expr = item.clone();
         }
         one
@@ -101,10 +101,20 @@ fn aggregate(item: Expr, order: Vec<OrderByExpr>) -> Expr {
     call(OR_EMPTY, vec![aggregated])
 }
 
+/// Whether ORDER BY names a column by its place.
+fn is_place(expression: &Expr) -> bool {
+    matches!(expression, Expr::Value(value) if matches!(value.value, Value::Number(..)))
+}
+
 /// `(SELECT array_agg(x) FROM (query) AS t(x))`.
 fn over_derived(query: Query) -> Expr {
     let column = Ident::with_quote('"', "element");
-    let mut derived = query.clone();
+    let mut derived = query;
+    // An order without a limit says nothing about the rows of a subquery in FROM: it goes to the aggregate.
+    let order = match derived.order_by.as_ref().map(|order| &order.kind) {
+        Some(OrderByKind::Expressions(order)) if order.iter().all(|one| is_place(&one.expr)) => order.clone(),
+        _ => Vec::new(),
+    };
     if let SetExpr::Select(select) = derived.body.as_mut()
         && let [item] = select.projection.as_mut_slice()
         && let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item
@@ -123,7 +133,7 @@ fn over_derived(query: Query) -> Expr {
         alias: Some(alias),
         sample: None,
     };
-    let aggregated = aggregate(Expr::Identifier(column), Vec::new());
+    let aggregated = aggregate(Expr::Identifier(column), order);
     Expr::Subquery(Box::new(super::tables::select_from(
         vec![SelectItem::UnnamedExpr(aggregated)],
         vec![TableWithJoins { relation: from, joins: Vec::new() }],
