@@ -267,7 +267,8 @@ impl ScalarUDFImpl for Apply {
         let options = Arc::clone(&args.config_options);
         // DataFusion's threads do not wait for each other: the inner plan has a thread and a runtime to itself.
         let results = std::thread::scope(|scope| {
-            let running = scope.spawn(|| self.rows(&arrays, args.number_rows, &options));
+            let thread = std::thread::Builder::new().stack_size(crate::engine::STATEMENT_STACK_BYTES);
+            let running = thread.spawn_scoped(scope, || self.rows(&arrays, args.number_rows, &options))?;
             running.join().unwrap_or_else(|_| Err(SqlError::internal("a subquery has panicked").into()))
         })?;
         if results.is_empty() {
