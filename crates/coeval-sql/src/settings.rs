@@ -346,9 +346,8 @@ impl Settings {
         let zone = text("timezone").parse().unwrap_or(Tz::UTC);
         let path = split_list(&text("search_path"));
         let point_path = if self.is_on("coeval.point_path") { PointPath::On } else { PointPath::Off };
-        let (statement_timeout, idle_timeout) =
-            (limit(&text("statement_timeout")), limit(&text("idle_in_transaction_session_timeout")));
-        (self.statement_timeout, self.idle_timeout) = (statement_timeout, idle_timeout);
+        let statement_timeout = limit(&text("statement_timeout"));
+        let idle_timeout = limit(&text("idle_in_transaction_session_timeout"));
         let isolation = parse_isolation(&text("default_transaction_isolation"));
         let lock_timeout = limit(&text("lock_timeout"));
         let deadlock_timeout = limit(&text("deadlock_timeout")).unwrap_or_default();
@@ -356,6 +355,8 @@ impl Settings {
         self.search_path = path;
         self.point_path = point_path;
         self.default_isolation = isolation.and_then(Result::ok).unwrap_or_default();
+        self.statement_timeout = statement_timeout;
+        self.idle_timeout = idle_timeout;
         self.lock_timeout = lock_timeout;
         self.deadlock_timeout = deadlock_timeout;
         let read_only = self.is_on("default_transaction_read_only");
