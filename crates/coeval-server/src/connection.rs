@@ -86,15 +86,16 @@ enum Phase {
     Copying(Box<Copying>),
 }
 
-/// See the module.
+/// See the module. The order of the fields is the order of the end: the session has rolled back before it leaves the
+/// registry and before the client sees the end.
 pub(crate) struct Connection {
-    shared: Arc<Shared>,
+    portals: Portals,
+    statements: Statements,
+    session: Session,
     entry: Entry,
     stream: Stream,
     output: Output,
-    session: Session,
-    statements: Statements,
-    portals: Portals,
+    shared: Arc<Shared>,
     phase: Phase,
     /// The revision of the settings that the client knows.
     settings_told: u64,
