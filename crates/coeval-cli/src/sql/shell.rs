@@ -113,10 +113,12 @@ impl<'o> Shell<'o> {
             self.print_rows(rows)?;
         }
         let says_all = match result.tag {
-            CommandTag::Select(_) | CommandTag::Plain(_) => result.rows.is_some(),
-            CommandTag::Insert(_) | CommandTag::Update(_) | CommandTag::Delete(_) | CommandTag::Copy(_) => {
-                false
-            }
+            CommandTag::Select(_) | CommandTag::Fetch(_) | CommandTag::Plain(_) => result.rows.is_some(),
+            CommandTag::Insert(_)
+            | CommandTag::Update(_)
+            | CommandTag::Delete(_)
+            | CommandTag::Copy(_)
+            | CommandTag::Move(_) => false,
         };
         if !says_all {
             writeln!(self.out, "{}", result.tag)?;

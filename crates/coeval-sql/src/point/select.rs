@@ -16,6 +16,9 @@ use std::collections::HashSet;
 /// How many rows a SELECT visits before it is left to DataFusion: about what planning one there costs.
 pub(super) const ROWS_VISITED_MAX: usize = 10_000;
 
+/// Whether a row is taken: not if it is to be skipped.
+type Takes<'t> = dyn Fn(&Frame<'_>) -> bool + 't;
+
 /// Which of the rows are returned.
 #[derive(Clone, Copy, Debug)]
 struct Window {
@@ -107,7 +110,7 @@ impl SelectPlan {
         parameters: &[Value],
         environment: &dyn Environment,
         window: Window,
-        (takes, locks): (&dyn Fn(&Frame<'_>) -> bool, &mut Vec<RowLock>),
+        (takes, locks): (&Takes<'_>, &mut Vec<RowLock>),
     ) -> Result<Option<Rows>, SqlError> {
         let mut rows = self.output.rows();
         if window.taken == 0 {
@@ -137,7 +140,7 @@ impl SelectPlan {
         parameters: &[Value],
         environment: &dyn Environment,
         window: Window,
-        (takes, locks): (&dyn Fn(&Frame<'_>) -> bool, &mut Vec<RowLock>),
+        (takes, locks): (&Takes<'_>, &mut Vec<RowLock>),
     ) -> Result<Option<Rows>, SqlError> {
         let mut unsorted = Vec::new();
         let flow = walk.run(&self.steps, &mut |frame| {
