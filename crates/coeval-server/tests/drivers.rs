@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `tokio-postgres` as a client: it prepares and describes everything, uses the binary format and pipelines.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Clients that send what no client should: each is answered or cut off, and the others notice nothing.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The protocol, message by message.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the parts of the protocol meet: the simple in the extended one, statements that changed under a client, the
 //! end of a session in the middle of its rows.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sessions from the outside: how they begin, are limited, cancelled and ended.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
