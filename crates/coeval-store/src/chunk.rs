@@ -57,7 +57,7 @@ pub struct ChunkPlace {
 ///
 /// Its keys and columns are in memory, or in a segment file and read (that is: mapped, checked against their
 /// checksums and validated) one by one when they are first asked for. Whoever reads rows calls
-/// [`check_whole`](Self::check_whole) first, a scan of columns [`check`](Self::check): so that damage is an error.
+/// [`check_whole`](Self::check_whole) first, a scan of columns [`check_columns`](Self::check_columns): so that damage is an error.
 #[derive(Debug)]
 pub struct Chunk {
     keys: OnceLock<KeyColumn>,
