@@ -134,7 +134,7 @@ fn measure_standard_map(entries: &[(Key, Row)], seed: u64) {
     measure("get", OPERATIONS, || keys.iter().filter(|key| map.contains_key(*key)).count());
 }
 
-fn measure_reads<const B: usize>(tree: &PTree<Key, Row, B>, random: &mut StdRng) {
+fn measure_reads<const B: usize>(tree: &PTree<Key, Row, (), B>, random: &mut StdRng) {
     let count = tree.len();
     let keys: Vec<Key> = (0..OPERATIONS).map(|_| present(random, count)).collect();
     let found = measure("get", OPERATIONS, || keys.iter().filter(|key| tree.get(*key).is_some()).count());
@@ -164,7 +164,7 @@ fn measure_reads<const B: usize>(tree: &PTree<Key, Row, B>, random: &mut StdRng)
     });
 }
 
-fn measure_updates<const B: usize>(mut tree: PTree<Key, Row, B>, random: &mut StdRng) {
+fn measure_updates<const B: usize>(mut tree: PTree<Key, Row, (), B>, random: &mut StdRng) {
     let count = tree.len();
     let row: Row = Arc::new([7; 8]);
     let keys: Vec<Key> = (0..OPERATIONS).map(|_| present(random, count)).collect();
@@ -218,10 +218,11 @@ fn measure_blocks<const B: usize>(entries: &[(Key, Row)], seed: u64) {
     println!("PTree with blocks of {B}");
     let random = &mut StdRng::seed_from_u64(seed);
     let copy = entries.to_vec();
-    let tree: PTree<Key, Row, B> = measure("build, per entry", entries.len(), || PTree::from_sorted(copy));
+    let tree: PTree<Key, Row, (), B> =
+        measure("build, per entry", entries.len(), || PTree::from_sorted(copy));
     measure_reads(&tree, random);
     measure_updates(tree, random);
-    let tree: PTree<u64, u64, B> =
+    let tree: PTree<u64, u64, (), B> =
         PTree::from_sorted((0..entries.len() as u64).map(|key| (key, key)).collect());
     measure("iterate u64 -> u64, per entry", tree.len(), || {
         let mut sum = 0u64;
@@ -230,7 +231,7 @@ fn measure_blocks<const B: usize>(entries: &[(Key, Row)], seed: u64) {
         }
         sum
     });
-    let mut tree: PTree<Key, Row, B> = PTree::default();
+    let mut tree: PTree<Key, Row, (), B> = PTree::default();
     for (key, row) in entries.iter().take(500_000) {
         tree.insert(
             Key::new(if let Key::Inline { words, .. } = key { words[1] ^ row[0] } else { 0 }),

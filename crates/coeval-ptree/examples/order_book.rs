@@ -6,10 +6,10 @@
 //! cargo run --release -p coeval-ptree --example order_book
 //! ```
 
-use coeval_ptree::{DEFAULT_BLOCK, PTree, Summary};
+use coeval_ptree::{PTree, Summary};
 
 /// The orders at one price in the order of their arrival; knows their quantity.
-type Queue = PTree<u64, u64, DEFAULT_BLOCK, coeval_ptree::Sum<u64>>;
+type Queue = PTree<u64, u64, coeval_ptree::Sum<u64>>;
 
 /// The quantity on offer in a range of prices.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +36,7 @@ impl<K> Summary<K, Queue> for Quantity {
 /// One side of the book, best price first: offers to sell.
 #[derive(Clone, Default)]
 struct Asks {
-    levels: PTree<u32, Queue, DEFAULT_BLOCK, Quantity>,
+    levels: PTree<u32, Queue, Quantity>,
 }
 
 /// A part of an order that was filled.

@@ -72,8 +72,8 @@ fn find(count: usize) {
     let pairs = sorted_pairs(count);
     let standard: BTreeMap<u64, u64> = pairs.iter().copied().collect();
     let default: PTree<u64, u64> = PTree::from_sorted(pairs.clone());
-    let medium: PTree<u64, u64, 30> = PTree::from_sorted(pairs.clone());
-    let large: PTree<u64, u64, LARGE> = PTree::from_sorted(pairs.clone());
+    let medium: PTree<u64, u64, (), 30> = PTree::from_sorted(pairs.clone());
+    let large: PTree<u64, u64, (), LARGE> = PTree::from_sorted(pairs.clone());
     let packed = PackedTree::<u64, u64>::from_sorted(pairs.clone());
     let persistent: imbl::OrdMap<u64, u64> = pairs.into_iter().collect();
     let random = &mut StdRng::seed_from_u64(1);
@@ -142,10 +142,15 @@ fn batch(count: usize) {
     print("multi_insert", "imbl::OrdMap, one by one, old version held", count, "ns", best.0);
     drop(persistent);
     batch_into(PTree::<u64, u64>::from_sorted(pairs.clone()), &batches, expected, "PTree 16");
-    batch_into(PTree::<u64, u64, LARGE>::from_sorted(pairs), &batches, expected, "PTree 62");
+    batch_into(PTree::<u64, u64, (), LARGE>::from_sorted(pairs), &batches, expected, "PTree 62");
 }
 
-fn batch_into<const B: usize>(mut tree: PTree<u64, u64, B>, batches: &[Pairs], expected: usize, name: &str) {
+fn batch_into<const B: usize>(
+    mut tree: PTree<u64, u64, (), B>,
+    batches: &[Pairs],
+    expected: usize,
+    name: &str,
+) {
     let count = tree.len();
     let mut best = Best(f64::MAX);
     for batch in batches {
@@ -188,7 +193,7 @@ fn speedup_of(name: &str, count: usize, job: impl Fn() + Sync) {
 }
 
 fn speedup(count: usize) {
-    type Tree = PTree<u64, u64, LARGE>;
+    type Tree = PTree<u64, u64, (), LARGE>;
     let pairs = sorted_pairs(count);
     let shuffled: Pairs = (0..count as u64).map(|number| (scatter(2 * number), number)).collect();
     let tree = Tree::from_sorted(pairs.clone());
@@ -216,7 +221,7 @@ fn speedup(count: usize) {
 
 /// Two trees of the same size whose keys interleave in ever more runs.
 fn union(count: usize) {
-    type Tree = PTree<u64, u64, LARGE>;
+    type Tree = PTree<u64, u64, (), LARGE>;
     for runs in [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000] {
         let length = (count / runs) as u64;
         let side = |side: u64| -> Tree {
@@ -262,15 +267,15 @@ fn memory(count: usize, variant: &str) {
             report("PTree 16 from sorted", &tree, tree.memory().bytes);
         }
         "30" => {
-            let tree = PTree::<u64, u64, 30>::from_sorted_iter(sorted.iter().copied());
+            let tree = PTree::<u64, u64, (), 30>::from_sorted_iter(sorted.iter().copied());
             report("PTree 30 from sorted", &tree, tree.memory().bytes);
         }
         "62" => {
-            let tree = PTree::<u64, u64, LARGE>::from_sorted_iter(sorted.iter().copied());
+            let tree = PTree::<u64, u64, (), LARGE>::from_sorted_iter(sorted.iter().copied());
             report("PTree 62 from sorted", &tree, tree.memory().bytes);
         }
         "62-inserted" => {
-            let tree: PTree<u64, u64, LARGE> = shuffled.collect();
+            let tree: PTree<u64, u64, (), LARGE> = shuffled.collect();
             report("PTree 62 after random inserts", &tree, tree.memory().bytes);
         }
         "packed" => {
@@ -306,14 +311,14 @@ fn memory(count: usize, variant: &str) {
 
 fn drop_and_scan(count: usize) {
     let pairs = sorted_pairs(count);
-    let tree: PTree<u64, u64, LARGE> = PTree::from_sorted(pairs.clone());
+    let tree: PTree<u64, u64, (), LARGE> = PTree::from_sorted(pairs.clone());
     let mut best = [Best(f64::MAX); 4];
     for _ in 0..3 {
         best[0].round(1, || tree.iter().fold(0, |sum: u64, (_, value)| sum.wrapping_add(*value)));
         best[1].round(1, || tree.map_reduce(|_, value| *value, u64::wrapping_add, 0));
-        let copy: PTree<u64, u64, LARGE> = PTree::from_sorted(pairs.clone());
+        let copy: PTree<u64, u64, (), LARGE> = PTree::from_sorted(pairs.clone());
         best[2].round(1, || drop(copy));
-        let copy: PTree<u64, u64, LARGE> = PTree::from_sorted(pairs.clone());
+        let copy: PTree<u64, u64, (), LARGE> = PTree::from_sorted(pairs.clone());
         best[3].round(1, || copy.drop_parallel());
     }
     let names = ["scan, 1 thread", "scan, 2 threads", "drop, 1 thread", "drop_parallel, 2 threads"];

@@ -31,7 +31,7 @@ const THREADS: usize = 2;
 /// Operations between two looks at the clock.
 const STRIDE: usize = 64;
 
-type Tree = PTree<u64, u64, 30>;
+type Tree = PTree<u64, u64, (), 30>;
 type Pairs = Vec<(u64, u64)>;
 
 /// Numbers below `count`, small ones more often: the generator of YCSB (Gray et al., SIGMOD 1994).

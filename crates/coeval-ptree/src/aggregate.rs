@@ -7,17 +7,17 @@ use std::ops::{Bound, RangeBounds};
 
 use crate::cut::{is_above, is_below, starts_from};
 use crate::grain::{BATCH_GRAIN, both};
-use crate::node::{Link, position};
+use crate::node::{Link, position, summary_of};
 use crate::pass::{filter_leaf, relink};
 use crate::summary::{Summary, of_entries};
 use crate::tree::PTree;
 
-impl<K, V, const B: usize, S: Summary<K, V>> PTree<K, V, B, S> {
+impl<K, V, const B: usize, S: Summary<K, V>> PTree<K, V, S, B> {
     /// The summary of all entries. `O(1)`.
     #[must_use]
     #[inline]
     pub fn summary(&self) -> S {
-        self.root.summary()
+        summary_of(&self.root)
     }
 
     /// The summary of the entries within `bounds`. `O(log n + B)` (PAM's `aug_range`).
@@ -25,8 +25,9 @@ impl<K, V, const B: usize, S: Summary<K, V>> PTree<K, V, B, S> {
     /// Bounds the wrong way round enclose nothing.
     ///
     /// ```
-    /// use coeval_ptree::{DEFAULT_BLOCK, Max, PTree, Sum};
-    /// let sales: PTree<u32, u64, DEFAULT_BLOCK, (Sum<u64>, Max<u64>)> = (0..365).map(|day| (day, u64::from(day % 30))).collect();
+    /// use coeval_ptree::{Max, PTree, Sum};
+    /// let sales = (0..365).map(|day| (day, u64::from(day % 30)));
+    /// let sales: PTree<u32, u64, (Sum<u64>, Max<u64>)> = sales.collect();
     /// assert_eq!(sales.aggregate(60..90), (Sum(435), Max(Some(29))));
     /// ```
     #[must_use]
@@ -42,12 +43,13 @@ impl<K, V, const B: usize, S: Summary<K, V>> PTree<K, V, B, S> {
     /// The first entry at which `within` no longer holds for the summary of all entries up to it, and the summary
     /// of those before it. `O(log n + B)` (PAM's `aug_select`).
     ///
-    /// `within` must hold for a prefix of the entries.
+    /// `within` must hold for a prefix of the entries. Where `combine` rounds, as sums of floats do, whole subtrees are
+    /// added at once, so that the entry found may be one beside that of a loop over all entries.
     ///
     /// ```
-    /// use coeval_ptree::{DEFAULT_BLOCK, PTree, Sum};
+    /// use coeval_ptree::{PTree, Sum};
     /// // Fill an order of 25 from the best prices.
-    /// let asks: PTree<u32, u64, DEFAULT_BLOCK, Sum<u64>> = [(100, 10), (101, 10), (102, 10)].into_iter().collect();
+    /// let asks: PTree<u32, u64, Sum<u64>> = [(100, 10), (101, 10), (102, 10)].into_iter().collect();
     /// let (before, price, _) = asks.select_by(|quantity| quantity.0 < 25).unwrap();
     /// assert_eq!((before, *price), (Sum(20), 102));
     /// ```
@@ -56,7 +58,9 @@ impl<K, V, const B: usize, S: Summary<K, V>> PTree<K, V, B, S> {
     where
         F: Fn(&S) -> bool,
     {
-        select_by(&self.root, within)
+        let mut before = S::empty();
+        let (key, value) = select_by(&self.root, &mut before, &within)?;
+        Some((before, key, value))
     }
 
     /// The entries whose own summary satisfies `holds`, in parallel; subtrees whose summary does not are passed over,
@@ -66,8 +70,8 @@ impl<K, V, const B: usize, S: Summary<K, V>> PTree<K, V, B, S> {
     /// span `O(log^2 n)` (PAM's `aug_filter`).
     ///
     /// ```
-    /// use coeval_ptree::{DEFAULT_BLOCK, Max, PTree};
-    /// let heat: PTree<u32, u32, DEFAULT_BLOCK, Max<u32>> = (0..10_000).map(|i| (i, i * 7919 % 1000)).collect();
+    /// use coeval_ptree::{Max, PTree};
+    /// let heat: PTree<u32, u32, Max<u32>> = (0..10_000).map(|i| (i, i * 7919 % 1000)).collect();
     /// assert_eq!(heat.aug_filter(|max| max.0 >= Some(998)).len(), 20);
     /// ```
     #[must_use]
@@ -89,7 +93,7 @@ where
     S: Summary<K, V>,
 {
     match (link, lower, upper) {
-        (Link::Empty, _, _) | (_, Bound::Unbounded, Bound::Unbounded) => link.summary(),
+        (Link::Empty, _, _) | (_, Bound::Unbounded, Bound::Unbounded) => summary_of(link),
         (Link::Leaf(leaf), _, _) => {
             let start = position(leaf, |key| is_below(key.borrow(), lower));
             let end = position(leaf, |key| !is_above(key.borrow(), upper));
@@ -109,35 +113,36 @@ where
     }
 }
 
-/// The first entry with which the summary of all up to it leaves `within`, and the summary before it.
-fn select_by<K, V, F, S, const B: usize>(mut link: &Link<K, V, S, B>, within: F) -> Option<(S, &K, &V)>
+/// The first entry with which the summary of all up to it leaves `within`; `before` becomes the summary of what comes
+/// before that entry, or of all.
+fn select_by<'t, K, V, F, S, const B: usize>(
+    link: &'t Link<K, V, S, B>,
+    before: &mut S,
+    within: &F,
+) -> Option<&'t (K, V)>
 where
     F: Fn(&S) -> bool,
     S: Summary<K, V>,
 {
-    let mut before = S::empty();
-    loop {
-        match link {
-            Link::Empty => return None,
-            Link::Leaf(leaf) => {
-                for (key, value) in leaf.iter() {
-                    let up_to = before.combine(&S::of(key, value));
-                    if !within(&up_to) {
-                        return Some((before, key, value));
-                    }
-                    before = up_to;
-                }
-                return None;
+    match link {
+        Link::Empty => None,
+        Link::Leaf(leaf) => leaf.iter().find(|(key, value)| {
+            let up_to = before.combine(&S::of(key, value));
+            let is_within = within(&up_to);
+            if is_within {
+                *before = up_to;
             }
-            Link::Inner(node) => {
-                let up_to = before.combine(&node.left.summary());
-                if within(&up_to) {
-                    before = up_to;
-                    link = &node.right;
-                } else {
-                    link = &node.left;
-                }
+            !is_within
+        }),
+        Link::Inner(node) => {
+            let up_to = node.left.kept_summary().map_or_else(|| before.clone(), |left| before.combine(left));
+            if within(&up_to) {
+                *before = up_to;
+            } else if let Some(entry) = select_by(&node.left, before, within) {
+                return Some(entry);
             }
+            // Where `combine` rounds, entry by entry may stay within where all at once do not: then go on here.
+            select_by(&node.right, before, within)
         }
     }
 }
@@ -150,7 +155,7 @@ where
     S: Summary<K, V>,
     F: Fn(&S) -> bool + Sync,
 {
-    if link.is_empty() || !holds(&link.summary()) {
+    if !link.kept_summary().is_some_and(holds) {
         return Link::Empty;
     }
     match link {

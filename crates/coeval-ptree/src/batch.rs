@@ -16,7 +16,7 @@ use crate::sets;
 use crate::summary::Summary;
 use crate::tree::PTree;
 
-impl<K, V, const B: usize, S> PTree<K, V, B, S>
+impl<K, V, S, const B: usize> PTree<K, V, S, B>
 where
     K: Ord + Clone + Send + Sync,
     V: Clone + Send + Sync,
@@ -154,7 +154,8 @@ where
         self.edit(&mut batch, &Modify { modify, grain: grain.count(), changes: PhantomData });
     }
 
-    /// The value of each key, in the order of `keys`, which may be any.
+    /// The value of each key, in the order of `keys`, which may be any. They may be given in any form that a key can be
+    /// borrowed in.
     ///
     /// Several descents run side by side, so that their cache misses overlap: in a large tree this is some times as
     /// fast as as many calls of [`get`](Self::get), even on one thread. Sorted keys are faster still. Work
@@ -163,12 +164,16 @@ where
     /// ```
     /// let tens: coeval_ptree::PTree<u32, u32> = (1..=9).map(|i| (10 * i, i)).collect();
     /// assert_eq!(tens.multi_find(&[40, 5, 10]), [Some(&4), None, Some(&1)]);
+    ///
+    /// let words: coeval_ptree::PTree<String, u32> = [("one".to_owned(), 1)].into_iter().collect();
+    /// assert_eq!(words.multi_find::<str, _>(&["one", "two"]), [Some(&1), None]);
     /// ```
     #[must_use]
-    pub fn multi_find<Q>(&self, keys: &[Q]) -> Vec<Option<&V>>
+    pub fn multi_find<Q, T>(&self, keys: &[T]) -> Vec<Option<&V>>
     where
         K: Borrow<Q>,
-        Q: Ord + Sync,
+        T: Borrow<Q> + Sync,
+        Q: Ord + ?Sized,
     {
         let mut found = vec![None; keys.len()];
         if keys.len() <= BATCH_GRAIN {
@@ -234,7 +239,7 @@ where
     /// The entries whose keys `other` does not have; its values and block size may be others. Cost as
     /// [`union`](Self::union).
     #[must_use]
-    pub fn difference<W, T, const C: usize>(self, other: &PTree<K, W, C, T>) -> Self
+    pub fn difference<W, T, const C: usize>(self, other: &PTree<K, W, T, C>) -> Self
     where
         W: Send + Sync,
         T: Send + Sync,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Building a tree from entries that are already in key order.
+//! Building trees: from entries in key order, and from entries in any order, which are sorted and folded first.
 
 use std::marker::PhantomData;
 
@@ -121,7 +121,8 @@ where
     P: Producer<Item = (K, V)>,
     S: Summary<K, V>,
 {
-    if count <= BUILD_GRAIN {
+    // A block may be larger than the grain.
+    if leaves == 1 || count <= BUILD_GRAIN {
         return grow(&mut entries.into_iter(), count, leaves);
     }
     let (left_count, left_leaves) = left_part(count, leaves);
@@ -271,3 +272,6 @@ pub(crate) fn is_strictly_sorted<K: Ord + Sync, T: Sync>(items: &[T], key: fn(&T
     );
     low && high
 }
+
+#[cfg(test)]
+mod tests;

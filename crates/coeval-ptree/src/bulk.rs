@@ -8,14 +8,15 @@
 //! Work `O(m log(n / m + 1))`, span `O(log m log n)` for a batch of `m` edits into `n` entries.
 
 use std::marker::PhantomData;
+use std::mem::take;
 
 use triomphe::Arc;
 
-use crate::balance::{join_sized, restore};
+use crate::balance::{concat, join_sized, restore};
 use crate::build::from_sorted_vec;
-use crate::grain::{BATCH_GRAIN, both};
-use crate::node::{Block, Leaf, Link, search, take_block};
-use crate::summary::Summary;
+use crate::grain::{BATCH_GRAIN, BUILD_GRAIN, both};
+use crate::node::{Block, Leaf, Link, position, search, take_block};
+use crate::summary::{Summary, is_kept};
 use crate::update::split_insert;
 use crate::warm::{WARM_MAX, warm_paths};
 
@@ -46,10 +47,16 @@ pub(crate) trait Edit<K, V>: Sync {
     #[inline]
     fn touch(&self, _value: &V) {}
 
-    /// Edits per task.
+    /// Edits that two tasks share while they go down the tree; neither gets less than half of it.
     #[inline]
     fn grain(&self) -> usize {
         BATCH_GRAIN
+    }
+
+    /// Edits per task where there is nothing to go down: they are merged into a block, or make a new tree.
+    #[inline]
+    fn merge_grain(&self) -> usize {
+        BUILD_GRAIN
     }
 }
 
@@ -195,6 +202,11 @@ where
     fn grain(&self) -> usize {
         self.grain
     }
+
+    #[inline]
+    fn merge_grain(&self) -> usize {
+        self.grain
+    }
 }
 
 /// Removes each key.
@@ -263,7 +275,11 @@ fn apply_by<K, V, E, S, const B: usize>(
     }
     let paths = warm(link, batch, edit, paths);
     match link {
-        Link::Empty => *link = from_absent(batch, edit),
+        Link::Empty => *link = merge_apart(Vec::new(), batch, edit).0,
+        Link::Leaf(_) if batch.len() > edit.merge_grain() => {
+            let Link::Leaf(leaf) = take(link) else { unreachable!("just matched a leaf") };
+            *link = merge_apart(take_block(leaf).into_iter().collect(), batch, edit).0;
+        }
         Link::Leaf(_) => apply_to_leaf(link, batch, edit),
         Link::Inner(node) => {
             let node = Arc::make_mut(node);
@@ -274,7 +290,7 @@ fn apply_by<K, V, E, S, const B: usize>(
             let (left, right) = (&mut node.left, &mut node.right);
             both(
                 low_count.min(high_count),
-                edit.grain(),
+                edit.grain() / 2,
                 || apply_by(left, low, edit, paths),
                 || apply_by(right, high, edit, paths),
             );
@@ -308,16 +324,31 @@ where
     paths
 }
 
-/// What a batch makes of an empty tree.
-fn from_absent<K, V, E, S, const B: usize>(batch: &mut [E::Item], edit: &E) -> Link<K, V, S, B>
+/// The tree of some old entries after a batch, and whether anything is new; in parallel, however few the entries are.
+///
+/// So a batch for an empty tree or a single block is worked on by several threads, too. Where the pieces are cut does not
+/// depend on the number of threads.
+fn merge_apart<K, V, E, S, const B: usize>(
+    mut old: Vec<(K, V)>,
+    batch: &mut [E::Item],
+    edit: &E,
+) -> (Link<K, V, S, B>, bool)
 where
-    K: Clone + Send + Sync,
+    K: Ord + Clone + Send + Sync,
     V: Clone + Send + Sync,
     E: Edit<K, V>,
     S: Summary<K, V>,
 {
-    let entries: Vec<(K, V)> = batch.iter_mut().filter_map(|item| edit.absent(item)).collect();
-    from_sorted_vec(entries)
+    if batch.len() <= edit.merge_grain() {
+        let mut merged = Vec::with_capacity(old.len() + batch.len());
+        let is_changed = merge(&mut merged, old.into_iter(), batch, edit);
+        return (from_sorted_vec(merged), is_changed);
+    }
+    let (low, high) = batch.split_at_mut(batch.len() / 2);
+    let at = position(&old, |key| key < edit.key(&high[0]));
+    let old_high = old.split_off(at);
+    let (left, right) = rayon::join(|| merge_apart(old, low, edit), || merge_apart(old_high, high, edit));
+    (concat(left.0, right.0), left.1 || right.1)
 }
 
 /// The tree after a batch, of a subtree that somebody else holds, too.
@@ -341,7 +372,12 @@ where
     }
     let paths = warm(link, batch, edit, paths);
     match link {
-        Link::Empty => from_absent(batch, edit),
+        Link::Empty => merge_apart(Vec::new(), batch, edit).0,
+        Link::Leaf(leaf) if batch.len() > edit.merge_grain() => {
+            leaf.iter().for_each(|(_, value)| edit.touch(value));
+            let (merged, is_changed) = merge_apart(leaf.to_vec(), batch, edit);
+            if is_changed { merged } else { link.clone() }
+        }
         Link::Leaf(leaf) => apply_to_shared_leaf(leaf, batch, edit).unwrap_or_else(|| link.clone()),
         Link::Inner(node) => {
             let at = batch.partition_point(|item| *edit.key(item) < node.separator);
@@ -349,7 +385,7 @@ where
             let (low_count, high_count) = (low.len(), high.len());
             let (left, right) = both(
                 low_count.min(high_count),
-                edit.grain(),
+                edit.grain() / 2,
                 || apply_shared(&node.left, low, edit, paths),
                 || apply_shared(&node.right, high, edit, paths),
             );
@@ -463,7 +499,7 @@ where
     }
     if leaf.is_empty() {
         *link = Link::Empty;
-    } else if S::KEPT
+    } else if is_kept::<S>()
         && let Some(leaf) = Arc::get_mut(leaf)
     {
         // What somebody else still holds was not changed.
@@ -488,7 +524,7 @@ fn overflow<K, V, E, S: Summary<K, V>, const B: usize>(
         split_insert(link, at, entry);
         return apply(link, rest, edit);
     }
-    let Link::Leaf(leaf) = std::mem::take(link) else { unreachable!("the caller matched a leaf") };
+    let Link::Leaf(leaf) = take(link) else { unreachable!("the caller matched a leaf") };
     let mut merged = Vec::with_capacity(leaf.len() + 1 + rest.len());
     let mut old = take_block(leaf).into_iter();
     merged.extend(old.by_ref().take(at));
@@ -497,21 +533,26 @@ fn overflow<K, V, E, S: Summary<K, V>, const B: usize>(
     *link = from_sorted_vec(merged);
 }
 
-/// Appends the merge of old entries and a batch to `merged`.
-fn merge<K, V, E, I>(merged: &mut Vec<(K, V)>, old: I, batch: &mut [E::Item], edit: &E)
+/// Appends the merge of old entries and a batch to `merged`; whether anything is new.
+fn merge<K, V, E, I>(merged: &mut Vec<(K, V)>, old: I, batch: &mut [E::Item], edit: &E) -> bool
 where
     K: Ord,
     E: Edit<K, V>,
     I: Iterator<Item = (K, V)>,
 {
     let mut items = batch.iter_mut().peekable();
+    let (mut kept_count, mut present_count) = (0, 0);
     for (key, mut value) in old {
         while let Some(item) = items.next_if(|item| *edit.key(item) < key) {
             merged.extend(edit.absent(item));
         }
         match items.next_if(|item| *edit.key(item) == key) {
-            None => merged.push((key, value)),
+            None => {
+                kept_count += 1;
+                merged.push((key, value));
+            }
             Some(item) => {
+                present_count += 1;
                 if edit.present(item, &key, &mut value) == Fate::Keep {
                     merged.push((key, value));
                 }
@@ -519,6 +560,7 @@ where
         }
     }
     merged.extend(items.filter_map(|item| edit.absent(item)));
+    present_count > 0 || merged.len() > kept_count
 }
 
 #[cfg(test)]

@@ -31,13 +31,14 @@ where
 const LANES: usize = 16;
 
 /// The value of each key, many descents at a time.
-pub(crate) fn find_many<'a, K, V, Q, S, const B: usize>(
+pub(crate) fn find_many<'a, K, V, Q, T, S, const B: usize>(
     root: &'a Link<K, V, S, B>,
-    keys: &[Q],
+    keys: &[T],
     found: &mut [Option<&'a V>],
 ) where
     K: Borrow<Q>,
-    Q: Ord,
+    T: Borrow<Q>,
+    Q: Ord + ?Sized,
 {
     assert_eq!(keys.len(), found.len(), "a place for each key");
     for (keys, found) in keys.chunks(LANES).zip(found.chunks_mut(LANES)) {
@@ -47,14 +48,14 @@ pub(crate) fn find_many<'a, K, V, Q, S, const B: usize>(
             descending = false;
             for (link, key) in lanes.iter_mut().zip(keys) {
                 if let Link::Inner(node) = *link {
-                    *link = if key < node.separator.borrow() { &node.left } else { &node.right };
+                    *link = if key.borrow() < node.separator.borrow() { &node.left } else { &node.right };
                     link.touch();
                     descending = true;
                 }
             }
         }
         for ((link, key), found) in lanes.iter().zip(keys).zip(found) {
-            *found = find(link, key).map(|(_, value)| value);
+            *found = find(link, key.borrow()).map(|(_, value)| value);
         }
     }
 }
@@ -181,3 +182,6 @@ pub(crate) fn select<K, V, S, const B: usize>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

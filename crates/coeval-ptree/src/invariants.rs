@@ -6,8 +6,8 @@ use std::fmt;
 
 use crate::balance::may_link;
 use crate::memory::{inner_bytes, leaf_bytes};
-use crate::node::Link;
-use crate::summary::{Summary, of_entries};
+use crate::node::{Link, combined};
+use crate::summary::{Summary, is_kept, of_entries};
 
 /// An invariant that does not hold: what is wrong and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ pub(crate) fn check_summaries<K, V, S: Summary<K, V>, const B: usize>(
     link: &Link<K, V, S, B>,
     start: usize,
 ) -> Result<(), BrokenInvariant> {
-    if !S::KEPT {
+    if !is_kept::<S>() {
         return Ok(());
     }
     let is_right = match link {
@@ -143,7 +143,7 @@ pub(crate) fn check_summaries<K, V, S: Summary<K, V>, const B: usize>(
         Link::Inner(node) => {
             check_summaries(&node.left, start)?;
             check_summaries(&node.right, start + node.left_size)?;
-            node.summary.agrees_with(&node.left.summary().combine(&node.right.summary()))
+            node.summary.agrees_with(&combined(&node.left, &node.right))
         }
     };
     if is_right { Ok(()) } else { Err(BrokenInvariant::Summary { index: start }) }

@@ -13,6 +13,7 @@ use std::slice;
 use smallvec::SmallVec;
 
 use crate::node::{Inner, Link};
+use crate::tree::DEFAULT_BLOCK;
 
 /// Ancestors with something left to visit. Deeper trees (beyond some millions of entries) spill to the heap.
 type Ancestors<'a, K, V, S, const B: usize> = SmallVec<[&'a Inner<K, V, S, B>; 24]>;
@@ -114,7 +115,7 @@ impl<'a, K, V, S, const B: usize> Cursor<'a, K, V, S, B> {
 
 /// The entries of a tree or of a range of it, in key order; made by [`PTree::iter`](crate::PTree::iter) and
 /// [`PTree::iter_range`](crate::PTree::iter_range).
-pub struct Iter<'a, K, V, const B: usize, S = ()> {
+pub struct Iter<'a, K, V, S = (), const B: usize = DEFAULT_BLOCK> {
     root: &'a Link<K, V, S, B>,
     /// Indices of the first entry and of the one after the last, as they were at the start.
     start: usize,
@@ -124,7 +125,7 @@ pub struct Iter<'a, K, V, const B: usize, S = ()> {
     back: Option<Cursor<'a, K, V, S, B>>,
 }
 
-impl<'a, K, V, S, const B: usize> Iter<'a, K, V, B, S> {
+impl<'a, K, V, S, const B: usize> Iter<'a, K, V, S, B> {
     /// The entries from index `start` to before index `end`.
     pub(crate) fn new(root: &'a Link<K, V, S, B>, start: usize, end: usize) -> Self {
         assert!(end <= root.size(), "the range ends inside the tree");
@@ -132,19 +133,19 @@ impl<'a, K, V, S, const B: usize> Iter<'a, K, V, B, S> {
     }
 }
 
-impl<K, V, S, const B: usize> Clone for Iter<'_, K, V, B, S> {
+impl<K, V, S, const B: usize> Clone for Iter<'_, K, V, S, B> {
     fn clone(&self) -> Self {
         Iter { front: self.front.clone(), back: self.back.clone(), ..*self }
     }
 }
 
-impl<K: fmt::Debug, V: fmt::Debug, S, const B: usize> fmt::Debug for Iter<'_, K, V, B, S> {
+impl<K: fmt::Debug, V: fmt::Debug, S, const B: usize> fmt::Debug for Iter<'_, K, V, S, B> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_list().entries(self.clone()).finish()
     }
 }
 
-impl<'a, K, V, S, const B: usize> Iterator for Iter<'a, K, V, B, S> {
+impl<'a, K, V, S, const B: usize> Iterator for Iter<'a, K, V, S, B> {
     type Item = (&'a K, &'a V);
 
     #[inline]
@@ -204,7 +205,7 @@ impl<'a, K, V, S, const B: usize> Iterator for Iter<'a, K, V, B, S> {
     }
 }
 
-impl<K, V, S, const B: usize> DoubleEndedIterator for Iter<'_, K, V, B, S> {
+impl<K, V, S, const B: usize> DoubleEndedIterator for Iter<'_, K, V, S, B> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
         if self.remaining == 0 {
@@ -220,9 +221,9 @@ impl<K, V, S, const B: usize> DoubleEndedIterator for Iter<'_, K, V, B, S> {
     }
 }
 
-impl<K, V, S, const B: usize> ExactSizeIterator for Iter<'_, K, V, B, S> {}
+impl<K, V, S, const B: usize> ExactSizeIterator for Iter<'_, K, V, S, B> {}
 
-impl<K, V, S, const B: usize> FusedIterator for Iter<'_, K, V, B, S> {}
+impl<K, V, S, const B: usize> FusedIterator for Iter<'_, K, V, S, B> {}
 
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,9 @@
 //! What trees take in memory, shared nodes counted once; and giving it back on several threads.
 
 use std::collections::HashSet;
-use std::mem::size_of;
+use std::marker::PhantomData;
 
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use triomphe::Arc;
 
 use crate::grain::Grain;
@@ -12,7 +13,8 @@ use crate::tree::PTree;
 
 /// The memory of any number of trees, in which every node counts once, however many trees reach it.
 ///
-/// Nested trees, which live in values, are added by the caller, who alone knows where they are.
+/// It borrows the trees added, since a node is known by its place in memory. Nested trees, which live in values, are
+/// added by the caller, who alone knows where they are.
 ///
 /// ```
 /// use coeval_ptree::{Memory, PTree};
@@ -29,7 +31,7 @@ use crate::tree::PTree;
 /// assert_eq!(memory.trees, 2);
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
+pub struct Memory<'t> {
     /// Trees added.
     pub trees: usize,
     /// Entries in the leaves counted; an entry of which several leaves hold copies counts for each.
@@ -41,13 +43,26 @@ pub struct Memory {
     /// Bytes of these nodes with their reference counts; not what keys and values own elsewhere, nor what the
     /// allocator adds.
     pub bytes: usize,
-    /// Where the nodes lie that more than one tree might reach.
+    /// Where the nodes counted lie. While they are borrowed nothing else can lie there. A node that has one holder now
+    /// may get another one later, so all of them are kept.
     seen: HashSet<usize>,
+    borrowed: PhantomData<&'t ()>,
 }
 
-impl Memory {
-    /// Adds the nodes of a tree that were not added yet. `O(new nodes)`.
-    pub fn add<K, V, S, const B: usize>(&mut self, tree: &PTree<K, V, B, S>) {
+impl<'t> Memory<'t> {
+    /// Adds the nodes of a tree that were not added yet. `O(new nodes)`, and as many words of memory.
+    ///
+    /// ```
+    /// use coeval_ptree::{Memory, PTree};
+    /// let tree: PTree<u32, u32> = (0..100).map(|key| (key, key)).collect();
+    /// let mut memory = Memory::default();
+    /// memory.add(&tree);
+    /// let once = memory.bytes;
+    /// let copy = tree.clone();
+    /// memory.add(&copy);
+    /// assert_eq!(memory.bytes, once);
+    /// ```
+    pub fn add<K, V, S, const B: usize>(&mut self, tree: &'t PTree<K, V, S, B>) {
         self.add_with(tree, |_, _, _| {});
     }
 
@@ -56,37 +71,33 @@ impl Memory {
     ///
     /// ```
     /// use coeval_ptree::{Memory, PTree};
-    /// let orders: PTree<u32, PTree<u32, u32>> = (0..10).map(|o| (o, (0..4).map(|line| (line, 1)).collect())).collect();
+    /// let lines = |_| (0..4).map(|line| (line, 1)).collect();
+    /// let orders: PTree<u32, PTree<u32, u32>> = (0..10).map(|order| (order, lines(order))).collect();
     /// let mut memory = Memory::default();
     /// memory.add_with(&orders, |memory, _, lines| memory.add(lines));
     /// assert_eq!((memory.trees, memory.entries), (11, 50));
     /// ```
-    pub fn add_with<K, V, F, S, const B: usize>(&mut self, tree: &PTree<K, V, B, S>, mut visit: F)
+    pub fn add_with<K, V, F, S, const B: usize>(&mut self, tree: &'t PTree<K, V, S, B>, mut visit: F)
     where
-        F: FnMut(&mut Self, &K, &V),
+        F: FnMut(&mut Self, &'t K, &'t V),
     {
         self.trees += 1;
-        // One tree may be added twice, in which case nothing says so but its root.
-        if tree.root.count() <= 1 && !self.seen.insert(tree.root.address()) {
-            return;
-        }
         self.add_link(&tree.root, &mut visit);
     }
 
     /// Adds a block of memory that several leaves may hold, unless it was added already.
-    pub(crate) fn add_block(&mut self, address: usize, holders: usize, bytes: usize) {
-        assert!(holders >= 1, "somebody holds what is added");
-        if holders == 1 || self.seen.insert(address) {
+    pub(crate) fn add_block(&mut self, block: &'t [u8], bytes: usize) {
+        assert!(!block.is_empty(), "a block has a place of its own");
+        if self.seen.insert(block.as_ptr() as usize) {
             self.bytes += bytes;
         }
     }
 
-    fn add_link<K, V, F, S, const B: usize>(&mut self, link: &Link<K, V, S, B>, visit: &mut F)
+    fn add_link<K, V, F, S, const B: usize>(&mut self, link: &'t Link<K, V, S, B>, visit: &mut F)
     where
-        F: FnMut(&mut Self, &K, &V),
+        F: FnMut(&mut Self, &'t K, &'t V),
     {
-        // A node with one reference is reached once, as long as its parent is.
-        if link.count() > 1 && !self.seen.insert(link.address()) {
+        if link.is_empty() || !self.seen.insert(link.address()) {
             return;
         }
         match link {
@@ -108,22 +119,33 @@ impl Memory {
     }
 }
 
+/// Bytes of a value behind a reference count.
+const fn counted_bytes<T>() -> usize {
+    let (word, align) = (size_of::<usize>(), align_of::<T>());
+    let align = if align < word { word } else { align };
+    (size_of::<T>() + align).next_multiple_of(align)
+}
+
 /// Bytes of a leaf with its reference count, full or not.
 pub(crate) const fn leaf_bytes<K, V, S, const B: usize>() -> usize {
-    size_of::<Leaf<K, V, S, B>>() + size_of::<usize>()
+    counted_bytes::<Leaf<K, V, S, B>>()
 }
 
 /// Bytes of an inner node with its reference count.
 pub(crate) const fn inner_bytes<K, V, S, const B: usize>() -> usize {
-    size_of::<Inner<K, V, S, B>>() + size_of::<usize>()
+    counted_bytes::<Inner<K, V, S, B>>()
 }
 
-impl<K, V, const B: usize, S> PTree<K, V, B, S> {
+impl<K, V, S, const B: usize> PTree<K, V, S, B> {
     /// What this tree takes by itself, nodes shared with other trees included. `O(n / B)`.
     ///
-    /// For several trees, or nested ones, add them to one [`Memory`].
+    /// ```
+    /// let tree: coeval_ptree::PTree<u64, u64> = (0..1_000).map(|key| (key, key)).collect();
+    /// let memory = tree.memory();
+    /// assert!(memory.entries == 1_000 && memory.bytes < 1_000 * 16 * 2);
+    /// ```
     #[must_use]
-    pub fn memory(&self) -> Memory {
+    pub fn memory(&self) -> Memory<'_> {
         let mut memory = Memory::default();
         memory.add(self);
         memory
@@ -133,31 +155,66 @@ impl<K, V, const B: usize, S> PTree<K, V, B, S> {
     ///
     /// Work `O(nodes freed)`, span `O(log n)`; the recursion is as deep as the tree is high, in both kinds of drop.
     /// Returns when all is done (P-Trees paper, section 6).
+    ///
+    /// ```
+    /// let tree: coeval_ptree::PTree<u32, u32> = (0..100_000).map(|key| (key, key)).collect();
+    /// let snapshot = tree.clone();
+    /// tree.drop_parallel(); // The other holder keeps everything.
+    /// assert_eq!(snapshot.len(), 100_000);
+    /// ```
     pub fn drop_parallel(self)
     where
         K: Send + Sync,
         V: Send + Sync,
         S: Send + Sync,
     {
-        drop_link(self.root);
+        self.drop_by(Grain::SCAN);
+    }
+
+    /// As [`drop_parallel`](Self::drop_parallel), with tasks of a size of the caller's choice: where values are large
+    /// trees themselves, few of them make a task.
+    ///
+    /// ```
+    /// use coeval_ptree::{Grain, PTree};
+    /// let tables: PTree<u32, PTree<u32, u32>> = (0..8).map(|i| (i, (0..1000).map(|k| (k, 1)).collect())).collect();
+    /// tables.drop_by(Grain::entries(1));
+    /// ```
+    pub fn drop_by(self, grain: Grain)
+    where
+        K: Send + Sync,
+        V: Send + Sync,
+        S: Send + Sync,
+    {
+        drop_link(self.root, grain);
     }
 }
 
 /// Drops a subtree on several threads.
-fn drop_link<K, V, S, const B: usize>(link: Link<K, V, S, B>)
+fn drop_link<K, V, S, const B: usize>(link: Link<K, V, S, B>, grain: Grain)
 where
     K: Send + Sync,
     V: Send + Sync,
     S: Send + Sync,
 {
-    if link.size() <= Grain::SCAN.count() {
+    if link.size() <= grain.count() {
         return;
     }
-    let Link::Inner(node) = link else { return };
-    // Whoever holds the last reference goes on below; the others leave it to him.
-    if let Ok(node) = Arc::try_unwrap(node) {
-        let Inner { left, right, .. } = node;
-        rayon::join(|| drop_link(left), || drop_link(right));
+    // A node that somebody else holds, too, is left to him. Two last holders who let go of it at the same moment may leave
+    // it to each other: then the ordinary drop of the later one frees what lies below.
+    match link {
+        Link::Empty => {}
+        Link::Leaf(leaf) => {
+            if let Ok(leaf) = Arc::try_unwrap(leaf) {
+                let entries: Vec<(K, V)> = leaf.entries.into_iter().collect();
+                entries.into_par_iter().with_min_len(grain.count()).for_each(drop);
+            }
+        }
+        Link::Inner(node) => {
+            if let Ok(node) = Arc::try_unwrap(node) {
+                let Inner { left, right, .. } = node;
+                rayon::join(|| drop_link(left, grain), || drop_link(right, grain));
+            }
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the tests share: values that are counted while they live, random maps, and comparison with `BTreeMap`.
 
+use std::cmp;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -25,13 +27,13 @@ pub(crate) fn random_model(random: &mut StdRng, count: usize, limit: u32) -> Mod
 }
 
 /// The tree of a model.
-pub(crate) fn tree_of<const B: usize, S: Summary<u32, u64>>(model: &Model) -> PTree<u32, u64, B, S> {
+pub(crate) fn tree_of<S: Summary<u32, u64>, const B: usize>(model: &Model) -> PTree<u32, u64, S, B> {
     PTree::from_sorted(model.iter().map(|(key, value)| (*key, *value)).collect())
 }
 
 /// Checks invariants and contents.
 #[track_caller]
-pub(crate) fn assert_same<const B: usize, S: Summary<u32, u64>>(tree: &PTree<u32, u64, B, S>, model: &Model) {
+pub(crate) fn assert_same<S: Summary<u32, u64>, const B: usize>(tree: &PTree<u32, u64, S, B>, model: &Model) {
     tree.check_invariants().unwrap();
     assert!(tree.summary().agrees_with(&summary_of(model)), "wrong summary of {model:?}");
     assert_eq!(tree.len(), model.len());
@@ -107,6 +109,13 @@ pub(crate) struct Counted {
     census: Census,
 }
 
+impl Counted {
+    /// Where it is counted.
+    pub(crate) fn census(&self) -> Census {
+        self.census.clone()
+    }
+}
+
 impl Clone for Counted {
     fn clone(&self) -> Self {
         self.census.0.clones.fetch_add(1, Ordering::Relaxed);
@@ -118,4 +127,74 @@ impl Drop for Counted {
     fn drop(&mut self) {
         self.census.0.living.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// A key that counts how often it and its kin are compared.
+#[derive(Clone, Debug)]
+pub(crate) struct Tallied {
+    pub(crate) key: u32,
+    tally: Arc<AtomicUsize>,
+}
+
+/// Makes keys that count into one tally.
+#[derive(Default)]
+pub(crate) struct Tally(Arc<AtomicUsize>);
+
+impl Tally {
+    /// A key of this tally.
+    pub(crate) fn key(&self, key: u32) -> Tallied {
+        Tallied { key, tally: Arc::clone(&self.0) }
+    }
+
+    /// How many comparisons `work` makes.
+    pub(crate) fn count<R>(&self, work: impl FnOnce() -> R) -> (usize, R) {
+        let before = self.0.load(Ordering::Relaxed);
+        let result = work();
+        (self.0.load(Ordering::Relaxed) - before, result)
+    }
+}
+
+impl Ord for Tallied {
+    fn cmp(&self, other: &Self) -> cmp::Ordering {
+        self.tally.fetch_add(1, Ordering::Relaxed);
+        self.key.cmp(&other.key)
+    }
+}
+
+impl PartialOrd for Tallied {
+    fn partial_cmp(&self, other: &Self) -> Option<cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Tallied {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Tallied {}
+
+/// Where two pieces of work wait for each other: both get through only if they run at the same time.
+#[derive(Default)]
+pub(crate) struct Meeting {
+    arrived: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Meeting {
+    /// Waits for the other one; whether it came. Who waits in vain gives up after a long time, so that a test fails
+    /// instead of hanging.
+    pub(crate) fn wait(&self) -> bool {
+        let mut arrived = self.arrived.lock().unwrap();
+        *arrived += 1;
+        self.changed.notify_all();
+        let patience = Duration::from_secs(20);
+        !self.changed.wait_timeout_while(arrived, patience, |arrived| *arrived < 2).unwrap().1.timed_out()
+    }
+}
+
+/// Runs `work` with two threads, whatever the machine has.
+pub(crate) fn on_two_threads<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap().install(work)
 }

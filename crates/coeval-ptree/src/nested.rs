@@ -39,47 +39,63 @@
 //! the outer tree holds a pointer to the inner one; rows are copied into each index they appear in, so large ones
 //! belong behind a reference count.
 
-use crate::build::from_sorted_vec;
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use rayon::slice::ParallelSliceMut;
+
+use crate::build::{from_sorted_vec, is_strictly_sorted};
 use crate::bulk::Fate;
 use crate::grain::{BATCH_GRAIN, Grain};
-use crate::sets::pair_up;
+use crate::sets::{Span, pair_all, pair_common};
 use crate::summary::Summary;
 use crate::tree::PTree;
 
 /// The rows of a table by their primary key, in parallel; of rows with the same key the last one counts.
 ///
-/// Work `O(n log n)` (P-Trees paper, 4.1).
+/// Work `O(n log n)`, span that of sorting (P-Trees paper, 4.1).
+///
+/// ```
+/// use coeval_ptree::{PTree, primary};
+/// let index: PTree<u32, (u32, &str)> = primary(vec![(7, "nut"), (3, "bolt")], |row: &(u32, &str)| row.0);
+/// assert_eq!(index.first(), Some((&3, &(3, "bolt"))));
+/// ```
 #[must_use]
-pub fn primary<K, R, F, S, const B: usize>(table: Vec<R>, key: F) -> PTree<K, R, B, S>
+pub fn primary<K, R, F, S, const B: usize>(table: Vec<R>, key: F) -> PTree<K, R, S, B>
 where
     K: Ord + Clone + Send + Sync,
     R: Clone + Send + Sync,
-    F: Fn(&R) -> K,
+    F: Fn(&R) -> K + Sync,
     S: Summary<K, R>,
 {
-    let rows = table.into_iter().map(|row| (key(&row), row)).collect();
-    PTree::build(rows, |_, _, later| later)
+    let rows = table.into_par_iter().with_min_len(Grain::SCAN.count()).map(|row| (key(&row), row));
+    PTree::build(rows.collect(), |_, _, later| later)
 }
 
 /// The entries of an index grouped by another key: a tree per value of that key, in parallel.
 ///
-/// Work `O(n log n)` (P-Trees paper, 4.1).
+/// Work `O(n log n)`, span that of sorting and one group (P-Trees paper, 4.1).
+///
+/// ```
+/// use coeval_ptree::{PTree, secondary};
+/// let cities: PTree<u32, &str> = [(1, "Bonn"), (2, "Rome"), (3, "Bonn")].into_iter().collect();
+/// let by_city: PTree<&str, PTree<u32, &str>> = secondary(&cities, |_, city| *city);
+/// assert_eq!(by_city.get("Bonn").unwrap().keys().collect::<Vec<_>>(), [&1, &3]);
+/// ```
 #[must_use]
 pub fn secondary<K, V, G, F, S, T, const B: usize, const C: usize>(
-    index: &PTree<K, V, B, S>,
+    index: &PTree<K, V, S, B>,
     key: F,
-) -> PTree<G, PTree<K, V, B, S>, C, T>
+) -> PTree<G, PTree<K, V, S, B>, T, C>
 where
     K: Ord + Clone + Send + Sync,
     V: Clone + Send + Sync,
     G: Ord + Clone + Send + Sync,
-    F: Fn(&K, &V) -> G,
+    F: Fn(&K, &V) -> G + Sync,
     S: Summary<K, V>,
-    T: Summary<G, PTree<K, V, B, S>>,
+    T: Summary<G, PTree<K, V, S, B>>,
 {
-    use rayon::slice::ParallelSliceMut;
+    let keyed = index.par_iter().with_min_len(Grain::SCAN.count());
     let mut entries: Vec<(G, &K, &V)> =
-        index.iter().map(|(primary, value)| (key(primary, value), primary, value)).collect();
+        keyed.map(|(primary, value)| (key(primary, value), primary, value)).collect();
     if entries.len() > BATCH_GRAIN {
         // A stable sort keeps the order of primary keys within a group.
         entries.par_sort_by(|one, other| one.0.cmp(&other.0));
@@ -91,8 +107,7 @@ where
         let entries = group.iter().map(|(_, key, value)| ((*key).clone(), (*value).clone()));
         PTree::from_root(from_sorted_vec(entries.collect()))
     };
-    let trees: Vec<(G, PTree<K, V, B, S>)> = if entries.len() > BATCH_GRAIN {
-        use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+    let trees: Vec<(G, PTree<K, V, S, B>)> = if entries.len() > BATCH_GRAIN {
         let per_task = (Grain::SCAN.count() * groups.len() / entries.len()).max(1);
         let groups = groups.into_par_iter().with_min_len(per_task);
         groups.map(|group| (group[0].0.clone(), inner(group))).collect()
@@ -104,7 +119,8 @@ where
 
 /// The keys that both indexes have, with both values, in parallel.
 ///
-/// Work `O(m log(n / m + 1))` for `m <= n` entries and `O(m)` for copying them (P-Trees paper, 4.1).
+/// Work `O(m log(n / m + 1))`, span `O(log m log n)` for `m <= n` entries, whichever side is the smaller one (P-Trees
+/// paper, 4.1).
 ///
 /// ```
 /// use coeval_ptree::{PTree, pairing};
@@ -115,9 +131,9 @@ where
 /// ```
 #[must_use]
 pub fn pairing<K, Y, Z, S, T, U, const B: usize, const C: usize>(
-    left: &PTree<K, Y, B, S>,
-    right: &PTree<K, Z, C, T>,
-) -> PTree<K, (Y, Z), B, U>
+    left: &PTree<K, Y, S, B>,
+    right: &PTree<K, Z, T, C>,
+) -> PTree<K, (Y, Z), U, B>
 where
     K: Ord + Clone + Send + Sync,
     Y: Clone + Send + Sync,
@@ -126,17 +142,24 @@ where
     T: Summary<K, Z>,
     U: Summary<K, (Y, Z)>,
 {
-    let pair = |_: &K, mine: &Y, theirs: Option<&Z>| Some((mine.clone(), theirs?.clone()));
-    PTree::from_root(pair_up(&left.root, right.root.clone(), &pair))
+    PTree::from_root(pair_common(&left.root, &right.root, Span::ALL))
 }
 
 /// The keys of `left`, each with its value and that of `right`, or the default where `right` has none: customers and
-/// their orders, if any. Cost as [`pairing`], but never less than `O(n)` of `left`.
+/// their orders, if any. Work as [`pairing`] and `O(n)` of `left`.
+///
+/// ```
+/// use coeval_ptree::{PTree, pairing_outer};
+/// let names: PTree<u32, &str> = [(1, "ann"), (2, "bob")].into_iter().collect();
+/// let debts: PTree<u32, u32> = [(2, 50), (3, 60)].into_iter().collect();
+/// let all: PTree<u32, (&str, u32)> = pairing_outer(&names, &debts);
+/// assert_eq!(all.into_iter().collect::<Vec<_>>(), [(1, ("ann", 0)), (2, ("bob", 50))]);
+/// ```
 #[must_use]
 pub fn pairing_outer<K, Y, Z, S, T, U, const B: usize, const C: usize>(
-    left: &PTree<K, Y, B, S>,
-    right: &PTree<K, Z, C, T>,
-) -> PTree<K, (Y, Z), B, U>
+    left: &PTree<K, Y, S, B>,
+    right: &PTree<K, Z, T, C>,
+) -> PTree<K, (Y, Z), U, B>
 where
     K: Ord + Clone + Send + Sync,
     Y: Clone + Send + Sync,
@@ -145,18 +168,16 @@ where
     T: Summary<K, Z>,
     U: Summary<K, (Y, Z)>,
 {
-    let pair =
-        |_: &K, mine: &Y, theirs: Option<&Z>| Some((mine.clone(), theirs.cloned().unwrap_or_default()));
-    PTree::from_root(pair_up(&left.root, right.root.clone(), &pair))
+    PTree::from_root(pair_all(&left.root, &right.root, Span::ALL))
 }
 
-impl<G, K, V, S, T, const B: usize, const C: usize> PTree<G, PTree<K, V, B, S>, C, T>
+impl<G, K, V, S, T, const B: usize, const C: usize> PTree<G, PTree<K, V, S, B>, T, C>
 where
     G: Ord + Clone,
     K: Ord + Clone,
     V: Clone,
     S: Summary<K, V>,
-    T: Summary<G, PTree<K, V, B, S>>,
+    T: Summary<G, PTree<K, V, S, B>>,
 {
     /// Puts an entry into the inner tree of `group`, and returns the value that it replaces. `O(log n)` of both
     /// (P-Trees paper, Figure 5). Other clones of both trees keep their contents.
@@ -219,17 +240,18 @@ pub fn group_batch<G: Ord, K: Ord, C>(batch: Vec<((G, K), C)>) -> NestedBatch<G,
     groups
 }
 
-impl<G, K, V, S, T, const B: usize, const C: usize> PTree<G, PTree<K, V, B, S>, C, T>
+impl<G, K, V, S, T, const B: usize, const C: usize> PTree<G, PTree<K, V, S, B>, T, C>
 where
     G: Ord + Clone + Send + Sync,
     K: Ord + Clone + Send + Sync,
     V: Clone + Send + Sync,
     S: Summary<K, V>,
-    T: Summary<G, PTree<K, V, B, S>>,
+    T: Summary<G, PTree<K, V, S, B>>,
 {
     /// Puts all pairs of all groups in one pass over both levels: `combine(key, old, new)` where a key is present.
     ///
-    /// Work `O(m log(n / m + 1))` on each level, in parallel on both. Other clones keep their contents.
+    /// Work `O(m log(n / m + 1))` on each level, in parallel on both, from some hundreds of pairs on. Other clones keep
+    /// their contents.
     ///
     /// ```
     /// use coeval_ptree::{PTree, group_batch};
@@ -241,13 +263,13 @@ where
     /// ```
     ///
     /// # Panics
-    /// If the keys of the groups, or those of a group, do not strictly increase, or `combine` panics: this tree is
-    /// then left as it was or empty; clones made before are intact.
+    /// If the keys of the groups, or those of a group, do not strictly increase; then the tree is unchanged. If `combine`
+    /// panics, so does this, and this tree is left empty; clones made before are intact.
     pub fn multi_insert_nested<F>(&mut self, batch: NestedBatch<G, K, V>, combine: F)
     where
         F: Fn(&K, &V, V) -> V + Sync,
     {
-        let grain = nested_grain(&batch);
+        let grain = checked_grain(&batch);
         self.multi_modify(batch, grain, |_, inner, pairs| {
             inner.multi_insert(pairs, &combine);
             if inner.is_empty() { Fate::Remove } else { Fate::Keep }
@@ -258,10 +280,9 @@ where
     /// are removed. Cost as [`multi_insert_nested`](Self::multi_insert_nested).
     ///
     /// # Panics
-    /// If the keys of the groups, or those of a group, do not strictly increase: this tree is then left as it was or
-    /// empty; clones made before are intact.
+    /// If the keys of the groups, or those of a group, do not strictly increase; then the tree is unchanged.
     pub fn multi_update_nested(&mut self, batch: NestedBatch<G, K, Option<V>>) {
-        let grain = nested_grain(&batch);
+        let grain = checked_grain(&batch);
         self.multi_modify(batch, grain, |_, inner, changes| {
             inner.multi_update(changes);
             if inner.is_empty() { Fate::Remove } else { Fate::Keep }
@@ -270,7 +291,13 @@ where
 }
 
 /// Groups per task, so that a task holds as many changes as one of a flat batch would.
-fn nested_grain<G, K, C>(batch: &NestedBatch<G, K, C>) -> Grain {
+///
+/// # Panics
+/// If the keys of a group do not strictly increase: nothing of the batch may be applied then.
+fn checked_grain<G, K: Ord + Sync, C: Sync>(batch: &NestedBatch<G, K, C>) -> Grain {
+    for (_, changes) in batch {
+        assert!(is_strictly_sorted(changes, |item| &item.0), "keys of a batch must strictly increase");
+    }
     let changes: usize = batch.iter().map(|(_, changes)| changes.len()).sum();
     let groups = Grain::entries(BATCH_GRAIN * batch.len() / changes.max(1));
     assert!(groups.count() >= 1, "a task has something to do");

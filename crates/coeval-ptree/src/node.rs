@@ -16,7 +16,7 @@ use std::ops::Deref;
 use arrayvec::ArrayVec;
 use triomphe::Arc;
 
-use crate::summary::{Summary, of_entries};
+use crate::summary::{Summary, is_kept, of_entries};
 
 /// The entries of a leaf, in key order, at most `B` of them.
 pub(crate) type Block<K, V, const B: usize> = ArrayVec<(K, V), B>;
@@ -48,7 +48,7 @@ impl<K, V, S: Summary<K, V>, const B: usize> Leaf<K, V, S, B> {
     /// Brings the summary up to date after a change of the entries.
     #[inline]
     pub(crate) fn refresh(&mut self) {
-        if S::KEPT {
+        if is_kept::<S>() {
             self.summary = of_entries(&self.entries);
         }
     }
@@ -110,15 +110,15 @@ impl<K, V, S: Summary<K, V>, const B: usize> Inner<K, V, S, B> {
         (left_size, right_size): (usize, usize),
     ) -> Self {
         assert!(left_size > 0 && right_size > 0, "an inner node has two children that are not empty");
-        let summary = left.summary().combine(&right.summary());
+        let summary = combined(&left, &right);
         Inner { separator, left, right, size: left_size + right_size, left_size, summary }
     }
 
     /// Brings the summary up to date after a change of a child; the counts are the caller's business.
     #[inline]
     pub(crate) fn refresh(&mut self) {
-        if S::KEPT {
-            self.summary = self.left.summary().combine(&self.right.summary());
+        if is_kept::<S>() {
+            self.summary = combined(&self.left, &self.right);
         }
     }
 }
@@ -203,15 +203,39 @@ impl<K, V, S: Summary<K, V>, const B: usize> Link<K, V, S, B> {
     pub(crate) fn from_block(block: Block<K, V, B>) -> Self {
         if block.is_empty() { Link::Empty } else { Link::Leaf(Arc::new(Leaf::new(block))) }
     }
+}
 
-    /// The summary of all entries.
+impl<K, V, S, const B: usize> Link<K, V, S, B> {
+    /// The summary that the node keeps; no node keeps none.
     #[inline]
-    pub(crate) fn summary(&self) -> S {
+    pub(crate) fn kept_summary(&self) -> Option<&S> {
         match self {
-            Link::Empty => S::empty(),
-            Link::Leaf(leaf) => leaf.summary.clone(),
-            Link::Inner(node) => node.summary.clone(),
+            Link::Empty => None,
+            Link::Leaf(leaf) => Some(&leaf.summary),
+            Link::Inner(node) => Some(&node.summary),
         }
+    }
+}
+
+/// The summary of all entries.
+#[inline]
+pub(crate) fn summary_of<K, V, S: Summary<K, V>, const B: usize>(link: &Link<K, V, S, B>) -> S {
+    link.kept_summary().map_or_else(S::empty, S::clone)
+}
+
+/// The summary of the entries of two neighbouring subtrees, neither of them cloned.
+#[inline]
+pub(crate) fn combined<K, V, S: Summary<K, V>, const B: usize>(
+    left: &Link<K, V, S, B>,
+    right: &Link<K, V, S, B>,
+) -> S {
+    if !is_kept::<S>() {
+        return S::empty();
+    }
+    match (left.kept_summary(), right.kept_summary()) {
+        (Some(left), Some(right)) => left.combine(right),
+        (Some(one), None) | (None, Some(one)) => one.clone(),
+        (None, None) => S::empty(),
     }
 }
 

@@ -121,7 +121,7 @@ impl<K, V, E> Summary<K, Run<K, V, E>> for Entries {
 }
 
 /// Runs by their first key.
-type Runs<K, V, E> = PTree<K, Run<K, V, E>, { crate::tree::DEFAULT_BLOCK }, Entries>;
+type Runs<K, V, E> = PTree<K, Run<K, V, E>, Entries>;
 
 /// A persistent ordered map whose entries are kept encoded: a clone costs one reference count, and no update of one
 /// clone is seen by another.
@@ -313,24 +313,23 @@ where
 
     /// The same entries, not encoded. `O(n)`.
     #[must_use]
-    pub fn unpack<S: Summary<K, V>, const B: usize>(&self) -> PTree<K, V, B, S> {
+    pub fn unpack<S: Summary<K, V>, const B: usize>(&self) -> PTree<K, V, S, B> {
         PTree::from_sorted(self.iter().collect())
     }
 
     /// What this tree takes, encoded runs included. `O(number of runs)`.
     #[must_use]
-    pub fn memory(&self) -> Memory {
+    pub fn memory(&self) -> Memory<'_> {
         let mut memory = Memory::default();
         self.add_to(&mut memory);
         memory
     }
 
     /// Adds what this tree takes to what others do; runs and nodes that they share count once.
-    pub fn add_to(&self, memory: &mut Memory) {
+    pub fn add_to<'t>(&'t self, memory: &mut Memory<'t>) {
         memory.add_with(&self.runs, |memory, _, run| {
             // A run's allocation starts with its reference count and its length.
-            let bytes = run.bytes.len() + 2 * size_of::<usize>();
-            memory.add_block(run.bytes[..].as_ptr() as usize, Arc::strong_count(&run.bytes), bytes);
+            memory.add_block(&run.bytes, run.bytes.len() + 2 * size_of::<usize>());
         });
     }
 

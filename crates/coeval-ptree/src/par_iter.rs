@@ -4,17 +4,25 @@
 //! A run of entries is a pair of indices; halving it is arithmetic, and each piece finds its first block when it is
 //! walked, in one descent.
 
+use std::fmt;
+
 use rayon::iter::plumbing::{Consumer, Producer, ProducerCallback, UnindexedConsumer, bridge};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use crate::grain::Grain;
 use crate::iter::Iter;
 use crate::node::Link;
-use crate::tree::PTree;
+use crate::tree::{DEFAULT_BLOCK, PTree};
 
 /// The entries of a tree in key order, for several threads; made by [`PTree::par_iter`].
-pub struct ParIter<'a, K, V, const B: usize, S = ()> {
+pub struct ParIter<'a, K, V, S = (), const B: usize = DEFAULT_BLOCK> {
     run: Run<'a, K, V, S, B>,
+}
+
+impl<K: fmt::Debug, V: fmt::Debug, S, const B: usize> fmt::Debug for ParIter<'_, K, V, S, B> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(Iter::new(self.run.root, self.run.start, self.run.end)).finish()
+    }
 }
 
 /// A run of entries, by index.
@@ -24,7 +32,7 @@ struct Run<'a, K, V, S, const B: usize> {
     end: usize,
 }
 
-impl<K, V, const B: usize, S> PTree<K, V, B, S>
+impl<K, V, S, const B: usize> PTree<K, V, S, B>
 where
     K: Send + Sync,
     V: Send + Sync,
@@ -42,19 +50,19 @@ where
     /// assert_eq!(tens.par_iter().rev().skip(2).map(|(_, value)| *value).max(), Some(7));
     /// ```
     #[must_use]
-    pub fn par_iter(&self) -> ParIter<'_, K, V, B, S> {
+    pub fn par_iter(&self) -> ParIter<'_, K, V, S, B> {
         ParIter { run: Run { root: &self.root, start: 0, end: self.len() } }
     }
 }
 
-impl<'a, K, V, const B: usize, S> IntoParallelIterator for &'a PTree<K, V, B, S>
+impl<'a, K, V, S, const B: usize> IntoParallelIterator for &'a PTree<K, V, S, B>
 where
     K: Send + Sync,
     V: Send + Sync,
     S: Send + Sync,
 {
     type Item = (&'a K, &'a V);
-    type Iter = ParIter<'a, K, V, B, S>;
+    type Iter = ParIter<'a, K, V, S, B>;
 
     fn into_par_iter(self) -> Self::Iter {
         self.par_iter()
@@ -62,7 +70,7 @@ where
 }
 
 impl<'a, K: Send + Sync, V: Send + Sync, S: Send + Sync, const B: usize> ParallelIterator
-    for ParIter<'a, K, V, B, S>
+    for ParIter<'a, K, V, S, B>
 {
     type Item = (&'a K, &'a V);
 
@@ -76,7 +84,7 @@ impl<'a, K: Send + Sync, V: Send + Sync, S: Send + Sync, const B: usize> Paralle
 }
 
 impl<K: Send + Sync, V: Send + Sync, S: Send + Sync, const B: usize> IndexedParallelIterator
-    for ParIter<'_, K, V, B, S>
+    for ParIter<'_, K, V, S, B>
 {
     fn len(&self) -> usize {
         self.run.end - self.run.start
@@ -93,7 +101,7 @@ impl<K: Send + Sync, V: Send + Sync, S: Send + Sync, const B: usize> IndexedPara
 
 impl<'a, K: Send + Sync, V: Send + Sync, S: Send + Sync, const B: usize> Producer for Run<'a, K, V, S, B> {
     type Item = (&'a K, &'a V);
-    type IntoIter = Iter<'a, K, V, B, S>;
+    type IntoIter = Iter<'a, K, V, S, B>;
 
     fn into_iter(self) -> Self::IntoIter {
         Iter::new(self.root, self.start, self.end)

@@ -9,7 +9,7 @@ use crate::balance::join;
 use crate::grain::{Grain, both};
 use crate::node::{Block, Inner, Leaf, Link};
 use crate::summary::Summary;
-use crate::tree::PTree;
+use crate::tree::{DEFAULT_BLOCK, PTree};
 
 use triomphe::Arc;
 
@@ -17,12 +17,12 @@ use triomphe::Arc;
 ///
 /// `n` is the number of entries, work per entry counted as one; span adds one task of sequential work to what is given.
 #[derive(Debug)]
-pub struct Scan<'a, K, V, const B: usize, S = ()> {
-    tree: &'a PTree<K, V, B, S>,
+pub struct Scan<'a, K, V, S = (), const B: usize = DEFAULT_BLOCK> {
+    tree: &'a PTree<K, V, S, B>,
     grain: Grain,
 }
 
-impl<K, V, const B: usize, S> PTree<K, V, B, S>
+impl<K, V, S, const B: usize> PTree<K, V, S, B>
 where
     K: Send + Sync,
     V: Send + Sync,
@@ -39,7 +39,7 @@ where
     /// assert_eq!(sums.map_reduce(|_, table| table.map_reduce(|_, v| *v, |a, b| a + b, 0), |a, b| a + b, 0), 10_000);
     /// ```
     #[must_use]
-    pub fn scan(&self, grain: Grain) -> Scan<'_, K, V, B, S> {
+    pub fn scan(&self, grain: Grain) -> Scan<'_, K, V, S, B> {
         Scan { tree: self, grain }
     }
 
@@ -148,7 +148,7 @@ where
     /// assert_eq!(doubled.get("bolt"), Some(&10));
     /// ```
     #[must_use]
-    pub fn map_values<W, T, F>(&self, map: F) -> PTree<K, W, B, T>
+    pub fn map_values<W, T, F>(&self, map: F) -> PTree<K, W, T, B>
     where
         K: Clone,
         W: Send + Sync,
@@ -159,7 +159,7 @@ where
     }
 }
 
-impl<K, V, const B: usize, S> Scan<'_, K, V, B, S>
+impl<K, V, S, const B: usize> Scan<'_, K, V, S, B>
 where
     K: Send + Sync,
     V: Send + Sync,
@@ -209,7 +209,7 @@ where
 
     /// See [`PTree::filter`].
     #[must_use]
-    pub fn filter<F>(&self, keep: F) -> PTree<K, V, B, S>
+    pub fn filter<F>(&self, keep: F) -> PTree<K, V, S, B>
     where
         K: Clone,
         V: Clone,
@@ -221,7 +221,7 @@ where
 
     /// See [`PTree::map_values`].
     #[must_use]
-    pub fn map_values<W, T, F>(&self, map: F) -> PTree<K, W, B, T>
+    pub fn map_values<W, T, F>(&self, map: F) -> PTree<K, W, T, B>
     where
         K: Clone,
         W: Send + Sync,

@@ -3,12 +3,15 @@
 //!
 //! A block at a time is held at each end; the next one is found by index, in one descent.
 
+use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Range;
 
 use triomphe::Arc;
 
+use crate::iter::Iter;
 use crate::node::{Leaf, Link};
+use crate::tree::DEFAULT_BLOCK;
 
 /// A block and the positions in it that are left to visit.
 struct Window<K, V, S, const B: usize> {
@@ -38,7 +41,7 @@ fn locate<K, V, S, const B: usize>(
 /// [`PTree::into_range_iter`](crate::PTree::into_range_iter) and by `into_iter`.
 ///
 /// It holds its version of the tree until it is dropped.
-pub struct RangeIter<K, V, const B: usize, S = ()> {
+pub struct RangeIter<K, V, S = (), const B: usize = DEFAULT_BLOCK> {
     root: Link<K, V, S, B>,
     /// Indices not yet handed out.
     left: Range<usize>,
@@ -46,7 +49,7 @@ pub struct RangeIter<K, V, const B: usize, S = ()> {
     back: Option<Window<K, V, S, B>>,
 }
 
-impl<K, V, S, const B: usize> RangeIter<K, V, B, S> {
+impl<K, V, S, const B: usize> RangeIter<K, V, S, B> {
     /// The entries from index `start` to before index `end`.
     pub(crate) fn new(root: Link<K, V, S, B>, start: usize, end: usize) -> Self {
         assert!(end <= root.size(), "the range ends inside the tree");
@@ -54,7 +57,13 @@ impl<K, V, S, const B: usize> RangeIter<K, V, B, S> {
     }
 }
 
-impl<K: Clone, V: Clone, S, const B: usize> Iterator for RangeIter<K, V, B, S> {
+impl<K: fmt::Debug, V: fmt::Debug, S, const B: usize> fmt::Debug for RangeIter<K, V, S, B> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(Iter::new(&self.root, self.left.start, self.left.end)).finish()
+    }
+}
+
+impl<K: Clone, V: Clone, S, const B: usize> Iterator for RangeIter<K, V, S, B> {
     type Item = (K, V);
 
     #[inline]
@@ -76,7 +85,7 @@ impl<K: Clone, V: Clone, S, const B: usize> Iterator for RangeIter<K, V, B, S> {
     }
 }
 
-impl<K: Clone, V: Clone, S, const B: usize> DoubleEndedIterator for RangeIter<K, V, B, S> {
+impl<K: Clone, V: Clone, S, const B: usize> DoubleEndedIterator for RangeIter<K, V, S, B> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
         let index = self.left.next_back()?;
@@ -91,6 +100,6 @@ impl<K: Clone, V: Clone, S, const B: usize> DoubleEndedIterator for RangeIter<K,
     }
 }
 
-impl<K: Clone, V: Clone, S, const B: usize> ExactSizeIterator for RangeIter<K, V, B, S> {}
+impl<K: Clone, V: Clone, S, const B: usize> ExactSizeIterator for RangeIter<K, V, S, B> {}
 
-impl<K: Clone, V: Clone, S, const B: usize> FusedIterator for RangeIter<K, V, B, S> {}
+impl<K: Clone, V: Clone, S, const B: usize> FusedIterator for RangeIter<K, V, S, B> {}

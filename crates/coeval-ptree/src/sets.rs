@@ -16,7 +16,7 @@ use crate::bulk::{Delete, Edit, Fate, Insert, apply};
 use crate::cut::divide;
 use crate::find::{find, is_present};
 use crate::grain::{BATCH_GRAIN, both};
-use crate::node::{Leaf, Link, take_apart, take_block};
+use crate::node::{Inner, Leaf, Link, take_apart, take_block};
 use crate::summary::Summary;
 
 /// Puts each pair as if it had been there before the value it meets.
@@ -180,41 +180,131 @@ where
     }
 }
 
-/// The entries of `mine` for which `pair(key, mine, theirs)` gives a new value; `theirs` is `None` where they lack the
-/// key. Work as [`intersection`], and `O(size of mine)` where most entries give one.
-pub(crate) fn pair_up<K, Y, Z, R, F, S, T, U, const B: usize, const C: usize>(
+/// The keys from one on and below another one, as far as there are such bounds.
+pub(crate) struct Span<'k, K> {
+    from: Option<&'k K>,
+    below: Option<&'k K>,
+}
+
+impl<K> Clone for Span<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Span<'_, K> {}
+
+impl<'k, K: Ord> Span<'k, K> {
+    /// Every key.
+    pub(crate) const ALL: Self = Span { from: None, below: None };
+
+    /// The parts of the span below a key and from it on.
+    fn cut(self, key: &'k K) -> (Self, Self) {
+        (Span { below: Some(key), ..self }, Span { from: Some(key), ..self })
+    }
+
+    fn contains(self, key: &K) -> bool {
+        self.from.is_none_or(|from| from <= key) && self.below.is_none_or(|below| key < below)
+    }
+
+    /// The smallest subtree with everything of `link` that lies in the span.
+    fn narrow<V, S, const B: usize>(self, mut link: &Link<K, V, S, B>) -> &Link<K, V, S, B> {
+        while let Link::Inner(node) = link {
+            if self.from.is_some_and(|from| node.separator <= *from) {
+                link = &node.right;
+            } else if self.below.is_some_and(|below| *below <= node.separator) {
+                link = &node.left;
+            } else {
+                break;
+            }
+        }
+        link
+    }
+}
+
+/// A tree of pairs of values.
+pub(crate) type Paired<K, Y, Z, U, const B: usize> = Link<K, (Y, Z), U, B>;
+
+/// The keys of `mine`, all of which lie in `span`, that `theirs` has, too, with both values. Work
+/// `O(m log(n / m + 1))` for `m <= n` entries, whichever side is the smaller one; copies nothing but what it returns.
+pub(crate) fn pair_common<K, Y, Z, S, T, U, const B: usize, const C: usize>(
     mine: &Link<K, Y, S, B>,
-    theirs: Link<K, Z, T, C>,
-    pair: &F,
-) -> Link<K, R, U, B>
+    theirs: &Link<K, Z, T, C>,
+    span: Span<'_, K>,
+) -> Paired<K, Y, Z, U, B>
 where
     K: Ord + Clone + Send + Sync,
-    Y: Send + Sync,
+    Y: Clone + Send + Sync,
     Z: Clone + Send + Sync,
-    R: Clone + Send + Sync,
-    F: Fn(&K, &Y, Option<&Z>) -> Option<R> + Sync,
     S: Send + Sync,
-    T: Summary<K, Z>,
-    U: Summary<K, R>,
+    T: Send + Sync,
+    U: Summary<K, (Y, Z)>,
 {
+    let theirs = span.narrow(theirs);
+    match (mine, theirs) {
+        (Link::Empty, _) | (_, Link::Empty) => Link::Empty,
+        (Link::Leaf(leaf), theirs) => {
+            let paired = leaf.iter().filter_map(|(key, mine)| {
+                let (_, theirs) = find(theirs, key)?;
+                Some((key.clone(), (mine.clone(), theirs.clone())))
+            });
+            Link::from_block(paired.collect())
+        }
+        (mine, Link::Leaf(leaf)) => {
+            let paired = leaf.iter().filter(|(key, _)| span.contains(key)).filter_map(|(key, theirs)| {
+                let (key, mine) = find(mine, key)?;
+                Some((key.clone(), (mine.clone(), theirs.clone())))
+            });
+            from_sorted_small(paired.collect())
+        }
+        (Link::Inner(node), theirs) => {
+            let (low, high) = span.cut(&node.separator);
+            let (left, right) = both(
+                node.size.min(theirs.size()),
+                BATCH_GRAIN,
+                || pair_common(&node.left, theirs, low),
+                || pair_common(&node.right, theirs, high),
+            );
+            join(left, node.separator.clone(), right)
+        }
+    }
+}
+
+/// All keys of `mine`, which lie in `span`, with the values of `theirs` beside theirs, or the default ones: a tree of the
+/// same shape as `mine`. Work `O(n)` of `mine` and `O(m log(n / m + 1))`.
+pub(crate) fn pair_all<K, Y, Z, S, T, U, const B: usize, const C: usize>(
+    mine: &Link<K, Y, S, B>,
+    theirs: &Link<K, Z, T, C>,
+    span: Span<'_, K>,
+) -> Paired<K, Y, Z, U, B>
+where
+    K: Ord + Clone + Send + Sync,
+    Y: Clone + Send + Sync,
+    Z: Clone + Default + Send + Sync,
+    S: Send + Sync,
+    T: Send + Sync,
+    U: Summary<K, (Y, Z)>,
+{
+    let theirs = span.narrow(theirs);
     match mine {
         Link::Empty => Link::Empty,
         Link::Leaf(leaf) => {
-            let paired = leaf.iter().filter_map(|(key, mine)| {
-                let theirs = find(&theirs, key).map(|(_, theirs)| theirs);
-                Some((key.clone(), pair(key, mine, theirs)?))
+            let paired = leaf.iter().map(|(key, mine)| {
+                let theirs = find(theirs, key).map(|(_, theirs)| theirs.clone()).unwrap_or_default();
+                (key.clone(), (mine.clone(), theirs))
             });
             Link::from_block(paired.collect())
         }
         Link::Inner(node) => {
-            let (their_left, their_right) = divide(theirs, &node.separator);
+            let (low, high) = span.cut(&node.separator);
             let (left, right) = both(
                 node.size,
                 BATCH_GRAIN,
-                || pair_up(&node.left, their_left, pair),
-                || pair_up(&node.right, their_right, pair),
+                || pair_all(&node.left, theirs, low),
+                || pair_all(&node.right, theirs, high),
             );
-            join(left, node.separator.clone(), right)
+            let sizes = (node.left_size, node.right_size());
+            Link::Inner(Arc::new(Inner::with_sizes(left, node.separator.clone(), right, sizes)))
         }
     }
 }

@@ -6,17 +6,19 @@
 //! for. Every operation keeps summaries up to date, at the cost of one [`Summary::combine`] per node that it makes
 //! or changes and one [`Summary::of`] per entry of a leaf that it makes or changes.
 //!
-//! `()` is the summary that says nothing: it takes no memory, and all code about it compiles to nothing.
+//! `()` is the summary that says nothing: it takes no memory, and all code about it compiles to nothing. So it is for every
+//! summary type without size, since all of its values are the same.
 
 use std::ops::Add;
 
 /// What is known about a run of entries: a monoid, `empty` its neutral element.
 ///
 /// `combine` must be associative, and is always called with neighbouring runs in key order; it need not be
-/// commutative.
+/// commutative. If it panics, or [`of`](Self::of) does, an operation that changes a tree leaves that tree empty; clones
+/// made before are intact.
 ///
 /// ```
-/// use coeval_ptree::{DEFAULT_BLOCK, PTree, Summary};
+/// use coeval_ptree::{PTree, Summary};
 ///
 /// struct Order { amount: u64 }
 ///
@@ -27,17 +29,15 @@ use std::ops::Add;
 ///     fn empty() -> Self { Turnover(0) }
 ///     fn of(_: &K, order: &Order) -> Self { Turnover(order.amount) }
 ///     fn combine(&self, later: &Self) -> Self { Turnover(self.0 + later.0) }
+///     fn agrees_with(&self, other: &Self) -> bool { self.0 == other.0 }
 /// }
 ///
 /// # impl Clone for Order { fn clone(&self) -> Self { Order { amount: self.amount } } }
 /// let days = (0..365).map(|day| (day, Order { amount: 10 })).collect();
-/// let orders: PTree<u32, Order, DEFAULT_BLOCK, Turnover> = PTree::from_sorted(days);
+/// let orders: PTree<u32, Order, Turnover> = PTree::from_sorted(days);
 /// assert_eq!(orders.aggregate(100..200).0, 1000); // O(log n)
 /// ```
 pub trait Summary<K, V>: Clone + Send + Sync {
-    /// Whether nodes have to be kept up to date at all; `false` only where every summary is the same.
-    const KEPT: bool = true;
-
     /// The summary of no entries.
     fn empty() -> Self;
 
@@ -51,17 +51,18 @@ pub trait Summary<K, V>: Clone + Send + Sync {
     /// Whether a node that keeps `self` is right if the summaries below it combine to `other`; for
     /// [`check_invariants`](crate::PTree::check_invariants).
     ///
-    /// Always, unless a summary says more: those whose combinations do not depend on the order of combining
-    /// should compare.
-    fn agrees_with(&self, other: &Self) -> bool {
-        let _ = other;
-        true
-    }
+    /// A node's summary is always combined of the same parts in the same order, so this is equality, also where
+    /// `combine` rounds.
+    fn agrees_with(&self, other: &Self) -> bool;
+}
+
+/// Whether nodes have to be kept up to date at all: not if all values of the type are one and the same.
+#[inline]
+pub(crate) const fn is_kept<S>() -> bool {
+    size_of::<S>() > 0
 }
 
 impl<K, V> Summary<K, V> for () {
-    const KEPT: bool = false;
-
     #[inline]
     fn empty() -> Self {}
 
@@ -70,6 +71,11 @@ impl<K, V> Summary<K, V> for () {
 
     #[inline]
     fn combine(&self, _later: &Self) -> Self {}
+
+    #[inline]
+    fn agrees_with(&self, _other: &Self) -> bool {
+        true
+    }
 }
 
 /// The number of entries. (Every tree knows it as `len`; as part of a pair it counts beside something else.)
@@ -100,8 +106,9 @@ pub struct Sum<T>(pub T);
 
 impl<K, T: Copy + Default + PartialEq + Add<Output = T> + Send + Sync> Summary<K, T> for Sum<T> {
     fn agrees_with(&self, other: &Self) -> bool {
-        // A node's sum is always made of its parts in the same way, so that even floats are equal.
-        self == other
+        // What is not a number does not equal itself.
+        let is_odd = |sum: T| sum.ne(&sum);
+        self == other || (is_odd(self.0) && is_odd(other.0))
     }
 
     fn empty() -> Self {
@@ -171,8 +178,6 @@ impl<K, T: Clone + Ord + Send + Sync> Summary<K, T> for Max<T> {
 
 /// Two summaries side by side.
 impl<K, V, A: Summary<K, V>, Z: Summary<K, V>> Summary<K, V> for (A, Z) {
-    const KEPT: bool = A::KEPT || Z::KEPT;
-
     fn empty() -> Self {
         (A::empty(), Z::empty())
     }
@@ -193,7 +198,7 @@ impl<K, V, A: Summary<K, V>, Z: Summary<K, V>> Summary<K, V> for (A, Z) {
 /// The summary of a run of entries.
 #[inline]
 pub(crate) fn of_entries<K, V, S: Summary<K, V>>(entries: &[(K, V)]) -> S {
-    if !S::KEPT {
+    if !is_kept::<S>() {
         return S::empty();
     }
     entries.iter().fold(S::empty(), |sum, (key, value)| sum.combine(&S::of(key, value)))

@@ -3,6 +3,7 @@
 
 use std::borrow::Borrow;
 use std::fmt;
+use std::mem::take;
 use std::ops::{Bound, RangeBounds};
 
 use crate::balance;
@@ -13,7 +14,7 @@ use crate::invariants::{BrokenInvariant, Shape, Visited, check, check_summaries,
 use crate::iter::Iter;
 use crate::node::Link;
 use crate::range_iter::RangeIter;
-use crate::summary::Summary;
+use crate::summary::{Summary, is_kept};
 use crate::update::{insert, modify_present, remove_first, remove_last, remove_present};
 use crate::warm::warm_path;
 
@@ -27,8 +28,9 @@ pub const DEFAULT_BLOCK: usize = 16;
 /// A persistent ordered map: a clone costs one reference count, and no update of one clone is seen by another.
 ///
 /// The tree is weight-balanced, with all entries in leaf blocks of at most `B` entries, and every node keeps a summary
-/// `S` of its entries (see [`Summary`]; none by default, which costs nothing). Operations that take `self` or `&mut self` change nodes in place when no other tree holds them and copy
-/// the path otherwise. `B` must be even and at least 4.
+/// `S` of its entries (see [`Summary`]; none by default, which costs nothing). Operations that take `self` or
+/// `&mut self` change nodes in place when no other tree holds them and copy the path otherwise. `B` must be even and at
+/// least 4.
 ///
 /// In the costs given, `n` is the number of entries; every operation that changes a tree also spends `O(B)` on
 /// copying a leaf.
@@ -48,7 +50,7 @@ pub const DEFAULT_BLOCK: usize = 16;
 /// assert_eq!(yesterday.get("bolt"), Some(&10));
 /// assert_eq!(yesterday.len(), 2);
 /// ```
-pub struct PTree<K, V, const B: usize = DEFAULT_BLOCK, S = ()> {
+pub struct PTree<K, V, S = (), const B: usize = DEFAULT_BLOCK> {
     pub(crate) root: Link<K, V, S, B>,
 }
 
@@ -61,7 +63,7 @@ impl<K, V> PTree<K, V> {
     }
 }
 
-impl<K, V, const B: usize, S> PTree<K, V, B, S> {
+impl<K, V, S, const B: usize> PTree<K, V, S, B> {
     const BLOCK_IS_SOUND: () = assert!(B >= 4 && B.is_multiple_of(2), "B must be even and at least 4");
 
     /// Wraps a standalone subtree.
@@ -219,7 +221,7 @@ impl<K, V, const B: usize, S> PTree<K, V, B, S> {
     /// All entries in key order, from both ends. `O(log n)` to start, `O(1)` amortized per entry.
     #[must_use]
     #[inline]
-    pub fn iter(&self) -> Iter<'_, K, V, B, S> {
+    pub fn iter(&self) -> Iter<'_, K, V, S, B> {
         Iter::new(&self.root, 0, self.len())
     }
 
@@ -244,7 +246,7 @@ impl<K, V, const B: usize, S> PTree<K, V, B, S> {
     /// ```
     #[must_use]
     #[inline]
-    pub fn iter_range<Q, R>(&self, bounds: R) -> Iter<'_, K, V, B, S>
+    pub fn iter_range<Q, R>(&self, bounds: R) -> Iter<'_, K, V, S, B>
     where
         K: Borrow<Q>,
         Q: Ord + ?Sized,
@@ -257,7 +259,7 @@ impl<K, V, const B: usize, S> PTree<K, V, B, S> {
     /// The entries within `bounds` by value; holds this version of the tree, and is `'static` if its entries are.
     /// `O(log n)` to start and per block.
     #[must_use]
-    pub fn into_range_iter<Q, R>(self, bounds: R) -> RangeIter<K, V, B, S>
+    pub fn into_range_iter<Q, R>(self, bounds: R) -> RangeIter<K, V, S, B>
     where
         K: Borrow<Q>,
         Q: Ord + ?Sized,
@@ -308,7 +310,7 @@ impl<K, V, const B: usize, S> PTree<K, V, B, S> {
     }
 }
 
-impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, B, S> {
+impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, S, B> {
     /// A tree of entries in strictly increasing key order. `O(n)`.
     ///
     /// # Panics
@@ -321,6 +323,19 @@ impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, B, 
         Self::from_root(from_exact_iter(&mut entries.into_iter(), count))
     }
 
+    /// Changes the tree by one key. Where summaries are kept, the root is taken out meanwhile, so that a panic of theirs
+    /// leaves an empty tree and not one with wrong counts.
+    #[inline]
+    fn change<R>(&mut self, change: impl FnOnce(&mut Link<K, V, S, B>) -> R) -> R {
+        if !is_kept::<S>() {
+            return change(&mut self.root);
+        }
+        let mut root = take(&mut self.root);
+        let result = change(&mut root);
+        self.root = root;
+        result
+    }
+
     /// Puts `value` at `key` and returns the value that it replaces; the stored key stays.
     ///
     /// `O(log n)`: one descent. Other clones of the tree keep their contents.
@@ -328,7 +343,7 @@ impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, B, 
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let () = Self::BLOCK_IS_SOUND;
         warm_path(&self.root, &key);
-        insert(&mut self.root, key, value)
+        self.change(|root| insert(root, key, value))
     }
 
     /// Removes `key` and returns its value, if it was there.
@@ -344,7 +359,7 @@ impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, B, 
             return None;
         }
         warm_path(&self.root, key);
-        Some(remove_present(&mut self.root, key).1)
+        Some(self.change(|root| remove_present(root, key)).1)
     }
 
     /// Changes the value of `key` in place and returns what `change` returns; `None` if the key is absent, then
@@ -364,7 +379,8 @@ impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, B, 
     /// ```
     ///
     /// # Panics
-    /// If `change` does; then the value is as it left it, in this tree alone, and summaries are not up to date.
+    /// If `change` does. Without summaries the value is then as it left it, in this tree alone; with them the tree is
+    /// left empty, since they cannot be brought up to date. Clones made before are intact.
     pub fn modify<Q, R, F>(&mut self, key: &Q, change: F) -> Option<R>
     where
         K: Borrow<Q>,
@@ -375,14 +391,14 @@ impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, B, 
             return None;
         }
         warm_path(&self.root, key);
-        Some(modify_present(&mut self.root, key, change))
+        Some(self.change(|root| modify_present(root, key, change)))
     }
 
     /// Changes the value of `key` in place, or puts the default value and changes that. Cost and behaviour as
     /// [`modify`](Self::modify).
     ///
     /// # Panics
-    /// As [`modify`](Self::modify); an absent key stays absent then.
+    /// As [`modify`](Self::modify); if the key is absent, the tree stays as it was.
     pub fn upsert<R, F>(&mut self, key: K, change: F) -> R
     where
         V: Default,
@@ -390,7 +406,7 @@ impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, B, 
     {
         if is_present(&self.root, &key) {
             warm_path(&self.root, &key);
-            return modify_present(&mut self.root, &key, change);
+            return self.change(|root| modify_present(root, &key, change));
         }
         let mut value = V::default();
         let result = change(&mut value);
@@ -407,12 +423,12 @@ impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, B, 
     /// assert_eq!(queue.pop_first(), None);
     /// ```
     pub fn pop_first(&mut self) -> Option<(K, V)> {
-        remove_first(&mut self.root)
+        self.change(remove_first)
     }
 
     /// Removes and returns the entry with the largest key. `O(log n)`.
     pub fn pop_last(&mut self) -> Option<(K, V)> {
-        remove_last(&mut self.root)
+        self.change(remove_last)
     }
 
     /// The entries below `key`, its own entry if there is one, and the entries above. `O(log n)`.
@@ -491,7 +507,7 @@ impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, B, 
     }
 }
 
-impl<K, V, const B: usize, S> PTree<K, V, B, S>
+impl<K, V, S, const B: usize> PTree<K, V, S, B>
 where
     K: Ord + Clone + Send + Sync,
     V: Clone + Send + Sync,
@@ -530,7 +546,7 @@ pub(crate) fn pair<K, V>(entry: &(K, V)) -> (&K, &V) {
     (&entry.0, &entry.1)
 }
 
-impl<K, V, const B: usize, S> Clone for PTree<K, V, B, S> {
+impl<K, V, S, const B: usize> Clone for PTree<K, V, S, B> {
     /// The same contents for one reference count. `O(1)`.
     #[inline]
     fn clone(&self) -> Self {
@@ -538,29 +554,29 @@ impl<K, V, const B: usize, S> Clone for PTree<K, V, B, S> {
     }
 }
 
-impl<K, V, const B: usize, S> Default for PTree<K, V, B, S> {
+impl<K, V, S, const B: usize> Default for PTree<K, V, S, B> {
     #[inline]
     fn default() -> Self {
         Self::from_root(Link::Empty)
     }
 }
 
-impl<K: fmt::Debug, V: fmt::Debug, const B: usize, S> fmt::Debug for PTree<K, V, B, S> {
+impl<K: fmt::Debug, V: fmt::Debug, S, const B: usize> fmt::Debug for PTree<K, V, S, B> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_map().entries(self.iter()).finish()
     }
 }
 
-impl<K: PartialEq, V: PartialEq, const B: usize, S> PartialEq for PTree<K, V, B, S> {
+impl<K: PartialEq, V: PartialEq, S, const B: usize> PartialEq for PTree<K, V, S, B> {
     /// Same entries; `O(1)` if they are the same tree in memory.
     fn eq(&self, other: &Self) -> bool {
         self.ptr_eq(other) || (self.len() == other.len() && self.iter().eq(other.iter()))
     }
 }
 
-impl<K: Eq, V: Eq, const B: usize, S> Eq for PTree<K, V, B, S> {}
+impl<K: Eq, V: Eq, S, const B: usize> Eq for PTree<K, V, S, B> {}
 
-impl<K, V, const B: usize, S> FromIterator<(K, V)> for PTree<K, V, B, S>
+impl<K, V, S, const B: usize> FromIterator<(K, V)> for PTree<K, V, S, B>
 where
     K: Ord + Clone,
     V: Clone,
@@ -574,7 +590,7 @@ where
     }
 }
 
-impl<K, V, const B: usize, S> Extend<(K, V)> for PTree<K, V, B, S>
+impl<K, V, S, const B: usize> Extend<(K, V)> for PTree<K, V, S, B>
 where
     K: Ord + Clone,
     V: Clone,
@@ -587,18 +603,18 @@ where
     }
 }
 
-impl<'a, K, V, const B: usize, S> IntoIterator for &'a PTree<K, V, B, S> {
+impl<'a, K, V, S, const B: usize> IntoIterator for &'a PTree<K, V, S, B> {
     type Item = (&'a K, &'a V);
-    type IntoIter = Iter<'a, K, V, B, S>;
+    type IntoIter = Iter<'a, K, V, S, B>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
 }
 
-impl<K: Clone, V: Clone, const B: usize, S> IntoIterator for PTree<K, V, B, S> {
+impl<K: Clone, V: Clone, S, const B: usize> IntoIterator for PTree<K, V, S, B> {
     type Item = (K, V);
-    type IntoIter = RangeIter<K, V, B, S>;
+    type IntoIter = RangeIter<K, V, S, B>;
 
     fn into_iter(self) -> Self::IntoIter {
         let end = self.len();

@@ -283,3 +283,6 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

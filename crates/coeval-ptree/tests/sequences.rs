@@ -11,7 +11,7 @@ use coeval_ptree::{Fate, Grain, Max, PTree, Sum};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 
-type Tree<const B: usize> = PTree<u16, u32, B, (Sum<u32>, Max<u32>)>;
+type Tree<const B: usize> = PTree<u16, u32, (Sum<u32>, Max<u32>), B>;
 type Model = BTreeMap<u16, u32>;
 
 /// Takes decisions off a stream of bytes; zeros when it has run out.

@@ -104,7 +104,7 @@ impl<'a> Iterator for SpaceCursor<'a> {
     }
 }
 
-type DeltaIter<'a> = coeval_ptree::Iter<'a, Key, DeltaEntry, { coeval_ptree::DEFAULT_BLOCK }>;
+type DeltaIter<'a> = coeval_ptree::Iter<'a, Key, DeltaEntry>;
 
 struct DeltaWalk<'a> {
     entries: DeltaIter<'a>,
@@ -130,7 +130,7 @@ impl<'a> DeltaWalk<'a> {
     }
 }
 
-type ChunkIter<'a> = coeval_ptree::Iter<'a, Key, std::sync::Arc<Chunk>, { coeval_ptree::DEFAULT_BLOCK }>;
+type ChunkIter<'a> = coeval_ptree::Iter<'a, Key, std::sync::Arc<Chunk>>;
 
 struct BaseWalk<'a> {
     /// Chunks behind the present one, in walking order.

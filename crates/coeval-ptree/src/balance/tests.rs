@@ -10,8 +10,8 @@ use crate::model::{Model, assert_same, random, tree_of};
 /// Joins trees of these sizes and checks the result.
 fn join_sizes<const B: usize>(left: u32, right: u32) {
     let model: Model = (0..left + right).map(|key| (key, 0)).collect();
-    let low: PTree<u32, u64, B> = PTree::from_sorted((0..left).map(|key| (key, 0)).collect());
-    let high: PTree<u32, u64, B> = PTree::from_sorted((left..left + right).map(|key| (key, 0)).collect());
+    let low: PTree<u32, u64, (), B> = PTree::from_sorted((0..left).map(|key| (key, 0)).collect());
+    let high: PTree<u32, u64, (), B> = PTree::from_sorted((left..left + right).map(|key| (key, 0)).collect());
     assert_same(&PTree::concat(low, high), &model);
 }
 
@@ -42,7 +42,7 @@ fn joins_of_very_different_sizes_are_balanced() {
 fn trees_worn_by_cuts_and_joins_stay_balanced() {
     let mut random = random(5);
     let model: Model = (0..3_000).map(|key| (key, u64::from(key))).collect();
-    let mut tree: PTree<u32, u64, 4> = tree_of(&model);
+    let mut tree: PTree<u32, u64, (), 4> = tree_of(&model);
     for _ in 0..2_000 {
         // Cut into three uneven pieces and join them in either order of association.
         let (one, other) = (random.random_range(0..3_000), random.random_range(0..3_000));

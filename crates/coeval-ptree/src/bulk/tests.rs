@@ -35,7 +35,7 @@ fn batches_of_any_size_equal_single_updates() {
     for round in 0..400 {
         let (size, count) = (random.random_range(0..600), random.random_range(0..600));
         let mut model = random_model(&mut random, size, 1_000);
-        let mut tree: PTree<u32, u64, 6> = tree_of(&model);
+        let mut tree: PTree<u32, u64, (), 6> = tree_of(&model);
         // Every other tree is shared, so that both ways of changing a node are taken.
         let held = (round % 2 == 0).then(|| (tree.clone(), model.clone()));
         let batch = random_batch(&mut random, count, 1_000);
@@ -50,7 +50,7 @@ fn batches_of_any_size_equal_single_updates() {
 
 #[test]
 fn a_long_run_of_new_keys_between_two_old_ones_fits() {
-    let mut tree: PTree<u32, u64, 4> = PTree::from_sorted(vec![(0, 0), (1_000_000, 0)]);
+    let mut tree: PTree<u32, u64, (), 4> = PTree::from_sorted(vec![(0, 0), (1_000_000, 0)]);
     tree.multi_insert((1..100_000).map(|key| (key, 1)).collect(), |_, _, new| new);
     tree.check_invariants().unwrap();
     assert_eq!(tree.len(), 100_001);
@@ -77,7 +77,7 @@ fn altering_decides_for_each_key_with_the_old_value_at_hand() {
     let mut random = random(7);
     for _ in 0..100 {
         let mut model = random_model(&mut random, 300, 600);
-        let mut tree: PTree<u32, u64, 8> = tree_of(&model);
+        let mut tree: PTree<u32, u64, (), 8> = tree_of(&model);
         let changes = random_model(&mut random, 200, 600);
         let alter = |old: Option<&u64>, change: u64| match old {
             Some(old) if change.is_multiple_of(3) => Some(old + change),
@@ -98,7 +98,7 @@ fn altering_decides_for_each_key_with_the_old_value_at_hand() {
 #[test]
 fn touching_is_for_what_a_shared_block_holds_and_changes_nothing() {
     let entries: Vec<(u32, u64)> = (0..300).map(|key| (key, u64::from(key))).collect();
-    let mut tree: PTree<u32, u64, 8> = PTree::from_sorted(entries.clone());
+    let mut tree: PTree<u32, u64, (), 8> = PTree::from_sorted(entries.clone());
     let touched = std::sync::Mutex::new(Vec::new());
     let touch = |value: &u64| touched.lock().unwrap().push(*value);
     tree.alter_many_touching(vec![(150, 1)], |old, change| old.map(|old| old + change), touch);
@@ -116,11 +116,11 @@ fn results_do_not_depend_on_the_number_of_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let mut random = random(8);
-            let mut tree: PTree<u32, u64, 4> = tree_of(&random_model(&mut random, 20_000, 100_000));
+            let mut tree: PTree<u32, u64, (), 4> = tree_of(&random_model(&mut random, 20_000, 100_000));
             for _ in 0..5 {
                 tree.multi_update(random_batch(&mut random, 10_000, 100_000).into_iter().collect());
                 tree = tree.union(tree_of(&random_model(&mut random, 5_000, 100_000)), |_, a, b| a ^ b);
-                tree = tree.difference(&tree_of::<4, ()>(&random_model(&mut random, 1_000, 100_000)));
+                tree = tree.difference(&tree_of::<(), 4>(&random_model(&mut random, 1_000, 100_000)));
             }
             tree.check_invariants().unwrap();
             // Joins in text order show that reduction keeps the order of keys.
@@ -138,7 +138,7 @@ fn a_panic_in_combine_leaves_held_versions_intact_and_leaks_nothing() {
     let census = Census::default();
     {
         let entries = (0..2_000u32).map(|key| (key, census.value(u64::from(key)))).collect();
-        let mut tree: PTree<u32, Counted, 4> = PTree::from_sorted(entries);
+        let mut tree: PTree<u32, Counted, (), 4> = PTree::from_sorted(entries);
         let held = tree.clone();
         let batch: Vec<(u32, Counted)> = (0..1_500).map(|key| (key, census.value(0))).collect();
         let outcome = catch_unwind(AssertUnwindSafe(|| {

@@ -15,7 +15,7 @@ fn even(limit: u32) -> Model {
 fn a_split_at_any_key_gives_both_sides_and_the_hit() {
     for size in [0, 1, 5, 40, 300] {
         let model = even(2 * size);
-        let tree: PTree<u32, u64, 4> = tree_of(&model);
+        let tree: PTree<u32, u64, (), 4> = tree_of(&model);
         for key in 0..=2 * size + 1 {
             let (low, hit, high) = tree.clone().split(&key);
             assert_same(&low, &model.range(..key).map(|(key, value)| (*key, *value)).collect());
@@ -52,7 +52,7 @@ fn lies_within(key: u32, lower: Bound<u32>, upper: Bound<u32>) -> bool {
 fn ranges_with_any_bounds_even_the_wrong_way_round_hold_what_lies_within() {
     for size in [0, 1, 3, 60] {
         let model = even(2 * size);
-        let mut tree: PTree<u32, u64, 4> = tree_of(&model);
+        let mut tree: PTree<u32, u64, (), 4> = tree_of(&model);
         // Removed keys stay behind as separators; they must not matter.
         let gone: Vec<u32> = model.keys().copied().filter(|key| key % 10 == 8).collect();
         tree.multi_delete(&gone);

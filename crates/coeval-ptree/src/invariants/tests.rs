@@ -6,7 +6,7 @@ use triomphe::Arc;
 use crate::node::{Inner, Leaf, Link};
 use crate::{BrokenInvariant, PTree, Sum};
 
-type Tree = PTree<u32, u32, 4>;
+type Tree = PTree<u32, u32, (), 4>;
 
 fn leaf(keys: impl IntoIterator<Item = u32>) -> Link<u32, u32, (), 4> {
     Link::Leaf(Arc::new(Leaf::new(keys.into_iter().map(|key| (key, 0)).collect())))
@@ -78,7 +78,7 @@ fn stale_summaries_are_found() {
     let tree = |left, right, total| {
         let mut root = Inner::new(leaf([1, 2, 3], left), 5, leaf([6, 7, 8], right));
         root.summary = Sum(total);
-        PTree::<u32, u32, 4, Sum<u32>>::from_root(Link::Inner(Arc::new(root))).check_invariants()
+        PTree::<u32, u32, Sum<u32>, 4>::from_root(Link::Inner(Arc::new(root))).check_invariants()
     };
     assert_eq!(tree(3, 3, 6), Ok(()));
     assert_eq!(tree(3, 2, 5), Err(BrokenInvariant::Summary { index: 3 }));

@@ -11,7 +11,7 @@ fn both_ends_meet_without_losing_or_repeating_an_entry() {
     let mut random = random(10);
     for size in 0..120 {
         let model = random_model(&mut random, size, 1_000);
-        let tree: PTree<u32, u64, 4> = tree_of(&model);
+        let tree: PTree<u32, u64, (), 4> = tree_of(&model);
         let (mut iter, mut owned, mut expected) = (tree.iter(), tree.clone().into_iter(), model.iter());
         loop {
             assert_eq!(iter.len(), expected.len());
@@ -37,7 +37,7 @@ fn both_ends_meet_without_losing_or_repeating_an_entry() {
 #[test]
 fn folding_from_any_point_sees_the_rest() {
     let model: Model = (0..500).map(|key| (key, 1)).collect();
-    let tree: PTree<u32, u64, 4> = tree_of(&model);
+    let tree: PTree<u32, u64, (), 4> = tree_of(&model);
     for (front, back) in [(0, 0), (1, 0), (0, 1), (7, 13), (250, 249), (250, 250)] {
         let mut iter = tree.iter();
         iter.by_ref().take(front).for_each(drop);
@@ -65,7 +65,7 @@ fn an_owned_iterator_keeps_its_version() {
 #[test]
 fn every_entry_is_visited_once_in_parallel() {
     use std::sync::atomic::{AtomicU32, Ordering};
-    let tree: PTree<u32, u64, 4> = (0..3_000).map(|key| (key, 1)).collect();
+    let tree: PTree<u32, u64, (), 4> = (0..3_000).map(|key| (key, 1)).collect();
     let visits: Vec<AtomicU32> = (0..3_000).map(|_| AtomicU32::new(0)).collect();
     tree.par_for_each(|key, _| {
         visits[*key as usize].fetch_add(1, Ordering::Relaxed);
@@ -76,7 +76,7 @@ fn every_entry_is_visited_once_in_parallel() {
 
 #[test]
 fn a_filter_that_keeps_all_shares_all() {
-    let tree: PTree<u32, u64, 4> = (0..3_000).map(|key| (key, 1)).collect();
+    let tree: PTree<u32, u64, (), 4> = (0..3_000).map(|key| (key, 1)).collect();
     assert!(tree.filter(|_, _| true).ptr_eq(&tree));
     assert!(tree.filter(|_, _| false).is_empty());
 }

@@ -2,15 +2,20 @@
 //! Trees of trees against maps of maps: construction, updates through the levels, and what versions share.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rand::Rng;
 
-use crate::model::{Census, Counted, Fingerprint, Model, assert_same, random, random_model, tree_of};
+use crate::model::{
+    Census, Counted, Fingerprint, Meeting, Model, Tallied, Tally, assert_same, on_two_threads, random,
+    random_model, tree_of,
+};
 use crate::{
     Count, Fate, Grain, NestedBatch, PTree, Sum, group_batch, pairing, pairing_outer, primary, secondary,
 };
 
-type Outer = PTree<u32, PTree<u32, u64, 4, Fingerprint>, 6>;
+type Outer = PTree<u32, PTree<u32, u64, Fingerprint, 4>, (), 6>;
 type OuterModel = BTreeMap<u32, Model>;
 
 #[track_caller]
@@ -30,7 +35,7 @@ fn a_secondary_index_groups_the_primary_one() {
     for _ in 0..100 {
         let size = random.random_range(0..600);
         let model = random_model(&mut random, size, 2_000);
-        let tree: PTree<u32, u64, 4, Fingerprint> = tree_of(&model);
+        let tree: PTree<u32, u64, Fingerprint, 4> = tree_of(&model);
         let index: Outer = secondary(&tree, |key, value| ((u64::from(*key) + value) % 37) as u32);
         let mut groups = OuterModel::new();
         for (key, value) in &model {
@@ -55,14 +60,14 @@ fn pairings_are_joins_on_the_key() {
         let sizes = (random.random_range(0..400), random.random_range(0..400));
         let (mine, theirs) =
             (random_model(&mut random, sizes.0, 500), random_model(&mut random, sizes.1, 500));
-        let left: PTree<u32, u64, 4> = tree_of(&mine);
-        let right: PTree<u32, u64, 8, Sum<u64>> = tree_of(&theirs);
-        let inner: PTree<u32, (u64, u64), 4, Count> = pairing(&left, &right);
+        let left: PTree<u32, u64, (), 4> = tree_of(&mine);
+        let right: PTree<u32, u64, Sum<u64>, 8> = tree_of(&theirs);
+        let inner: PTree<u32, (u64, u64), Count, 4> = pairing(&left, &right);
         inner.check_invariants().unwrap();
         assert_eq!(inner.summary(), Count(inner.len()));
         let expected = mine.iter().filter_map(|(key, one)| Some((*key, (*one, *theirs.get(key)?))));
         assert!(inner.into_iter().eq(expected));
-        let outer: PTree<u32, (u64, u64), 4> = pairing_outer(&left, &right);
+        let outer: PTree<u32, (u64, u64), (), 4> = pairing_outer(&left, &right);
         outer.check_invariants().unwrap();
         let expected = mine.iter().map(|(key, one)| (*key, (*one, theirs.get(key).copied().unwrap_or(0))));
         assert!(outer.into_iter().eq(expected));
@@ -153,7 +158,8 @@ fn a_nested_update_copies_the_path_and_shares_the_other_inner_trees() {
 #[test]
 fn a_sole_owner_updates_through_all_levels_without_cloning() {
     let census = Census::default();
-    let mut tree: PTree<u32, PTree<u32, PTree<u32, Counted, 4>, 4>, 4> = PTree::default();
+    type Middle = PTree<u32, PTree<u32, Counted, (), 4>, (), 4>;
+    let mut tree: PTree<u32, Middle, (), 4> = PTree::default();
     for key in 0..1_000u32 {
         tree.upsert(key % 10, |middle| {
             middle.upsert(key % 7, |inner| inner.insert(key, census.value(u64::from(key))))
@@ -179,4 +185,62 @@ fn a_sole_owner_updates_through_all_levels_without_cloning() {
 #[should_panic(expected = "keys of a batch must strictly increase")]
 fn an_unsorted_nested_batch_is_refused() {
     let _ = group_batch(vec![((2, 1), ()), ((1, 1), ())]);
+}
+
+#[test]
+fn a_nested_batch_with_an_unsorted_group_changes_nothing() {
+    let mut tree: Outer = (0..20).map(|group| (group, (0..20).map(|key| (key, 0)).collect())).collect();
+    let before = tree.clone();
+    let refused = |change: &mut dyn FnMut()| {
+        assert!(catch_unwind(AssertUnwindSafe(change)).is_err());
+    };
+    refused(&mut || {
+        tree.multi_insert_nested(vec![(3, vec![(1, 1)]), (7, vec![(2, 1), (1, 1)])], |_, _, new| new)
+    });
+    refused(&mut || tree.multi_update_nested(vec![(3, vec![(1, None)]), (7, vec![(2, None), (2, None)])]));
+    refused(&mut || tree.multi_update_nested(vec![(7, vec![(1, None)]), (3, vec![(2, None)])]));
+    assert!(tree.ptr_eq(&before));
+    assert_eq!(tree.len_nested(), 400);
+}
+
+/// Whether two groups of a batch are worked on at the same time.
+fn groups_meet(mut tree: PTree<u32, u64, (), 4>, keys: [u32; 2]) -> bool {
+    let (meeting, met) = (Meeting::default(), AtomicUsize::new(0));
+    on_two_threads(|| {
+        tree.multi_modify(keys.map(|key| (key, ())).into(), Grain::entries(1), |_, _, ()| {
+            met.fetch_add(usize::from(meeting.wait()), Ordering::Relaxed);
+            Fate::Keep
+        });
+    });
+    assert!(keys.iter().all(|key| tree.contains_key(key)));
+    tree.check_invariants().unwrap();
+    met.into_inner() == 2
+}
+
+#[test]
+fn groups_of_an_empty_outer_tree_and_of_one_block_are_worked_on_at_once() {
+    assert!(groups_meet(PTree::default(), [1, 2]));
+    let block: PTree<u32, u64, (), 4> = (0..3).map(|key| (key, 0)).collect();
+    assert!(groups_meet(block.clone(), [1, 2]), "one that somebody else holds, too");
+    assert!(groups_meet(block, [1, 7]), "one of its own");
+    assert!(groups_meet((0..100).map(|key| (key, 0)).collect(), [7, 90]));
+}
+
+/// A pairing once visited every leaf of its left side, however small the right one was, and copied paths of the right one.
+#[test]
+fn a_pairing_costs_what_the_smaller_side_costs() {
+    let tally = Tally::default();
+    let tree = |step: usize| -> PTree<Tallied, u32> {
+        PTree::from_sorted((0..100_000).step_by(step).map(|key| (tally.key(key), key)).collect())
+    };
+    let (large, small) = (tree(1), tree(1_000));
+    let (one, paired): (_, PTree<Tallied, (u32, u32)>) = tally.count(|| pairing(&large, &small));
+    assert_eq!(paired.len(), 100);
+    let (other, paired): (_, PTree<Tallied, (u32, u32)>) = tally.count(|| pairing(&small, &large));
+    assert_eq!(paired.len(), 100);
+    // A hundred searches in a tree of a hundred thousand, and as much for finding out where to look.
+    assert!(one < 6_000 && other < 6_000, "{one} and {other} comparisons");
+    let (none, paired): (_, PTree<Tallied, (u32, u32)>) =
+        tally.count(|| pairing(&large, &PTree::<_, u32>::new()));
+    assert_eq!((none, paired.len()), (0, 0));
 }

@@ -17,7 +17,7 @@ fn every_pass_equals_the_loop_over_the_model() {
     for _ in 0..100 {
         let size = random.random_range(0..300);
         let model = random_model(&mut random, size, 1_000);
-        let tree: PTree<u32, u64, 6, Fingerprint> = tree_of(&model);
+        let tree: PTree<u32, u64, Fingerprint, 6> = tree_of(&model);
         for grain in GRAINS {
             let scan = tree.scan(grain);
             // Fingerprints of runs depend on the order.
@@ -43,7 +43,7 @@ fn every_pass_equals_the_loop_over_the_model() {
             let odd: Model =
                 model.iter().filter(|(_, value)| *value % 2 == 1).map(|(k, v)| (*k, *v)).collect();
             assert_same(&scan.filter(|_, value| value % 2 == 1), &odd);
-            let summed: PTree<u32, u64, 6, Fingerprint> =
+            let summed: PTree<u32, u64, Fingerprint, 6> =
                 scan.map_values(|key, value| u64::from(*key) + value);
             let sums: Model = model.iter().map(|(key, value)| (*key, u64::from(*key) + value)).collect();
             assert_same(&summed, &sums);
@@ -78,11 +78,11 @@ fn a_slice_of_another_length_is_refused() {
 #[test]
 fn parallel_iteration_is_in_order_from_both_ends_and_anywhere() {
     let model = random_model(&mut random(15), 500, 5_000);
-    let tree: PTree<u32, u64, 4> = tree_of(&model);
+    let tree: PTree<u32, u64, (), 4> = tree_of(&model);
     let collected: Vec<(u32, u64)> = tree.par_iter().map(|(key, value)| (*key, *value)).collect();
     assert!(collected.into_iter().eq(model.clone()));
     let middle: Vec<u32> = tree.par_iter().skip(100).take(200).rev().map(|(key, _)| *key).collect();
     assert!(middle.into_iter().eq(model.keys().skip(100).take(200).rev().copied()));
     assert_eq!(tree.into_par_iter().map(|(_, value)| *value).sum::<u64>(), model.values().sum());
-    assert_eq!(PTree::<u32, u64, 4>::default().par_iter().count(), 0);
+    assert_eq!(PTree::<u32, u64, (), 4>::default().par_iter().count(), 0);
 }

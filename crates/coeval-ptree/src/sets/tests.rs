@@ -4,7 +4,7 @@
 use rand::Rng;
 
 use crate::PTree;
-use crate::model::{Model, assert_same, random, random_model, tree_of};
+use crate::model::{Model, Tallied, Tally, assert_same, random, random_model, tree_of};
 
 /// Not commutative, so that a swap of the sides shows.
 fn combine(key: &u32, mine: &u64, theirs: u64) -> u64 {
@@ -12,7 +12,8 @@ fn combine(key: &u32, mine: &u64, theirs: u64) -> u64 {
 }
 
 fn check_pair<const B: usize>(mine: &Model, theirs: &Model) {
-    let (my_tree, their_tree): (PTree<u32, u64, B>, PTree<u32, u64, B>) = (tree_of(mine), tree_of(theirs));
+    let (my_tree, their_tree): (PTree<u32, u64, (), B>, PTree<u32, u64, (), B>) =
+        (tree_of(mine), tree_of(theirs));
     let common: Model =
         mine.iter().filter_map(|(key, value)| Some((*key, combine(key, value, *theirs.get(key)?)))).collect();
     let mut all: Model = theirs.clone();
@@ -51,5 +52,30 @@ fn empty_equal_and_disjoint_pairs_equal_the_model() {
     {
         check_pair::<4>(mine, theirs);
         check_pair::<4>(theirs, mine);
+    }
+}
+
+#[test]
+fn the_difference_of_two_versions_is_found_without_a_look_at_what_they_share() {
+    let mut random = random(10);
+    let tally = Tally::default();
+    for _ in 0..20 {
+        let old: PTree<Tallied, u64> =
+            PTree::from_sorted((0..50_000).map(|key| (tally.key(2 * key), 0)).collect());
+        let mut new = old.clone();
+        let added: Model =
+            random_model(&mut random, 10, 50_000).into_keys().map(|key| (2 * key + 1, 1)).collect();
+        let removed: Model =
+            random_model(&mut random, 10, 50_000).into_keys().map(|key| (2 * key, 0)).collect();
+        added.keys().for_each(|key| assert_eq!(new.insert(tally.key(*key), 1), None));
+        removed.keys().for_each(|key| assert_eq!(new.remove(&tally.key(*key)), Some(0)));
+        for (mine, theirs, expected) in [(&new, &old, &added), (&old, &new, &removed)] {
+            let (count, only) = tally.count(|| mine.clone().difference(theirs));
+            only.check_invariants().unwrap();
+            assert!(only.keys().map(|key| key.key).eq(expected.keys().copied()));
+            // Twenty paths, and the pieces of one tree that the other one cuts.
+            assert!(count < 20_000, "{count} comparisons");
+        }
+        assert!(old.clone().difference(&old).is_empty());
     }
 }

@@ -99,10 +99,10 @@ fn modify(value: &mut u64, change: Option<u64>) -> Fate {
 }
 
 /// Applies a step to a tree.
-fn step_tree<const B: usize, S: Summary<u32, u64>>(
-    mut tree: PTree<u32, u64, B, S>,
+fn step_tree<S: Summary<u32, u64>, const B: usize>(
+    mut tree: PTree<u32, u64, S, B>,
     step: &Step,
-) -> PTree<u32, u64, B, S> {
+) -> PTree<u32, u64, S, B> {
     match step {
         Step::MultiInsertUnsorted(batch) => tree.multi_insert_unsorted(batch.clone(), combine),
         Step::MultiModify(batch) => {
@@ -136,7 +136,7 @@ fn step_tree<const B: usize, S: Summary<u32, u64>>(
         }
         Step::Union(other) => return tree.union(tree_of(other), combine),
         Step::Intersection(other) => return tree.intersection(tree_of(other), combine),
-        Step::Difference(other) => return tree.difference(&tree_of::<6, ()>(other)),
+        Step::Difference(other) => return tree.difference(&tree_of::<(), 6>(other)),
         Step::FilterMultiples(divisor) => return tree.filter(|key, _| key % divisor != 0),
         Step::Hold | Step::DropHeld => {}
     }
@@ -209,9 +209,9 @@ fn step_model(model: &mut Model, step: &Step) {
 }
 
 /// Runs a history; after each step the tree equals the model, and all held versions still equal theirs.
-fn run_history<const B: usize, S: Summary<u32, u64>>(start: &Model, steps: &[Step]) {
+fn run_history<S: Summary<u32, u64>, const B: usize>(start: &Model, steps: &[Step]) {
     let mut model = start.clone();
-    let mut tree: PTree<u32, u64, B, S> = tree_of(&model);
+    let mut tree: PTree<u32, u64, S, B> = tree_of(&model);
     let mut held = Vec::new();
     for step in steps {
         match step {
@@ -231,23 +231,28 @@ proptest! {
 
     #[test]
     fn any_history_with_blocks_of_4_equals_the_model(start in batch(400), steps in vec(step(), 0..60)) {
-        run_history::<4, Fingerprint>(&start, &steps);
+        run_history::<Fingerprint, 4>(&start, &steps);
     }
 
     #[test]
     fn any_history_with_blocks_of_6_equals_the_model(start in batch(400), steps in vec(step(), 0..60)) {
-        run_history::<6, (Sum<u64>, (Min<u64>, (Max<u64>, Count)))>(&start, &steps);
+        run_history::<(Sum<u64>, (Min<u64>, (Max<u64>, Count))), 6>(&start, &steps);
     }
 
     #[test]
     fn any_history_with_blocks_of_16_equals_the_model(start in batch(400), steps in vec(step(), 0..60)) {
-        run_history::<16, ()>(&start, &steps);
+        run_history::<(), 16>(&start, &steps);
+    }
+
+    #[test]
+    fn any_history_with_blocks_of_32_equals_the_model(start in batch(400), steps in vec(step(), 0..60)) {
+        run_history::<Max<u64>, 32>(&start, &steps);
     }
 
     #[test]
     fn lookups_equal_the_model(model in batch(200), gone in batch(300), probe in key(), index in 0..250usize) {
         // Removed keys stay behind as separators, between keys that are all greater or all less.
-        let mut tree: PTree<u32, u64, 4> = tree_of(&model);
+        let mut tree: PTree<u32, u64, (), 4> = tree_of(&model);
         let gone: Vec<u32> = gone.into_keys().filter(|key| !model.contains_key(key)).collect();
         tree.multi_insert(gone.iter().map(|key| (*key, 0)).collect(), |_, _, new| new);
         tree.multi_delete(&gone);
@@ -276,7 +281,7 @@ proptest! {
 #[test]
 fn long_runs_of_single_updates_equal_the_model() {
     let mut random = random(1);
-    let mut tree: PTree<u32, u64, 8> = PTree::default();
+    let mut tree: PTree<u32, u64, (), 8> = PTree::default();
     let mut model = Model::new();
     let mut held = Vec::new();
     for step in 0..30_000u64 {
@@ -319,7 +324,7 @@ fn ascending_and_descending_inserts_leave_leaves_more_than_two_thirds_full() {
 #[test]
 fn height_stays_logarithmic_under_any_order_of_inserts() {
     let mut random = random(2);
-    let mut trees: [PTree<u32, u64, 8>; 3] = Default::default();
+    let mut trees: [PTree<u32, u64, (), 8>; 3] = Default::default();
     for key in 0..50_000u32 {
         trees[0].insert(key, 0);
         trees[1].insert(random.random(), 0);
@@ -337,7 +342,7 @@ fn nothing_leaks_and_nothing_is_dropped_twice() {
     let census = Census::default();
     let mut random = random(3);
     {
-        let mut tree: PTree<u32, Counted, 4> = PTree::default();
+        let mut tree: PTree<u32, Counted, (), 4> = PTree::default();
         let mut held = Vec::new();
         for round in 0..300 {
             let batch = random_model(&mut random, 40, 500);
@@ -349,7 +354,7 @@ fn nothing_leaks_and_nothing_is_dropped_twice() {
                 1 => tree.multi_delete(&batch.keys().copied().collect::<Vec<_>>()),
                 2 => tree = tree.union(PTree::from_sorted(counted(&batch)), |_, mine, _| mine.clone()),
                 3 => tree.extend(counted(&batch)),
-                4 => tree = tree.difference(&PTree::<u32, Counted, 4>::from_sorted(counted(&batch))),
+                4 => tree = tree.difference(&PTree::<u32, Counted, (), 4>::from_sorted(counted(&batch))),
                 _ => {
                     let (low, hit, high) = tree.split(&random.random_range(0..500));
                     tree = PTree::concat(low, high);
@@ -390,8 +395,8 @@ fn a_sole_owner_updates_without_cloning_anything() {
 fn equality_looks_at_contents() {
     let mut random = random(4);
     let model = random_model(&mut random, 200, 1_000);
-    let built: PTree<u32, u64, 4> = tree_of(&model);
-    let mut inserted: PTree<u32, u64, 4> = model.iter().map(|(key, value)| (*key, *value)).collect();
+    let built: PTree<u32, u64, (), 4> = tree_of(&model);
+    let mut inserted: PTree<u32, u64, (), 4> = model.iter().map(|(key, value)| (*key, *value)).collect();
     assert_eq!(built, inserted);
     assert!(!built.ptr_eq(&inserted));
     assert!(built.ptr_eq(&built.clone()));
