@@ -33,9 +33,10 @@ use crate::query;
 use crate::result::{CommandTag, StatementResult};
 use crate::settings::{PointPath, Settings};
 use crate::statement;
-use block::{Block, BlockOptions, Opened};
+use block::{Block, BlockOptions, IsQuery, Opened};
 use coeval_store::{AccessMode, ColumnType, LockWaits, StoreError, Transaction, Value};
 use coeval_txn::Isolation;
+use coeval_txn::ssi::SessionFloor;
 use cursors::Cursor;
 use datafusion::sql::sqlparser::ast::Statement;
 use parse::Parsed;
@@ -120,6 +121,8 @@ pub struct Session {
     replanned: HashMap<u64, Arc<Plan>>,
     /// What statements had to say without failing, until it is asked for.
     notices: Vec<SqlError>,
+    /// What every snapshot must have that it reads.
+    floor: SessionFloor,
 }
 
 impl Session {
@@ -136,6 +139,7 @@ impl Session {
             cursors: HashMap::new(),
             replanned: HashMap::new(),
             notices: Vec::new(),
+            floor: SessionFloor::default(),
         }
     }
 
@@ -313,7 +317,7 @@ impl Session {
             Parsed::Checkpoint => self.checkpoint(),
             Parsed::Utility(utility) => self.utility(utility),
             Parsed::Definition(extended) => {
-                return self.in_transaction(sql, &[], &[], |context| {
+                return self.in_transaction(sql, &[], &[], IsQuery::No, |context| {
                     crate::ddl::execute_extended(context, extended)
                 });
             }
@@ -355,7 +359,8 @@ impl Session {
         query::refuse_parameters(statement).map_err(|error| self.fail(error))?;
         let point_path = self.settings.point_path();
         let mut took_point_path = false;
-        let result = self.in_transaction(sql, &[], &[], |context| {
+        let is_query = execution::is_query_statement(statement);
+        let result = self.in_transaction(sql, &[], &[], is_query, |context| {
             if point_path == PointPath::On
                 && let Some(plan) = PointPlan::compile(context, statement, &[])?
                 && let Some(result) = plan.execute(context)?
@@ -385,13 +390,14 @@ impl Session {
         sql: &str,
         parameters: &[Value],
         parameter_types: &[ColumnType],
+        is_query: IsQuery,
         mut body: impl FnMut(&mut StatementContext<'_>) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
         self.refuse_if_failed()?;
         let engine = &self.engine;
         if let State::Active(block) = &mut self.state {
             let clock = block.next_clock();
-            let transaction = block.transaction(engine);
+            let transaction = block.transaction(engine, &mut self.floor);
             let begun = begin_statement(transaction, &self.settings, &self.cancel);
             if let Err(error) = begun {
                 return Err(self.fail(place_in(error.into(), sql)));
@@ -412,12 +418,15 @@ impl Session {
             self.grant_requests()?;
             return Ok(outcome);
         }
-        let options = BlockOptions::of(&self.settings)?;
+        let options = BlockOptions::of(&self.settings)?.of_query(is_query);
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let mut transaction =
-                if attempt == 1 { options.begin(engine) } else { options.begin_again(engine) };
+            let mut transaction = if attempt == 1 {
+                options.begin(engine, &mut self.floor)
+            } else {
+                options.begin_again(engine)
+            };
             begin_statement(&mut transaction, &self.settings, &self.cancel)?;
             let mut context = StatementContext {
                 engine,
@@ -430,7 +439,13 @@ impl Session {
                 sql,
             };
             let outcome = match until_settled(&mut context, &mut body) {
-                Ok(value) => transaction.commit().map(|_| value).map_err(SqlError::from),
+                Ok(value) => match transaction.commit() {
+                    Ok(committed) => {
+                        committed.order.into_iter().for_each(|order| self.floor.note_commit(order));
+                        Ok(value)
+                    }
+                    Err(error) => Err(error.into()),
+                },
                 Err(error) => {
                     let durable = transaction.wait_for_dependencies().map_err(SqlError::from);
                     durable.and(Err(self.cancel.named(error)))

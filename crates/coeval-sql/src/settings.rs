@@ -22,6 +22,18 @@ pub enum PointPath {
     Off,
 }
 
+/// Which snapshot a transaction reads that is declared read-only at SERIALIZABLE.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadOnlySnapshot {
+    /// The newest safe one, unless that lacks what the session has committed or read: then the current one.
+    #[default]
+    Auto,
+    /// The newest safe one in any case.
+    Safe,
+    /// The current one.
+    Current,
+}
+
 /// What a setting accepts.
 #[derive(Clone, Copy, Debug)]
 enum Domain {
@@ -69,6 +81,24 @@ const KNOWN: &[Known] = &[
     ),
     known("client_min_messages", "notice", Domain::Text, "Least level of messages that are sent."),
     known("coeval.point_path", "on", Domain::Boolean, "Whether statements by key bypass DataFusion."),
+    known(
+        "coeval.read_only_snapshot",
+        "auto",
+        Domain::OneOf(&["auto", "safe", "current"]),
+        "Snapshot of READ ONLY transactions at SERIALIZABLE.",
+    ),
+    known(
+        "coeval.safe_snapshot_max_lag",
+        "0",
+        Domain::Duration,
+        "Longest that a transaction may hold safe snapshots back; 0 for any. Of the whole database.",
+    ),
+    known(
+        "coeval.snapshot_lag",
+        "",
+        Domain::Fixed,
+        "How far safe snapshots are behind, and because of whom.",
+    ),
     known("datestyle", "ISO, MDY", Domain::Text, "Order and style of dates; output is always ISO."),
     known(
         "deadlock_timeout",
@@ -130,6 +160,7 @@ pub struct Settings {
     statement_timeout: Option<Duration>,
     idle_timeout: Option<Duration>,
     default_isolation: Isolation,
+    read_only_snapshot: ReadOnlySnapshot,
     lock_timeout: Option<Duration>,
     deadlock_timeout: Duration,
     backend_pid: i32,
@@ -165,6 +196,7 @@ impl Default for Settings {
             statement_timeout: None,
             idle_timeout: None,
             default_isolation: Isolation::Snapshot,
+            read_only_snapshot: ReadOnlySnapshot::Auto,
             lock_timeout: None,
             deadlock_timeout: Duration::ZERO,
             revision: 0,
@@ -221,6 +253,12 @@ impl Settings {
     #[must_use]
     pub fn default_isolation(&self) -> Isolation {
         self.default_isolation
+    }
+
+    /// Which snapshot declared read-only transactions read at SERIALIZABLE.
+    #[must_use]
+    pub fn read_only_snapshot(&self) -> ReadOnlySnapshot {
+        self.read_only_snapshot
     }
 
     /// How long a statement waits for a lock at most; for ever if not given.
@@ -354,7 +392,12 @@ impl Settings {
         self.zone = zone;
         self.search_path = path;
         self.point_path = point_path;
-        self.default_isolation = isolation.and_then(Result::ok).unwrap_or_default();
+        self.read_only_snapshot = match self.get("coeval.read_only_snapshot") {
+            Ok("safe") => ReadOnlySnapshot::Safe,
+            Ok("current") => ReadOnlySnapshot::Current,
+            _ => ReadOnlySnapshot::Auto,
+        };
+        self.default_isolation = isolation.unwrap_or_default();
         self.statement_timeout = statement_timeout;
         self.idle_timeout = idle_timeout;
         self.lock_timeout = lock_timeout;
@@ -416,7 +459,7 @@ fn normalize(known: &Known, value: &str) -> Result<String, SqlError> {
         Domain::Duration => milliseconds(value).map(shown_duration).ok_or_else(refuse),
         Domain::Zone => zone_name(value).ok_or_else(refuse),
         Domain::SchemaList => Ok(split_list(value).join(", ")),
-        Domain::Isolation => Ok(parse_isolation(value).ok_or_else(refuse)??.to_string().to_lowercase()),
+        Domain::Isolation => Ok(parse_isolation(value).ok_or_else(refuse)?.to_string().to_lowercase()),
         Domain::OneOf(values) => {
             let lower = value.to_lowercase();
             match values.iter().find(|allowed| allowed.to_lowercase() == lower) {
@@ -462,23 +505,20 @@ fn shown_duration(milliseconds: i64) -> String {
     format!("{}{name}", milliseconds / factor)
 }
 
-fn limit(value: &str) -> Option<Duration> {
+/// A duration of which 0 is none.
+pub(crate) fn limit(value: &str) -> Option<Duration> {
     let milliseconds = u64::try_from(milliseconds(value)?).ok()?;
     (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
 }
 
-/// The isolation level of this name: `None` if there is no such level, an error if Coeval refuses it.
-pub(crate) fn parse_isolation(value: &str) -> Option<Result<Isolation, SqlError>> {
+/// The isolation level of this name, if there is one.
+pub(crate) fn parse_isolation(value: &str) -> Option<Isolation> {
     match value.to_lowercase().as_str() {
-        "read uncommitted" | "read committed" => Some(Ok(Isolation::ReadCommitted)),
-        "repeatable read" | "snapshot" => Some(Ok(Isolation::Snapshot)),
-        "serializable" => Some(Err(refuse_serializable())),
+        "read uncommitted" | "read committed" => Some(Isolation::ReadCommitted),
+        "repeatable read" | "snapshot" => Some(Isolation::Snapshot),
+        "serializable" => Some(Isolation::Serializable),
         _ => None,
     }
-}
-
-pub(crate) fn refuse_serializable() -> SqlError {
-    SqlError::unsupported("isolation level SERIALIZABLE").with_hint("Use REPEATABLE READ.")
 }
 
 fn zone_name(value: &str) -> Option<String> {

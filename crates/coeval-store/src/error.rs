@@ -78,9 +78,9 @@ pub enum ConstraintError {
 
 /// Another transaction was first; nothing of this one took effect. Run it again (40001).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("could not serialize access due to concurrent {what}")]
+#[error("could not serialize access due to {what}")]
 pub struct ConflictError {
-    /// `update`, `delete` or `change of the table's definition`.
+    /// `concurrent update`, `concurrent change of a definition`, and so on.
     pub what: &'static str,
     /// The table or index.
     pub space: SpaceId,

@@ -26,12 +26,14 @@ use crate::log::{Log, LogError, LogHandle, Lsn};
 use crate::options::Durability;
 use crate::range::KeyRange;
 use crate::record::encode_batch;
+use crate::serializable::{Certification, Certifications};
 use crate::shared::Shared;
 use crate::space::Space;
 use crate::submission::Submission;
 use crate::table::Table;
-use crate::transaction::{Committed, GlobalKey, is_free};
+use crate::transaction::{Committed, Footmark, GlobalKey, ReadSet, is_free};
 use crate::world::World;
+use coeval_txn::ssi::Certified;
 use coeval_txn::{Access, Certifier, CommitOrder, Conflict, LockOwner, TransactionId, Version};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -42,7 +44,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A submission on its way.
 struct Ticket {
     submission: Mutex<Option<Submission>>,
-    verdict: Mutex<Option<Result<Version, StoreError>>>,
+    verdict: Mutex<Option<Result<CommitOrder, StoreError>>>,
     /// Set behind the verdict.
     has_verdict: AtomicBool,
 }
@@ -56,7 +58,7 @@ impl Ticket {
         }
     }
 
-    fn give(&self, verdict: Result<Version, StoreError>) {
+    fn give(&self, verdict: Result<CommitOrder, StoreError>) {
         *self.verdict.lock() = Some(verdict);
         self.has_verdict.store(true, Ordering::Release);
     }
@@ -80,10 +82,10 @@ impl Drop for LookingOn<'_> {
 /// What only the leader touches.
 pub(crate) struct Leader {
     certifier: Certifier<GlobalKey>,
+    certifications: Certifications,
     pub(crate) log: Option<Log>,
     /// Bulk loads that transactions which are still active do not see.
     recent_loads: Vec<RecentLoad>,
-    next_transaction: u64,
 }
 
 struct RecentLoad {
@@ -130,9 +132,9 @@ impl Pipeline {
             queue: Mutex::new(Vec::new()),
             leader: Mutex::new(Leader {
                 certifier: Certifier::new(),
+                certifications: Certifications::new(),
                 log,
                 recent_loads: Vec::new(),
-                next_transaction: 1,
             }),
             publishing: Mutex::new(Publishing {
                 pending: VecDeque::new(),
@@ -166,9 +168,9 @@ impl Pipeline {
         }
         let verdict = ticket.verdict.lock().take();
         drop(locks);
-        let version = verdict.expect("who leads gives a verdict to everyone it took from the queue")?;
-        self.wait_published(shared, version)?;
-        Ok(Committed { version })
+        let order = verdict.expect("who leads gives a verdict to everyone it took from the queue")?;
+        self.wait_published(shared, order.version)?;
+        Ok(Committed { version: order.version, order: Some(order) })
     }
 
     /// The leader's lock, or nothing if another leader has given the verdict meanwhile.
@@ -226,27 +228,26 @@ impl Pipeline {
         for ticket in tickets {
             let submission =
                 ticket.submission.lock().take().expect("a submission is taken from the queue once");
-            let outcome = self
-                .check_running()
-                .and_then(|()| leader.certify(&newest, &submission))
-                .and_then(|()| leader.apply(&mut world, &submission));
+            let outcome = self.check_running().and_then(|()| leader.certify(&newest, &submission));
+            let outcome = outcome.and_then(|certified| {
+                leader.apply(&mut world, &submission)?;
+                Ok(certified)
+            });
             match outcome {
-                Ok(()) => {
+                Ok(certified) => {
                     let position = u32::try_from(admitted.len()).expect("a batch is bounded by its sessions");
-                    leader.admit(CommitOrder { version, position }, &submission);
+                    leader.admit(shared, CommitOrder { version, position }, &submission, certified);
                     admitted.push((ticket, submission));
                 }
                 Err(error) => refused.push((ticket, error)),
             }
         }
-        let verdict = if admitted.is_empty() {
-            Ok(version)
-        } else {
-            self.log_and_install(leader, shared, world, &admitted)
-        };
+        let logged =
+            if admitted.is_empty() { Ok(()) } else { self.log_and_install(leader, shared, world, &admitted) };
         // Last: who was refused may wait for the version that it lost to, and that may be this one.
-        for (ticket, _) in &admitted {
-            ticket.give(verdict.clone().map_err(StoreError::Stopped));
+        for (position, (ticket, _)) in (0..).zip(&admitted) {
+            let order = CommitOrder { version, position };
+            ticket.give(logged.clone().map(|()| order).map_err(StoreError::Stopped));
         }
         for (ticket, error) in refused {
             ticket.give(Err(error));
@@ -261,7 +262,7 @@ impl Pipeline {
         shared: &Shared,
         world: World,
         admitted: &[(&Ticket, Submission)],
-    ) -> Result<Version, LogError> {
+    ) -> Result<(), LogError> {
         let version = world.version();
         let bytes: usize = admitted.iter().map(|(_, submission)| submission.body.len()).sum();
         assert!(bytes <= shared.sizes.batch_bytes_max, "a batch fits in a log record");
@@ -275,7 +276,37 @@ impl Pipeline {
             Err(reason) => self.stop(reason.clone()),
         }
         leader.prune(shared);
-        logged.map(|_| version)
+        logged.map(drop)
+    }
+
+    /// The newest applied world, if nothing of `reads` was overwritten since the snapshot `begin`, and nothing of the
+    /// footprint or the tables' key ranges taken by others.
+    pub(crate) fn newest_if_unaffected(
+        &self,
+        shared: &Shared,
+        begin: Version,
+        reads: &ReadSet,
+        footprint: &[Footmark],
+        tables: &[SpaceId],
+    ) -> Option<Arc<World>> {
+        let mut leader = self.leader.lock();
+        let newest = shared.applied();
+        let is_loaded = |load: &RecentLoad| load.version > begin && tables.contains(&load.table);
+        let is_affected = leader.recent_loads.iter().any(is_loaded)
+            || leader.certifications.is_overwritten(begin, reads)
+            || leader.certify_footprint(&newest, footprint).is_err();
+        (!is_affected).then_some(newest)
+    }
+
+    /// Certifies a serializable transaction that wrote nothing, and remembers what it read.
+    pub(crate) fn certify_reader(
+        &self,
+        shared: &Shared,
+        transaction: TransactionId,
+        certification: &Certification,
+    ) -> Result<(), StoreError> {
+        let mut leader = self.leader.lock();
+        leader.certifications.certify_reader(&shared.applied(), transaction, certification)
     }
 
     /// Makes the world the newest applied one and queues it for publication.
@@ -410,13 +441,25 @@ impl Publishing {
 }
 
 impl Leader {
-    fn certify(&mut self, newest: &World, submission: &Submission) -> Result<(), StoreError> {
-        for marks in submission.footprint.chunk_by(|one, next| one.begin == next.begin) {
+    /// First committer wins; at SERIALIZABLE, what it read as well.
+    fn certify(&mut self, newest: &World, submission: &Submission) -> Result<Option<Certified>, StoreError> {
+        self.certify_writes(newest, submission)?;
+        let Some(certification) = &submission.certification else { return Ok(None) };
+        self.certifications.certify(newest, submission, certification).map(Some)
+    }
+
+    fn certify_footprint(&mut self, newest: &World, footprint: &[Footmark]) -> Result<(), StoreError> {
+        for marks in footprint.chunk_by(|one, next| one.begin == next.begin) {
             let accesses = marks.iter().map(|mark| (&mark.key, mark.certify));
             self.certifier
                 .certify(marks[0].begin, accesses)
                 .map_err(|conflict| StoreError::Conflict(describe_conflict(newest, &conflict)))?;
         }
+        Ok(())
+    }
+
+    fn certify_writes(&mut self, newest: &World, submission: &Submission) -> Result<(), StoreError> {
+        self.certify_footprint(newest, &submission.footprint)?;
         for load in &self.recent_loads {
             if load.version > submission.begin && overlaps(submission, load) {
                 return Err(StoreError::Conflict(conflict_with_load(newest, load.table, load.version)));
@@ -498,11 +541,17 @@ impl Leader {
         catch_up(read, built, table, def, position, changed)
     }
 
-    fn admit(&mut self, order: CommitOrder, submission: &Submission) {
-        let transaction = TransactionId::new(self.next_transaction);
-        self.next_transaction += 1;
+    fn admit(
+        &mut self,
+        shared: &Shared,
+        order: CommitOrder,
+        submission: &Submission,
+        certified: Option<Certified>,
+    ) {
         let accesses = submission.footprint.iter().map(|mark| (&mark.key, mark.admit));
-        self.certifier.admit(order, transaction, accesses);
+        self.certifier.admit(order, submission.transaction, accesses);
+        let published = shared.published_slot().load().version();
+        self.certifications.admit(&shared.serializable, published, order, submission, certified);
         for load in &submission.loads {
             if let Some((first, last)) = load.key_span() {
                 self.recent_loads.push(RecentLoad {
@@ -530,6 +579,7 @@ impl Leader {
     fn prune(&mut self, shared: &Shared) {
         let oldest = shared.oldest_active();
         self.certifier.prune(oldest);
+        self.certifications.prune(&shared.serializable, || shared.published_slot().load().version());
         self.recent_loads.retain(|load| load.version > oldest);
     }
 }
@@ -566,11 +616,11 @@ fn overlaps(submission: &Submission, load: &RecentLoad) -> bool {
 fn describe_conflict(world: &World, conflict: &Conflict<GlobalKey>) -> ConflictError {
     let (space, key) = &conflict.key;
     let what = match (conflict.mine, conflict.other) {
-        _ if *space == crate::ids::CATALOG_SPACE => "change of a definition",
-        (_, Access::Update) => "update",
-        (_, Access::Reference) => "reference to the row",
-        (Access::Reference, Access::Identity) => "delete",
-        (_, Access::Identity) => "insert or delete",
+        _ if *space == crate::ids::CATALOG_SPACE => "concurrent change of a definition",
+        (_, Access::Update) => "concurrent update",
+        (_, Access::Reference) => "concurrent reference to the row",
+        (Access::Reference, Access::Identity) => "concurrent delete",
+        (_, Access::Identity) => "concurrent insert or delete",
     };
     ConflictError {
         what,
@@ -588,7 +638,7 @@ fn describe_conflict(world: &World, conflict: &Conflict<GlobalKey>) -> ConflictE
 fn conflict_with_load(world: &World, table: SpaceId, version: Version) -> ConflictError {
     let name = world.table(table).map_or_else(|| table.to_string(), |table| table.def().name.to_string());
     ConflictError {
-        what: "bulk load",
+        what: "concurrent bulk load",
         space: table,
         detail: format!("table \"{name}\": rows of the same key range were written since this one began."),
         version,

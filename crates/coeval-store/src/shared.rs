@@ -12,12 +12,14 @@ use crate::options::{Durability, Sizes, StoreOptions};
 use crate::pipeline::Pipeline;
 use crate::record::encode_body;
 use crate::sequence::Sequences;
+use crate::serializable::{Certification, ReaderDuty, SafeWorld, Serializable};
 use crate::submission::Submission;
 use crate::table::Table;
-use crate::transaction::{AccessMode, Committed, GlobalKey, Transaction};
+use crate::transaction::{AccessMode, Committed, GlobalKey, Serializing, Transaction};
 use crate::world::World;
 use arc_swap::ArcSwap;
-use coeval_txn::{ActiveSnapshots, Isolation, LockOwner, RowLocks, SnapshotGuard, Version};
+use coeval_txn::ssi::SessionFloor;
+use coeval_txn::{ActiveSnapshots, Isolation, LockOwner, RowLocks, SnapshotGuard, TransactionId, Version};
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::sync::Arc;
@@ -32,6 +34,7 @@ pub(crate) struct Shared {
     /// The newest certified world; its log record may not be durable yet.
     applied: ArcSwap<World>,
     snapshots: ActiveSnapshots,
+    pub(crate) serializable: Serializable,
     pub(crate) pipeline: Pipeline,
     pub(crate) row_locks: Arc<RowLocks<GlobalKey>>,
     pub(crate) sequences: Sequences,
@@ -105,6 +108,7 @@ impl Shared {
     ) -> Self {
         let durability = if log.is_some() { options.durability } else { Durability::None };
         let pipeline = Pipeline::new(log, durability, contents.world.version());
+        let serializable = Serializable::new(contents.world.version());
         let world = Arc::new(contents.world);
         Self {
             options,
@@ -112,6 +116,7 @@ impl Shared {
             published: ArcSwap::new(Arc::clone(&world)),
             applied: ArcSwap::new(world),
             snapshots: ActiveSnapshots::new(),
+            serializable,
             pipeline,
             row_locks: Arc::default(),
             sequences: contents.sequences,
@@ -135,6 +140,7 @@ impl Shared {
 
     pub(crate) fn set_published(&self, world: Arc<World>) {
         self.published.store(world);
+        self.serializable.note_published();
     }
 
     pub(crate) fn set_applied(&self, world: Arc<World>) {
@@ -149,27 +155,96 @@ impl Shared {
         self.snapshots.count()
     }
 
+    /// The newest published world, to be read without leave to change it.
+    pub(crate) fn published_slot(&self) -> &ArcSwap<World> {
+        &self.published
+    }
+
     pub(crate) fn begin(
         self: &Arc<Self>,
         isolation: Isolation,
         mode: AccessMode,
         at: BeginAt,
     ) -> Transaction {
-        let mut snapshot = None;
-        let guard = self.snapshots.register(|| {
-            let world = match at {
-                BeginAt::Published => self.published(),
-                BeginAt::Applied => self.applied(),
-            };
-            snapshot.insert(world).version()
-        });
-        let world = snapshot.expect("the registry asks for the version once");
-        Transaction::new(Arc::clone(self), world, guard, isolation, mode)
+        let take = || {
+            let mut snapshot = None;
+            let guard = self.snapshots.register(|| {
+                let world = match at {
+                    BeginAt::Published => self.published(),
+                    BeginAt::Applied => self.applied(),
+                };
+                snapshot.insert(world).version()
+            });
+            (guard, snapshot.expect("the registry asks for the version once"))
+        };
+        let id = self.serializable.new_transaction();
+        let ((guard, world), serializing) = match (isolation, mode) {
+            (Isolation::Serializable, AccessMode::ReadWrite) => {
+                let mut taken = None;
+                let active = self.serializable.begin(id, || {
+                    let (_, world) = taken.insert(take());
+                    (world.version(), Arc::clone(world))
+                });
+                let taken = taken.expect("the registry asks for the snapshot once");
+                let serializing = Serializing::writer(active, Arc::clone(&taken.1));
+                (taken, Some(serializing))
+            }
+            (Isolation::Serializable, AccessMode::ReadOnly | AccessMode::Query) => {
+                let begin = || {
+                    let taken = take();
+                    (taken.1.version(), taken)
+                };
+                let (taken, duty) = self.serializable.begin_reader(begin);
+                let serializing = match duty {
+                    ReaderDuty::None => None,
+                    ReaderDuty::Certified(guard) => Some(Serializing::reader(guard, Arc::clone(&taken.1))),
+                };
+                (taken, serializing)
+            }
+            (Isolation::ReadCommitted | Isolation::Snapshot, _) => (take(), None),
+        };
+        Transaction::new(Arc::clone(self), world, guard, isolation, mode, id, serializing)
+    }
+
+    /// Begins a declared read-only transaction on the newest safe snapshot, if that has what `floor` asks for.
+    pub(crate) fn begin_safe(self: &Arc<Self>, floor: &SessionFloor) -> Option<Transaction> {
+        let safe = self.safe();
+        if !safe.satisfies(floor) {
+            return None;
+        }
+        let world = Arc::clone(safe.world());
+        let guard = self.register(world.version());
+        let (isolation, mode) = (Isolation::Serializable, AccessMode::ReadOnly);
+        let id = self.serializable.new_transaction();
+        Some(Transaction::new(Arc::clone(self), world, guard, isolation, mode, id, None))
+    }
+
+    /// The newest safe snapshot.
+    pub(crate) fn safe(&self) -> Arc<SafeWorld> {
+        self.serializable.safe(&self.published)
+    }
+
+    /// Certifies a serializable transaction that wrote nothing.
+    pub(crate) fn certify_reader(
+        &self,
+        id: TransactionId,
+        certification: &Certification,
+    ) -> Result<(), StoreError> {
+        let published = || self.published.load().version();
+        if certification.reads.is_empty() || self.serializable.is_harmless(certification.begin, published) {
+            return Ok(());
+        }
+        self.pipeline.certify_reader(self, id, certification)
     }
 
     /// Registers a version that is held already, by another registration or as one not older than it.
     pub(crate) fn register(&self, version: Version) -> SnapshotGuard {
         self.snapshots.register(|| version)
+    }
+
+    /// Registers a version that is held already, for a reader that is going to be certified.
+    pub(crate) fn register_reader(&self, version: Version) -> SnapshotGuard {
+        self.serializable.register_reader(version)
     }
 
     /// Commits a transaction that wrote something.
@@ -198,7 +273,7 @@ impl Shared {
         if self.published.load().version() < version {
             self.pipeline.wait_published(self, version)?;
         }
-        Ok(Committed { version })
+        Ok(Committed { version, order: None })
     }
 
     pub(crate) fn set_check_compiler(&self, compiler: Arc<dyn CheckCompiler>) {

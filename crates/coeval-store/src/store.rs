@@ -12,12 +12,15 @@ use crate::log::LogOptions;
 use crate::options::{Durability, Sizes, StoreOptions};
 use crate::record::encode_sequence;
 use crate::recovery::{Recovered, recover};
+use crate::serializable::SnapshotLag;
 use crate::shared::{BeginAt, Contents, Shared};
 use crate::transaction::{AccessMode, GlobalKey, Transaction};
 use crate::world::World;
+use coeval_txn::ssi::{BoundaryHolder, SessionFloor};
 use coeval_txn::{Isolation, LockListing, Version};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A handle on an open database. Clones share it; the last one to go closes it.
 #[derive(Clone, Debug)]
@@ -155,6 +158,38 @@ impl Store {
     #[must_use]
     pub fn begin_applied(&self, isolation: Isolation) -> Transaction {
         self.shared.begin(isolation, AccessMode::ReadWrite, BeginAt::Applied)
+    }
+
+    /// Begins a declared read-only transaction at SERIALIZABLE on the newest read safe snapshot (DESIGN 5.6): it never
+    /// waits, is never refused, and makes nobody else be refused. None if that snapshot lacks what `floor` asks for;
+    /// [`begin`](Self::begin) then gives the current world.
+    #[must_use]
+    pub fn begin_safe(&self, floor: &SessionFloor) -> Option<Transaction> {
+        self.shared.begin_safe(floor)
+    }
+
+    /// How far read safe snapshots are behind, and who holds them back.
+    #[must_use]
+    pub fn snapshot_lag(&self) -> SnapshotLag {
+        self.shared.serializable.lag(self.shared.published_slot())
+    }
+
+    /// The read-write transactions that are active at SERIALIZABLE, the one with the oldest snapshot first.
+    #[must_use]
+    pub fn active_serializable(&self) -> Vec<BoundaryHolder> {
+        self.shared.serializable.active()
+    }
+
+    /// Bounds how long a read-write transaction may hold read safe snapshots back. One that takes longer goes on, and
+    /// is refused at its commit if a safe snapshot has passed what it depends on. None, the default, is no bound.
+    pub fn set_safe_snapshot_lag_max(&self, lag_max: Option<Duration>) {
+        self.shared.serializable.set_lag_max(lag_max);
+    }
+
+    /// The bound set by [`set_safe_snapshot_lag_max`](Self::set_safe_snapshot_lag_max).
+    #[must_use]
+    pub fn safe_snapshot_lag_max(&self) -> Option<Duration> {
+        self.shared.serializable.lag_max()
     }
 
     /// Waits until [`begin`](Self::begin) gives this version or a newer one; at most for a sync of the log. For

@@ -2,12 +2,15 @@
 //! What a transaction hands to the commit pipeline.
 
 use crate::bulk::BulkLoad;
-use crate::catalog::CatalogChange;
+use crate::catalog::{CatalogChange, TableDef};
 use crate::delta::Delta;
-use crate::ids::SpaceId;
+use crate::ids::{CATALOG_SPACE, SpaceId};
+use crate::key::Key;
+use crate::serializable::Certification;
 use crate::transaction::Footmark;
 use crate::world::World;
-use coeval_txn::Version;
+use coeval_txn::ssi::Written;
+use coeval_txn::{Access, TransactionId, Version};
 use std::sync::Arc;
 
 /// A transaction's changes of one table.
@@ -23,12 +26,17 @@ pub(crate) struct TableWrites {
 /// A transaction that wants to commit.
 #[derive(Debug)]
 pub(crate) struct Submission {
+    pub(crate) transaction: TransactionId,
     /// The oldest version that anything in the footprint was looked at.
     pub(crate) begin: Version,
     /// The version of `snapshot`; later than `begin` if that has moved.
     pub(crate) snapshot_version: Version,
     /// What it is certified by.
     pub(crate) footprint: Vec<Footmark>,
+    /// The same as others may have read it.
+    pub(crate) written: Arc<WriteSet>,
+    /// What it is certified by at SERIALIZABLE.
+    pub(crate) certification: Option<Certification>,
     /// Definitions first, then bulk loads, then rows: the order they take effect in.
     pub(crate) catalog_changes: Vec<CatalogChange>,
     pub(crate) loads: Vec<BulkLoad>,
@@ -44,6 +52,60 @@ impl TableWrites {
     pub(crate) fn forget_positions(&mut self) {
         let entries = self.rows.iter().map(|(key, entry)| (key.clone(), entry.clone().without_position()));
         self.rows = Delta::from_sorted(entries.collect::<Vec<_>>());
+    }
+}
+
+/// What a transaction wrote, as others may have read it: keys of rows, entries of indexes, definitions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WriteSet {
+    pub(crate) tables: Vec<(Arc<TableDef>, TableWrites)>,
+    /// Spaces that it loaded or emptied.
+    whole: Vec<SpaceId>,
+    definitions: Vec<Key>,
+}
+
+impl WriteSet {
+    /// The write set of a transaction that reads `snapshot`. Costs some reference counts.
+    pub(crate) fn new(
+        snapshot: &World,
+        writes: &[TableWrites],
+        changes: &[CatalogChange],
+        loads: &[BulkLoad],
+        footprint: &[Footmark],
+    ) -> Self {
+        let def_of = |table| snapshot.table(table).map(|table| Arc::clone(table.def()));
+        let tables = writes.iter().filter_map(|writes| Some((def_of(writes.table)?, writes.clone())));
+        let mut written = Self { tables: tables.collect(), whole: Vec::new(), definitions: Vec::new() };
+        if changes.is_empty() && loads.is_empty() {
+            return written;
+        }
+        let emptied = changes.iter().filter_map(|change| match change {
+            CatalogChange::Truncate(id) | CatalogChange::RemoveTable(id) => Some(*id),
+            _ => None,
+        });
+        for table in emptied.chain(loads.iter().map(BulkLoad::table)) {
+            written.whole.push(table);
+            if let Some(def) = def_of(table) {
+                written.whole.extend(def.indexes.iter().map(|index| index.id));
+            }
+        }
+        let definitions = footprint.iter().filter(|mark| mark.key.0 == CATALOG_SPACE);
+        let changed = definitions.filter(|mark| mark.admit != Access::Reference);
+        written.definitions.extend(changed.map(|mark| mark.key.1.clone()));
+        written
+    }
+
+    /// Every key, with its space. A key may come twice.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (SpaceId, Written<'_, Key>)> {
+        let changed = self.tables.iter().flat_map(|(def, writes)| {
+            let rows = std::iter::once((writes.table, &writes.rows));
+            let indexes = def.indexes.iter().map(|index| index.id).zip(&writes.indexes);
+            rows.chain(indexes)
+                .flat_map(|(space, changes)| changes.iter().map(move |(key, _)| (space, Written::Key(key))))
+        });
+        let whole = self.whole.iter().map(|&space| (space, Written::WholeSpace));
+        let definitions = self.definitions.iter().map(|key| (CATALOG_SPACE, Written::Key(key)));
+        changed.chain(whole).chain(definitions)
     }
 }
 

@@ -10,11 +10,15 @@ mod ddl;
 mod foreign_key;
 mod load;
 mod locks;
+mod reads;
+mod serializing;
 mod write;
 
 pub(crate) use foreign_key::in_width_of;
 pub(crate) use load::is_free;
 pub use locks::{IfLocked, LockWaits, LockedRows, LockedState, RowLock, RowLockError};
+pub(crate) use reads::ReadSet;
+pub(crate) use serializing::Serializing;
 pub(crate) use write::{primary_key_taken, unique_key_taken};
 
 use crate::bulk::BulkLoad;
@@ -27,12 +31,13 @@ use crate::key::Key;
 use crate::range::{Direction, KeyRange};
 use crate::shared::Shared;
 use crate::space::Found;
-use crate::submission::{Submission, TableWrites};
+use crate::submission::{Submission, TableWrites, WriteSet};
 use crate::table::{IndexEntry, RowRef, Table, primary_key_start};
 use crate::view::TableView;
 use crate::world::World;
-use coeval_txn::{Access, Isolation, LockOwner, SnapshotGuard, Version};
+use coeval_txn::{Access, CommitOrder, Isolation, LockOwner, SnapshotGuard, TransactionId, Version};
 use foreign_key::PendingCheck;
+use reads::Walked;
 use std::sync::Arc;
 
 /// Whether a transaction may write.
@@ -42,6 +47,8 @@ pub enum AccessMode {
     ReadWrite,
     /// Declared read-only.
     ReadOnly,
+    /// A single query that is known to write nothing; nobody has declared it.
+    Query,
 }
 
 /// What a key of the whole database is certified by.
@@ -64,6 +71,8 @@ pub(crate) struct Footmark {
 pub struct Committed {
     /// The version that holds it; the snapshot's own if nothing was written.
     pub version: Version,
+    /// Its place among the commits; none if nothing was written.
+    pub order: Option<CommitOrder>,
 }
 
 /// The bulk loads of a transaction, in their order: a savepoint holds the list as it was.
@@ -73,6 +82,10 @@ type Loads = Arc<Vec<Arc<BulkLoad>>>;
 #[derive(Debug)]
 pub struct Transaction {
     shared: Arc<Shared>,
+    id: TransactionId,
+    /// What it is certified by beside its footprint; none below SERIALIZABLE, and for readers that need not be.
+    /// Before `guard`, so that its registration ends first.
+    serializing: Option<Box<Serializing>>,
     /// The snapshot, or a private copy once definitions were changed or rows loaded in bulk.
     world: Arc<World>,
     /// Its version. Moves at READ COMMITTED.
@@ -121,8 +134,12 @@ impl Transaction {
         guard: SnapshotGuard,
         isolation: Isolation,
         mode: AccessMode,
+        id: TransactionId,
+        serializing: Option<Serializing>,
     ) -> Self {
         Self {
+            id,
+            serializing: serializing.map(Box::new),
             snapshot: guard.version(),
             looked_at: guard.version(),
             depends_on: Version::ZERO,
@@ -142,6 +159,12 @@ impl Transaction {
             restart_wanted: false,
             has_moved: false,
         }
+    }
+
+    /// Its name in messages and views.
+    #[must_use]
+    pub fn id(&self) -> TransactionId {
+        self.id
     }
 
     /// The level it runs at.
@@ -216,6 +239,7 @@ impl Transaction {
     #[inline]
     pub fn get(&self, table: SpaceId, key: &Key) -> Result<Option<RowRef<'_>>, StoreError> {
         let table_now = self.table(table)?;
+        self.note_key(table, key);
         Ok(self.find(table_now, key)?.map(|found| table_now.row_ref(found)))
     }
 
@@ -241,7 +265,8 @@ impl Transaction {
     ) -> Result<RowCursor<'_>, StoreError> {
         let table = self.table(table)?;
         let private = self.writes_of(table.id()).map(|writes| &writes.rows);
-        Ok(RowCursor { table, cursor: SpaceCursor::new(table.rows(), private, range, direction) })
+        let walked = self.walked(table.id(), table.id(), range, direction);
+        Ok(RowCursor { table, cursor: SpaceCursor::new(table.rows(), private, range, direction), walked })
     }
 
     /// Walks the entries of a range of an index, own writes included.
@@ -259,7 +284,8 @@ impl Transaction {
         let position = index_position(table.def(), index)?;
         let private = self.writes_of(table.id()).map(|writes| &writes.indexes[position]);
         let cursor = SpaceCursor::new(&table.indexes()[position], private, range, direction);
-        Ok(IndexCursor { def: table.def(), position, cursor })
+        let walked = self.walked(table.id(), index, range, direction);
+        Ok(IndexCursor { def: table.def(), position, cursor, walked })
     }
 
     /// A view of the whole table as this transaction sees it now, own writes included; it stays as it is
@@ -269,6 +295,7 @@ impl Transaction {
     /// [`StoreError::UnknownSpace`] if there is no such table; [`StoreError::Conflict`] if own writes contradict
     /// what others committed since.
     pub fn view(&self, table: SpaceId) -> Result<TableView, StoreError> {
+        self.note_table(table);
         let table = self.table(table)?;
         self.check_writes_of(table)?;
         Ok(match self.writes_of(table.id()) {
@@ -299,18 +326,34 @@ impl Transaction {
     /// If the transaction was rolled back behind the savepoint before.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) {
         assert!(savepoint.footprint <= self.footprint.len(), "a savepoint dies with the ones before it");
-        self.world = Arc::clone(&savepoint.world);
+        self.note_undone(savepoint.footprint);
         self.writes.clone_from(&savepoint.writes);
         self.footprint.truncate(savepoint.footprint);
         self.catalog_changes.truncate(savepoint.catalog_changes);
         self.loads = Arc::clone(&savepoint.loads);
         self.pending.clone_from(&savepoint.pending);
-        self.guard = Arc::clone(&savepoint.guard);
-        self.snapshot = savepoint.snapshot;
-        self.looked_at = savepoint.snapshot;
+        self.go_back_to_snapshot(savepoint);
         if let Some(locks) = &mut self.locks {
             locks.release_after(savepoint.locks);
         }
+    }
+
+    fn go_back_to_snapshot(&mut self, savepoint: &Savepoint) {
+        let clean = self.serializing.as_ref().map(|serializing| Arc::clone(serializing.snapshot_world()));
+        match clean.filter(|_| savepoint.snapshot < self.snapshot) {
+            None => {
+                self.world = Arc::clone(&savepoint.world);
+                self.guard = Arc::clone(&savepoint.guard);
+                self.snapshot = savepoint.snapshot;
+            }
+            // A serializable transaction stays where it has moved, which is as good; no definition was changed before
+            // the savepoint, else it could not have moved.
+            Some(clean) => {
+                self.world = clean;
+                self.writes.iter_mut().for_each(TableWrites::forget_positions);
+            }
+        }
+        self.looked_at = self.snapshot;
     }
 
     /// Rolls back. The same as dropping it.
@@ -329,19 +372,30 @@ impl Transaction {
     /// after a crash.
     pub fn commit(mut self) -> Result<Committed, StoreError> {
         self.end_statement()?;
+        let certification =
+            self.serializing.as_ref().map(|serializing| serializing.certification(self.snapshot));
         if !self.has_writes() {
+            if let Some(certification) = &certification {
+                self.shared.certify_reader(self.id, certification)?;
+            }
             return self.shared.acknowledge_read(self.begin_version());
         }
         self.claim_tables_of_new_unique_indexes();
         let shared = Arc::clone(&self.shared);
         let loads = Arc::unwrap_or_clone(std::mem::take(&mut self.loads));
+        let loads: Vec<BulkLoad> = loads.into_iter().map(Arc::unwrap_or_clone).collect();
+        let written =
+            WriteSet::new(&self.world, &self.writes, &self.catalog_changes, &loads, &self.footprint);
         let submission = Submission {
+            transaction: self.id,
+            written: Arc::new(written),
+            certification,
             begin: self.guard.version(),
             snapshot_version: self.snapshot,
             footprint: std::mem::take(&mut self.footprint),
             writes: std::mem::take(&mut self.writes),
             catalog_changes: std::mem::take(&mut self.catalog_changes),
-            loads: loads.into_iter().map(Arc::unwrap_or_clone).collect(),
+            loads,
             snapshot: Arc::clone(&self.world),
             body: Vec::new(),
         };
@@ -367,7 +421,10 @@ impl Transaction {
     }
 
     fn writable(&self, what: &'static str) -> Result<(), StoreError> {
-        if self.is_read_only() { Err(StoreError::ReadOnly(what)) } else { Ok(()) }
+        match self.mode {
+            AccessMode::ReadWrite => Ok(()),
+            AccessMode::ReadOnly | AccessMode::Query => Err(StoreError::ReadOnly(what)),
+        }
     }
 
     /// The private writes to a table, made at its first one.
@@ -407,6 +464,7 @@ pub(crate) fn index_position(def: &TableDef, index: SpaceId) -> Result<usize, St
 pub struct RowCursor<'a> {
     table: &'a Table,
     cursor: SpaceCursor<'a>,
+    walked: Option<Walked<'a>>,
 }
 
 impl<'a> Iterator for RowCursor<'a> {
@@ -414,7 +472,11 @@ impl<'a> Iterator for RowCursor<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.cursor.next()?.map(|(key, found)| (key, self.table.row_ref(found))))
+        let next = self.cursor.next();
+        if let Some(walked) = &mut self.walked {
+            walked.came_to(next.as_ref().and_then(|found| found.as_ref().ok()).map(|(key, _)| key));
+        }
+        Some(next?.map(|(key, found)| (key, self.table.row_ref(found))))
     }
 }
 
@@ -423,6 +485,7 @@ pub struct IndexCursor<'a> {
     def: &'a TableDef,
     position: usize,
     cursor: SpaceCursor<'a>,
+    walked: Option<Walked<'a>>,
 }
 
 impl Iterator for IndexCursor<'_> {
@@ -434,6 +497,10 @@ impl Iterator for IndexCursor<'_> {
             let primary_key = Key::from_slice(&key.as_slice()[start..]);
             IndexEntry { key, primary_key }
         };
-        Some(self.cursor.next()?.map(|(key, _)| entry_of(key)))
+        let next = self.cursor.next();
+        if let Some(walked) = &mut self.walked {
+            walked.came_to(next.as_ref().and_then(|found| found.as_ref().ok()).map(|(key, _)| key));
+        }
+        Some(next?.map(|(key, _)| entry_of(key)))
     }
 }

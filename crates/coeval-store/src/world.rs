@@ -61,13 +61,18 @@ impl World {
 
     /// `table "t", key (...)`: how messages name a key of a table or of one of its indexes.
     pub(crate) fn describe_key(&self, space: SpaceId, key: &Key) -> String {
+        format!("{}, key {key:?}", self.describe_space(space))
+    }
+
+    /// `table "t"`, `index "i"` or `the catalog`: how messages name a space.
+    pub(crate) fn describe_space(&self, space: SpaceId) -> String {
         let name = self.tables().find_map(|table| {
             if table.id() == space {
                 return Some(format!("table \"{}\"", table.def().name));
             }
             table.index(space).map(|(index, _)| format!("index \"{}\"", index.name))
         });
-        format!("{}, key {key:?}", name.unwrap_or_else(|| "the catalog".to_owned()))
+        name.unwrap_or_else(|| "the catalog".to_owned())
     }
 
     /// The world of a manifest: definitions and tables at one version.

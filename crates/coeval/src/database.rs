@@ -133,7 +133,7 @@ impl Database {
     /// Each run starts from the newest applied world, which is why nothing it read may be given out before.
     ///
     /// # Errors
-    /// What the closure returns; [`Error::Isolation`] for a level that is not available; [`Error::Store`] if a
+    /// What the closure returns; [`Error::Store`] if a
     /// constraint that is checked at commit fails or the log cannot be written. In each case nothing took effect
     /// (after a failed log, whether it did is known at the next open).
     pub fn transaction<T, E: From<Error>>(
@@ -141,9 +141,6 @@ impl Database {
         isolation: Isolation,
         mut run: impl FnMut(&mut Transaction) -> Result<T, E>,
     ) -> Result<T, E> {
-        if isolation == Isolation::Serializable {
-            return Err(Error::Isolation(isolation).into());
-        }
         loop {
             let mut transaction = Transaction::new(self.store.begin_applied(isolation));
             let value = run(&mut transaction)?;

@@ -35,9 +35,6 @@ pub enum Error {
         /// How many were given.
         given: usize,
     },
-    /// The isolation level is not available.
-    #[error("isolation level {0} is not available yet; use Isolation::Snapshot (REPEATABLE READ)")]
-    Isolation(coeval_txn::Isolation),
 }
 
 impl Error {
@@ -50,7 +47,6 @@ impl Error {
             Self::UnknownTable(_) => SqlState::UndefinedTable,
             Self::UnknownIndex { .. } => SqlState::UndefinedObject,
             Self::ValueCount { .. } => SqlState::SyntaxError,
-            Self::Isolation(_) => SqlState::FeatureNotSupported,
         }
     }
 

@@ -39,6 +39,7 @@ struct Shared {
 impl CatalogAccess {
     /// What a statement's functions work on.
     pub(crate) fn of(context: &StatementContext<'_>) -> Self {
+        context.transaction.note_definitions();
         let view_columns = ViewColumns::new();
         Self(Arc::new(Shared {
             objects: Objects::of(context.transaction, context.settings, &view_columns),

@@ -7,9 +7,10 @@ use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::StatementResult;
-use crate::settings::{Settings, refuse_serializable};
+use crate::settings::{ReadOnlySnapshot, Settings};
 use coeval_store::{AccessMode, Savepoint, StoreError, Transaction};
 use coeval_txn::Isolation;
+use coeval_txn::ssi::SessionFloor;
 use datafusion::sql::sqlparser::ast::{
     Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
 };
@@ -19,12 +20,17 @@ use datafusion::sql::sqlparser::ast::{
 pub(super) struct BlockOptions {
     pub(super) isolation: Isolation,
     pub(super) mode: AccessMode,
+    read_only_snapshot: ReadOnlySnapshot,
 }
 
 impl BlockOptions {
     /// What the session's defaults say.
     pub(super) fn of(settings: &Settings) -> Result<Self, SqlError> {
-        Ok(Self { isolation: settings.default_isolation(), mode: settings.default_access() })
+        Ok(Self {
+            isolation: settings.default_isolation(),
+            mode: settings.default_access(),
+            read_only_snapshot: settings.read_only_snapshot(),
+        })
     }
 
     /// The same with these modes.
@@ -38,7 +44,7 @@ impl BlockOptions {
                     self.mode = AccessMode::ReadWrite
                 }
                 TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable) => {
-                    return Err(refuse_serializable());
+                    self.isolation = Isolation::Serializable;
                 }
                 // Nobody reads what is not committed, as in PostgreSQL.
                 TransactionMode::IsolationLevel(
@@ -59,10 +65,38 @@ impl BlockOptions {
         engine.store().begin_applied(self.isolation)
     }
 
-    /// A transaction whose snapshot is taken now.
-    pub(super) fn begin(self, engine: &Engine) -> Transaction {
-        engine.store().begin(self.isolation, self.mode)
+    /// The same for a statement that only reads, if `is_query`: at SERIALIZABLE it then holds nobody back.
+    pub(super) fn of_query(mut self, is_query: IsQuery) -> Self {
+        if is_query == IsQuery::Yes && self.mode == AccessMode::ReadWrite {
+            self.mode = AccessMode::Query;
+        }
+        self
     }
+
+    /// A transaction whose snapshot is taken now. `floor` is what its session has to find there, and notes it.
+    pub(super) fn begin(self, engine: &Engine, floor: &mut SessionFloor) -> Transaction {
+        if (self.isolation, self.mode) == (Isolation::Serializable, AccessMode::ReadOnly) {
+            let safe = match self.read_only_snapshot {
+                ReadOnlySnapshot::Auto => engine.store().begin_safe(floor),
+                ReadOnlySnapshot::Safe => engine.store().begin_safe(&SessionFloor::default()),
+                ReadOnlySnapshot::Current => None,
+            };
+            if let Some(transaction) = safe {
+                floor.note_safe_snapshot(transaction.begin_version());
+                return transaction;
+            }
+        }
+        let transaction = engine.store().begin(self.isolation, self.mode);
+        floor.note_snapshot(transaction.begin_version());
+        transaction
+    }
+}
+
+/// Whether a statement is known to change and lock nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IsQuery {
+    Yes,
+    No,
 }
 
 /// How a transaction block ends.
@@ -126,9 +160,9 @@ impl Block {
     }
 
     /// Its transaction, begun if this is the first statement.
-    pub(super) fn transaction(&mut self, engine: &Engine) -> &mut Transaction {
+    pub(super) fn transaction(&mut self, engine: &Engine, floor: &mut SessionFloor) -> &mut Transaction {
         let options = self.options;
-        self.transaction.get_or_insert_with(|| options.begin(engine))
+        self.transaction.get_or_insert_with(|| options.begin(engine, floor))
     }
 
     /// The clock of its next statement.
@@ -246,7 +280,9 @@ impl Session {
             State::Active(block) => {
                 let Block { transaction, frame, .. } = *block;
                 let outcome = match transaction {
-                    Some(transaction) => transaction.commit().map(|_| ()),
+                    Some(transaction) => transaction.commit().map(|committed| {
+                        committed.order.into_iter().for_each(|order| self.floor.note_commit(order));
+                    }),
                     None => Ok(()),
                 };
                 if let Err(StoreError::Conflict(conflict)) = &outcome {

@@ -2,6 +2,7 @@
 //! Running statements for a client at a distance: rows are given as they are asked for, COPY exchanges its bytes
 //! with the client, and a text is parsed once whatever becomes of it.
 
+use super::block::IsQuery;
 use super::parse::{self, is_session_statement};
 use super::prepared::{Outcome, run_unplanned};
 use super::{CACHED_STATEMENTS_MAX, Prepared, Session};
@@ -45,6 +46,11 @@ fn plain_query(statement: &Statement) -> Option<&datafusion::sql::sqlparser::ast
         Statement::Query(body) if !query::locks_rows(body) && dml::statement_of(body).is_none() => Some(body),
         _ => None,
     }
+}
+
+/// Whether a statement changes and locks nothing.
+pub(super) fn is_query_statement(statement: &Statement) -> IsQuery {
+    if plain_query(statement).is_some() { IsQuery::Yes } else { IsQuery::No }
 }
 
 /// What running a statement has come to.
@@ -144,7 +150,9 @@ impl Session {
                 self.refuse_if_failed()?;
                 query::refuse_parameters(syntax).map_err(|error| self.fail(error))?;
                 let execution =
-                    self.in_transaction(sql, &[], &[], |context| run_unplanned(context, syntax))?;
+                    self.in_transaction(sql, &[], &[], is_query_statement(syntax), |context| {
+                        run_unplanned(context, syntax)
+                    })?;
                 if matches!(execution, Execution::Values(..)) && self.cached.len() < CACHED_STATEMENTS_MAX {
                     self.remember(sql);
                 }
@@ -182,7 +190,7 @@ impl Session {
     pub fn finish_copy(&mut self, copy: CopyIn) -> Result<CommandTag, SqlError> {
         let _running = self.cancel.begin();
         let rows = copy.finish().map_err(|error| self.fail(error))?;
-        let count = self.in_transaction("", &[], &[], |context| rows.append(context))?;
+        let count = self.in_transaction("", &[], &[], IsQuery::No, |context| rows.append(context))?;
         Ok(CommandTag::Copy(count))
     }
 }

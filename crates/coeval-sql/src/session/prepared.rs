@@ -10,12 +10,14 @@ use crate::names::fold;
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
 use crate::result::{CommandTag, StatementResult};
-use crate::session::block::BlockOptions;
+use crate::session::block::IsQuery;
+use crate::session::execution::is_query_statement;
 use crate::settings::PointPath;
 use crate::statement;
 use crate::types::column_type;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{ColumnType, Transaction, Value};
+use coeval_txn::Isolation;
 use datafusion::sql::sqlparser::ast::Statement;
 use std::fmt;
 use std::sync::Arc;
@@ -128,9 +130,9 @@ impl Session {
         let engine = &self.engine;
         let mut own;
         let transaction = match &mut self.state {
-            State::Active(block) => block.transaction(engine),
+            State::Active(block) => block.transaction(engine, &mut self.floor),
             State::Idle | State::Failed(_) => {
-                own = BlockOptions::of(&self.settings)?.begin(engine);
+                own = engine.store().begin(Isolation::Snapshot, self.settings.default_access());
                 &mut own
             }
         };
@@ -174,9 +176,10 @@ impl Session {
         parameters: &[Value],
     ) -> Result<T, SqlError> {
         let mut stale = false;
+        let is_query = is_query_statement(statement);
         let newer = self.replanned.get(&prepared.number).cloned();
         let result =
-            self.in_transaction(&prepared.sql, parameters, &prepared.parameter_types, |context| {
+            self.in_transaction(&prepared.sql, parameters, &prepared.parameter_types, is_query, |context| {
                 let plan = newer.as_deref().unwrap_or(&prepared.plan);
                 if !plan.is_current(context.transaction) {
                     stale = true;
@@ -265,7 +268,8 @@ impl Session {
         let Statement::Query(body) = &**statement else {
             return Err(SqlError::syntax("the arguments of EXECUTE are expressions"));
         };
-        let rows = self.in_transaction(sql, &[], &[], |context| query::collect(context, body))?;
+        let rows =
+            self.in_transaction(sql, &[], &[], IsQuery::No, |context| query::collect(context, body))?;
         query::single_row(&rows, types, self.settings.zone())
     }
 }

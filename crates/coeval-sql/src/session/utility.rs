@@ -6,6 +6,7 @@
 //! found at commit. VACUUM and ANALYZE have nothing to do: versions that nobody reads are freed at once, and what
 //! a filter leaves is tried, not stored. All three look whether the tables are there.
 
+use super::block::IsQuery;
 use super::cursors::{Declare, Fetch};
 use super::{Session, State};
 use crate::error::{SqlError, SqlState};
@@ -199,7 +200,7 @@ impl Session {
 
     /// `42P01` if one of the tables is not there.
     fn look_for(&mut self, tables: &[ObjectName]) -> Result<(), SqlError> {
-        self.in_transaction("", &[], &[], |context| {
+        self.in_transaction("", &[], &[], IsQuery::No, |context| {
             for table in tables {
                 let found = crate::names::existing_name(table, context.settings, context.transaction)?;
                 let name =

@@ -7,7 +7,7 @@ use super::{Session, State};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::{CommandTag, RowSet, StatementResult};
-use crate::settings::Settings;
+use crate::settings::{Settings, limit};
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use coeval_store::AccessMode;
@@ -84,6 +84,14 @@ impl Session {
         match name {
             "transaction_isolation" | "transaction_read_only" if !is_default => {
                 return self.set_modes(&[mode_of(name, &text)?]);
+            }
+            // Not the session's but the database's.
+            "coeval.safe_snapshot_max_lag" => {
+                let mut checked = self.settings.clone();
+                let value = if is_default { "0" } else { &text };
+                checked.set(name, value)?;
+                self.engine.store().set_safe_snapshot_lag_max(limit(checked.get(name)?));
+                return Ok(());
             }
             _ => {}
         }
@@ -184,6 +192,11 @@ impl Session {
                 Some(options) => Some(options.isolation.to_string().to_lowercase()),
                 None => self.settings.get("default_transaction_isolation").ok().map(str::to_owned),
             },
+            "coeval.snapshot_lag" => Some(self.snapshot_lag()),
+            "coeval.safe_snapshot_max_lag" => {
+                let lag = self.engine.store().safe_snapshot_lag_max();
+                Some(lag.map_or_else(|| "0".to_owned(), |lag| format!("{}ms", lag.as_millis())))
+            }
             "transaction_read_only" => match options {
                 Some(options) => {
                     Some(if options.mode == AccessMode::ReadOnly { "on" } else { "off" }.to_owned())
@@ -191,6 +204,19 @@ impl Session {
                 None => self.settings.get("default_transaction_read_only").ok().map(str::to_owned),
             },
             _ => None,
+        }
+    }
+
+    /// What SHOW coeval.snapshot_lag says.
+    fn snapshot_lag(&self) -> String {
+        let lag = self.engine.store().snapshot_lag();
+        let commits = lag.published.get() - lag.boundary.get();
+        match lag.holder.filter(|_| commits > 0) {
+            None => format!("{commits} versions"),
+            Some(holder) => {
+                let held = holder.since.elapsed().as_millis();
+                format!("{commits} versions, {held} ms, held by transaction {}", holder.transaction)
+            }
         }
     }
 

@@ -101,6 +101,7 @@ pub(super) fn integer(value: Option<i32>) -> ValueRef<'static> {
 
 /// The tables of the snapshot with their names, by name.
 pub(super) fn table_defs(transaction: &Transaction) -> Vec<(QualifiedName, Arc<TableDef>)> {
+    transaction.note_definitions();
     let names = transaction.catalog().names();
     let defs = names.filter_map(|(name, object)| match object {
         ObjectRef::Table(id) => transaction.table_def(id).ok().map(|def| (name.clone(), Arc::clone(def))),

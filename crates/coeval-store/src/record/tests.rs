@@ -15,6 +15,9 @@ use std::sync::Arc;
 
 fn submission(catalog_changes: Vec<CatalogChange>, writes: Vec<TableWrites>) -> Submission {
     Submission {
+        transaction: coeval_txn::TransactionId::default(),
+        written: std::sync::Arc::default(),
+        certification: None,
         begin: Version::ZERO,
         snapshot_version: Version::ZERO,
         footprint: Vec::new(),

@@ -160,7 +160,14 @@ impl Transaction {
         value: impl Fn(usize) -> ValueRef<'v>,
     ) -> Result<Option<GlobalKey>, StoreError> {
         Ok(match parent_key(parent.def(), foreign_key, value)? {
-            ParentKey::Primary(key) => self.find(parent, &key)?.is_some().then(|| (parent.id(), key)),
+            ParentKey::Primary(key) => {
+                let is_there = self.find(parent, &key)?.is_some();
+                if !is_there {
+                    // That a parent is there is certified as a reference; that none is, is a read.
+                    self.note_key(parent.id(), &key);
+                }
+                is_there.then(|| (parent.id(), key))
+            }
             ParentKey::Unique(index, prefix) => {
                 self.index_has(parent, index, prefix.as_slice())?.then_some((index, prefix))
             }

@@ -158,6 +158,7 @@ impl Transaction {
         self.statements += 1;
         self.restart_wanted = false;
         self.looked_at = self.snapshot;
+        self.note_statement();
         if !self.takes_locks() || self.is_tied() {
             return Ok(());
         }
@@ -166,7 +167,7 @@ impl Transaction {
     }
 
     /// Whether what it did ties it to its snapshot.
-    fn is_tied(&self) -> bool {
+    pub(super) fn is_tied(&self) -> bool {
         !(self.catalog_changes.is_empty() && self.loads.is_empty())
     }
 
@@ -415,9 +416,8 @@ impl Transaction {
 
     /// Moves to a world that holds what others changed of `table`.
     fn move_to_newest(&mut self, newest: Arc<World>, table: SpaceId) -> Result<(), StoreError> {
-        if !self.may_move() {
-            return Err(self.changed(table));
-        }
+        let newest =
+            if self.may_move() { newest } else { self.refreshed().ok_or_else(|| self.changed(table))? };
         self.depends_on = newest.version();
         self.looked_at = newest.version();
         self.move_to(newest)
@@ -440,6 +440,7 @@ impl Transaction {
             }
         }
         let version = world.version();
+        self.move_registration(version, &world);
         if self.footprint.is_empty() {
             // The old registration lasts until the new one is there, so that nothing in between is forgotten.
             self.guard = Arc::new(self.shared.register(version));
@@ -455,7 +456,7 @@ impl Transaction {
         let name =
             self.world.table(table).map_or_else(|| table.to_string(), |table| table.def().name.to_string());
         StoreError::Conflict(ConflictError {
-            what: "update",
+            what: "concurrent update",
             space: table,
             detail: format!("table \"{name}\": a row was changed or removed since this transaction began."),
             version: self.shared.applied().version(),
@@ -629,7 +630,7 @@ fn is_same_row(read: &Table, read_row: Found<'_>, now: &Table, row: Found<'_>) -
 
 fn definition_changed(table: SpaceId, version: Version) -> StoreError {
     StoreError::Conflict(ConflictError {
-        what: "change of a definition",
+        what: "concurrent change of a definition",
         space: table,
         detail: "The definition of a table that this transaction wrote was changed.".to_owned(),
         version,

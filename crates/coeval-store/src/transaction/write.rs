@@ -39,6 +39,7 @@ impl Transaction {
         }
         let table = Arc::clone(self.table(table)?);
         let key = self.check_row(&table, &row)?;
+        self.note_key(table.id(), &key);
         if self.find(&table, &key)?.is_some() {
             let new = RowRef::of_row(table.def(), table.missing(), &row);
             return Err(primary_key_taken(table.def(), new).into());
@@ -64,6 +65,7 @@ impl Transaction {
         }
         let table = Arc::clone(self.table(table)?);
         let new_key = self.check_row(&table, &row)?;
+        self.note_key(table.id(), key);
         let found = self.find(&table, key)?.ok_or(StoreError::MissingRow)?;
         if new_key != *key {
             return self.move_row(&table, key, &new_key, row);
@@ -87,6 +89,7 @@ impl Transaction {
 
     /// A row whose primary key changes goes and comes back under the new one.
     fn move_row(&mut self, table: &Arc<Table>, old: &Key, new: &Key, row: Row) -> Result<(), StoreError> {
+        self.note_key(table.id(), new);
         if self.find(table, new)?.is_some() {
             let new = RowRef::of_row(table.def(), table.missing(), &row);
             return Err(primary_key_taken(table.def(), new).into());
@@ -133,6 +136,7 @@ impl Transaction {
             self.lock_old_row(table, key, None)?;
         }
         let table = Arc::clone(self.table(table)?);
+        self.note_key(table.id(), key);
         let Some(found) = self.find(&table, key)? else { return Ok(false) };
         if !self.is_parent(&table) {
             self.remove_row(&table, key)?;
@@ -212,6 +216,7 @@ impl Transaction {
     fn has_prefix(&self, table: &Table, position: usize, prefix: &[u8]) -> Result<bool, StoreError> {
         let private = self.writes_of(table.id()).map(|writes| &writes.indexes[position]);
         let range = KeyRange::prefix(prefix);
+        self.note_range(table.id(), table.def().indexes[position].id, &range);
         let mut entries = SpaceCursor::new(&table.indexes()[position], private, &range, Direction::Forward);
         Ok(entries.next().transpose()?.is_some())
     }

@@ -169,6 +169,9 @@ fn commit(files: &SimulatedFiles, def: &TableDef, changes: Changes) {
         indexes: vec![delta(changes.by_name), delta(changes.by_code)],
     };
     let submission = Submission {
+        transaction: coeval_txn::TransactionId::default(),
+        written: Arc::default(),
+        certification: None,
         begin: Version::ZERO,
         snapshot_version: Version::ZERO,
         footprint: Vec::new(),

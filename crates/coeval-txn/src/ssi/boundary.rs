@@ -193,6 +193,16 @@ impl<W: Clone> Boundary<W> {
         registry.holders.front().map_or(published, |oldest| oldest.begin.min(published))
     }
 
+    /// Runs `begin` with the oldest snapshot held, while nobody is added to the registry or taken out of it. For
+    /// readers, which take their snapshot there: one that is not behind any snapshot held has no part in an
+    /// anomaly, whatever it reads (`README.md`, *Readers that need no marks*).
+    ///
+    /// `begin` must neither block nor call this registry.
+    pub fn with_oldest<R>(&self, begin: impl FnOnce(Option<Version>) -> R) -> R {
+        let registry = self.registry.lock();
+        begin(registry.holders.front().map(|oldest| oldest.begin))
+    }
+
     /// Whether the boundary may yet come to rest in `first..end`: at the snapshot of an active transaction.
     /// Versions from the published one on are not asked for here.
     #[must_use]
@@ -284,23 +294,30 @@ impl<W> BoundaryGuard<W> {
         is_passed.then_some(boundary)
     }
 
-    /// Moves the transaction's snapshot to the published version, which `current` returns with its world. The
-    /// caller has checked under the commit lock that nothing it read was overwritten up to there
+    /// Moves the transaction's snapshot to `begin`, which is published or newer, with its world. The caller has
+    /// checked under the commit lock that nothing it read was overwritten up to there
     /// ([`Ssi::first_overwrite`](super::Ssi::first_overwrite)), and moves it in the registry of all certifying
     /// transactions afterwards. It holds the boundary again if that has not passed the new snapshot.
     ///
     /// # Panics
-    /// If that version is older than the snapshot, or the transaction is being certified.
-    pub fn refresh(&mut self, current: impl FnOnce() -> (Version, W)) {
-        let mut registry = self.registry.lock();
-        let (begin, world) = current();
+    /// If that version is older than the snapshot, or the transaction is being certified. The registry is as before
+    /// then.
+    pub fn refresh(&mut self, begin: Version, world: W) {
         assert!(begin >= self.begin, "a snapshot moves forward");
-        let at = registry.position(self.begin, self.number);
-        let holder = registry.holders.remove(at).expect("the position was just found");
-        assert!(holder.state != State::Certifying, "a transaction is refreshed before it is certified");
-        let state = if begin < registry.boundary { State::Passed } else { State::Running };
-        registry.insert(Holder { begin, world, state, ..holder });
-        self.begin = begin;
+        let old = {
+            let mut registry = self.registry.lock();
+            let at = registry.position(self.begin, self.number);
+            let is_certifying = registry.holders[at].state == State::Certifying;
+            assert!(!is_certifying, "a transaction is refreshed before it is certified");
+            let old = registry.holders.remove(at).expect("the position was just found");
+            let state = if begin < registry.boundary { State::Passed } else { State::Running };
+            let Holder { number, transaction, since, .. } = old;
+            registry.insert(Holder { begin, number, transaction, since, state, world });
+            self.begin = begin;
+            old.world
+        };
+        // The world is let go outside of the lock: it may be its last holder.
+        drop(old);
     }
 }
 

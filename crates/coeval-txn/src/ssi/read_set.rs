@@ -137,6 +137,25 @@ impl<S: Copy + Eq, K: Clone + Ord> ReadSet<S, K> {
         }
     }
 
+    /// Adds what another set holds. Cost: as reading that again.
+    pub fn absorb(&mut self, other: Self) {
+        if other.reads_everything {
+            self.spaces = Vec::new();
+            self.reads_everything = true;
+        }
+        for SpaceReads { space, keys, ranges, is_whole, .. } in other.spaces {
+            if is_whole {
+                self.read_space(space);
+            }
+            for key in &keys {
+                self.read_key(space, key);
+            }
+            for (lower, upper) in ranges.iter() {
+                self.read_range(space, lower.as_ref(), upper.as_ref());
+            }
+        }
+    }
+
     /// Whether nothing was read.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What serializability needs beside snapshots: who is active, what was read and written, the safe world.
+//!
+//! The rules are those of `coeval_txn::ssi`, proven in its README; here stands who calls them, and when.
+//!
+//! ```text
+//! begin     a read-write transaction registers in the boundary, with its world; a reader looks whether it must be
+//!           certified at all
+//! commit    under the leader's lock: Certification::certify, then admit
+//! read      safe(): the boundary moves to where it may be, and the safe world is made if somebody wants it
+//! end       the transaction's guard goes when its version is published, or it was refused
+//! ```
+//!
+//! # Made when wanted
+//! The safe world is made when a reader asks for it, not with each commit: a database without safe readers pays
+//! nothing for it, and a reader gets the newest there can be. Likewise the write sets of commits below SERIALIZABLE
+//! become marks only when somebody is certified who did not see them.
+//!
+//! # Locking
+//! The leader's lock, then `safe`, then the boundary's registry, then those of snapshots. Each but the leader's is held
+//! for moments, `safe` for as long as it takes to apply the few write sets behind the boundary.
+
+use crate::error::{ConflictError, StoreError};
+use crate::ids::SpaceId;
+use crate::key::Key;
+use crate::submission::{Submission, WriteSet};
+use crate::transaction::ReadSet;
+use crate::world::World;
+use arc_swap::ArcSwap;
+use coeval_txn::ssi::{
+    Boundary, BoundaryGuard, BoundaryHolder, Certified, Counterpart, Member, Moved, SafeSnapshot,
+    SafeSnapshots, SessionFloor, Ssi, SsiConflict,
+};
+use coeval_txn::{ActiveSnapshots, CommitOrder, SnapshotGuard, TransactionId, Version};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Keeps a read-write serializable transaction registered; with the world of its snapshot.
+pub(crate) type ActiveGuard = BoundaryGuard<Arc<World>>;
+
+/// The serializable side of a store, outside of the leader.
+pub(crate) struct Serializable {
+    boundary: Boundary<Arc<World>>,
+    /// Readers that are going to be certified.
+    readers: ActiveSnapshots,
+    safe: Mutex<SafeState>,
+    /// Whether `safe` keeps a world alive.
+    keeps_world: AtomicBool,
+    /// The last version with a commit that had an out-edge.
+    newest_with_out: AtomicU64,
+    /// How long a transaction may hold the boundary back, in microseconds; [`NO_BOUND`] for ever.
+    lag_max_micros: AtomicU64,
+    next_transaction: AtomicU64,
+}
+
+/// See [`Serializable`].
+struct SafeState {
+    snapshots: SafeSnapshots<Arc<WriteSet>>,
+    /// The last one made, until the boundary has moved.
+    made: Option<Arc<SafeWorld>>,
+}
+
+const NO_BOUND: u64 = u64::MAX;
+
+/// A read safe snapshot as a world: what declared read-only transactions read.
+#[derive(Debug)]
+pub struct SafeWorld {
+    world: Arc<World>,
+    holds: SafeSnapshot<Arc<WriteSet>>,
+}
+
+impl SafeWorld {
+    /// The world: that of the boundary's version, with the commits behind it that belong to the snapshot.
+    #[must_use]
+    pub(crate) fn world(&self) -> &Arc<World> {
+        &self.world
+    }
+
+    /// Whether a session that must find what `floor` says may read it.
+    pub(crate) fn satisfies(&self, floor: &SessionFloor) -> bool {
+        floor.admits(&self.holds)
+    }
+}
+
+/// How far safe snapshots are behind, and because of whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotLag {
+    /// The newest published version.
+    pub published: Version,
+    /// The version that a safe snapshot is made from now.
+    pub boundary: Version,
+    /// Who holds it back, if it is.
+    pub holder: Option<BoundaryHolder>,
+}
+
+/// What a reader of the current world has to do.
+pub(crate) enum ReaderDuty {
+    /// Nothing: it is part of no anomaly.
+    None,
+    /// To note what it reads and to be certified.
+    Certified(SnapshotGuard),
+}
+
+impl Serializable {
+    pub(crate) fn new(published: Version) -> Self {
+        Self {
+            boundary: Boundary::new(published),
+            readers: ActiveSnapshots::new(),
+            safe: Mutex::new(SafeState { snapshots: SafeSnapshots::new(published), made: None }),
+            keeps_world: AtomicBool::new(false),
+            newest_with_out: AtomicU64::new(0),
+            lag_max_micros: AtomicU64::new(NO_BOUND),
+            next_transaction: AtomicU64::new(1),
+        }
+    }
+
+    /// A name for a transaction that begins.
+    pub(crate) fn new_transaction(&self) -> TransactionId {
+        TransactionId::new(self.next_transaction.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Begins a read-write transaction with the world that `current` chooses.
+    pub(crate) fn begin(
+        &self,
+        transaction: TransactionId,
+        current: impl FnOnce() -> (Version, Arc<World>),
+    ) -> ActiveGuard {
+        self.boundary.register(transaction, Instant::now(), current)
+    }
+
+    /// Begins a reader of the current world.
+    pub(crate) fn begin_reader<R>(&self, begin: impl FnOnce() -> (Version, R)) -> (R, ReaderDuty) {
+        self.boundary.with_oldest(|oldest| {
+            let (version, result) = begin();
+            let duty = match oldest {
+                Some(oldest) if oldest < version => ReaderDuty::Certified(self.readers.register(|| version)),
+                _ => ReaderDuty::None,
+            };
+            (result, duty)
+        })
+    }
+
+    /// Registers a version that is held already, for a reader whose snapshot has moved.
+    pub(crate) fn register_reader(&self, version: Version) -> SnapshotGuard {
+        self.readers.register(|| version)
+    }
+
+    /// Whether who only read a snapshot need not be certified as things have come out: nobody who is active began
+    /// before, and nobody behind it had an out-edge.
+    pub(crate) fn is_harmless(&self, begin: Version, published: impl FnOnce() -> Version) -> bool {
+        self.boundary.oldest_or(published) >= begin
+            && self.newest_with_out.load(Ordering::Acquire) <= begin.get()
+    }
+
+    /// The newest read safe snapshot there is. Waits for nobody but another who asks the same.
+    ///
+    /// Cost: two short locks; and, if the boundary has moved, applying the write sets of those commits behind it
+    /// that belong to the snapshot, which are few.
+    pub(crate) fn safe(&self, published: &ArcSwap<World>) -> Arc<SafeWorld> {
+        let mut safe = self.safe.lock();
+        loop {
+            let newest = || {
+                let world = published.load_full();
+                (world.version(), world)
+            };
+            let (boundary, world) = match self.boundary.advance(Instant::now(), self.lag_max(), newest) {
+                Some(Moved { boundary, world }) => (boundary, world),
+                None => {
+                    let boundary = self.boundary.version();
+                    if let Some(made) = safe.made.as_ref().filter(|made| made.holds.boundary == boundary) {
+                        return Arc::clone(made);
+                    }
+                    // Nothing was made for it, so nobody held it back: it is the published version, or was.
+                    let world = published.load_full();
+                    if world.version() != boundary {
+                        continue;
+                    }
+                    (boundary, world)
+                }
+            };
+            let holds = safe.snapshots.advance(boundary);
+            let made = Arc::new(SafeWorld { world: with_members(world, &holds), holds });
+            self.keeps_world.store(true, Ordering::Release);
+            safe.made = Some(Arc::clone(&made));
+            return made;
+        }
+    }
+
+    /// A world was published. Lets go of a safe world that nobody holds back: the next one who wants one gets the
+    /// new world.
+    pub(crate) fn note_published(&self) {
+        if self.keeps_world.load(Ordering::Acquire) && self.boundary.count() == 0 {
+            let old = {
+                let mut safe = self.safe.lock();
+                self.keeps_world.store(false, Ordering::Release);
+                safe.made.take()
+            };
+            drop(old);
+        }
+    }
+
+    /// Where safe snapshots stand.
+    pub(crate) fn lag(&self, published: &ArcSwap<World>) -> SnapshotLag {
+        let boundary = self.safe(published).holds.boundary;
+        SnapshotLag { published: published.load().version(), boundary, holder: self.boundary.holder() }
+    }
+
+    /// The read-write serializable transactions, by snapshot.
+    pub(crate) fn active(&self) -> Vec<BoundaryHolder> {
+        self.boundary.active()
+    }
+
+    /// Bounds how long a transaction may hold the boundary back.
+    pub(crate) fn set_lag_max(&self, lag_max: Option<Duration>) {
+        let micros = lag_max.map_or(NO_BOUND, |lag| u64::try_from(lag.as_micros()).unwrap_or(NO_BOUND));
+        self.lag_max_micros.store(micros, Ordering::Relaxed);
+    }
+
+    /// How long a transaction may hold the boundary back.
+    pub(crate) fn lag_max(&self) -> Option<Duration> {
+        let micros = self.lag_max_micros.load(Ordering::Relaxed);
+        (micros != NO_BOUND).then(|| Duration::from_micros(micros))
+    }
+
+    /// The bounds for what certification may forget: of everyone who is certified, and of those who write.
+    fn oldest(&self, published: impl Fn() -> Version) -> (Version, Version) {
+        let writers = self.boundary.oldest_or(&published);
+        (self.readers.oldest_or(&published).min(writers), writers)
+    }
+
+    /// Notes a commit that had an out-edge.
+    fn note_out_edge(&self, commit: Member<Arc<WriteSet>>, published: Version) {
+        self.newest_with_out.store(commit.order.version.get(), Ordering::Release);
+        let mut safe = self.safe.lock();
+        safe.snapshots.note_commit(commit);
+        safe.snapshots.review(published, |first, end| self.boundary.may_rest_in(first, end));
+    }
+}
+
+/// The boundary's world with the write sets of the commits behind it that belong to the snapshot.
+///
+/// They fit there: each began below the boundary, so whatever it relied on (the owner of a key, a definition) nobody
+/// changed up to its commit, and the boundary lies in between.
+fn with_members(world: Arc<World>, holds: &SafeSnapshot<Arc<WriteSet>>) -> Arc<World> {
+    if holds.members.is_empty() {
+        return world;
+    }
+    let mut world = World::clone(&world);
+    for member in &holds.members {
+        for (_, writes) in &member.writes.tables {
+            world.update_table(writes.table, |table| table.apply(writes, None));
+        }
+    }
+    Arc::new(world)
+}
+
+/// What a transaction brings to certification.
+#[derive(Debug)]
+pub(crate) struct Certification {
+    pub(crate) begin: Version,
+    pub(crate) reads: ReadSet,
+    /// None for a reader that was declared one.
+    pub(crate) guard: Option<Arc<ActiveGuard>>,
+}
+
+/// The leader's part: certifies, and remembers who committed.
+pub(crate) struct Certifications {
+    ssi: Ssi<SpaceId, Key>,
+    /// Commits below SERIALIZABLE that nobody has been certified against yet, in order.
+    unmarked: VecDeque<Unmarked>,
+}
+
+struct Unmarked {
+    order: CommitOrder,
+    transaction: TransactionId,
+    writes: Arc<WriteSet>,
+}
+
+impl Certifications {
+    pub(crate) fn new() -> Self {
+        Self { ssi: Ssi::new(), unmarked: VecDeque::new() }
+    }
+
+    /// Certifies a serializable transaction that wrote something, behind first committer wins.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`].
+    pub(crate) fn certify(
+        &mut self,
+        newest: &World,
+        submission: &Submission,
+        certification: &Certification,
+    ) -> Result<Certified, StoreError> {
+        self.mark_all();
+        let passed = certification.guard.as_ref().and_then(|guard| guard.enter_certification());
+        let certified = self
+            .ssi
+            .certify(certification.begin, &certification.reads, submission.written.keys(), passed)
+            .map_err(|conflict| refusal(newest, &conflict))?;
+        if certified.first_out().is_some() && submission.is_structural() {
+            // A safe snapshot applies write sets of rows, not definitions and loads; so these never belong to one
+            // before their whole version does.
+            return Err(StoreError::Conflict(ConflictError {
+                what: READ_WRITE,
+                space: crate::ids::CATALOG_SPACE,
+                detail: "What this transaction read was changed meanwhile; with a change of definitions or a bulk \
+                         load of its own it has to begin again."
+                    .to_owned(),
+                version: newest.version(),
+            }));
+        }
+        Ok(certified)
+    }
+
+    /// Certifies one that wrote nothing, and remembers what it read.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`].
+    pub(crate) fn certify_reader(
+        &mut self,
+        newest: &World,
+        transaction: TransactionId,
+        certification: &Certification,
+    ) -> Result<(), StoreError> {
+        self.mark_all();
+        let passed = certification.guard.as_ref().and_then(|guard| guard.enter_certification());
+        let (begin, reads) = (certification.begin, &certification.reads);
+        let certified = self
+            .ssi
+            .certify(begin, reads, std::iter::empty(), passed)
+            .map_err(|conflict| refusal(newest, &conflict))?;
+        self.ssi.admit_reader(transaction, reads, certified);
+        Ok(())
+    }
+
+    /// Whether something was overwritten of what was read of the snapshot `begin`.
+    pub(crate) fn is_overwritten(&mut self, begin: Version, reads: &ReadSet) -> bool {
+        self.mark_all();
+        self.ssi.first_overwrite(begin, reads).is_some()
+    }
+
+    /// Records a commit.
+    pub(crate) fn admit(
+        &mut self,
+        shared: &Serializable,
+        published: Version,
+        order: CommitOrder,
+        submission: &Submission,
+        certified: Option<Certified>,
+    ) {
+        let transaction = submission.transaction;
+        let (Some(certification), Some(certified)) = (&submission.certification, certified) else {
+            let writes = Arc::clone(&submission.written);
+            self.unmarked.push_back(Unmarked { order, transaction, writes });
+            return;
+        };
+        let first_out = certified.first_out();
+        self.ssi.admit(order, transaction, &certification.reads, submission.written.keys(), certified);
+        if let Some(first_out) = first_out {
+            let commit = Member { order, transaction, first_out, writes: Arc::clone(&submission.written) };
+            shared.note_out_edge(commit, published);
+        }
+    }
+
+    /// Forgets what nobody can be certified against any more.
+    pub(crate) fn prune(&mut self, shared: &Serializable, published: impl Fn() -> Version) {
+        let (oldest, oldest_writer) = shared.oldest(published);
+        while self.unmarked.front().is_some_and(|commit| commit.order.version <= oldest) {
+            self.unmarked.pop_front();
+        }
+        self.ssi.prune(oldest, oldest_writer);
+    }
+
+    /// Makes marks of what was committed below SERIALIZABLE, as of blind writers.
+    fn mark_all(&mut self) {
+        for Unmarked { order, transaction, writes } in self.unmarked.drain(..) {
+            // Its own snapshot does not matter, only that it is an older one.
+            let begin = Version::new(order.version.get() - 1);
+            let certified = self.ssi.certify(begin, &ReadSet::new(), writes.keys(), None);
+            let certified = certified.expect("who read nothing is not refused");
+            self.ssi.admit(order, transaction, &ReadSet::new(), writes.keys(), certified);
+        }
+    }
+}
+
+/// What a conflict of reads and writes is called, as in PostgreSQL.
+const READ_WRITE: &str = "read/write dependencies among transactions";
+
+fn refusal(world: &World, conflict: &SsiConflict<SpaceId, Key>) -> StoreError {
+    let place = match (&conflict.place.space, &conflict.place.key) {
+        (Some(space), Some(key)) => world.describe_key(*space, key),
+        (Some(space), None) => world.describe_space(*space),
+        (None, _) => "many tables".to_owned(),
+    };
+    let version = match conflict.other {
+        Counterpart::Writer { order, .. } => order.version,
+        Counterpart::Reader { .. } | Counterpart::Unknown => world.version(),
+    };
+    StoreError::Conflict(ConflictError {
+        what: READ_WRITE,
+        space: conflict.place.space.unwrap_or(crate::ids::CATALOG_SPACE),
+        detail: format!("{place}: {}: {}.", conflict.other, conflict.rule),
+        version,
+    })
+}

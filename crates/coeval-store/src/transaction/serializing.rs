@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A serializable transaction: its registration, and what it notes of its reads.
+
+use super::Transaction;
+use super::reads::{Reads, Walked};
+use crate::ids::{CATALOG_SPACE, SpaceId};
+use crate::key::Key;
+use crate::range::{Direction, KeyRange};
+use crate::serializable::{ActiveGuard, Certification};
+use crate::world::World;
+use coeval_txn::{SnapshotGuard, Version};
+use std::sync::Arc;
+
+/// What a transaction has at SERIALIZABLE beside a footprint.
+#[derive(Debug)]
+pub(crate) struct Serializing {
+    reads: Reads,
+    registration: Registration,
+    /// The world of its snapshot, without own definitions.
+    world: Arc<World>,
+}
+
+/// How it is registered.
+#[derive(Debug)]
+enum Registration {
+    /// It may write: holds the boundary of safe snapshots back.
+    Writer(Arc<ActiveGuard>),
+    /// It is certified when it ends.
+    Reader(SnapshotGuard),
+}
+
+impl Serializing {
+    pub(crate) fn writer(guard: ActiveGuard, world: Arc<World>) -> Self {
+        Self { reads: Reads::default(), registration: Registration::Writer(Arc::new(guard)), world }
+    }
+
+    pub(crate) fn reader(guard: SnapshotGuard, world: Arc<World>) -> Self {
+        Self { reads: Reads::default(), registration: Registration::Reader(guard), world }
+    }
+
+    /// The world of its snapshot, without own definitions.
+    pub(super) fn snapshot_world(&self) -> &Arc<World> {
+        &self.world
+    }
+
+    /// What it brings to certification. Its reads are taken.
+    pub(super) fn certification(&self, begin: Version) -> Certification {
+        let guard = match &self.registration {
+            Registration::Writer(guard) => Some(Arc::clone(guard)),
+            Registration::Reader(_) => None,
+        };
+        Certification { begin, reads: self.reads.take(), guard }
+    }
+}
+
+impl Transaction {
+    /// Notes that a row was looked for by its key, found or not.
+    #[inline]
+    pub(super) fn note_key(&self, table: SpaceId, key: &Key) {
+        if let Some(serializing) = &self.serializing {
+            serializing.reads.key(table, key);
+        }
+    }
+
+    /// Notes that a table may be read as a whole.
+    pub(super) fn note_table(&self, table: SpaceId) {
+        if let Some(serializing) = &self.serializing {
+            serializing.reads.whole(table);
+        }
+    }
+
+    /// Notes that the keys of a range of a table or of one of its indexes were looked at.
+    pub(super) fn note_range(&self, table: SpaceId, space: SpaceId, range: &KeyRange) {
+        if let Some(serializing) = &self.serializing {
+            serializing.reads.range(table, space, range);
+        }
+    }
+
+    /// Notes that definitions were listed, or names looked for, beyond those of the tables that were read.
+    pub fn note_definitions(&self) {
+        if let Some(serializing) = &self.serializing {
+            serializing.reads.definitions();
+        }
+    }
+
+    /// Notes a walk over a range as far as it will come.
+    #[inline]
+    pub(super) fn walked(
+        &self,
+        table: SpaceId,
+        space: SpaceId,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Option<Walked<'_>> {
+        let serializing = self.serializing.as_ref()?;
+        Some(Walked::new(&serializing.reads, table, space, range, direction))
+    }
+
+    /// Before the footprint is cut to `kept` marks: what was checked for the others is known all the same, and
+    /// counts as read.
+    pub(super) fn note_undone(&self, kept: usize) {
+        let Some(serializing) = &self.serializing else { return };
+        for mark in &self.footprint[kept..] {
+            let (space, key) = &mark.key;
+            if *space == CATALOG_SPACE || self.world.table(*space).is_some() {
+                serializing.reads.key_of_space(*space, key);
+            } else {
+                serializing.reads.range(*space, *space, &KeyRange::prefix(key.as_slice()));
+            }
+        }
+    }
+
+    /// Moves a serializable transaction's registration with its snapshot.
+    pub(super) fn move_registration(&mut self, version: Version, world: &Arc<World>) {
+        let Some(serializing) = &mut self.serializing else { return };
+        serializing.world = Arc::clone(world);
+        match &mut serializing.registration {
+            Registration::Writer(guard) => {
+                let guard = Arc::get_mut(guard).expect("a guard is shared once its transaction commits");
+                guard.refresh(version, Arc::clone(world));
+            }
+            Registration::Reader(guard) => *guard = self.shared.register_reader(version),
+        }
+    }
+
+    /// A statement begins.
+    pub(super) fn note_statement(&self) {
+        if let Some(serializing) = &self.serializing {
+            serializing.reads.begin_statement();
+        }
+    }
+
+    /// The newest applied world, if nothing that earlier statements have read or written was changed up to it: then a
+    /// serializable transaction is the same as one that begins there (DESIGN 5.4), and the statement that runs can do
+    /// so again on it.
+    pub(super) fn refreshed(&self) -> Option<Arc<World>> {
+        let serializing = self.serializing.as_ref()?;
+        if self.statements == 0 || self.is_tied() {
+            return None;
+        }
+        let reads = serializing.reads.of_earlier_statements();
+        let tables: Vec<SpaceId> = self.writes.iter().map(|writes| writes.table).collect();
+        let newest = self.shared.pipeline.newest_if_unaffected(
+            &self.shared,
+            self.snapshot,
+            &reads,
+            &self.footprint,
+            &tables,
+        )?;
+        serializing.reads.discard_statement();
+        Some(newest)
+    }
+}
+
+#[cfg(test)]
+mod tests;
