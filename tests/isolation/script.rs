@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 /// What a statement must give.
+#[derive(Clone)]
 pub(crate) enum Expected {
     /// It succeeds.
     Done,
