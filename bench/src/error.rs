@@ -2,6 +2,7 @@
 //! What can go wrong while a workload runs.
 
 use std::path::PathBuf;
+use tokio_postgres::error::SqlState;
 
 /// A workload could not run, or what it found was not what it must find.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +14,12 @@ pub enum BenchError {
     /// The engine refused a statement or a transaction.
     #[error(transparent)]
     Engine(#[from] coeval::Error),
+    /// The server behind the URL refused something, or the connection to it broke.
+    #[error("{}", of_server(.0))]
+    Server(#[from] tokio_postgres::Error),
+    /// The threads that talk to a server could not be started.
+    #[error("cannot start a client: {0}")]
+    Client(std::io::Error),
     /// A file of the benchmark (not of the database) could not be read or written.
     #[error("{path}: {source}")]
     File {
@@ -35,7 +42,34 @@ pub enum BenchError {
     Answer(String),
 }
 
+/// What the server said, with its SQLSTATE; otherwise what happened to the connection.
+fn of_server(error: &tokio_postgres::Error) -> String {
+    match (error.as_db_error(), std::error::Error::source(error)) {
+        (Some(said), _) => format!("{said} ({})", said.code().code()),
+        (None, Some(source)) => format!("{error}: {source}"),
+        (None, None) => error.to_string(),
+    }
+}
+
 impl BenchError {
+    /// Whether the transaction lost against another one and may be tried again: certification, or a deadlock.
+    pub(crate) fn is_conflict(&self) -> bool {
+        match self {
+            Self::Engine(error) => error.is_conflict(),
+            Self::Server(error) => {
+                let lost = [&SqlState::T_R_SERIALIZATION_FAILURE, &SqlState::T_R_DEADLOCK_DETECTED];
+                error.code().is_some_and(|code| lost.contains(&code))
+            }
+            Self::Options(_)
+            | Self::Client(_)
+            | Self::File { .. }
+            | Self::Arrow(_)
+            | Self::Parquet(_)
+            | Self::Population(_)
+            | Self::Answer(_) => false,
+        }
+    }
+
     /// An I/O error with the file it happened to.
     pub(crate) fn file(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::File { path: path.into(), source }

@@ -11,6 +11,7 @@ use crate::machine::{CpuWatch, measure_sync, resident_bytes};
 use crate::options::{KeyChoice, Options, Workload};
 use crate::progress::Progress;
 use crate::report::Report;
+use crate::system::EmbeddedConsole;
 use crate::table::{BatchBuilder, TableSpec, column};
 use crate::tpcc::{load, send};
 use crate::tpch::median;
@@ -89,7 +90,7 @@ fn values(id: i64) -> [Value; 4] {
 
 fn load_base(db: &Database, options: &Options, progress: &dyn Progress) -> Result<(), BenchError> {
     progress.begin("load base", Some(options.rows));
-    load(db, progress, |batches| {
+    load(&mut EmbeddedConsole::new(db), progress, |batches| {
         for first in (0..options.rows).step_by(LOAD_ROWS as usize) {
             let mut rows = BatchBuilder::new(&BASE, LOAD_ROWS as usize);
             for id in first..(first + LOAD_ROWS).min(options.rows) {

@@ -3,7 +3,8 @@
 //!
 //! # Owns
 //! TPC-C, TPC-H, CH-benCHmark, YCSB and three experiments on gets, loads and opening: their rows, transactions and
-//! queries, the threads that run them, the checks of what they leave behind, and the one line of JSON at the end.
+//! queries, the threads that run them, the checks of what they leave behind, and the one line of JSON at the end. A client
+//! of PostgreSQL's protocol, so that three of them measure a server, Coeval's or PostgreSQL, in the same way.
 //!
 //! # Never does
 //! Parse a command line or print: the binary `coeval` does. Reach below the facade `coeval`: a workload does what
@@ -29,15 +30,17 @@ mod options;
 mod progress;
 mod recovery;
 mod report;
+mod system;
 mod table;
 pub mod tpcc;
 pub mod tpch;
+mod wire;
 mod workload;
 mod ycsb;
 
 pub use error::BenchError;
 pub use histogram::Histogram;
-pub use machine::Machine;
+pub use machine::{Machine, ProcessId};
 pub use options::{Api, KeyChoice, Options, Population, Workload, YcsbMix};
 pub use progress::{Progress, Sample, Silent};
 pub use report::Report;

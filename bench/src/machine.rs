@@ -3,6 +3,7 @@
 
 use crate::error::BenchError;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -68,29 +69,126 @@ pub(crate) fn commit() -> String {
 /// Linux counts processor time for user space in hundredths of a second on every architecture.
 const TICKS_PER_S: f64 = 100.0;
 
-/// Measures how many cores other processes used while this one measured something.
+/// Which processes belong to a run.
+#[derive(Clone, Copy)]
+enum Belonging {
+    /// This one.
+    Own,
+    /// This one, and a server with the processes that it started.
+    OwnAndServer(ProcessId),
+    /// This one, and a server that runs who knows where.
+    Unknown,
+}
+
+/// The number of a process of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProcessId(pub u32);
+
+/// Measures how many cores other processes used while a run measured something.
 pub(crate) struct CpuWatch {
     started: Instant,
+    belonging: Belonging,
     machine_busy_ticks: u64,
     own_ticks: u64,
+    server_ticks: u64,
 }
 
 impl CpuWatch {
-    /// Begins to watch.
+    /// Begins to watch a run in this process.
     #[must_use]
     pub(crate) fn start() -> Self {
-        Self { started: Instant::now(), machine_busy_ticks: machine_busy_ticks(), own_ticks: own_ticks() }
+        Self::of(Belonging::Own)
     }
 
-    /// Cores that others used on average since the start, to two digits; never negative.
+    /// Begins to watch a run that a server takes part in; without its number nobody can say what others did.
     #[must_use]
-    pub(crate) fn foreign_cores(&self) -> f64 {
+    pub(crate) fn beside(server: Option<ProcessId>) -> Self {
+        Self::of(server.map_or(Belonging::Unknown, Belonging::OwnAndServer))
+    }
+
+    fn of(belonging: Belonging) -> Self {
+        Self {
+            started: Instant::now(),
+            belonging,
+            machine_busy_ticks: machine_busy_ticks(),
+            own_ticks: own_ticks(),
+            server_ticks: server_ticks(belonging),
+        }
+    }
+
+    /// Cores used on average since the start, to two digits.
+    #[must_use]
+    pub(crate) fn usage(&self) -> CpuUsage {
         let busy = machine_busy_ticks().saturating_sub(self.machine_busy_ticks);
         let own = own_ticks().saturating_sub(self.own_ticks);
+        let server = server_ticks(self.belonging).saturating_sub(self.server_ticks);
         let seconds = self.started.elapsed().as_secs_f64().max(1.0 / TICKS_PER_S);
-        let cores = (busy as f64 - own as f64) / TICKS_PER_S / seconds;
-        (cores.max(0.0) * 100.0).round() / 100.0
+        let cores = |ticks: f64| (ticks / TICKS_PER_S / seconds * 100.0).round() / 100.0;
+        let others = busy.saturating_sub(own + server);
+        let (server, foreign) = match self.belonging {
+            Belonging::Own => (None, Some(others)),
+            Belonging::OwnAndServer(_) => (Some(server), Some(others)),
+            Belonging::Unknown => (None, None),
+        };
+        CpuUsage {
+            own: cores(own as f64),
+            server: server.map(|ticks| cores(ticks as f64)),
+            foreign: foreign.map(|ticks| cores(ticks as f64)),
+        }
     }
+
+    /// Cores that others used on average since the start; `None` if nobody can say.
+    #[must_use]
+    pub(crate) fn foreign_cores(&self) -> Option<f64> {
+        self.usage().foreign
+    }
+}
+
+/// Cores in use, on average over a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CpuUsage {
+    /// By this process.
+    pub(crate) own: f64,
+    /// By the server, if there is one that is known.
+    pub(crate) server: Option<f64>,
+    /// By others, if anybody can say.
+    pub(crate) foreign: Option<f64>,
+}
+
+fn server_ticks(belonging: Belonging) -> u64 {
+    match belonging {
+        Belonging::OwnAndServer(process) => tree_ticks(process),
+        Belonging::Own | Belonging::Unknown => 0,
+    }
+}
+
+/// Ticks of a process, of those it started, of those they started, and of all their children that have ended.
+fn tree_ticks(root: ProcessId) -> u64 {
+    let mut processes: HashMap<ProcessId, Vec<(ProcessId, u64)>> = HashMap::new();
+    let stats = fs::read_dir("/proc").into_iter().flatten().flatten();
+    for stat in stats.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok()) {
+        if let Some((process, parent)) = ids_of(&stat) {
+            processes.entry(parent).or_default().push((process, ticks_of(&stat)));
+        }
+    }
+    let own = fs::read_to_string(format!("/proc/{}/stat", root.0)).unwrap_or_default();
+    let mut ticks = ticks_of(&own);
+    let mut parents = vec![root];
+    while let Some(parent) = parents.pop() {
+        for &(child, of_child) in processes.get(&parent).into_iter().flatten() {
+            ticks += of_child;
+            parents.push(child);
+        }
+    }
+    ticks
+}
+
+/// The numbers of a process and of its parent: the first field of the line, and the second behind the name.
+fn ids_of(stat: &str) -> Option<(ProcessId, ProcessId)> {
+    let process = stat.split_whitespace().next()?.parse().ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    let parent = fields.split_whitespace().nth(1)?.parse().ok()?;
+    Some((ProcessId(process), ProcessId(parent)))
 }
 
 /// Ticks that all cores were busy since boot: everything but idle and waiting for disks.
@@ -183,6 +281,34 @@ mod tests {
     fn own_time_is_found_behind_a_name_with_blanks() {
         let stat = "42 (a (odd) name) S 1 1 1 0 -1 0 0 0 0 0 7 8 9 10 20 0 1 0";
         assert_eq!(ticks_of(stat), 34);
+    }
+
+    #[test]
+    fn a_process_names_its_parent() {
+        let stat = "42 (a (odd) name) S 7 1 1 0 -1 0 0 0 0 0 7 8 9 10 20 0 1 0";
+        assert_eq!(ids_of(stat), Some((ProcessId(42), ProcessId(7))));
+        assert_eq!(ids_of("nonsense"), None);
+    }
+
+    #[test]
+    fn the_time_of_a_process_and_of_those_it_started_is_found() {
+        let parent = ProcessId(std::process::id());
+        let mut child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let of_child = ProcessId(child.id());
+        let started = Instant::now();
+        while tree_ticks(of_child) < 5 && started.elapsed().as_secs() < 30 {
+            std::thread::yield_now();
+        }
+        let (both, alone) = (tree_ticks(parent), tree_ticks(of_child));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(alone >= 5 && both >= alone, "{both} ticks with a child that had {alone}");
+    }
+
+    #[test]
+    fn without_the_server_nobody_knows_what_others_did() {
+        assert_eq!(CpuWatch::beside(None).usage().foreign, None);
+        assert!(CpuWatch::start().usage().foreign.is_some());
     }
 
     #[test]

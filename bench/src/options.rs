@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a run is asked to do. The command line fills these; no parsing happens here.
 
+use crate::machine::ProcessId;
 use coeval::{Durability, Isolation};
 use std::path::PathBuf;
 
@@ -46,6 +47,15 @@ impl Workload {
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|workload| workload.name() == name)
+    }
+}
+
+/// A level as SQL spells it.
+pub(crate) const fn level_name(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::ReadCommitted => "read committed",
+        Isolation::Snapshot => "repeatable read",
+        Isolation::Serializable => "serializable",
     }
 }
 
@@ -105,6 +115,10 @@ pub enum YcsbMix {
 pub struct Options {
     /// The database directory; a temporary one that is removed afterwards if `None`.
     pub dir: Option<PathBuf>,
+    /// The server to measure instead of an embedded database (`postgres://user@host:port/database`).
+    pub url: Option<String>,
+    /// The first process of that server, if it runs on this machine: what it uses is not foreign.
+    pub server_process: Option<ProcessId>,
     /// TPC-C's and CH-benCHmark's size.
     pub warehouses: u32,
     /// TPC-H's size; 1 is about 1 GB as text.
@@ -149,6 +163,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             dir: None,
+            url: None,
+            server_process: None,
             warehouses: 1,
             scale: 1.0,
             rows: 1_000_000,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a run found: one JSON object on one line.
 
-use crate::machine::{Machine, SyncTimes, commit};
-use crate::options::{Options, Population, Workload};
+use crate::machine::{CpuUsage, Machine, SyncTimes, commit};
+use crate::options::{Options, Population, Workload, level_name};
+use crate::system::System;
 use coeval::{Durability, Isolation};
 use serde_json::{Map, Value, json};
 
@@ -10,6 +11,7 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Debug)]
 pub struct Report {
     workload: Workload,
+    isolation: Isolation,
     header: Map<String, Value>,
     figures: Map<String, Value>,
     checks: Map<String, Value>,
@@ -36,11 +38,30 @@ impl Report {
         }
         Self {
             workload,
+            isolation: options.isolation,
             header,
             figures: Map::new(),
             checks: Map::new(),
             violations: 0,
             environment: Map::new(),
+        }
+    }
+
+    /// Says that a system ran, whose commits wait for the disk or not, instead of the engine in this process.
+    pub(crate) fn name_system(&mut self, system: System<'_>) {
+        if let System::Server(server) = system {
+            self.header.insert("system".into(), server.name().into());
+            self.header.insert("durability".into(), server.durability().into());
+            self.header.insert("isolation".into(), level_name(self.isolation).into());
+            self.header.insert("api".into(), "wire".into());
+        }
+    }
+
+    /// Adds what a run used of the processors, if a server took part in it.
+    pub(crate) fn cpu(&mut self, usage: CpuUsage) {
+        if let Some(server) = usage.server {
+            self.figure("client_cores", usage.own);
+            self.figure("server_cores", server);
         }
     }
 
@@ -67,7 +88,9 @@ impl Report {
     }
 
     /// Adds what the machine and its other users did to the run.
-    pub fn environment(&mut self, foreign_cores: f64, sync: SyncTimes) {
+    ///
+    /// Without `foreign_cores` nobody knows what others did, and the run does not count.
+    pub fn environment(&mut self, foreign_cores: Option<f64>, sync: SyncTimes) {
         self.environment.insert("foreign_cpu".into(), json!(foreign_cores));
         self.environment.insert("fdatasync_p50_us".into(), rounded(sync.p50_us));
         self.environment.insert("fdatasync_p90_us".into(), rounded(sync.p90_us));
@@ -151,7 +174,7 @@ mod tests {
         let mut report = Report::new(Workload::Tpcc, &Options::default(), 4);
         report.figure("transactions_per_s", 12_345.678);
         report.check("condition_1", 0);
-        report.environment(0.03, SyncTimes { p50_us: 90.0, p90_us: 4_000.0, mean_us: 500.0 });
+        report.environment(Some(0.03), SyncTimes { p50_us: 90.0, p90_us: 4_000.0, mean_us: 500.0 });
         let line = report.to_json();
         assert!(!line.contains('\n'));
         let parsed: Map<String, Value> = serde_json::from_str(&line).unwrap();

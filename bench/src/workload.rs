@@ -22,6 +22,10 @@ pub fn run(workload: Workload, options: &Options, progress: &dyn Progress) -> Re
     if !(0.0..=1.0).contains(&options.update_fraction) {
         return Err(BenchError::Options("the share of updated rows lies between 0 and 1".to_owned()));
     }
+    if options.url.is_some() && !matches!(workload, Workload::Tpcc | Workload::Chbench | Workload::Ycsb) {
+        let name = workload.name();
+        return Err(BenchError::Options(format!("{name} runs on an embedded database, not on a server")));
+    }
     match workload {
         Workload::Tpcc => tpcc::run(options, progress),
         Workload::Tpch => tpch::run(options, progress),

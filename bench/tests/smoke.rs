@@ -3,8 +3,10 @@
 // Helper functions of a test are a test too.
 #![allow(clippy::unwrap_used)]
 
-use coeval::Isolation;
-use coeval_bench::{Api, Options, Population, Report, Silent, Workload, run};
+use coeval::{Database, Isolation};
+use coeval_bench::{Api, Options, Population, Report, Silent, Workload, YcsbMix, run};
+use coeval_server::{Server, ServerOptions};
+use std::sync::mpsc::channel;
 
 fn options() -> Options {
     Options {
@@ -32,6 +34,77 @@ fn passes(workload: Workload, options: &Options) -> Report {
 
 fn figure(report: &Report, name: &str) -> f64 {
     report.value(name).unwrap_or_else(|| panic!("{name} is missing in {}", report.to_json()))
+}
+
+/// Serves a new database in memory while `work` runs, which is given the options that lead there.
+fn served(work: impl FnOnce(Options)) {
+    let (sender, receiver) = channel();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let server = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_stack_size(coeval::STATEMENT_STACK_BYTES)
+            .enable_all()
+            .build()
+            .unwrap();
+        let db = Database::in_memory().unwrap();
+        runtime.block_on(async {
+            let server = Server::bind(&db, "127.0.0.1:0", ServerOptions::default()).await.unwrap();
+            sender.send(server.address()).unwrap();
+            server.run(async { drop(stopped.await) }).await;
+        });
+    });
+    let address = receiver.recv().unwrap();
+    work(Options { url: Some(format!("postgres://bench@{address}/coeval")), ..options() });
+    drop(stop);
+    server.join().unwrap();
+}
+
+#[test]
+fn tpcc_runs_over_the_wire_on_what_it_loads_and_on_what_it_finds() {
+    served(|options| {
+        let report = passes(Workload::Tpcc, &options);
+        assert!(figure(&report, "transactions_per_s") > 0.0);
+        assert!((figure(&report, "new_order_share") - 0.45).abs() < 0.1);
+        let line = report.to_json();
+        let head = "\"system\":\"coeval 0.1.0\",\"isolation\":\"repeatable read\"";
+        assert!(line.contains(head) && line.contains("\"api\":\"wire\""), "{line}");
+        assert!(line.contains("\"foreign_cpu\":null"), "nobody said which process the server is: {line}");
+        passes(Workload::Tpcc, &options);
+        let other = Options { warehouses: 3, ..options };
+        assert!(run(Workload::Tpcc, &other, &Silent).unwrap_err().to_string().contains("another one"));
+    });
+}
+
+#[test]
+fn tpcc_over_the_wire_on_one_warehouse_commits_without_an_abort_at_read_committed() {
+    served(|options| {
+        let isolation = Isolation::ReadCommitted;
+        let options = Options { isolation, warehouses: 1, threads: 8, seconds: 2.0, ..options };
+        let report = passes(Workload::Tpcc, &options);
+        assert!(figure(&report, "transactions_per_s") > 0.0);
+        assert_eq!(figure(&report, "conflicts"), 0.0, "{}", report.to_json());
+    });
+}
+
+#[test]
+fn chbench_and_ycsb_run_over_the_wire() {
+    served(|options| {
+        let report = passes(Workload::Chbench, &Options { seconds: 3.0, ..options.clone() });
+        assert!(figure(&report, "queries") > 0.0 && figure(&report, "transactions_per_s") > 0.0);
+        let report = passes(Workload::Ycsb, &options);
+        assert!(figure(&report, "read_count") > 0.0 && figure(&report, "update_count") > 0.0);
+        let inserts = Options { ycsb_mix: YcsbMix::Insert, ..options };
+        assert!(figure(&passes(Workload::Ycsb, &inserts), "insert_count") > 0.0);
+    });
+}
+
+#[test]
+fn a_server_that_is_not_there_is_an_error() {
+    let nobody = Options { url: Some("postgres://bench@127.0.0.1:1/coeval".to_owned()), ..options() };
+    let error = run(Workload::Tpcc, &nobody, &Silent).unwrap_err().to_string();
+    assert!(error.contains("connecting to server"), "{error}");
+    assert!(run(Workload::Load, &nobody, &Silent).unwrap_err().to_string().contains("not on a server"));
 }
 
 #[test]
@@ -69,7 +142,7 @@ fn tpcc_goes_on_with_a_population_that_it_finds() {
     passes(Workload::Tpcc, &options);
     passes(Workload::Tpcc, &Options { api: Api::Sql, ..options.clone() });
     let other = Options { warehouses: 3, ..options };
-    assert!(run(Workload::Tpcc, &other, &Silent).unwrap_err().to_string().contains("another directory"));
+    assert!(run(Workload::Tpcc, &other, &Silent).unwrap_err().to_string().contains("another one"));
 }
 
 #[test]

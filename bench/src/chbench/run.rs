@@ -2,22 +2,25 @@
 //! A measured run: TPC-C's terminals and streams of analytical queries on one database.
 //!
 //! Each query runs in a read-only transaction of its own, so it reads one snapshot. In the same snapshot the
-//! stream checks TPC-C's cheap consistency conditions before the query.
+//! stream checks TPC-C's cheap consistency conditions before the query, unless the database is behind a URL: there
+//! systems are compared by their queries alone, and the conditions are checked at the end.
 
 use super::population::{SUPPLIER, TABLES, generate};
 use super::queries::QUERIES;
 use crate::board::{Board, join};
-use crate::engine::{Place, create_tables, has_table, open, query};
+use crate::engine::query;
 use crate::error::BenchError;
 use crate::histogram::Histogram;
-use crate::machine::{CpuWatch, measure_sync};
+use crate::machine::{CpuUsage, measure_sync};
 use crate::options::{Options, Workload};
 use crate::progress::{Progress, Sample};
 use crate::report::Report;
+use crate::system::{Console, EmbeddedConsole, System, with_system};
 use crate::tpcc::{
-    Kind, SNAPSHOT_CONDITIONS, check_all, load, populate, report_terminals, send, terminal_workers,
+    Kind, SNAPSHOT_CONDITIONS, check_all, load, populate_system, report_terminals, send, terminal_workers,
     violations,
 };
+use crate::wire::{Connection, Ended};
 use coeval::{CheckpointPolicy, Database, Session};
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
@@ -27,17 +30,22 @@ use std::time::{Duration, Instant};
 /// # Errors
 /// If the directory holds another population or refuses the rows.
 pub fn populate_all(db: &Database, options: &Options, progress: &dyn Progress) -> Result<(), BenchError> {
-    populate(db, options, progress)?;
-    if has_table(db, &SUPPLIER) {
+    populate(&mut EmbeddedConsole::new(db), options, progress)
+}
+
+fn populate(console: &mut dyn Console, options: &Options, progress: &dyn Progress) -> Result<(), BenchError> {
+    populate_system(console, options, progress)?;
+    if console.has_table(&SUPPLIER)? {
         return Ok(());
     }
-    create_tables(db, &TABLES)?;
+    TABLES.iter().try_for_each(|table| console.create(table))?;
     let batches = generate(options.seed)?;
     progress.begin("load regions, nations, suppliers", None);
-    load(db, progress, |sender| {
+    load(console, progress, |sender| {
         batches.into_iter().for_each(|batch| send(sender, batch));
         Ok(())
     })?;
+    console.settle()?;
     progress.end();
     Ok(())
 }
@@ -83,61 +91,64 @@ impl StreamFigures {
 /// # Errors
 /// If the database refuses something; conflicts of transactions are counted and tried again.
 pub(crate) fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
-    let place = Place::new(options)?;
-    let db = open(place.path(), options, CheckpointPolicy::default())?;
-    populate_all(&db, options, progress)?;
-    let sync = measure_sync(place.path())?;
-    let mut report = run_mixed(&db, options, progress, &mut |report, foreign_cores| {
-        report.environment(foreign_cores, sync);
-    })?;
-    progress.begin("check TPC-C's consistency conditions", None);
-    check_all(&db, &mut report)?;
-    progress.end();
-    Ok(report)
+    with_system(options, CheckpointPolicy::default(), |system, directory| {
+        populate(&mut *system.console()?, options, progress)?;
+        let sync = measure_sync(directory)?;
+        let (mut report, usage) = mix(system, options, progress)?;
+        report.cpu(usage);
+        report.environment(usage.foreign, sync);
+        progress.begin("check TPC-C's consistency conditions", None);
+        check_all(&mut *system.console()?, &mut report)?;
+        progress.end();
+        Ok(report)
+    })
 }
 
-/// Runs terminals and streams on a populated database that is already open. `with_cpu` is told how many cores
-/// others used meanwhile.
+/// Runs terminals and streams on a populated database that is already open.
 ///
 /// # Errors
 /// As the workload's run.
-pub fn run_mixed(
-    db: &Database,
+pub fn run_mixed(db: &Database, options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
+    mix(System::Embedded(db), options, progress).map(|(report, _)| report)
+}
+
+fn mix(
+    system: System<'_>,
     options: &Options,
     progress: &dyn Progress,
-    with_cpu: &mut dyn FnMut(&mut Report, f64),
-) -> Result<Report, BenchError> {
+) -> Result<(Report, CpuUsage), BenchError> {
     let mut report = Report::new(Workload::Chbench, options, options.warehouses);
+    report.name_system(system);
     let board = Board::new(options.threads, Kind::ALL.len());
     let streams = StreamBoard { figures: Mutex::new(StreamFigures::new(options.streams)) };
-    let workers = terminal_workers(db, options)?;
+    let workers = terminal_workers(system, options)?;
+    let sessions = (0..options.streams).map(|_| Analyst::new(system));
+    let sessions = sessions.collect::<Result<Vec<_>, BenchError>>()?;
     progress.begin("CH-benCHmark", None);
-    let cpu = CpuWatch::start();
+    let cpu = system.watch_cpu(options);
     let measured = std::thread::scope(|scope| {
         let mut threads = board.start(scope, workers);
-        for stream in 0..options.streams {
+        for (stream, session) in sessions.into_iter().enumerate() {
             let (board, streams) = (&board, &streams);
-            threads.push(scope.spawn(move || answer_queries(db, stream, board, streams)));
+            threads.push(scope.spawn(move || answer_queries(session, stream, board, streams)));
         }
         let measured = board.conduct(options, progress, &|sample| streams.enrich(sample));
         join(threads).map(|()| measured)
     })?;
-    let foreign_cores = cpu.foreign_cores();
+    let usage = cpu.usage();
     progress.end();
     report_terminals(&mut report, &board.figures(), measured);
     streams.report(&mut report, options, measured);
-    with_cpu(&mut report, foreign_cores);
-    Ok(report)
+    Ok((report, usage))
 }
 
 /// One stream: all queries again and again until the board says stop, each stream beginning elsewhere.
 fn answer_queries(
-    db: &Database,
+    mut session: Analyst,
     stream: usize,
     board: &Board,
     streams: &StreamBoard,
 ) -> Result<(), BenchError> {
-    let mut session = db.session();
     // Seven has no divisor in common with 22, so that eight streams begin at eight different queries.
     let first = stream * 7;
     for place in (first..).map(|place| place % QUERIES.len()) {
@@ -145,8 +156,10 @@ fn answer_queries(
             return Ok(());
         }
         streams.figures.lock().taken[stream] = Some(Instant::now());
-        let answered = answer(&mut session, place).inspect_err(|_| board.stop())?;
-        streams.record(board, stream, place, answered);
+        match session.answer(place, board).inspect_err(|_| board.stop())? {
+            Some(answered) => streams.record(board, stream, place, answered),
+            None => return Ok(()),
+        }
     }
     Ok(())
 }
@@ -156,25 +169,59 @@ fn answer_queries(
 struct Answered {
     latency: Duration,
     age: Duration,
+    /// Conditions that were checked in the same snapshot.
+    checks: u64,
     violations: u64,
 }
 
-fn answer(session: &mut Session, place: usize) -> Result<Answered, BenchError> {
-    let begun = Instant::now();
-    session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
-    let violations = violations(session, SNAPSHOT_CONDITIONS)?;
-    let started = Instant::now();
-    query(session, QUERIES[place])?;
-    let latency = started.elapsed();
-    session.execute("COMMIT")?;
-    Ok(Answered { latency, age: begun.elapsed(), violations })
+/// Where a stream asks its queries.
+enum Analyst {
+    Embedded(Box<Session>),
+    Server(Box<Connection>),
+}
+
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+impl Analyst {
+    fn new(system: System<'_>) -> Result<Self, BenchError> {
+        Ok(match system {
+            System::Embedded(db) => Self::Embedded(Box::new(db.session())),
+            System::Server(server) => Self::Server(Box::new(server.connect()?)),
+        })
+    }
+
+    /// Runs one query in a snapshot of its own; `None` if the board said stop before it was through.
+    fn answer(&mut self, place: usize, board: &Board) -> Result<Option<Answered>, BenchError> {
+        let begun = Instant::now();
+        match self {
+            Self::Embedded(session) => {
+                session.execute(BEGIN)?;
+                let violations = violations(session, SNAPSHOT_CONDITIONS)?;
+                let started = Instant::now();
+                query(session, QUERIES[place])?;
+                let latency = started.elapsed();
+                session.execute("COMMIT")?;
+                let checks = SNAPSHOT_CONDITIONS.len() as u64;
+                Ok(Some(Answered { latency, age: begun.elapsed(), checks, violations }))
+            }
+            Self::Server(connection) => {
+                connection.execute(BEGIN)?;
+                let started = Instant::now();
+                let ended = connection.query_unless(QUERIES[place], &|| board.is_stopped())?;
+                let latency = started.elapsed();
+                connection.execute("ROLLBACK")?;
+                let answered = Answered { latency, age: begun.elapsed(), checks: 0, violations: 0 };
+                Ok((ended == Ended::Answered).then_some(answered))
+            }
+        }
+    }
 }
 
 impl StreamBoard {
     fn record(&self, board: &Board, stream: usize, place: usize, answered: Answered) {
         let mut figures = self.figures.lock();
         figures.taken[stream] = None;
-        figures.checks += SNAPSHOT_CONDITIONS.len() as u64;
+        figures.checks += answered.checks;
         figures.violations += answered.violations;
         figures.last = Some((place + 1, answered.latency));
         if board.is_measuring() {

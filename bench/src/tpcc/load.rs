@@ -3,10 +3,10 @@
 
 use super::population::{Generator, Sizes, TableBatch};
 use super::schema::{DISTRICT, ITEM, TABLES, WAREHOUSE};
-use crate::engine::{create_tables, has_table, query_number};
 use crate::error::BenchError;
 use crate::options::Options;
 use crate::progress::Progress;
+use crate::system::{Console, EmbeddedConsole};
 use coeval::Database;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -24,17 +24,26 @@ pub enum Populated {
 /// # Errors
 /// If the database holds another number of warehouses or another population, or refuses the rows.
 pub fn populate(db: &Database, options: &Options, progress: &dyn Progress) -> Result<Populated, BenchError> {
+    populate_system(&mut EmbeddedConsole::new(db), options, progress)
+}
+
+/// The same for any system.
+pub(crate) fn populate_system(
+    console: &mut dyn Console,
+    options: &Options,
+    progress: &dyn Progress,
+) -> Result<Populated, BenchError> {
     if options.warehouses == 0 {
         return Err(BenchError::Options("TPC-C needs at least one warehouse".to_owned()));
     }
-    if has_table(db, &WAREHOUSE) {
-        verify(db, options)?;
+    if console.has_table(&WAREHOUSE)? {
+        verify(console, options)?;
         return Ok(Populated::Found);
     }
-    create_tables(db, &TABLES)?;
+    TABLES.iter().try_for_each(|table| console.create(table))?;
     let generator = Generator::new(Sizes::new(options.population), options.seed);
     progress.begin("load TPC-C", Some(generator.row_count(options.warehouses)));
-    load(db, progress, |batches| {
+    load(console, progress, |batches| {
         send(batches, generator.items()?);
         for warehouse in 1..=options.warehouses as i32 {
             generator.warehouse::<BenchError>(warehouse, |batch| {
@@ -44,6 +53,7 @@ pub fn populate(db: &Database, options: &Options, progress: &dyn Progress) -> Re
         }
         Ok(())
     })?;
+    console.settle()?;
     progress.end();
     Ok(Populated::New)
 }
@@ -61,25 +71,29 @@ const WAITING_BATCHES_MAX: usize = 4;
 
 /// Loads what `make` sends, each batch in a transaction of its own.
 pub(crate) fn load(
-    db: &Database,
+    console: &mut dyn Console,
     progress: &dyn Progress,
     make: impl FnOnce(&BatchSender) -> Result<(), BenchError> + Send,
 ) -> Result<u64, BenchError> {
     let (sender, receiver) = sync_channel(WAITING_BATCHES_MAX);
     std::thread::scope(|scope| {
         let maker = scope.spawn(move || make(&sender));
-        let loaded = take(db, progress, receiver);
+        let loaded = take(console, progress, receiver);
         let made = maker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let loaded = loaded?;
         made.map(|()| loaded)
     })
 }
 
-fn take(db: &Database, progress: &dyn Progress, receiver: Receiver<TableBatch>) -> Result<u64, BenchError> {
+fn take(
+    console: &mut dyn Console,
+    progress: &dyn Progress,
+    receiver: Receiver<TableBatch>,
+) -> Result<u64, BenchError> {
     let mut rows = 0;
     for (table, batch) in receiver {
         let count = batch.num_rows() as u64;
-        db.bulk_insert(table.name, &[batch])?;
+        console.load(table, batch)?;
         progress.advance(count);
         rows += count;
     }
@@ -87,17 +101,16 @@ fn take(db: &Database, progress: &dyn Progress, receiver: Receiver<TableBatch>) 
 }
 
 /// Whether what the directory holds is what the options ask for.
-fn verify(db: &Database, options: &Options) -> Result<(), BenchError> {
-    let mut session = db.session();
-    let mut count = |table: &str| query_number(&mut session, &format!("SELECT count(*) FROM {table}"));
+fn verify(console: &mut dyn Console, options: &Options) -> Result<(), BenchError> {
+    let mut count = |table: &str| console.query_number(&format!("SELECT count(*) FROM {table}"));
     let (warehouses, items) = (count(WAREHOUSE.name)?, count(ITEM.name)?);
     let districts = count(DISTRICT.name)?;
     let wanted = i64::from(options.warehouses);
     let sizes = Sizes::new(options.population);
     if warehouses != wanted || districts != wanted * 10 || items != i64::from(sizes.items) {
         return Err(BenchError::Population(format!(
-            "the directory holds {warehouses} warehouses and {items} items, the options ask for {wanted} and {}; \
-             choose another directory",
+            "the database holds {warehouses} warehouses and {items} items, the options ask for {wanted} and {}; \
+             choose another one",
             sizes.items
         )));
     }

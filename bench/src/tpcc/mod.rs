@@ -6,7 +6,9 @@
 //! mix but not of the throughput.
 
 mod choice;
+mod client;
 mod consistency;
+mod embedded;
 mod execution;
 mod input;
 mod load;
@@ -16,6 +18,7 @@ pub mod schema;
 mod sql;
 mod statements;
 mod typed;
+mod wire;
 
 pub use choice::{NuRandConstants, last_name};
 pub use consistency::{CONDITIONS, Condition, SNAPSHOT_CONDITIONS, violations};
@@ -25,5 +28,5 @@ pub use population::{Generator, POPULATION_TIME, Sizes, TableBatch};
 pub(crate) use choice::Choice;
 pub(crate) use consistency::check_all;
 pub(crate) use input::Kind;
-pub(crate) use load::{load, send};
+pub(crate) use load::{load, populate_system, send};
 pub(crate) use run::{report_terminals, run, terminal_workers};

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A measured run of TPC-C: terminals without think times against one database.
+//! A measured run of TPC-C: terminals without think times against one database or server.
 
 use super::consistency::check_all;
+use super::embedded::EmbeddedClient;
 use super::execution::{Executor, HistoryIds};
 use super::input::{Kind, Terminals};
-use super::load::populate;
+use super::load::populate_system;
 use super::population::Sizes;
 use super::sql::SqlExecutor;
 use super::typed::TypedExecutor;
+use super::wire::WireClient;
 use crate::board::{Board, Figures, Step, Worker};
-use crate::engine::{Place, open, query_number};
 use crate::error::BenchError;
-use crate::machine::{CpuWatch, measure_sync};
+use crate::machine::measure_sync;
 use crate::options::{Api, Options, Workload};
 use crate::progress::Progress;
 use crate::report::Report;
-use coeval::{CheckpointPolicy, Database};
+use crate::system::{System, with_system};
+use coeval::CheckpointPolicy;
+use std::path::Path;
 use std::time::Duration;
 
 /// Runs TPC-C as the options say.
@@ -23,23 +26,34 @@ use std::time::Duration;
 /// # Errors
 /// If the database refuses something; conflicts are not errors, they are counted and tried again.
 pub(crate) fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
-    let place = Place::new(options)?;
-    let db = open(place.path(), options, CheckpointPolicy::default())?;
-    populate(&db, options, progress)?;
-    let sync = measure_sync(place.path())?;
+    with_system(options, CheckpointPolicy::default(), |system, directory| {
+        run_on(system, directory, options, progress)
+    })
+}
+
+fn run_on(
+    system: System<'_>,
+    directory: &Path,
+    options: &Options,
+    progress: &dyn Progress,
+) -> Result<Report, BenchError> {
+    populate_system(&mut *system.console()?, options, progress)?;
+    let sync = measure_sync(directory)?;
     let mut report = Report::new(Workload::Tpcc, options, options.warehouses);
+    report.name_system(system);
     let board = Board::new(options.threads, Kind::ALL.len());
-    let workers = terminal_workers(&db, options)?;
+    let workers = terminal_workers(system, options)?;
     progress.begin("TPC-C", None);
-    let cpu = CpuWatch::start();
+    let cpu = system.watch_cpu(options);
     let measured = board.run(workers, options, progress)?;
-    let foreign_cores = cpu.foreign_cores();
+    let usage = cpu.usage();
     progress.end();
     report_terminals(&mut report, &board.figures(), measured);
+    report.cpu(usage);
     progress.begin("check TPC-C's consistency conditions", None);
-    check_all(&db, &mut report)?;
+    check_all(&mut *system.console()?, &mut report)?;
     progress.end();
-    report.environment(foreign_cores, sync);
+    report.environment(usage.foreign, sync);
     Ok(report)
 }
 
@@ -59,27 +73,40 @@ impl Worker for TerminalWorker<'_> {
 
 /// Prepares terminals and statements for all threads.
 pub(crate) fn terminal_workers<'d>(
-    db: &'d Database,
+    system: System<'d>,
     options: &Options,
 ) -> Result<Vec<Box<dyn Worker + 'd>>, BenchError> {
     if options.threads == 0 {
         return Err(BenchError::Options("TPC-C needs at least one thread".to_owned()));
     }
-    let largest = query_number(&mut db.session(), "SELECT max(h_id) FROM history")?;
+    let largest = system.console()?.query_number("SELECT max(h_id) FROM history")?;
     let sizes = Sizes::new(options.population);
     let warehouses = i32::try_from(options.warehouses)
         .map_err(|_| BenchError::Options("there are at most 2,147,483,647 warehouses".to_owned()))?;
     let mut workers: Vec<Box<dyn Worker + 'd>> = Vec::with_capacity(options.threads);
     for thread in 0..options.threads {
         let ids = HistoryIds::new(largest, thread, options.threads);
-        let executor: Box<dyn Executor + 'd> = match options.api {
-            Api::Typed => Box::new(TypedExecutor::new(db, options.isolation, ids)?),
-            Api::Sql => Box::new(SqlExecutor::new(db, options.isolation, ids)?),
-        };
+        let executor = executor(system, options, ids)?;
         let terminals = Terminals::new(sizes, warehouses, options.seed, thread, options.threads);
         workers.push(Box::new(TerminalWorker { terminals, executor }));
     }
     Ok(workers)
+}
+
+/// How one thread runs what its terminals ask for.
+fn executor<'d>(
+    system: System<'d>,
+    options: &Options,
+    ids: HistoryIds,
+) -> Result<Box<dyn Executor + 'd>, BenchError> {
+    let isolation = options.isolation;
+    Ok(match (system, options.api) {
+        (System::Embedded(db), Api::Typed) => Box::new(TypedExecutor::new(db, isolation, ids)?),
+        (System::Embedded(db), Api::Sql) => {
+            Box::new(SqlExecutor::new(EmbeddedClient::new(db, isolation)?, ids))
+        }
+        (System::Server(server), _) => Box::new(SqlExecutor::new(WireClient::new(server, isolation)?, ids)),
+    })
 }
 
 /// Adds what the terminals did to a report.

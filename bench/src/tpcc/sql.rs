@@ -1,68 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The five transactions as prepared SQL statements in an embedded session.
-//!
-//! Every statement finds its rows by key or by a prefix of a key or index, so none is planned when it runs.
+//! The five transactions as prepared SQL statements, in whatever session.
 
+use super::client::{Answer, Client};
 use super::execution::{
     BadCreditPayment, Execution, Executor, HistoryIds, bad_credit_data, is_brand, middle, order_total,
     stock_after,
 };
 use super::input::{CustomerBy, Delivery, Input, NewOrder, OrderItem, OrderStatus, Payment, StockLevel};
 use super::population::DISTRICTS;
-use super::statements::{Statement, Statements};
+use super::statements::Statement;
 use super::typed::LAST_ORDERS;
 use crate::board::Outcome;
 use crate::engine::now_microseconds;
 use crate::error::BenchError;
-use coeval::{Database, Error, Isolation, Prepared, Rows, Session, Value};
+use coeval::Value;
 use std::hint::black_box;
 
 /// Runs transactions as SQL in a session of its own.
-pub(crate) struct SqlExecutor {
-    client: Client,
+pub(super) struct SqlExecutor<C> {
+    transactions: Transactions<C>,
     history_ids: HistoryIds,
 }
 
-/// A session with the statements it has prepared.
-struct Client {
-    session: Session,
-    begin: Prepared,
-    commit: Prepared,
-    rollback: Prepared,
-    statements: Statements<Prepared>,
-}
-
-impl SqlExecutor {
+impl<C: Client> SqlExecutor<C> {
     /// An executor for one terminal thread.
-    pub(crate) fn new(
-        db: &Database,
-        isolation: Isolation,
-        history_ids: HistoryIds,
-    ) -> Result<Self, BenchError> {
-        let mut session = db.session();
-        let statements = Statements::new(isolation, |text| session.prepare(text))?;
-        let begin = match isolation {
-            Isolation::ReadCommitted => "BEGIN ISOLATION LEVEL READ COMMITTED",
-            Isolation::Snapshot => "BEGIN ISOLATION LEVEL REPEATABLE READ",
-            Isolation::Serializable => "BEGIN ISOLATION LEVEL SERIALIZABLE",
-        };
-        let begin = session.prepare(begin)?;
-        let commit = session.prepare("COMMIT")?;
-        let rollback = session.prepare("ROLLBACK")?;
-        Ok(Self { client: Client { session, begin, commit, rollback, statements }, history_ids })
+    pub(super) fn new(client: C, history_ids: HistoryIds) -> Self {
+        Self { transactions: Transactions(client), history_ids }
     }
 }
 
-impl Executor for SqlExecutor {
+impl<C: Client> Executor for SqlExecutor<C> {
     fn execute(&mut self, input: &Input) -> Result<Execution, BenchError> {
         let history_id = self.history_ids.next();
         let mut conflicts = 0;
         loop {
-            match self.client.attempt(input, history_id) {
+            match self.transactions.attempt(input, history_id) {
                 Ok(outcome) => return Ok(Execution { outcome, conflicts }),
-                Err(BenchError::Engine(error)) if error.is_conflict() => {
+                Err(error) if error.is_conflict() => {
                     conflicts += 1;
-                    self.client.roll_back()?;
+                    self.transactions.0.roll_back()?;
                 }
                 Err(error) => return Err(error),
             }
@@ -70,69 +46,28 @@ impl Executor for SqlExecutor {
     }
 }
 
-/// The rows of one answer.
-struct Answer(Rows);
-
-impl Answer {
-    /// The first row, which the population promises.
-    fn first(&self) -> RowAt<'_> {
-        self.iter().next().expect("the population has this row and no transaction deletes it")
-    }
-
-    fn iter(&self) -> impl Iterator<Item = RowAt<'_>> {
-        self.0.iter().map(RowAt)
-    }
-}
-
-/// One row of an answer.
-#[derive(Clone, Copy)]
-struct RowAt<'a>(&'a [Value]);
-
-impl<'a> RowAt<'a> {
-    /// The whole number or unscaled decimal in a column.
-    fn number(self, column: usize) -> i64 {
-        let number = match &self.0[column] {
-            Value::Decimal(unscaled) => i64::try_from(*unscaled).ok(),
-            other => other.borrow().as_i64(),
-        };
-        number.expect("the statement asked for a number that is not NULL")
-    }
-
-    fn int(self, column: usize) -> i32 {
-        i32::try_from(self.number(column)).expect("the statement asked for an int")
-    }
-
-    fn text(self, column: usize) -> &'a str {
-        self.0[column].borrow().as_str().expect("the statement asked for text that is not NULL")
-    }
-}
+/// The five transactions over a session.
+struct Transactions<C>(C);
 
 fn money(cents: i64) -> Value {
     Value::Decimal(i128::from(cents))
 }
 
-impl Client {
-    fn query(&mut self, statement: Statement, parameters: &[Value]) -> Result<Answer, Error> {
-        Ok(Answer(self.session.query_rows(self.statements.get(statement), parameters)?))
+impl<C: Client> Transactions<C> {
+    fn query(&mut self, statement: Statement, parameters: &[Value]) -> Result<C::Answer, BenchError> {
+        self.0.query(statement, parameters)
     }
 
-    fn run(&mut self, statement: Statement, parameters: &[Value]) -> Result<(), Error> {
-        self.session.execute_prepared(self.statements.get(statement), parameters)?;
-        Ok(())
-    }
-
-    /// Leaves the transaction block; after a COMMIT that met a conflict there is none, and nothing happens.
-    fn roll_back(&mut self) -> Result<(), Error> {
-        self.session.execute_prepared(&self.rollback, &[])?;
-        Ok(())
+    fn run(&mut self, statement: Statement, parameters: &[Value]) -> Result<(), BenchError> {
+        self.0.run(statement, parameters)
     }
 
     fn attempt(&mut self, input: &Input, history_id: i64) -> Result<Outcome, BenchError> {
-        self.session.execute_prepared(&self.begin, &[])?;
+        self.0.begin()?;
         match input {
             Input::NewOrder(input) => {
                 if black_box(self.new_order(input)?).is_none() {
-                    self.roll_back()?;
+                    self.0.roll_back()?;
                     return Ok(Outcome::RolledBack);
                 }
             }
@@ -143,12 +78,12 @@ impl Client {
                 black_box(self.stock_level(*input)?);
             }
         }
-        self.session.execute_prepared(&self.commit, &[])?;
+        self.0.commit()?;
         Ok(Outcome::Committed)
     }
 
     /// What the order costs and how many of its items are of a brand; `None` if an item does not exist.
-    fn new_order(&mut self, input: &NewOrder) -> Result<Option<(i128, usize)>, Error> {
+    fn new_order(&mut self, input: &NewOrder) -> Result<Option<(i128, usize)>, BenchError> {
         let (warehouse, district) = (Value::from(input.warehouse), Value::from(input.district));
         let warehouse_tax =
             self.query(Statement::WarehouseTax, std::slice::from_ref(&warehouse))?.first().number(0);
@@ -195,10 +130,10 @@ impl Client {
         input: &NewOrder,
         ordered: &OrderItem,
         place: (i32, i32),
-    ) -> Result<Option<(i64, bool)>, Error> {
+    ) -> Result<Option<(i64, bool)>, BenchError> {
         let &OrderItem { item, supply_warehouse, quantity } = ordered;
         let items = self.query(Statement::Item, &[item.into()])?;
-        let Some(found) = items.iter().next() else { return Ok(None) };
+        let Some(found) = items.rows().next() else { return Ok(None) };
         let amount = found.number(0) * i64::from(quantity);
         let stock =
             self.query(Statement::stock_of(input.district), &[supply_warehouse.into(), item.into()])?;
@@ -233,19 +168,19 @@ impl Client {
     }
 
     /// The number of the customer that is meant.
-    fn find_customer(&mut self, warehouse: i32, district: i32, by: &CustomerBy) -> Result<i32, Error> {
+    fn find_customer(&mut self, warehouse: i32, district: i32, by: &CustomerBy) -> Result<i32, BenchError> {
         match by {
             CustomerBy::Number(number) => Ok(*number),
             CustomerBy::LastName(name) => {
                 let parameters = [warehouse.into(), district.into(), Value::Text(name.as_str().into())];
                 let rows = self.query(Statement::CustomersOfName, &parameters)?;
-                let numbers: Vec<i32> = rows.iter().map(|row| row.int(0)).collect();
+                let numbers: Vec<i32> = rows.rows().map(|row| row.int(0)).collect();
                 Ok(numbers[middle(numbers.len())])
             }
         }
     }
 
-    fn payment(&mut self, input: &Payment, history_id: i64) -> Result<(), Error> {
+    fn payment(&mut self, input: &Payment, history_id: i64) -> Result<(), BenchError> {
         let warehouse = Value::from(input.warehouse);
         let of_district = [warehouse.clone(), input.district.into()];
         let rows = self.query(Statement::WarehousePaid, std::slice::from_ref(&warehouse))?;
@@ -276,7 +211,7 @@ impl Client {
         )
     }
 
-    fn pay_customer(&mut self, input: &Payment, customer: i32) -> Result<(), Error> {
+    fn pay_customer(&mut self, input: &Payment, customer: i32) -> Result<(), BenchError> {
         let key = [input.customer_warehouse.into(), input.customer_district.into(), customer.into()];
         let rows = self.query(Statement::CustomerPaid, &key)?;
         let row = rows.first();
@@ -303,23 +238,23 @@ impl Client {
         self.run(Statement::PayBadCustomer, &parameters)
     }
 
-    fn order_status(&mut self, input: &OrderStatus) -> Result<(), Error> {
+    fn order_status(&mut self, input: &OrderStatus) -> Result<(), BenchError> {
         let &OrderStatus { warehouse, district, ref customer } = input;
         let customer = self.find_customer(warehouse, district, customer)?;
         let key = [warehouse.into(), district.into(), customer.into()];
         black_box(self.query(Statement::CustomerBalance, &key)?.first().number(0));
         let order = self.query(Statement::NewestOrder, &key)?.first().int(0);
         let lines = self.query(Statement::OrderLines, &[warehouse.into(), district.into(), order.into()])?;
-        black_box(lines.iter().map(|line| line.number(3)).sum::<i64>());
+        black_box(lines.rows().map(|line| line.number(3)).sum::<i64>());
         Ok(())
     }
 
-    fn delivery(&mut self, input: Delivery) -> Result<(), Error> {
+    fn delivery(&mut self, input: Delivery) -> Result<(), BenchError> {
         let warehouse = Value::from(input.warehouse);
         let now = Value::from(now_microseconds());
         for district in (1..=DISTRICTS).map(Value::from) {
             let oldest = self.query(Statement::OldestNewOrder, &[warehouse.clone(), district.clone()])?;
-            let Some(order) = oldest.iter().next().map(|row| Value::from(row.int(0))) else { continue };
+            let Some(order) = oldest.rows().next().map(|row| Value::from(row.int(0))) else { continue };
             let key = [warehouse.clone(), district.clone(), order.clone()];
             self.run(Statement::DeleteNewOrder, &key)?;
             let customer = self.query(Statement::OrderCustomer, &key)?.first().int(0);
@@ -327,7 +262,7 @@ impl Client {
             self.run(Statement::CarryOrder, &[carrier, warehouse.clone(), district.clone(), order.clone()])?;
             self.run(Statement::DeliverLines, &[now.clone(), warehouse.clone(), district.clone(), order])?;
             let lines = self.query(Statement::LineAmounts, &key)?;
-            let sum: i64 = lines.iter().map(|line| line.number(0)).sum();
+            let sum: i64 = lines.rows().map(|line| line.number(0)).sum();
             let key = [warehouse.clone(), district, customer.into()];
             let billed = self.query(Statement::CustomerBilled, &key)?;
             let mut parameters =
@@ -339,13 +274,13 @@ impl Client {
     }
 
     /// How many different items of the last twenty orders run low.
-    fn stock_level(&mut self, input: StockLevel) -> Result<usize, Error> {
+    fn stock_level(&mut self, input: StockLevel) -> Result<usize, BenchError> {
         let (warehouse, district) = (Value::from(input.warehouse), Value::from(input.district));
         let next =
             self.query(Statement::DistrictNext, &[warehouse.clone(), district.clone()])?.first().int(0);
         let range = [warehouse.clone(), district, (next - LAST_ORDERS).into(), next.into()];
         let lines = self.query(Statement::RecentItems, &range)?;
-        let mut items: Vec<i32> = lines.iter().map(|line| line.int(0)).collect();
+        let mut items: Vec<i32> = lines.rows().map(|line| line.int(0)).collect();
         items.sort_unstable();
         items.dedup();
         let mut low = 0;

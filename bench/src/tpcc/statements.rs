@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The SQL statements of TPC-C, each prepared once for each session.
 
+use crate::options::level_name;
 use coeval::Isolation;
 
 /// Declares the statements: their names and texts.
@@ -98,6 +99,11 @@ statements! {
     RecentItems = "SELECT ol_i_id FROM order_line \
                    WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id >= $3 AND ol_o_id < $4";
     StockQuantity = "SELECT s_quantity FROM stock WHERE s_w_id = $1 AND s_i_id = $2";
+}
+
+/// The statement that begins a transaction of a level.
+pub(crate) fn begin(isolation: Isolation) -> String {
+    format!("BEGIN ISOLATION LEVEL {}", level_name(isolation))
 }
 
 impl Statement {

@@ -7,6 +7,7 @@ use crate::engine::{create_tables, has_table, query_number};
 use crate::error::BenchError;
 use crate::options::{Api, Options};
 use crate::progress::Progress;
+use crate::system::EmbeddedConsole;
 use crate::table::TableSpec;
 use crate::tpcc::{load, send};
 use coeval::Database;
@@ -50,7 +51,7 @@ fn row_total(scale: f64) -> u64 {
 }
 
 fn load_generated(db: &Database, scale: f64, progress: &dyn Progress) -> Result<u64, BenchError> {
-    load(db, progress, |batches| {
+    load(&mut EmbeddedConsole::new(db), progress, |batches| {
         for table in TABLES {
             for part in 0..part_count(table, scale) {
                 generate::<BenchError>(table, scale, part, &mut |batch| {
@@ -65,7 +66,7 @@ fn load_generated(db: &Database, scale: f64, progress: &dyn Progress) -> Result<
 
 /// With `bulk_insert`, a row group at a time.
 fn load_parquet(db: &Database, directory: &Path, progress: &dyn Progress) -> Result<u64, BenchError> {
-    load(db, progress, |batches| {
+    load(&mut EmbeddedConsole::new(db), progress, |batches| {
         for table in TABLES {
             for batch in read_parquet(directory, table)? {
                 send(batches, (table, batch?));

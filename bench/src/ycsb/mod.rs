@@ -3,6 +3,7 @@
 
 mod key_choice;
 mod run;
+mod wire;
 
 pub(crate) use key_choice::Records;
 pub(crate) use run::run;

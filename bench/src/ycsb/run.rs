@@ -2,13 +2,14 @@
 //! A measured run of YCSB: threads that read, update and insert records by key.
 
 use super::key_choice::Records;
+use super::wire::WireClient;
 use crate::board::{Board, Outcome, Step, Worker};
-use crate::engine::{Place, create_tables, has_table, open, query_number};
 use crate::error::BenchError;
-use crate::machine::{CpuWatch, measure_sync};
-use crate::options::{Api, KeyChoice, Options, Workload, YcsbMix};
+use crate::machine::measure_sync;
+use crate::options::{Api, KeyChoice, Options, Workload, YcsbMix, level_name};
 use crate::progress::Progress;
 use crate::report::Report;
+use crate::system::{Console, System, with_system};
 use crate::table::{BatchBuilder, ColumnSpec, TableSpec, column};
 use crate::tpcc::{load, send};
 use coeval::ColumnType::{BigInt, Varchar};
@@ -16,6 +17,7 @@ use coeval::{
     CheckpointPolicy, Database, Error, Isolation, Key, KeyWriter, Prepared, Session, Table, Value, ValueRef,
 };
 use std::hint::black_box;
+use std::path::Path;
 
 /// YCSB's table: a key and ten fields of a hundred characters.
 const RECORD: TableSpec = TableSpec {
@@ -37,7 +39,7 @@ const RECORD: TableSpec = TableSpec {
     indexes: &[],
 };
 
-const FIELD_COUNT: usize = 10;
+pub(super) const FIELD_COUNT: usize = 10;
 const FIELD_LENGTH: usize = 100;
 
 const FIELDS: [ColumnSpec; FIELD_COUNT] = [
@@ -81,17 +83,29 @@ pub(crate) fn run(options: &Options, progress: &dyn Progress) -> Result<Report, 
     if options.rows == 0 || options.threads == 0 {
         return Err(BenchError::Options("YCSB needs at least one row and one thread".to_owned()));
     }
-    let place = Place::new(options)?;
-    let db = open(place.path(), options, CheckpointPolicy::default())?;
-    populate(&db, options, progress)?;
-    let sync = measure_sync(place.path())?;
+    with_system(options, CheckpointPolicy::default(), |system, directory| {
+        run_on(system, directory, options, progress)
+    })
+}
+
+fn run_on(
+    system: System<'_>,
+    directory: &Path,
+    options: &Options,
+    progress: &dyn Progress,
+) -> Result<Report, BenchError> {
+    let mut console = system.console()?;
+    populate(&mut *console, options, progress)?;
+    let sync = measure_sync(directory)?;
     let mut report = Report::new(Workload::Ycsb, options, options.rows);
+    report.name_system(system);
     let board = Board::new(options.threads, KIND_NAMES.len());
-    let workers = workers(&db, options)?;
+    let workers = workers(system, &mut *console, options)?;
     progress.begin("YCSB", None);
-    let cpu = CpuWatch::start();
+    let cpu = system.watch_cpu(options);
     let measured = board.run(workers, options, progress)?;
-    report.environment(cpu.foreign_cores(), sync);
+    let usage = cpu.usage();
+    report.environment(usage.foreign, sync);
     progress.end();
     let figures = board.figures();
     let total = figures.total();
@@ -107,27 +121,28 @@ pub(crate) fn run(options: &Options, progress: &dyn Progress) -> Result<Report, 
         report.figure(format!("{name}_p50_ms"), kind.latency.percentile_ms(50.0));
         report.figure(format!("{name}_p99_ms"), kind.latency.percentile_ms(99.0));
     }
-    check(&db, options, &mut report)?;
+    report.cpu(usage);
+    check(&mut *console, options, &mut report)?;
     Ok(report)
 }
 
 /// Rows in a batch while loading.
 const BATCH_ROWS: u64 = 32_768;
 
-fn populate(db: &Database, options: &Options, progress: &dyn Progress) -> Result<(), BenchError> {
-    if has_table(db, &RECORD) {
-        let found = query_number(&mut db.session(), "SELECT count(*) FROM usertable")?.unsigned_abs();
+fn populate(console: &mut dyn Console, options: &Options, progress: &dyn Progress) -> Result<(), BenchError> {
+    if console.has_table(&RECORD)? {
+        let found = console.query_number("SELECT count(*) FROM usertable")?.unsigned_abs();
         if found < options.rows {
             let wanted = options.rows;
             return Err(BenchError::Population(format!(
-                "the directory holds {found} records, the options ask for {wanted}; choose another directory"
+                "the database holds {found} records, the options ask for {wanted}; choose another one"
             )));
         }
         return Ok(());
     }
-    create_tables(db, [&RECORD])?;
+    console.create(&RECORD)?;
     progress.begin("load YCSB", Some(options.rows));
-    load(db, progress, |batches| {
+    load(console, progress, |batches| {
         let mut records = Records::new(KeyChoice::Uniform, options.rows, options.seed);
         let mut text = String::new();
         for first in (0..options.rows).step_by(BATCH_ROWS as usize) {
@@ -142,27 +157,32 @@ fn populate(db: &Database, options: &Options, progress: &dyn Progress) -> Result
         }
         Ok(())
     })?;
+    console.settle()?;
     progress.end();
     Ok(())
 }
 
 /// No update makes or loses a record, and each insert makes one.
-fn check(db: &Database, options: &Options, report: &mut Report) -> Result<(), BenchError> {
-    let mut session = db.session();
+fn check(console: &mut dyn Console, options: &Options, report: &mut Report) -> Result<(), BenchError> {
     let below = format!("SELECT count(*) FROM usertable WHERE y_id < {}", options.rows);
-    let found = query_number(&mut session, &below)?.unsigned_abs();
+    let found = console.query_number(&below)?.unsigned_abs();
     report.check("lost_records", options.rows.abs_diff(found));
     Ok(())
 }
 
-fn workers<'d>(db: &'d Database, options: &Options) -> Result<Vec<Box<dyn Worker + 'd>>, BenchError> {
-    let largest = query_number(&mut db.session(), "SELECT max(y_id) FROM usertable")?;
+fn workers<'d>(
+    system: System<'d>,
+    console: &mut dyn Console,
+    options: &Options,
+) -> Result<Vec<Box<dyn Worker + 'd>>, BenchError> {
+    let largest = console.query_number("SELECT max(y_id) FROM usertable")?;
     let records = Records::new(options.key_choice, options.rows, options.seed);
     let mut workers: Vec<Box<dyn Worker + 'd>> = Vec::with_capacity(options.threads);
     for thread in 0..options.threads {
-        let client: Box<dyn Client + 'd> = match options.api {
-            Api::Typed => Box::new(TypedClient::new(db, options.isolation)?),
-            Api::Sql => Box::new(SqlClient::new(db, options.isolation)?),
+        let client: Box<dyn Client + 'd> = match (system, options.api) {
+            (System::Embedded(db), Api::Typed) => Box::new(TypedClient::new(db, options.isolation)?),
+            (System::Embedded(db), Api::Sql) => Box::new(SqlClient::new(db, options.isolation)?),
+            (System::Server(server), _) => Box::new(WireClient::new(server, options.isolation)?),
         };
         workers.push(Box::new(YcsbWorker {
             client,
@@ -221,8 +241,8 @@ impl Worker for YcsbWorker<'_> {
     }
 }
 
-/// One of the APIs. Writes answer with how many attempts lost certification, as far as the API tells.
-trait Client: Send {
+/// One of the APIs, or a connection. Writes answer with how many attempts lost certification, as far as the API tells.
+pub(super) trait Client: Send {
     fn read(&mut self, record: i64) -> Result<(), BenchError>;
     fn update(&mut self, record: i64, field: usize, value: &str) -> Result<u64, BenchError>;
     fn insert(&mut self, values: &[Value]) -> Result<u64, BenchError>;
@@ -279,6 +299,28 @@ impl Client for TypedClient<'_> {
     }
 }
 
+/// The statement that makes a session's transactions be of a level.
+pub(super) fn set_level(isolation: Isolation) -> String {
+    format!("SET default_transaction_isolation = '{}'", level_name(isolation))
+}
+
+/// The statement that reads a record.
+pub(super) fn read_text() -> String {
+    let names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
+    format!("SELECT {} FROM usertable WHERE y_id = $1", names.join(", "))
+}
+
+/// The statements that change one field of a record, field by field.
+pub(super) fn update_texts() -> Vec<String> {
+    FIELDS.iter().map(|field| format!("UPDATE usertable SET {} = $1 WHERE y_id = $2", field.name)).collect()
+}
+
+/// The statement that makes a record.
+pub(super) fn insert_text() -> String {
+    let places: Vec<String> = (1..=FIELD_COUNT + 1).map(|place| format!("${place}")).collect();
+    format!("INSERT INTO usertable VALUES ({})", places.join(", "))
+}
+
 /// Autocommit statements, which the session runs again by itself when they meet a conflict.
 struct SqlClient {
     session: Session,
@@ -290,20 +332,11 @@ struct SqlClient {
 impl SqlClient {
     fn new(db: &Database, isolation: Isolation) -> Result<Self, BenchError> {
         let mut session = db.session();
-        let level = match isolation {
-            Isolation::ReadCommitted => "read committed",
-            Isolation::Snapshot => "repeatable read",
-            Isolation::Serializable => "serializable",
-        };
-        session.execute(&format!("SET default_transaction_isolation = '{level}'"))?;
-        let names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
-        let read = session.prepare(&format!("SELECT {} FROM usertable WHERE y_id = $1", names.join(", ")))?;
-        let updates = names
-            .iter()
-            .map(|name| session.prepare(&format!("UPDATE usertable SET {name} = $1 WHERE y_id = $2")))
-            .collect::<Result<_, Error>>()?;
-        let places: Vec<String> = (1..=FIELD_COUNT + 1).map(|place| format!("${place}")).collect();
-        let insert = session.prepare(&format!("INSERT INTO usertable VALUES ({})", places.join(", ")))?;
+        session.execute(&set_level(isolation))?;
+        let read = session.prepare(&read_text())?;
+        let updates =
+            update_texts().iter().map(|text| session.prepare(text)).collect::<Result<_, Error>>()?;
+        let insert = session.prepare(&insert_text())?;
         Ok(Self { session, read, updates, insert })
     }
 }

@@ -5,7 +5,7 @@ use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
 use clap::{Args, Parser, Subcommand};
 use coeval::{Durability, Isolation};
-use coeval_bench::{Api, KeyChoice, Options, Population, Workload, YcsbMix};
+use coeval_bench::{Api, KeyChoice, Options, Population, ProcessId, Workload, YcsbMix};
 use std::path::PathBuf;
 
 /// Coeval: transactions and analytics on the same live data.
@@ -182,14 +182,22 @@ Examples:
   coeval bench tpcc --api sql --durability none
   coeval bench tpch --scale 1 --update-fraction 0.05
   coeval bench ycsb --mix b --rows 10000000
+  coeval bench tpcc --url postgres://me@127.0.0.1:5432/coeval --terminals 8 --isolation read-committed
   coeval bench tpch --scale 1 --write-parquet parquet-files")]
 pub(crate) struct BenchArguments {
     /// What to run
     #[arg(value_name = "WORKLOAD", value_parser = workload())]
     pub(crate) workload: Workload,
-    /// The database directory; a temporary one that is removed afterwards unless given
+    /// The database directory; a temporary one that is removed afterwards unless given. With --url: where the server's
+    /// data lies, to measure its disk
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// tpcc, chbench, ycsb: measure the server behind this URL (postgres://user@host:port/database), Coeval or PostgreSQL
+    #[arg(long, value_name = "URL", conflicts_with_all = ["api", "durability"])]
+    url: Option<String>,
+    /// The number of that server's first process on this machine, so that foreign_cpu leaves it out
+    #[arg(long, value_name = "N", requires = "url")]
+    server_process: Option<u32>,
     /// tpcc, chbench: size
     #[arg(long, value_name = "N", default_value_t = defaults().warehouses, value_parser = clap::value_parser!(u32).range(1..))]
     warehouses: u32,
@@ -199,8 +207,8 @@ pub(crate) struct BenchArguments {
     /// ycsb, get: rows
     #[arg(long, value_name = "N", default_value_t = defaults().rows)]
     rows: u64,
-    /// Threads that run transactions, and threads of the query engine
-    #[arg(long, value_name = "N", default_value_t = defaults().threads, value_parser = at_least_one)]
+    /// Threads that run transactions (terminals, one connection each with --url), and threads of the query engine
+    #[arg(long, visible_alias = "terminals", value_name = "N", default_value_t = defaults().threads, value_parser = at_least_one)]
     threads: usize,
     /// How long to measure, after a tenth of that as warm-up
     #[arg(long, value_name = "N", default_value_t = defaults().seconds, value_parser = positive)]
@@ -254,6 +262,8 @@ impl BenchArguments {
     pub(crate) fn options(&self) -> Options {
         Options {
             dir: self.dir.clone(),
+            url: self.url.clone(),
+            server_process: self.server_process.map(ProcessId),
             warehouses: self.warehouses,
             scale: self.scale,
             rows: self.rows,
@@ -327,6 +337,7 @@ fn workload() -> impl TypedValueParser<Value = Workload> {
 fn isolation() -> impl TypedValueParser<Value = Isolation> {
     named(&[
         ("snapshot", Isolation::Snapshot),
+        ("repeatable-read", Isolation::Snapshot),
         ("read-committed", Isolation::ReadCommitted),
         ("serializable", Isolation::Serializable),
     ])

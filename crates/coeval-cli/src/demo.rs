@@ -22,7 +22,7 @@ use crate::readable::grouped;
 use coeval::{Database, Durability};
 use coeval_bench::chbench::{populate_all, run_mixed};
 use coeval_bench::tpcc::CONDITIONS;
-use coeval_bench::{BenchError, Options, Report};
+use coeval_bench::{BenchError, Options};
 use live::Live;
 use state::{Loaded, Size};
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     print_plan(&options, &dir);
     let acknowledged = (arguments.durability == Durability::Fsync).then(|| state::acknowledged_file(&dir));
     let live = Live::new(&db, Some(&interrupt), acknowledged);
-    let report = run_mixed(&db, &options, &live, &mut |_: &mut Report, _| {}).map_err(of_bench)?;
+    let report = run_mixed(&db, &options, &live).map_err(of_bench)?;
     live.note_acknowledged();
     let conditions = check_conditions(&db)?;
     let summary = Summary::new(&report, &live, conditions);

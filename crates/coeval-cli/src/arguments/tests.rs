@@ -5,7 +5,7 @@ use super::{Arguments, BenchArguments, Command, DemoArguments, SqlArguments};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use coeval::{Durability, Isolation};
-use coeval_bench::{Api, KeyChoice, Population, Workload, YcsbMix};
+use coeval_bench::{Api, KeyChoice, Population, ProcessId, Workload, YcsbMix};
 use std::path::PathBuf;
 
 fn parse(line: &str) -> Result<Command, ErrorKind> {
@@ -64,6 +64,20 @@ fn options_of_a_workload_are_handed_on() {
         (YcsbMix::Insert, KeyChoice::Uniform, 10)
     );
     assert_eq!(options.isolation, Isolation::Serializable);
+}
+
+#[test]
+fn a_server_is_measured_instead_of_a_database_here() {
+    let options = bench(
+        "tpcc --url postgres://me@host/db --server-process 7 --terminals 8 --isolation repeatable-read",
+    )
+    .options();
+    assert_eq!(options.url.as_deref(), Some("postgres://me@host/db"));
+    assert_eq!((options.server_process, options.threads), (Some(ProcessId(7)), 8));
+    assert_eq!(options.isolation, Isolation::Snapshot);
+    assert_eq!(parse("bench tpcc --server-process 7").unwrap_err(), ErrorKind::MissingRequiredArgument);
+    let both = parse("bench tpcc --url postgres://me@host/db --durability none").unwrap_err();
+    assert_eq!(both, ErrorKind::ArgumentConflict);
 }
 
 #[test]
