@@ -3,7 +3,8 @@
 //! one thread. One JSON line per figure.
 //!
 //! ```text
-//! cargo run --release -p coeval-ptree --example peers -- find|batch|speedup|union|drop [ENTRIES]
+//! cargo run --release -p coeval-ptree --example peers -- find|batch|union|drop [ENTRIES]
+//! cargo run --release -p coeval-ptree --example peers -- speedup ENTRIES passes|builds|batches|sets
 //! cargo run --release -p coeval-ptree --example peers -- memory ENTRIES 16|30|62|packed|btree|imbl|...
 //! ```
 //!
@@ -12,13 +13,16 @@
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::sync::Barrier;
+use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
-use coeval_ptree::{PTree, PackedTree};
+use coeval_ptree::{
+    Fate, Grain, Max, PTree, PackedTree, group_batch, pairing, pairing_outer, primary, secondary,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rayon::ThreadPoolBuilder;
+use rayon::iter::ParallelIterator;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -192,36 +196,168 @@ fn speedup_of(name: &str, count: usize, job: impl Fn() + Sync) {
     );
 }
 
-fn speedup(count: usize) {
-    type Tree = PTree<u64, u64, (), LARGE>;
-    let pairs = sorted_pairs(count);
-    let shuffled: Pairs = (0..count as u64).map(|number| (scatter(2 * number), number)).collect();
-    let tree = Tree::from_sorted(pairs.clone());
-    let other = Tree::from_sorted(
-        pairs.iter().step_by(10).map(|(key, value)| (key.wrapping_add(1).max(1), *value)).collect(),
-    );
-    let batch = random_pairs(&mut StdRng::seed_from_u64(3), count);
-    speedup_of("build from unsorted", count, || {
-        Tree::build(shuffled.clone(), |_, _, new| new).drop_parallel()
-    });
-    speedup_of("from_sorted", count, || Tree::from_sorted(pairs.clone()).drop_parallel());
-    speedup_of("map_reduce", count, || {
-        black_box(tree.map_reduce(|_, value| *value, u64::wrapping_add, 0));
-    });
-    speedup_of("filter half", count, || tree.filter(|key, _| key & 1024 == 0).drop_parallel());
-    speedup_of("multi_insert of a million", count, || {
-        let mut tree = tree.clone();
-        tree.multi_insert_unsorted(batch.clone(), |_, _, new| new);
-        tree.drop_parallel();
-    });
-    speedup_of("union with a tenth", count, || {
-        tree.clone().union(other.clone(), |_, _, theirs| theirs).drop_parallel();
-    });
+type Large = PTree<u64, u64, (), LARGE>;
+
+/// What the operations below work on.
+struct Subjects {
+    count: usize,
+    tree: Large,
+    /// A tenth as many entries, half of whose keys are in `tree`.
+    other: Large,
+    nested: PTree<u64, Large>,
+    batch: Pairs,
+    keys: Vec<u64>,
+}
+
+impl Subjects {
+    fn new(count: usize) -> Self {
+        let pairs = sorted_pairs(count);
+        let tenth =
+            pairs.iter().step_by(10).enumerate().map(|(at, (key, value))| (key + at as u64 % 2, *value));
+        let other = Large::from_sorted(tenth.collect());
+        let tree = Large::from_sorted(pairs);
+        let nested = secondary(&tree, |_, value| value / 100);
+        let batch: BTreeMap<u64, u64> =
+            random_pairs(&mut StdRng::seed_from_u64(3), count).into_iter().collect();
+        let keys = batch.keys().copied().collect();
+        Subjects { count, tree, other, nested, batch: batch.into_iter().collect(), keys }
+    }
+
+    fn passes(&self) {
+        let Subjects { count, tree, .. } = self;
+        speedup_of("map_reduce", *count, || {
+            black_box(tree.map_reduce(|_, value| *value, u64::wrapping_add, 0));
+        });
+        speedup_of("map_reduce with more work", *count, || {
+            black_box(tree.map_reduce(|key, value| (key ^ value).pow(7) % 1_000_003, u64::wrapping_add, 0));
+        });
+        speedup_of("semi_map_reduce into counts", *count, || {
+            let add = |one: [u64; 16], other: [u64; 16]| std::array::from_fn(|at| one[at] + other[at]);
+            let count = |mut counts: [u64; 16], key: &u64, _: &u64| {
+                counts[(key >> 60) as usize] += 1;
+                counts
+            };
+            black_box(tree.semi_map_reduce([0; 16], count, add));
+        });
+        speedup_of("foreach_index", *count, || {
+            tree.foreach_index(|index, key, value| {
+                black_box((index, key, value));
+            });
+        });
+        let slices = [Mutex::new(vec![0; *count]), Mutex::new(vec![0; *count])];
+        speedup_of("collect_into", *count, || {
+            let mut slice =
+                slices.iter().find_map(|slice| slice.try_lock().ok()).expect("two copies at most");
+            tree.collect_into(&mut slice, |_, value| *value);
+        });
+        speedup_of("par_iter, a maximum", *count, || {
+            black_box(tree.par_iter().map(|(_, value)| *value).max());
+        });
+        speedup_of("filter half", *count, || tree.filter(|key, _| key & 1024 == 0).drop_parallel());
+        speedup_of("map_values", *count, || {
+            let mapped: Large = tree.map_values(|_, value| value + 1);
+            mapped.drop_parallel();
+        });
+        let largest: PTree<u64, u64, Max<u64>, LARGE> = tree.map_values(|_, value| *value);
+        let limit = *count as u64 * 999 / 1_000;
+        speedup_of("aug_filter, a thousandth stays", *count, || {
+            largest.aug_filter(|max| max.0 >= Some(limit)).drop_parallel();
+        });
+    }
+
+    fn builds(&self) {
+        let Subjects { count, tree, .. } = self;
+        let shuffled: Pairs = (0..*count as u64).map(|number| (scatter(2 * number), number)).collect();
+        let pairs = sorted_pairs(*count);
+        speedup_of("build from unsorted", *count, || {
+            Large::build(shuffled.clone(), |_, _, new| new).drop_parallel()
+        });
+        speedup_of("from_sorted", *count, || Large::from_sorted(pairs.clone()).drop_parallel());
+        speedup_of("primary", *count, || {
+            let index: PTree<u64, (u64, u64)> = primary(shuffled.clone(), |row| row.0);
+            index.drop_parallel();
+        });
+        speedup_of("secondary, groups of a hundred", *count, || {
+            let index: PTree<u64, Large> = secondary(tree, |_, value| value / 100);
+            index.drop_by(Grain::entries(32));
+        });
+    }
+
+    fn batches(&self) {
+        let Subjects { count, tree, nested, batch, keys, .. } = self;
+        let change = |name: &str, change: &(dyn Fn(&mut Large) + Sync)| {
+            speedup_of(name, *count, || {
+                let mut tree = tree.clone();
+                change(&mut tree);
+                tree.drop_parallel();
+            });
+        };
+        change("multi_insert", &|tree| tree.multi_insert(batch.clone(), |_, _, new| new));
+        let mut unsorted = batch.clone();
+        unsorted.sort_unstable_by_key(|(key, _)| scatter(*key));
+        change("multi_insert_unsorted", &|tree| {
+            tree.multi_insert_unsorted(unsorted.clone(), |_, _, new| new)
+        });
+        let updates: Vec<(u64, Option<u64>)> =
+            batch.iter().map(|(key, value)| (*key, (value % 2 == 0).then_some(*value))).collect();
+        change("multi_update", &|tree| tree.multi_update(updates.clone()));
+        change("multi_delete", &|tree| tree.multi_delete(keys));
+        change("alter_many", &|tree| {
+            tree.alter_many(batch.clone(), |old, new| Some(old.map_or(new, |old| old ^ new)))
+        });
+        change("multi_modify", &|tree| {
+            tree.multi_modify(batch.clone(), Grain::UPDATE, |_, value, new| {
+                *value ^= new;
+                Fate::Keep
+            });
+        });
+        speedup_of("multi_find", *count, || {
+            black_box(tree.multi_find(keys));
+        });
+        let groups: BTreeMap<(u64, u64), u64> =
+            batch.iter().map(|(key, value)| ((key % (*count as u64 / 100), *key), *value)).collect();
+        let groups = group_batch(groups.into_iter().collect());
+        speedup_of("multi_insert_nested", *count, || {
+            let mut nested = nested.clone();
+            nested.multi_insert_nested(groups.clone(), |_, _, new| new);
+            nested.drop_by(Grain::entries(32));
+        });
+    }
+
+    fn sets(&self) {
+        let Subjects { count, tree, other, .. } = self;
+        speedup_of("union with a tenth", *count, || {
+            tree.clone().union(other.clone(), |_, _, theirs| theirs).drop_parallel();
+        });
+        speedup_of("intersection with a tenth", *count, || {
+            tree.clone().intersection(other.clone(), |_, _, theirs| theirs).drop_parallel();
+        });
+        speedup_of("difference with a tenth", *count, || tree.clone().difference(other).drop_parallel());
+        speedup_of("pairing with a tenth", *count, || {
+            let paired: PTree<u64, (u64, u64), (), LARGE> = pairing(tree, other);
+            paired.drop_parallel();
+        });
+        speedup_of("pairing_outer with a tenth", *count, || {
+            let paired: PTree<u64, (u64, u64), (), LARGE> = pairing_outer(tree, other);
+            paired.drop_parallel();
+        });
+    }
+}
+
+fn speedup(count: usize, part: &str) {
+    let subjects = Subjects::new(count);
+    match part {
+        "passes" => subjects.passes(),
+        "builds" => subjects.builds(),
+        "batches" => subjects.batches(),
+        "sets" => subjects.sets(),
+        other => panic!("there is no part {other}"),
+    }
 }
 
 /// Two trees of the same size whose keys interleave in ever more runs.
 fn union(count: usize) {
-    type Tree = PTree<u64, u64, (), LARGE>;
+    type Tree = Large;
     for runs in [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000] {
         let length = (count / runs) as u64;
         let side = |side: u64| -> Tree {
@@ -337,7 +473,7 @@ fn main() {
     match bench.as_str() {
         "find" => find(count),
         "batch" => batch(count),
-        "speedup" => speedup(count),
+        "speedup" => speedup(count, &arguments.next().unwrap_or_else(|| "passes".to_owned())),
         "union" => union(count),
         "memory" => memory(count, &arguments.next().unwrap_or_else(|| "16".to_owned())),
         "drop" => drop_and_scan(count),

@@ -14,6 +14,13 @@ use crate::tree::PTree;
 
 impl<K, V, const B: usize, S: Summary<K, V>> PTree<K, V, S, B> {
     /// The summary of all entries. `O(1)`.
+    ///
+    /// ```
+    /// use coeval_ptree::{Max, PTree};
+    /// let mut heat: PTree<u32, u32, Max<u32>> = (0..100).map(|at| (at, at * 7 % 10)).collect();
+    /// heat.insert(50, 99);
+    /// assert_eq!(heat.summary(), Max(Some(99)));
+    /// ```
     #[must_use]
     #[inline]
     pub fn summary(&self) -> S {

@@ -5,16 +5,25 @@ use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::mem::take;
 
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
 use crate::build::{is_strictly_sorted, sort_and_combine};
 use crate::bulk::{Alter, Delete, Edit, Fate, Insert, Modify, Update, apply};
 use crate::find::find_many;
-use crate::grain::{BATCH_GRAIN, Grain};
+use crate::grain::{BATCH_GRAIN, BUILD_GRAIN, Grain};
 use crate::sets;
 use crate::summary::Summary;
 use crate::tree::PTree;
+
+/// Each change in a place that it can be taken from, once its key is found.
+fn edits<K: Send, C: Send>(batch: Vec<(K, C)>) -> Vec<(K, Option<C>)> {
+    if batch.len() <= BUILD_GRAIN {
+        return batch.into_iter().map(|(key, change)| (key, Some(change))).collect();
+    }
+    let batch = batch.into_par_iter().with_min_len(BUILD_GRAIN);
+    batch.map(|(key, change)| (key, Some(change))).collect()
+}
 
 impl<K, V, S, const B: usize> PTree<K, V, S, B>
 where
@@ -41,10 +50,8 @@ where
     where
         F: Fn(&K, &V, V) -> V + Sync,
     {
-        let mut batch: Vec<(K, Option<V>)> =
-            batch.into_iter().map(|(key, value)| (key, Some(value))).collect();
         assert!(is_strictly_sorted(&batch, |item| &item.0), "keys of a batch must strictly increase");
-        self.edit(&mut batch, &Insert(combine));
+        self.edit(&mut edits(batch), &Insert(combine));
     }
 
     /// Puts `Some` values and removes the keys with `None`, in one pass over a batch with strictly increasing keys.
@@ -92,6 +99,18 @@ where
     /// to be copied. Where a clone changes memory that the value points to, such as a reference count, and `touch`
     /// reads that memory, the processor fetches it for all values of the block at once.
     ///
+    /// ```
+    /// use std::sync::Arc;
+    /// let row = |number: u32| Arc::new([number; 16]);
+    /// let mut rows: coeval_ptree::PTree<u32, Arc<[u32; 16]>> = (0..100).map(|key| (key, row(key))).collect();
+    /// let snapshot = rows.clone();
+    /// // Copying the block of the key counts a reference to each of its rows.
+    /// rows.alter_many_touching(vec![(7, 70)], |_, new| Some(row(new)), |row| {
+    ///     std::hint::black_box(Arc::strong_count(row));
+    /// });
+    /// assert_eq!((rows.get(&7).unwrap()[0], snapshot.get(&7).unwrap()[0]), (70, 7));
+    /// ```
+    ///
     /// # Panics
     /// As [`alter_many`](Self::alter_many).
     pub fn alter_many_touching<C, F, T>(&mut self, batch: Vec<(K, C)>, alter: F, touch: T)
@@ -101,13 +120,17 @@ where
         T: Fn(&V) + Sync,
     {
         assert!(is_strictly_sorted(&batch, |item| &item.0), "keys of a batch must strictly increase");
-        let mut batch: Vec<(K, Option<C>)> =
-            batch.into_iter().map(|(key, change)| (key, Some(change))).collect();
-        self.edit(&mut batch, &Alter(alter, touch, PhantomData));
+        self.edit(&mut edits(batch), &Alter(alter, touch, PhantomData));
     }
 
     /// As [`multi_insert`](Self::multi_insert), for pairs in any order: equal keys are first folded in their order
     /// with `combine(key, earlier, later)`. Work `O(m log n)` (P-Trees paper, Figure 2a).
+    ///
+    /// ```
+    /// let mut counts: coeval_ptree::PTree<char, u32> = coeval_ptree::PTree::new();
+    /// counts.multi_insert_unsorted("abracadabra".chars().map(|letter| (letter, 1)).collect(), |_, a, b| a + b);
+    /// assert_eq!(counts.get(&'a'), Some(&5));
+    /// ```
     ///
     /// # Panics
     /// If `combine` does; then this tree is left empty or as it was, and clones made before are intact.
@@ -116,9 +139,7 @@ where
         F: Fn(&K, &V, V) -> V + Sync,
     {
         let batch = sort_and_combine(batch, &combine);
-        let mut batch: Vec<(K, Option<V>)> =
-            batch.into_iter().map(|(key, value)| (key, Some(value))).collect();
-        self.edit(&mut batch, &Insert(combine));
+        self.edit(&mut edits(batch), &Insert(combine));
     }
 
     /// Calls `modify(key, value, change)` for each change of a batch with strictly increasing keys; where a key is
@@ -149,9 +170,7 @@ where
         F: Fn(&K, &mut V, C) -> Fate + Sync,
     {
         assert!(is_strictly_sorted(&batch, |item| &item.0), "keys of a batch must strictly increase");
-        let mut batch: Vec<(K, Option<C>)> =
-            batch.into_iter().map(|(key, change)| (key, Some(change))).collect();
-        self.edit(&mut batch, &Modify { modify, grain: grain.count(), changes: PhantomData });
+        self.edit(&mut edits(batch), &Modify { modify, grain: grain.count(), changes: PhantomData });
     }
 
     /// The value of each key, in the order of `keys`, which may be any. They may be given in any form that a key can be
@@ -189,11 +208,21 @@ where
     ///
     /// Cost as [`multi_insert`](Self::multi_insert). Other clones of the tree keep their contents.
     ///
+    /// ```
+    /// let mut tens: coeval_ptree::PTree<u32, u32> = (1..=9).map(|i| (10 * i, i)).collect();
+    /// tens.multi_delete(&[10, 15, 90]);
+    /// assert_eq!((tens.len(), tens.first()), (7, Some((&20, &2))));
+    /// ```
+    ///
     /// # Panics
     /// If the keys do not strictly increase; then the tree is unchanged.
     pub fn multi_delete(&mut self, keys: &[K]) {
         assert!(is_strictly_sorted(keys, |key| key), "keys of a batch must strictly increase");
-        let mut keys: Vec<&K> = keys.iter().collect();
+        let mut keys: Vec<&K> = if keys.len() <= BUILD_GRAIN {
+            keys.iter().collect()
+        } else {
+            keys.par_iter().with_min_len(BUILD_GRAIN).collect()
+        };
         self.edit(&mut keys, &Delete(PhantomData));
     }
 
@@ -228,6 +257,14 @@ where
     }
 
     /// The entries whose keys both have, with `combine(key, mine, theirs)` as values. Cost as [`union`](Self::union).
+    ///
+    /// ```
+    /// use coeval_ptree::PTree;
+    /// let mine: PTree<u32, u32> = [(1, 1), (2, 2)].into_iter().collect();
+    /// let theirs: PTree<u32, u32> = [(2, 20), (3, 30)].into_iter().collect();
+    /// let common = mine.intersection(theirs, |_, mine, theirs| mine + theirs);
+    /// assert_eq!(common.into_iter().collect::<Vec<_>>(), [(2, 22)]);
+    /// ```
     #[must_use]
     pub fn intersection<F>(self, other: Self, combine: F) -> Self
     where
@@ -238,6 +275,15 @@ where
 
     /// The entries whose keys `other` does not have; its values and block size may be others. Cost as
     /// [`union`](Self::union).
+    ///
+    /// ```
+    /// use coeval_ptree::PTree;
+    /// let old: PTree<u32, u32> = (0..100_000).map(|key| (key, key)).collect();
+    /// let mut new = old.clone();
+    /// new.insert(100_000, 0);
+    /// // What the two versions share is not visited.
+    /// assert_eq!(new.difference(&old).into_iter().collect::<Vec<_>>(), [(100_000, 0)]);
+    /// ```
     #[must_use]
     pub fn difference<W, T, const C: usize>(self, other: &PTree<K, W, T, C>) -> Self
     where

@@ -13,7 +13,7 @@ use std::mem::take;
 use triomphe::Arc;
 
 use crate::balance::{concat, join_sized, restore};
-use crate::build::from_sorted_vec;
+use crate::build::{from_exact_iter, from_sorted_vec};
 use crate::grain::{BATCH_GRAIN, BUILD_GRAIN, both};
 use crate::node::{Block, Leaf, Link, position, search, take_block};
 use crate::summary::{Summary, is_kept};
@@ -413,14 +413,32 @@ where
 {
     // The block will be copied, value by value; looked at together their misses overlap.
     leaf.iter().for_each(|(_, value)| edit.touch(value));
-    if leaf.len() + batch.len() <= B {
-        let mut copy = Block::<K, V, B>::new();
-        let is_changed = merge_copies(&mut copy, leaf, batch, edit);
-        return is_changed.then(|| Link::from_block(copy));
+    let mut copy = Copies { block: Block::<K, V, B>::new(), rest: Vec::new() };
+    if !merge_copies(&mut copy, leaf, batch, edit) {
+        return None;
     }
-    let mut copy = Vec::with_capacity(leaf.len() + batch.len());
-    let is_changed = merge_copies(&mut copy, leaf, batch, edit);
-    is_changed.then(|| from_sorted_vec(copy))
+    if copy.rest.is_empty() {
+        return Some(Link::from_block(copy.block));
+    }
+    let count = copy.block.len() + copy.rest.len();
+    Some(from_exact_iter(&mut copy.block.into_iter().chain(copy.rest), count))
+}
+
+/// Entries that make a block, and those that do not fit into it.
+struct Copies<K, V, const B: usize> {
+    block: Block<K, V, B>,
+    rest: Vec<(K, V)>,
+}
+
+impl<K, V, const B: usize> Extend<(K, V)> for Copies<K, V, B> {
+    #[inline]
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        for entry in entries {
+            if let Err(excess) = self.block.try_push(entry) {
+                self.rest.push(excess.element());
+            }
+        }
+    }
 }
 
 /// Appends copies of old entries, as the batch changes them, to `merged`; whether anything is new.

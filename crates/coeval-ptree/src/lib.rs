@@ -34,9 +34,9 @@
 //!
 //! # Start reading at
 //! `node` (layout), `balance` (the join primitive, the only code that knows about balance), then `bulk` and `sets`,
-//! which are the papers' algorithms on top of it. `warm` is about speed only. `tree`, `batch`, `pass` and `aggregate` hold
-//! the public operations: on one key, on many keys, on all entries, and on what summaries know. `nested` is about trees
-//! in trees.
+//! which are the papers' algorithms on top of it. `warm` is about speed only. `tree` and `read`, `batch`, `pass` and
+//! `aggregate` hold the public operations: on one key, on many keys, on all entries, and on what summaries know.
+//! `nested` is about trees in trees.
 #![forbid(unsafe_code)]
 
 mod aggregate;
@@ -58,6 +58,7 @@ mod packed;
 mod par_iter;
 mod pass;
 mod range_iter;
+mod read;
 mod sets;
 mod summary;
 mod tree;

@@ -195,6 +195,13 @@ where
     }
 
     /// The value of `key` in the inner tree of `group`. `O(log n)` of both.
+    ///
+    /// ```
+    /// use coeval_ptree::PTree;
+    /// let mut by_day: PTree<u32, PTree<u32, &str>> = PTree::new();
+    /// by_day.insert_nested(20, 7, "order 7");
+    /// assert_eq!((by_day.get_nested(&20, &7), by_day.get_nested(&21, &7)), (Some(&"order 7"), None));
+    /// ```
     #[must_use]
     pub fn get_nested(&self, group: &G, key: &K) -> Option<&V> {
         self.get(group)?.get(key)
@@ -202,6 +209,14 @@ where
 
     /// Removes `key` from the inner tree of `group`, and the group with its last entry; returns the value. `O(log n)`
     /// of both; copies nothing if the key is absent.
+    ///
+    /// ```
+    /// use coeval_ptree::PTree;
+    /// let mut by_day: PTree<u32, PTree<u32, &str>> = PTree::new();
+    /// by_day.insert_nested(20, 7, "order 7");
+    /// assert_eq!(by_day.remove_nested(&20, &7), Some("order 7"));
+    /// assert!(!by_day.contains_key(&20));
+    /// ```
     pub fn remove_nested(&mut self, group: &G, key: &K) -> Option<V> {
         if !self.get(group)?.contains_key(key) {
             return None;
@@ -214,6 +229,13 @@ where
     }
 
     /// The number of entries in all inner trees. `O(n)` of the outer tree.
+    ///
+    /// ```
+    /// use coeval_ptree::{PTree, group_batch};
+    /// let mut by_day: PTree<u32, PTree<u32, u32>> = PTree::new();
+    /// by_day.multi_insert_nested(group_batch(vec![((1, 7), 1), ((1, 8), 1), ((2, 7), 1)]), |_, _, new| new);
+    /// assert_eq!((by_day.len(), by_day.len_nested()), (2, 3));
+    /// ```
     #[must_use]
     pub fn len_nested(&self) -> usize {
         self.values().map(PTree::len).sum()
@@ -224,6 +246,12 @@ where
 pub type NestedBatch<G, K, C> = Vec<(G, Vec<(K, C)>)>;
 
 /// Groups a batch with strictly increasing pairs of keys by the first one. `O(m)`.
+///
+/// ```
+/// use coeval_ptree::group_batch;
+/// let groups = group_batch(vec![((1, 7), 'a'), ((1, 8), 'b'), ((2, 7), 'c')]);
+/// assert_eq!(groups, [(1, vec![(7, 'a'), (8, 'b')]), (2, vec![(7, 'c')])]);
+/// ```
 ///
 /// # Panics
 /// If the pairs of keys do not strictly increase.
@@ -278,6 +306,14 @@ where
 
     /// Puts `Some` values and removes the keys with `None`, in one pass over both levels; groups that become empty
     /// are removed. Cost as [`multi_insert_nested`](Self::multi_insert_nested).
+    ///
+    /// ```
+    /// use coeval_ptree::{PTree, group_batch};
+    /// let mut by_day: PTree<u32, PTree<u32, u32>> = PTree::new();
+    /// by_day.insert_nested(1, 7, 1);
+    /// by_day.multi_update_nested(group_batch(vec![((1, 7), None), ((2, 7), Some(5))]));
+    /// assert_eq!((by_day.get(&1), by_day.get_nested(&2, &7)), (None, Some(&5)));
+    /// ```
     ///
     /// # Panics
     /// If the keys of the groups, or those of a group, do not strictly increase; then the tree is unchanged.

@@ -161,12 +161,23 @@ where
     E: Encoding<K, V>,
 {
     /// An empty map.
+    ///
+    /// ```
+    /// let mut tree = coeval_ptree::PackedTree::<u32, u32>::new();
+    /// tree.insert(1, 10);
+    /// assert_eq!(tree.len(), 1);
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// A map of entries in strictly increasing key order. `O(n)`.
+    ///
+    /// ```
+    /// let tree = coeval_ptree::PackedTree::<u32, u32>::from_sorted(vec![(1, 10), (2, 20)]);
+    /// assert_eq!(tree.get(&2), Some(20));
+    /// ```
     ///
     /// # Panics
     /// If the keys do not strictly increase.
@@ -183,18 +194,32 @@ where
     }
 
     /// The number of entries. `O(1)`.
+    ///
+    /// ```
+    /// let squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// assert_eq!(squares.len(), 1_000);
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.runs.summary().0
     }
 
     /// Whether there are no entries. `O(1)`.
+    ///
+    /// ```
+    /// assert!(coeval_ptree::PackedTree::<u32, u32>::new().is_empty());
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
     /// The value of `key`. `O(log n)`.
+    ///
+    /// ```
+    /// let squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// assert_eq!((squares.get(&30), squares.get(&1_000)), (Some(900), None));
+    /// ```
     #[must_use]
     pub fn get(&self, key: &K) -> Option<V> {
         let (_, run) = self.runs.floor(key)?;
@@ -204,24 +229,44 @@ where
     }
 
     /// Whether `key` is present. `O(log n)`.
+    ///
+    /// ```
+    /// let squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// assert!(squares.contains_key(&999) && !squares.contains_key(&1_000));
+    /// ```
     #[must_use]
     pub fn contains_key(&self, key: &K) -> bool {
         self.get(key).is_some()
     }
 
     /// The entry with the smallest key. `O(log n)`.
+    ///
+    /// ```
+    /// let squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// assert_eq!(squares.first(), Some((0, 0)));
+    /// ```
     #[must_use]
     pub fn first(&self) -> Option<(K, V)> {
         self.runs.first().map(|(_, run)| run.entry(0))
     }
 
     /// The entry with the largest key. `O(log n)`.
+    ///
+    /// ```
+    /// let squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// assert_eq!(squares.last(), Some((999, 998_001)));
+    /// ```
     #[must_use]
     pub fn last(&self) -> Option<(K, V)> {
         self.runs.last().map(|(_, run)| run.entry(run.count - 1))
     }
 
     /// The number of keys less than `key`. `O(log n)`.
+    ///
+    /// ```
+    /// let squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// assert_eq!((squares.rank(&500), squares.rank(&5_000)), (500, 1_000));
+    /// ```
     #[must_use]
     pub fn rank(&self, key: &K) -> usize {
         let Some((start, run)) = self.runs.floor(key) else { return 0 };
@@ -229,6 +274,11 @@ where
     }
 
     /// The entry with `index` smaller keys before it. `O(log n)`.
+    ///
+    /// ```
+    /// let squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// assert_eq!(squares.select(30), Some((30, 900)));
+    /// ```
     #[must_use]
     pub fn select(&self, index: usize) -> Option<(K, V)> {
         let (before, _, run) = self.runs.select_by(|entries| entries.0 <= index)?;
@@ -236,12 +286,22 @@ where
     }
 
     /// All entries in key order, from both ends. `O(log n)` to start.
+    ///
+    /// ```
+    /// let squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// assert_eq!(squares.iter().rev().take(2).map(|(key, _)| key).collect::<Vec<_>>(), [999, 998]);
+    /// ```
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (K, V)> + '_ {
         self.runs.values().flat_map(Run::iter)
     }
 
     /// The entries within `bounds` in key order, from both ends; bounds the wrong way round enclose nothing. `O(log n)`
     /// to start.
+    ///
+    /// ```
+    /// let squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// assert_eq!(squares.iter_range(10..12).collect::<Vec<_>>(), [(10, 100), (11, 121)]);
+    /// ```
     pub fn iter_range<R: RangeBounds<K>>(&self, bounds: R) -> impl DoubleEndedIterator<Item = (K, V)> + '_ {
         let (lower, upper) = (bounds.start_bound().cloned(), bounds.end_bound().cloned());
         let first = match &lower {
@@ -261,6 +321,11 @@ where
     /// `reduce` over `map(key, value)` of all entries in key order, in parallel; `identity` if there are none.
     ///
     /// `reduce` must be associative and `identity` neutral. Work `O(n)`, span `O(log n)`.
+    ///
+    /// ```
+    /// let squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// assert_eq!(squares.map_reduce(|key, _| *key, |a, b| a + b, 0), 499_500);
+    /// ```
     pub fn map_reduce<R, M, F>(&self, map: M, reduce: F, identity: R) -> R
     where
         R: Clone + Send + Sync,
@@ -274,6 +339,11 @@ where
     }
 
     /// Puts `value` at `key` and returns the value that it replaces. `O(log n)` and a run.
+    ///
+    /// ```
+    /// let mut squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// assert_eq!((squares.insert(30, 0), squares.insert(2_000, 0)), (Some(900), None));
+    /// ```
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let replaced = self.get(&key);
         self.multi_update(vec![(key, Some(value))]);
@@ -281,6 +351,11 @@ where
     }
 
     /// Removes `key` and returns its value. `O(log n)` and a run; copies nothing if the key is absent.
+    ///
+    /// ```
+    /// let mut squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// assert_eq!((squares.remove(&30), squares.remove(&30)), (Some(900), None));
+    /// ```
     pub fn remove(&mut self, key: &K) -> Option<V> {
         let removed = self.get(key)?;
         self.multi_update(vec![(key.clone(), None)]);
@@ -289,6 +364,12 @@ where
 
     /// Puts all pairs of a batch with strictly increasing keys: `combine(key, old, new)` where the key is present.
     /// `O(m log n)` and the runs met.
+    ///
+    /// ```
+    /// let mut squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// squares.multi_insert(vec![(30, 1), (2_000, 1)], |_, old, new| old + new);
+    /// assert_eq!((squares.get(&30), squares.get(&2_000)), (Some(901), Some(1)));
+    /// ```
     ///
     /// # Panics
     /// If the keys do not strictly increase, or `combine` panics; then the tree is unchanged.
@@ -304,6 +385,12 @@ where
     /// Puts `Some` values and removes the keys with `None`, in one pass over a batch with strictly increasing keys.
     /// `O(m log n)` and the runs met.
     ///
+    /// ```
+    /// let mut squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// squares.multi_update(vec![(30, None), (2_000, Some(1))]);
+    /// assert_eq!((squares.get(&30), squares.len()), (None, 1_000));
+    /// ```
+    ///
     /// # Panics
     /// If the keys do not strictly increase; then the tree is unchanged.
     pub fn multi_update(&mut self, batch: Vec<(K, Option<V>)>) {
@@ -312,12 +399,23 @@ where
     }
 
     /// The same entries, not encoded. `O(n)`.
+    ///
+    /// ```
+    /// let squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// let plain: coeval_ptree::PTree<u32, u32> = squares.unpack();
+    /// assert_eq!(plain.get(&30), Some(&900));
+    /// ```
     #[must_use]
     pub fn unpack<S: Summary<K, V>, const B: usize>(&self) -> PTree<K, V, S, B> {
         PTree::from_sorted(self.iter().collect())
     }
 
     /// What this tree takes, encoded runs included. `O(number of runs)`.
+    ///
+    /// ```
+    /// let squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// assert!(squares.memory().bytes < 1_000 * 8);
+    /// ```
     #[must_use]
     pub fn memory(&self) -> Memory<'_> {
         let mut memory = Memory::default();
@@ -326,6 +424,16 @@ where
     }
 
     /// Adds what this tree takes to what others do; runs and nodes that they share count once.
+    ///
+    /// ```
+    /// use coeval_ptree::{Memory, PackedTree};
+    /// let squares: PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// let copy = squares.clone();
+    /// let mut memory = Memory::default();
+    /// squares.add_to(&mut memory);
+    /// copy.add_to(&mut memory);
+    /// assert_eq!(memory.bytes, squares.memory().bytes);
+    /// ```
     pub fn add_to<'t>(&'t self, memory: &mut Memory<'t>) {
         memory.add_with(&self.runs, |memory, _, run| {
             // A run's allocation starts with its reference count and its length.
@@ -334,6 +442,11 @@ where
     }
 
     /// Visits every run and checks all invariants. `O(n)`.
+    ///
+    /// ```
+    /// let squares: coeval_ptree::PackedTree<u32, u32> = (0..1_000).map(|i| (i, i * i)).collect();
+    /// assert_eq!(squares.check_invariants(), Ok(()));
+    /// ```
     ///
     /// # Errors
     /// The first broken invariant found: one of the tree of runs, a run without entries or with too few, a count that

@@ -86,6 +86,14 @@ where
     }
 
     /// Calls `visit` once for each entry, on several threads and in no particular order. Work `O(n)`, span `O(log n)`.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    /// let tens: coeval_ptree::PTree<u32, u32> = (1..=9).map(|i| (10 * i, i)).collect();
+    /// let sum = AtomicU32::new(0);
+    /// tens.par_for_each(|_, value| { sum.fetch_add(*value, Ordering::Relaxed); });
+    /// assert_eq!(sum.into_inner(), 45);
+    /// ```
     pub fn par_for_each<F>(&self, visit: F)
     where
         F: Fn(&K, &V) + Sync,
@@ -96,6 +104,14 @@ where
     /// Calls `visit` once for each entry, with its index in key order, on several threads and in no particular order.
     ///
     /// Work `O(n)`, span `O(log n)` (P-Trees paper, Figure 2e).
+    ///
+    /// ```
+    /// use std::sync::Mutex;
+    /// let tens: coeval_ptree::PTree<u32, u32> = (1..=9).map(|i| (10 * i, i)).collect();
+    /// let third = Mutex::new(None);
+    /// tens.foreach_index(|index, key, _| if index == 2 { *third.lock().unwrap() = Some(*key) });
+    /// assert_eq!(third.into_inner().unwrap(), Some(30));
+    /// ```
     pub fn foreach_index<F>(&self, visit: F)
     where
         F: Fn(usize, &K, &V) + Sync,
@@ -127,6 +143,11 @@ where
     /// The entries for which `keep` holds, in parallel; subtrees kept whole are shared.
     ///
     /// Work `O(n)`, span `O(log^2 n)` (P-Trees paper, Figure 2c).
+    ///
+    /// ```
+    /// let tens: coeval_ptree::PTree<u32, u32> = (1..=9).map(|i| (10 * i, i)).collect();
+    /// assert_eq!(tens.filter(|_, value| value % 2 == 0).len(), 4);
+    /// ```
     #[must_use]
     pub fn filter<F>(&self, keep: F) -> Self
     where

@@ -8,8 +8,8 @@ use std::ops::{Bound, RangeBounds};
 
 use crate::balance;
 use crate::build::{build, from_exact_iter, from_sorted_vec, is_strictly_sorted};
-use crate::cut::{is_above, is_below, range, split};
-use crate::find::{count_before, find, first, first_after, is_present, last, last_before, select};
+use crate::cut::{range, split};
+use crate::find::is_present;
 use crate::invariants::{BrokenInvariant, Shape, Visited, check, check_summaries, shape};
 use crate::iter::Iter;
 use crate::node::Link;
@@ -56,6 +56,12 @@ pub struct PTree<K, V, S = (), const B: usize = DEFAULT_BLOCK> {
 
 impl<K, V> PTree<K, V> {
     /// An empty map with the default block size; [`Default`] makes one of any block size.
+    ///
+    /// ```
+    /// let mut tree = coeval_ptree::PTree::new();
+    /// tree.insert("key", 1);
+    /// assert_eq!(tree.len(), 1);
+    /// ```
     #[must_use]
     #[inline]
     pub fn new() -> Self {
@@ -74,6 +80,11 @@ impl<K, V, S, const B: usize> PTree<K, V, S, B> {
     }
 
     /// The number of entries. `O(1)`.
+    ///
+    /// ```
+    /// let tens: coeval_ptree::PTree<u32, u32> = (1..=9).map(|i| (10 * i, i)).collect();
+    /// assert_eq!(tens.len(), 9);
+    /// ```
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
@@ -81,6 +92,11 @@ impl<K, V, S, const B: usize> PTree<K, V, S, B> {
     }
 
     /// Whether there are no entries. `O(1)`.
+    ///
+    /// ```
+    /// let tree: coeval_ptree::PTree<u32, u32> = coeval_ptree::PTree::new();
+    /// assert!(tree.is_empty());
+    /// ```
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -89,212 +105,38 @@ impl<K, V, S, const B: usize> PTree<K, V, S, B> {
 
     /// Whether both are the same tree in memory: then they have the same contents; if not, nothing is said.
     /// `O(1)`.
+    ///
+    /// ```
+    /// let mut tens: coeval_ptree::PTree<u32, u32> = (1..=9).map(|i| (10 * i, i)).collect();
+    /// let snapshot = tens.clone();
+    /// assert!(tens.ptr_eq(&snapshot));
+    /// tens.insert(10, 1);
+    /// assert!(!tens.ptr_eq(&snapshot) && tens == snapshot);
+    /// ```
     #[must_use]
     #[inline]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         self.root.ptr_eq(&other.root)
     }
 
-    /// The value of `key`. `O(log n)`, no allocation, no write to memory.
-    #[must_use]
-    #[inline]
-    pub fn get<Q>(&self, key: &Q) -> Option<&V>
-    where
-        K: Borrow<Q>,
-        Q: Ord + ?Sized,
-    {
-        find(&self.root, key).map(|(_, value)| value)
-    }
-
-    /// The stored key that equals `key`, and its value. `O(log n)`.
-    #[must_use]
-    #[inline]
-    pub fn get_key_value<Q>(&self, key: &Q) -> Option<(&K, &V)>
-    where
-        K: Borrow<Q>,
-        Q: Ord + ?Sized,
-    {
-        find(&self.root, key).map(pair)
-    }
-
-    /// Whether `key` is present. `O(log n)`.
-    #[must_use]
-    #[inline]
-    pub fn contains_key<Q>(&self, key: &Q) -> bool
-    where
-        K: Borrow<Q>,
-        Q: Ord + ?Sized,
-    {
-        is_present(&self.root, key)
-    }
-
-    /// The entry with the smallest key. `O(log n)`.
-    #[must_use]
-    #[inline]
-    pub fn first(&self) -> Option<(&K, &V)> {
-        first(&self.root).map(pair)
-    }
-
-    /// The entry with the largest key. `O(log n)`.
-    #[must_use]
-    #[inline]
-    pub fn last(&self) -> Option<(&K, &V)> {
-        last(&self.root).map(pair)
-    }
-
-    /// The entry with the largest key that is not greater than `key`. `O(log n)`.
-    ///
-    /// ```
-    /// let tens: coeval_ptree::PTree<u32, ()> = (1..=9).map(|i| (10 * i, ())).collect();
-    /// assert_eq!(tens.floor(&25), Some((&20, &())));
-    /// assert_eq!(tens.ceiling(&25), Some((&30, &())));
-    /// assert_eq!(tens.previous(&20), Some((&10, &())));
-    /// assert_eq!(tens.next(&90), None);
-    /// ```
-    #[must_use]
-    #[inline]
-    pub fn floor<Q>(&self, key: &Q) -> Option<(&K, &V)>
-    where
-        K: Borrow<Q>,
-        Q: Ord + ?Sized,
-    {
-        last_before(&self.root, |other| other.borrow() <= key).map(pair)
-    }
-
-    /// The entry with the smallest key that is not less than `key`. `O(log n)`.
-    #[must_use]
-    #[inline]
-    pub fn ceiling<Q>(&self, key: &Q) -> Option<(&K, &V)>
-    where
-        K: Borrow<Q>,
-        Q: Ord + ?Sized,
-    {
-        first_after(&self.root, |other| other.borrow() < key).map(pair)
-    }
-
-    /// The entry with the smallest key greater than `key`. `O(log n)`.
-    #[must_use]
-    #[inline]
-    pub fn next<Q>(&self, key: &Q) -> Option<(&K, &V)>
-    where
-        K: Borrow<Q>,
-        Q: Ord + ?Sized,
-    {
-        first_after(&self.root, |other| other.borrow() <= key).map(pair)
-    }
-
-    /// The entry with the largest key less than `key`. `O(log n)`.
-    #[must_use]
-    #[inline]
-    pub fn previous<Q>(&self, key: &Q) -> Option<(&K, &V)>
-    where
-        K: Borrow<Q>,
-        Q: Ord + ?Sized,
-    {
-        last_before(&self.root, |other| other.borrow() < key).map(pair)
-    }
-
-    /// The entry with `index` smaller keys before it. `O(log n)`.
-    #[must_use]
-    #[inline]
-    pub fn select(&self, index: usize) -> Option<(&K, &V)> {
-        select(&self.root, index).map(pair)
-    }
-
-    /// The number of keys less than `key`. `O(log n)`.
-    ///
-    /// ```
-    /// let tens: coeval_ptree::PTree<u32, ()> = (1..=9).map(|i| (10 * i, ())).collect();
-    /// assert_eq!(tens.rank(&35), 3);
-    /// assert_eq!(tens.select(3), Some((&40, &())));
-    /// ```
-    #[must_use]
-    #[inline]
-    pub fn rank<Q>(&self, key: &Q) -> usize
-    where
-        K: Borrow<Q>,
-        Q: Ord + ?Sized,
-    {
-        count_before(&self.root, |other| other.borrow() < key)
-    }
-
-    /// All entries in key order, from both ends. `O(log n)` to start, `O(1)` amortized per entry.
-    #[must_use]
-    #[inline]
-    pub fn iter(&self) -> Iter<'_, K, V, S, B> {
-        Iter::new(&self.root, 0, self.len())
-    }
-
-    /// All keys in order. Cost as [`iter`](Self::iter).
-    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &K> + ExactSizeIterator {
-        self.iter().map(|(key, _)| key)
-    }
-
-    /// All values in the order of their keys. Cost as [`iter`](Self::iter).
-    pub fn values(&self) -> impl DoubleEndedIterator<Item = &V> + ExactSizeIterator {
-        self.iter().map(|(_, value)| value)
-    }
-
-    /// The entries within `bounds` in key order, from both ends. `O(log n)` to start, `O(1)` amortized per entry.
-    ///
-    /// Bounds the wrong way round enclose nothing.
-    ///
-    /// ```
-    /// let tens: coeval_ptree::PTree<u32, ()> = (1..=9).map(|i| (10 * i, ())).collect();
-    /// let keys: Vec<u32> = tens.iter_range(25..=50).rev().map(|(key, _)| *key).collect();
-    /// assert_eq!(keys, [50, 40, 30]);
-    /// ```
-    #[must_use]
-    #[inline]
-    pub fn iter_range<Q, R>(&self, bounds: R) -> Iter<'_, K, V, S, B>
-    where
-        K: Borrow<Q>,
-        Q: Ord + ?Sized,
-        R: RangeBounds<Q>,
-    {
-        let (start, end) = self.indices(&bounds);
-        Iter::new(&self.root, start, end)
-    }
-
-    /// The entries within `bounds` by value; holds this version of the tree, and is `'static` if its entries are.
-    /// `O(log n)` to start and per block.
-    #[must_use]
-    pub fn into_range_iter<Q, R>(self, bounds: R) -> RangeIter<K, V, S, B>
-    where
-        K: Borrow<Q>,
-        Q: Ord + ?Sized,
-        R: RangeBounds<Q>,
-    {
-        let (start, end) = self.indices(&bounds);
-        RangeIter::new(self.root, start, end)
-    }
-
-    /// Indices of the first entry within `bounds` and of the first one after them.
-    #[inline]
-    fn indices<Q, R>(&self, bounds: &R) -> (usize, usize)
-    where
-        K: Borrow<Q>,
-        Q: Ord + ?Sized,
-        R: RangeBounds<Q>,
-    {
-        let start = match bounds.start_bound() {
-            Bound::Unbounded => 0,
-            lower => count_before(&self.root, |key| is_below(key.borrow(), lower)),
-        };
-        let end = match bounds.end_bound() {
-            Bound::Unbounded => self.len(),
-            upper => count_before(&self.root, |key| !is_above(key.borrow(), upper)),
-        };
-        (start, end)
-    }
-
     /// How the tree is laid out in memory. `O(n / B)`.
+    ///
+    /// ```
+    /// let tree: coeval_ptree::PTree<u32, u32> = (0..10_000).map(|key| (key, key)).collect();
+    /// let shape = tree.shape();
+    /// assert_eq!((shape.entries, shape.leaves), (10_000, shape.inner_nodes + 1));
+    /// ```
     #[must_use]
     pub fn shape(&self) -> Shape {
         shape(&self.root)
     }
 
     /// Visits every node and checks all invariants. `O(n)`.
+    ///
+    /// ```
+    /// let tens: coeval_ptree::PTree<u32, u32> = (1..=9).map(|i| (10 * i, i)).collect();
+    /// assert_eq!(tens.check_invariants(), Ok(()));
+    /// ```
     ///
     /// # Errors
     /// The first broken invariant found, if keys do not strictly increase, a count is wrong, siblings are out
@@ -312,6 +154,11 @@ impl<K, V, S, const B: usize> PTree<K, V, S, B> {
 
 impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, S, B> {
     /// A tree of entries in strictly increasing key order. `O(n)`.
+    ///
+    /// ```
+    /// let tree: coeval_ptree::PTree<u32, u32> = coeval_ptree::PTree::from_sorted_iter((0..100).map(|key| (key, 1)));
+    /// assert_eq!(tree.len(), 100);
+    /// ```
     ///
     /// # Panics
     /// If the keys do not strictly increase.
@@ -339,6 +186,11 @@ impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, S, 
     /// Puts `value` at `key` and returns the value that it replaces; the stored key stays.
     ///
     /// `O(log n)`: one descent. Other clones of the tree keep their contents.
+    ///
+    /// ```
+    /// let mut tens: coeval_ptree::PTree<u32, u32> = (1..=9).map(|i| (10 * i, i)).collect();
+    /// assert_eq!((tens.insert(40, 0), tens.insert(45, 0)), (Some(4), None));
+    /// ```
     #[inline]
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let () = Self::BLOCK_IS_SOUND;
@@ -349,6 +201,11 @@ impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, S, 
     /// Removes `key` and returns its value, if it was there.
     ///
     /// `O(log n)`; copies nothing if the key is absent. Other clones of the tree keep their contents.
+    ///
+    /// ```
+    /// let mut tens: coeval_ptree::PTree<u32, u32> = (1..=9).map(|i| (10 * i, i)).collect();
+    /// assert_eq!((tens.remove(&40), tens.remove(&40)), (Some(4), None));
+    /// ```
     #[inline]
     pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
     where
@@ -397,6 +254,12 @@ impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, S, 
     /// Changes the value of `key` in place, or puts the default value and changes that. Cost and behaviour as
     /// [`modify`](Self::modify).
     ///
+    /// ```
+    /// let mut counts: coeval_ptree::PTree<char, u32> = coeval_ptree::PTree::new();
+    /// "abracadabra".chars().for_each(|letter| counts.upsert(letter, |count| *count += 1));
+    /// assert_eq!(counts.get(&'a'), Some(&5));
+    /// ```
+    ///
     /// # Panics
     /// As [`modify`](Self::modify); if the key is absent, the tree stays as it was.
     pub fn upsert<R, F>(&mut self, key: K, change: F) -> R
@@ -427,6 +290,11 @@ impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, S, 
     }
 
     /// Removes and returns the entry with the largest key. `O(log n)`.
+    ///
+    /// ```
+    /// let mut tens: coeval_ptree::PTree<u32, u32> = (1..=9).map(|i| (10 * i, i)).collect();
+    /// assert_eq!(tens.pop_last(), Some((90, 9)));
+    /// ```
     pub fn pop_last(&mut self) -> Option<(K, V)> {
         self.change(remove_last)
     }
@@ -450,6 +318,12 @@ impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, S, 
 
     /// All entries of `left`, then all of `right`. `O(log n)`.
     ///
+    /// ```
+    /// use coeval_ptree::PTree;
+    /// let [low, high]: [PTree<u32, u32>; 2] = [0, 100].map(|from| (from..from + 100).map(|key| (key, 1)).collect());
+    /// assert_eq!(PTree::concat(low, high).len(), 200);
+    /// ```
+    ///
     /// # Panics
     /// If a key of `left` is not less than all keys of `right`.
     #[must_use]
@@ -462,6 +336,11 @@ impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, S, 
 
     /// The entries up to `key`, with it, as a tree that shares all whole subtrees. `O(log n)` (P-Trees paper, the
     /// `left` of Figure 2b).
+    ///
+    /// ```
+    /// let tens: coeval_ptree::PTree<u32, u32> = (1..=9).map(|i| (10 * i, i)).collect();
+    /// assert_eq!(tens.left(&45).last(), Some((&40, &4)));
+    /// ```
     #[must_use]
     pub fn left<Q>(&self, key: &Q) -> Self
     where
@@ -515,6 +394,11 @@ where
 {
     /// A tree of entries in strictly increasing key order, built in parallel. Work `O(n)`.
     ///
+    /// ```
+    /// let tree: coeval_ptree::PTree<u32, u32> = coeval_ptree::PTree::from_sorted(vec![(1, 10), (2, 20)]);
+    /// assert_eq!(tree.get(&2), Some(&20));
+    /// ```
+    ///
     /// # Panics
     /// If the keys do not strictly increase.
     #[must_use]
@@ -538,12 +422,6 @@ where
     {
         Self::from_root(build(entries, &combine))
     }
-}
-
-/// A stored entry as callers see it.
-#[inline]
-pub(crate) fn pair<K, V>(entry: &(K, V)) -> (&K, &V) {
-    (&entry.0, &entry.1)
 }
 
 impl<K, V, S, const B: usize> Clone for PTree<K, V, S, B> {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use coeval_ptree::{Fate, Grain, Max, PTree, Sum};
+use coeval_ptree::{Fate, Grain, Max, PTree, Sum, pairing, pairing_outer, secondary};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 
@@ -60,7 +60,7 @@ fn step<const B: usize>(
     other: (&Tree<B>, &Model),
     bytes: &mut Bytes<'_>,
 ) {
-    match bytes.next() % 13 {
+    match bytes.next() % 20 {
         0 => {
             let (key, value) = (bytes.key(), bytes.value());
             assert_eq!(tree.insert(key, value), model.insert(key, value));
@@ -95,6 +95,7 @@ fn step<const B: usize>(
         }
         5..=7 => set_operation(tree, model, other, bytes),
         8 | 9 => cut(tree, model, bytes),
+        12..=18 => further_step(tree, model, other, bytes),
         10 => {
             let limit = bytes.value();
             *tree = tree.aug_filter(|(_, max)| max.0 >= Some(limit));
@@ -108,6 +109,80 @@ fn step<const B: usize>(
         _ => {
             let key = bytes.key();
             assert_eq!(tree.modify(&key, |value| *value /= 2), model.get_mut(&key).map(|value| *value /= 2));
+        }
+    }
+}
+
+/// As [`step`], with the rarer operations.
+fn further_step<const B: usize>(
+    tree: &mut Tree<B>,
+    model: &mut Model,
+    other: (&Tree<B>, &Model),
+    bytes: &mut Bytes<'_>,
+) {
+    match bytes.next() % 9 {
+        0 => assert_eq!(tree.pop_first(), model.pop_first()),
+        1 => assert_eq!(tree.pop_last(), model.pop_last()),
+        2 => {
+            let (key, value) = (bytes.key(), bytes.value());
+            tree.upsert(key, |old| *old = (*old + value) % 10_000);
+            let old = model.entry(key).or_default();
+            *old = (*old + value) % 10_000;
+        }
+        3 => {
+            let batch = bytes.batch();
+            let alter = |old: Option<&u32>, new: u32| match old {
+                Some(old) if (old + new).is_multiple_of(2) => None,
+                _ => (!new.is_multiple_of(5)).then_some(new),
+            };
+            tree.alter_many(batch.clone().into_iter().collect(), alter);
+            for (key, new) in batch {
+                match alter(model.get(&key), new) {
+                    Some(value) => drop(model.insert(key, value)),
+                    None => drop(model.remove(&key)),
+                }
+            }
+        }
+        4 => {
+            let batch = bytes.batch();
+            tree.multi_update(
+                batch.iter().map(|(key, new)| (*key, (new % 2 == 0).then_some(*new))).collect(),
+            );
+            for (key, new) in batch {
+                if new % 2 == 0 {
+                    model.insert(key, new);
+                } else {
+                    model.remove(&key);
+                }
+            }
+        }
+        5 => {
+            let mut unsorted: Vec<(u16, u32)> = bytes.batch().into_iter().chain(bytes.batch()).collect();
+            unsorted.reverse();
+            tree.multi_insert_unsorted(unsorted.clone(), |_, _, later| later);
+            model.extend(unsorted);
+        }
+        6 => {
+            let keys: Vec<u16> = bytes.batch().into_keys().rev().chain([bytes.key()]).collect();
+            assert!(tree.multi_find(&keys).into_iter().eq(keys.iter().map(|key| model.get(key))));
+        }
+        7 => {
+            let paired: PTree<u16, (u32, u32), (), B> = pairing(tree, other.0);
+            paired.check_invariants().expect("a pairing keeps the invariants");
+            let common = model.iter().filter_map(|(key, mine)| Some((*key, (*mine, *other.1.get(key)?))));
+            assert!(paired.into_iter().eq(common));
+            let paired: PTree<u16, (u32, u32), (), B> = pairing_outer(tree, other.0);
+            paired.check_invariants().expect("a pairing keeps the invariants");
+            let theirs = |key| other.1.get(key).copied().unwrap_or(0);
+            assert!(paired.into_iter().eq(model.iter().map(|(key, mine)| (*key, (*mine, theirs(key))))));
+        }
+        _ => {
+            let groups: PTree<u32, Tree<B>> = secondary(tree, |_, value| value % 7);
+            assert!(groups.values().all(|group| group.check_invariants().is_ok() && !group.is_empty()));
+            let all =
+                groups.values().fold(Tree::<B>::default(), |all, group| all.union(group.clone(), combine));
+            assert_same(&all, model);
+            groups.drop_by(Grain::entries(1));
         }
     }
 }
