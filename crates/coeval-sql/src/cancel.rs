@@ -82,6 +82,10 @@ impl Interrupt for Request {
     fn notify(&self, waker: Waker) {
         *self.lock_wait.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker);
     }
+
+    fn wait_ended(&self) {
+        self.lock_wait.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
 }
 
 thread_local! {
@@ -124,6 +128,11 @@ impl CancelHandle {
     /// What ends a wait for a row lock when the statement is to end.
     pub(crate) fn interrupt(&self) -> Arc<dyn Interrupt + Send + Sync> {
         Arc::clone(&self.request) as Arc<dyn Interrupt + Send + Sync>
+    }
+
+    /// Whether the statement that runs waits for a row lock.
+    pub(crate) fn waits_for_lock(&self) -> bool {
+        self.request.lock_wait.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Why the statement that runs is to end, if it is.

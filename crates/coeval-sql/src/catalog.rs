@@ -13,6 +13,7 @@
 //! Object ids are stable: see [`oids`].
 
 mod access;
+mod activity;
 mod classes;
 mod constraints;
 mod deparse;
@@ -23,6 +24,7 @@ mod listings;
 mod objects;
 mod oids;
 mod relations;
+mod roles;
 mod rows;
 mod server;
 mod types;
@@ -33,12 +35,14 @@ pub(crate) use deparse::declared_default;
 
 pub(crate) use access::{CatalogAccess, SettingRequest};
 pub(crate) use functions::{array_elements, array_of_text, functions, is_catalog_function, set_returning};
+pub(crate) use identifiers::quoted as quoted_name;
 pub(crate) use objects::ViewColumns;
 pub(crate) use relations::{is_vector, own_relations, standard_columns};
 
+use crate::engine::Engine;
 use crate::error::SqlError;
 use crate::settings::Settings;
-use coeval_store::{Store, Transaction};
+use coeval_store::Transaction;
 use datafusion::catalog::{MemTable, TableProvider};
 use objects::Objects;
 use rows::{Table, provider_of};
@@ -50,11 +54,16 @@ pub(crate) const PG_CATALOG: &str = "pg_catalog";
 /// What the relations of the catalog are made from.
 pub(crate) struct Source<'a> {
     /// The database.
-    pub(crate) store: &'a Store,
+    pub(crate) engine: &'a Engine,
     /// The definitions.
     pub(crate) transaction: &'a Transaction,
     /// The session's settings.
     pub(crate) settings: &'a Settings,
+}
+
+/// Whether the relation is for superusers alone.
+pub(crate) fn is_secret(name: &str) -> bool {
+    matches!(name, "pg_authid" | "pg_shadow")
 }
 
 /// Whether the relation lists columns, so that it needs those of views.
@@ -88,6 +97,8 @@ pub(crate) fn provider(
 fn fill(table: &mut Table, source: &Source<'_>, view_columns: &ViewColumns) {
     let name = table.name();
     if server::fill(name, table, source)
+        || activity::fill(name, table, source)
+        || roles::fill(name, table, source)
         || !(classes::has(name) || constraints::has(name) || listings::has(name))
     {
         return;

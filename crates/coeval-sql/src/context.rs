@@ -2,6 +2,7 @@
 //! What a statement runs in: its transaction, its session's settings, its parameters, its time.
 
 use crate::engine::Engine;
+use crate::rights::{Checks, Rights};
 use crate::settings::Settings;
 use chrono::Utc;
 use coeval_store::{ColumnType, SequenceId, Transaction, Value};
@@ -67,4 +68,13 @@ pub(crate) struct StatementContext<'a> {
     pub(crate) clock: Clock,
     /// The statement's text, for positions in errors; empty if it has none of its own.
     pub(crate) sql: &'a str,
+    /// Which of its reads are checked.
+    pub(crate) checks: Checks,
+}
+
+impl StatementContext<'_> {
+    /// What its session may do.
+    pub(crate) fn rights(&self) -> Rights {
+        Rights::of(self.settings.principal(), self.transaction.catalog())
+    }
 }

@@ -25,9 +25,10 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::query;
 use crate::result::{CommandTag, StatementResult};
+use crate::rights::{Kind, insufficient};
 use crate::types::column_type_of_arrow;
 use arrow::array::RecordBatch;
-use coeval_store::{ColumnType, ObjectRef, TableDef};
+use coeval_store::{ColumnType, ObjectRef, Privilege, TableDef};
 use datafusion::sql::sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName, Query, Statement};
 use options::{CopyDirection, CopyFormat, CopyOptions};
 use std::path::Path;
@@ -55,6 +56,7 @@ pub(crate) fn execute(
         }
         CopyTarget::Program { .. } => return Err(SqlError::unsupported("COPY with PROGRAM")),
     };
+    refuse_files(context, direction)?;
     let rows = match (source, direction) {
         (CopySource::Table { table_name, columns }, CopyDirection::From) => {
             copy_from(context, table_name, columns, path, &options)?
@@ -70,6 +72,20 @@ pub(crate) fn execute(
     Ok(StatementResult::tagged(CommandTag::Copy(rows)))
 }
 
+/// Files of the server are for superusers.
+fn refuse_files(context: &StatementContext<'_>, direction: CopyDirection) -> Result<(), SqlError> {
+    if context.rights().is_superuser() {
+        return Ok(());
+    }
+    let (role, what) = match direction {
+        CopyDirection::From => ("pg_read_server_files", "COPY from a file"),
+        CopyDirection::To => ("pg_write_server_files", "COPY to a file"),
+    };
+    let message = format!("must be superuser or have privileges of the {role} role to {what}");
+    Err(insufficient(message)
+        .with_hint("Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone."))
+}
+
 /// The table of a COPY; views and sequences are refused in words of their own.
 fn copied_table(
     context: &StatementContext<'_>,
@@ -81,7 +97,16 @@ fn copied_table(
     let (kind, hint) = match object {
         Some(ObjectRef::View) => ("view", "Try the COPY (SELECT ...) TO variant."),
         Some(ObjectRef::Sequence(_)) => ("sequence", "Try the COPY (SELECT ...) TO variant."),
-        _ => return crate::names::table(name, context.settings, context.transaction),
+        _ => {
+            let def = crate::names::table(name, context.settings, context.transaction)?;
+            let needed = match direction {
+                CopyDirection::From => Privilege::Insert,
+                CopyDirection::To => Privilege::Select,
+            };
+            let catalog = context.transaction.catalog();
+            context.rights().require(catalog, Kind::Table, &def.name, &def.access, needed)?;
+            return Ok(def);
+        }
     };
     let (preposition, shown) = match direction {
         CopyDirection::From => ("to", name),

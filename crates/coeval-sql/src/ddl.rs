@@ -5,6 +5,7 @@
 //!
 //! What a clause would mean and is not kept is refused by name, never passed over.
 
+mod access;
 mod add_column;
 mod alter_column;
 mod alter_table;
@@ -17,11 +18,15 @@ mod drop_column;
 mod drop_constraint;
 mod expressions;
 mod extended;
+mod grants;
 mod index;
 mod lookup;
 mod naming;
+mod owners;
 mod rename;
 mod rewrite;
+mod role_syntax;
+mod roles;
 mod schema;
 mod sequence;
 pub(crate) mod sequence_functions;
@@ -112,7 +117,10 @@ fn rename_index(
 ) -> Result<StatementResult, SqlError> {
     let AlterIndexOperation::RenameIndex { index_name } = operation;
     match lookup::resolve(context, name)? {
-        Some((name, object @ ObjectRef::Index(..))) => rename::relation(context, &name, object, index_name)?,
+        Some((name, object @ ObjectRef::Index(..))) => {
+            lookup::require_owner(context, &name, object)?;
+            rename::relation(context, &name, object, index_name)?;
+        }
         Some((name, _)) => return Err(lookup::wrong_kind(&name, "index")),
         None => return Err(index::unknown(context, name)),
     }

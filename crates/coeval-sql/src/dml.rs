@@ -15,6 +15,7 @@ mod expressions;
 mod generated;
 mod insert;
 mod joined;
+mod needs;
 mod parameters;
 mod returning;
 mod row_locks;
@@ -26,6 +27,7 @@ mod target;
 mod update;
 
 pub(crate) use insert::OVERRIDING;
+pub(crate) use needs::needs_of_insert;
 pub(crate) use parameters::{parameter_types, returned};
 pub(crate) use row_locks::execute as select_for_update;
 pub(crate) use rows::refused;

@@ -29,9 +29,10 @@ pub use output::Rows;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::{CommandTag, StatementResult};
+use crate::rights::Principal;
 use crate::scalar::{ParameterTypes, Refusal};
 use arrow::datatypes::SchemaRef;
-use coeval_store::{AccessMode, Catalog, ColumnType, Transaction};
+use coeval_store::{AccessMode, Catalog, ColumnType};
 use datafusion::sql::sqlparser::ast::Statement;
 use delete::DeletePlan;
 use environment::StatementEnvironment;
@@ -50,6 +51,8 @@ pub(crate) struct PointPlan {
     parameter_types: Vec<ColumnType>,
     /// The definitions it was compiled against; another catalog means another plan.
     catalog: Arc<Catalog>,
+    /// Who may run it: another one's rights mean another plan.
+    made_for: Principal,
     /// Whether a run has met more rows than this path is for.
     outgrown: AtomicBool,
 }
@@ -95,6 +98,7 @@ impl PointPlan {
             action,
             parameter_types: planner.parameters.resolved(),
             catalog: Arc::clone(context.transaction.world().catalog()),
+            made_for: context.settings.principal().clone(),
             outgrown: AtomicBool::new(false),
         })
     }
@@ -109,9 +113,10 @@ impl PointPlan {
         }
     }
 
-    /// Whether the definitions that the plan relies on are those of this transaction.
-    pub(crate) fn is_current(&self, transaction: &Transaction) -> bool {
-        Arc::ptr_eq(&self.catalog, transaction.world().catalog())
+    /// Whether the definitions and rights that the plan relies on are those of this statement.
+    pub(crate) fn is_current(&self, context: &StatementContext<'_>) -> bool {
+        Arc::ptr_eq(&self.catalog, context.transaction.world().catalog())
+            && self.made_for.is(context.settings.principal())
     }
 
     /// The types of the parameters.

@@ -5,6 +5,7 @@
 //! whoever asks; it is never held while a statement runs.
 
 use crate::cancel::{CancelHandle, CancelReason};
+use crate::rights::{Principal, Standing};
 use crate::session::TransactionStatus;
 use chrono::Utc;
 use parking_lot::Mutex;
@@ -72,6 +73,8 @@ pub struct Activity {
 pub struct Client {
     /// The role.
     pub user: String,
+    /// What its rights come from.
+    pub standing: Standing,
     /// The database that it asked for.
     pub database: String,
     /// Where it is.
@@ -152,6 +155,16 @@ impl Registered {
     /// Notes what its application calls itself.
     pub fn set_application(&self, name: &str) {
         name.clone_into(&mut self.activity.lock().application);
+    }
+
+    /// Whether it waits for a row lock.
+    pub(crate) fn waits_for_lock(&self) -> bool {
+        self.cancel.waits_for_lock()
+    }
+
+    /// Who it acts for.
+    pub(crate) fn principal(&self) -> Principal {
+        Principal { name: self.client.user.as_str().into(), standing: self.client.standing }
     }
 
     /// Ends the statement that it runs, if it runs one.
@@ -268,7 +281,13 @@ mod tests {
     use super::*;
 
     fn client() -> Client {
-        Client { user: "u".to_owned(), database: "d".to_owned(), address: None, secret: 7 }
+        Client {
+            user: "u".to_owned(),
+            standing: Standing::Administrator,
+            database: "d".to_owned(),
+            address: None,
+            secret: 7,
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod block;
 mod cursors;
 mod description;
 mod execution;
+mod identity;
 mod implicit;
 mod parse;
 mod prepared;
@@ -22,6 +23,7 @@ mod variables;
 pub use execution::{Execution, ParsedStatement};
 pub(crate) use parse::{STACK_BYTES, parse_query};
 pub use prepared::Prepared;
+pub(crate) use utility::take_word;
 
 use crate::cancel::CancelHandle;
 use crate::context::{Clock, SequenceValues, StatementContext};
@@ -31,6 +33,7 @@ use crate::error::{SqlError, SqlState, place_in};
 use crate::point::{PointPlan, Rows};
 use crate::query;
 use crate::result::{CommandTag, StatementResult};
+use crate::rights::Checks;
 use crate::settings::{PointPath, Settings};
 use crate::statement;
 use block::{Block, BlockOptions, IsQuery, Opened};
@@ -152,12 +155,6 @@ impl Session {
             State::Active(_) => TransactionStatus::Active,
             State::Failed(_) => TransactionStatus::Failed,
         }
-    }
-
-    /// Names its user and itself, as a server does that opens it for a client: `current_user` and
-    /// `pg_backend_pid()` answer so.
-    pub fn identify(&mut self, user: &str, backend_pid: i32) {
-        self.settings.set_backend(user, backend_pid);
     }
 
     /// Its settings.
@@ -350,6 +347,7 @@ impl Session {
 
     fn checkpoint(&mut self) -> Result<StatementResult, SqlError> {
         self.refuse_if_failed()?;
+        self.require_superuser("must be superuser or have privileges of pg_checkpoint to do CHECKPOINT")?;
         self.engine.store().checkpoint()?;
         Ok(StatementResult::plain("CHECKPOINT"))
     }
@@ -411,6 +409,7 @@ impl Session {
                 parameter_types,
                 clock,
                 sql,
+                checks: Checks::All,
             };
             let outcome = until_settled(&mut context, &mut body).map_err(|error| self.cancel.named(error));
             let durable = context.transaction.wait_for_dependencies().map_err(SqlError::from);
@@ -437,6 +436,7 @@ impl Session {
                 parameter_types,
                 clock: Clock::start(),
                 sql,
+                checks: Checks::All,
             };
             let outcome = match until_settled(&mut context, &mut body) {
                 Ok(value) => match transaction.commit() {

@@ -5,6 +5,7 @@ mod compatible;
 
 use crate::catalog::SettingRequest;
 use crate::error::{SqlError, SqlState};
+use crate::rights::{Principal, Rights};
 use chrono_tz::Tz;
 use coeval_store::AccessMode;
 use coeval_txn::Isolation;
@@ -164,6 +165,14 @@ pub struct Settings {
     lock_timeout: Option<Duration>,
     deadlock_timeout: Duration,
     backend_pid: i32,
+    /// Who has opened the session.
+    authenticated: Principal,
+    /// Whose it is: SET SESSION AUTHORIZATION.
+    session_user: Principal,
+    /// Who it acts as: SET ROLE.
+    current_user: Principal,
+    /// Whether that one may do everything, as of when it was set.
+    is_superuser: bool,
     /// What `set_config` of the running statement asks for.
     requests: Vec<SettingRequest>,
     /// Differs from that of any other settings that differ.
@@ -187,6 +196,7 @@ static NEXT_REVISION: AtomicU64 = AtomicU64::new(1);
 
 impl Default for Settings {
     fn default() -> Self {
+        let embedded = Principal::administrator(crate::engine::CATALOG_NAME);
         Self {
             changed: BTreeMap::new(),
             zone: Tz::UTC,
@@ -201,6 +211,10 @@ impl Default for Settings {
             deadlock_timeout: Duration::ZERO,
             revision: 0,
             backend_pid: 0,
+            authenticated: embedded.clone(),
+            session_user: embedded.clone(),
+            current_user: embedded,
+            is_superuser: true,
             requests: Vec::new(),
         }
     }
@@ -273,10 +287,50 @@ impl Settings {
         self.deadlock_timeout
     }
 
-    /// The user that the session runs as.
+    /// The user that the session acts as: `current_user`.
     #[must_use]
     pub fn user(&self) -> &str {
-        self.get("session_authorization").unwrap_or(crate::engine::CATALOG_NAME)
+        &self.current_user.name
+    }
+
+    /// The user whose session it is: `session_user`.
+    #[must_use]
+    pub fn session_user(&self) -> &str {
+        &self.session_user.name
+    }
+
+    /// Who the session acts as.
+    #[inline]
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.current_user
+    }
+
+    /// Whose session it is.
+    pub(crate) fn session_principal(&self) -> &Principal {
+        &self.session_user
+    }
+
+    /// Who has opened it.
+    pub(crate) fn authenticated(&self) -> &Principal {
+        &self.authenticated
+    }
+
+    /// Takes on a role, or none: SET ROLE.
+    pub(crate) fn assume(&mut self, role: Option<Principal>) {
+        self.current_user = role.unwrap_or_else(|| self.session_user.clone());
+        self.derive();
+    }
+
+    /// Makes it somebody's session who has taken on no role: SET SESSION AUTHORIZATION.
+    pub(crate) fn authorize(&mut self, user: Principal) {
+        self.session_user = user.clone();
+        self.current_user = user;
+        self.derive();
+    }
+
+    /// Notes whether who the session acts as may do everything, for clients that ask.
+    pub(crate) fn note_rights(&mut self, rights: &Rights) {
+        self.is_superuser = rights.is_superuser();
     }
 
     /// The number that names the session to `pg_cancel_backend`; 0 in an embedded session.
@@ -286,10 +340,10 @@ impl Settings {
     }
 
     /// Names the session, as a server does when it opens one.
-    pub(crate) fn set_backend(&mut self, user: &str, backend_pid: i32) {
-        self.changed.insert("session_authorization".to_owned(), user.to_owned());
+    pub(crate) fn identify(&mut self, user: Principal, backend_pid: i32) {
+        self.authenticated = user.clone();
         self.backend_pid = backend_pid;
-        self.derive();
+        self.authorize(user);
     }
 
     /// Notes changes that a statement asks for, for the session to make when the statement has succeeded.
@@ -308,6 +362,13 @@ impl Settings {
     /// `42704` for a setting that does not exist.
     pub fn get(&self, name: &str) -> Result<&str, SqlError> {
         let name = canonical(name);
+        match name.as_str() {
+            "session_authorization" => return Ok(&self.session_user.name),
+            "role" if self.current_user.is(&self.session_user) => return Ok("none"),
+            "role" => return Ok(&self.current_user.name),
+            "is_superuser" => return Ok(if self.is_superuser { "on" } else { "off" }),
+            _ => {}
+        }
         if let Some(value) = self.changed.get(&name) {
             return Ok(value);
         }
@@ -348,7 +409,7 @@ impl Settings {
 
     /// Sets all back to their defaults; the user stays.
     pub fn reset_all(&mut self) {
-        self.changed.retain(|name, _| name == "session_authorization");
+        self.changed.clear();
         self.derive();
     }
 
@@ -360,7 +421,7 @@ impl Settings {
             let changed = self.changed.get(known.name);
             Listed {
                 name: known.name,
-                value: changed.map_or(known.default, String::as_str),
+                value: self.get(known.name).unwrap_or(known.default),
                 default: known.default,
                 description: known.description,
                 type_name: known.domain.type_name(),

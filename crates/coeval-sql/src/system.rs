@@ -7,6 +7,7 @@
 
 mod constraints;
 mod objects;
+mod privileges;
 mod rows;
 mod store;
 
@@ -14,6 +15,7 @@ use crate::catalog::{self, PG_CATALOG, Source, ViewColumns, standard_columns};
 use crate::error::SqlError;
 use coeval_store::{Store, Transaction};
 use datafusion::catalog::{MemTable, TableProvider};
+use privileges::Public;
 use rows::Rows;
 use std::sync::Arc;
 
@@ -36,9 +38,9 @@ pub(crate) fn provider(
     view_columns: &ViewColumns,
 ) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
     match schema {
-        Some(INFORMATION_SCHEMA) => standard_table(name, source.transaction, view_columns),
+        Some(INFORMATION_SCHEMA) => standard_table(name, source, view_columns),
         Some(PG_CATALOG) => catalog::provider(name, source, view_columns),
-        None => match own_table(name, source.store, source.transaction) {
+        None => match own_table(name, source.engine.store(), source.transaction) {
             Some(rows) => Ok(Some(rows.into_provider())),
             None => catalog::provider(name, source, view_columns),
         },
@@ -49,21 +51,26 @@ pub(crate) fn provider(
 /// A view of `information_schema`, with the columns PostgreSQL gives it; one that has nothing to say is empty.
 fn standard_table(
     name: &str,
-    transaction: &Transaction,
+    source: &Source<'_>,
     view_columns: &ViewColumns,
 ) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
+    let (transaction, settings) = (source.transaction, source.settings);
     let Some(schema) = standard_columns(name) else { return Ok(None) };
     let rows = match name {
+        "applicable_roles" => Some(privileges::applicable_roles(transaction, settings)),
         "columns" => Some(objects::columns(transaction, view_columns)),
         "constraint_column_usage" => Some(constraints::constraint_column_usage(transaction)),
         "constraint_table_usage" => Some(constraints::constraint_table_usage(transaction)),
         "check_constraints" => Some(constraints::check_constraints(transaction)),
+        "enabled_roles" => Some(privileges::enabled_roles(transaction, settings)),
         "information_schema_catalog_name" => Some(objects::catalog_name()),
         "key_column_usage" => Some(constraints::key_column_usage(transaction)),
         "referential_constraints" => Some(constraints::referential_constraints(transaction)),
+        "role_table_grants" => Some(privileges::table_privileges(transaction, settings, Public::Left)),
         "schemata" => Some(objects::schemata(transaction)),
         "sequences" => Some(objects::sequences(transaction)),
         "table_constraints" => Some(constraints::table_constraints(transaction)),
+        "table_privileges" => Some(privileges::table_privileges(transaction, settings, Public::Listed)),
         "tables" => Some(objects::tables(transaction)),
         "views" => Some(objects::views(transaction)),
         _ => None,

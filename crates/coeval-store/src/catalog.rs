@@ -5,6 +5,7 @@
 //! statement keeps the ones of its snapshot. Expressions (defaults, checks, view bodies) are kept as SQL
 //! text: their meaning belongs to the SQL layer.
 
+use crate::access_rights::{ObjectAccess, RoleDef};
 use crate::ids::{SequenceId, SpaceId};
 use crate::key::{Key, KeyWriter};
 use crate::row::Layout;
@@ -213,6 +214,8 @@ pub struct TableDef {
     pub checks: Vec<CheckDef>,
     /// FOREIGN KEY constraints of this table as child.
     pub foreign_keys: Vec<ForeignKeyDef>,
+    /// Its owner, and what others may do.
+    pub access: ObjectAccess,
     layout: Arc<Layout>,
 }
 
@@ -227,6 +230,8 @@ struct StoredTableDef {
     indexes: Vec<IndexDef>,
     checks: Vec<CheckDef>,
     foreign_keys: Vec<ForeignKeyDef>,
+    #[serde(default, skip_serializing_if = "ObjectAccess::is_default")]
+    access: ObjectAccess,
 }
 
 impl From<StoredTableDef> for TableDef {
@@ -241,6 +246,7 @@ impl From<StoredTableDef> for TableDef {
             indexes: stored.indexes,
             checks: stored.checks,
             foreign_keys: stored.foreign_keys,
+            access: stored.access,
             layout,
         }
     }
@@ -257,6 +263,7 @@ impl From<TableDef> for StoredTableDef {
             indexes: def.indexes,
             checks: def.checks,
             foreign_keys: def.foreign_keys,
+            access: def.access,
         }
     }
 }
@@ -288,6 +295,7 @@ impl TableDef {
             indexes: Vec::new(),
             checks: Vec::new(),
             foreign_keys: Vec::new(),
+            access: ObjectAccess::default(),
         }
         .into()
     }
@@ -354,6 +362,9 @@ pub struct ViewDef {
     pub columns: Vec<String>,
     /// The query as SQL text, names qualified as they were at creation.
     pub query: String,
+    /// Its owner, with whose rights the query runs, and what others may do.
+    #[serde(default, skip_serializing_if = "ObjectAccess::is_default")]
+    pub access: ObjectAccess,
 }
 
 /// A sequence. Its value is not part of the world (DESIGN 5.1).
@@ -375,6 +386,9 @@ pub struct SequenceDef {
     pub cycle: bool,
     /// The table and column that own it; it goes with them.
     pub owned_by: Option<(SpaceId, usize)>,
+    /// Its owner, and what others may do.
+    #[serde(default, skip_serializing_if = "ObjectAccess::is_default")]
+    pub access: ObjectAccess,
 }
 
 /// What a name stands for.
@@ -399,6 +413,9 @@ pub struct Catalog {
     sequences: BTreeMap<SequenceId, Arc<SequenceDef>>,
     /// For each parent table the children that refer to it.
     children: BTreeMap<SpaceId, BTreeSet<SpaceId>>,
+    roles: BTreeMap<String, Arc<RoleDef>>,
+    /// Of schemas that do not simply belong to the administrator.
+    schema_access: BTreeMap<String, Arc<ObjectAccess>>,
 }
 
 impl Catalog {
@@ -455,6 +472,40 @@ impl Catalog {
     /// The tables with a foreign key to this one, itself included if it refers to itself.
     pub fn children(&self, parent: SpaceId) -> impl Iterator<Item = SpaceId> + '_ {
         self.children.get(&parent).into_iter().flatten().copied()
+    }
+
+    /// The role of this name.
+    #[must_use]
+    pub fn role(&self, name: &str) -> Option<&Arc<RoleDef>> {
+        self.roles.get(name)
+    }
+
+    /// All roles, by name.
+    pub fn roles(&self) -> impl Iterator<Item = &Arc<RoleDef>> {
+        self.roles.values()
+    }
+
+    /// Whose a schema is and what others may do with it, if that was ever said.
+    #[must_use]
+    pub fn schema_access(&self, schema: &str) -> Option<&Arc<ObjectAccess>> {
+        self.schema_access.get(schema)
+    }
+
+    /// The schemas with a word on whose they are, by name.
+    pub fn schemas_with_access(&self) -> impl Iterator<Item = (&str, &Arc<ObjectAccess>)> {
+        self.schema_access.iter().map(|(schema, access)| (schema.as_str(), access))
+    }
+
+    pub(crate) fn put_role(&mut self, role: RoleDef) {
+        self.roles.insert(role.name.clone(), Arc::new(role));
+    }
+
+    pub(crate) fn remove_role(&mut self, name: &str) {
+        self.roles.remove(name);
+    }
+
+    pub(crate) fn put_schema_access(&mut self, schema: String, access: ObjectAccess) {
+        self.schema_access.insert(schema, Arc::new(access));
     }
 
     /// Takes in a new or changed table; `old` is its definition before.
@@ -514,6 +565,7 @@ impl Catalog {
 
     pub(crate) fn remove_schema(&mut self, name: &str) {
         self.schemas.remove(name);
+        self.schema_access.remove(name);
     }
 }
 
@@ -539,4 +591,10 @@ pub enum CatalogChange {
     PutSequence(SequenceDef),
     /// The sequence goes.
     RemoveSequence(SequenceId),
+    /// A new role, or a new definition.
+    PutRole(RoleDef),
+    /// The role goes. Nothing names it any more.
+    RemoveRole(String),
+    /// Whose a schema is, and what others may do with it.
+    PutSchemaAccess(String, ObjectAccess),
 }

@@ -244,6 +244,11 @@ fn manifest_of(shared: &Shared, disk: &Disk, checkpoint: &Checkpoint<'_>) -> Man
             .into_iter()
             .map(|(number, footer_checksum)| SegmentEntry { number, footer_checksum })
             .collect(),
+        roles: catalog.roles().map(|role| role.as_ref().clone()).collect(),
+        schema_access: catalog
+            .schemas_with_access()
+            .map(|(schema, access)| (schema.to_owned(), access.as_ref().clone()))
+            .collect(),
     }
 }
 

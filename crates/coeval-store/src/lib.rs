@@ -21,6 +21,7 @@
 //! [`World`], then `space.rs` (base and delta), `transaction.rs`, `pipeline.rs`, and `docs/formats.md` for the
 //! files.
 
+mod access_rights;
 mod build_index;
 mod bulk;
 mod catalog;
@@ -62,6 +63,9 @@ mod verify;
 mod view;
 mod world;
 
+pub use access_rights::{
+    Grant, Membership, ObjectAccess, Privilege, Privileges, RoleAttribute, RoleDef, UnknownPrivilege,
+};
 pub use catalog::{
     Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DEFAULT_SCHEMA, ForeignKeyDef, Identity,
     IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef, TableDef, Uniqueness, ViewDef,

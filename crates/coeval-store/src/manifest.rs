@@ -8,11 +8,12 @@
 //! | bytes | field | value |
 //! |---|---|---|
 //! | 0..8 | magic | `COEVALMF` |
-//! | 8..12 | version | 1 |
+//! | 8..12 | version | 1; 2 if there are roles or owners |
 //! | 12..16 | checksum | CRC32C of bytes 0..12 and 16.. |
 //! | 16..24 | length | of the body |
 //! | 24.. | body | JSON, see [`Manifest`] |
 
+use crate::access_rights::{ObjectAccess, RoleDef};
 use crate::catalog::{SequenceDef, TableDef, ViewDef};
 use crate::error::StoreError;
 use crate::files::{FileSystem, put_in_place, write_aside};
@@ -24,7 +25,10 @@ use std::path::{Path, PathBuf};
 
 pub(crate) const FILE_NAME: &str = "MANIFEST";
 const MAGIC: [u8; 8] = *b"COEVALMF";
-const FORMAT_VERSION: u32 = 1;
+/// The version without roles and owners, which readers of that time understand whole.
+const FORMAT_VERSION_PLAIN: u32 = 1;
+/// The version with them: who does not know of them is to refuse it rather than forget them.
+const FORMAT_VERSION: u32 = 2;
 const HEADER_BYTES: usize = 24;
 
 /// The contents of a manifest.
@@ -46,6 +50,11 @@ pub(crate) struct Manifest {
     pub(crate) resume_points: Vec<(SequenceId, Option<i64>)>,
     /// The segment files that the chunks lie in.
     pub(crate) segments: Vec<SegmentEntry>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) roles: Vec<RoleDef>,
+    /// Whose schemas are, where that was said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) schema_access: Vec<(String, ObjectAccess)>,
 }
 
 /// A table: its definition and where its chunks lie, rows first, then each index of the definition.
@@ -112,7 +121,19 @@ impl Manifest {
             sequences: Vec::new(),
             resume_points: Vec::new(),
             segments: Vec::new(),
+            roles: Vec::new(),
+            schema_access: Vec::new(),
         }
+    }
+
+    /// The version that it is written as.
+    fn format_version(&self) -> u32 {
+        let objects = (self.tables.iter().map(|table| &table.definition.access))
+            .chain(self.views.iter().map(|view| &view.access))
+            .chain(self.sequences.iter().map(|sequence| &sequence.access));
+        let is_plain = self.roles.is_empty() && self.schema_access.is_empty() && { objects }
+            .all(ObjectAccess::is_default);
+        if is_plain { FORMAT_VERSION_PLAIN } else { FORMAT_VERSION }
     }
 
     /// Makes this the manifest of the directory; durable on return.
@@ -162,7 +183,7 @@ impl Manifest {
         let body = serde_json::to_vec(self).expect("a manifest is plain data");
         let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
         bytes.extend_from_slice(&MAGIC);
-        bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes.extend_from_slice(&self.format_version().to_le_bytes());
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
         bytes.extend_from_slice(&body);
@@ -180,7 +201,7 @@ impl Manifest {
         }
         let number = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"));
         let sound = checksums == ChecksumPolicy::IgnoredOnPurpose || checksum_of(bytes) == number(12);
-        if number(8) != FORMAT_VERSION && sound {
+        if !(FORMAT_VERSION_PLAIN..=FORMAT_VERSION).contains(&number(8)) && sound {
             let file = path.display().to_string();
             return Err(StoreError::UnsupportedVersion { file, found: number(8), supported: FORMAT_VERSION });
         }

@@ -126,6 +126,10 @@ pub(crate) fn restore(disk: &Disk, manifest: &Manifest) -> Result<World, StoreEr
         catalog.remove_schema(DEFAULT_SCHEMA);
     }
     manifest.schemas.iter().cloned().for_each(|schema| catalog.put_schema(schema));
+    manifest.roles.iter().cloned().for_each(|role| catalog.put_role(role));
+    for (schema, access) in manifest.schema_access.iter().cloned() {
+        catalog.put_schema_access(schema, access);
+    }
     manifest.views.iter().cloned().for_each(|view| catalog.put_view(view));
     manifest.sequences.iter().cloned().for_each(|sequence| catalog.put_sequence(sequence));
     let mut tables = Vec::with_capacity(manifest.tables.len());

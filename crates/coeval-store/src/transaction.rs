@@ -456,6 +456,11 @@ pub(crate) fn name_key(schema: &str, name: &str) -> GlobalKey {
     (CATALOG_SPACE, writer.finish())
 }
 
+/// The key that stands for a role. Names of schemas do not begin so.
+pub(crate) fn role_key(name: &str) -> GlobalKey {
+    name_key("pg_role", name)
+}
+
 pub(crate) fn index_position(def: &TableDef, index: SpaceId) -> Result<usize, StoreError> {
     def.indexes.iter().position(|candidate| candidate.id == index).ok_or(StoreError::UnknownSpace(index))
 }

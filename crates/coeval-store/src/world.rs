@@ -145,6 +145,11 @@ impl World {
             CatalogChange::RemoveView(name) => catalog.remove_view(name),
             CatalogChange::PutSequence(sequence) => catalog.put_sequence(sequence.clone()),
             CatalogChange::RemoveSequence(id) => catalog.remove_sequence(*id),
+            CatalogChange::PutRole(role) => catalog.put_role(role.clone()),
+            CatalogChange::RemoveRole(name) => catalog.remove_role(name),
+            CatalogChange::PutSchemaAccess(schema, access) => {
+                catalog.put_schema_access(schema.clone(), access.clone());
+            }
         }
         Ok(())
     }

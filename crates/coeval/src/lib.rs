@@ -50,10 +50,10 @@ pub use coeval_sql::{
     StatementResult, TransactionStatus, column_type_of_arrow, format_value,
 };
 pub use coeval_store::{
-    CheckpointPolicy, ColumnDef, ColumnType, ConstraintError, Direction, Durability, ForeignKeyDef, Identity,
-    IndexDef, IndexEntry, IntervalValue, Key, KeyRange, KeyWriter, ObjectRef, QualifiedName,
-    ReferentialAction, Row, RowRef, SequenceDef, SpaceId, StoreError, TableDef, Uniqueness, Value, ValueRef,
-    VerifyReport, ViewDef, value_at,
+    CheckpointPolicy, ColumnDef, ColumnType, ConstraintError, Direction, Durability, ForeignKeyDef, Grant,
+    Identity, IndexDef, IndexEntry, IntervalValue, Key, KeyRange, KeyWriter, Membership, ObjectAccess,
+    ObjectRef, Privilege, Privileges, QualifiedName, ReferentialAction, RoleAttribute, RoleDef, Row, RowRef,
+    SequenceDef, SpaceId, StoreError, TableDef, Uniqueness, Value, ValueRef, VerifyReport, ViewDef, value_at,
 };
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};

@@ -7,36 +7,21 @@
 //! client  c=biws,r=NONCE+OURS,p=PROOF
 //! server  v=SIGNATURE
 //! ```
-//! The proof is `ClientKey XOR HMAC(StoredKey, all of that)`; we keep `StoredKey = H(ClientKey)` and `ServerKey`,
-//! from which neither the password nor a proof can be made.
+//! The proof is `ClientKey XOR HMAC(StoredKey, all of that)`; what is kept of the password is its [`Verifier`].
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use coeval_sql::Verifier;
 use ring::rand::{SecureRandom, SystemRandom};
-use ring::{digest, hmac, pbkdf2};
-use std::fmt;
-use std::num::NonZeroU32;
-use std::sync::OnceLock;
+use ring::{digest, hmac};
 
 /// The mechanism's name.
 pub(crate) const MECHANISM: &str = "SCRAM-SHA-256";
 
 const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
-const SALT_BYTES: usize = 16;
 const NONCE_BYTES: usize = 18;
-/// As in PostgreSQL.
-const ITERATIONS: NonZeroU32 = NonZeroU32::new(4096).expect("it is not 0");
 
 type Key = [u8; KEY_BYTES];
-
-/// What proves a password without being one.
-#[derive(Clone)]
-pub(crate) struct Verifier {
-    iterations: NonZeroU32,
-    salt: Vec<u8>,
-    stored_key: Key,
-    server_key: Key,
-}
 
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
@@ -56,60 +41,6 @@ fn digested(key: &Key) -> Key {
 /// In the same time wherever they differ.
 fn is_same(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len() && left.iter().zip(right).fold(0, |sum, (l, r)| sum | (l ^ r)) == 0
-}
-
-impl Verifier {
-    /// Of a password, with a salt of its own.
-    ///
-    /// # Panics
-    /// If the system gives no random numbers.
-    pub(crate) fn of_password(password: &str) -> Self {
-        let salt = random::<SALT_BYTES>();
-        // Text that has no normal form is used as it is, as in PostgreSQL.
-        let normal = stringprep::saslprep(password);
-        let normal = normal.as_deref().unwrap_or(password);
-        let mut salted = [0; KEY_BYTES];
-        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, ITERATIONS, &salt, normal.as_bytes(), &mut salted);
-        Self {
-            iterations: ITERATIONS,
-            salt: salt.to_vec(),
-            stored_key: digested(&signed(&salted, b"Client Key")),
-            server_key: signed(&salted, b"Server Key"),
-        }
-    }
-
-    /// Of nobody: no proof fits, and asking twice gives the same salt.
-    pub(crate) fn of_nobody(name: &str) -> Self {
-        static SECRET: OnceLock<[u8; KEY_BYTES]> = OnceLock::new();
-        let salt = signed(SECRET.get_or_init(random), name.as_bytes());
-        Self {
-            iterations: ITERATIONS,
-            salt: salt[..SALT_BYTES].to_vec(),
-            stored_key: random(),
-            server_key: random(),
-        }
-    }
-
-    /// As PostgreSQL writes it: `SCRAM-SHA-256$4096:salt$StoredKey:ServerKey`.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let rest = text.trim().strip_prefix(MECHANISM)?.strip_prefix('$')?;
-        let (parameters, keys) = rest.split_once('$')?;
-        let (iterations, salt) = parameters.split_once(':')?;
-        let (stored_key, server_key) = keys.split_once(':')?;
-        let key = |text: &str| STANDARD.decode(text).ok()?.try_into().ok();
-        Some(Self {
-            iterations: iterations.parse().ok()?,
-            salt: STANDARD.decode(salt).ok()?,
-            stored_key: key(stored_key)?,
-            server_key: key(server_key)?,
-        })
-    }
-}
-
-impl fmt::Debug for Verifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Verifier")
-    }
 }
 
 /// Why an exchange did not prove anything.
@@ -166,8 +97,8 @@ impl Exchange {
             return Err(ScramFault::Malformed);
         }
         let nonce = format!("{theirs}{ours}");
-        let salt = STANDARD.encode(&verifier.salt);
-        let server_first = format!("r={nonce},s={salt},i={}", verifier.iterations);
+        let salt = STANDARD.encode(verifier.salt());
+        let server_first = format!("r={nonce},s={salt},i={}", verifier.iterations());
         let binding = format!("c={}", STANDARD.encode(format!("{flag},,")));
         Ok(Self { verifier, binding, nonce, client_first_bare: bare.to_owned(), server_first })
     }
@@ -191,15 +122,15 @@ impl Exchange {
             return Err(ScramFault::Malformed);
         }
         let all = format!("{},{},{without_proof}", self.client_first_bare, self.server_first);
-        let signature = signed(&self.verifier.stored_key, all.as_bytes());
+        let signature = signed(self.verifier.stored_key(), all.as_bytes());
         let mut client_key = [0; KEY_BYTES];
         for (index, byte) in client_key.iter_mut().enumerate() {
             *byte = proof[index] ^ signature[index];
         }
-        if !is_same(&digested(&client_key), &self.verifier.stored_key) {
+        if !is_same(&digested(&client_key), self.verifier.stored_key()) {
             return Err(ScramFault::WrongProof);
         }
-        Ok(format!("v={}", STANDARD.encode(signed(&self.verifier.server_key, all.as_bytes()))))
+        Ok(format!("v={}", STANDARD.encode(signed(self.verifier.server_key(), all.as_bytes()))))
     }
 }
 
@@ -209,15 +140,7 @@ mod tests {
 
     /// The example of RFC 7677, section 3: user `user`, password `pencil`.
     fn example() -> Verifier {
-        let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
-        let mut salted = [0; KEY_BYTES];
-        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, ITERATIONS, &salt, b"pencil", &mut salted);
-        Verifier {
-            iterations: ITERATIONS,
-            salt,
-            stored_key: digested(&signed(&salted, b"Client Key")),
-            server_key: signed(&salted, b"Server Key"),
-        }
+        Verifier::salted("pencil", STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap())
     }
 
     const OURS: &str = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
@@ -256,28 +179,5 @@ mod tests {
         }
         let bound = Exchange::begin(example(), "p=tls-server-end-point,,n=,r=x").unwrap_err();
         assert_eq!(bound, ScramFault::ChannelBinding);
-    }
-
-    #[test]
-    fn a_verifier_of_postgresql_is_understood() {
-        let own = example();
-        let text = format!(
-            "SCRAM-SHA-256$4096:{}${}:{}",
-            STANDARD.encode(&own.salt),
-            STANDARD.encode(own.stored_key),
-            STANDARD.encode(own.server_key)
-        );
-        let parsed = Verifier::parse(&text).unwrap();
-        let exchange = Exchange::begin_with(parsed, "n,,n=user,r=rOprNGfwEbeRWgbNEkqO", OURS).unwrap();
-        assert!(exchange.finish(LAST).is_ok());
-        for text in ["secret", "SCRAM-SHA-256$", "SCRAM-SHA-256$0:AA==$AA==:AA==", "md5abc"] {
-            assert!(Verifier::parse(text).is_none(), "{text}");
-        }
-    }
-
-    #[test]
-    fn nobody_has_the_same_salt_each_time() {
-        assert_eq!(Verifier::of_nobody("a").salt, Verifier::of_nobody("a").salt);
-        assert_ne!(Verifier::of_nobody("a").salt, Verifier::of_nobody("b").salt);
     }
 }

@@ -13,8 +13,8 @@ use crate::protocol::startup::{Opening, Startup};
 use crate::server::Shared;
 use crate::sessions::Entry;
 use crate::stream::Stream;
-use coeval::{SqlError, SqlState};
-use coeval_sql::{Client, Session, utf8};
+use coeval::{RoleAttribute, SqlError, SqlState};
+use coeval_sql::{Client, Session, Standing, Verifier, utf8};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -242,29 +242,14 @@ async fn admitted(
         let message = "the database system is shutting down";
         return Err(End::Fatal(SqlError::new(SqlState::CannotConnectNow, message)));
     }
-    match shared.options.roles.demand(user, address.ip()) {
-        Demand::Nothing => {}
-        Demand::Refused => {
-            let message = format!("connections from {} need a password, and no role has one", address.ip());
-            return Err(invalid(message));
-        }
-        Demand::Password(verifier) => {
-            let proven = prove(verifier, stream, input, output).await;
-            proven.map_err(|end| match end {
-                Unproven::End(end) => end,
-                Unproven::Wrong => {
-                    let message = format!("password authentication failed for user \"{user}\"");
-                    End::Fatal(SqlError::new(SqlState::InvalidPassword, message))
-                }
-            })?;
-        }
-    }
+    let standing = authenticated(shared, user, stream, address, input, output).await?;
     let mut session = shared.engine.session();
     for (name, value) in settings_of(startup) {
         session.configure(&name, &value).map_err(End::Fatal)?;
     }
     let client = Client {
         user: user.to_owned(),
+        standing,
         database: parameter("database").filter(|name| !name.is_empty()).unwrap_or(user).to_owned(),
         address: Some(address),
         secret: shared.new_secret(),
@@ -274,8 +259,44 @@ async fn admitted(
         let message = "sorry, too many clients already";
         return Err(End::Fatal(SqlError::new(SqlState::TooManyConnections, message)));
     };
-    session.identify(user, guard.pid());
+    session.identify(user, standing, guard.pid());
     Ok((session, Entry::new(guard)))
+}
+
+/// Makes sure that a client is who it says; what its rights come from then.
+async fn authenticated(
+    shared: &Arc<Shared>,
+    user: &str,
+    stream: &mut Stream,
+    address: SocketAddr,
+    input: &mut Input,
+    output: &mut Output,
+) -> Result<Standing, End> {
+    let invalid = |message| End::Fatal(SqlError::new(SqlState::InvalidAuthorizationSpecification, message));
+    let known = shared.engine.store().world().catalog().role(user).cloned();
+    let standing = match shared.options.roles.demand(user, address.ip(), known.as_deref()) {
+        Demand::Nothing(standing) => standing,
+        Demand::Refused => {
+            let message = format!("connections from {} need a password, and no role has one", address.ip());
+            return Err(invalid(message));
+        }
+        Demand::Password(verifier, standing) => {
+            let proven = prove(verifier, stream, input, output).await;
+            proven.map_err(|end| match end {
+                Unproven::End(end) => end,
+                Unproven::Wrong => {
+                    let message = format!("password authentication failed for user \"{user}\"");
+                    End::Fatal(SqlError::new(SqlState::InvalidPassword, message))
+                }
+            })?;
+            standing
+        }
+    };
+    let may_log_in = known.is_some_and(|role| role.is(RoleAttribute::Login));
+    if standing == Standing::Role && !may_log_in {
+        return Err(invalid(format!("role \"{user}\" is not permitted to log in")));
+    }
+    Ok(standing)
 }
 
 /// The settings that a startup packet asks for, in order: parameters by their names, and `-c name=value` and
@@ -340,7 +361,7 @@ impl From<End> for Unproven {
 }
 
 async fn prove(
-    verifier: crate::auth::scram::Verifier,
+    verifier: Verifier,
     stream: &mut Stream,
     input: &mut Input,
     output: &mut Output,
@@ -393,10 +414,6 @@ impl Connection {
     fn welcome(&mut self) {
         self.output.authentication(Authentication::Ok);
         self.tell_settings();
-        let user = self.entry.shown().client().user.clone();
-        if self.entry.tell("session_authorization", &user) {
-            self.output.parameter_status("session_authorization", &user);
-        }
         let secret = self.entry.shown().client().secret;
         self.output.backend_key(self.entry.pid(), secret);
         self.ready();

@@ -6,6 +6,8 @@ use super::objects::{Objects, ViewColumns};
 use crate::context::{Clock, StatementContext};
 use crate::error::SqlError;
 use crate::query::Carry;
+use crate::registry::Registry;
+use crate::rights::Rights;
 use crate::settings::Settings;
 use coeval_store::World;
 use datafusion::common::config::ConfigOptions;
@@ -32,6 +34,7 @@ struct Shared {
     objects: Objects,
     settings: Settings,
     world: Arc<World>,
+    registry: Arc<Registry>,
     clock: Clock,
     requests: Mutex<Vec<SettingRequest>>,
 }
@@ -45,6 +48,7 @@ impl CatalogAccess {
             objects: Objects::of(context.transaction, context.settings, &view_columns),
             settings: context.settings.clone(),
             world: Arc::clone(context.transaction.world()),
+            registry: Arc::clone(context.engine.registry()),
             clock: context.clock,
             requests: Mutex::new(Vec::new()),
         }))
@@ -58,6 +62,16 @@ impl CatalogAccess {
     /// The snapshot without the transaction's own changes.
     pub(super) fn world(&self) -> &World {
         &self.0.world
+    }
+
+    /// The sessions of the server's clients.
+    pub(super) fn registry(&self) -> &Registry {
+        &self.0.registry
+    }
+
+    /// What the session may do.
+    pub(super) fn rights(&self) -> Rights {
+        Rights::of(self.0.settings.principal(), self.0.objects.definitions.catalog())
     }
 
     /// The statement's times.
@@ -87,7 +101,10 @@ impl CatalogAccess {
     /// # Errors
     /// As setting it. Then nothing is asked for.
     pub(super) fn request(&self, request: SettingRequest) -> Result<(), SqlError> {
-        self.0.settings.clone().set(&request.name, &request.value)?;
+        // Who may take on a role is for the session to say.
+        if !request.name.eq_ignore_ascii_case("role") {
+            self.0.settings.clone().set(&request.name, &request.value)?;
+        }
         self.0.requests.lock().push(request);
         Ok(())
     }

@@ -2,9 +2,11 @@
 //! `pg_class`, `pg_attribute`, `pg_attrdef`, `pg_index`, `pg_sequence`, `pg_namespace`.
 
 use super::objects::{Class, Kind, Objects};
+use super::roles::{owner_oid, role_oid};
 use super::rows::{Cell, Table};
 use super::types::{TypeFacts, facts, facts_of_arrow, facts_of_name};
 use super::{Source, deparse, oids};
+use crate::rights::{self, access_list, schema_access};
 use coeval_store::{
     ColumnDef, ColumnState, Identity, SequenceDef, SpaceId, TableDef, Transaction, Uniqueness, World,
 };
@@ -35,10 +37,13 @@ pub(super) fn fill(name: &str, table: &mut Table, objects: &Objects, source: &So
             }
         }),
         "pg_namespace" => objects.schemas().for_each(|schema| {
+            let access = schema_access(objects.definitions.catalog(), schema);
+            let acl = access_list(rights::Kind::Schema, &access);
             table.push([
                 ("oid", oids::of_schema(schema).into()),
                 ("nspname", schema.into()),
-                ("nspowner", oids::OWNER.into()),
+                ("nspowner", owner_oid(access.owner.as_deref()).into()),
+                ("nspacl", acl.map(Cell::Texts).unwrap_or(Cell::Null)),
             ]);
         }),
         _ => {}
@@ -102,11 +107,13 @@ fn push_class(table: &mut Table, class: &Class, transaction: &Transaction) {
         _ => 0,
     };
     let (rows, bytes) = class_size(transaction.world(), class);
+    let acl = class.access().and_then(|access| access_list(class.privilege_kind(), access));
     table.push([
         ("oid", class.oid.into()),
         ("relname", class.name.as_str().into()),
         ("relnamespace", oids::of_schema(&class.schema).into()),
-        ("relowner", oids::OWNER.into()),
+        ("relowner", role_oid(class.owner()).into()),
+        ("relacl", acl.map(Cell::Texts).unwrap_or(Cell::Null)),
         ("relam", access.into()),
         ("relfilenode", class.oid.into()),
         ("relpages", bytes.div_ceil(PAGE_SIZE).into()),

@@ -9,6 +9,7 @@ mod arrays;
 mod definitions;
 mod names;
 mod numbers;
+mod privileges;
 mod session;
 mod sizes;
 mod strings;
@@ -133,11 +134,12 @@ const fn called(name: &'static str, arguments: RangeInclusive<usize>, gives: Giv
 }
 
 fn entries() -> impl Iterator<Item = &'static Entry> {
-    let lists: [&[Entry]; 7] = [
+    let lists: [&[Entry]; 8] = [
         arrays::ENTRIES,
         definitions::ENTRIES,
         names::ENTRIES,
         numbers::ENTRIES,
+        privileges::ENTRIES,
         session::ENTRIES,
         sizes::ENTRIES,
         strings::ENTRIES,

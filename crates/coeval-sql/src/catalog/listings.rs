@@ -69,7 +69,7 @@ fn push_table(table: &mut Table, class: &Class, transaction: &Transaction) {
     table.push([
         ("schemaname", class.schema.as_str().into()),
         ("tablename", class.name.as_str().into()),
-        ("tableowner", crate::engine::CATALOG_NAME.into()),
+        ("tableowner", class.owner().into()),
         ("hasindexes", indexed.into()),
         ("hasrules", false.into()),
         ("hastriggers", references.into()),
@@ -86,7 +86,7 @@ fn push_view(table: &mut Table, class: &Class) {
     table.push([
         ("schemaname", class.schema.as_str().into()),
         ("viewname", class.name.as_str().into()),
-        ("viewowner", crate::engine::CATALOG_NAME.into()),
+        ("viewowner", class.owner().into()),
         ("definition", definition.into()),
     ]);
 }
@@ -106,7 +106,7 @@ fn push_sequence(table: &mut Table, class: &Class, objects: &Objects) {
     table.push([
         ("schemaname", class.schema.as_str().into()),
         ("sequencename", class.name.as_str().into()),
-        ("sequenceowner", crate::engine::CATALOG_NAME.into()),
+        ("sequenceowner", class.owner().into()),
         ("data_type", sequence_type(sequence, objects).into()),
         ("start_value", sequence.start.into()),
         ("min_value", sequence.min.into()),

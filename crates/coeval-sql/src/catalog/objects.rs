@@ -3,11 +3,14 @@
 
 use super::oids;
 use super::relations;
+use super::roles::owner_name;
 use crate::definitions::Definitions;
+use crate::rights;
 use crate::settings::Settings;
 use arrow::datatypes::DataType;
 use coeval_store::{
-    ColumnState, IndexDef, ObjectRef, QualifiedName, SequenceDef, TableDef, Transaction, Uniqueness, ViewDef,
+    ColumnState, IndexDef, ObjectAccess, ObjectRef, QualifiedName, SequenceDef, TableDef, Transaction,
+    Uniqueness, ViewDef,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -64,6 +67,31 @@ impl Class {
         }
     }
 
+    /// Whose it is and what others may do with it; `None`: the administrator's.
+    pub(super) fn access(&self) -> Option<&ObjectAccess> {
+        match &self.kind {
+            Kind::Table(def) | Kind::PrimaryKey(def) | Kind::Index(def, _) => Some(&def.access),
+            Kind::View(view) => Some(&view.access),
+            Kind::Sequence(sequence) => Some(&sequence.access),
+            Kind::System(_) => None,
+        }
+    }
+
+    /// The name of its owner.
+    pub(super) fn owner(&self) -> &str {
+        owner_name(self.access().and_then(|access| access.owner.as_deref()))
+    }
+
+    /// Its kind, as privileges know it.
+    pub(super) fn privilege_kind(&self) -> rights::Kind {
+        match &self.kind {
+            Kind::Table(_) => rights::Kind::Table,
+            Kind::PrimaryKey(_) | Kind::Index(..) => rights::Kind::Index,
+            Kind::View(_) | Kind::System(_) => rights::Kind::View,
+            Kind::Sequence(_) => rights::Kind::Sequence,
+        }
+    }
+
     /// What it is as an index; `None` for anything else.
     pub(super) fn index(&self) -> Option<IndexShape<'_>> {
         match &self.kind {
@@ -86,8 +114,6 @@ impl Class {
 #[derive(Debug)]
 pub(crate) struct Objects {
     pub(super) definitions: Definitions,
-    /// The user that the session runs as.
-    pub(super) user: String,
     /// The schemas of unqualified names that exist, in order.
     pub(super) path: Vec<String>,
     pub(super) classes: Vec<Class>,
@@ -115,8 +141,7 @@ impl Objects {
             .collect();
         let path = settings.search_path().iter();
         let path = path.filter(|schema| definitions.catalog().has_schema(schema)).cloned().collect();
-        let user = settings.user().to_owned();
-        Self { definitions, user, path, classes, view_columns: view_columns.clone(), places, names }
+        Self { definitions, path, classes, view_columns: view_columns.clone(), places, names }
     }
 
     /// All schemas, PostgreSQL's own among them.

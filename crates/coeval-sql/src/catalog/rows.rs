@@ -118,6 +118,14 @@ impl Table {
     /// # Panics
     /// If the relation has no column of a name.
     pub(super) fn push<const N: usize>(&mut self, cells: [(&str, Cell); N]) {
+        self.push_all(cells);
+    }
+
+    /// As [`Self::push`].
+    ///
+    /// # Panics
+    /// As [`Self::push`].
+    pub(super) fn push_all<'n>(&mut self, cells: impl IntoIterator<Item = (&'n str, Cell)>) {
         let relation = self.relation;
         let mut row: Vec<Cell> = relation.columns.iter().map(|column| default(relation, column)).collect();
         for (name, cell) in cells {

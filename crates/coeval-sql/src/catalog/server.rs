@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Relations about the server: databases, roles, settings.
+//! Relations about the server: databases, settings.
 
 use super::rows::{Cell, Table};
 use super::{Source, oids};
@@ -13,24 +13,10 @@ pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
     match name {
         "pg_database" => push_database(table),
         "pg_stat_database" => push_database_statistics(table, source),
-        "pg_authid" | "pg_roles" => roles(source).for_each(|(oid, name)| push_role(table, oid, &name)),
-        "pg_user" | "pg_shadow" => roles(source).for_each(|(oid, name)| push_user(table, oid, &name)),
         "pg_settings" => push_settings(table, source),
         _ => return false,
     }
     true
-}
-
-/// Who may log in: the owner of everything, and the session's user.
-fn roles(source: &Source<'_>) -> impl Iterator<Item = (i32, String)> {
-    let user = source.settings.user();
-    let other = (user != CATALOG_NAME).then(|| (role_oid(user), user.to_owned()));
-    std::iter::once((oids::OWNER, CATALOG_NAME.to_owned())).chain(other)
-}
-
-/// The id of a role.
-pub(super) fn role_oid(name: &str) -> i32 {
-    if name == CATALOG_NAME { oids::OWNER } else { oids::of_name("role", "", name) }
 }
 
 fn push_database(table: &mut Table) {
@@ -51,11 +37,11 @@ fn push_database(table: &mut Table) {
 }
 
 fn push_database_statistics(table: &mut Table, source: &Source<'_>) {
-    let version = i64::try_from(source.store.world().version().get()).unwrap_or(i64::MAX);
+    let version = i64::try_from(source.engine.store().world().version().get()).unwrap_or(i64::MAX);
     table.push([
         ("datid", oids::DATABASE.into()),
         ("datname", CATALOG_NAME.into()),
-        ("numbackends", source.store.active_snapshots().into()),
+        ("numbackends", source.engine.store().active_snapshots().into()),
         // Each version of the world is a commit, of one transaction or of several.
         ("xact_commit", version.into()),
         ("xact_rollback", Cell::Int(0)),
@@ -70,32 +56,6 @@ fn push_database_statistics(table: &mut Table, source: &Source<'_>) {
         ("temp_files", Cell::Int(0)),
         ("temp_bytes", Cell::Int(0)),
         ("deadlocks", Cell::Int(0)),
-    ]);
-}
-
-fn push_role(table: &mut Table, oid: i32, name: &str) {
-    table.push([
-        ("oid", oid.into()),
-        ("rolname", name.into()),
-        ("rolsuper", true.into()),
-        ("rolinherit", true.into()),
-        ("rolcreaterole", true.into()),
-        ("rolcreatedb", true.into()),
-        ("rolcanlogin", true.into()),
-        ("rolreplication", true.into()),
-        ("rolconnlimit", (-1).into()),
-        ("rolbypassrls", true.into()),
-    ]);
-}
-
-fn push_user(table: &mut Table, oid: i32, name: &str) {
-    table.push([
-        ("usename", name.into()),
-        ("usesysid", oid.into()),
-        ("usecreatedb", true.into()),
-        ("usesuper", true.into()),
-        ("userepl", true.into()),
-        ("usebypassrls", true.into()),
     ]);
 }
 

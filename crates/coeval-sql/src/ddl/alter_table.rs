@@ -34,6 +34,7 @@ pub(super) fn execute(
         None if alter.if_exists => return Ok(done),
         None => return Err(lookup::unknown_relation(&alter.name)),
     };
+    lookup::require_owner(context, &name, object)?;
     // PostgreSQL takes ALTER TABLE .. RENAME TO for every relation.
     if let ([AlterTableOperation::RenameTable { table_name }], false) =
         (alter.operations.as_slice(), matches!(object, ObjectRef::Table(_)))

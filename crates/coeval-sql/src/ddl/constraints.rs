@@ -236,7 +236,7 @@ fn parent_of(
     if name == def.name.name && schema.as_ref().is_none_or(|schema| *schema == def.name.schema) {
         return Ok(None);
     }
-    let parent = lookup::table(context, &declared.foreign_table)?;
+    let parent = lookup::table_with(context, &declared.foreign_table, coeval_store::Privilege::References)?;
     Ok(if parent.id == def.id { None } else { Some(parent) })
 }
 

@@ -26,6 +26,7 @@ pub(super) fn execute(
     if create.if_not_exists && context.transaction.catalog().resolve(&name).is_some() {
         return Ok(StatementResult::plain("CREATE TABLE"));
     }
+    lookup::require_create(context, &name.schema)?;
     lookup::refuse_taken(context, &name)?;
     if let Some(query) = &create.query {
         return create_as(context, name, create, query);
@@ -144,6 +145,7 @@ impl Draft {
         let schema = self.name.schema.clone();
         let table = self.name.name.clone();
         let mut def = TableDef::new(self.id, self.name, self.columns, key.columns);
+        def.access = lookup::own_access(context);
         let catalog = context.transaction.catalog();
         def.primary_key_name = key.name.unwrap_or_else(|| {
             naming::choose(&table, &[], "pkey", |name| naming::is_relation(catalog, &schema, name))

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! DROP TABLE, VIEW, SEQUENCE, INDEX and SCHEMA.
 
+use super::access::Owned;
 use super::dependents::{self, Behavior, still_needed};
 use super::{index, lookup};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
+use crate::rights::Kind;
 use coeval_store::{CatalogChange, ColumnState, ObjectRef, QualifiedName, SequenceDef, TableDef};
 use datafusion::sql::sqlparser::ast::{ObjectName, ObjectType};
 use std::sync::Arc;
@@ -67,6 +69,7 @@ fn find_all(
         match lookup::resolve(context, name)? {
             Some((name, object)) => {
                 refuse_other_kind(&name, object, drop.kind)?;
+                lookup::require_owner(context, &name, object)?;
                 found.push((name, object));
             }
             None if drop.missing == Missing::Skip => {}
@@ -133,6 +136,25 @@ fn drop_one(
         }
         ObjectRef::Index(table, id) => index::drop(context, name, table, id),
     }
+}
+
+/// Drops a relation that is there.
+///
+/// # Errors
+/// `2BP01` when something depends on it that stays.
+pub(super) fn drop_owned_relation(
+    context: &mut StatementContext<'_>,
+    owned: &Owned,
+    behavior: Behavior,
+) -> Result<(), SqlError> {
+    let (name, object) = match owned {
+        Owned::Table(def) => (def.name.clone(), ObjectRef::Table(def.id)),
+        Owned::View(view) => (view.name.clone(), ObjectRef::View),
+        Owned::Sequence(sequence) => (sequence.name.clone(), ObjectRef::Sequence(sequence.id)),
+        Owned::Schema(..) => return Err(SqlError::internal("a relation was expected")),
+    };
+    let drop = Drop { kind: &ObjectType::Table, names: &[], missing: Missing::Skip, behavior };
+    drop_one(context, &name, object, &drop, &[])
 }
 
 /// Drops a table with its sequences, and with CASCADE what depends on it.
@@ -253,6 +275,8 @@ fn drop_schemas(context: &mut StatementContext<'_>, drop: &Drop<'_>) -> Result<(
             }
             return Err(lookup::unknown_schema(&schema));
         }
+        let access = Owned::schema(context, &schema)?;
+        context.rights().require_owner(Kind::Schema, &schema, access.access())?;
         drop_schema(context, &schema, drop.behavior)?;
     }
     Ok(())

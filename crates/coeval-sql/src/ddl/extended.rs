@@ -2,8 +2,9 @@
 //! DDL of PostgreSQL that the parser does not know: ALTER SEQUENCE, SET SCHEMA, renaming views and sequences,
 //! and CREATE SEQUENCE with its options in any order.
 
+use super::role_syntax::{RoleName, RoleStatement, role_name};
 use super::sequence::{self, CreateSequence};
-use super::{lookup, rename, sequence_values};
+use super::{lookup, owners, rename, roles, sequence_values};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::names::fold;
@@ -37,6 +38,15 @@ pub(crate) enum Extended {
         /// What changes.
         change: Change,
     },
+    /// `ALTER SCHEMA ... OWNER TO`.
+    SchemaOwner {
+        /// The schema.
+        schema: String,
+        /// Its new owner.
+        owner: RoleName,
+    },
+    /// A statement about roles or rights.
+    Role(Box<RoleStatement>),
 }
 
 /// The kind of relation a statement names.
@@ -57,6 +67,8 @@ pub(crate) enum Change {
     Rename(ObjectName),
     /// `SET SCHEMA`.
     Schema(String),
+    /// `OWNER TO`.
+    Owner(RoleName),
     /// The options of a sequence.
     Sequence(Box<Options>),
 }
@@ -77,6 +89,12 @@ impl Extended {
     /// # Errors
     /// A syntax error behind the words that only these statements start with.
     pub(crate) fn parse(parser: &mut Parser<'_>) -> Result<Option<Self>, ParserError> {
+        if let Some(statement) = RoleStatement::parse(parser)? {
+            return Ok(Some(Self::Role(Box::new(statement))));
+        }
+        if let Some(found) = Self::parse_schema_owner(parser)? {
+            return Ok(Some(found));
+        }
         if parser.parse_keywords(&[Keyword::CREATE, Keyword::SEQUENCE]) {
             let keep = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
             let existing = if keep { super::schema::Existing::Keep } else { super::schema::Existing::Refuse };
@@ -105,6 +123,20 @@ impl Extended {
         Ok(None)
     }
 
+    fn parse_schema_owner(parser: &mut Parser<'_>) -> Result<Option<Self>, ParserError> {
+        let start = parser.index();
+        if parser.parse_keywords(&[Keyword::ALTER, Keyword::SCHEMA]) {
+            let schema = fold(&parser.parse_identifier()?);
+            if parser.parse_keywords(&[Keyword::OWNER, Keyword::TO]) {
+                return Ok(Some(Self::SchemaOwner { schema, owner: role_name(parser)? }));
+            }
+            while parser.index() > start {
+                parser.prev_token();
+            }
+        }
+        Ok(None)
+    }
+
     fn parse_alter(parser: &mut Parser<'_>, kind: Kind) -> Result<Option<Self>, ParserError> {
         use super::drop::Missing;
         let skip = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
@@ -113,6 +145,8 @@ impl Extended {
         let name = parser.parse_object_name(false)?;
         let change = if parser.parse_keywords(&[Keyword::SET, Keyword::SCHEMA]) {
             Change::Schema(fold(&parser.parse_identifier()?))
+        } else if parser.parse_keywords(&[Keyword::OWNER, Keyword::TO]) {
+            Change::Owner(role_name(parser)?)
         } else if kind != Kind::Table && parser.parse_keywords(&[Keyword::RENAME, Keyword::TO]) {
             Change::Rename(parser.parse_object_name(false)?)
         } else if kind == Kind::Sequence {
@@ -207,9 +241,15 @@ pub(crate) fn execute(
                 None => return Err(lookup::unknown_relation(name)),
             };
             refuse_other_kind(*kind, &found, object)?;
+            lookup::require_owner(context, &found, object)?;
             alter(context, &found, object, change)?;
             Ok(tag)
         }
+        Extended::SchemaOwner { schema, owner } => {
+            owners::of_schema(context, schema, owner)?;
+            Ok(StatementResult::plain("ALTER SCHEMA"))
+        }
+        Extended::Role(statement) => roles::execute(context, statement),
     }
 }
 
@@ -229,6 +269,7 @@ fn alter(
 ) -> Result<(), SqlError> {
     match (change, object) {
         (Change::Rename(new), _) => rename::relation(context, name, object, new),
+        (Change::Owner(owner), _) => owners::of_relation(context, name, object, owner),
         (Change::Schema(schema), _) => rename::set_schema(context, name, object, schema),
         (Change::Sequence(options), ObjectRef::Sequence(id)) => {
             let sequence = sequence_values::by_id(context, id)?;

@@ -20,6 +20,7 @@ pub(super) fn create(
 ) -> Result<StatementResult, SqlError> {
     refuse_unsupported(create)?;
     let mut def = TableDef::clone(&*lookup::table(context, &create.table_name)?);
+    lookup::require_owner(context, &def.name, ObjectRef::Table(def.id))?;
     let columns = constraints::key_columns(&def.columns, &create.columns)?;
     let catalog = context.transaction.catalog();
     let schema = &def.name.schema;

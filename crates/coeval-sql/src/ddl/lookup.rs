@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From names in statements to what they stand for in the catalog of the statement's transaction.
 
+use super::access::Owned;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names;
 pub(super) use crate::names::{fold, split_name, unknown_schema};
-use coeval_store::{ObjectRef, QualifiedName, TableDef};
+use crate::rights::Kind;
+use coeval_store::{ObjectAccess, ObjectRef, Privilege, QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::ObjectName;
 use datafusion::sql::sqlparser::keywords::{
     ALL_KEYWORDS, ALL_KEYWORDS_INDEX, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
@@ -27,6 +29,36 @@ pub(super) fn is_reserved(name: &str) -> bool {
 /// 3F000 if there is no such schema.
 pub(super) fn target(context: &StatementContext<'_>, name: &ObjectName) -> Result<QualifiedName, SqlError> {
     names::creation_name(name, context.settings, context.transaction)
+}
+
+/// Refuses to make something in a schema where the session may not.
+///
+/// # Errors
+/// `42501`.
+pub(super) fn require_create(context: &StatementContext<'_>, schema: &str) -> Result<(), SqlError> {
+    context.rights().require_schema(context.transaction.catalog(), schema, Privilege::Create)
+}
+
+/// Refuses to change what does not belong to the session.
+///
+/// # Errors
+/// `42501`.
+pub(super) fn require_owner(
+    context: &StatementContext<'_>,
+    name: &QualifiedName,
+    object: ObjectRef,
+) -> Result<(), SqlError> {
+    let rights = context.rights();
+    if rights.is_superuser() {
+        return Ok(());
+    }
+    rights.require_schema(context.transaction.catalog(), &name.schema, Privilege::Usage)?;
+    rights.require_owner(Kind::of(object), &name.name, Owned::of(context, name, object)?.access())
+}
+
+/// The owner of what the session makes.
+pub(super) fn own_access(context: &StatementContext<'_>) -> ObjectAccess {
+    ObjectAccess::owned_by(context.settings.principal().as_owner())
 }
 
 /// What a name stands for, looked up along the search path unless it has a schema.
@@ -83,6 +115,21 @@ pub(super) fn table(context: &StatementContext<'_>, name: &ObjectName) -> Result
         Some((name, _)) => Err(wrong_kind(&name, "table")),
         None => Err(unknown_relation(name)),
     }
+}
+
+/// The table of this name, of which the statement needs this privilege.
+///
+/// # Errors
+/// As [`table`]; 42501 without the privilege.
+pub(super) fn table_with(
+    context: &StatementContext<'_>,
+    name: &ObjectName,
+    privilege: Privilege,
+) -> Result<Arc<TableDef>, SqlError> {
+    let def = table(context, name)?;
+    let catalog = context.transaction.catalog();
+    context.rights().require(catalog, Kind::Table, &def.name, &def.access, privilege)?;
+    Ok(def)
 }
 
 /// The index of a live column.

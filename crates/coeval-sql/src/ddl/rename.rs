@@ -41,6 +41,7 @@ pub(super) fn set_schema(
     if !context.transaction.catalog().has_schema(schema) {
         return Err(lookup::unknown_schema(schema));
     }
+    lookup::require_create(context, schema)?;
     move_to(context, old, object, QualifiedName::new(schema, &old.name))
 }
 

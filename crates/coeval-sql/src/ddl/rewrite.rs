@@ -201,6 +201,7 @@ fn new_definition(
         new.foreign_keys.push(ForeignKeyDef { columns, parent, parent_columns, ..key.clone() });
     }
     new.checks.clone_from(&def.checks);
+    new.access.clone_from(&def.access);
     Ok(new)
 }
 

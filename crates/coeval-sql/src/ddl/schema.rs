@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CREATE SCHEMA.
 
-use super::lookup;
+use super::role_syntax::RoleName;
+use super::{lookup, roles};
 use crate::context::StatementContext;
+use crate::engine::CATALOG_NAME;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
-use coeval_store::CatalogChange;
-use datafusion::sql::sqlparser::ast::SchemaName;
+use crate::rights::insufficient;
+use coeval_store::{CatalogChange, ObjectAccess};
+use datafusion::sql::sqlparser::ast::{ObjectName, SchemaName};
 
 /// What to do if the object is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +29,23 @@ pub(super) fn create(
     name: &SchemaName,
     existing: Existing,
 ) -> Result<StatementResult, SqlError> {
-    let SchemaName::Simple(name) = name else {
-        return Err(SqlError::unsupported("CREATE SCHEMA AUTHORIZATION"));
+    let (name, owner) = match name {
+        SchemaName::Simple(name) => (name.clone(), None),
+        SchemaName::NamedAuthorization(name, owner) => (name.clone(), Some(owner)),
+        SchemaName::UnnamedAuthorization(owner) => (ObjectName::from(vec![owner.clone()]), Some(owner)),
     };
-    let (None, schema) = lookup::split_name(name)? else {
+    let (None, schema) = lookup::split_name(&name)? else {
         return Err(SqlError::syntax(format!("improper schema name: {name}")));
+    };
+    if !context.rights().is_superuser() {
+        return Err(insufficient(format!("permission denied for database {CATALOG_NAME}")));
+    }
+    let access = match owner {
+        None => lookup::own_access(context),
+        Some(owner) => {
+            let owner = roles::owner_named(context, &RoleName::Named(lookup::fold(owner)))?;
+            ObjectAccess::owned_by(owner.as_deref())
+        }
     };
     if schema.starts_with("pg_") || schema == crate::system::INFORMATION_SCHEMA {
         let message = format!("unacceptable schema name \"{schema}\"");
@@ -44,6 +59,9 @@ pub(super) fn create(
         let message = format!("schema \"{schema}\" already exists");
         return Err(SqlError::new(SqlState::DuplicateSchema, message));
     }
-    context.transaction.change_catalog(CatalogChange::PutSchema(schema))?;
+    context.transaction.change_catalog(CatalogChange::PutSchema(schema.clone()))?;
+    if !access.is_default() {
+        context.transaction.change_catalog(CatalogChange::PutSchemaAccess(schema, access))?;
+    }
     Ok(StatementResult::plain("CREATE SCHEMA"))
 }

@@ -146,6 +146,7 @@ pub(super) fn default_sequence(
         max: bounds.1,
         cycle: false,
         owned_by: None,
+        access: lookup::own_access(context),
     }
 }
 
@@ -158,6 +159,7 @@ pub(super) fn create(
     create: &CreateSequence<'_>,
 ) -> Result<StatementResult, SqlError> {
     let name = lookup::target(context, create.name)?;
+    lookup::require_create(context, &name.schema)?;
     lookup::refuse_taken(context, &name)?;
     let bounds = bounds(create.data_type)?;
     let settings = SequenceSettings::read(create.options)?;

@@ -8,10 +8,11 @@ use super::sequence_values::{Sequences, Taking};
 use crate::context::{SequenceValues, StatementContext};
 use crate::error::SqlError;
 use crate::query::Carry;
+use crate::rights::{self, Rights};
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
-use coeval_store::{SetValue, Store, World};
+use coeval_store::{Privilege, SetValue, Store, World};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::logical_expr::{
@@ -34,6 +35,7 @@ struct Shared {
     world: Arc<World>,
     path: Vec<String>,
     taking: Taking,
+    rights: Rights,
     values: Mutex<SequenceValues>,
 }
 
@@ -46,6 +48,7 @@ impl SequenceAccess {
             world: Arc::clone(context.transaction.world()),
             path: context.settings.search_path().to_vec(),
             taking,
+            rights: context.rights(),
             values: Mutex::new(context.sequences.clone()),
         }))
     }
@@ -136,6 +139,13 @@ impl SequenceFunction {
             Kind::Last => sequences.last(),
             Kind::Set => {
                 let sequence = sequences.named(text(0))?;
+                access.0.rights.require(
+                    sequences.catalog,
+                    rights::Kind::Sequence,
+                    &sequence.name,
+                    &sequence.access,
+                    Privilege::Update,
+                )?;
                 let value = arguments[1].as_primitive::<Int64Type>().value(row);
                 let used = arguments.get(2).is_none_or(|used| used.as_boolean().value(row));
                 sequences.set(&sequence, value, if used { SetValue::Used } else { SetValue::Next })

@@ -23,7 +23,7 @@ pub(super) fn execute(
     }
     let mut tables: Vec<Arc<TableDef>> = Vec::new();
     for target in &truncate.table_names {
-        let def = lookup::table(context, &target.name)?;
+        let def = lookup::table_with(context, &target.name, coeval_store::Privilege::Truncate)?;
         if !tables.iter().any(|table| table.id == def.id) {
             tables.push(def);
         }

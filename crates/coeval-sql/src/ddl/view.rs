@@ -7,6 +7,7 @@ use super::{lookup, values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
+use crate::rights::Kind;
 use arrow::datatypes::Schema;
 use coeval_store::{CatalogChange, ObjectRef, QualifiedName, ViewDef};
 use datafusion::sql::sqlparser::ast::{CreateTableOptions, CreateView, Query, SelectItem, Visit, Visitor};
@@ -24,6 +25,7 @@ pub(super) fn create(
 ) -> Result<StatementResult, SqlError> {
     refuse_unsupported(create)?;
     let name = lookup::target(context, &create.name)?;
+    lookup::require_create(context, &name.schema)?;
     let old = existing(context, &name, create)?;
     if matches!(old, Existing::Keep) {
         return Ok(StatementResult::plain("CREATE VIEW"));
@@ -37,12 +39,17 @@ pub(super) fn create(
     let schema = values::schema_of(context, &body)?;
     let columns: Vec<String> = create.columns.iter().map(|column| lookup::fold(&column.name)).collect();
     let names = output_names(&schema, &columns)?;
-    if let Existing::Replace(old) = old {
-        refuse_other_columns(context, &old, &names, &schema)?;
-    }
+    let access = match old {
+        Existing::Replace(old) => {
+            context.rights().require_owner(Kind::View, &name.name, &old.access)?;
+            refuse_other_columns(context, &old, &names, &schema)?;
+            old.access
+        }
+        Existing::Nothing | Existing::Keep => lookup::own_access(context),
+    };
     let own: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let query = if has_wildcard(&body) { fix_columns(&body, &own) } else { body.to_string() };
-    context.transaction.change_catalog(CatalogChange::PutView(ViewDef { name, columns, query }))?;
+    context.transaction.change_catalog(CatalogChange::PutView(ViewDef { name, columns, query, access }))?;
     Ok(StatementResult::plain("CREATE VIEW"))
 }
 

@@ -4,6 +4,7 @@
 use super::environment;
 use super::expressions::Rows;
 use super::joined::JoinedTables;
+use super::needs;
 use super::returning::{Relation, Returning};
 use super::rows::{found_rows, values_of};
 use super::select;
@@ -31,6 +32,7 @@ pub(super) fn run(
         return Err(SqlError::unsupported("DELETE from several tables"));
     };
     let target = Target::of_from(context, table)?;
+    needs::require_of_target(context, &target.def, needs::needs_of_delete(delete))?;
     let joined = JoinedTables::new(delete.using.as_deref().unwrap_or_default(), delete.returning.as_deref());
     let mut items = target.key_items();
     let joined_start = items.len();

@@ -9,6 +9,7 @@ use super::assignments::always_generated;
 use super::environment;
 use super::expressions::Rows;
 use super::generated::{Generator, generators};
+use super::needs;
 use super::returning::{Relation, Returning};
 use super::rows::{encode, refused};
 use super::target::Target;
@@ -139,6 +140,7 @@ pub(super) fn run(
 ) -> Result<StatementResult, SqlError> {
     refuse_clauses(insert)?;
     let shape = Shape::new(context, insert)?;
+    needs::require(context, &shape.target.def, needs::needs_of_insert(insert))?;
     let list = if insert.columns.is_empty() { ColumnList::Implied } else { ColumnList::Given };
     let upsert = match &insert.on {
         None => None,

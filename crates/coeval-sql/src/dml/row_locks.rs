@@ -5,6 +5,7 @@
 //! its result again. If a row was changed before its lock was granted, the statement runs again. With SKIP LOCKED
 //! the query runs without its LIMIT, which then counts the rows that could be locked.
 
+use super::needs;
 use super::rows::{key_arrays, key_at};
 use super::target::{Target, key_items};
 use crate::context::StatementContext;
@@ -15,7 +16,7 @@ use crate::query;
 use crate::result::{RowSet, StatementResult};
 use crate::row_locking::RowLocking;
 use arrow::array::{RecordBatch, UInt64Array};
-use coeval_store::{IfLocked, RowLock, TableDef};
+use coeval_store::{IfLocked, Privilege, RowLock, TableDef};
 use coeval_txn::LockStrength;
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
@@ -53,6 +54,9 @@ pub(crate) fn execute(
         return Err(SqlError::new(SqlState::ReadOnlySqlTransaction, message));
     }
     let tables = locked_tables(context, query, select, &clauses)?;
+    for table in &tables {
+        needs::require(context, &table.def, &[Privilege::Select, Privilege::Update])?;
+    }
     let window = match tables.iter().any(|table| table.if_locked == IfLocked::Skip) {
         true => Some(SkipWindow::of(context, query)?),
         false => None,

@@ -10,6 +10,7 @@ use super::environment::{self, StatementEnvironment};
 use super::expressions::{ColumnExpression, Expressions, Rows, StoredRow};
 use super::generated::{Generator, generators};
 use super::joined::JoinedTables;
+use super::needs;
 use super::returning::{Relation, Returning};
 use super::rows::{FoundRow, found_rows, refused};
 use super::select;
@@ -53,6 +54,7 @@ pub(super) fn run(
 ) -> Result<StatementResult, SqlError> {
     refuse_clauses(update)?;
     let target = Target::of_from(context, &update.table)?;
+    needs::require_of_target(context, &target.def, needs::needs_of_update(update))?;
     let sets = assignments::resolve(&target, &update.assignments)?;
     let from = from_tables(update);
     let mut items = target.key_items();

@@ -9,7 +9,7 @@ use super::source::{Planner, Source, conjuncts, table_name};
 use super::walk::{Flow, Walk};
 use crate::error::SqlError;
 use crate::scalar::{Environment, Inputs, Refusal};
-use coeval_store::{Key, TableDef, Transaction, Value};
+use coeval_store::{Key, Privilege, TableDef, Transaction, Value};
 use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{Delete, FromTable};
 use smallvec::SmallVec;
@@ -43,7 +43,7 @@ impl DeletePlan {
             return Err(Refusal::unsupported("DELETE from a join"));
         }
         let (name, alias) = table_name(&from.relation)?;
-        let source = Source::of_table(planner.table(name)?, alias);
+        let source = Source::of_table(planner.table(name, &[Privilege::Delete, Privilege::Select])?, alias);
         let selection =
             delete.selection.as_ref().ok_or_else(|| Refusal::unsupported("DELETE of all rows"))?;
         let mut conditions = Vec::new();

@@ -38,7 +38,7 @@ impl InsertPlan {
         let (TableObject::TableName(name), true) = (&insert.table, is_plain(insert)) else {
             return Err(Refusal::unsupported("a clause of this INSERT"));
         };
-        let table = planner.table(name)?;
+        let table = planner.table(name, crate::dml::needs_of_insert(insert))?;
         let alias = insert.table_alias.as_ref().map(|alias| folded(&alias.alias));
         let columns = target_columns(&table, &insert.columns)?;
         let values = insert.source.as_deref().ok_or_else(|| Refusal::unsupported("DEFAULT VALUES"))?;

@@ -8,7 +8,7 @@ use super::output::Output;
 use super::source::{Planner, Source, conjuncts};
 use crate::row_locking::RowLocking;
 use crate::scalar::{AggregateFunction, AggregateScope, Refusal, Scalar, Scope, folded};
-use coeval_store::{ColumnType, Direction, IfLocked};
+use coeval_store::{ColumnType, Direction, IfLocked, Privilege};
 use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Fetch, GroupByExpr, LimitClause, LockClause, ObjectNamePart, OrderByExpr, OrderByKind,
@@ -57,7 +57,12 @@ impl SelectPlan {
     pub(super) fn compile(planner: &mut Planner<'_>, query: &Query) -> Result<Self, Refusal> {
         let select = plain_select(query)?;
         let mut conditions = Vec::new();
-        let source = planner.source(&select.from, &mut conditions)?;
+        // Who locks rows could as well change them.
+        let needs: &[Privilege] = match query.locks.is_empty() {
+            true => &[Privilege::Select],
+            false => &[Privilege::Select, Privilege::Update],
+        };
+        let source = planner.source(&select.from, &mut conditions, needs)?;
         if source.tables.is_empty() {
             return Err(Refusal::unsupported("a SELECT without FROM"));
         }

@@ -3,10 +3,11 @@
 
 use crate::context::StatementContext;
 use crate::names;
+use crate::rights::{Kind, Rights};
 use crate::scalar::{
     Compiler, ParameterTypes, Refusal, Scalar, Scope, ScopeTable, SequenceNames, folded, parse_stored,
 };
-use coeval_store::{ColumnDef, ObjectRef, TableDef};
+use coeval_store::{ColumnDef, ObjectRef, Privilege, TableDef};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
 };
@@ -36,6 +37,7 @@ pub(super) struct Planner<'c> {
     context: &'c StatementContext<'c>,
     pub(super) parameters: ParameterTypes,
     sequences: Box<SequenceNames<'c>>,
+    rights: Rights,
 }
 
 impl<'c> Planner<'c> {
@@ -52,7 +54,7 @@ impl<'c> Planner<'c> {
                 ObjectRef::Table(_) | ObjectRef::Index(..) | ObjectRef::View => None,
             }
         };
-        Self { context, parameters, sequences: Box::new(sequences) }
+        Self { context, parameters, sequences: Box::new(sequences), rights: context.rights() }
     }
 
     /// A compiler over these names.
@@ -74,21 +76,29 @@ impl<'c> Planner<'c> {
         self.compiler(&scope).with_fallback(functions).assignment(&expression, column)
     }
 
-    /// The table of this name.
-    pub(super) fn table(&self, name: &ObjectName) -> Result<Arc<TableDef>, Refusal> {
-        Ok(names::table(name, self.context.settings, self.context.transaction)?)
+    /// The table of this name, of which the statement needs these privileges. Who lacks one hears of it on the
+    /// general path.
+    pub(super) fn table(&self, name: &ObjectName, needs: &[Privilege]) -> Result<Arc<TableDef>, Refusal> {
+        let context = self.context;
+        let def = names::table(name, context.settings, context.transaction)?;
+        for privilege in needs {
+            let catalog = context.transaction.catalog();
+            self.rights.require(catalog, Kind::Table, &def.name, &def.access, *privilege)?;
+        }
+        Ok(def)
     }
 
-    /// The tables of a FROM clause and the conditions of its joins.
+    /// The tables of a FROM clause, each of which needs these privileges, and the conditions of its joins.
     pub(super) fn source<'q>(
         &self,
         from: &'q [TableWithJoins],
         conditions: &mut Vec<&'q Expr>,
+        needs: &[Privilege],
     ) -> Result<Source, Refusal> {
         let mut tables = Vec::new();
         let mut scope = Vec::new();
         for item in from {
-            self.factor(&item.relation, &mut tables, &mut scope)?;
+            self.factor(&item.relation, &mut tables, &mut scope, needs)?;
             for join in &item.joins {
                 if join.global {
                     return Err(Refusal::unsupported("GLOBAL JOIN"));
@@ -99,7 +109,7 @@ impl<'c> Planner<'c> {
                     JoinOperator::CrossJoin(JoinConstraint::None) => {}
                     _ => return Err(Refusal::unsupported("this join")),
                 }
-                self.factor(&join.relation, &mut tables, &mut scope)?;
+                self.factor(&join.relation, &mut tables, &mut scope, needs)?;
             }
         }
         Ok(Source { tables, scope: Scope::new(scope) })
@@ -110,9 +120,10 @@ impl<'c> Planner<'c> {
         factor: &TableFactor,
         tables: &mut Vec<Arc<TableDef>>,
         scope: &mut Vec<ScopeTable>,
+        needs: &[Privilege],
     ) -> Result<(), Refusal> {
         let (name, alias) = table_name(factor)?;
-        let def = self.table(name)?;
+        let def = self.table(name, needs)?;
         let table = ScopeTable::of_table(&def);
         let table = match alias {
             Some(alias) => table.with_alias(alias),

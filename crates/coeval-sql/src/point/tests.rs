@@ -49,6 +49,7 @@ fn session() -> Session {
         max: i64::MAX,
         cycle: false,
         owned_by: None,
+        access: Default::default(),
     };
     let mut id = ColumnDef::new("id", ColumnType::BigInt).not_null();
     id.sequence = Some(sequence.id);

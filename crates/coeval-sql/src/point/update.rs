@@ -12,7 +12,7 @@ use crate::dml;
 use crate::error::SqlError;
 use crate::row_locking::strength_of_update;
 use crate::scalar::{Environment, Inputs, NewRow, Refusal, Scalar, folded};
-use coeval_store::{ColumnDef, Identity, Key, Row, RowWriter, TableDef, Transaction, Value};
+use coeval_store::{ColumnDef, Identity, Key, Privilege, Row, RowWriter, TableDef, Transaction, Value};
 use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{Assignment, AssignmentTarget, Expr, ObjectNamePart, Update};
 use smallvec::SmallVec;
@@ -47,7 +47,7 @@ impl UpdatePlan {
             return Err(Refusal::unsupported("a clause of this UPDATE"));
         }
         let (name, alias) = table_name(&update.table.relation)?;
-        let source = Source::of_table(planner.table(name)?, alias);
+        let source = Source::of_table(planner.table(name, &[Privilege::Update, Privilege::Select])?, alias);
         let table = Arc::clone(&source.tables[0]);
         let mut changes = vec![None; table.columns.len()];
         for assignment in &update.assignments {

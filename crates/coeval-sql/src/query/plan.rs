@@ -10,9 +10,10 @@ use crate::catalog::is_vector;
 use crate::context::StatementContext;
 use crate::error::{SqlError, place_in};
 use crate::provider::HiddenColumns;
+use crate::rights::MadeFor;
 use crate::types::{column_type, column_type_of_arrow};
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
-use coeval_store::{ColumnType, TableDef, Transaction};
+use coeval_store::{ColumnType, TableDef};
 use datafusion::error::Result as PlanResult;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::planner::TypePlanner;
@@ -28,6 +29,7 @@ pub(crate) struct PlannedQuery {
     pub(super) parameter_types: Vec<ColumnType>,
     pub(super) columns: SchemaRef,
     dependencies: Dependencies,
+    made_for: MadeFor,
     runs_subqueries: bool,
     is_correlated: bool,
 }
@@ -68,9 +70,11 @@ impl PlannedQuery {
         self.dependencies.asks_the_catalog
     }
 
-    /// Whether the definitions it relies on are those of this transaction.
-    pub(crate) fn is_current(&self, transaction: &Transaction) -> bool {
+    /// Whether the definitions and rights it relies on are those of this statement.
+    pub(crate) fn is_current(&self, context: &StatementContext<'_>) -> bool {
+        let transaction = &*context.transaction;
         !self.dependencies.unkept
+            && self.made_for.is_current(context.settings.principal(), transaction)
             && self.dependencies.tables.iter().all(|known| {
                 transaction
                     .resolve_table(&known.name)
@@ -135,7 +139,15 @@ fn plan_query(
         .collect();
     let columns = output_names::shown(logical.schema().as_arrow());
     let is_correlated = has_correlated(&logical);
-    Ok(PlannedQuery { logical, parameter_types, columns, dependencies, runs_subqueries, is_correlated })
+    Ok(PlannedQuery {
+        logical,
+        parameter_types,
+        columns,
+        dependencies,
+        made_for: MadeFor::new(context.settings.principal(), context.transaction),
+        runs_subqueries,
+        is_correlated,
+    })
 }
 
 /// The plan with vectors among its outputs as text, `1 2`: clients read them so, and arrays as `{1,2}`.

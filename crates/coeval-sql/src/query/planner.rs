@@ -5,12 +5,16 @@ use super::apply::Extent;
 use super::typing::OuterTables;
 use crate::catalog::{Source, ViewColumns};
 use crate::context::StatementContext;
+use crate::engine::Engine;
 use crate::error::SqlError;
 use crate::names::{resolve, unknown_table};
 use crate::provider::{CoevalTable, HiddenColumns};
+use crate::rights::{Checks, Kind, Rights};
 use crate::settings::Settings;
 use arrow::datatypes::DataType;
-use coeval_store::{ObjectRef, QualifiedName, Store, TableDef, Transaction, ViewDef};
+use coeval_store::{
+    ObjectAccess, ObjectRef, Privilege, QualifiedName, SpaceId, TableDef, Transaction, ViewDef,
+};
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::{TableReference, plan_err};
 use datafusion::config::ConfigOptions;
@@ -34,7 +38,11 @@ pub(super) struct Planner<'a> {
     state: &'a SessionState,
     settings: &'a Settings,
     transaction: &'a Transaction,
-    store: &'a Store,
+    engine: &'a Engine,
+    /// With whose rights names are resolved: the session's, within a view its owner's.
+    rights: RefCell<Rights>,
+    /// The table that nobody's rights are needed to read.
+    exempt: Option<SpaceId>,
     expression_planners: Vec<Arc<dyn ExprPlanner>>,
     hidden: HiddenColumns,
     tables: RefCell<Vec<Arc<TableDef>>>,
@@ -71,7 +79,15 @@ impl<'a> Planner<'a> {
             state,
             settings: context.settings,
             transaction: context.transaction,
-            store: context.engine.store(),
+            engine: context.engine,
+            rights: RefCell::new(match context.checks {
+                Checks::Nothing => Rights::of_owner(None, context.transaction.catalog()),
+                Checks::All | Checks::AllBut(_) => context.rights(),
+            }),
+            exempt: match context.checks {
+                Checks::AllBut(table) => Some(table),
+                Checks::All | Checks::Nothing => None,
+            },
             hidden,
             tables: RefCell::default(),
             reads_system_tables: Cell::new(false),
@@ -118,9 +134,24 @@ impl<'a> Planner<'a> {
         }
         self.depth.set(self.depth.get() + 1);
         self.reads_system_tables.set(true);
-        let plan = self.view_plan(view);
+        let plan = self.with_rights_of(view.access.owner.as_deref(), || self.view_plan(view));
         self.depth.set(self.depth.get() - 1);
         Ok(provider_as_source(Arc::new(ViewTable::new(plan?, None))))
+    }
+
+    /// Plans something with the rights of an owner.
+    fn with_rights_of<T>(&self, owner: Option<&str>, plan: impl FnOnce() -> T) -> T {
+        let rights = Rights::of_owner(owner, self.transaction.catalog());
+        let before = self.rights.replace(rights);
+        let planned = plan();
+        self.rights.replace(before);
+        planned
+    }
+
+    /// Refuses what may not be read.
+    fn require_select(&self, kind: Kind, name: &QualifiedName, access: &ObjectAccess) -> Result<()> {
+        let catalog = self.transaction.catalog();
+        Ok(self.rights.borrow().require(catalog, kind, name, access, Privilege::Select)?)
     }
 
     fn view_plan(&self, view: &ViewDef) -> Result<LogicalPlan> {
@@ -150,7 +181,7 @@ impl<'a> Planner<'a> {
         }
         let columns = |view: &ViewDef| {
             self.depth.set(1);
-            let plan = self.view_plan(view);
+            let plan = self.with_rights_of(None, || self.view_plan(view));
             self.depth.set(0);
             let schema = plan.ok()?.schema().inner().clone();
             let column =
@@ -164,9 +195,12 @@ impl<'a> Planner<'a> {
         if let Some(found) = resolve(schema, name, self.settings, self.transaction) {
             return self.object(&found);
         }
-        let source = Source { store: self.store, transaction: self.transaction, settings: self.settings };
+        let source = Source { engine: self.engine, transaction: self.transaction, settings: self.settings };
         let view_columns =
             if crate::catalog::lists_columns(name) { self.view_columns() } else { ViewColumns::new() };
+        if crate::catalog::is_secret(name) && !self.rights.borrow().is_superuser() {
+            return Err(crate::rights::denied(Kind::Table, name).into());
+        }
         if let Some(provider) = crate::system::provider(schema, name, &source, &view_columns)? {
             self.reads_system_tables.set(true);
             return Ok(provider_as_source(provider));
@@ -178,11 +212,19 @@ impl<'a> Planner<'a> {
     fn object(&self, name: &QualifiedName) -> Result<Arc<dyn TableSource>> {
         match self.transaction.catalog().resolve(name) {
             Some(ObjectRef::Table(_)) => match self.transaction.resolve_table(name) {
-                Some(def) => Ok(self.table(def)),
+                Some(def) => {
+                    if self.exempt != Some(def.id) {
+                        self.require_select(Kind::Table, name, &def.access)?;
+                    }
+                    Ok(self.table(def))
+                }
                 None => Err(unknown_table(&name.name).into()),
             },
             Some(ObjectRef::View) => match self.transaction.catalog().view(name) {
-                Some(view) => self.view(&Arc::clone(view)),
+                Some(view) => {
+                    self.require_select(Kind::View, name, &view.access)?;
+                    self.view(&Arc::clone(view))
+                }
                 None => Err(unknown_table(&name.name).into()),
             },
             Some(ObjectRef::Index(..) | ObjectRef::Sequence(_)) => {

@@ -10,13 +10,14 @@ use crate::names::fold;
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
 use crate::result::{CommandTag, StatementResult};
+use crate::rights::Checks;
 use crate::session::block::IsQuery;
 use crate::session::execution::is_query_statement;
 use crate::settings::PointPath;
 use crate::statement;
 use crate::types::column_type;
 use arrow::datatypes::SchemaRef;
-use coeval_store::{ColumnType, Transaction, Value};
+use coeval_store::{ColumnType, Value};
 use coeval_txn::Isolation;
 use datafusion::sql::sqlparser::ast::Statement;
 use std::fmt;
@@ -38,10 +39,11 @@ pub(super) enum Plan {
 }
 
 impl Plan {
-    fn is_current(&self, transaction: &Transaction) -> bool {
+    /// Whether the definitions and rights that it relies on are those of this statement.
+    fn is_current(&self, context: &StatementContext<'_>) -> bool {
         match self {
-            Self::Point(plan) => plan.is_current(transaction),
-            Self::Query(plan) => plan.is_current(transaction),
+            Self::Point(plan) => plan.is_current(context),
+            Self::Query(plan) => plan.is_current(context),
             Self::General => true,
         }
     }
@@ -147,6 +149,7 @@ impl Session {
             parameter_types: &parameter_types,
             clock: Clock::start(),
             sql,
+            checks: Checks::All,
         };
         if point_path == PointPath::On
             && let Some(plan) = PointPlan::compile(&context, statement, types)?
@@ -161,6 +164,8 @@ impl Session {
                 Ok((Plan::Query(planned), types, columns))
             }
             other => {
+                // It is checked when it runs.
+                context.checks = Checks::Nothing;
                 let types = dml::parameter_types(&mut context, other, types)?;
                 let columns = description::columns_of(&mut context, other, &types);
                 Ok((Plan::General, types, columns))
@@ -181,7 +186,7 @@ impl Session {
         let result =
             self.in_transaction(&prepared.sql, parameters, &prepared.parameter_types, is_query, |context| {
                 let plan = newer.as_deref().unwrap_or(&prepared.plan);
-                if !plan.is_current(context.transaction) {
+                if !plan.is_current(context) {
                     stale = true;
                     return run_unplanned(context, statement);
                 }

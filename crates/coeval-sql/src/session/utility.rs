@@ -8,6 +8,7 @@
 
 use super::block::IsQuery;
 use super::cursors::{Declare, Fetch};
+use super::variables::Scope;
 use super::{Session, State};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
@@ -32,6 +33,8 @@ pub(crate) enum Utility {
     Notification(&'static str),
     /// `SET CONSTRAINTS ALL`: no constraint can be deferred.
     SetConstraints,
+    /// `RESET SESSION AUTHORIZATION`.
+    ResetAuthorization,
     /// `DECLARE`.
     Declare(Box<Declare>),
     /// `FETCH` and `MOVE`.
@@ -75,13 +78,14 @@ impl Utility {
                 Self::Close((!is_all).then(|| fold(&name)))
             }
             "set" if constraints(parser)? => Self::SetConstraints,
+            "reset" if authorization(parser) => Self::ResetAuthorization,
             _ => return Ok(None),
         }))
     }
 }
 
 /// Takes the word, if it is the next one.
-pub(super) fn take_word(parser: &mut Parser<'_>, wanted: &str) -> bool {
+pub(crate) fn take_word(parser: &mut Parser<'_>, wanted: &str) -> bool {
     let is_next = matches!(&parser.peek_token().token, Token::Word(word)
         if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
     if is_next {
@@ -165,6 +169,19 @@ fn constraints(parser: &mut Parser<'_>) -> Result<bool, ParserError> {
     parser.expected("DEFERRED or IMMEDIATE", parser.peek_token())
 }
 
+/// `RESET SESSION AUTHORIZATION`.
+fn authorization(parser: &mut Parser<'_>) -> bool {
+    let is_next = |distance: usize, wanted: &str| {
+        matches!(&parser.peek_nth_token(distance).token, Token::Word(word)
+            if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+    };
+    let found = is_next(1, "session") && is_next(2, "authorization");
+    if found {
+        rest(parser);
+    }
+    found
+}
+
 impl Session {
     pub(super) fn utility(&mut self, utility: &Utility) -> Result<StatementResult, SqlError> {
         self.refuse_if_failed()?;
@@ -191,6 +208,10 @@ impl Session {
             }
             Utility::Unlisten => Ok(StatementResult::plain("UNLISTEN")),
             Utility::Notification(name) => Err(SqlError::unsupported(name)),
+            Utility::ResetAuthorization => {
+                self.set_authorization(Scope::Session, None)?;
+                Ok(StatementResult::plain("RESET"))
+            }
             Utility::SetConstraints => Ok(StatementResult::plain("SET CONSTRAINTS")),
             Utility::Declare(declare) => self.declare(declare),
             Utility::Fetch(fetch) => self.fetch(fetch),

@@ -12,14 +12,14 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use coeval_store::AccessMode;
 use datafusion::sql::sqlparser::ast::{
-    ContextModifier, DiscardObject, Expr, ObjectName, Reset, Set, Statement, TransactionAccessMode,
-    TransactionIsolationLevel, TransactionMode, UnaryOperator, Value,
+    ContextModifier, DiscardObject, Expr, Ident, ObjectName, Reset, Set, SetSessionAuthorizationParamKind,
+    Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode, UnaryOperator, Value,
 };
 use std::sync::Arc;
 
 /// How long a SET lasts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
+pub(super) enum Scope {
     Session,
     Transaction,
 }
@@ -37,10 +37,11 @@ impl Session {
                         settings.reset_all();
                         Ok(())
                     })?,
-                    Reset::ConfigurationParameter(name) => {
-                        let name = setting_name(name);
-                        self.change(Scope::Session, |settings| settings.reset(&name))?;
-                    }
+                    Reset::ConfigurationParameter(name) => match setting_name(name).as_str() {
+                        "role" => self.set_role(Scope::Session, None)?,
+                        "session_authorization" => self.set_authorization(Scope::Session, None)?,
+                        name => self.change(Scope::Session, |settings| settings.reset(name))?,
+                    },
                 }
                 Ok(StatementResult::plain("RESET"))
             }
@@ -73,6 +74,25 @@ impl Session {
                 let value = charset_name.value.clone();
                 self.change(Scope::Session, |settings| settings.set("client_encoding", &value))
             }
+            Set::SetRole { context_modifier, role_name } => {
+                let scope = match context_modifier {
+                    Some(ContextModifier::Local) => Scope::Transaction,
+                    Some(ContextModifier::Session | ContextModifier::Global) | None => Scope::Session,
+                };
+                self.set_role(scope, role_name.as_ref().map(role_text).as_deref())
+            }
+            Set::SetSessionAuthorization(authorization) => {
+                let scope = match authorization.scope {
+                    ContextModifier::Local => Scope::Transaction,
+                    ContextModifier::Session | ContextModifier::Global => Scope::Session,
+                };
+                match &authorization.kind {
+                    SetSessionAuthorizationParamKind::Default => self.set_authorization(scope, None),
+                    SetSessionAuthorizationParamKind::User(user) => {
+                        self.set_authorization(scope, Some(&role_text(user)))
+                    }
+                }
+            }
             other => Err(SqlError::unsupported(format_args!("{other}"))),
         }
     }
@@ -87,11 +107,25 @@ impl Session {
             }
             // Not the session's but the database's.
             "coeval.safe_snapshot_max_lag" => {
+                self.require_superuser(
+                    "permission denied to set parameter \"coeval.safe_snapshot_max_lag\"",
+                )?;
                 let mut checked = self.settings.clone();
                 let value = if is_default { "0" } else { &text };
                 checked.set(name, value)?;
                 self.engine.store().set_safe_snapshot_lag_max(limit(checked.get(name)?));
                 return Ok(());
+            }
+            "role" | "session_authorization" => {
+                let given = match values {
+                    [Expr::Identifier(ident)] => role_text(ident),
+                    _ => text,
+                };
+                let given = (!is_default).then_some(given.as_str());
+                return match name {
+                    "role" => self.set_role(scope, given),
+                    _ => self.set_authorization(scope, given),
+                };
             }
             _ => {}
         }
@@ -121,7 +155,7 @@ impl Session {
     }
 
     /// Changes the settings so that the end of the transaction undoes what it has to.
-    fn change(
+    pub(super) fn change(
         &mut self,
         scope: Scope,
         change: impl Fn(&mut Settings) -> Result<(), SqlError>,
@@ -151,6 +185,10 @@ impl Session {
     pub(super) fn grant_requests(&mut self) -> Result<(), SqlError> {
         for request in self.settings.take_requests() {
             let scope = if request.is_local { Scope::Transaction } else { Scope::Session };
+            if request.name.eq_ignore_ascii_case("role") {
+                self.set_role(scope, Some(&request.value))?;
+                continue;
+            }
             self.change(scope, |settings| settings.set(&request.name, &request.value))?;
         }
         Ok(())
@@ -230,6 +268,7 @@ impl Session {
                     ));
                 }
                 self.settings.reset_all();
+                self.set_authorization(Scope::Session, None)?;
                 self.named.clear();
                 self.cursors.clear();
                 self.cached.clear();
@@ -291,6 +330,14 @@ fn rows(columns: &[(&str, ArrayRef)]) -> Result<StatementResult, SqlError> {
 
 fn setting_name(name: &ObjectName) -> String {
     name.to_string().replace('"', "").to_lowercase()
+}
+
+/// The role that a name in SET stands for.
+fn role_text(ident: &Ident) -> String {
+    match ident.quote_style {
+        Some('\'') | Some('"') => ident.value.clone(),
+        _ => fold(ident),
+    }
 }
 
 /// The text of a SET value: a literal, a word, a number.

@@ -56,6 +56,7 @@ pub(super) const COMPATIBLE: &[Known] = &[
     known("plan_cache_mode", "auto", Domain::Text, TUNING),
     known("quote_all_identifiers", "off", Domain::Boolean, CLIENT),
     known("random_page_cost", "4", Domain::Text, TUNING),
+    known("role", "none", Domain::Fixed, "The role that the session has taken on."),
     known("row_security", "on", Domain::Boolean, CLIENT),
     known("seq_page_cost", "1", Domain::Text, TUNING),
     known("session_authorization", "coeval", Domain::Fixed, "The user of the session."),

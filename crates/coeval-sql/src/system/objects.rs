@@ -18,7 +18,9 @@ pub(super) fn catalog_name() -> Rows {
 pub(super) fn schemata(transaction: &Transaction) -> Rows {
     let mut rows = Rows::new(&[("catalog_name", TEXT), ("schema_name", TEXT), ("schema_owner", TEXT)]);
     for schema in transaction.catalog().schemas().chain([INFORMATION_SCHEMA, crate::catalog::PG_CATALOG]) {
-        rows.push([text(DATABASE_NAME), text(schema), text(DATABASE_NAME)]);
+        let access = crate::rights::schema_access(transaction.catalog(), schema);
+        let owner = access.owner.as_deref().unwrap_or(DATABASE_NAME);
+        rows.push([text(DATABASE_NAME), text(schema), text(owner)]);
     }
     rows
 }

@@ -2,6 +2,7 @@
 //! The manifest comes back as it was written, and anything else is told from it.
 
 use super::{BatchRun, HEADER_BYTES, Manifest, SegmentEntry, TableEntry, checksum_of, manifest_path};
+use crate::access_rights::{ObjectAccess, RoleDef};
 use crate::catalog::{ColumnDef, QualifiedName, TableDef, ViewDef};
 use crate::error::StoreError;
 use crate::files::{FileSystem, SimulatedFiles};
@@ -31,6 +32,7 @@ fn some_manifest() -> Manifest {
             name: QualifiedName::new("public", "v"),
             columns: vec![],
             query: "SELECT '\\'".into(),
+            access: ObjectAccess::default(),
         }],
         sequences: vec![],
         resume_points: vec![(SequenceId::new(1), Some(-5)), (SequenceId::new(2), None)],
@@ -38,11 +40,32 @@ fn some_manifest() -> Manifest {
             SegmentEntry { number: 7, footer_checksum: 0xdead_beef },
             SegmentEntry { number: 11, footer_checksum: 0 },
         ],
+        roles: vec![],
+        schema_access: vec![],
     }
 }
 
 fn decode(bytes: &[u8]) -> Result<Manifest, StoreError> {
     Manifest::decode(bytes, Path::new("/db/MANIFEST"), ChecksumPolicy::Verified)
+}
+
+/// The version that its bytes say.
+fn version_of(manifest: &Manifest) -> u32 {
+    u32::from_le_bytes(manifest.encode()[8..12].try_into().unwrap())
+}
+
+#[test]
+fn roles_and_owners_make_it_a_manifest_of_version_2() {
+    assert_eq!(version_of(&some_manifest()), 1);
+    let with_role = Manifest { roles: vec![RoleDef::new("clerk")], ..some_manifest() };
+    let mut with_owner = some_manifest();
+    with_owner.tables[0].definition.access = ObjectAccess::owned_by(Some("clerk"));
+    let schema_access = vec![("public".to_owned(), ObjectAccess::owned_by(Some("clerk")))];
+    let with_schema = Manifest { schema_access, ..some_manifest() };
+    for manifest in [with_role, with_owner, with_schema] {
+        assert_eq!(version_of(&manifest), 2);
+        assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+    }
 }
 
 #[test]
@@ -74,12 +97,12 @@ fn a_manifest_that_was_only_written_aside_is_not_there_yet() {
 #[test]
 fn another_version_is_told_from_damage() {
     let mut bytes = some_manifest().encode();
-    bytes[8] = 2;
+    bytes[8] = 3;
     assert!(matches!(decode(&bytes), Err(StoreError::Corrupt { offset: 0, .. })));
     let checksum = checksum_of(&bytes);
     bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
     let error = decode(&bytes).unwrap_err();
-    assert!(matches!(error, StoreError::UnsupportedVersion { found: 2, supported: 1, .. }), "{error}");
+    assert!(matches!(error, StoreError::UnsupportedVersion { found: 3, supported: 2, .. }), "{error}");
 }
 
 #[test]

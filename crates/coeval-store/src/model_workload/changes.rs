@@ -127,8 +127,12 @@ impl Workload {
             return;
         }
         let (name, query) = (self.new_name("v"), format!("SELECT {}", self.name_count));
-        let view =
-            ViewDef { name: QualifiedName::new("public", &name), columns: vec![], query: query.clone() };
+        let view = ViewDef {
+            name: QualifiedName::new("public", &name),
+            columns: vec![],
+            query: query.clone(),
+            access: Default::default(),
+        };
         tx.change_catalog(CatalogChange::PutView(view)).unwrap();
         views.insert(name, query);
     }
@@ -152,6 +156,7 @@ impl Workload {
             max,
             cycle: false,
             owned_by: None,
+            access: Default::default(),
         };
         // What was handed out for a sequence of this number that was never committed does not count.
         self.handed_out.remove(&def.id);

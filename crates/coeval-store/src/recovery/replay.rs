@@ -170,7 +170,10 @@ impl<'d> Replayer<'d> {
             | CatalogChange::Truncate(_)
             | CatalogChange::PutView(_)
             | CatalogChange::RemoveView(_)
-            | CatalogChange::RemoveSequence(_) => {}
+            | CatalogChange::RemoveSequence(_)
+            | CatalogChange::PutRole(_)
+            | CatalogChange::RemoveRole(_)
+            | CatalogChange::PutSchemaAccess(..) => {}
         }
     }
 

@@ -283,6 +283,7 @@ fn numbers(store: &Store) -> SequenceDef {
         max: i64::MAX,
         cycle: false,
         owned_by: None,
+        access: Default::default(),
     }
 }
 

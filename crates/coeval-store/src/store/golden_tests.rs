@@ -153,6 +153,7 @@ fn sequence(store: &Store) -> SequenceDef {
         max: 100_000,
         cycle: false,
         owned_by: None,
+        access: Default::default(),
     }
 }
 
@@ -169,7 +170,12 @@ fn build(files: &SimulatedFiles) {
     }
     tx.change_catalog(CatalogChange::PutSequence(numbers.clone())).unwrap();
     for (view, query) in [("kept", "SELECT 1"), ("dropped", "SELECT 2")] {
-        let view = ViewDef { name: name(view), columns: vec!["a".into()], query: query.into() };
+        let view = ViewDef {
+            name: name(view),
+            columns: vec!["a".into()],
+            query: query.into(),
+            access: Default::default(),
+        };
         tx.change_catalog(CatalogChange::PutView(view)).unwrap();
     }
     tx.commit().unwrap();

@@ -2,7 +2,8 @@
 //! Changing definitions inside a transaction: in a private copy of the world, certified by the names and
 //! definitions it touches.
 
-use super::{Footmark, Transaction, definition_key, name_key};
+use super::{Footmark, Transaction, definition_key, name_key, role_key};
+use crate::access_rights::ObjectAccess;
 use crate::build_index::{build_index, check_unique, entry};
 use crate::catalog::{CatalogChange, IndexDef, TableDef};
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
@@ -60,7 +61,10 @@ impl Transaction {
             | CatalogChange::PutView(_)
             | CatalogChange::RemoveView(_)
             | CatalogChange::PutSequence(_)
-            | CatalogChange::RemoveSequence(_) => {}
+            | CatalogChange::RemoveSequence(_)
+            | CatalogChange::PutRole(_)
+            | CatalogChange::RemoveRole(_)
+            | CatalogChange::PutSchemaAccess(..) => {}
         }
         self.catalog_changes.push(change);
         Ok(())
@@ -80,6 +84,7 @@ impl Transaction {
                 }
             }
             CatalogChange::PutView(view) => {
+                self.mark_roles(&view.access);
                 self.mark(name_key("", &view.name.schema), Access::Reference);
                 self.mark(name_key(&view.name.schema, &view.name.name), Access::Identity);
             }
@@ -87,6 +92,7 @@ impl Transaction {
                 self.mark(name_key(&name.schema, &name.name), Access::Identity);
             }
             CatalogChange::PutSequence(sequence) => {
+                self.mark_roles(&sequence.access);
                 self.mark(name_key("", &sequence.name.schema), Access::Reference);
                 self.mark(name_key(&sequence.name.schema, &sequence.name.name), Access::Identity);
             }
@@ -95,12 +101,32 @@ impl Transaction {
                     self.mark(name_key(&name.schema, &name.name), Access::Identity);
                 }
             }
+            CatalogChange::PutRole(role) => {
+                let is_known = self.catalog().role(&role.name).is_some();
+                self.mark(role_key(&role.name), if is_known { Access::Update } else { Access::Identity });
+                for membership in &role.member_of {
+                    self.mark(role_key(&membership.role), Access::Reference);
+                }
+            }
+            CatalogChange::RemoveRole(name) => self.mark(role_key(name), Access::Identity),
+            CatalogChange::PutSchemaAccess(schema, access) => {
+                self.mark_roles(access);
+                self.mark(name_key("", schema), Access::Update);
+            }
+        }
+    }
+
+    /// What names a role relies on its being there.
+    fn mark_roles(&mut self, access: &ObjectAccess) {
+        for role in access.roles() {
+            self.mark(role_key(role), Access::Reference);
         }
     }
 
     fn mark_table(&mut self, def: &TableDef) {
         let old = self.world.table(def.id).map(|table| Arc::clone(table.def()));
         self.mark(name_key("", &def.name.schema), Access::Reference);
+        self.mark_roles(&def.access);
         if old.as_ref().is_none_or(|old| old.name != def.name) {
             self.mark(name_key(&def.name.schema, &def.name.name), Access::Identity);
         }
@@ -114,18 +140,19 @@ impl Transaction {
                 self.mark(definition_key(foreign_key.parent), Access::Identity);
             }
         }
-        let only_indexes = old.is_some_and(|old| {
-            let mut with_old_indexes = def.clone();
-            with_old_indexes.indexes.clone_from(&old.indexes);
-            with_old_indexes == *old
-        });
         // An index is brought up to date inside the pipeline, so writers that committed since the snapshot
-        // are no conflict; those that are still running do not know of the index and are.
-        let certify = if only_indexes { Access::Update } else { Access::Identity };
+        // are no conflict; those that are still running do not know of the index and are. Who owns the table and who
+        // may use it changes nothing for those who do.
+        let (certify, admit) = match old.as_deref().map_or(Difference::Other, |old| Difference::of(old, def))
+        {
+            Difference::Access => (Access::Update, Access::Update),
+            Difference::Indexes => (Access::Update, Access::Identity),
+            Difference::Other => (Access::Identity, Access::Identity),
+        };
         self.footprint.push(Footmark {
             key: definition_key(def.id),
             certify,
-            admit: Access::Identity,
+            admit,
             begin: self.begin_version(),
         });
     }
@@ -201,6 +228,29 @@ impl Transaction {
             }
         }
         Ok(())
+    }
+}
+
+/// What a changed definition of a table differs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Difference {
+    /// Owner and grants at most.
+    Access,
+    /// These and indexes.
+    Indexes,
+    /// Anything.
+    Other,
+}
+
+impl Difference {
+    fn of(old: &TableDef, new: &TableDef) -> Self {
+        let mut like_old = new.clone();
+        like_old.access.clone_from(&old.access);
+        if like_old == *old {
+            return Self::Access;
+        }
+        like_old.indexes.clone_from(&old.indexes);
+        if like_old == *old { Self::Indexes } else { Self::Other }
     }
 }
 

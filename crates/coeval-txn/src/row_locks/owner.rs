@@ -82,6 +82,9 @@ pub trait Interrupt {
 
     /// Wakes this when it becomes so; if it is so already, at once or not at all.
     fn notify(&self, waker: Waker);
+
+    /// The wait that was told of is over.
+    fn wait_ended(&self) {}
 }
 
 /// How long to wait for a lock.
@@ -268,14 +271,28 @@ impl<K: Clone + Eq + Hash> LockOwner<K> {
         let Patience::Wait { at_most, deadlock_after, interrupt } = patience else {
             unreachable!("who has no patience is not queued");
         };
-        let begun = Instant::now();
         let waker = waker_of_this_thread();
         if let Some(interrupt) = interrupt {
             interrupt.notify(waker.clone());
         }
+        let outcome = self.block_until(&waker, at_most, deadlock_after, interrupt);
+        if let Some(interrupt) = interrupt {
+            interrupt.wait_ended();
+        }
+        outcome
+    }
+
+    fn block_until(
+        &mut self,
+        waker: &Waker,
+        at_most: Option<Duration>,
+        deadlock_after: Duration,
+        interrupt: Option<&(dyn Interrupt + Send + Sync)>,
+    ) -> Result<(), LockError<K>> {
+        let begun = Instant::now();
         let mut check_after = deadlock_after;
         loop {
-            if self.poll_wait(&waker).is_ready() {
+            if self.poll_wait(waker).is_ready() {
                 return Ok(());
             }
             if interrupt.is_some_and(|interrupt| interrupt.is_set()) {

@@ -5,8 +5,8 @@ use super::type_names::{formatted, named};
 use super::{Call, Entry, Gives, called, strict, undefined};
 use crate::catalog::identifiers::{parts, quoted};
 use crate::catalog::objects::Objects;
+use crate::catalog::roles::role_oid;
 use crate::catalog::rows::Cell;
-use crate::catalog::server::role_oid;
 use crate::catalog::{fixed, oids, relations};
 use crate::engine::CATALOG_NAME;
 use crate::error::{SqlError, SqlState};
@@ -24,7 +24,9 @@ pub(super) const ENTRIES: &[Entry] = &[
         let objects = call.access()?.objects();
         Ok(call.text(0).and_then(|name| find_namespace(objects, name)).into())
     }),
-    strict("to_regrole", 1..=1, Gives::Int, |call| Ok(call.text(0).map(role_oid).into())),
+    strict("to_regrole", 1..=1, Gives::Int, |call| {
+        Ok(find_role(call, call.text(0).unwrap_or_default())?.into())
+    }),
     strict("to_regproc", 1..=1, Gives::Int, |call| Ok(call.text(0).and_then(function_named).into())),
     // The casts of the same names, both ways.
     strict("coeval_regclass", 1..=1, Gives::Int, |call| Ok(call.class(0)?.into())),
@@ -129,15 +131,37 @@ fn namespace_name(call: &Call<'_>) -> Result<Cell, SqlError> {
     Ok(found.map_or_else(|| oid.to_string(), quoted).into())
 }
 
+/// The id of the role of this name, if there is one.
+pub(super) fn find_role(call: &Call<'_>, name: &str) -> Result<Option<i32>, SqlError> {
+    let access = call.access()?;
+    let catalog = access.objects().definitions.catalog();
+    let name = parts(name).and_then(|mut parts| parts.pop()).unwrap_or_else(|| name.to_owned());
+    let is_known = name == CATALOG_NAME || *name == *access.settings().authenticated().name;
+    Ok((is_known || catalog.role(&name).is_some()).then(|| role_oid(&name)))
+}
+
 fn role_cast(call: &Call<'_>) -> Result<Cell, SqlError> {
-    Ok(call.oid(0).or_else(|| call.text(0).map(role_oid)).into())
+    if let Some(oid) = call.oid(0) {
+        return Ok(oid.into());
+    }
+    let name = call.text(0).unwrap_or_default();
+    match find_role(call, name)? {
+        Some(oid) => Ok(oid.into()),
+        None => Err(crate::rights::unknown_role(name)),
+    }
+}
+
+/// The name of the role with this id, if there is one.
+pub(super) fn role_named(call: &Call<'_>, oid: i64) -> Result<Option<String>, SqlError> {
+    let access = call.access()?;
+    let roles = access.objects().definitions.catalog().roles().map(|role| role.name.as_str());
+    let mut names = [CATALOG_NAME, &access.settings().authenticated().name].into_iter().chain(roles);
+    Ok(names.find(|name| i64::from(role_oid(name)) == oid).map(str::to_owned))
 }
 
 fn role_name(call: &Call<'_>) -> Result<Cell, SqlError> {
-    let user = &call.access()?.objects().user;
     let Cell::Int(oid) = role_cast(call)? else { return Ok(Cell::Null) };
-    let known = [CATALOG_NAME, user.as_str()].into_iter().find(|name| i64::from(role_oid(name)) == oid);
-    Ok(known.map_or_else(|| format!("unknown (OID={oid})"), str::to_owned).into())
+    Ok(role_named(call, oid)?.unwrap_or_else(|| format!("unknown (OID={oid})")).into())
 }
 
 /// A function of PostgreSQL's.

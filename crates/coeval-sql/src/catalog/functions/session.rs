@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Functions about the session and the server it talks to: users, schemas, settings, privileges.
+//! Functions about sessions and the server they talk to: users, schemas, settings, ending what others run.
 
 use super::{Call, Entry, Gives, called, strict};
 use crate::catalog::access::SettingRequest;
 use crate::catalog::rows::Cell;
 use crate::engine::CATALOG_NAME;
 use crate::error::SqlError;
+use crate::rights::{Rights, insufficient, is_member};
+use std::net::SocketAddr;
 
 /// What `version()` answers: clients read the first two words.
 const VERSION: &str =
@@ -20,14 +22,20 @@ pub(super) const ENTRIES: &[Entry] = &[
     }),
     strict("current_schemas", 1..=1, Gives::Texts, schemas),
     called("current_user", 0..=0, Gives::Text, user),
-    called("session_user", 0..=0, Gives::Text, user),
+    called("session_user", 0..=0, Gives::Text, |call| Ok(call.access()?.settings().session_user().into())),
     called("current_role", 0..=0, Gives::Text, user),
     called("user", 0..=0, Gives::Text, user),
     strict("current_setting", 1..=2, Gives::Text, current_setting),
     strict("set_config", 3..=3, Gives::Text, set_config),
     called("pg_backend_pid", 0..=0, Gives::Int, |call| Ok(call.access()?.settings().backend_pid().into())),
-    called("inet_client_addr", 0..=0, Gives::Text, |_| Ok(Cell::Null)),
-    called("inet_client_port", 0..=0, Gives::Int, |_| Ok(Cell::Null)),
+    called("inet_client_addr", 0..=0, Gives::Text, |call| {
+        Ok(client_address(call)?.map(|address| address.ip().to_canonical().to_string()).into())
+    }),
+    called("inet_client_port", 0..=0, Gives::Int, |call| {
+        Ok(client_address(call)?.map(|address| i32::from(address.port())).into())
+    }),
+    strict("pg_cancel_backend", 1..=1, Gives::Bool, |call| signal(call, Signal::Cancel)),
+    strict("pg_terminate_backend", 1..=2, Gives::Bool, |call| signal(call, Signal::Terminate)),
     called("inet_server_addr", 0..=0, Gives::Text, |_| Ok(Cell::Null)),
     called("inet_server_port", 0..=0, Gives::Int, |_| Ok(Cell::Null)),
     called("pg_client_encoding", 0..=0, Gives::Text, |_| Ok("UTF8".into())),
@@ -48,23 +56,11 @@ pub(super) const ENTRIES: &[Entry] = &[
         Ok(call.access()?.clock().transaction_micros.into())
     }),
     called("clock_timestamp", 0..=0, Gives::Time, |_| Ok(chrono::Utc::now().timestamp_micros().into())),
-    // There is one role, and it may do everything.
-    called("has_table_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
-    called("has_any_column_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
-    called("has_column_privilege", 3..=4, Gives::Bool, |_| Ok(true.into())),
-    called("has_schema_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
-    called("has_database_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
-    called("has_sequence_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
-    called("has_function_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
-    called("has_type_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
-    called("has_language_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
-    called("has_tablespace_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
-    called("pg_has_role", 2..=3, Gives::Bool, |_| Ok(true.into())),
     called("row_security_active", 1..=1, Gives::Bool, |_| Ok(false.into())),
 ];
 
 fn user(call: &Call<'_>) -> Result<Cell, SqlError> {
-    Ok(call.access()?.objects().user.as_str().into())
+    Ok(call.access()?.settings().user().into())
 }
 
 fn schemas(call: &Call<'_>) -> Result<Cell, SqlError> {
@@ -93,4 +89,46 @@ fn set_config(call: &Call<'_>) -> Result<Cell, SqlError> {
     };
     call.access()?.request(request)?;
     Ok(value.into())
+}
+
+fn client_address(call: &Call<'_>) -> Result<Option<SocketAddr>, SqlError> {
+    let access = call.access()?;
+    let session = access.registry().find(access.settings().backend_pid());
+    Ok(session.and_then(|session| session.client().address))
+}
+
+/// What one session may do to another.
+#[derive(Clone, Copy)]
+enum Signal {
+    Cancel,
+    Terminate,
+}
+
+/// Whether there is a session of this number; it ends its statement, or itself.
+fn signal(call: &Call<'_>, signal: Signal) -> Result<Cell, SqlError> {
+    let access = call.access()?;
+    let Some(session) = call.oid(0).and_then(|pid| access.registry().find(pid)) else {
+        return Ok(false.into());
+    };
+    let catalog = access.objects().definitions.catalog();
+    let (principal, target) = (access.settings().principal(), session.principal());
+    let (verb, what) = match signal {
+        Signal::Cancel => ("cancel", ("query", "query is being canceled")),
+        Signal::Terminate => ("terminate", ("process", "process is being terminated")),
+    };
+    if !access.rights().is_superuser() {
+        if Rights::of(&target, catalog).is_superuser() {
+            return Err(insufficient(format!("must be a superuser to {verb} superuser {}", what.0)));
+        }
+        if !is_member(&principal.name, &target.name, catalog) {
+            let message =
+                format!("must be a member of the role whose {} or member of pg_signal_backend", what.1);
+            return Err(insufficient(message));
+        }
+    }
+    match signal {
+        Signal::Cancel => session.cancel(),
+        Signal::Terminate => session.terminate(),
+    }
+    Ok(true.into())
 }

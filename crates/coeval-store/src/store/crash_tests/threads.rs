@@ -79,6 +79,7 @@ fn make_tables(store: &Store) -> Tables {
         max: i64::MAX,
         cycle: false,
         owned_by: None,
+        access: Default::default(),
     };
     let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     for def in [&accounts, &journal] {

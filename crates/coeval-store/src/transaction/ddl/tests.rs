@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Definitions that change in the transaction that loads or writes the table.
 
+use crate::access_rights::{Grant, ObjectAccess, Privilege, Privileges, RoleDef};
 use crate::catalog::{CatalogChange, ColumnDef, IndexDef, QualifiedName, TableDef, Uniqueness};
 use crate::error::{ConstraintError, StoreError};
 use crate::files::SimulatedFiles;
@@ -313,4 +314,86 @@ fn a_unique_index_behind_a_load_meets_rows_of_others_with_a_conflict() {
     other.commit().unwrap();
     assert!(matches!(tx.commit(), Err(StoreError::Conflict(_))));
     assert_eq!(rows_for_good(store, &files, def.id), [(1_000, x(5))]);
+}
+
+/// The table with a grant to a role.
+fn granted(def: &TableDef, role: &str) -> TableDef {
+    let grant = Grant {
+        grantee: Some(role.to_owned()),
+        grantor: None,
+        privileges: Privileges::of(&[Privilege::Select]),
+        grantable: Privileges::NONE,
+    };
+    let mut def = def.clone();
+    def.access.grants.push(grant);
+    def
+}
+
+#[test]
+fn roles_owners_and_grants_are_there_after_a_crash_and_after_a_checkpoint() {
+    let files = SimulatedFiles::new(31);
+    let store = open(&files);
+    let def = granted(&table(&store, 1), "clerk");
+    let schema_access = ObjectAccess::owned_by(Some("clerk"));
+    let mut tx = begin(&store);
+    for name in ["clerk", "gone"] {
+        tx.change_catalog(CatalogChange::PutRole(RoleDef::new(name))).unwrap();
+    }
+    tx.change_catalog(CatalogChange::RemoveRole("gone".to_owned())).unwrap();
+    tx.change_catalog(CatalogChange::PutSchemaAccess("public".to_owned(), schema_access.clone())).unwrap();
+    put(&mut tx, &def).unwrap();
+    tx.commit().unwrap();
+    let check = |store: &Store, when: &str| {
+        let world = store.world();
+        let catalog = world.catalog();
+        let names: Vec<&str> = catalog.roles().map(|role| role.name.as_str()).collect();
+        assert_eq!(names, ["clerk"], "{when}");
+        assert_eq!(
+            catalog.schema_access("public").map(|access| (**access).clone()),
+            Some(schema_access.clone())
+        );
+        assert_eq!(world.table(def.id).unwrap().def().access, def.access, "{when}");
+    };
+    drop(store);
+    let store = open(&files.crash());
+    check(&store, "from the log");
+    store.checkpoint().unwrap();
+    drop(store);
+    // The log before the checkpoint is not looked at any more.
+    let files = files.crash();
+    check(&open(&files), "from the manifest");
+}
+
+#[test]
+fn a_grant_disturbs_no_writer_and_meets_other_definitions() {
+    let store = open(&SimulatedFiles::new(32));
+    let def = table(&store, 1);
+    let mut tx = begin(&store);
+    tx.change_catalog(CatalogChange::PutRole(RoleDef::new("clerk"))).unwrap();
+    put(&mut tx, &def).unwrap();
+    tx.commit().unwrap();
+
+    let mut writer = begin(&store);
+    writer.insert(def.id, row(&def, 1, 1)).unwrap();
+    let mut late_writer = begin(&store);
+    late_writer.insert(def.id, row(&def, 2, 2)).unwrap();
+    let mut other_ddl = begin(&store);
+    let mut wider = def.clone();
+    wider.add_column(ColumnDef::new("y", ColumnType::BigInt));
+    put(&mut other_ddl, &wider).unwrap();
+    let mut drop_role = begin(&store);
+    drop_role.change_catalog(CatalogChange::RemoveRole("clerk".to_owned())).unwrap();
+    let mut grant = begin(&store);
+    put(&mut grant, &granted(&def, "clerk")).unwrap();
+
+    writer.commit().unwrap();
+    grant.commit().unwrap();
+    late_writer.commit().unwrap();
+    assert!(
+        matches!(other_ddl.commit(), Err(StoreError::Conflict(_))),
+        "its definition would undo the grant"
+    );
+    assert!(matches!(drop_role.commit(), Err(StoreError::Conflict(_))), "a grant names the role");
+    let table = Arc::clone(store.world().table(def.id).unwrap());
+    assert_eq!((table.row_count(), table.def().access.grants.len()), (2, 1));
 }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `has_table_privilege` and its like: whether a role may do something with an object.
+//!
+//! Each takes the role (by name or id; the current user if it is left out), the object (by name or id) and the
+//! privileges, of which one suffices: `'SELECT, INSERT WITH GRANT OPTION'`.
+
+use super::names::role_named;
+use super::{Call, Entry, Gives, called, strict};
+use crate::catalog::identifiers::parts;
+use crate::catalog::oids;
+use crate::catalog::rows::Cell;
+use crate::error::{SqlError, SqlState};
+use crate::rights::{Principal, Rights, is_member, schema_access, unknown_role};
+use coeval_store::{ObjectAccess, Privilege, RoleAttribute};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    strict("has_table_privilege", 2..=3, Gives::Bool, |call| on_class(call, 2)),
+    strict("has_any_column_privilege", 2..=3, Gives::Bool, |call| on_class(call, 2)),
+    strict("has_column_privilege", 3..=4, Gives::Bool, |call| on_class(call, 3)),
+    strict("has_sequence_privilege", 2..=3, Gives::Bool, |call| on_class(call, 2)),
+    strict("has_schema_privilege", 2..=3, Gives::Bool, on_schema),
+    strict("has_database_privilege", 2..=3, Gives::Bool, on_database),
+    strict("pg_has_role", 2..=3, Gives::Bool, on_role),
+    // What these are about belongs to everyone.
+    called("has_function_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
+    called("has_type_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
+    called("has_language_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
+    called("has_tablespace_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
+];
+
+/// The rights of the role that a call is about, and the place of the argument behind it.
+fn subject(call: &Call<'_>, without: usize) -> Result<(Rights, usize), SqlError> {
+    let access = call.access()?;
+    if call.arguments.len() == without {
+        return Ok((access.rights(), 0));
+    }
+    Ok((Rights::of(&principal(call)?, access.objects().definitions.catalog()), 1))
+}
+
+/// The role that the first argument names.
+fn principal(call: &Call<'_>) -> Result<Principal, SqlError> {
+    let access = call.access()?;
+    let name = match (call.oid(0), call.text(0)) {
+        (Some(oid), _) => role_named(call, i64::from(oid))?.ok_or_else(|| {
+            SqlError::new(SqlState::UndefinedObject, format!("role with OID {oid} does not exist"))
+        })?,
+        (None, name) => name.unwrap_or_default().to_owned(),
+    };
+    let user = access.settings().authenticated();
+    if *user.name == *name {
+        return Ok(user.clone());
+    }
+    let named = Principal::named(&name);
+    if named.as_owner().is_some() && access.objects().definitions.catalog().role(&name).is_none() {
+        return Err(unknown_role(&name));
+    }
+    Ok(named)
+}
+
+/// Whether one of the privileges of a list is there.
+fn any(
+    list: &str,
+    grantable: impl Fn(Privilege) -> bool,
+    held: impl Fn(Privilege) -> bool,
+) -> Result<bool, SqlError> {
+    let mut found = false;
+    for word in list.split(',') {
+        let word = word.trim().to_uppercase();
+        let (name, wants_grant) = match word.strip_suffix(" WITH GRANT OPTION") {
+            Some(name) => (name.trim_end(), true),
+            None => (word.as_str(), false),
+        };
+        let known = Privilege::ALL.into_iter().find(|privilege| privilege.name() == name);
+        let Some(privilege) = known else {
+            let message = format!("unrecognized privilege type: \"{}\"", word.to_lowercase());
+            return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+        };
+        found |= if wants_grant { grantable(privilege) } else { held(privilege) };
+    }
+    Ok(found)
+}
+
+/// Whether the privileges of the last argument are there on an object.
+fn on_object(call: &Call<'_>, rights: &Rights, access: &ObjectAccess) -> Result<Cell, SqlError> {
+    let list = call.arguments.len().checked_sub(1).and_then(|last| call.text(last)).unwrap_or_default();
+    let grantable = rights.grantable(access);
+    let held =
+        any(list, |privilege| grantable.contains(privilege), |privilege| rights.may(access, privilege))?;
+    Ok(held.into())
+}
+
+fn on_class(call: &Call<'_>, without: usize) -> Result<Cell, SqlError> {
+    let (rights, place) = subject(call, without)?;
+    let objects = call.access()?.objects();
+    let Some(class) = call.class(place)?.and_then(|oid| objects.class(oid)) else { return Ok(Cell::Null) };
+    match class.access() {
+        Some(access) => on_object(call, &rights, access),
+        // Everyone may read the catalog.
+        None => {
+            let list = call.text(call.arguments.len() - 1).unwrap_or_default();
+            let is_superuser = rights.is_superuser();
+            let held = |privilege| {
+                is_superuser || privilege == Privilege::Select && !crate::catalog::is_secret(&class.name)
+            };
+            Ok(any(list, |_| is_superuser, held)?.into())
+        }
+    }
+}
+
+fn on_schema(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let (rights, place) = subject(call, 2)?;
+    let objects = call.access()?.objects();
+    let wanted = call.text(place).and_then(parts).and_then(|mut parts| parts.pop());
+    let oid = call.oid(place);
+    let found = objects
+        .schemas()
+        .find(|schema| oid.map_or(wanted.as_deref() == Some(*schema), |oid| oids::of_schema(schema) == oid));
+    match (found, wanted) {
+        (Some(schema), _) => on_object(call, &rights, &schema_access(objects.definitions.catalog(), schema)),
+        (None, Some(name)) => Err(crate::names::unknown_schema(&name)),
+        (None, None) => Ok(Cell::Null),
+    }
+}
+
+/// Everyone may connect; only superusers may make schemas.
+fn on_database(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let (rights, place) = subject(call, 2)?;
+    let list = call.text(place + 1).unwrap_or_default().to_uppercase();
+    let is_open = |word: &str| matches!(word.trim(), "CONNECT" | "TEMP" | "TEMPORARY");
+    Ok((rights.is_superuser() || list.split(',').any(is_open)).into())
+}
+
+/// Whether a role is a member of another.
+fn on_role(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let access = call.access()?;
+    let catalog = access.objects().definitions.catalog();
+    let (member, place) = match call.arguments.len() {
+        2 => (access.settings().principal().clone(), 0),
+        _ => (principal(call)?, 1),
+    };
+    let role = match call.oid(place) {
+        Some(oid) => role_named(call, i64::from(oid))?,
+        None => call.text(place).map(str::to_owned),
+    };
+    let Some(role) = role else { return Ok(Cell::Null) };
+    let is_superuser = Rights::of(&member, catalog).is_superuser();
+    let usage = call.text(place + 1).unwrap_or_default().to_uppercase();
+    let inherits = catalog.role(&member.name).is_some_and(|role| role.is(RoleAttribute::Inherit));
+    let counts = inherits || !usage.starts_with("USAGE") || *member.name == *role;
+    Ok((is_superuser || counts && is_member(&member.name, &role, catalog)).into())
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Roles as the catalog's relations list them. The administrator, who is no role, is listed as the first one.
+
+use super::rows::{Cell, Table};
+use super::{Source, oids};
+use crate::engine::CATALOG_NAME;
+use crate::rights::Standing;
+use coeval_store::{Catalog, RoleAttribute, RoleDef};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Who is listed: the owner of what belongs to no role, the session's user if that is no role, the roles.
+pub(super) struct Listed<'a> {
+    pub(super) oid: i32,
+    pub(super) name: &'a str,
+    attributes: BTreeSet<RoleAttribute>,
+    def: Option<&'a Arc<RoleDef>>,
+}
+
+impl Listed<'_> {
+    fn is(&self, attribute: RoleAttribute) -> Cell {
+        self.attributes.contains(&attribute).into()
+    }
+
+    fn valid_until(&self) -> Cell {
+        self.def.and_then(|role| role.valid_until).into()
+    }
+}
+
+/// The id of a role.
+pub(super) fn role_oid(name: &str) -> i32 {
+    if name == CATALOG_NAME { oids::OWNER } else { oids::of_name("role", "", name) }
+}
+
+/// The id of an owner.
+pub(super) fn owner_oid(owner: Option<&str>) -> i32 {
+    owner.map_or(oids::OWNER, role_oid)
+}
+
+/// The name of an owner.
+pub(super) fn owner_name(owner: Option<&str>) -> &str {
+    owner.unwrap_or(CATALOG_NAME)
+}
+
+/// Fills the relation; whether this module knows it.
+pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
+    let roles = || listed(source);
+    match name {
+        "pg_authid" | "pg_roles" => roles().iter().for_each(|role| push_role(table, role)),
+        "pg_shadow" | "pg_user" => {
+            let logins = roles().into_iter().filter(|role| role.attributes.contains(&RoleAttribute::Login));
+            logins.for_each(|role| push_user(table, &role));
+        }
+        "pg_group" => {
+            let groups = roles().into_iter().filter(|role| !role.attributes.contains(&RoleAttribute::Login));
+            groups.for_each(|role| push_group(table, &role, source.transaction.catalog()));
+        }
+        "pg_auth_members" => push_members(table, source.transaction.catalog()),
+        _ => return false,
+    }
+    true
+}
+
+/// All who are listed.
+fn listed<'a>(source: &Source<'a>) -> Vec<Listed<'a>> {
+    use RoleAttribute::{
+        BypassRowSecurity, CreateDatabase, CreateRole, Inherit, Login, Replication, Superuser,
+    };
+    let everything = [Login, Superuser, Inherit, CreateRole, CreateDatabase, Replication, BypassRowSecurity];
+    let administrator =
+        |name| Listed { oid: role_oid(name), name, attributes: BTreeSet::from(everything), def: None };
+    let catalog = source.transaction.catalog();
+    let mut listed = vec![administrator(CATALOG_NAME)];
+    let user = source.settings.authenticated();
+    let is_other = &*user.name != CATALOG_NAME && catalog.role(&user.name).is_none();
+    if user.standing == Standing::Administrator && is_other {
+        listed.push(administrator(&user.name));
+    }
+    listed.extend(catalog.roles().map(|role| Listed {
+        oid: role_oid(&role.name),
+        name: &role.name,
+        attributes: role.attributes.clone(),
+        def: Some(role),
+    }));
+    listed
+}
+
+fn push_role(table: &mut Table, role: &Listed<'_>) {
+    table.push([
+        ("oid", role.oid.into()),
+        ("rolname", role.name.into()),
+        ("rolsuper", role.is(RoleAttribute::Superuser)),
+        ("rolinherit", role.is(RoleAttribute::Inherit)),
+        ("rolcreaterole", role.is(RoleAttribute::CreateRole)),
+        ("rolcreatedb", role.is(RoleAttribute::CreateDatabase)),
+        ("rolcanlogin", role.is(RoleAttribute::Login)),
+        ("rolreplication", role.is(RoleAttribute::Replication)),
+        ("rolconnlimit", (-1).into()),
+        // Nobody is shown what proves a password, not even a superuser.
+        ("rolpassword", role.def.map(|_| "********").into()),
+        ("rolvaliduntil", role.valid_until()),
+        ("rolbypassrls", role.is(RoleAttribute::BypassRowSecurity)),
+    ]);
+}
+
+fn push_user(table: &mut Table, role: &Listed<'_>) {
+    table.push([
+        ("usename", role.name.into()),
+        ("usesysid", role.oid.into()),
+        ("usecreatedb", role.is(RoleAttribute::CreateDatabase)),
+        ("usesuper", role.is(RoleAttribute::Superuser)),
+        ("userepl", role.is(RoleAttribute::Replication)),
+        ("usebypassrls", role.is(RoleAttribute::BypassRowSecurity)),
+        ("passwd", role.def.map(|_| "********").into()),
+        ("valuntil", role.valid_until()),
+    ]);
+}
+
+fn push_group(table: &mut Table, group: &Listed<'_>, catalog: &Catalog) {
+    let members =
+        catalog.roles().filter(|role| role.member_of.iter().any(|membership| membership.role == group.name));
+    let members = members.map(|member| i64::from(role_oid(&member.name)));
+    table.push([
+        ("groname", group.name.into()),
+        ("grosysid", group.oid.into()),
+        ("grolist", Cell::Ints(members.collect())),
+    ]);
+}
+
+fn push_members(table: &mut Table, catalog: &Catalog) {
+    for member in catalog.roles() {
+        for membership in &member.member_of {
+            table.push([
+                ("roleid", role_oid(&membership.role).into()),
+                ("member", role_oid(&member.name).into()),
+                ("grantor", oids::OWNER.into()),
+                ("admin_option", membership.admin.into()),
+            ]);
+        }
+    }
+}

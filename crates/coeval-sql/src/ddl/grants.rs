@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//! GRANT and REVOKE of privileges on objects.
+
+use super::access::Owned;
+use super::lookup;
+use super::role_syntax::{GrantOption, Objects, Reach, RoleName};
+use super::roles::owner_named;
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use crate::rights::{Kind, all_privileges, denied};
+use coeval_store::{Grant, ObjectAccess, ObjectRef, Privilege, Privileges};
+use datafusion::sql::sqlparser::ast::ObjectName;
+
+/// GRANT privileges; none named: all.
+///
+/// # Errors
+/// `42704` for an unknown role, `42P01` for an unknown object, `0LP01` for a privilege that such objects have not,
+/// `42501` without the right to grant.
+pub(super) fn grant(
+    context: &mut StatementContext<'_>,
+    privileges: Option<&[Privilege]>,
+    objects: &Objects,
+    to: &[RoleName],
+    option: GrantOption,
+) -> Result<(), SqlError> {
+    let grantees = grantees(context, to)?;
+    if option == GrantOption::Named && grantees.contains(&Grantee::Public) {
+        return Err(invalid("grant options can only be granted to roles"));
+    }
+    // What everyone may do with what has no rights of its own needs no grant.
+    for owned in found(context, objects)? {
+        let granted = wanted(&owned, privileges)?;
+        let (grantor, granted) = as_grantor(context, &owned, granted)?;
+        let mut access = owned.access().clone();
+        for grantee in &grantees {
+            let Some(name) = grantee.in_access(&access) else { continue };
+            let grantable = if option == GrantOption::Named { granted } else { Privileges::NONE };
+            add(&mut access, name, &grantor, granted, grantable);
+        }
+        owned.put(context, access)?;
+    }
+    Ok(())
+}
+
+/// REVOKE privileges; none named: all.
+///
+/// # Errors
+/// As [`grant`]; `2BP01` if somebody passed them on and CASCADE was not said; `0A000` for what everyone may do.
+pub(super) fn revoke(
+    context: &mut StatementContext<'_>,
+    privileges: Option<&[Privilege]>,
+    objects: &Objects,
+    from: &[RoleName],
+    option: GrantOption,
+    reach: Reach,
+) -> Result<(), SqlError> {
+    if let Objects::Unchecked(kind) = objects {
+        return Err(SqlError::unsupported(format!("REVOKE on a {kind}")));
+    }
+    let grantees = grantees(context, from)?;
+    for owned in found(context, objects)? {
+        let revoked = wanted(&owned, privileges)?;
+        let (grantor, revoked) = as_grantor(context, &owned, revoked)?;
+        let mut access = owned.access().clone();
+        for grantee in &grantees {
+            let Some(name) = grantee.in_access(&access) else { continue };
+            take_back(&mut access, &name, &grantor, revoked, option, reach)?;
+        }
+        access.grants.retain(|grant| !grant.privileges.is_empty());
+        owned.put(context, access)?;
+    }
+    Ok(())
+}
+
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::InvalidGrantOperation, message)
+}
+
+/// To whom something is granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Grantee {
+    Public,
+    Role(String),
+    /// Who may do everything anyway.
+    Administrator,
+}
+
+impl Grantee {
+    /// What an object's grants call it; `None` for who needs none there.
+    fn in_access(&self, access: &ObjectAccess) -> Option<Option<String>> {
+        match self {
+            Self::Public => Some(None),
+            Self::Role(name) if access.owner.as_ref() == Some(name) => None,
+            Self::Role(name) => Some(Some(name.clone())),
+            Self::Administrator => None,
+        }
+    }
+}
+
+fn grantees(context: &StatementContext<'_>, names: &[RoleName]) -> Result<Vec<Grantee>, SqlError> {
+    let grantee = |name: &RoleName| match name {
+        RoleName::Public => Ok(Grantee::Public),
+        name => Ok(owner_named(context, name)?.map_or(Grantee::Administrator, Grantee::Role)),
+    };
+    names.iter().map(grantee).collect()
+}
+
+/// The objects that a statement names.
+fn found(context: &StatementContext<'_>, objects: &Objects) -> Result<Vec<Owned>, SqlError> {
+    let named = |names: &[ObjectName], only: Option<Kind>| {
+        names.iter().map(|name| relation(context, name, only)).collect::<Result<Vec<_>, _>>()
+    };
+    let within = |schemas: &[String], wanted: fn(ObjectRef) -> bool| {
+        let mut found = Vec::new();
+        for schema in schemas {
+            Owned::schema(context, schema)?;
+            let names = context.transaction.catalog().names();
+            let inside = names.filter(|(name, object)| name.schema == *schema && wanted(*object));
+            for (name, object) in inside {
+                found.push(Owned::of(context, name, object)?);
+            }
+        }
+        Ok(found)
+    };
+    match objects {
+        Objects::Tables(names) => named(names, None),
+        Objects::Sequences(names) => named(names, Some(Kind::Sequence)),
+        Objects::Schemas(schemas) => schemas.iter().map(|schema| Owned::schema(context, schema)).collect(),
+        Objects::TablesIn(schemas) => {
+            within(schemas, |object| matches!(object, ObjectRef::Table(_) | ObjectRef::View))
+        }
+        Objects::SequencesIn(schemas) => within(schemas, |object| matches!(object, ObjectRef::Sequence(_))),
+        Objects::Unchecked(_) => Ok(Vec::new()),
+    }
+}
+
+fn relation(
+    context: &StatementContext<'_>,
+    name: &ObjectName,
+    only: Option<Kind>,
+) -> Result<Owned, SqlError> {
+    let Some((found, object)) = lookup::resolve(context, name)? else {
+        return Err(lookup::unknown_relation(name));
+    };
+    match (object, only) {
+        (ObjectRef::Index(..), _) => {
+            let message = format!("\"{}\" is an index", found.name);
+            Err(SqlError::new(SqlState::WrongObjectType, message))
+        }
+        (object, Some(kind)) if Kind::of(object) != kind => Err(lookup::wrong_kind(&found, "sequence")),
+        _ => Owned::of(context, &found, object),
+    }
+}
+
+/// The privileges that are meant, all of which the object has.
+fn wanted(owned: &Owned, privileges: Option<&[Privilege]>) -> Result<Privileges, SqlError> {
+    let all = all_privileges(owned.kind());
+    let Some(privileges) = privileges else { return Ok(all) };
+    if let Some(other) = privileges.iter().find(|privilege| !all.contains(**privilege)) {
+        let kind = match owned.kind() {
+            Kind::Table | Kind::View | Kind::Index => "table",
+            Kind::Sequence => "sequence",
+            Kind::Schema => "schema",
+        };
+        return Err(invalid(format!("invalid privilege type {} for {kind}", other.name())));
+    }
+    Ok(Privileges::of(privileges))
+}
+
+/// In whose name the session grants, and what of the wanted it may: the owner's if it has the owner's rights.
+fn as_grantor(
+    context: &StatementContext<'_>,
+    owned: &Owned,
+    wanted: Privileges,
+) -> Result<(Option<String>, Privileges), SqlError> {
+    let (rights, access) = (context.rights(), owned.access());
+    if rights.owns(access) {
+        return Ok((access.owner.clone(), wanted));
+    }
+    let granted = rights.grantable(access).intersection(wanted);
+    if granted.is_empty() {
+        return Err(denied(owned.kind(), owned.bare_name()));
+    }
+    Ok((Some(context.settings.user().to_owned()), granted))
+}
+
+fn add(
+    access: &mut ObjectAccess,
+    grantee: Option<String>,
+    grantor: &Option<String>,
+    privileges: Privileges,
+    grantable: Privileges,
+) {
+    let known = access.grants.iter_mut().find(|grant| grant.grantee == grantee && grant.grantor == *grantor);
+    match known {
+        Some(grant) => {
+            grant.privileges = grant.privileges.union(privileges);
+            grant.grantable = grant.grantable.union(grantable);
+        }
+        None => access.grants.push(Grant { grantee, grantor: grantor.clone(), privileges, grantable }),
+    }
+}
+
+/// Takes back what one granted to another, and with CASCADE what that one passed on.
+fn take_back(
+    access: &mut ObjectAccess,
+    grantee: &Option<String>,
+    grantor: &Option<String>,
+    privileges: Privileges,
+    option: GrantOption,
+    reach: Reach,
+) -> Result<(), SqlError> {
+    let known = access.grants.iter_mut().find(|grant| grant.grantee == *grantee && grant.grantor == *grantor);
+    let Some(grant) = known else { return Ok(()) };
+    let lost = grant.grantable.intersection(privileges);
+    grant.grantable = grant.grantable.without(privileges);
+    if option == GrantOption::Unnamed {
+        grant.privileges = grant.privileges.without(privileges);
+    }
+    if lost.is_empty() || grantee.is_none() {
+        return Ok(());
+    }
+    let is_passed_on =
+        |other: &&Grant| other.grantor == *grantee && !other.privileges.intersection(lost).is_empty();
+    let passed_on: Vec<Option<String>> =
+        access.grants.iter().filter(is_passed_on).map(|other| other.grantee.clone()).collect();
+    if reach == Reach::Restrict && !passed_on.is_empty() {
+        let error = SqlError::new(SqlState::DependentObjectsStillExist, "dependent privileges exist");
+        return Err(error.with_hint("Use CASCADE to revoke them too."));
+    }
+    for other in passed_on {
+        take_back(access, &other, grantee, lost, GrantOption::Unnamed, reach)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Owners: ALTER ... OWNER TO, REASSIGN OWNED, DROP OWNED.
+
+use super::access::Owned;
+use super::dependents::{self, Behavior};
+use super::drop::drop_owned_relation;
+use super::role_syntax::RoleName;
+use super::roles;
+use crate::context::StatementContext;
+use crate::error::SqlError;
+use crate::rights::{Kind, insufficient, is_member};
+use coeval_store::{ObjectAccess, ObjectRef, Privilege, QualifiedName};
+
+/// ALTER TABLE, VIEW or SEQUENCE ... OWNER TO, of a relation that the caller has found to be the session's own. The
+/// sequences that feed a table's columns go along.
+///
+/// # Errors
+/// `42704` for an unknown role, `42501` for one that the session could not act as.
+pub(super) fn of_relation(
+    context: &mut StatementContext<'_>,
+    name: &QualifiedName,
+    object: ObjectRef,
+    owner: &RoleName,
+) -> Result<(), SqlError> {
+    let owned = Owned::of(context, name, object)?;
+    let owner = new_owner(context, &owned, owner)?;
+    if let Owned::Table(def) = &owned {
+        for sequence in dependents::owned_sequences(context, def) {
+            hand_over(context, &Owned::Sequence(sequence), owner.as_deref())?;
+        }
+    }
+    hand_over(context, &owned, owner.as_deref())
+}
+
+/// ALTER SCHEMA ... OWNER TO.
+///
+/// # Errors
+/// As [`of_relation`]; `3F000` for an unknown schema.
+pub(super) fn of_schema(
+    context: &mut StatementContext<'_>,
+    schema: &str,
+    owner: &RoleName,
+) -> Result<(), SqlError> {
+    let owned = Owned::schema(context, schema)?;
+    context.rights().require_owner(Kind::Schema, schema, owned.access())?;
+    let owner = new_owner(context, &owned, owner)?;
+    hand_over(context, &owned, owner.as_deref())
+}
+
+/// The role that is to own something.
+fn new_owner(
+    context: &StatementContext<'_>,
+    owned: &Owned,
+    owner: &RoleName,
+) -> Result<Option<String>, SqlError> {
+    let owner = roles::owner_named(context, owner)?;
+    if context.rights().is_superuser() {
+        return Ok(owner);
+    }
+    let catalog = context.transaction.catalog();
+    let name = owner.as_deref().unwrap_or(crate::engine::CATALOG_NAME);
+    if owner.is_none() || !is_member(context.settings.user(), name, catalog) {
+        return Err(insufficient(format!("must be member of role \"{name}\"")));
+    }
+    if let Some(schema) = owned.schema_name() {
+        let rights = crate::rights::Rights::of_owner(owner.as_deref(), catalog);
+        rights.require_schema(catalog, schema, Privilege::Create)?;
+    }
+    Ok(owner)
+}
+
+/// Gives an object to somebody else; what its owner has granted is then granted by the new one.
+fn hand_over(context: &mut StatementContext<'_>, owned: &Owned, owner: Option<&str>) -> Result<(), SqlError> {
+    let before = owned.access();
+    let mut access = ObjectAccess { owner: owner.map(str::to_owned), ..before.clone() };
+    for grant in access.grants.iter_mut().filter(|grant| grant.grantor == before.owner) {
+        grant.grantor = owner.map(str::to_owned);
+    }
+    // What the new owner was granted is its own now.
+    access.grants.retain(|grant| grant.grantee.is_none() || grant.grantee.as_deref() != owner);
+    owned.put(context, access)
+}
+
+/// REASSIGN OWNED.
+///
+/// # Errors
+/// `42704` for unknown roles, `42501` unless the session could act as all of them.
+pub(super) fn reassign(
+    context: &mut StatementContext<'_>,
+    from: &[RoleName],
+    to: &RoleName,
+) -> Result<(), SqlError> {
+    let to = roles::owner_named(context, to)?;
+    for role in from {
+        let from = roles::known(context, role)?;
+        may_act_for(context, &from, "reassign objects")?;
+        if let Some(to) = &to {
+            may_act_for(context, to, "reassign objects")?;
+        }
+        for owned in Owned::all(context) {
+            if owned.access().owner.as_deref() == Some(from.as_str()) {
+                hand_over(context, &owned, to.as_deref())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn may_act_for(context: &StatementContext<'_>, role: &str, what: &str) -> Result<(), SqlError> {
+    let catalog = context.transaction.catalog();
+    if context.rights().is_superuser() || is_member(context.settings.user(), role, catalog) {
+        return Ok(());
+    }
+    Err(insufficient(format!("permission denied to {what}")))
+}
+
+/// DROP OWNED: what belongs to the roles goes, with what depends on it, and so does what they were granted.
+///
+/// # Errors
+/// As [`reassign`].
+pub(super) fn drop_owned(context: &mut StatementContext<'_>, names: &[RoleName]) -> Result<(), SqlError> {
+    for name in names {
+        let role = roles::known(context, name)?;
+        may_act_for(context, &role, "drop objects")?;
+        for owned in Owned::all(context) {
+            // What went before may have taken it along, or changed it.
+            let Some(owned) = owned.current(context) else { continue };
+            let is_own = owned.access().owner.as_deref() == Some(role.as_str());
+            match (&owned, is_own) {
+                (Owned::Table(_) | Owned::View(_) | Owned::Sequence(_), true) => {
+                    drop_owned_relation(context, &owned, Behavior::Cascade)?;
+                }
+                (Owned::Schema(..), true) => hand_over(context, &owned, None)?,
+                (_, false) => {
+                    let is_of = |name: &Option<String>| name.as_deref() == Some(role.as_str());
+                    let mut access = owned.access().clone();
+                    access.grants.retain(|grant| !is_of(&grant.grantee) && !is_of(&grant.grantor));
+                    owned.put(context, access)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+//! CREATE, ALTER and DROP ROLE, and membership in roles.
+
+use super::access::Owned;
+use super::role_syntax::{GrantOption, Granted, Reach, RoleName, RoleOption, RoleStatement};
+use super::{drop::Missing, grants, owners};
+use crate::context::StatementContext;
+use crate::engine::CATALOG_NAME;
+use crate::error::{SqlError, SqlState};
+use crate::password::Verifier;
+use crate::result::StatementResult;
+use crate::rights::{Standing, insufficient, is_member, unknown_role};
+use crate::types::parse_value;
+use coeval_store::{CatalogChange, ColumnType, Membership, RoleAttribute, RoleDef, Value};
+
+/// Runs a statement about roles or rights.
+///
+/// # Errors
+/// `42704`, `42710`, `42501`, `0LP01`, `2BP01`: each statement's own.
+pub(super) fn execute(
+    context: &mut StatementContext<'_>,
+    statement: &RoleStatement,
+) -> Result<StatementResult, SqlError> {
+    let tag = match statement {
+        RoleStatement::Create { name, options } => {
+            create(context, name, options)?;
+            "CREATE ROLE"
+        }
+        RoleStatement::Alter { name, options } => {
+            alter(context, name, options)?;
+            "ALTER ROLE"
+        }
+        RoleStatement::Rename { name, new } => {
+            rename(context, name, new)?;
+            "ALTER ROLE"
+        }
+        RoleStatement::Drop { names, missing } => {
+            drop_roles(context, names, *missing)?;
+            "DROP ROLE"
+        }
+        RoleStatement::Grant { granted: Granted::Roles(roles), to, option } => {
+            for role in roles {
+                let role = known(context, role)?;
+                for member in to {
+                    let member = known(context, member)?;
+                    join(context, &member, &role, *option)?;
+                }
+            }
+            "GRANT ROLE"
+        }
+        RoleStatement::Revoke { granted: Granted::Roles(roles), from, option, .. } => {
+            for role in roles {
+                let role = known(context, role)?;
+                for member in from {
+                    let member = known(context, member)?;
+                    leave(context, &member, &role, *option)?;
+                }
+            }
+            "REVOKE ROLE"
+        }
+        RoleStatement::Grant { granted: Granted::Privileges(privileges, objects), to, option } => {
+            grants::grant(context, privileges.as_deref(), objects, to, *option)?;
+            "GRANT"
+        }
+        RoleStatement::Revoke { granted: Granted::Privileges(privileges, objects), from, option, reach } => {
+            let reach: Reach = *reach;
+            grants::revoke(context, privileges.as_deref(), objects, from, *option, reach)?;
+            "REVOKE"
+        }
+        RoleStatement::Reassign { from, to } => {
+            owners::reassign(context, from, to)?;
+            "REASSIGN OWNED"
+        }
+        RoleStatement::DropOwned(names) => {
+            owners::drop_owned(context, names)?;
+            "DROP OWNED"
+        }
+    };
+    Ok(StatementResult::plain(tag))
+}
+
+/// The name that a statement means.
+fn resolved(context: &StatementContext<'_>, name: &RoleName) -> Result<String, SqlError> {
+    match name {
+        RoleName::Named(name) => Ok(name.clone()),
+        RoleName::CurrentUser => Ok(context.settings.user().to_owned()),
+        RoleName::SessionUser => Ok(context.settings.session_user().to_owned()),
+        RoleName::Public => Err(unknown_role("public")),
+    }
+}
+
+/// The name of a role of the catalog.
+///
+/// # Errors
+/// `42704` if there is none.
+pub(super) fn known(context: &StatementContext<'_>, name: &RoleName) -> Result<String, SqlError> {
+    let name = resolved(context, name)?;
+    if context.transaction.catalog().role(&name).is_none() {
+        return Err(unknown_role(&name));
+    }
+    Ok(name)
+}
+
+/// The owner that a statement means: a role of the catalog, or the administrator, who is none.
+///
+/// # Errors
+/// `42704` if there is no such role.
+pub(super) fn owner_named(
+    context: &StatementContext<'_>,
+    name: &RoleName,
+) -> Result<Option<String>, SqlError> {
+    let resolved = resolved(context, name)?;
+    if context.transaction.catalog().role(&resolved).is_some() {
+        return Ok(Some(resolved));
+    }
+    let user = context.settings.authenticated();
+    let is_administrator = user.standing == Standing::Administrator && *user.name == *resolved;
+    if is_administrator || resolved == CATALOG_NAME { Ok(None) } else { Err(unknown_role(&resolved)) }
+}
+
+fn role(context: &StatementContext<'_>, name: &str) -> Result<RoleDef, SqlError> {
+    let found = context.transaction.catalog().role(name);
+    found.map(|role| role.as_ref().clone()).ok_or_else(|| unknown_role(name))
+}
+
+fn put(context: &mut StatementContext<'_>, role: RoleDef) -> Result<(), SqlError> {
+    Ok(context.transaction.change_catalog(CatalogChange::PutRole(role))?)
+}
+
+/// Whether the session's role may make and change roles that are no superusers.
+fn may_make_roles(context: &StatementContext<'_>) -> bool {
+    let own = context.transaction.catalog().role(context.settings.user());
+    context.rights().is_superuser() || own.is_some_and(|role| role.is(RoleAttribute::CreateRole))
+}
+
+fn refuse_taken(context: &StatementContext<'_>, name: &str) -> Result<(), SqlError> {
+    if name.starts_with("pg_") || matches!(name, "public" | "none") {
+        let message = format!("role name \"{name}\" is reserved");
+        return Err(SqlError::new(SqlState::ReservedName, message));
+    }
+    if name == CATALOG_NAME || context.transaction.catalog().role(name).is_some() {
+        let message = format!("role \"{name}\" already exists");
+        return Err(SqlError::new(SqlState::DuplicateObject, message));
+    }
+    Ok(())
+}
+
+fn create(
+    context: &mut StatementContext<'_>,
+    name: &RoleName,
+    options: &[RoleOption],
+) -> Result<(), SqlError> {
+    let name = resolved(context, name)?;
+    if !may_make_roles(context) {
+        return Err(insufficient("permission denied to create role"));
+    }
+    refuse_taken(context, &name)?;
+    let mut made = RoleDef::new(&name);
+    apply(context, &mut made, options)?;
+    if made.is(RoleAttribute::Superuser) && !context.rights().is_superuser() {
+        return Err(insufficient("must be superuser to create superusers"));
+    }
+    put(context, made)?;
+    apply_members(context, &name, options)
+}
+
+fn alter(
+    context: &mut StatementContext<'_>,
+    name: &RoleName,
+    options: &[RoleOption],
+) -> Result<(), SqlError> {
+    let name = known(context, name)?;
+    let before = role(context, &name)?;
+    let mut changed = before.clone();
+    apply(context, &mut changed, options)?;
+    if !context.rights().is_superuser() {
+        let superuser = RoleAttribute::Superuser;
+        if before.is(superuser) || changed.is(superuser) {
+            let message = "must be superuser to alter superuser roles or change superuser attribute";
+            return Err(insufficient(message));
+        }
+        let only_password = options.iter().all(|option| matches!(option, RoleOption::Password(_)));
+        let is_own = only_password && context.settings.user() == name;
+        if !may_make_roles(context) && !is_own {
+            return Err(insufficient("permission denied"));
+        }
+    }
+    put(context, changed)?;
+    apply_members(context, &name, options)
+}
+
+/// What the options say of the role itself.
+fn apply(context: &StatementContext<'_>, role: &mut RoleDef, options: &[RoleOption]) -> Result<(), SqlError> {
+    for option in options {
+        match option {
+            RoleOption::Has(attribute) => {
+                role.attributes.insert(*attribute);
+            }
+            RoleOption::HasNot(attribute) => {
+                role.attributes.remove(attribute);
+            }
+            RoleOption::Password(password) => {
+                let given = password.as_deref().filter(|password| !password.is_empty());
+                role.verifier = given.map(Verifier::kept);
+            }
+            RoleOption::ValidUntil(text) if text == "infinity" => role.valid_until = None,
+            RoleOption::ValidUntil(text) => {
+                let value = parse_value(text, ColumnType::TimestampTz, context.settings.zone())?;
+                let Value::Int64(micros) = value else {
+                    return Err(SqlError::internal("a moment is a number"));
+                };
+                role.valid_until = Some(micros);
+            }
+            RoleOption::ConnectionLimit(-1) => {}
+            RoleOption::ConnectionLimit(_) => return Err(SqlError::unsupported("CONNECTION LIMIT")),
+            RoleOption::InRoles(_) | RoleOption::Members(_) | RoleOption::Admins(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// What the options say of memberships.
+fn apply_members(
+    context: &mut StatementContext<'_>,
+    name: &str,
+    options: &[RoleOption],
+) -> Result<(), SqlError> {
+    for option in options {
+        let (others, is_member, with) = match option {
+            RoleOption::InRoles(roles) => (roles, true, GrantOption::Unnamed),
+            RoleOption::Members(members) => (members, false, GrantOption::Unnamed),
+            RoleOption::Admins(members) => (members, false, GrantOption::Named),
+            _ => continue,
+        };
+        for other in others {
+            let other = known(context, other)?;
+            let (member, role) = if is_member { (name, other.as_str()) } else { (other.as_str(), name) };
+            join(context, member, role, with)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to change who is a member of a role.
+fn require_admin(context: &StatementContext<'_>, name: &str) -> Result<(), SqlError> {
+    if context.rights().is_superuser() {
+        return Ok(());
+    }
+    if role(context, name)?.is(RoleAttribute::Superuser) {
+        return Err(insufficient("must be superuser to alter superusers"));
+    }
+    let own = context.transaction.catalog().role(context.settings.user());
+    let is_admin = own.is_some_and(|own| {
+        own.member_of.iter().any(|membership| membership.role == name && membership.admin)
+    });
+    if is_admin || may_make_roles(context) {
+        return Ok(());
+    }
+    Err(insufficient(format!("must have admin option on role \"{name}\"")))
+}
+
+fn join(
+    context: &mut StatementContext<'_>,
+    member: &str,
+    of: &str,
+    option: GrantOption,
+) -> Result<(), SqlError> {
+    require_admin(context, of)?;
+    if is_member(of, member, context.transaction.catalog()) {
+        let message = format!("role \"{member}\" is a member of role \"{of}\"");
+        return Err(SqlError::new(SqlState::InvalidGrantOperation, message));
+    }
+    let mut changed = role(context, member)?;
+    let had_admin = changed.member_of.iter().any(|known| known.role == of && known.admin);
+    changed.member_of.retain(|known| known.role != of);
+    let admin = had_admin || option == GrantOption::Named;
+    changed.member_of.insert(Membership { role: of.to_owned(), admin });
+    put(context, changed)
+}
+
+fn leave(
+    context: &mut StatementContext<'_>,
+    member: &str,
+    of: &str,
+    option: GrantOption,
+) -> Result<(), SqlError> {
+    require_admin(context, of)?;
+    let mut changed = role(context, member)?;
+    let was_member = changed.member_of.iter().any(|known| known.role == of);
+    changed.member_of.retain(|known| known.role != of);
+    if was_member && option == GrantOption::Named {
+        changed.member_of.insert(Membership { role: of.to_owned(), admin: false });
+    }
+    put(context, changed)
+}
+
+/// Changes a role's name wherever it stands.
+fn rename(context: &mut StatementContext<'_>, name: &RoleName, new: &str) -> Result<(), SqlError> {
+    let name = known(context, name)?;
+    let before = role(context, &name)?;
+    if !may_make_roles(context) {
+        return Err(insufficient("permission denied to rename role"));
+    }
+    if before.is(RoleAttribute::Superuser) && !context.rights().is_superuser() {
+        return Err(insufficient("must be superuser to rename superusers"));
+    }
+    refuse_current(context, &name, "renamed")?;
+    refuse_taken(context, new)?;
+    put(context, RoleDef { name: new.to_owned(), ..before })?;
+    let rename = |role: &mut Option<String>| {
+        if role.as_deref() == Some(name.as_str()) {
+            *role = Some(new.to_owned());
+        }
+    };
+    for owned in Owned::all(context) {
+        let mut access = owned.access().clone();
+        rename(&mut access.owner);
+        for grant in &mut access.grants {
+            rename(&mut grant.grantee);
+            rename(&mut grant.grantor);
+        }
+        owned.put(context, access)?;
+    }
+    let members: Vec<RoleDef> =
+        context.transaction.catalog().roles().map(|role| role.as_ref().clone()).collect();
+    for mut member in members {
+        let renamed = member.member_of.iter().map(|known| match known.role == name {
+            true => Membership { role: new.to_owned(), ..known.clone() },
+            false => known.clone(),
+        });
+        let renamed = renamed.collect();
+        if member.member_of != renamed {
+            member.member_of = renamed;
+            put(context, member)?;
+        }
+    }
+    Ok(context.transaction.change_catalog(CatalogChange::RemoveRole(name))?)
+}
+
+/// `55006` for a role that the session itself is.
+fn refuse_current(context: &StatementContext<'_>, name: &str, verb: &str) -> Result<(), SqlError> {
+    let whose = match name {
+        name if name == context.settings.user() => "current user",
+        name if name == context.settings.session_user() => "session user",
+        _ => return Ok(()),
+    };
+    Err(SqlError::new(SqlState::ObjectInUse, format!("{whose} cannot be {verb}")))
+}
+
+fn drop_roles(
+    context: &mut StatementContext<'_>,
+    names: &[RoleName],
+    missing: Missing,
+) -> Result<(), SqlError> {
+    if !may_make_roles(context) {
+        return Err(insufficient("permission denied to drop role"));
+    }
+    for name in names {
+        let name = resolved(context, name)?;
+        let Some(found) = context.transaction.catalog().role(&name).cloned() else {
+            if missing == Missing::Skip {
+                continue;
+            }
+            return Err(unknown_role(&name));
+        };
+        refuse_current(context, &name, "dropped")?;
+        if found.is(RoleAttribute::Superuser) && !context.rights().is_superuser() {
+            return Err(insufficient("must be superuser to drop superusers"));
+        }
+        refuse_dependents(context, &name)?;
+        let others: Vec<RoleDef> =
+            context.transaction.catalog().roles().map(|role| role.as_ref().clone()).collect();
+        for mut other in others {
+            let before = other.member_of.len();
+            other.member_of.retain(|known| known.role != name);
+            if other.member_of.len() != before {
+                put(context, other)?;
+            }
+        }
+        context.transaction.change_catalog(CatalogChange::RemoveRole(name))?;
+    }
+    Ok(())
+}
+
+/// `2BP01` for a role that owns something or was granted something.
+fn refuse_dependents(context: &StatementContext<'_>, name: &str) -> Result<(), SqlError> {
+    let details: Vec<String> = Owned::all(context)
+        .iter()
+        .filter_map(|owned| match owned.access() {
+            access if access.owner.as_deref() == Some(name) => {
+                Some(format!("owner of {}", owned.described()))
+            }
+            access if access.roles().any(|role| role == name) => {
+                Some(format!("privileges for {}", owned.described()))
+            }
+            _ => None,
+        })
+        .collect();
+    if details.is_empty() {
+        return Ok(());
+    }
+    let message = format!("role \"{name}\" cannot be dropped because some objects depend on it");
+    Err(SqlError::new(SqlState::DependentObjectsStillExist, message).with_detail(details.join("\n")))
+}

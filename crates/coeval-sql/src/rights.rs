@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who may do what: a session's principal, the rights that follow from the catalog, and the refusals.
+//!
+//! A session belongs to a [`Principal`]: the administrator, who is no role and may do everything, or a role of the
+//! catalog. Rights are looked up when a statement is planned. A plan that is kept remembers for whom it was made and,
+//! for a role, with which catalog, so that running it again costs a comparison of two pointers and nothing per row.
+
+mod access_list;
+
+pub(crate) use access_list::{access_list, all_privileges};
+
+use crate::engine::CATALOG_NAME;
+use crate::error::{SqlError, SqlState};
+use coeval_store::{
+    Catalog, Grant, ObjectAccess, ObjectRef, Privilege, Privileges, QualifiedName, RoleAttribute, SpaceId,
+    Transaction,
+};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What the rights of a session come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It may do everything, whatever the catalog says.
+    Administrator,
+    /// It has the rights of the catalog's role of its name; none if there is no such role any more.
+    Role,
+}
+
+/// Who a session acts as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Principal {
+    pub(crate) name: Arc<str>,
+    pub(crate) standing: Standing,
+}
+
+impl Principal {
+    /// The administrator by this name.
+    pub(crate) fn administrator(name: &str) -> Self {
+        Self { name: name.into(), standing: Standing::Administrator }
+    }
+
+    /// Who the name stands for, when a session takes it on: the database's own name is the administrator's.
+    pub(crate) fn named(name: &str) -> Self {
+        let standing = if name == CATALOG_NAME { Standing::Administrator } else { Standing::Role };
+        Self { name: name.into(), standing }
+    }
+
+    /// Whether it is the other one. The same name is the same pointer most of the time.
+    #[inline]
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.standing == other.standing && (Arc::ptr_eq(&self.name, &other.name) || self.name == other.name)
+    }
+
+    /// What its objects say of their owner.
+    pub(crate) fn as_owner(&self) -> Option<&str> {
+        (self.standing == Standing::Role).then_some(&*self.name)
+    }
+}
+
+/// For whom a plan was made that is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct MadeFor {
+    principal: Principal,
+    /// What a role's rights were read from.
+    catalog: Option<Arc<Catalog>>,
+}
+
+impl MadeFor {
+    /// The principal, under the catalog that the transaction sees.
+    pub(crate) fn new(principal: &Principal, transaction: &Transaction) -> Self {
+        let catalog = match principal.standing {
+            Standing::Administrator => None,
+            Standing::Role => Some(Arc::clone(transaction.world().catalog())),
+        };
+        Self { principal: principal.clone(), catalog }
+    }
+
+    /// Whether what was allowed then is allowed now.
+    #[inline]
+    pub(crate) fn is_current(&self, principal: &Principal, transaction: &Transaction) -> bool {
+        self.principal.is(principal)
+            && self.catalog.as_ref().is_none_or(|catalog| Arc::ptr_eq(catalog, transaction.world().catalog()))
+    }
+}
+
+/// Which of a statement's reads are checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Checks {
+    /// All.
+    #[default]
+    All,
+    /// All but those of this table, which the statement changes: what that needs has been checked.
+    AllBut(SpaceId),
+    /// None: the statement's own rights have been checked, and what it reads serves it.
+    Nothing,
+}
+
+/// The kinds of objects that have owners.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A table.
+    Table,
+    /// A view.
+    View,
+    /// A sequence.
+    Sequence,
+    /// An index, which is its table's owner's.
+    Index,
+    /// A schema.
+    Schema,
+}
+
+impl Kind {
+    /// Of what a name stands for.
+    pub(crate) fn of(object: ObjectRef) -> Self {
+        match object {
+            ObjectRef::Table(_) => Self::Table,
+            ObjectRef::View => Self::View,
+            ObjectRef::Sequence(_) => Self::Sequence,
+            ObjectRef::Index(..) => Self::Index,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::View => "view",
+            Self::Sequence => "sequence",
+            Self::Index => "index",
+            Self::Schema => "schema",
+        }
+    }
+}
+
+/// What a principal may do, as one catalog has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Rights {
+    /// The roles whose rights it has; `None`: it may do everything.
+    roles: Option<BTreeSet<String>>,
+}
+
+impl Rights {
+    /// Those of a principal.
+    pub(crate) fn of(principal: &Principal, catalog: &Catalog) -> Self {
+        match principal.standing {
+            Standing::Administrator => Self { roles: None },
+            Standing::Role => Self::of_role(&principal.name, catalog),
+        }
+    }
+
+    /// Those with which a view of this owner reads.
+    pub(crate) fn of_owner(owner: Option<&str>, catalog: &Catalog) -> Self {
+        owner.map_or(Self { roles: None }, |owner| Self::of_role(owner, catalog))
+    }
+
+    fn of_role(name: &str, catalog: &Catalog) -> Self {
+        let is_superuser = catalog.role(name).is_some_and(|role| role.is(RoleAttribute::Superuser));
+        let roles = || memberships(name, catalog, |role| role.is(RoleAttribute::Inherit));
+        Self { roles: (!is_superuser).then(roles) }
+    }
+
+    /// Whether nothing is refused.
+    pub(crate) fn is_superuser(&self) -> bool {
+        self.roles.is_none()
+    }
+
+    /// Whether it has the rights of the owner.
+    pub(crate) fn owns(&self, access: &ObjectAccess) -> bool {
+        match (&self.roles, &access.owner) {
+            (None, _) => true,
+            (Some(roles), Some(owner)) => roles.contains(owner),
+            (Some(_), None) => false,
+        }
+    }
+
+    /// Whether it may do this.
+    pub(crate) fn may(&self, access: &ObjectAccess, privilege: Privilege) -> bool {
+        self.owns(access) || self.grants(access).any(|grant| grant.privileges.contains(privilege))
+    }
+
+    /// What it may grant to others.
+    pub(crate) fn grantable(&self, access: &ObjectAccess) -> Privileges {
+        if self.owns(access) {
+            return Privileges::of(&Privilege::ALL);
+        }
+        self.grants(access).fold(Privileges::NONE, |all, grant| all.union(grant.grantable))
+    }
+
+    /// The grants of an object that are to it.
+    fn grants<'a>(&'a self, access: &'a ObjectAccess) -> impl Iterator<Item = &'a Grant> {
+        access.grants.iter().filter(|grant| match (&grant.grantee, &self.roles) {
+            (None, _) | (Some(_), None) => true,
+            (Some(grantee), Some(roles)) => roles.contains(grantee),
+        })
+    }
+
+    /// Refuses what it may not do with an object.
+    ///
+    /// # Errors
+    /// `42501`, for the schema if it may not even look into that.
+    pub(crate) fn require(
+        &self,
+        catalog: &Catalog,
+        kind: Kind,
+        name: &QualifiedName,
+        access: &ObjectAccess,
+        privilege: Privilege,
+    ) -> Result<(), SqlError> {
+        if self.is_superuser() {
+            return Ok(());
+        }
+        self.require_schema(catalog, &name.schema, Privilege::Usage)?;
+        if self.may(access, privilege) { Ok(()) } else { Err(denied(kind, &name.name)) }
+    }
+
+    /// Refuses what it may not do with a schema.
+    ///
+    /// # Errors
+    /// `42501`.
+    pub(crate) fn require_schema(
+        &self,
+        catalog: &Catalog,
+        schema: &str,
+        privilege: Privilege,
+    ) -> Result<(), SqlError> {
+        if self.is_superuser() || self.may(&schema_access(catalog, schema), privilege) {
+            return Ok(());
+        }
+        Err(denied(Kind::Schema, schema))
+    }
+
+    /// Refuses what only the owner of an object may do.
+    ///
+    /// # Errors
+    /// `42501`.
+    pub(crate) fn require_owner(
+        &self,
+        kind: Kind,
+        name: &str,
+        access: &ObjectAccess,
+    ) -> Result<(), SqlError> {
+        if self.owns(access) {
+            return Ok(());
+        }
+        Err(insufficient(format!("must be owner of {} {name}", kind.word())))
+    }
+}
+
+/// A role and those it is a member of, as far as `follow` allows to go on from one.
+fn memberships(
+    name: &str,
+    catalog: &Catalog,
+    follow: impl Fn(&coeval_store::RoleDef) -> bool,
+) -> BTreeSet<String> {
+    let mut found = BTreeSet::from([name.to_owned()]);
+    let mut left = vec![name.to_owned()];
+    while let Some(role) = left.pop().and_then(|name| catalog.role(&name)) {
+        if !follow(role) {
+            continue;
+        }
+        for membership in &role.member_of {
+            if found.insert(membership.role.clone()) {
+                left.push(membership.role.clone());
+            }
+        }
+    }
+    found
+}
+
+/// Whether a role is a member of another, over whatever other roles, or is that role.
+pub(crate) fn is_member(name: &str, of: &str, catalog: &Catalog) -> bool {
+    memberships(name, catalog, |_| true).contains(of)
+}
+
+/// Whose a schema is and what others may do with it.
+pub(crate) fn schema_access<'c>(catalog: &'c Catalog, schema: &str) -> Cow<'c, ObjectAccess> {
+    match catalog.schema_access(schema) {
+        Some(access) => Cow::Borrowed(&**access),
+        None => Cow::Owned(default_schema_access(schema)),
+    }
+}
+
+/// As PostgreSQL 15 has it: everyone may look into `public` and the system's schemas, and nobody but its owner may
+/// make anything there.
+fn default_schema_access(schema: &str) -> ObjectAccess {
+    let is_open = schema == coeval_store::DEFAULT_SCHEMA
+        || schema == crate::catalog::PG_CATALOG
+        || schema == crate::system::INFORMATION_SCHEMA;
+    let usage = Grant {
+        grantee: None,
+        grantor: None,
+        privileges: Privileges::of(&[Privilege::Usage]),
+        grantable: Privileges::NONE,
+    };
+    ObjectAccess { owner: None, grants: if is_open { vec![usage] } else { Vec::new() } }
+}
+
+/// `permission denied for ...`
+pub(crate) fn denied(kind: Kind, name: &str) -> SqlError {
+    insufficient(format!("permission denied for {} {name}", kind.word()))
+}
+
+/// `42501` with this message.
+pub(crate) fn insufficient(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::InsufficientPrivilege, message)
+}
+
+/// `42704` for a role that is not there.
+pub(crate) fn unknown_role(name: &str) -> SqlError {
+    SqlError::new(SqlState::UndefinedObject, format!("role \"{name}\" does not exist"))
+}
+
+#[cfg(test)]
+mod tests;

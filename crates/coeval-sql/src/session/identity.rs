@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who a session belongs to and acts as: what opens it, SET SESSION AUTHORIZATION, SET ROLE.
+
+use super::variables::Scope;
+use super::{Session, State};
+use crate::engine::CATALOG_NAME;
+use crate::error::{SqlError, SqlState};
+use crate::rights::{Principal, Rights, Standing, insufficient, is_member};
+use coeval_store::Catalog;
+
+impl Session {
+    /// Names its user and itself, as a server does that opens it for a client: `current_user` and
+    /// `pg_backend_pid()` answer so, and what the session may do follows from the user's standing.
+    pub fn identify(&mut self, user: &str, standing: Standing, backend_pid: i32) {
+        self.settings.identify(Principal { name: user.into(), standing }, backend_pid);
+        let rights = self.rights_of(self.settings.principal());
+        self.settings.note_rights(&rights);
+    }
+
+    /// Looks into the catalog that the session's next statement sees.
+    fn with_catalog<T>(&self, look: impl FnOnce(&Catalog) -> T) -> T {
+        let open = match &self.state {
+            State::Active(block) => block.open_transaction(),
+            State::Idle | State::Failed(_) => None,
+        };
+        match open {
+            Some(transaction) => look(transaction.catalog()),
+            None => look(self.engine.store().world().catalog()),
+        }
+    }
+
+    fn rights_of(&self, principal: &Principal) -> Rights {
+        self.with_catalog(|catalog| Rights::of(principal, catalog))
+    }
+
+    /// The superuser that the session acts as, or `42501`.
+    pub(super) fn require_superuser(&self, message: &str) -> Result<(), SqlError> {
+        if self.rights_of(self.settings.principal()).is_superuser() {
+            Ok(())
+        } else {
+            Err(insufficient(message))
+        }
+    }
+
+    /// SET ROLE; `None` and `none` end what it began.
+    ///
+    /// # Errors
+    /// `22023` for a role that is not there, `42501` for one that the session's user is no member of.
+    pub(super) fn set_role(&mut self, scope: Scope, name: Option<&str>) -> Result<(), SqlError> {
+        let user = self.settings.session_principal().clone();
+        let role = match name {
+            None | Some("none") => None,
+            Some(name) if *name == *user.name => Some(user.clone()),
+            Some(name) => {
+                self.refuse_unknown(name)?;
+                let is_allowed = self.rights_of(&user).is_superuser()
+                    || name != CATALOG_NAME
+                        && self.with_catalog(|catalog| is_member(&user.name, name, catalog));
+                if !is_allowed {
+                    return Err(insufficient(format!("permission denied to set role \"{name}\"")));
+                }
+                Some(Principal::named(name))
+            }
+        };
+        let rights = self.rights_of(role.as_ref().unwrap_or(&user));
+        self.change(scope, |settings| {
+            settings.assume(role.clone());
+            settings.note_rights(&rights);
+            Ok(())
+        })
+    }
+
+    /// SET SESSION AUTHORIZATION; `None` makes it again the session of who has opened it.
+    ///
+    /// # Errors
+    /// `22023` for a role that is not there, `42501` unless a superuser has opened the session.
+    pub(super) fn set_authorization(&mut self, scope: Scope, name: Option<&str>) -> Result<(), SqlError> {
+        let authenticated = self.settings.authenticated().clone();
+        let user = match name.filter(|name| **name != *authenticated.name) {
+            None => authenticated,
+            Some(name) => {
+                self.refuse_unknown(name)?;
+                if !self.rights_of(&authenticated).is_superuser() {
+                    let message = format!("permission denied to set session authorization \"{name}\"");
+                    return Err(insufficient(message));
+                }
+                Principal::named(name)
+            }
+        };
+        let rights = self.rights_of(&user);
+        self.change(scope, |settings| {
+            settings.authorize(user.clone());
+            settings.note_rights(&rights);
+            Ok(())
+        })
+    }
+
+    fn refuse_unknown(&self, name: &str) -> Result<(), SqlError> {
+        if name == CATALOG_NAME || self.with_catalog(|catalog| catalog.role(name).is_some()) {
+            return Ok(());
+        }
+        Err(SqlError::new(SqlState::InvalidParameterValue, format!("role \"{name}\" does not exist")))
+    }
+}

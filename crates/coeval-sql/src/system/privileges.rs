@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `information_schema` on roles and what they may do.
+
+use super::DATABASE_NAME;
+use super::rows::{Rows, table_defs, text, yes_or_no};
+use crate::rights::{Kind, Principal, Rights, all_privileges};
+use crate::settings::Settings;
+use coeval_store::{ColumnType, Grant, ObjectAccess, Privilege, QualifiedName, Transaction, ValueRef};
+
+const TEXT: ColumnType = ColumnType::Text;
+
+/// Whether rights of everyone are listed too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Public {
+    Listed,
+    Left,
+}
+
+/// What the owner has, and what was granted.
+fn grants(access: &ObjectAccess) -> Vec<Grant> {
+    let owner = access.owner.clone().unwrap_or_else(|| DATABASE_NAME.to_owned());
+    let all = all_privileges(Kind::Table);
+    let own = Grant { grantee: Some(owner), grantor: access.owner.clone(), privileges: all, grantable: all };
+    std::iter::once(own).chain(access.grants.iter().cloned()).collect()
+}
+
+/// `table_privileges`, `role_table_grants`: of tables and views, as far as they concern the session's roles.
+pub(super) fn table_privileges(transaction: &Transaction, settings: &Settings, public: Public) -> Rows {
+    let mut rows = Rows::new(&[
+        ("grantor", TEXT),
+        ("grantee", TEXT),
+        ("table_catalog", TEXT),
+        ("table_schema", TEXT),
+        ("table_name", TEXT),
+        ("privilege_type", TEXT),
+        ("is_grantable", TEXT),
+        ("with_hierarchy", TEXT),
+    ]);
+    let rights = Rights::of(settings.principal(), transaction.catalog());
+    let has = |role: &Option<String>| rights.owns(&ObjectAccess::owned_by(role.as_deref()));
+    let mut push = |name: &QualifiedName, access: &ObjectAccess| {
+        for grant in grants(access) {
+            let is_listed = match grant.grantee {
+                None => public == Public::Listed,
+                Some(_) => has(&grant.grantee) || has(&grant.grantor),
+            };
+            for privilege in grant.privileges.iter().filter(|_| is_listed) {
+                rows.push([
+                    text(grant.grantor.as_deref().unwrap_or(DATABASE_NAME)),
+                    text(grant.grantee.as_deref().unwrap_or("PUBLIC")),
+                    text(DATABASE_NAME),
+                    text(&name.schema),
+                    text(&name.name),
+                    text(privilege.name()),
+                    yes_or_no(grant.grantable.contains(privilege)),
+                    yes_or_no(privilege == Privilege::Select),
+                ]);
+            }
+        }
+    };
+    for (name, def) in table_defs(transaction) {
+        push(&name, &def.access);
+    }
+    for view in transaction.catalog().views() {
+        push(&view.name, &view.access);
+    }
+    rows
+}
+
+/// `enabled_roles`: those whose rights the session has.
+pub(super) fn enabled_roles(transaction: &Transaction, settings: &Settings) -> Rows {
+    let mut rows = Rows::new(&[("role_name", TEXT)]);
+    let rights = Rights::of(settings.principal(), transaction.catalog());
+    for role in transaction.catalog().roles() {
+        if rights.owns(&ObjectAccess::owned_by(Some(&role.name))) {
+            rows.push([text(&role.name)]);
+        }
+    }
+    rows
+}
+
+/// `applicable_roles`: those that the session's role can take on.
+pub(super) fn applicable_roles(transaction: &Transaction, settings: &Settings) -> Rows {
+    let mut rows = Rows::new(&[("grantee", TEXT), ("role_name", TEXT), ("is_grantable", TEXT)]);
+    let Principal { name, .. } = settings.principal();
+    let Some(role) = transaction.catalog().role(name) else { return rows };
+    for membership in &role.member_of {
+        let row: [ValueRef<'_>; 3] = [text(name), text(&membership.role), yes_or_no(membership.admin)];
+        rows.push(row);
+    }
+    rows
+}
