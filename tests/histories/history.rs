@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What clients did and were told: transactions that append to lists and read them, as Elle records them.
+//!
+//! Each value is appended once, so a list that was read tells in which order its appends took effect, and who made
+//! them (Kingsbury and Alvaro, *Elle: Inferring Isolation Anomalies from Experimental Observations*, 2020).
+
+use std::fmt::Write;
+
+/// What a transaction did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// Appended a value to the list of a key.
+    Append { key: u64, value: u64 },
+    /// Read the list of a key.
+    Read { key: u64, list: Vec<u64> },
+}
+
+/// How a transaction ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Committed,
+    Aborted,
+}
+
+/// A transaction that has ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Transaction {
+    pub(crate) process: usize,
+    pub(crate) operations: Vec<Operation>,
+    pub(crate) ending: Ending,
+}
+
+/// Transactions in any order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    pub(crate) transactions: Vec<Transaction>,
+}
+
+impl History {
+    /// As a file of Elle's: one map for each transaction.
+    pub(crate) fn to_edn(&self) -> String {
+        let mut edn = String::new();
+        for (index, transaction) in self.transactions.iter().enumerate() {
+            let ending = match transaction.ending {
+                Ending::Committed => "ok",
+                Ending::Aborted => "fail",
+            };
+            let process = transaction.process;
+            let _ = write!(edn, "{{:index {index}, :type :{ending}, :process {process}, :f :txn, :value [");
+            for operation in &transaction.operations {
+                let _ = match operation {
+                    Operation::Append { key, value } => write!(edn, "[:append {key} {value}]"),
+                    Operation::Read { key, list } => write!(edn, "[:r {key} {list:?}]"),
+                };
+            }
+            edn.push_str("]}\n");
+        }
+        edn
+    }
+}

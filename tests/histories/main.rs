@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Histories of concurrent clients, judged by what each was told and by nothing else.
+//!
+//! [`recorder`] has eight clients append to lists and read them; [`checker`] infers from the lists who came before
+//! whom, and looks for cycles. `COEVAL_HISTORY=100000` in the environment says how many transactions a level gets;
+//! `COEVAL_HISTORY_DIR` where to keep the records, in Elle's format.
+
+// Helper functions of a test are a test too.
+#![allow(clippy::unwrap_used)]
+
+mod checker;
+mod history;
+mod recorder;
+
+use checker::{Anomaly, anomalies};
+use history::Ending;
+use recorder::{Levels, record};
+
+const SERIALIZABLE: Levels = Levels {
+    writing: "BEGIN ISOLATION LEVEL SERIALIZABLE",
+    reading: "BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY",
+};
+const REPEATABLE_READ: Levels = Levels {
+    writing: "BEGIN ISOLATION LEVEL REPEATABLE READ",
+    reading: "BEGIN ISOLATION LEVEL REPEATABLE READ",
+};
+const READ_COMMITTED: Levels = Levels {
+    writing: "BEGIN ISOLATION LEVEL READ COMMITTED",
+    reading: "BEGIN ISOLATION LEVEL READ COMMITTED",
+};
+
+fn size() -> usize {
+    let given = std::env::var("COEVAL_HISTORY").ok().and_then(|count| count.parse().ok());
+    given.unwrap_or(12_000)
+}
+
+/// The anomalies of a recorded history, with examples.
+fn recorded(name: &str, levels: Levels) -> std::collections::BTreeMap<Anomaly, String> {
+    let history = record(levels, size(), 7);
+    if let Ok(dir) = std::env::var("COEVAL_HISTORY_DIR") {
+        std::fs::write(format!("{dir}/{name}.edn"), history.to_edn()).unwrap();
+    }
+    let committed = history.transactions.iter().filter(|one| one.ending == Ending::Committed).count();
+    println!("{name}: {committed} of {} committed", history.transactions.len());
+    assert!(committed > history.transactions.len() / 4, "{name}: too few to say anything");
+    anomalies(&history)
+}
+
+#[test]
+fn what_commits_at_serializable_has_a_serial_order_safe_readers_included() {
+    let found = recorded("serializable", SERIALIZABLE);
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn repeatable_read_allows_write_skew_and_nothing_else() {
+    let found = recorded("repeatable_read", REPEATABLE_READ);
+    let forbidden: Vec<_> = found.iter().filter(|(anomaly, _)| !anomaly.is_allowed_on_snapshots()).collect();
+    assert!(forbidden.is_empty(), "{forbidden:#?}");
+    assert!(found.contains_key(&Anomaly::WriteSkew), "the same clients show write skew where it is allowed");
+}
+
+#[test]
+fn read_committed_reads_nothing_that_is_not_committed_or_finished() {
+    let found = recorded("read_committed", READ_COMMITTED);
+    let forbidden = [
+        Anomaly::IncompatibleOrder,
+        Anomaly::Internal,
+        Anomaly::AbortedRead,
+        Anomaly::IntermediateRead,
+        Anomaly::WriteCycle,
+        Anomaly::CircularInformationFlow,
+    ];
+    for anomaly in forbidden {
+        assert!(!found.contains_key(&anomaly), "{:#?}", found[&anomaly]);
+    }
+    let snapshots_forbid = |anomaly: &Anomaly| !anomaly.is_allowed_on_snapshots();
+    assert!(found.keys().any(snapshots_forbid), "the same clients show what snapshots prevent");
+}
