@@ -11,6 +11,7 @@
 
 mod copying;
 mod extended;
+mod fetching;
 mod opening;
 mod portal;
 mod sending;

@@ -8,7 +8,7 @@ pub(crate) use parameters::{bound_values, declared_types, described_types};
 pub(crate) use rows::RowEncoder;
 
 use arrow::datatypes::{DataType, Field, Schema};
-use coeval::{ColumnType, column_type_of_arrow};
+use coeval::{ColumnType, column_type_of_arrow, column_type_of_field};
 use std::sync::Arc;
 
 /// Numbers of PostgreSQL's types, as `pg_type` has them.
@@ -142,7 +142,7 @@ fn column_of(field: &Field) -> Column {
                 None => (Kind::Shown, WireType::of(ColumnType::Text)),
             }
         }
-        other => match column_type_of_arrow(other) {
+        _ => match column_type_of_field(field) {
             Some(ty) => (Kind::Scalar(ty), WireType::of(ty)),
             None => (Kind::Shown, WireType::of(ColumnType::Text)),
         },

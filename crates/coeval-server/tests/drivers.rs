@@ -6,8 +6,9 @@ mod support;
 
 use bytes::Bytes;
 use futures::{SinkExt, TryStreamExt, pin_mut};
-use support::Running;
+use support::{Running, bind, close, describe, error_code, execute, kinds, parse, sync};
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
 
 #[test]
 fn values_of_every_type_come_back_as_they_were_sent() {
@@ -156,4 +157,99 @@ fn a_copy_that_fails_leaves_nothing_and_the_session_goes_on() {
         let count = client.query_one("SELECT count(*) FROM t", &[]).await.unwrap().get::<_, i64>(0);
         assert_eq!(count, 0);
     });
+}
+
+#[test]
+fn kinds_of_text_keep_their_types_on_both_paths() {
+    let server = Running::new();
+    server.runtime.block_on(async {
+        let client = server.client().await;
+        let create = "CREATE TABLE t (id int PRIMARY KEY, j json, v varchar(9), c char(4), t text); \
+                      CREATE VIEW w AS SELECT j, v, c, t FROM t";
+        client.batch_execute(create).await.unwrap();
+        let insert = "INSERT INTO t VALUES (1, '[1]', 'v', 'ab', 't') RETURNING j, v, c, t";
+        let told = [Type::JSON, Type::VARCHAR, Type::BPCHAR, Type::TEXT];
+        for sql in [
+            insert,
+            "SELECT j, v, c, t FROM t WHERE id = 1",
+            "SELECT j, v, c, t FROM (SELECT * FROM t) s ORDER BY v LIMIT 5",
+            "SELECT * FROM w",
+        ] {
+            let statement = client.prepare(sql).await.unwrap();
+            let types: Vec<_> = statement.columns().iter().map(|column| column.type_().clone()).collect();
+            assert_eq!(types, told, "{sql}");
+            let row = client.query_one(&statement, &[]).await.unwrap();
+            assert_eq!((row.get::<_, &str>(1), row.get::<_, &str>(2)), ("v", "ab  "), "{sql}");
+        }
+        let chosen =
+            "SELECT CASE WHEN id > 0 THEN j END, CASE WHEN id > 0 THEN v ELSE t END FROM t ORDER BY c";
+        let statement = client.prepare(chosen).await.unwrap();
+        let types: Vec<_> = statement.columns().iter().map(|column| column.type_().clone()).collect();
+        assert_eq!(types, [Type::JSON, Type::TEXT]);
+        // What is computed from them is text.
+        let statement = client.prepare("SELECT v || 'x', lower(c), j::text FROM t ORDER BY 1").await.unwrap();
+        assert!(statement.columns().iter().all(|column| *column.type_() == Type::TEXT));
+    });
+}
+
+#[test]
+fn a_statement_tells_the_types_of_its_parameters() {
+    let server = Running::new();
+    server.runtime.block_on(async {
+        let client = server.client().await;
+        client.batch_execute("CREATE TABLE t (a int PRIMARY KEY, b text)").await.unwrap();
+        for (sql, types) in [
+            (
+                "SELECT $1::int + 1, $2::timestamptz, $3::text",
+                vec![Type::INT4, Type::TIMESTAMPTZ, Type::TEXT],
+            ),
+            ("SELECT a FROM t WHERE a > $1 LIMIT $2 OFFSET $3", vec![Type::INT4, Type::INT8, Type::INT8]),
+            ("INSERT INTO t SELECT $1::int, $2", vec![Type::INT4, Type::TEXT]),
+            ("DECLARE c CURSOR FOR SELECT a FROM t WHERE a < $1", vec![Type::INT4]),
+        ] {
+            assert_eq!(client.prepare(sql).await.unwrap().params(), types, "{sql}");
+        }
+        let row = client.query_one("SELECT $1::int + 1", &[&41_i32]).await.unwrap();
+        assert_eq!(row.get::<_, i32>(0), 42);
+    });
+}
+
+#[test]
+fn a_cursor_takes_parameters_and_is_described_as_a_portal() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t SELECT * FROM generate_series(1, 9)");
+    raw.run("BEGIN");
+    let declare = "DECLARE c CURSOR FOR SELECT a FROM t WHERE a > $1 ORDER BY a";
+    raw.send_all(&[parse("", declare, &[]), bind("", "", &[Some("5")]), execute("", 0)]);
+    raw.send_all(&[describe('P', "c"), sync()]);
+    assert_eq!(kinds(&raw.until_ready()), "12CTZ");
+    assert_eq!(
+        raw.run("FETCH ALL FROM c")[1..5].iter().map(|row| row.texts()[0].clone()).collect::<String>(),
+        "6789"
+    );
+    raw.send_all(&[close('P', "c"), sync()]);
+    raw.until_ready();
+    assert_eq!(error_code(&raw.run("FETCH c")), "34000");
+}
+
+#[test]
+fn fetch_and_move_go_on_in_a_portal() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t SELECT * FROM generate_series(1, 9)");
+    raw.run("BEGIN");
+    raw.send_all(&[parse("s", "SELECT a FROM t ORDER BY a", &[]), bind("p", "s", &[]), sync()]);
+    raw.until_ready();
+    let moved = raw.run("MOVE FORWARD 3 IN p");
+    assert_eq!((kinds(&moved).as_str(), moved[0].tag()), ("CZ", "MOVE 3"));
+    raw.send_all(&[execute("p", 1), sync()]);
+    assert_eq!(raw.until_ready()[0].texts(), ["4"]);
+    let fetched = raw.run("FETCH 2 FROM p");
+    assert_eq!((kinds(&fetched).as_str(), fetched[3].tag()), ("TDDCZ", "FETCH 2"));
+    assert_eq!((fetched[1].texts(), fetched[2].texts()), (vec!["5".to_owned()], vec!["6".to_owned()]));
+    assert_eq!(raw.run("MOVE ALL IN p")[0].tag(), "MOVE 3");
+    assert_eq!(raw.run("FETCH p")[1].tag(), "FETCH 0");
+    assert_eq!(error_code(&raw.run("FETCH PRIOR FROM p")), "55000");
+    assert_eq!(error_code(&raw.run("FETCH p")), "25P02");
 }

@@ -52,10 +52,11 @@ pub use engine::{Engine, STATEMENT_STACK_BYTES};
 pub use error::{SqlError, SqlState};
 pub use password::Verifier;
 pub use point::Rows;
+pub use query::column_type_of_field;
 pub use registry::{Activity, ActivityState, Client, Registered, Registry, RegistryGuard};
 pub use result::{CommandTag, RowSet, RowStream, StatementResult};
 pub use rights::Standing;
-pub use session::{Execution, ParsedStatement, Prepared, Session, TransactionStatus};
+pub use session::{Execution, ForwardFetch, ParsedStatement, Prepared, Session, TransactionStatus};
 pub use settings::Settings;
 pub use types::{
     column_type, column_type_of_arrow, decode_binary, encode_binary, format_value, parse_value, utf8,

@@ -11,6 +11,7 @@ mod output_names;
 mod plan;
 mod planner;
 mod run;
+mod told;
 mod typing;
 
 pub(crate) use arithmetic::CheckedArithmetic;
@@ -18,6 +19,8 @@ pub(crate) use carried::Carry;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use plan::{PlannedQuery, parameter_types_of, plan, plan_with_hidden};
 pub(crate) use run::{collect, collect_with_hidden, optimized_physical_plan, run, single_row, stream};
+pub(crate) use told::told_types;
+pub use typing::column_type_of_field;
 pub(crate) use typing::{marked_field, settled_expression, with_postgres_types, with_typed_literals};
 
 pub(crate) use output_names::name_of as column_name;

@@ -20,6 +20,7 @@ mod prepared;
 mod utility;
 mod variables;
 
+pub use cursors::ForwardFetch;
 pub use execution::{Execution, ParsedStatement};
 pub(crate) use parse::{STACK_BYTES, parse_query};
 pub use prepared::Prepared;
@@ -157,6 +158,12 @@ impl Session {
         }
     }
 
+    /// Names the database, as a server does that has one under whatever name a client asks for it:
+    /// `current_database()` and the catalog answer so.
+    pub fn name_database(&mut self, name: &str) {
+        self.settings.set_database(name);
+    }
+
     /// Its settings.
     #[must_use]
     pub fn settings(&self) -> &Settings {
@@ -271,7 +278,7 @@ impl Session {
                 self.run_planned(prepared, statement, &parameters)
             }
             Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => {
-                self.execute_one(prepared.parsed(), prepared.sql())
+                self.run_general(prepared, &parameters)
             }
         }
     }
@@ -293,7 +300,7 @@ impl Session {
                 self.run_planned(prepared, statement, &parameters)
             }
             Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => {
-                self.execute_one(prepared.parsed(), prepared.sql()).and_then(Outcome::of_result)
+                self.run_general(prepared, &parameters).and_then(Outcome::of_result)
             }
         }
     }

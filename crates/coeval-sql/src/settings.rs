@@ -43,6 +43,8 @@ enum Domain {
     Zone,
     SchemaList,
     Isolation,
+    /// A name of UTF-8.
+    Encoding,
     OneOf(&'static [&'static str]),
     Integer {
         min: i64,
@@ -74,12 +76,7 @@ const fn known(
 const KNOWN: &[Known] = &[
     known("application_name", "", Domain::Text, "Name of the application, as clients send it."),
     known("bytea_output", "hex", Domain::OneOf(&["hex"]), "Output format of bytea."),
-    known(
-        "client_encoding",
-        "UTF8",
-        Domain::OneOf(&["UTF8", "utf8", "utf-8", "unicode"]),
-        "Encoding of the client.",
-    ),
+    known("client_encoding", "UTF8", Domain::Encoding, "Encoding of the client."),
     known("client_min_messages", "notice", Domain::Text, "Least level of messages that are sent."),
     known("coeval.point_path", "on", Domain::Boolean, "Whether statements by key bypass DataFusion."),
     known(
@@ -173,6 +170,8 @@ pub struct Settings {
     current_user: Principal,
     /// Whether that one may do everything, as of when it was set.
     is_superuser: bool,
+    /// The name under which a client asked for the database.
+    database: Option<Box<str>>,
     /// What `set_config` of the running statement asks for.
     requests: Vec<SettingRequest>,
     /// Differs from that of any other settings that differ.
@@ -215,6 +214,7 @@ impl Default for Settings {
             session_user: embedded.clone(),
             current_user: embedded,
             is_superuser: true,
+            database: None,
             requests: Vec::new(),
         }
     }
@@ -337,6 +337,17 @@ impl Settings {
     #[must_use]
     pub fn backend_pid(&self) -> i32 {
         self.backend_pid
+    }
+
+    /// The name of the database: a server has one, under whatever name its client asks for it.
+    #[must_use]
+    pub fn database(&self) -> &str {
+        self.database.as_deref().unwrap_or(crate::engine::CATALOG_NAME)
+    }
+
+    /// Names the database.
+    pub(crate) fn set_database(&mut self, name: &str) {
+        self.database = Some(name.into());
     }
 
     /// Names the session, as a server does when it opens one.
@@ -497,7 +508,7 @@ impl Domain {
             Self::Boolean => "bool",
             Self::Integer { .. } | Self::Duration => "integer",
             Self::Isolation | Self::OneOf(_) => "enum",
-            Self::Text | Self::Zone | Self::SchemaList | Self::Fixed => "string",
+            Self::Text | Self::Zone | Self::SchemaList | Self::Encoding | Self::Fixed => "string",
         }
     }
 }
@@ -524,9 +535,15 @@ fn normalize(known: &Known, value: &str) -> Result<String, SqlError> {
         Domain::OneOf(values) => {
             let lower = value.to_lowercase();
             match values.iter().find(|allowed| allowed.to_lowercase() == lower) {
-                Some(_) => Ok(if name == "client_encoding" { "UTF8".to_owned() } else { lower }),
+                Some(_) => Ok(lower),
                 None => Err(refuse()),
             }
+        }
+        Domain::Encoding => {
+            // As PostgreSQL reads names of encodings: `'utf-8'` with its quotes is one, too.
+            let name: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
+            let is_utf8 = ["utf8", "unicode"].iter().any(|known| name.eq_ignore_ascii_case(known));
+            if is_utf8 { Ok("UTF8".to_owned()) } else { Err(refuse()) }
         }
         Domain::Integer { min, max } => match value.trim().parse::<i64>() {
             Ok(number) if (min..=max).contains(&number) => Ok(number.to_string()),

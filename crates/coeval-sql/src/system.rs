@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// The schema of the standard's catalog views.
 pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
 
-/// What `table_catalog` and its like say: there is one database.
+/// What stands for the database in the rows until they are a table, which has its name instead.
 pub(crate) use crate::engine::CATALOG_NAME as DATABASE_NAME;
 
 /// The system table of this name with its rows as of the transaction's snapshot, own changes included;
@@ -76,7 +76,7 @@ fn standard_table(
         _ => None,
     };
     match rows {
-        Some(rows) => rows.into_provider_of(schema).map(Some),
+        Some(rows) => rows.into_provider_of(schema, source.settings.database()).map(Some),
         None => Ok(Some(Arc::new(MemTable::try_new(schema, vec![vec![]])?))),
     }
 }

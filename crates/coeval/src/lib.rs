@@ -47,7 +47,7 @@ mod transaction;
 
 pub use coeval_sql::{
     CancelHandle, CommandTag, Definitions, RowSet, Rows, STATEMENT_STACK_BYTES, Settings, SqlError, SqlState,
-    StatementResult, TransactionStatus, column_type_of_arrow, format_value,
+    StatementResult, TransactionStatus, column_type_of_arrow, column_type_of_field, format_value,
 };
 pub use coeval_store::{
     CheckpointPolicy, ColumnDef, ColumnType, ConstraintError, Direction, Durability, ForeignKeyDef, Grant,

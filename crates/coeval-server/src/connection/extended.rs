@@ -22,7 +22,7 @@ pub(super) struct Statement {
     /// The numbers of its parameters' types, as the client is told.
     parameters: Box<[u32]>,
     /// The columns of its rows; `None`: it has no rows.
-    columns: Option<Arc<[Column]>>,
+    pub(super) columns: Option<Arc<[Column]>>,
 }
 
 /// A client's prepared statements. The one without a name is replaced without being asked.
@@ -115,6 +115,14 @@ impl Connection {
     }
 
     pub(super) fn describe(&mut self, target: Target, name: &str) -> Result<(), Failure> {
+        // A cursor of DECLARE is a portal, too.
+        if target == Target::Portal
+            && !self.portals.holds(name)
+            && let Some(schema) = self.session.cursor_columns(name)
+        {
+            self.output.row_description(&columns_of(schema), Formats::TEXT);
+            return Ok(());
+        }
         let described = match target {
             Target::Statement => self.statements.get(name).map(|statement| (Arc::clone(statement), None)),
             Target::Portal => self
@@ -142,7 +150,10 @@ impl Connection {
             Target::Statement => {
                 self.statements.named.remove(name);
             }
-            Target::Portal => self.portals.close(name),
+            Target::Portal => {
+                self.portals.close(name);
+                self.session.close_cursor(name);
+            }
         }
         self.output.close_complete();
     }
@@ -205,7 +216,11 @@ impl Connection {
     }
 
     /// Makes of a statement's outcome what the portal gives; whether there is anything left to give here.
-    async fn begin_portal(&mut self, portal: &mut Portal, execution: Execution) -> Result<bool, Failure> {
+    pub(super) async fn begin_portal(
+        &mut self,
+        portal: &mut Portal,
+        execution: Execution,
+    ) -> Result<bool, Failure> {
         let (source, tag) = match execution {
             Execution::Done(tag) => {
                 portal.progress = Progress::Done;

@@ -247,10 +247,12 @@ async fn admitted(
     for (name, value) in settings_of(startup) {
         session.configure(&name, &value).map_err(End::Fatal)?;
     }
+    let database = parameter("database").filter(|name| !name.is_empty()).unwrap_or(user);
+    session.name_database(database);
     let client = Client {
         user: user.to_owned(),
         standing,
-        database: parameter("database").filter(|name| !name.is_empty()).unwrap_or(user).to_owned(),
+        database: database.to_owned(),
         address: Some(address),
         secret: shared.new_secret(),
     };

@@ -97,6 +97,11 @@ impl Portals {
         found.ok_or_else(|| unknown(name))
     }
 
+    /// Whether there is a portal of this name.
+    pub(super) fn holds(&self, name: &str) -> bool {
+        self.get(name).is_ok()
+    }
+
     /// Takes the portal of this name out, to be put back.
     ///
     /// # Errors

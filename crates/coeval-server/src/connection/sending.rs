@@ -7,6 +7,13 @@ use crate::types::RowEncoder;
 use coeval::CommandTag;
 use coeval_sql::CopyOut;
 
+/// What becomes of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Delivery {
+    Sent,
+    Skipped,
+}
+
 impl Connection {
     /// Gives up to `limit` rows; how many there were.
     pub(super) async fn send_rows(
@@ -15,11 +22,33 @@ impl Connection {
         encoder: &mut RowEncoder,
         limit: u64,
     ) -> Result<u64, Failure> {
+        self.walk(source, encoder, limit, Delivery::Sent).await
+    }
+
+    /// Passes over up to `limit` rows; how many there were.
+    pub(super) async fn skip_rows(
+        &mut self,
+        source: &mut RowSource,
+        encoder: &mut RowEncoder,
+        limit: u64,
+    ) -> Result<u64, Failure> {
+        self.walk(source, encoder, limit, Delivery::Skipped).await
+    }
+
+    async fn walk(
+        &mut self,
+        source: &mut RowSource,
+        encoder: &mut RowEncoder,
+        limit: u64,
+        delivery: Delivery,
+    ) -> Result<u64, Failure> {
         let mut given = 0;
         match source {
             RowSource::Values(rows, next) => {
                 while given < limit && *next < rows.len() {
-                    encoder.values(rows.row(*next), &mut self.output);
+                    if delivery == Delivery::Sent {
+                        encoder.values(rows.row(*next), &mut self.output);
+                    }
                     *next += 1;
                     given += 1;
                     self.flush_if_much().await?;
@@ -40,8 +69,10 @@ impl Connection {
                         *next = 0;
                         continue;
                     }
-                    let written = encoder.row(arrays, *next, &mut self.output);
-                    written.map_err(|error| self.session.abort(error))?;
+                    if delivery == Delivery::Sent {
+                        let written = encoder.row(arrays, *next, &mut self.output);
+                        written.map_err(|error| self.session.abort(error))?;
+                    }
                     *next += 1;
                     given += 1;
                     self.flush_if_much().await?;

@@ -54,6 +54,11 @@ impl Connection {
             if rest.together == Together::Yes {
                 self.session.begin_implicit()?;
             }
+            if let Some(fetch) = statement.fetch()
+                && self.fetched(fetch).await?
+            {
+                continue;
+            }
             let _limited = self.limited();
             let wait = if statement.is_query() { Wait::Never } else { Wait::Maybe };
             let execution = run(wait, || self.session.start(&statement))?;

@@ -22,11 +22,12 @@ use super::access::{CatalogAccess, access};
 use super::rows::Cell;
 use crate::error::{SqlError, SqlState};
 use arrow::array::ArrayRef;
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
+    Volatility,
 };
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -41,6 +42,7 @@ enum Gives {
     BigInt,
     Text,
     Texts,
+    Json,
     Time,
 }
 
@@ -50,7 +52,7 @@ impl Gives {
             Self::Bool => DataType::Boolean,
             Self::Int => DataType::Int32,
             Self::BigInt => DataType::Int64,
-            Self::Text => DataType::Utf8View,
+            Self::Text | Self::Json => DataType::Utf8View,
             Self::Texts => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true))),
             Self::Time => coeval_store::ColumnType::TimestampTz.arrow(),
         }
@@ -203,6 +205,14 @@ impl ScalarUDFImpl for CatalogFunction {
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(self.entry.gives.arrow())
+    }
+
+    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let field = Field::new(self.entry.name, self.entry.gives.arrow(), true);
+        Ok(Arc::new(match self.entry.gives {
+            Gives::Json => crate::query::marked_field(field, coeval_store::ColumnType::Json),
+            _ => field,
+        }))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -3,7 +3,6 @@
 
 use super::rows::{Cell, Table};
 use super::{Source, oids};
-use crate::engine::CATALOG_NAME;
 
 /// The number of UTF-8 among PostgreSQL's encodings.
 const UTF8: i32 = 6;
@@ -11,7 +10,7 @@ const UTF8: i32 = 6;
 /// Fills the relation; whether this module knows it.
 pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
     match name {
-        "pg_database" => push_database(table),
+        "pg_database" => push_database(table, source),
         "pg_stat_database" => push_database_statistics(table, source),
         "pg_settings" => push_settings(table, source),
         _ => return false,
@@ -19,10 +18,10 @@ pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
     true
 }
 
-fn push_database(table: &mut Table) {
+fn push_database(table: &mut Table, source: &Source<'_>) {
     table.push([
         ("oid", oids::DATABASE.into()),
-        ("datname", CATALOG_NAME.into()),
+        ("datname", source.settings.database().into()),
         ("datdba", oids::OWNER.into()),
         ("encoding", UTF8.into()),
         ("datlocprovider", "c".into()),
@@ -40,7 +39,7 @@ fn push_database_statistics(table: &mut Table, source: &Source<'_>) {
     let version = i64::try_from(source.engine.store().world().version().get()).unwrap_or(i64::MAX);
     table.push([
         ("datid", oids::DATABASE.into()),
-        ("datname", CATALOG_NAME.into()),
+        ("datname", source.settings.database().into()),
         ("numbackends", source.engine.store().active_snapshots().into()),
         // Each version of the world is a commit, of one transaction or of several.
         ("xact_commit", version.into()),

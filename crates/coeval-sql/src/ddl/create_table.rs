@@ -10,7 +10,10 @@ use crate::result::{CommandTag, StatementResult};
 use crate::types;
 use coeval_store::{CatalogChange, ColumnDef, QualifiedName, SequenceDef, SpaceId, TableDef};
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
-use datafusion::sql::sqlparser::ast::{CreateTable, CreateTableOptions, Query, TableConstraint};
+use datafusion::sql::sqlparser::ast::{
+    CreateTable, CreateTableLike, CreateTableLikeDefaults, CreateTableLikeKind, CreateTableOptions, Query,
+    TableConstraint,
+};
 
 /// CREATE TABLE.
 ///
@@ -32,6 +35,11 @@ pub(super) fn execute(
         return create_as(context, name, create, query);
     }
     let mut draft = Draft::new(context, name);
+    if let Some(CreateTableLikeKind::Parenthesized(like)) = &create.like {
+        for column in columns_like(context, like)? {
+            draft.add(DeclaredColumn { column, sequence: None, constraints: Vec::new() })?;
+        }
+    }
     for column in &create.columns {
         let place = Place { table: draft.id, name: &draft.name, index: draft.columns.len() };
         let declared = columns::declare(context, &place, column)?;
@@ -49,7 +57,7 @@ fn refuse_unsupported(create: &CreateTable) -> Result<(), SqlError> {
         ("TEMPORARY table", create.temporary),
         ("table inheritance", create.inherits.is_some()),
         ("table partition", create.partition_of.is_some() || create.partition_by.is_some()),
-        ("CREATE TABLE LIKE", create.like.is_some()),
+        ("CREATE TABLE LIKE without parentheses", matches!(create.like, Some(CreateTableLikeKind::Plain(_)))),
         ("ON COMMIT", create.on_commit.is_some()),
         ("CREATE OR REPLACE TABLE", create.or_replace),
         ("EXTERNAL table", create.external),
@@ -60,6 +68,7 @@ fn refuse_unsupported(create: &CreateTable) -> Result<(), SqlError> {
     let understood = CreateTableBuilder::new(create.name.clone())
         .if_not_exists(create.if_not_exists)
         .columns(create.columns.clone())
+        .like(create.like.clone())
         .constraints(create.constraints.clone())
         .query(create.query.clone())
         .hive_distribution(create.hive_distribution.clone())
@@ -185,6 +194,27 @@ impl Finished {
         }
         Ok(())
     }
+}
+
+/// The columns of `(LIKE table)`: names, types, NOT NULL, and defaults if they are asked for.
+///
+/// # Errors
+/// As the table's name has it; `0A000` for the default of a serial column, which the other table's sequence feeds.
+fn columns_like(context: &StatementContext<'_>, like: &CreateTableLike) -> Result<Vec<ColumnDef>, SqlError> {
+    let source = lookup::table(context, &like.name)?;
+    let with_defaults = like.defaults == Some(CreateTableLikeDefaults::Including);
+    let copied = source.live_columns().map(|(_, column)| {
+        let mut copy = ColumnDef::new(column.name.clone(), column.ty);
+        copy.not_null = column.not_null;
+        if with_defaults && column.identity.is_none() {
+            if column.sequence.is_some() {
+                return Err(SqlError::unsupported("LIKE with the default of a serial column"));
+            }
+            copy.default = column.default.clone();
+        }
+        Ok(copy)
+    });
+    copied.collect()
 }
 
 /// CREATE TABLE AS: the query's columns, nullable and without constraints, and its rows.

@@ -149,7 +149,9 @@ impl Output {
         let fields: Vec<Field> = columns
             .iter()
             .zip(&written)
-            .map(|(column, (name, _))| Field::new(name, column.ty().arrow(), true))
+            .map(|(column, (name, _))| {
+                crate::query::marked_field(Field::new(name, column.ty().arrow(), true), column.ty())
+            })
             .collect();
         Ok(Self { columns, written, schema: Arc::new(Schema::new(fields)) })
     }

@@ -257,7 +257,11 @@ impl ScalarUDFImpl for Apply {
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let types: Vec<DataType> =
             arguments.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, true)))
+        let field = Field::new(self.name(), self.return_type(&types)?, true);
+        Ok(Arc::new(match self.question {
+            Question::Value => field.with_metadata(self.plan.schema().field(0).metadata().clone()),
+            _ => field,
+        }))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -28,6 +28,12 @@ use datafusion::sql::sqlparser::ast::{
 };
 use std::ops::ControlFlow;
 
+/// The type that a cast to this one is to, in the form that columns are declared in; `None` if columns have no such
+/// type.
+pub(super) fn plain_type(ty: &DataType) -> Option<DataType> {
+    casts::plain_type(ty)
+}
+
 /// The query in forms that DataFusion plans.
 ///
 /// # Errors

@@ -32,6 +32,7 @@ pub(super) fn shown(schema: &Schema) -> SchemaRef {
         .map(|field| {
             let name = field.name().split(MARK).next().unwrap_or_default();
             Field::new(name, field.data_type().clone(), field.is_nullable())
+                .with_metadata(field.metadata().clone())
         })
         .collect();
     Arc::new(Schema::new(fields))

@@ -5,7 +5,9 @@ use super::apply::{applied, has_correlated};
 use super::dialect::in_dialect;
 use super::output_names;
 use super::planner::{Dependencies, Planner};
-use super::typing::{is_int_literal, settled, with_typed_literals, without_subqueries_in_values};
+use super::typing::{
+    is_int_literal, marked_schema, settled, with_typed_literals, without_subqueries_in_values,
+};
 use crate::catalog::is_vector;
 use crate::context::StatementContext;
 use crate::error::{SqlError, place_in};
@@ -137,7 +139,7 @@ fn plan_query(
             known(index).or_else(|| found.and_then(column_type_of_arrow)).unwrap_or(ColumnType::Text)
         })
         .collect();
-    let columns = output_names::shown(logical.schema().as_arrow());
+    let columns = output_names::shown(&marked_schema(&logical));
     let is_correlated = has_correlated(&logical);
     Ok(PlannedQuery {
         logical,

@@ -130,14 +130,17 @@ fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<Ro
     Ok(RowSet { schema, batches })
 }
 
-/// The batch under the names that users see; types and nullability are the batch's own.
+/// The batch under the names that users see, with the marks of its columns; Arrow's types are the batch's own.
 fn renamed(batch: RecordBatch, columns: &SchemaRef) -> Result<RecordBatch, SqlError> {
     let actual = batch.schema();
     let fields: Vec<_> = actual
         .fields()
         .iter()
         .zip(columns.fields())
-        .map(|(field, named)| Arc::new(field.as_ref().clone().with_name(named.name()).with_nullable(true)))
+        .map(|(field, named)| {
+            let field = field.as_ref().clone().with_metadata(named.metadata().clone());
+            Arc::new(field.with_name(named.name()).with_nullable(true))
+        })
         .collect();
     let schema = Arc::new(arrow::datatypes::Schema::new(fields));
     let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));

@@ -6,7 +6,7 @@
 //! functions that stand in the places of what DataFusion does otherwise.
 
 mod casts;
-mod char_types;
+mod declared;
 mod intervals;
 mod literals;
 mod numbers;
@@ -17,7 +17,8 @@ mod settle;
 mod sums;
 mod values;
 
-pub(crate) use char_types::marked as marked_field;
+pub use declared::column_type_of_field;
+pub(crate) use declared::{marked as marked_field, marked_schema};
 pub(crate) use literals::{is_int_literal, with_typed_literals};
 pub(crate) use numbers::{quotient, rounded};
 pub(crate) use outer_tables::OuterTables;

@@ -5,6 +5,8 @@
 //! its transaction as it was. Clients that want rows as they come use a portal with a row limit instead.
 
 use super::block::End;
+use super::execution::is_query_statement;
+use super::prepared::run_unplanned;
 use super::utility::{Utility, take_word};
 use super::{Session, State};
 use crate::error::{SqlError, SqlState};
@@ -13,6 +15,7 @@ use crate::result::{CommandTag, RowSet, StatementResult};
 use arrow::array::UInt64Array;
 use arrow::compute::{concat_batches, take_record_batch};
 use arrow::datatypes::SchemaRef;
+use coeval_store::{ColumnType, Value};
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -76,6 +79,11 @@ pub(super) struct Cursor {
 }
 
 impl Declare {
+    /// The query that gives the cursor's rows.
+    pub(super) fn query(&self) -> Statement {
+        Statement::Query(self.query.clone())
+    }
+
     /// Reads the statement.
     ///
     /// # Errors
@@ -102,7 +110,31 @@ impl Declare {
     }
 }
 
+/// What FETCH and MOVE want of a cursor that only goes forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForwardFetch<'f> {
+    /// So many rows of the cursor of this name.
+    Rows(&'f str, u64),
+    /// To pass over so many.
+    Over(&'f str, u64),
+    /// To go back in it.
+    Back(&'f str),
+}
+
 impl Fetch {
+    /// What it wants, if the cursor only goes forward.
+    pub(super) fn forward(&self) -> ForwardFetch<'_> {
+        let count = match self.direction {
+            Direction::By(steps) if steps >= 1 => steps.unsigned_abs(),
+            Direction::ForwardAll => u64::MAX,
+            _ => return ForwardFetch::Back(&self.name),
+        };
+        match self.only_moves {
+            OnlyMoves::No => ForwardFetch::Rows(&self.name, count),
+            OnlyMoves::Yes => ForwardFetch::Over(&self.name, count),
+        }
+    }
+
     /// Reads the statement.
     ///
     /// # Errors
@@ -215,7 +247,13 @@ fn unknown(name: &str) -> SqlError {
 }
 
 impl Session {
-    pub(super) fn declare(&mut self, declare: &Declare) -> Result<StatementResult, SqlError> {
+    /// Runs the query with these parameters, and keeps its rows.
+    pub(super) fn declare(
+        &mut self,
+        declare: &Declare,
+        parameters: &[Value],
+        parameter_types: &[ColumnType],
+    ) -> Result<StatementResult, SqlError> {
         if matches!(self.state, State::Idle) && declare.hold == Hold::Transaction {
             let message = "DECLARE CURSOR can only be used in transaction blocks";
             return Err(SqlError::new(SqlState::NoActiveSqlTransaction, message));
@@ -224,8 +262,14 @@ impl Session {
             let message = format!("cursor \"{}\" already exists", declare.name);
             return Err(SqlError::new(SqlState::DuplicateCursor, message));
         }
-        let query = Statement::Query(declare.query.clone());
-        let result = self.execute_statement(&query, "")?;
+        let query = declare.query();
+        if parameter_types.is_empty() {
+            crate::query::refuse_parameters(&query)?;
+        }
+        let result: StatementResult =
+            self.in_transaction("", parameters, parameter_types, is_query_statement(&query), |context| {
+                run_unplanned(context, &query)
+            })?;
         let Some(rows) = result.rows else {
             return Err(SqlError::syntax("a cursor is declared for a query"));
         };
@@ -262,6 +306,17 @@ impl Session {
         };
         self.cursors.remove(name).ok_or_else(|| unknown(name))?;
         Ok(StatementResult::plain("CLOSE CURSOR"))
+    }
+
+    /// The columns of the cursor of this name, if it is open.
+    #[must_use]
+    pub fn cursor_columns(&self, name: &str) -> Option<&SchemaRef> {
+        self.cursors.get(name).map(|cursor| &cursor.rows.schema)
+    }
+
+    /// Closes the cursor of this name, if it is open.
+    pub fn close_cursor(&mut self, name: &str) {
+        self.cursors.remove(name);
     }
 
     /// What the end of a transaction leaves open: held cursors, and of a transaction that failed only those that

@@ -3,6 +3,7 @@
 //! with the client, and a text is parsed once whatever becomes of it.
 
 use super::block::IsQuery;
+use super::cursors::ForwardFetch;
 use super::parse::{self, is_session_statement};
 use super::prepared::{Outcome, run_unplanned};
 use super::{CACHED_STATEMENTS_MAX, Prepared, Session};
@@ -30,6 +31,16 @@ impl ParsedStatement {
     #[must_use]
     pub fn is_query(&self) -> bool {
         is_query(&self.syntax)
+    }
+
+    /// What it wants of a cursor, if it is FETCH or MOVE: for whoever has cursors of their own, as a server that
+    /// keeps portals.
+    #[must_use]
+    pub fn fetch(&self) -> Option<ForwardFetch<'_>> {
+        match &self.syntax {
+            parse::Parsed::Utility(utility) => utility.fetch(),
+            parse::Parsed::Statement(_) | parse::Parsed::Definition(_) | parse::Parsed::Checkpoint => None,
+        }
     }
 }
 
@@ -177,7 +188,7 @@ impl Session {
             parse::Parsed::Statement(statement) if !is_session_statement(statement) => {
                 self.run_planned(prepared, statement, &parameters)
             }
-            other => self.execute_one(other, prepared.sql()).and_then(Execution::of_result),
+            _ => self.run_general(prepared, &parameters).and_then(Execution::of_result),
         }
     }
 

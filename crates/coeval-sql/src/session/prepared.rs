@@ -2,6 +2,7 @@
 //! Prepared statements: parsed once, planned once, planned again only when a definition they use changed.
 
 use super::parse::{Parsed, is_session_statement, parse};
+use super::utility::Utility;
 use super::{Session, State, description};
 use crate::context::{Clock, StatementContext};
 use crate::dml;
@@ -115,11 +116,42 @@ impl Session {
                 self.refuse_if_failed()?;
                 self.plan(statement, sql, types).map_err(|error| self.fail(place_in(error, sql)))?
             }
+            Parsed::Utility(utility) if utility.cursor_query().is_some() => {
+                (Plan::General, self.cursor_parameters(utility, sql, types)?, None)
+            }
             Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => {
                 (Plan::General, Vec::new(), self.columns_of_session_statement(&parsed))
             }
         };
         Ok(Arc::new(Prepared { number, sql: sql.into(), parsed, parameter_types, columns, plan }))
+    }
+
+    /// The types of the parameters of the query that a cursor is declared for.
+    fn cursor_parameters(
+        &mut self,
+        utility: &Utility,
+        sql: &str,
+        types: &[Option<ColumnType>],
+    ) -> Result<Vec<ColumnType>, SqlError> {
+        self.refuse_if_failed()?;
+        let Some(query) = utility.cursor_query() else { return Ok(Vec::new()) };
+        let planned = self.plan(&query, sql, types).map_err(|error| self.fail(place_in(error, sql)))?;
+        Ok(planned.1)
+    }
+
+    /// Runs a prepared statement that is not about data.
+    pub(super) fn run_general(
+        &mut self,
+        prepared: &Prepared,
+        parameters: &[Value],
+    ) -> Result<StatementResult, SqlError> {
+        if let Parsed::Utility(utility) = &prepared.parsed
+            && let Utility::Declare(declare) = &**utility
+        {
+            let outcome = self.declare(declare, parameters, &prepared.parameter_types);
+            return outcome.map_err(|error| self.fail(error));
+        }
+        self.execute_one(&prepared.parsed, &prepared.sql)
     }
 
     /// Plans a statement in the open block's transaction, or in one that is dropped again.
@@ -139,6 +171,7 @@ impl Session {
             }
         };
         let point_path = self.settings.point_path();
+        let types = &query::told_types(statement, types)[..];
         let parameter_types = known_types(types);
         let mut context = StatementContext {
             engine,

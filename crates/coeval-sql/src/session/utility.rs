@@ -7,13 +7,13 @@
 //! a filter leaves is tried, not stored. All three look whether the tables are there.
 
 use super::block::IsQuery;
-use super::cursors::{Declare, Fetch};
+use super::cursors::{Declare, Fetch, ForwardFetch};
 use super::variables::Scope;
 use super::{Session, State};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::StatementResult;
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Statement};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -44,6 +44,22 @@ pub(crate) enum Utility {
 }
 
 impl Utility {
+    /// The query that a cursor is declared for.
+    pub(super) fn cursor_query(&self) -> Option<Statement> {
+        match self {
+            Self::Declare(declare) => Some(declare.query()),
+            _ => None,
+        }
+    }
+
+    /// What FETCH and MOVE want.
+    pub(super) fn fetch(&self) -> Option<ForwardFetch<'_>> {
+        match self {
+            Self::Fetch(fetch) => Some(fetch.forward()),
+            _ => None,
+        }
+    }
+
     /// The statement at the parser's place, if it is one of these; else the parser is where it was.
     ///
     /// # Errors
@@ -213,7 +229,7 @@ impl Session {
                 Ok(StatementResult::plain("RESET"))
             }
             Utility::SetConstraints => Ok(StatementResult::plain("SET CONSTRAINTS")),
-            Utility::Declare(declare) => self.declare(declare),
+            Utility::Declare(declare) => self.declare(declare, &[], &[]),
             Utility::Fetch(fetch) => self.fetch(fetch),
             Utility::Close(name) => self.close(name.as_deref()),
         }

@@ -2,7 +2,7 @@
 //! Collects the rows of a system table.
 
 use crate::error::SqlError;
-use arrow::array::{ArrayRef, RecordBatch, new_null_array};
+use arrow::array::{ArrayRef, RecordBatch, StringArray, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use coeval_store::ObjectRef;
@@ -31,15 +31,24 @@ impl Rows {
         }
     }
 
-    /// The table with these columns: those that were not filled are NULL.
+    /// The table with these columns: those that were not filled are NULL, and those that name the database give this
+    /// name.
     ///
     /// # Errors
     /// If a column was filled with something else than its type: a bug.
-    pub(super) fn into_provider_of(mut self, schema: SchemaRef) -> Result<Arc<dyn TableProvider>, SqlError> {
+    pub(super) fn into_provider_of(
+        mut self,
+        schema: SchemaRef,
+        database: &str,
+    ) -> Result<Arc<dyn TableProvider>, SqlError> {
         let filled: Vec<ArrayRef> = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
         let count = filled.first().map_or(0, |array| array.len());
         let array = |field: &Arc<Field>| match self.columns.iter().position(|(name, _)| name == field.name())
         {
+            Some(_) if names_the_database(field.name()) => {
+                let names: ArrayRef = Arc::new(StringArray::from_iter_values((0..count).map(|_| database)));
+                Ok(cast(&names, field.data_type())?)
+            }
             Some(place) => Ok(cast(&filled[place], field.data_type())?),
             None => Ok(new_null_array(field.data_type(), count)),
         };
@@ -59,6 +68,11 @@ impl Rows {
         let table = MemTable::try_new(schema, vec![vec![batch]]).expect("the batch has the table's schema");
         Arc::new(table)
     }
+}
+
+/// Whether a column of the standard's views says which database something is in: all is in the one there is.
+fn names_the_database(column: &str) -> bool {
+    column == "catalog_name" || column.ends_with("_catalog")
 }
 
 /// A text value.

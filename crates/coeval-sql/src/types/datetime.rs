@@ -154,6 +154,12 @@ pub(crate) fn parse_time(text: &str) -> Option<i64> {
     Some(i64::from(time.num_seconds_from_midnight()) * MICROS_PER_SECOND + rounded)
 }
 
+/// The microseconds since midnight. An offset behind the time is passed over, as PostgreSQL does.
+pub(crate) fn parse_time_of_day(text: &str) -> Option<i64> {
+    let (time, _) = split_offset(text.trim());
+    parse_time(time)
+}
+
 /// The microseconds since 1970-01-01 of a timestamp in text. An offset in the text counts if `zone` is given
 /// and is passed over if not, as PostgreSQL does; without one the text is local time of `zone`.
 pub(crate) fn parse_timestamp(text: &str, zone: Option<Tz>) -> Option<i64> {

@@ -4,7 +4,7 @@
 use crate::error::{SqlError, SqlState};
 use crate::types::datetime::{
     format_date, format_interval, format_time, format_timestamp, looks_like_date, looks_like_time,
-    parse_date, parse_interval, parse_time, parse_timestamp,
+    parse_date, parse_interval, parse_time_of_day, parse_timestamp,
 };
 use crate::types::numeric::{format_decimal, parse_decimal, rescale};
 use chrono_tz::Tz;
@@ -160,7 +160,7 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
         ColumnType::Char(length) => Value::from(fit_char(text, length)?),
         ColumnType::Bytea => Value::Bytes(bytes(text).ok_or_else(bad)?.into()),
         ColumnType::Date => Value::Int32(parse_date(text).ok_or_else(bad)?),
-        ColumnType::Time => Value::Int64(parse_time(text).ok_or_else(bad)?),
+        ColumnType::Time => Value::Int64(parse_time_of_day(text).ok_or_else(bad)?),
         ColumnType::Timestamp => Value::Int64(parse_timestamp(text, None).ok_or_else(bad)?),
         ColumnType::TimestampTz => Value::Int64(parse_timestamp(text, Some(zone)).ok_or_else(bad)?),
         ColumnType::Interval => Value::Interval(parse_interval(text).ok_or_else(bad)?),

@@ -4,7 +4,6 @@
 use super::{Call, Entry, Gives, called, strict};
 use crate::catalog::access::SettingRequest;
 use crate::catalog::rows::Cell;
-use crate::engine::CATALOG_NAME;
 use crate::error::SqlError;
 use crate::rights::{Rights, insufficient, is_member};
 use std::net::SocketAddr;
@@ -15,8 +14,8 @@ const VERSION: &str =
 
 pub(super) const ENTRIES: &[Entry] = &[
     called("version", 0..=0, Gives::Text, |_| Ok(VERSION.into())),
-    called("current_database", 0..=0, Gives::Text, |_| Ok(CATALOG_NAME.into())),
-    called("current_catalog", 0..=0, Gives::Text, |_| Ok(CATALOG_NAME.into())),
+    called("current_database", 0..=0, Gives::Text, database),
+    called("current_catalog", 0..=0, Gives::Text, database),
     called("current_schema", 0..=0, Gives::Text, |call| {
         Ok(call.access()?.objects().path.first().cloned().into())
     }),
@@ -56,8 +55,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         Ok(call.access()?.clock().transaction_micros.into())
     }),
     called("clock_timestamp", 0..=0, Gives::Time, |_| Ok(chrono::Utc::now().timestamp_micros().into())),
+    // There are no advisory locks to give back; pools of connections ask for it all the same.
+    called("pg_advisory_unlock_all", 0..=0, Gives::Text, |_| Ok("".into())),
     called("row_security_active", 1..=1, Gives::Bool, |_| Ok(false.into())),
 ];
+
+fn database(call: &Call<'_>) -> Result<Cell, SqlError> {
+    Ok(call.access()?.settings().database().into())
+}
 
 fn user(call: &Call<'_>) -> Result<Cell, SqlError> {
     Ok(call.access()?.settings().user().into())

@@ -24,7 +24,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         Ok(like_pattern(call.text(0).unwrap_or_default(), call.text(1).unwrap_or_default()).into())
     }),
     called("format", 1..=20, Gives::Text, format),
-    called("json_build_object", 2..=40, Gives::Text, json_object),
+    called("json_build_object", 2..=40, Gives::Json, json_object),
 ];
 
 fn text(value: &ScalarValue) -> Option<String> {

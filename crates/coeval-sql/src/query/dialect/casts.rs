@@ -49,6 +49,15 @@ pub(super) fn rewritten(expression: &Expr, data_type: &mut DataType) -> Option<E
     }
 }
 
+/// The type of the column that a cast to this type is one to; `None` if it is to what only the catalog has.
+pub(super) fn plain_type(ty: &DataType) -> Option<DataType> {
+    match target(ty) {
+        Some(Target::Plain(plain)) => Some(plain),
+        Some(Target::Object(_) | Target::FunctionName | Target::Array(_)) => None,
+        None => Some(ty.clone()),
+    }
+}
+
 fn is_text(ty: &DataType) -> bool {
     matches!(ty, DataType::Text | DataType::Varchar(None) | DataType::CharacterVarying(None))
 }

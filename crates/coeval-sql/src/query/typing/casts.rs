@@ -126,7 +126,7 @@ impl ScalarUDFImpl for CastFunction {
             way(from.data_type(), to)?;
         }
         let is_nullable = arguments.arg_fields.first().is_none_or(|field| field.is_nullable());
-        Ok(Arc::new(super::char_types::marked(Field::new(CAST, to.arrow(), is_nullable), to)))
+        Ok(Arc::new(super::declared::marked(Field::new(CAST, to.arrow(), is_nullable), to)))
     }
 
     fn simplify(&self, mut arguments: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {

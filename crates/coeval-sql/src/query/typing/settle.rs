@@ -2,7 +2,7 @@
 //! Types that are settled as PostgreSQL settles them, once the types of all operands are known.
 
 use super::casts::literal_as;
-use super::char_types::{is_char, without_blanks};
+use super::declared::{is_char, without_blanks};
 use super::intervals::length;
 use super::numbers::nullable;
 use crate::error::SqlError;

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Types in plans that Arrow has not: `char(n)`, `varchar(n)` and `json` are all text to it, so fields of these types
+//! carry their type as a mark.
+//!
+//! A `char(n)` is kept without the blanks at its end, which do not count in comparisons: a literal that is compared
+//! with one loses its blanks too.
+
+use crate::types::column_type_of_arrow;
+use arrow::datatypes::{DataType, Field, Schema};
+use coeval_store::ColumnType;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use std::sync::Arc;
+
+const KEY: &str = "coeval.type";
+const JSON: &str = "json";
+const CHAR: &str = "char ";
+const VARCHAR: &str = "varchar ";
+
+/// The field, marked if Arrow does not tell its type.
+pub(crate) fn marked(field: Field, ty: ColumnType) -> Field {
+    let mark = match ty {
+        ColumnType::Json => JSON.to_owned(),
+        ColumnType::Char(length) => format!("{CHAR}{length}"),
+        ColumnType::Varchar(length) => format!("{VARCHAR}{length}"),
+        _ => return field,
+    };
+    field.with_metadata([(KEY.to_owned(), mark)].into())
+}
+
+/// The type of a column of a result; `None` if its values are of no type that columns have.
+#[must_use]
+pub fn column_type_of_field(field: &Field) -> Option<ColumnType> {
+    let is_text = matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    let marked = if is_text { marked_type(field) } else { None };
+    marked.or_else(|| column_type_of_arrow(field.data_type()))
+}
+
+fn marked_type(field: &Field) -> Option<ColumnType> {
+    let mark = field.metadata().get(KEY)?;
+    let length = |kind: &str| mark.strip_prefix(kind)?.parse().ok();
+    if mark == JSON {
+        return Some(ColumnType::Json);
+    }
+    length(CHAR).map(ColumnType::Char).or_else(|| length(VARCHAR).map(ColumnType::Varchar))
+}
+
+/// The schema of a plan's rows. DataFusion forgets the marks of what CASE gives; if all its results have the same, the
+/// column has it, too.
+pub(crate) fn marked_schema(plan: &LogicalPlan) -> Schema {
+    let schema = plan.schema().as_arrow();
+    let marked = |(field, mark): (&Arc<Field>, Option<String>)| match mark {
+        Some(mark) if field.metadata().is_empty() => {
+            field.as_ref().clone().with_metadata([(KEY.to_owned(), mark)].into())
+        }
+        Some(_) | None => field.as_ref().clone(),
+    };
+    Schema::new(schema.fields().iter().zip(marks(plan)).map(marked).collect::<Vec<_>>())
+}
+
+/// The mark of each column that a plan gives.
+fn marks(plan: &LogicalPlan) -> Vec<Option<String>> {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let (schema, below) = (projection.input.schema(), marks(&projection.input));
+            projection.expr.iter().map(|expression| mark_of(expression, schema, &below)).collect()
+        }
+        LogicalPlan::Sort(sort) => marks(&sort.input),
+        LogicalPlan::Limit(limit) => marks(&limit.input),
+        LogicalPlan::SubqueryAlias(alias) => marks(&alias.input),
+        other => other.schema().fields().iter().map(|field| field.metadata().get(KEY).cloned()).collect(),
+    }
+}
+
+/// The mark of an expression over columns that have these.
+fn mark_of(expression: &Expr, schema: &DFSchema, below: &[Option<String>]) -> Option<String> {
+    match expression {
+        Expr::Alias(alias) => mark_of(&alias.expr, schema, below),
+        Expr::Column(column) => below.get(schema.maybe_index_of_column(column)?)?.clone(),
+        Expr::Case(case) => {
+            let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
+            let mut marks = results
+                .filter(|result| !matches!(&***result, Expr::Literal(scalar, _) if scalar.is_null()))
+                .map(|result| mark_of(result, schema, below));
+            let first = marks.next()??;
+            marks.all(|mark| mark.as_ref() == Some(&first)).then_some(first)
+        }
+        other => other.to_field(schema).ok()?.1.metadata().get(KEY).cloned(),
+    }
+}
+
+/// Whether an expression is a `char(n)`.
+pub(super) fn is_char(expression: &Expr, schema: &DFSchema) -> bool {
+    let is_char = |field: &Field| matches!(marked_type(field), Some(ColumnType::Char(_)));
+    matches!(expression, Expr::Column(_) | Expr::ScalarFunction(_))
+        && expression.to_field(schema).is_ok_and(|(_, field)| is_char(&field))
+}
+
+/// The text literal without the blanks at its end; `None` if it has none, or is something else.
+pub(super) fn without_blanks(literal: &Expr) -> Option<Expr> {
+    let Expr::Literal(scalar, metadata) = literal else { return None };
+    let text = scalar.try_as_str().flatten()?;
+    let kept = text.trim_end_matches(' ');
+    (kept.len() < text.len())
+        .then(|| Expr::Literal(ScalarValue::Utf8(Some(kept.to_owned())), metadata.clone()))
+}
