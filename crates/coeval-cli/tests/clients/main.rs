@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Real clients against `coeval serve`: psql, pgbench, psycopg, asyncpg, SQLAlchemy, pgjdbc, node-postgres, pgx.
+//!
+//! Each client is a small program in a folder beside this file, which says what it found when that is not what it
+//! wanted. What they want is what PostgreSQL 15 gives: `COEVAL_CLIENTS_SERVER=host:port` runs them all against such a
+//! server instead, whose superuser is called `coeval` and may connect without a password.
+//!
+//! A client that is not installed is reported as skipped, by its name and with what installs it; with
+//! `COEVAL_CLIENTS=required` that fails. The script `install` installs them all.
+#![allow(clippy::unwrap_used)]
+
+mod places;
+mod program;
+mod server;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use places::Places;
+use program::{Expected, Program};
+use server::Server;
+use std::sync::Arc;
+
+/// A client: its name, what installs it, and how its program is started if it is there.
+struct Client {
+    name: &'static str,
+    installed_by: &'static str,
+    program: fn(&Places) -> Option<Program>,
+}
+
+const CLIENTS: &[Client] = &[
+    Client {
+        name: "psql, definitions",
+        installed_by: "apt-get install postgresql-client-15",
+        program: |places| places.psql("describe"),
+    },
+    Client {
+        name: "psql, statements",
+        installed_by: "apt-get install postgresql-client-15",
+        program: |places| places.psql("statements"),
+    },
+    Client {
+        name: "psql, COPY",
+        installed_by: "apt-get install postgresql-client-15",
+        program: |places| places.psql("copy"),
+    },
+    Client { name: "pgbench", installed_by: "apt-get install postgresql-15", program: Places::pgbench },
+    Client {
+        name: "psycopg",
+        installed_by: "pip install 'psycopg[binary]'",
+        program: |places| places.python("psycopg_client.py", &["psycopg"]),
+    },
+    Client {
+        name: "asyncpg",
+        installed_by: "pip install asyncpg",
+        program: |places| places.python("asyncpg_client.py", &["asyncpg"]),
+    },
+    Client {
+        name: "SQLAlchemy",
+        installed_by: "pip install 'sqlalchemy[asyncio]' 'psycopg[binary]' asyncpg",
+        program: |places| {
+            places.python("sqlalchemy_client.py", &["sqlalchemy", "greenlet", "psycopg", "asyncpg"])
+        },
+    },
+    Client { name: "pgjdbc", installed_by: "a JDK and tests/clients/install", program: Places::pgjdbc },
+    Client {
+        name: "node-postgres",
+        installed_by: "npm install pg pg-cursor pg-query-stream",
+        program: Places::node,
+    },
+    Client { name: "pgx", installed_by: "go mod download, in tests/clients/pgx", program: Places::pgx },
+];
+
+/// Runs the client's program against a server of its own.
+fn run(client: &Client, places: &Places) -> Result<Completion, Failed> {
+    let Some(program) = (client.program)(places) else {
+        let reason = format!("skipped: {} ({})", client.name, client.installed_by);
+        return if places.all_are_required() {
+            Err(Failed::from(reason))
+        } else {
+            Ok(Completion::ignored_with(reason))
+        };
+    };
+    let server = Server::start(client.name, places);
+    let ended = program::run(program.command, &server);
+    match (program.expected, ended.is_success) {
+        (Expected::Success, true) => Ok(Completion::Completed),
+        (Expected::Output(wanted), true) if wanted == ended.output => Ok(Completion::Completed),
+        (Expected::Output(wanted), true) => Err(program::difference(&wanted, &ended.output).into()),
+        (_, false) => Err(ended.output.into()),
+    }
+}
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let places = Arc::new(Places::find());
+    let trials = CLIENTS
+        .iter()
+        .map(|client| {
+            let places = Arc::clone(&places);
+            Trial::ignorable_test(client.name, move || run(client, &places))
+        })
+        .collect();
+    libtest_mimic::run(&arguments, trials).exit();
+}
