@@ -45,9 +45,49 @@ DROP TABLE shop.items;
 \d orders
 \dt *.items
 \df nothing
--- What is there in every server, and is not the same in all of them.
+-- What is there in every server, and is not the same in all of them: each command has an answer.
 \o listed
-\l
-\du
+\l+
+\du+
+\drds
+\dn+
+\dt+
+\di+
+\dv+
+\ds+
+\dm
+\dE
+\dP
+\dp
+\ddp
+\db
+\dT
+\dC text
+\dc
+\dD
+\dO
+\do ||
+\da sum
+\df+ lower
+\dx
+\dy
+\dl
+\dX
+\dconfig work_mem
+\des
+\det
+\deu
+\dew
+\dF
+\dFd
+\dFp
+\dFt
+\dA
+\dAc
+\dAf
+\dAo
+\dRp
+\dRs
 \o
-\! sed -e 's/  */ /g' listed | grep -E 'List|Name|name'
+\! sed -n 's/^ *\(List of .*\)/\1/p' listed | sort -u
+\encoding
