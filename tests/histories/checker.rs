@@ -158,7 +158,7 @@ impl<'a> Check<'a> {
                 Operation::Append { key: of, value } if *of == key => Some(*value),
                 _ => None,
             });
-        if appends.last() != Some(*last) {
+        if appends.next_back() != Some(*last) {
             self.report(Anomaly::IntermediateRead, || {
                 format!("transaction {reader} read {list:?} of {key}, which {appender} went on to append to")
             });
