@@ -111,25 +111,8 @@ type RowPlace = (u32, u32);
 /// [`StoreError::BulkLoad`] if a batch has other columns than the table; [`StoreError::Constraint`] for NULL in
 /// a NOT NULL column and for a key that is there twice.
 pub(crate) fn sorted_chunks(def: &TableDef, batches: &[RecordBatch]) -> Result<Vec<Arc<Chunk>>, StoreError> {
-    for batch in batches {
-        check_batch(def, batch)?;
-    }
-    let mut rows: Vec<(Key, RowPlace)> = batches
-        .par_iter()
-        .enumerate()
-        .flat_map_iter(|(batch_index, batch)| {
-            let mut writer = KeyWriter::new();
-            (0..batch.num_rows()).map(move |row| {
-                writer.clear();
-                for &column in &def.primary_key {
-                    writer.push(value_at(batch.column(column).as_ref(), row));
-                }
-                (writer.finish(), (batch_index as u32, row as u32))
-            })
-        })
-        .collect();
-    let is_sorted = rows.windows(2).all(|pair| pair[0].0 < pair[1].0);
-    let order = if is_sorted { InputOrder::Sorted } else { InputOrder::Mixed };
+    let mut rows = keyed_rows(def, batches)?;
+    let order = order_of(&rows);
     if order == InputOrder::Mixed {
         rows.par_sort_unstable();
         if let Some(pair) = rows.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -137,6 +120,53 @@ pub(crate) fn sorted_chunks(def: &TableDef, batches: &[RecordBatch]) -> Result<V
             return Err(duplicate(def, &batches[batch as usize], row as usize).into());
         }
     }
+    chunks_of_rows(def, batches, &rows, order)
+}
+
+/// As [`sorted_chunks`] for rows that come sorted, without a key twice; `None` if they do not.
+///
+/// # Errors
+/// As [`sorted_chunks`].
+pub(crate) fn ordered_chunks(
+    def: &TableDef,
+    batches: &[RecordBatch],
+) -> Result<Option<Vec<Arc<Chunk>>>, StoreError> {
+    let rows = keyed_rows(def, batches)?;
+    match order_of(&rows) {
+        InputOrder::Sorted => chunks_of_rows(def, batches, &rows, InputOrder::Sorted).map(Some),
+        InputOrder::Mixed => Ok(None),
+    }
+}
+
+/// The key and the place of each row, as they come.
+fn keyed_rows(def: &TableDef, batches: &[RecordBatch]) -> Result<Vec<(Key, RowPlace)>, StoreError> {
+    for batch in batches {
+        check_batch(def, batch)?;
+    }
+    let rows = batches.par_iter().enumerate().flat_map_iter(|(batch_index, batch)| {
+        let mut writer = KeyWriter::new();
+        (0..batch.num_rows()).map(move |row| {
+            writer.clear();
+            for &column in &def.primary_key {
+                writer.push(value_at(batch.column(column).as_ref(), row));
+            }
+            (writer.finish(), (batch_index as u32, row as u32))
+        })
+    });
+    Ok(rows.collect())
+}
+
+fn order_of(rows: &[(Key, RowPlace)]) -> InputOrder {
+    let is_sorted = rows.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    if is_sorted { InputOrder::Sorted } else { InputOrder::Mixed }
+}
+
+fn chunks_of_rows(
+    def: &TableDef,
+    batches: &[RecordBatch],
+    rows: &[(Key, RowPlace)],
+    order: InputOrder,
+) -> Result<Vec<Arc<Chunk>>, StoreError> {
     let columns: Vec<Vec<&dyn Array>> = (0..def.columns.len())
         .map(|column| batches.iter().map(|batch| batch.column(column).as_ref()).collect())
         .collect();
@@ -206,7 +236,7 @@ fn check_batch(def: &TableDef, batch: &RecordBatch) -> Result<(), StoreError> {
         }
         if column.not_null && array.null_count() > 0 {
             return Err(ConstraintError::NotNull {
-                table: def.name.to_string(),
+                table: Box::new(def.name.clone()),
                 column: column.name.clone(),
             }
             .into());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can go wrong, by family: the user's doing, a conflict (try again), damage, the machine.
 
+use crate::catalog::QualifiedName;
 use crate::files::FileError;
 use crate::ids::SpaceId;
 use crate::key::KeyDamage;
@@ -18,7 +19,7 @@ pub enum ConstraintError {
     #[error("duplicate key value violates unique constraint \"{constraint}\"")]
     Unique {
         /// The table.
-        table: String,
+        table: Box<QualifiedName>,
         /// The constraint.
         constraint: String,
         /// `(columns)=(values)`.
@@ -28,7 +29,7 @@ pub enum ConstraintError {
     #[error("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint")]
     NotNull {
         /// The table.
-        table: String,
+        table: Box<QualifiedName>,
         /// The column.
         column: String,
     },
@@ -36,11 +37,11 @@ pub enum ConstraintError {
     #[error("insert or update on table \"{table}\" violates foreign key constraint \"{constraint}\"")]
     ForeignKeyMissing {
         /// The child table.
-        table: String,
+        table: Box<QualifiedName>,
         /// The constraint.
         constraint: String,
         /// The parent table.
-        parent: String,
+        parent: Box<QualifiedName>,
         /// `(columns)=(values)`.
         key: String,
     },
@@ -50,11 +51,11 @@ pub enum ConstraintError {
     )]
     ForeignKeyReferenced {
         /// The child table.
-        table: String,
+        table: Box<QualifiedName>,
         /// The constraint.
         constraint: String,
         /// The parent table.
-        parent: String,
+        parent: Box<QualifiedName>,
         /// `(columns)=(values)`.
         key: String,
     },
@@ -62,7 +63,7 @@ pub enum ConstraintError {
     #[error("new row for relation \"{table}\" violates check constraint \"{constraint}\"")]
     Check {
         /// The table.
-        table: String,
+        table: Box<QualifiedName>,
         /// The constraint.
         constraint: String,
     },

@@ -111,7 +111,7 @@ impl RowChecks for CompiledChecks {
             // A check that is NULL passes.
             if condition.eval(inputs).map_err(failed)?.truth() == Some(false) {
                 return Err(ConstraintError::Check {
-                    table: table.name.to_string(),
+                    table: Box::new(table.name.clone()),
                     constraint: name.clone(),
                 });
             }

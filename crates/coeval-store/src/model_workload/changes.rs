@@ -231,7 +231,13 @@ impl Workload {
         let columns = builders.iter_mut().map(ColumnBuilder::finish).collect();
         let batch = RecordBatch::try_new(schema, columns).unwrap();
         let savepoint = tx.savepoint();
-        let outcome = tx.bulk_insert(def.id, &[batch]);
+        let batches = [batch];
+        let appended = if count % 2 == 0 { tx.bulk_append(def.id, &batches) } else { Ok(false) };
+        let outcome = match appended {
+            Ok(true) => Ok(rows as u64),
+            Ok(false) => tx.bulk_insert(def.id, &batches),
+            Err(error) => Err(error),
+        };
         if table.is_unique() {
             assert_eq!(outcome.unwrap(), rows as u64);
         } else {

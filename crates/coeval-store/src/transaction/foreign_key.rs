@@ -434,9 +434,9 @@ fn parent_missing(
     row: RowRef<'_>,
 ) -> ConstraintError {
     ConstraintError::ForeignKeyMissing {
-        table: child.name.to_string(),
+        table: Box::new(child.name.clone()),
         constraint: foreign_key.name.clone(),
-        parent: parent.name.to_string(),
+        parent: Box::new(parent.name.clone()),
         key: describe_columns(child, &foreign_key.columns, |column| row.get(column)),
     }
 }
@@ -448,9 +448,9 @@ fn still_referenced(
     row: RowRef<'_>,
 ) -> ConstraintError {
     ConstraintError::ForeignKeyReferenced {
-        table: child.name.to_string(),
+        table: Box::new(child.name.clone()),
         constraint: foreign_key.name.clone(),
-        parent: parent.name.to_string(),
+        parent: Box::new(parent.name.clone()),
         key: describe_columns(parent, &foreign_key.parent_columns, |column| row.get(column)),
     }
 }

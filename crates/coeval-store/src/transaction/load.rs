@@ -2,7 +2,7 @@
 //! Loading many rows at once.
 
 use super::Transaction;
-use crate::bulk::{BulkLoad, index_chunks, sorted_chunks};
+use crate::bulk::{BulkLoad, index_chunks, ordered_chunks, sorted_chunks};
 use crate::chunk::Chunk;
 use crate::cursor::SpaceCursor;
 use crate::error::StoreError;
@@ -32,19 +32,58 @@ impl Transaction {
         let batches: Vec<_> = batches.iter().filter(|batch| batch.num_rows() > 0).cloned().collect();
         let chunks = sorted_chunks(table.def(), &batches)?;
         let rows: usize = chunks.iter().map(|chunk| chunk.rows()).sum();
-        let savepoint = self.savepoint();
         let is_large = rows >= self.shared.sizes.direct_load_rows_min;
-        let outcome = if is_large && self.takes_chunks(&table, &chunks)? {
-            self.check_chunks(&table, &chunks)
-                .and_then(|()| self.load_chunks(&table, chunks.clone()))
-                .and_then(|()| self.reference_parents(&table, &chunks))
-        } else {
-            self.insert_chunks(&table, &chunks)
-        };
+        let is_direct = is_large && self.takes_chunks(&table, &chunks)?;
+        self.whole_or_not(|transaction| {
+            if is_direct {
+                transaction.take_chunks(&table, &chunks)
+            } else {
+                transaction.insert_chunks(&table, &chunks)
+            }
+        })?;
+        Ok(rows as u64)
+    }
+
+    /// Adds all rows of the batches, as [`bulk_insert`](Self::bulk_insert), if they become chunks directly: if they
+    /// come sorted by primary key, without one twice, their range is free, and the table has no indexes, which only
+    /// take entries that are sorted as a whole. Whether they did; if not, nothing is changed. Several such loads one
+    /// behind the other are what one of all rows would be.
+    ///
+    /// # Errors
+    /// As [`bulk_insert`](Self::bulk_insert). Nothing is changed then.
+    pub fn bulk_append(&mut self, table: SpaceId, batches: &[RecordBatch]) -> Result<bool, StoreError> {
+        self.writable("COPY")?;
+        self.looked_at = self.begin_version();
+        let table = Arc::clone(self.table(table)?);
+        if !table.def().indexes.is_empty() {
+            return Ok(false);
+        }
+        let Some(chunks) = ordered_chunks(table.def(), batches)? else { return Ok(false) };
+        if !self.takes_chunks(&table, &chunks)? {
+            return Ok(false);
+        }
+        self.whole_or_not(|transaction| transaction.take_chunks(&table, &chunks))?;
+        Ok(true)
+    }
+
+    /// What the closure does, or nothing if it fails.
+    fn whole_or_not(
+        &mut self,
+        change: impl FnOnce(&mut Self) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let savepoint = self.savepoint();
+        let outcome = change(self);
         if outcome.is_err() {
             self.rollback_to(&savepoint);
         }
-        outcome.map(|()| rows as u64)
+        outcome
+    }
+
+    /// Makes the chunks a part of the base.
+    fn take_chunks(&mut self, table: &Arc<Table>, chunks: &[Arc<Chunk>]) -> Result<(), StoreError> {
+        self.check_chunks(table, chunks)?;
+        self.load_chunks(table, chunks.to_vec())?;
+        self.reference_parents(table, chunks)
     }
 
     /// Whether the chunks can become part of the base as they are: nothing lies in their range.
@@ -115,3 +154,6 @@ fn overlapping_chunk<'a>(table: &'a Table, span: &KeyRange) -> Option<&'a Arc<Ch
     let (_, chunk) = table.rows().base().floor(last)?;
     (chunk.last_key() >= *first).then_some(chunk)
 }
+
+#[cfg(test)]
+mod tests;

@@ -267,7 +267,7 @@ fn check_not_null(row: RowRef<'_>) -> Result<(), ConstraintError> {
     match row.null_columns().find(|&column| def.columns[column].not_null) {
         None => Ok(()),
         Some(column) => Err(ConstraintError::NotNull {
-            table: def.name.to_string(),
+            table: Box::new(def.name.clone()),
             column: def.columns[column].name.clone(),
         }),
     }
@@ -275,7 +275,7 @@ fn check_not_null(row: RowRef<'_>) -> Result<(), ConstraintError> {
 
 pub(crate) fn primary_key_taken(def: &TableDef, row: RowRef<'_>) -> ConstraintError {
     ConstraintError::Unique {
-        table: def.name.to_string(),
+        table: Box::new(def.name.clone()),
         constraint: def.primary_key_name.clone(),
         key: describe_columns(def, &def.primary_key, |column| row.get(column)),
     }
@@ -283,7 +283,7 @@ pub(crate) fn primary_key_taken(def: &TableDef, row: RowRef<'_>) -> ConstraintEr
 
 pub(crate) fn unique_key_taken(def: &TableDef, index: &IndexDef, row: RowRef<'_>) -> ConstraintError {
     ConstraintError::Unique {
-        table: def.name.to_string(),
+        table: Box::new(def.name.clone()),
         constraint: index.name.clone(),
         key: describe_columns(def, &index.columns, |column| row.get(column)),
     }

@@ -290,7 +290,7 @@ impl RowChecks for CodeAtMostTen {
         if row.get(def.layout(), 2).and_then(|value| value.as_i64()).is_some_and(|code| code <= 10) {
             return Ok(());
         }
-        let (table, constraint) = (def.name.to_string(), "small".to_owned());
+        let (table, constraint) = (Box::new(def.name.clone()), "small".to_owned());
         Err(ConstraintError::Check { table, constraint })
     }
 

@@ -199,7 +199,8 @@ fn check_not_null(def: &TableDef, values: &[Value]) -> Result<(), StoreError> {
     match null {
         None => Ok(()),
         Some((column, _)) => {
-            Err(ConstraintError::NotNull { table: def.name.to_string(), column: column.name.clone() }.into())
+            Err(ConstraintError::NotNull { table: Box::new(def.name.clone()), column: column.name.clone() }
+                .into())
         }
     }
 }
