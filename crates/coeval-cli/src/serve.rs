@@ -22,14 +22,8 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         Some(dir) => directory::open(dir)?,
         None => Database::in_memory().map_err(|error| Failure::work("cannot make a database", error))?,
     };
-    let threads = std::thread::available_parallelism().map_or(2, usize::from).max(2);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads)
-        .thread_name("coeval-serve")
-        .thread_stack_size(coeval::STATEMENT_STACK_BYTES)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::work("cannot start threads", error))?;
+    let runtime =
+        coeval_server::runtime(&options).map_err(|error| Failure::work("cannot start threads", error))?;
     runtime.block_on(async {
         let server = Server::bind(&database, &arguments.listen, options)
             .await

@@ -32,7 +32,7 @@ use extended::Statements;
 use portal::Portals;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 /// Bytes that gather before the connection waits for the client to read them.
@@ -98,8 +98,20 @@ pub(crate) struct Connection {
     output: Output,
     shared: Arc<Shared>,
     phase: Phase,
+    turn: Turn,
+    /// When the statement began that runs.
+    began: Option<Instant>,
     /// The revision of the settings that the client knows.
     settings_told: u64,
+}
+
+/// Who is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// The client: it was told that we are ready, and has said nothing since.
+    Client,
+    /// It is in the middle of a group of messages, or gets its answer.
+    Server,
 }
 
 impl Connection {
@@ -125,20 +137,22 @@ impl Connection {
         }
     }
 
-    /// Waits for the client.
+    /// Waits for the client; in a COPY, also for its end.
     async fn fill(&mut self, input: &mut Input) -> Result<(), End> {
-        let filled = match self.idle_limit() {
-            None => input.fill(&mut self.stream).await,
-            Some(limit) => match tokio::time::timeout(limit, input.fill(&mut self.stream)).await {
+        let filled = if matches!(self.phase, Phase::Copying(_)) {
+            let cancel = self.session.cancel_handle();
+            tokio::select! {
+                biased;
+                reason = cancel.cancelled() => return self.end_copy(Err(reason.error())).await,
+                filled = input.fill(&mut self.stream) => filled,
+            }
+        } else if let Some((limit, error)) = self.idle_limit() {
+            match tokio::time::timeout(limit, input.fill(&mut self.stream)).await {
                 Ok(filled) => filled,
-                Err(_) => {
-                    let message = "terminating connection due to idle-in-transaction timeout";
-                    return Err(End::Fatal(SqlError::new(
-                        SqlState::IdleInTransactionSessionTimeout,
-                        message,
-                    )));
-                }
-            },
+                Err(_) => return Err(End::Fatal(error)),
+            }
+        } else {
+            input.fill(&mut self.stream).await
         };
         match filled {
             Ok(0) => Err(End::Gone(io::ErrorKind::UnexpectedEof.into())),
@@ -147,14 +161,24 @@ impl Connection {
         }
     }
 
-    /// How long the client may be silent.
-    fn idle_limit(&self) -> Option<Duration> {
-        match self.session.transaction_status() {
-            TransactionStatus::Idle => None,
-            TransactionStatus::Active | TransactionStatus::Failed => {
-                self.session.settings().idle_in_transaction_session_timeout()
-            }
+    /// How long the client may be silent, and what it is told when it was.
+    fn idle_limit(&self) -> Option<(Duration, SqlError)> {
+        if self.turn == Turn::Server {
+            return None;
         }
+        let settings = self.session.settings();
+        let (limit, state, what) = match self.session.transaction_status() {
+            TransactionStatus::Idle => {
+                (settings.idle_session_timeout(), SqlState::IdleSessionTimeout, "idle-session")
+            }
+            TransactionStatus::Active | TransactionStatus::Failed => (
+                settings.idle_in_transaction_session_timeout(),
+                SqlState::IdleInTransactionSessionTimeout,
+                "idle-in-transaction",
+            ),
+        };
+        let error = || SqlError::new(state, format!("terminating connection due to {what} timeout"));
+        limit.map(|limit| (limit, error()))
     }
 
     /// Sends what has gathered.
@@ -172,6 +196,7 @@ impl Connection {
     }
 
     async fn message(&mut self, frame: Frame<'_>) -> Result<(), End> {
+        self.turn = Turn::Server;
         match self.phase {
             Phase::Ready => {}
             Phase::Skipping if frame.kind == b'S' || frame.kind == b'X' => self.phase = Phase::Ready,
@@ -205,7 +230,7 @@ impl Connection {
             Frontend::Execute { portal, rows_max } => self.execute(portal, rows_max, next).await?,
             Frontend::Close(target, name) => self.close(target, name),
             Frontend::Flush => self.flush().await?,
-            Frontend::Sync => self.sync()?,
+            Frontend::Sync => self.end_group()?,
             Frontend::Terminate => {
                 // What it asked before is answered, if it still listens.
                 let _ = tokio::time::timeout(LAST_WORD, self.flush()).await;
@@ -238,41 +263,57 @@ impl Connection {
         }
     }
 
-    /// Notes that a statement has ended.
+    /// Notes that a statement begins.
+    fn begin_statement(&mut self, sql: Option<&str>) {
+        self.entry.begin_statement(sql);
+        self.began = Some(Instant::now());
+    }
+
+    /// Notes that a statement has ended, if one ran.
     fn after_statement(&mut self) {
-        let Some(micros) = self.entry.end_statement(self.session.transaction_status()) else { return };
-        let took = Duration::from_micros(micros.unsigned_abs());
+        let Some(began) = self.began.take() else { return };
+        let took = began.elapsed();
         self.shared.metrics.statement(took);
         if self.shared.options.slow_statement.is_some_and(|limit| took >= limit) {
             let statement = self.entry.shown().activity().statement;
-            tracing::warn!(
-                pid = self.entry.pid(),
-                milliseconds = micros / 1_000,
-                statement,
-                "slow statement"
-            );
+            let milliseconds = took.as_millis();
+            tracing::warn!(pid = self.entry.pid(), milliseconds, statement, "slow statement");
         }
     }
 
-    /// Ends the statement that begins now when its time is over, unless the guard is dropped before.
+    /// From here on, a statement runs, until its time is over or it is cancelled; its time does not count any more
+    /// when the guard is dropped.
     fn limited(&self) -> Limited {
         let cancel = self.session.cancel_handle();
-        cancel.reset();
+        let statement = cancel.begin_statement();
         Limited(self.session.settings().statement_timeout().map(|limit| {
             tokio::spawn(async move {
                 tokio::time::sleep(limit).await;
-                cancel.cancel_for(CancelReason::StatementTimeout);
+                cancel.cancel_statement(statement, CancelReason::StatementTimeout);
             })
         }))
     }
 
+    /// The end of a group, a text or what stands before a Sync: what it has done without a block is committed.
+    fn end_group(&mut self) -> Result<(), Failure> {
+        if self.session.is_implicit() {
+            run(Wait::Maybe, || self.session.end_implicit())?;
+        }
+        self.after_statement();
+        self.ready();
+        Ok(())
+    }
+
     /// It is the client's turn.
     fn ready(&mut self) {
+        debug_assert!(!self.session.is_implicit(), "a transaction that nobody asked for ends with its group");
         self.tell_settings();
         let status = self.session.transaction_status();
         if status == TransactionStatus::Idle {
             self.portals.clear();
         }
+        self.entry.await_client(status);
+        self.turn = Turn::Client;
         self.output.ready(status);
     }
 
@@ -294,6 +335,7 @@ impl Connection {
 }
 
 /// Ends a statement when its time is over, unless it is dropped before.
+#[derive(Debug)]
 struct Limited(Option<JoinHandle<()>>);
 
 impl Drop for Limited {

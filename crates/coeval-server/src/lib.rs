@@ -27,9 +27,11 @@ mod protocol;
 mod server;
 mod sessions;
 mod stream;
+mod threads;
 mod tls;
 mod types;
 
 pub use auth::Roles;
 pub use server::{Server, ServerError, ServerOptions};
+pub use threads::runtime;
 pub use tls::Certificate;

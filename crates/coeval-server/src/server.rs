@@ -7,19 +7,24 @@ use crate::metrics::{self, Metrics};
 use crate::tls::{self, Certificate};
 use coeval::Database;
 use coeval_sql::{ActivityState, Engine, Registry};
+use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 /// Connections beyond the limit of sessions that may be about to open or to be told that there are too many.
-const OPENING_MAX: usize = 128;
+pub(crate) const OPENING_MAX: usize = 128;
 
 /// How long to wait when no further connection can be accepted, for want of file descriptors mostly.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// After which silence a client's machine is asked whether it is there, and how often it is asked again.
+const KEEPALIVE_TIME: Duration = Duration::from_secs(120);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// How often a server that stops looks for sessions that have become idle.
 const STOPPING_LOOK: Duration = Duration::from_millis(20);
@@ -130,6 +135,14 @@ impl Drop for Counted {
     }
 }
 
+/// An answer is one write, and the client waits for it: nothing is held back. A client whose machine has gone
+/// without a word is noticed in time.
+fn set_up(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let alive = TcpKeepalive::new().with_time(KEEPALIVE_TIME).with_interval(KEEPALIVE_INTERVAL);
+    SockRef::from(stream).set_tcp_keepalive(&alive)
+}
+
 async fn listening(address: &str) -> Result<(TcpListener, SocketAddr), ServerError> {
     let failed = |error| ServerError::Listen { address: address.to_owned(), error };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -191,7 +204,7 @@ impl Server {
     }
 
     /// Serves until `stop` is ready; then lets transactions end for as long as the options say, ends all sessions
-    /// and returns. Needs a runtime of several threads.
+    /// and returns. Needs a [runtime](crate::runtime) of several threads, with more than sessions that wait.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { listener, metrics, shared, .. } = self;
         let asked = metrics.map(|(listener, _)| tokio::spawn(metrics::serve(listener, Arc::clone(&shared))));
@@ -209,8 +222,7 @@ impl Server {
                         tracing::warn!(%address, "too many connections at once: one is not answered");
                         continue;
                     };
-                    // An answer is one write, and the client waits for it.
-                    if let Err(error) = stream.set_nodelay(true) {
+                    if let Err(error) = set_up(&stream) {
                         tracing::debug!(%address, %error, "a connection went before it was served");
                         continue;
                     }

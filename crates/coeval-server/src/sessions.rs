@@ -33,9 +33,9 @@ impl Entry {
         self.guard.begin_statement(sql.unwrap_or_default());
     }
 
-    /// It waits for its client; how long the statement took that it has run, in microseconds, if it has.
-    pub(crate) fn end_statement(&self, status: TransactionStatus) -> Option<i64> {
-        self.guard.end_statement(status)
+    /// It waits for its client.
+    pub(crate) fn await_client(&self, status: TransactionStatus) {
+        self.guard.end_statement(status);
     }
 
     /// Notes that the client is told of a setting; whether that is news to it.

@@ -8,7 +8,7 @@ use coeval_server::ServerOptions;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::time::Duration;
-use support::{Running, error_code, kinds, message, query};
+use support::{Chance, Raw, Running, error_code, kinds, message, query};
 
 /// The server still answers somebody else.
 fn assert_alive(server: &Running) {
@@ -145,12 +145,8 @@ fn a_message_that_comes_byte_by_byte_is_a_message() {
 #[test]
 fn a_server_survives_any_bytes_at_all() {
     let server = Running::with(ServerOptions { message_bytes_max: 10_000, ..ServerOptions::default() });
-    let seed = 0xD1B5_4A32_D192_ED03_u64;
-    let mut state = seed;
-    let mut next = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize
-    };
+    let seed = 0xD1B5_4A32_D192_ED03;
+    let mut chance = Chance::of_seed(seed);
     let good = [
         query("SELECT 1"),
         support::parse("s", "SELECT $1::int", &[23]),
@@ -164,25 +160,86 @@ fn a_server_survives_any_bytes_at_all() {
         message(b'd', b"1\n"),
     ];
     for round in 0..150 {
-        let mut raw = server.raw();
+        let raw = server.raw();
         let mut bytes: Vec<u8> =
-            (0..1 + next() % 12).flat_map(|_| good[next() % good.len()].clone()).collect();
-        for _ in 0..next() % 6 {
-            let at = next() % bytes.len();
-            bytes[at] = next() as u8;
-        }
-        if next() % 4 == 0 {
-            bytes.truncate(next() % bytes.len());
-        }
-        // The server may have cut it off already.
-        let _ = raw.stream.write_all(&bytes);
-        let _ = raw.stream.shutdown(Shutdown::Write);
-        let mut rest = Vec::new();
-        let read = raw.stream.read_to_end(&mut rest);
-        if let Err(error) = read {
-            let kind = error.kind();
-            assert_eq!(kind, std::io::ErrorKind::ConnectionReset, "seed {seed}, round {round}: {error}");
-        }
+            (0..1 + chance.below(12)).flat_map(|_| good[chance.below(good.len())].clone()).collect();
+        chance.change(&mut bytes);
+        send_and_leave(raw, &bytes, &format!("seed {seed}, round {round}"));
+    }
+    assert_alive(&server);
+}
+
+/// Sends bytes and reads whatever comes, up to the end: the server may cut off, but not fall silent.
+fn send_and_leave(mut raw: Raw, bytes: &[u8], what: &str) {
+    // The server may have cut it off already.
+    let _ = raw.stream.write_all(bytes);
+    let _ = raw.stream.shutdown(Shutdown::Write);
+    let mut rest = Vec::new();
+    if let Err(error) = raw.stream.read_to_end(&mut rest) {
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{what}: {error}");
+    }
+}
+
+#[test]
+fn a_server_survives_openings_of_any_bytes() {
+    let server = Running::new();
+    let seed = 0x8A91_6F0C_33D2_57E1;
+    let mut chance = Chance::of_seed(seed);
+    let packet = |code: u32, body: &[u8]| {
+        let length = body.len() as u32 + 8;
+        [&length.to_be_bytes()[..], &code.to_be_bytes(), body].concat()
+    };
+    let good = [
+        packet(3 << 16, b"user\0x\0database\0y\0options\0-c statement_timeout=5s\0\0"),
+        packet(3 << 16 | 2, b"user\0x\0_pq_.option\0y\0\0"),
+        packet(80_877_103, b""),
+        packet(80_877_104, b""),
+        packet(80_877_102, b"12345678"),
+    ];
+    for round in 0..300 {
+        let mut bytes = match chance.below(4) {
+            0 => (0..chance.below(60)).map(|_| chance.byte()).collect(),
+            _ => (0..1 + chance.below(2))
+                .flat_map(|_| good[chance.below(good.len())].clone())
+                .collect::<Vec<u8>>(),
+        };
+        chance.change(&mut bytes);
+        send_and_leave(server.unopened(), &bytes, &format!("seed {seed}, round {round}"));
+    }
+    assert_alive(&server);
+}
+
+#[test]
+fn a_server_survives_copies_of_any_bytes() {
+    let server = Running::new();
+    server.raw().run("CREATE TABLE t (a int PRIMARY KEY, b text, c numeric(10, 2), d timestamptz)");
+    let rows = |row: &str| row.repeat(3).into_bytes();
+    let mut binary = server.raw();
+    binary.run("INSERT INTO t VALUES (1, 'x', 1.5, '2026-11-20 12:00:00+00'), (2, NULL, NULL, NULL)");
+    let written = binary.run("COPY t TO STDOUT (FORMAT binary)");
+    binary.run("TRUNCATE t");
+    let binary = written.iter().filter(|message| message.kind == 'd').flat_map(|m| m.body.clone()).collect();
+    let inputs = [
+        ("text", rows("1\tone\\n\t1.50\t2026-11-20 12:00:00+00\n2\t\\N\t\\N\t\\N\n")),
+        ("csv", rows("1,\"one, \"\"two\"\"\",1.5,2026-11-20\r\n2,,,\r\n")),
+        ("binary", binary),
+    ];
+    let seed = 0x51F3_0B7D_92C4_AE68;
+    let mut chance = Chance::of_seed(seed);
+    for round in 0..300 {
+        let (format, good) = &inputs[chance.below(inputs.len())];
+        let mut bytes = good.clone();
+        chance.change(&mut bytes);
+        let mut messages = query(&format!("COPY t FROM STDIN (FORMAT {format})"));
+        let piece = 1 + chance.below(40);
+        bytes.chunks(piece).for_each(|piece| messages.extend(message(b'd', piece)));
+        messages.extend(message(b'c', &[]));
+        messages.extend(query("TRUNCATE t"));
+        let mut raw = server.raw();
+        raw.send(&messages);
+        let what = format!("seed {seed}, round {round}");
+        assert!(matches!(kinds(&raw.until_ready()).as_str(), "GCZ" | "GEZ"), "{what}");
+        assert_eq!(kinds(&raw.until_ready()), "CZ", "{what}");
     }
     assert_alive(&server);
 }

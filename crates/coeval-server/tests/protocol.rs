@@ -6,6 +6,7 @@ mod support;
 
 use support::{
     Running, bind, bind_as, close, describe, error_code, execute, kinds, message, parse, query, status, sync,
+    unnamed,
 };
 
 #[test]
@@ -113,6 +114,35 @@ fn errors_tell_position_detail_and_hint() {
     raw.run("CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1)");
     let messages = raw.run("INSERT INTO t VALUES (1)");
     assert_eq!(messages[0].field('D').as_deref(), Some("Key (a)=(1) already exists."));
+}
+
+#[test]
+fn violated_constraints_are_named_in_fields_of_their_own() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE SCHEMA s; CREATE TABLE s.parent (a int PRIMARY KEY)");
+    raw.run(
+        "CREATE TABLE s.t (a int PRIMARY KEY, b int NOT NULL, c int CONSTRAINT positive CHECK (c > 0), \
+         d int CONSTRAINT known REFERENCES s.parent, e int CONSTRAINT once UNIQUE)",
+    );
+    raw.run("INSERT INTO s.parent VALUES (1); INSERT INTO s.t VALUES (1, 1, 1, 1, 1)");
+    let cases = [
+        ("INSERT INTO s.t VALUES (1, 1)", "23505", None, Some("t_pkey")),
+        ("INSERT INTO s.t VALUES (2, 1, 1, 1, 1)", "23505", None, Some("once")),
+        ("INSERT INTO s.t VALUES (2, NULL)", "23502", Some("b"), None),
+        ("INSERT INTO s.t VALUES (2, 1, 0)", "23514", None, Some("positive")),
+        ("INSERT INTO s.t VALUES (2, 1, 1, 7)", "23503", None, Some("known")),
+        ("DELETE FROM s.parent", "23503", None, Some("known")),
+    ];
+    for (sql, code, column, constraint) in cases {
+        let messages = raw.run(sql);
+        assert_eq!(error_code(&messages), code, "{sql}");
+        let fields = ['s', 't', 'c', 'n'].map(|field| messages[0].field(field));
+        let fields = fields.each_ref().map(Option::as_deref);
+        assert_eq!(fields, [Some("s"), Some("t"), column, constraint], "{sql}");
+    }
+    let messages = raw.run("SELECT 1 / 0");
+    assert_eq!(messages.iter().find(|message| message.kind == 'E').unwrap().field('t'), None);
 }
 
 #[test]
@@ -232,15 +262,14 @@ fn begin_in_a_pipeline_opens_a_block_that_stays_open() {
     let server = Running::new();
     let mut raw = server.raw();
     raw.run("CREATE TABLE t (a int PRIMARY KEY)");
-    let one = |sql: &str| [parse("", sql, &[]), bind("", "", &[]), execute("", 0)].concat();
-    raw.send_all(&[one("BEGIN"), one("INSERT INTO t VALUES (1)"), sync()]);
+    raw.send_all(&[unnamed("BEGIN"), unnamed("INSERT INTO t VALUES (1)"), sync()]);
     let messages = raw.until_ready();
     assert_eq!((kinds(&messages).as_str(), status(&messages)), ("12C12CZ", 'T'));
-    raw.send_all(&[one("ROLLBACK"), sync()]);
+    raw.send_all(&[unnamed("ROLLBACK"), sync()]);
     assert_eq!(status(&raw.until_ready()), 'I');
-    raw.send_all(&[one("INSERT INTO t VALUES (2)"), one("BEGIN"), sync()]);
+    raw.send_all(&[unnamed("INSERT INTO t VALUES (2)"), unnamed("BEGIN"), sync()]);
     assert_eq!(status(&raw.until_ready()), 'T');
-    raw.send_all(&[one("COMMIT"), sync()]);
+    raw.send_all(&[unnamed("COMMIT"), sync()]);
     assert_eq!(status(&raw.until_ready()), 'I');
     assert_eq!(raw.run("SELECT a FROM t")[1].texts(), ["2"]);
 }

@@ -10,6 +10,7 @@ use std::io::{Read, Write};
 use std::time::Duration;
 use support::{
     Running, bind, bind_as, describe, error_code, execute, kinds, message, parse, query, status, sync,
+    unnamed,
 };
 
 #[test]
@@ -21,9 +22,7 @@ fn a_simple_query_ends_what_was_executed_before_it() {
     // The session knows this text from now on.
     raw.run("SELECT v FROM t WHERE k = 1");
     raw.send_all(&[
-        parse("", "UPDATE t SET v = 7 WHERE k = 1", &[]),
-        bind("", "", &[]),
-        execute("", 0),
+        unnamed("UPDATE t SET v = 7 WHERE k = 1"),
         message(b'H', &[]),
         query("SELECT v FROM t WHERE k = 1"),
     ]);
@@ -38,12 +37,7 @@ fn a_refused_function_call_undoes_what_was_executed_before_it() {
     let server = Running::new();
     let mut raw = server.raw();
     raw.run("CREATE TABLE t (k int PRIMARY KEY)");
-    raw.send_all(&[
-        parse("", "INSERT INTO t VALUES (1)", &[]),
-        bind("", "", &[]),
-        execute("", 0),
-        message(b'F', &[0; 10]),
-    ]);
+    raw.send_all(&[unnamed("INSERT INTO t VALUES (1)"), message(b'F', &[0; 10])]);
     assert_eq!(status(&raw.until_ready()), 'I');
     raw.send_all(&[sync()]);
     raw.until_ready();
@@ -73,13 +67,7 @@ fn a_statement_without_rows_is_executed_once() {
     let server = Running::new();
     let mut raw = server.raw();
     raw.run("CREATE TABLE t (k int PRIMARY KEY)");
-    raw.send_all(&[
-        parse("", "INSERT INTO t VALUES (1)", &[]),
-        bind("", "", &[]),
-        execute("", 0),
-        execute("", 0),
-        sync(),
-    ]);
+    raw.send_all(&[unnamed("INSERT INTO t VALUES (1)"), execute("", 0), sync()]);
     let messages = raw.until_ready();
     assert_eq!(error_code(&messages), "55000");
     assert_eq!(raw.run("SELECT count(*) FROM t")[1].texts(), ["0"]);
@@ -122,8 +110,7 @@ fn a_session_that_is_ended_while_it_writes_repeats_nothing() {
     raw.stream.write_all(&query("SELECT x FROM generate_series(1, 3000000) AS t(x)")).unwrap();
     let mut bytes = vec![0; 1 << 16];
     raw.stream.read_exact(&mut bytes).unwrap();
-    server.begin_to_stop();
-    std::thread::sleep(Duration::from_millis(400));
+    server.wait_stopped();
     raw.stream.read_to_end(&mut bytes).unwrap();
     let mut rest = &bytes[..];
     let mut next = 1_u64;
@@ -141,4 +128,53 @@ fn a_session_that_is_ended_while_it_writes_repeats_nothing() {
         rest = &rest[length..];
     }
     assert!(next > 1);
+}
+
+/// A pipeline in the middle is no session without work: a server that stops lets it end.
+#[test]
+fn a_group_without_its_sync_is_no_idle_session() {
+    let mut server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE TABLE t (k int PRIMARY KEY)");
+    raw.send_all(&[unnamed("INSERT INTO t VALUES (1)"), message(b'H', &[])]);
+    assert_eq!(['1', '2', 'C'].map(|_| raw.next().unwrap().kind), ['1', '2', 'C']);
+    let registry = server.database.engine().registry();
+    assert_eq!(registry.all()[0].state().name(), "active");
+    server.begin_to_stop();
+    raw.send(&sync());
+    assert_eq!(status(&raw.until_ready()), 'I');
+    assert_eq!(error_code(&raw.until_end()), "57P01");
+    server.wait_stopped();
+    assert_eq!(server.database.session().query("SELECT * FROM t").unwrap()[0].num_rows(), 1);
+}
+
+/// Sessions that wait each have a thread; there must be others for those that do not.
+#[test]
+fn sessions_that_wait_for_a_lock_stop_nobody_else() {
+    let waiting = 520;
+    let server = Running::with(ServerOptions { connections_max: waiting + 2, ..ServerOptions::default() });
+    let mut holder = server.raw();
+    holder.run("CREATE TABLE t (k int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0)");
+    holder.run("BEGIN ISOLATION LEVEL READ COMMITTED");
+    holder.run("UPDATE t SET v = v + 1 WHERE k = 1");
+    let mut waiters: Vec<_> = (0..waiting).map(|_| server.raw()).collect();
+    for waiter in &mut waiters {
+        waiter.run("SET default_transaction_isolation = 'read committed'");
+        waiter.send(&query("UPDATE t SET v = v + 1 WHERE k = 1"));
+    }
+    let active = || {
+        let sessions = server.database.engine().registry().all();
+        sessions.iter().filter(|session| session.state().name() == "active").count()
+    };
+    while active() < waiting {
+        std::thread::yield_now();
+    }
+    let mut other = server.raw();
+    assert_eq!(kinds(&other.run("SELECT v FROM t WHERE k = 1")), "TDCZ");
+    assert_eq!(kinds(&other.run("CREATE TABLE u (k int PRIMARY KEY)")), "CZ");
+    assert_eq!(status(&holder.run("COMMIT")), 'I');
+    for waiter in &mut waiters {
+        assert_eq!(waiter.until_ready()[0].tag(), "UPDATE 1");
+    }
+    assert_eq!(other.run("SELECT v FROM t WHERE k = 1")[1].texts(), [(waiting + 1).to_string()]);
 }

@@ -85,6 +85,22 @@ fn a_client_that_is_silent_in_a_block_is_put_out() {
 }
 
 #[test]
+fn a_client_that_is_silent_without_a_block_is_put_out_if_it_asks_for_that() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("SET idle_session_timeout = '50ms'");
+    let messages = raw.until_end();
+    assert_eq!(error_code(&messages), "57P05");
+    assert_eq!(messages[0].field('S').as_deref(), Some("FATAL"));
+    // Neither a block nor a group of messages that has begun is such a silence.
+    let mut raw = server.raw();
+    raw.send(&query("SET idle_session_timeout = '50ms'; BEGIN"));
+    assert_eq!(status(&raw.until_ready()), 'T');
+    std::thread::sleep(Duration::from_millis(150));
+    assert_eq!(status(&raw.run("SET idle_session_timeout = 0; COMMIT")), 'I');
+}
+
+#[test]
 fn a_client_that_goes_leaves_nothing_behind() {
     let server = Running::new();
     let mut raw = server.raw();

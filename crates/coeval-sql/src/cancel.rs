@@ -9,7 +9,7 @@ use crate::error::{SqlError, SqlState};
 use coeval_txn::Interrupt;
 use datafusion::error::DataFusionError;
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 use tokio::sync::Notify;
@@ -42,7 +42,7 @@ impl CancelReason {
         }
     }
 
-    const fn code(self) -> u8 {
+    const fn code(self) -> u64 {
         match self {
             Self::Request => 1,
             Self::StatementTimeout => 2,
@@ -50,12 +50,21 @@ impl CancelReason {
         }
     }
 
-    fn of_code(code: u8) -> Option<Self> {
+    /// The reason that a request's word holds.
+    fn of_word(word: u64) -> Option<Self> {
         [Self::Request, Self::StatementTimeout, Self::Termination]
             .into_iter()
-            .find(|reason| reason.code() == code)
+            .find(|reason| reason.code() == word & REASON_MASK)
     }
 }
+
+/// One statement among those that a session has run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatementNumber(u64);
+
+/// The bits of a request's word that hold the reason; the number of the statement is above them.
+const REASON_MASK: u64 = 0b11;
+const NUMBER_SHIFT: u32 = 2;
 
 /// Cancels the statement that a session runs. Clones are handles on the same session.
 #[derive(Clone, Debug)]
@@ -67,8 +76,9 @@ pub struct CancelHandle {
 /// `lock_wait` is a leaf, held for a move.
 #[derive(Debug, Default)]
 struct Request {
-    /// The code of the reason; 0: nobody asked.
-    reason: AtomicU8,
+    /// The number of the statement that runs, and the code of why it is to end; 0: nobody asked. Both in one word,
+    /// so that what is meant for one statement never ends the next.
+    word: AtomicU64,
     changed: Notify,
     /// Wakes the statement if it waits for a row lock.
     lock_wait: Mutex<Option<Waker>>,
@@ -76,7 +86,7 @@ struct Request {
 
 impl Interrupt for Request {
     fn is_set(&self) -> bool {
-        self.reason.load(Ordering::Acquire) != 0
+        self.word.load(Ordering::Acquire) & REASON_MASK != 0
     }
 
     fn notify(&self, waker: Waker) {
@@ -106,9 +116,24 @@ impl CancelHandle {
 
     /// As [`cancel`](Self::cancel), for this reason. A termination is not outdone by another reason.
     pub fn cancel_for(&self, reason: CancelReason) {
+        self.request(reason, |_| true);
+    }
+
+    /// As [`cancel_for`](Self::cancel_for), if this statement still runs: else it has no effect.
+    pub fn cancel_statement(&self, statement: StatementNumber, reason: CancelReason) {
+        self.request(reason, |running| running == statement);
+    }
+
+    fn request(&self, reason: CancelReason, concerns: impl Fn(StatementNumber) -> bool) {
         let code = reason.code();
-        // The codes grow with what outdoes what.
-        self.request.reason.fetch_max(code, Ordering::AcqRel);
+        let asked = self.request.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
+            // The codes grow with what outdoes what.
+            let is_news = word & REASON_MASK < code && concerns(StatementNumber(word >> NUMBER_SHIFT));
+            is_news.then_some(word & !REASON_MASK | code)
+        });
+        if asked.is_err() {
+            return;
+        }
         self.request.changed.notify_waiters();
         // Behind the reason: either this finds the waker, or who brings one finds the reason.
         let waiting = self.request.lock_wait.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -138,7 +163,7 @@ impl CancelHandle {
     /// Why the statement that runs is to end, if it is.
     #[must_use]
     pub fn requested(&self) -> Option<CancelReason> {
-        CancelReason::of_code(self.request.reason.load(Ordering::Acquire))
+        CancelReason::of_word(self.request.word.load(Ordering::Acquire))
     }
 
     /// Ready once the statement that runs is to end.
@@ -169,18 +194,29 @@ impl CancelHandle {
 
     /// A statement of the session begins, on whatever thread. Requests from before do not concern it, except that
     /// the connection is to end.
-    pub fn reset(&self) {
-        let seen = self.request.reason.load(Ordering::Acquire);
-        if seen != 0 && seen != CancelReason::Termination.code() {
-            // If it fails, a request came meanwhile: it is for the statement that begins.
-            let _ = self.request.reason.compare_exchange(seen, 0, Ordering::AcqRel, Ordering::Relaxed);
-        }
+    pub fn begin_statement(&self) -> StatementNumber {
+        let next = |word: u64| {
+            let is_over = word & REASON_MASK == CancelReason::Termination.code();
+            let kept = if is_over { CancelReason::Termination.code() } else { 0 };
+            ((word >> NUMBER_SHIFT) + 1) << NUMBER_SHIFT | kept
+        };
+        let changed =
+            self.request.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| Some(next(word)));
+        // It does not fail: there always is a next one.
+        let (Ok(before) | Err(before)) = changed;
+        StatementNumber((before >> NUMBER_SHIFT) + 1)
     }
 
     /// A statement of the session begins on this thread. Requests from before do not concern it.
     #[must_use]
     pub(crate) fn begin(&self) -> RunningStatement {
-        self.reset();
+        self.begin_statement();
+        self.resume()
+    }
+
+    /// A statement that has begun runs on this thread.
+    #[must_use]
+    pub(crate) fn resume(&self) -> RunningStatement {
         RunningStatement { before: RUNNING.replace(Some(self.clone())) }
     }
 }
@@ -218,5 +254,46 @@ pub(crate) async fn unless_cancelled<T>(
         biased;
         reason = running.cancelled() => Err(reason.error().into()),
         outcome = future => outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_of_one_statement_does_not_end_the_next() {
+        let handle = CancelHandle::new();
+        let first = handle.begin_statement();
+        let second = handle.begin_statement();
+        handle.cancel_statement(first, CancelReason::StatementTimeout);
+        assert_eq!(handle.requested(), None);
+        handle.cancel_statement(second, CancelReason::StatementTimeout);
+        assert_eq!(handle.requested(), Some(CancelReason::StatementTimeout));
+        handle.begin_statement();
+        assert_eq!(handle.requested(), None);
+    }
+
+    #[test]
+    fn a_termination_outdoes_other_reasons_and_outlives_the_statement() {
+        let handle = CancelHandle::new();
+        let running = handle.begin_statement();
+        handle.cancel();
+        handle.cancel_for(CancelReason::Termination);
+        handle.cancel_statement(running, CancelReason::StatementTimeout);
+        assert_eq!(handle.requested(), Some(CancelReason::Termination));
+        handle.begin_statement();
+        assert_eq!(handle.requested(), Some(CancelReason::Termination));
+    }
+
+    #[test]
+    fn a_statement_that_goes_on_hears_what_was_asked_before() {
+        let handle = CancelHandle::new();
+        handle.begin_statement();
+        handle.cancel();
+        let running = handle.resume();
+        assert_eq!(check(), Err(CancelReason::Request.error()));
+        drop(running);
+        assert_eq!(check(), Ok(()));
     }
 }

@@ -2,9 +2,9 @@
 //! COPY between tables and files or clients, as text, CSV, PostgreSQL's binary format and Parquet.
 //!
 //! Reading is split so that it serves any source of bytes: [`decode::Decoder`] takes pieces of text or CSV and
-//! [`binary::BinaryDecoder`] pieces of the binary format, both give batches; [`load::append`] puts batches into a
-//! table. Writing likewise: [`encode::Encoder`] makes bytes of batches. Nothing is put into the table before the
-//! whole input has been read and understood. [`exchange`] is the same with a client at the other end.
+//! [`binary::BinaryDecoder`] pieces of the binary format, both give batches; [`load::Loading`] puts them into
+//! a table, in groups where their order allows it. Writing likewise: [`encode::Encoder`] makes bytes of batches.
+//! [`exchange`] is the same with a client at the other end.
 
 mod binary;
 mod decode;
@@ -30,6 +30,7 @@ use crate::types::column_type_of_arrow;
 use arrow::array::RecordBatch;
 use coeval_store::{ColumnType, ObjectRef, Privilege, TableDef};
 use datafusion::sql::sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName, Query, Statement};
+use load::Loading;
 use options::{CopyDirection, CopyFormat, CopyOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -151,14 +152,25 @@ fn copy_from(
         // A list of columns chooses; without one, nothing of the file is left out silently.
         let others = if named.is_empty() { parquet::Others::Refuse } else { parquet::Others::Skip };
         let (columns, batches) = parquet::read(&def, &columns, others, path, context.settings.zone())?;
-        return load::append(context, &def, &columns, batches);
+        return load::append(context, &def, &columns, &batches);
     }
     let mut input = file::open(path)?;
     let mut decoder = exchange::AnyDecoder::new(&def, &columns, options, context.settings.zone())?;
+    let mut rows = Loading::new(def, columns, context.settings.copy_bytes_max());
+    file::read_pieces(&mut input, path, |piece| {
+        let mut batches = Vec::new();
+        decoder.feed(piece, &mut batches)?;
+        rows.push(batches)?;
+        if rows.is_group() {
+            let group = rows.append_group(context)?;
+            rows.note_group(group);
+        }
+        Ok(())
+    })?;
     let mut batches = Vec::new();
-    file::read_pieces(&mut input, path, |piece| decoder.feed(piece, &mut batches))?;
     decoder.finish(&mut batches)?;
-    load::append(context, &def, &columns, batches)
+    rows.push(batches)?;
+    rows.append_rest(context)
 }
 
 fn table_to(
@@ -218,7 +230,7 @@ fn write(
             rows += batch.num_rows() as u64;
             let arrays = encoder.arrays(&batch)?;
             for row in 0..batch.num_rows() {
-                encoder.encode_row(&arrays, row, out.buffer());
+                encoder.encode_row(&arrays, row, out.buffer())?;
                 out.flush_if_full()?;
             }
         }

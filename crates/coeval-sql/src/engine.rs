@@ -13,7 +13,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionState;
 use std::fmt;
 use std::sync::Arc;
-use tokio::runtime::{Handle, Runtime};
+use tokio::runtime::{Handle, Runtime, RuntimeFlavor};
 
 /// The name of the database, as `current_database()` and qualified names have it.
 pub(crate) const CATALOG_NAME: &str = "coeval";
@@ -97,6 +97,17 @@ impl Drop for Engine {
     }
 }
 
+/// Runs what may take its time. If this thread serves others too, as one of a runtime of several, they go on with
+/// another one meanwhile.
+pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current() {
+        Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => {
+            tokio::task::block_in_place(work)
+        }
+        Ok(_) | Err(_) => work(),
+    }
+}
+
 /// The threads that run queries, of whom one can wait for one.
 pub(crate) struct QueryThreads<'e>(&'e Runtime);
 
@@ -110,11 +121,7 @@ impl QueryThreads<'_> {
         &self,
         future: impl Future<Output = Result<T, DataFusionError>>,
     ) -> Result<T, DataFusionError> {
-        let wait = || self.0.block_on(cancel::unless_cancelled(future));
-        match Handle::try_current() {
-            Ok(_) => tokio::task::block_in_place(wait),
-            Err(_) => wait(),
-        }
+        aside(|| self.0.block_on(cancel::unless_cancelled(future)))
     }
 
     /// Runs the future on these threads; it ends when the handle is dropped.

@@ -25,13 +25,28 @@ pub struct SqlError {
     pub hint: Option<String>,
     /// Where in the statement, in characters from 1.
     pub position: Option<usize>,
+    /// What it is about, if that has a name.
+    pub object: Option<Box<ErrorObject>>,
+}
+
+/// The object that an error is about, in names: what drivers ask for so that they need not read the message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErrorObject {
+    /// The schema.
+    pub schema: Option<String>,
+    /// The table in it.
+    pub table: Option<String>,
+    /// The column of the table.
+    pub column: Option<String>,
+    /// The constraint.
+    pub constraint: Option<String>,
 }
 
 impl SqlError {
     /// An error with a message and nothing more.
     #[must_use]
     pub fn new(state: SqlState, message: impl Into<String>) -> Self {
-        Self { state, message: message.into(), detail: None, hint: None, position: None }
+        Self { state, message: message.into(), detail: None, hint: None, position: None, object: None }
     }
 
     /// `0A000`: what is not supported, named.
@@ -70,6 +85,13 @@ impl SqlError {
     #[must_use]
     pub fn with_position(mut self, position: usize) -> Self {
         self.position = Some(position);
+        self
+    }
+
+    /// The same error about this object.
+    #[must_use]
+    pub fn with_object(mut self, object: ErrorObject) -> Self {
+        self.object = Some(Box::new(object));
         self
     }
 

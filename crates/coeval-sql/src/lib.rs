@@ -43,20 +43,22 @@ mod statement;
 mod system;
 mod types;
 
-pub use cancel::{CancelHandle, CancelReason};
+pub use cancel::{CancelHandle, CancelReason, StatementNumber};
 pub use catalog::format_list;
 pub use context::{Clock, SequenceValues};
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub use definitions::Definitions;
 pub use engine::{Engine, STATEMENT_STACK_BYTES};
-pub use error::{SqlError, SqlState};
+pub use error::{ErrorObject, SqlError, SqlState};
 pub use password::Verifier;
 pub use point::Rows;
 pub use query::column_type_of_field;
 pub use registry::{Activity, ActivityState, Client, Registered, Registry, RegistryGuard};
 pub use result::{CommandTag, RowSet, RowStream, StatementResult};
 pub use rights::Standing;
-pub use session::{Execution, ForwardFetch, ParsedStatement, Prepared, Session, TransactionStatus};
+pub use session::{
+    Execution, ForwardFetch, NamedStatement, ParsedStatement, Prepared, Session, TransactionStatus,
+};
 pub use settings::Settings;
 pub use types::{
     column_type, column_type_of_arrow, decode_binary, encode_binary, format_value, parse_value, utf8,

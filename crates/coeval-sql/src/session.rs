@@ -15,6 +15,7 @@ mod description;
 mod execution;
 mod identity;
 mod implicit;
+mod named;
 mod parse;
 mod prepared;
 mod utility;
@@ -22,6 +23,7 @@ mod variables;
 
 pub use cursors::ForwardFetch;
 pub use execution::{Execution, ParsedStatement};
+pub use named::NamedStatement;
 pub(crate) use parse::{STACK_BYTES, parse_query};
 pub use prepared::Prepared;
 pub(crate) use utility::take_word;
@@ -43,7 +45,8 @@ use coeval_txn::Isolation;
 use coeval_txn::ssi::SessionFloor;
 use cursors::Cursor;
 use datafusion::sql::sqlparser::ast::Statement;
-use parse::Parsed;
+use named::NamedStatements;
+use parse::{Neighbours, Parsed};
 use prepared::{Outcome, Plan};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -65,6 +68,15 @@ pub enum TransactionStatus {
     Active,
     /// In a transaction block that only ROLLBACK leaves.
     Failed,
+}
+
+/// Which way a statement has run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Path {
+    /// As tree operations.
+    Point,
+    /// Through DataFusion, or the general DML.
+    General,
 }
 
 enum State {
@@ -117,8 +129,8 @@ pub struct Session {
     state: State,
     /// Statements that took the point path, by their text.
     cached: HashMap<String, Arc<Prepared>>,
-    /// Statements of PREPARE, by name.
-    named: HashMap<String, Arc<Prepared>>,
+    /// Prepared statements with a name, whoever gave it: PREPARE or a client's protocol.
+    named: NamedStatements,
     /// Open cursors, by name.
     cursors: HashMap<String, Cursor>,
     /// Plans made anew because a definition changed, by the prepared statement's number.
@@ -139,7 +151,7 @@ impl Session {
             cancel: CancelHandle::new(),
             state: State::Idle,
             cached: HashMap::new(),
-            named: HashMap::new(),
+            named: NamedStatements::default(),
             cursors: HashMap::new(),
             replanned: HashMap::new(),
             notices: Vec::new(),
@@ -170,12 +182,12 @@ impl Session {
         &self.settings
     }
 
-    /// Gives a setting the value that the session begins with.
+    /// Gives a setting the value that the session begins with, and that RESET goes back to.
     ///
     /// # Errors
     /// `42704` for a setting that does not exist, `22023` for a value that it does not take.
     pub fn configure(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
-        self.settings.set(name, value)
+        self.settings.begin_with(name, value)
     }
 
     /// The definitions that its next statement sees: those of the open transaction with its own changes, else the
@@ -226,12 +238,12 @@ impl Session {
         }
         let parsed = parse::parse(sql).map_err(|error| self.fail(error))?;
         if let [single] = &parsed[..] {
-            return Ok(vec![self.execute_one(single, sql)?]);
+            return Ok(vec![self.execute_one(single, sql, Neighbours::None)?]);
         }
         let mut results = Vec::with_capacity(parsed.len());
         for statement in &parsed {
             self.begin_implicit()?;
-            results.push(self.execute_one(statement, sql)?);
+            results.push(self.execute_one(statement, sql, Neighbours::Some)?);
         }
         self.end_implicit()?;
         Ok(results)
@@ -316,7 +328,12 @@ impl Session {
         binding::bind(values, types, self.settings.zone()).map_err(|error| self.fail(error))
     }
 
-    fn execute_one(&mut self, parsed: &Parsed, sql: &str) -> Result<StatementResult, SqlError> {
+    fn execute_one(
+        &mut self,
+        parsed: &Parsed,
+        sql: &str,
+        neighbours: Neighbours,
+    ) -> Result<StatementResult, SqlError> {
         let outcome = match parsed {
             Parsed::Checkpoint => self.checkpoint(),
             Parsed::Utility(utility) => self.utility(utility),
@@ -328,7 +345,13 @@ impl Session {
             Parsed::Statement(statement) if parse::is_session_statement(statement) => {
                 self.session_statement(statement, sql)
             }
-            Parsed::Statement(statement) => return self.execute_statement(statement, sql),
+            Parsed::Statement(statement) => {
+                let (result, path) = self.execute_statement(statement, sql)?;
+                if path == Path::Point && neighbours == Neighbours::None {
+                    self.remember(parsed, sql);
+                }
+                return Ok(result);
+            }
         };
         outcome.map_err(|error| self.fail(error))
     }
@@ -359,32 +382,35 @@ impl Session {
         Ok(StatementResult::plain("CHECKPOINT"))
     }
 
-    fn execute_statement(&mut self, statement: &Statement, sql: &str) -> Result<StatementResult, SqlError> {
+    fn execute_statement(
+        &mut self,
+        statement: &Statement,
+        sql: &str,
+    ) -> Result<(StatementResult, Path), SqlError> {
         self.refuse_if_failed()?;
         query::refuse_parameters(statement).map_err(|error| self.fail(error))?;
         let point_path = self.settings.point_path();
-        let mut took_point_path = false;
+        let mut path = Path::General;
         let is_query = execution::is_query_statement(statement);
         let result = self.in_transaction(sql, &[], &[], is_query, |context| {
+            path = Path::General;
             if point_path == PointPath::On
                 && let Some(plan) = PointPlan::compile(context, statement, &[])?
                 && let Some(result) = plan.execute(context)?
             {
-                took_point_path = true;
+                path = Path::Point;
                 return Ok(result);
             }
             statement::execute(context, statement)
         })?;
-        if took_point_path && self.cached.len() < CACHED_STATEMENTS_MAX {
-            self.remember(sql);
-        }
-        Ok(result)
+        Ok((result, path))
     }
 
-    /// Keeps a statement that took the point path, so that its text is not parsed again.
-    fn remember(&mut self, sql: &str) {
-        let is_single = parse::parse(sql).is_ok_and(|parsed| parsed.len() == 1);
-        if is_single && let Ok(prepared) = self.prepare(sql) {
+    /// Keeps a statement that took the point path and is all of its text, so that the text is not parsed again.
+    fn remember(&mut self, parsed: &Parsed, sql: &str) {
+        if self.cached.len() < CACHED_STATEMENTS_MAX
+            && let Ok(prepared) = self.prepare_parsed(parsed.clone(), sql, &[])
+        {
             self.cached.insert(sql.to_owned(), prepared);
         }
     }

@@ -2,6 +2,7 @@
 //! The settings of a session: what SET changes and SHOW prints.
 
 mod compatible;
+mod units;
 
 use crate::catalog::SettingRequest;
 use crate::error::{SqlError, SqlState};
@@ -13,6 +14,8 @@ use compatible::COMPATIBLE;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+pub(crate) use units::limit;
+use units::{DEFAULT_COPY_BYTES, bytes, milliseconds, shown_duration, shown_size};
 
 /// Whether the point path may take statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +55,8 @@ enum Domain {
     },
     /// A time, in milliseconds if it has no unit; 0 is none.
     Duration,
+    /// A number of bytes, in kB if it has no unit.
+    Size,
     /// Can be shown, and set only to what it is.
     Fixed,
 }
@@ -78,6 +83,12 @@ const KNOWN: &[Known] = &[
     known("bytea_output", "hex", Domain::OneOf(&["hex"]), "Output format of bytea."),
     known("client_encoding", "UTF8", Domain::Encoding, "Encoding of the client."),
     known("client_min_messages", "notice", Domain::Text, "Least level of messages that are sent."),
+    known(
+        "coeval.copy_memory",
+        "2GB",
+        Domain::Size,
+        "Most bytes of rows that COPY keeps before they go into the table.",
+    ),
     known("coeval.point_path", "on", Domain::Boolean, "Whether statements by key bypass DataFusion."),
     known(
         "coeval.read_only_snapshot",
@@ -124,6 +135,12 @@ const KNOWN: &[Known] = &[
         Domain::Duration,
         "Longest silence of a client in a transaction block.",
     ),
+    known(
+        "idle_session_timeout",
+        "0",
+        Domain::Duration,
+        "Longest silence of a client outside a transaction.",
+    ),
     known("in_hot_standby", "off", Domain::Fixed, "Whether this is a standby."),
     known("integer_datetimes", "on", Domain::Fixed, "Times are integers."),
     known("intervalstyle", "postgres", Domain::OneOf(&["postgres"]), "Output format of intervals."),
@@ -151,12 +168,16 @@ const KNOWN: &[Known] = &[
 #[derive(Clone, Debug)]
 pub struct Settings {
     changed: BTreeMap<String, String>,
+    /// What the session began with, as far as that is not the default: what RESET goes back to.
+    initial: BTreeMap<String, String>,
     zone: Tz,
     search_path: Vec<String>,
     point_path: PointPath,
     default_access: AccessMode,
     statement_timeout: Option<Duration>,
     idle_timeout: Option<Duration>,
+    idle_session_timeout: Option<Duration>,
+    copy_bytes_max: usize,
     default_isolation: Isolation,
     read_only_snapshot: ReadOnlySnapshot,
     lock_timeout: Option<Duration>,
@@ -184,6 +205,8 @@ pub(crate) struct Listed<'a> {
     pub(crate) name: &'a str,
     pub(crate) value: &'a str,
     pub(crate) default: &'a str,
+    /// What RESET goes back to.
+    pub(crate) initial: &'a str,
     pub(crate) description: &'a str,
     /// PostgreSQL's name for its kind.
     pub(crate) type_name: &'static str,
@@ -198,12 +221,15 @@ impl Default for Settings {
         let embedded = Principal::administrator(crate::engine::CATALOG_NAME);
         Self {
             changed: BTreeMap::new(),
+            initial: BTreeMap::new(),
             zone: Tz::UTC,
             search_path: vec![coeval_store::DEFAULT_SCHEMA.to_owned()],
             point_path: PointPath::On,
             default_access: AccessMode::ReadWrite,
             statement_timeout: None,
             idle_timeout: None,
+            idle_session_timeout: None,
+            copy_bytes_max: DEFAULT_COPY_BYTES,
             default_isolation: Isolation::Snapshot,
             read_only_snapshot: ReadOnlySnapshot::Auto,
             lock_timeout: None,
@@ -261,6 +287,18 @@ impl Settings {
     #[must_use]
     pub fn idle_in_transaction_session_timeout(&self) -> Option<Duration> {
         self.idle_timeout
+    }
+
+    /// How long the client may be silent outside a transaction.
+    #[must_use]
+    pub fn idle_session_timeout(&self) -> Option<Duration> {
+        self.idle_session_timeout
+    }
+
+    /// How many bytes of rows COPY keeps before they go into the table.
+    #[must_use]
+    pub fn copy_bytes_max(&self) -> usize {
+        self.copy_bytes_max
     }
 
     /// The level of new transactions.
@@ -397,14 +435,25 @@ impl Settings {
     /// # Errors
     /// `42704` for a setting that does not exist, `22023` for a value that it does not take.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
-        let name = canonical(name);
-        let value = if is_custom(&name) { value.to_owned() } else { normalize(find(&name)?, value)? };
+        let (name, value) = accepted(name, value)?;
         self.changed.insert(name, value);
         self.derive();
         Ok(())
     }
 
-    /// Sets it back to its default.
+    /// Sets it to what the session begins with: what [`reset`](Self::reset) goes back to from now on.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub(crate) fn begin_with(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+        let (name, value) = accepted(name, value)?;
+        self.initial.insert(name.clone(), value.clone());
+        self.changed.insert(name, value);
+        self.derive();
+        Ok(())
+    }
+
+    /// Sets it back to what the session began with, else to its default.
     ///
     /// # Errors
     /// `42704` for a setting that does not exist.
@@ -413,14 +462,17 @@ impl Settings {
         if !is_custom(&name) {
             find(&name)?;
         }
-        self.changed.remove(&name);
+        match self.initial.get(&name) {
+            Some(value) => self.changed.insert(name, value.clone()),
+            None => self.changed.remove(&name),
+        };
         self.derive();
         Ok(())
     }
 
-    /// Sets all back to their defaults; the user stays.
+    /// Sets all back to what the session began with, else to their defaults; the user stays.
     pub fn reset_all(&mut self) {
-        self.changed.clear();
+        self.changed.clone_from(&self.initial);
         self.derive();
     }
 
@@ -434,6 +486,7 @@ impl Settings {
                 name: known.name,
                 value: self.get(known.name).unwrap_or(known.default),
                 default: known.default,
+                initial: self.initial.get(known.name).map_or(known.default, String::as_str),
                 description: known.description,
                 type_name: known.domain.type_name(),
                 is_changed: changed.is_some(),
@@ -444,6 +497,7 @@ impl Settings {
             name,
             value,
             default: "",
+            initial: self.initial.get(name).map_or("", String::as_str),
             description: "",
             type_name: "string",
             is_changed: true,
@@ -458,6 +512,8 @@ impl Settings {
         let point_path = if self.is_on("coeval.point_path") { PointPath::On } else { PointPath::Off };
         let statement_timeout = limit(&text("statement_timeout"));
         let idle_timeout = limit(&text("idle_in_transaction_session_timeout"));
+        let idle_session_timeout = limit(&text("idle_session_timeout"));
+        let copy_bytes_max = bytes(&text("coeval.copy_memory")).unwrap_or(DEFAULT_COPY_BYTES);
         let isolation = parse_isolation(&text("default_transaction_isolation"));
         let lock_timeout = limit(&text("lock_timeout"));
         let deadlock_timeout = limit(&text("deadlock_timeout")).unwrap_or_default();
@@ -472,6 +528,8 @@ impl Settings {
         self.default_isolation = isolation.unwrap_or_default();
         self.statement_timeout = statement_timeout;
         self.idle_timeout = idle_timeout;
+        self.idle_session_timeout = idle_session_timeout;
+        self.copy_bytes_max = copy_bytes_max;
         self.lock_timeout = lock_timeout;
         self.deadlock_timeout = deadlock_timeout;
         let read_only = self.is_on("default_transaction_read_only");
@@ -490,6 +548,13 @@ fn canonical(name: &str) -> String {
     }
 }
 
+/// Name and value as they are kept.
+fn accepted(name: &str, value: &str) -> Result<(String, String), SqlError> {
+    let name = canonical(name);
+    let value = if is_custom(&name) { value.to_owned() } else { normalize(find(&name)?, value)? };
+    Ok((name, value))
+}
+
 fn find(name: &str) -> Result<&'static Known, SqlError> {
     KNOWN.iter().chain(COMPATIBLE).find(|known| known.name == name).ok_or_else(|| {
         SqlError::new(SqlState::UndefinedObject, format!("unrecognized configuration parameter \"{name}\""))
@@ -506,7 +571,7 @@ impl Domain {
     fn type_name(self) -> &'static str {
         match self {
             Self::Boolean => "bool",
-            Self::Integer { .. } | Self::Duration => "integer",
+            Self::Integer { .. } | Self::Duration | Self::Size => "integer",
             Self::Isolation | Self::OneOf(_) => "enum",
             Self::Text | Self::Zone | Self::SchemaList | Self::Encoding | Self::Fixed => "string",
         }
@@ -529,6 +594,7 @@ fn normalize(known: &Known, value: &str) -> Result<String, SqlError> {
         },
         Domain::Text => Ok(value.to_owned()),
         Domain::Duration => milliseconds(value).map(shown_duration).ok_or_else(refuse),
+        Domain::Size => bytes(value).map(shown_size).ok_or_else(refuse),
         Domain::Zone => zone_name(value).ok_or_else(refuse),
         Domain::SchemaList => Ok(split_list(value).join(", ")),
         Domain::Isolation => Ok(parse_isolation(value).ok_or_else(refuse)?.to_string().to_lowercase()),
@@ -555,38 +621,6 @@ fn normalize(known: &Known, value: &str) -> Result<String, SqlError> {
             format!("parameter \"{name}\" cannot be changed"),
         )),
     }
-}
-
-/// The units of durations, each in milliseconds, the largest first.
-const DURATION_UNITS: [(&str, i64); 5] =
-    [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)];
-
-/// The milliseconds that a duration is.
-fn milliseconds(value: &str) -> Option<i64> {
-    let value = value.trim();
-    let end = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
-    let (number, unit) = (value[..end].parse::<i64>().ok()?, value[end..].trim());
-    let factor = match unit {
-        "" => 1,
-        unit => DURATION_UNITS.iter().find(|(name, _)| *name == unit)?.1,
-    };
-    number.checked_mul(factor).filter(|&total| total <= i64::from(i32::MAX))
-}
-
-/// A duration in the largest unit in which it is whole.
-fn shown_duration(milliseconds: i64) -> String {
-    if milliseconds == 0 {
-        return "0".to_owned();
-    }
-    let unit = DURATION_UNITS.iter().find(|(_, factor)| milliseconds % factor == 0);
-    let (name, factor) = unit.unwrap_or(&("ms", 1));
-    format!("{}{name}", milliseconds / factor)
-}
-
-/// A duration of which 0 is none.
-pub(crate) fn limit(value: &str) -> Option<Duration> {
-    let milliseconds = u64::try_from(milliseconds(value)?).ok()?;
-    (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
 }
 
 /// The isolation level of this name, if there is one.

@@ -3,17 +3,22 @@
 //! all.
 
 use super::simple::Rest;
-use super::{Connection, End, Failure, Phase, Wait, run};
+use super::{Connection, End, Failure, Limited, Phase, Wait, run};
 use crate::protocol::frontend::{Frontend, violation};
 use crate::protocol::input::Frame;
 use coeval::{SqlError, SqlState};
 use coeval_sql::CopyIn;
 
+/// Pieces up to this length are read before anybody would notice.
+const SHORT_PIECE_BYTES: usize = 4 << 10;
+
 /// A COPY that is under way.
 #[derive(Debug)]
 pub(super) struct Copying {
-    pub(super) copy: CopyIn,
-    pub(super) origin: Origin,
+    copy: CopyIn,
+    origin: Origin,
+    /// Ends it when its time is over.
+    _limited: Limited,
 }
 
 /// What a COPY came with.
@@ -26,13 +31,22 @@ pub(super) enum Origin {
 }
 
 impl Connection {
+    /// Asks the client for the rows of a COPY.
+    pub(super) fn begin_copy(&mut self, copy: CopyIn, origin: Origin, limited: Limited) {
+        self.output.copy_response(b'G', copy.encoding(), copy.column_count());
+        self.phase = Phase::Copying(Box::new(Copying { copy, origin, _limited: limited }));
+    }
+
     pub(super) async fn copy_message(&mut self, frame: Frame<'_>) -> Result<(), End> {
         let Phase::Copying(copying) = &mut self.phase else { unreachable!("a COPY is under way") };
         let outcome = match Frontend::read(frame.kind, frame.body) {
-            Ok(Frontend::CopyData(bytes)) => match copying.copy.feed(bytes) {
-                Ok(()) => return Ok(()),
-                Err(error) => Err(error),
-            },
+            Ok(Frontend::CopyData(bytes)) => {
+                let wait = if bytes.len() > SHORT_PIECE_BYTES { Wait::Maybe } else { Wait::Never };
+                match run(wait, || self.session.feed_copy(&mut copying.copy, bytes)) {
+                    Ok(()) => return Ok(()),
+                    Err(error) => Err(error),
+                }
+            }
             // Clients send these before they know that a COPY has begun.
             Ok(Frontend::Flush | Frontend::Sync) => return Ok(()),
             Ok(Frontend::Terminate) => return Err(End::Finished),
@@ -43,13 +57,17 @@ impl Connection {
             Ok(_) => Err(violation(format!("unexpected message type 0x{:02X} during COPY", frame.kind))),
             Err(error) => Err(error),
         };
+        self.end_copy(outcome).await
+    }
+
+    /// The end of a COPY: the client has sent all, or something is wrong.
+    pub(super) async fn end_copy(&mut self, outcome: Result<(), SqlError>) -> Result<(), End> {
         let Phase::Copying(copying) = std::mem::replace(&mut self.phase, Phase::Ready) else {
             unreachable!("a COPY is under way")
         };
-        let Copying { copy, origin } = *copying;
-        let is_simple = matches!(origin, Origin::Simple(_));
+        let is_simple = matches!(copying.origin, Origin::Simple(_));
         let finished = match outcome {
-            Ok(()) => self.finish_copy(copy, origin).await,
+            Ok(()) => self.finish_copy(*copying).await,
             Err(error) => Err(Failure::Statement(self.session.abort(error))),
         };
         match finished {
@@ -67,7 +85,8 @@ impl Connection {
         }
     }
 
-    async fn finish_copy(&mut self, copy: CopyIn, origin: Origin) -> Result<(), Failure> {
+    async fn finish_copy(&mut self, copying: Copying) -> Result<(), Failure> {
+        let Copying { copy, origin, _limited } = copying;
         let tag = run(Wait::Maybe, || self.session.finish_copy(copy))?;
         self.output.command_complete(tag);
         match origin {

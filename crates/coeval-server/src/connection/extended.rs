@@ -4,13 +4,13 @@
 //! What is executed before one Sync is one transaction. A single Execute right before its Sync, which is what most
 //! groups are, needs no block for that: it commits by itself, and its conflicts are tried again.
 
+use super::copying::Origin;
 use super::portal::{OpenRows, Portal, Progress, RowSource};
-use super::{Connection, Failure, Phase, Wait, run};
-use crate::connection::copying::{Copying, Origin};
+use super::{Connection, Failure, Wait, run};
 use crate::protocol::frontend::{Bind, Formats, Target, Types};
 use crate::types::{Column, RowEncoder, bound_values, columns_of, declared_types, described_types};
 use coeval::{CommandTag, SqlError, SqlState, TransactionStatus};
-use coeval_sql::{Execution, Prepared};
+use coeval_sql::{Execution, NamedStatement, Prepared, RowStream};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -25,11 +25,36 @@ pub(super) struct Statement {
     pub(super) columns: Option<Arc<[Column]>>,
 }
 
-/// A client's prepared statements. The one without a name is replaced without being asked.
+impl Statement {
+    /// What a client is told of a statement, whose parameters' types it has declared like this.
+    fn new(named: &NamedStatement, declared: impl Iterator<Item = u32>) -> Self {
+        match named {
+            NamedStatement::Empty => Self { prepared: None, parameters: Box::default(), columns: None },
+            NamedStatement::Planned(prepared) => Self {
+                parameters: described_types(declared, prepared.parameter_types()),
+                columns: prepared.columns().map(|schema| columns_of(schema)),
+                prepared: Some(Arc::clone(prepared)),
+            },
+        }
+    }
+
+    /// Whether it is this one.
+    fn is_of(&self, named: &NamedStatement) -> bool {
+        match (&self.prepared, named.prepared()) {
+            (Some(prepared), Some(named)) => Arc::ptr_eq(prepared, named),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+}
+
+/// What a client knows of its prepared statements.
 #[derive(Debug, Default)]
 pub(super) struct Statements {
+    /// The one without a name, which is replaced without being asked.
     unnamed: Option<Arc<Statement>>,
-    named: HashMap<Box<str>, Arc<Statement>>,
+    /// What was told of those with a name. Which there are, the session knows: SQL prepares and forgets them too.
+    told: HashMap<Box<str>, Arc<Statement>>,
 }
 
 impl Statements {
@@ -37,44 +62,63 @@ impl Statements {
     pub(super) fn close_unnamed(&mut self) {
         self.unnamed = None;
     }
-
-    fn get(&self, name: &str) -> Result<&Arc<Statement>, SqlError> {
-        let found = if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) };
-        found.ok_or_else(|| {
-            let message = match name {
-                "" => "unnamed prepared statement does not exist".to_owned(),
-                name => format!("prepared statement \"{name}\" does not exist"),
-            };
-            SqlError::new(SqlState::InvalidSqlStatementName, message)
-        })
-    }
 }
 
 impl Connection {
-    pub(super) fn parse(&mut self, name: &str, sql: &str, types: Types<'_>) -> Result<(), Failure> {
-        let statement = self.prepared(name, sql, types).map_err(|error| self.session.abort(error))?;
-        let statement = Arc::new(statement);
+    /// The prepared statement of this name, whoever prepared it.
+    fn statement(&mut self, name: &str) -> Result<Arc<Statement>, SqlError> {
         if name.is_empty() {
-            self.statements.unnamed = Some(statement);
-        } else {
-            self.statements.named.insert(name.into(), statement);
+            return self.statements.unnamed.clone().ok_or_else(|| {
+                let message = "unnamed prepared statement does not exist";
+                SqlError::new(SqlState::InvalidSqlStatementName, message)
+            });
         }
+        let named = self.session.named(name)?;
+        if let Some(told) = self.statements.told.get(name).filter(|told| told.is_of(named)) {
+            return Ok(Arc::clone(told));
+        }
+        let statement = Arc::new(Statement::new(named, std::iter::empty()));
+        self.keep_told(name, &statement);
+        Ok(statement)
+    }
+
+    /// Keeps what a client knows of a statement, and forgets what it knows of those that have gone.
+    fn keep_told(&mut self, name: &str, statement: &Arc<Statement>) {
+        let told = &mut self.statements.told;
+        if told.len() >= self.session.named_count() {
+            told.retain(|name, _| self.session.named(name).is_ok());
+        }
+        told.insert(name.into(), Arc::clone(statement));
+    }
+
+    pub(super) fn parse(&mut self, name: &str, sql: &str, types: Types<'_>) -> Result<(), Failure> {
+        let _limited = self.limited();
+        self.prepare(name, sql, types).map_err(|error| self.session.abort(error))?;
         self.output.parse_complete();
         Ok(())
     }
 
-    fn prepared(&mut self, name: &str, sql: &str, types: Types<'_>) -> Result<Statement, SqlError> {
+    fn prepare(&mut self, name: &str, sql: &str, types: Types<'_>) -> Result<(), SqlError> {
         if name.is_empty() {
             self.statements.unnamed = None;
-        } else if self.statements.named.contains_key(name) {
-            let message = format!("prepared statement \"{name}\" already exists");
-            return Err(SqlError::new(SqlState::DuplicatePreparedStatement, message));
+        } else {
+            self.session.refuse_known_name(name)?;
         }
+        let named = self.planned(sql, types)?;
+        let statement = Arc::new(Statement::new(&named, types.iter()));
+        if name.is_empty() {
+            self.statements.unnamed = Some(statement);
+        } else {
+            self.session.name_statement(name, named)?;
+            self.keep_told(name, &statement);
+        }
+        Ok(())
+    }
+
+    fn planned(&mut self, sql: &str, types: Types<'_>) -> Result<NamedStatement, SqlError> {
         let declared = declared_types(types.iter())?;
         let mut parsed = self.session.parse(sql)?;
-        let Some(syntax) = parsed.pop() else {
-            return Ok(Statement { prepared: None, parameters: Box::default(), columns: None });
-        };
+        let Some(syntax) = parsed.pop() else { return Ok(NamedStatement::Empty) };
         if !parsed.is_empty() {
             return Err(SqlError::syntax("cannot insert multiple commands into a prepared statement"));
         }
@@ -89,11 +133,7 @@ impl Connection {
             corrected.iter().zip(&mut known).for_each(|(corrected, known)| *known = corrected.or(*known));
             prepared = self.session.prepare_parsed_statement(syntax, &known)?;
         }
-        Ok(Statement {
-            parameters: described_types(types.iter(), prepared.parameter_types()),
-            columns: prepared.columns().map(|schema| columns_of(schema)),
-            prepared: Some(prepared),
-        })
+        Ok(NamedStatement::Planned(prepared))
     }
 
     pub(super) fn bind(&mut self, bind: &Bind<'_>) -> Result<(), Failure> {
@@ -103,10 +143,10 @@ impl Connection {
         Ok(())
     }
 
-    fn bound(&self, bind: &Bind<'_>) -> Result<Portal, SqlError> {
-        let statement = Arc::clone(self.statements.get(bind.statement)?);
+    fn bound(&mut self, bind: &Bind<'_>) -> Result<Portal, SqlError> {
+        let statement = self.statement(bind.statement)?;
         let types = statement.prepared.as_ref().map_or(&[][..], |prepared| prepared.parameter_types());
-        let values = bound_values(bind, types, self.session.settings().zone())?;
+        let values = bound_values(bind, types, &statement.parameters, self.session.settings().zone())?;
         let columns = statement.columns.as_ref().map_or(0, |columns| columns.len());
         if columns > 0 {
             bind.result_formats.check(columns, "column")?;
@@ -124,7 +164,7 @@ impl Connection {
             return Ok(());
         }
         let described = match target {
-            Target::Statement => self.statements.get(name).map(|statement| (Arc::clone(statement), None)),
+            Target::Statement => self.statement(name).map(|statement| (statement, None)),
             Target::Portal => self
                 .portals
                 .get(name)
@@ -148,7 +188,8 @@ impl Connection {
         match target {
             Target::Statement if name.is_empty() => self.statements.unnamed = None,
             Target::Statement => {
-                self.statements.named.remove(name);
+                self.session.forget_statement(name);
+                self.statements.told.remove(name);
             }
             Target::Portal => {
                 self.portals.close(name);
@@ -169,10 +210,11 @@ impl Connection {
             self.portals.put_back(name, portal);
             return Err(self.session.abort(error).into());
         }
-        self.entry.begin_statement(portal.statement.prepared.as_ref().map(|prepared| prepared.sql()));
-        let _limited = self.limited();
+        let prepared = portal.statement.prepared.clone();
+        self.begin_statement(prepared.as_ref().map(|prepared| prepared.sql()));
+        let limited = self.limited();
         if let Progress::Bound = portal.progress {
-            let Some(prepared) = portal.statement.prepared.clone() else {
+            let Some(prepared) = prepared else {
                 self.portals.put_back(name, portal);
                 self.output.empty_query();
                 self.after_statement();
@@ -184,9 +226,13 @@ impl Connection {
             let wait = if prepared.is_point_query() { Wait::Never } else { Wait::Maybe };
             let execution = run(wait, || self.session.start_prepared(&prepared, &portal.values))?;
             self.tell_notices();
-            if !self.begin_portal(&mut portal, execution).await? {
-                return Ok(());
-            }
+            portal.progress = match execution {
+                Execution::CopyIn(copy) => {
+                    self.begin_copy(*copy, Origin::Extended, limited);
+                    return Ok(());
+                }
+                execution => self.begun(&portal, execution).await?,
+            };
         }
         self.give_rows(&mut portal, rows_max).await?;
         self.after_statement();
@@ -215,39 +261,28 @@ impl Connection {
         }
     }
 
-    /// Makes of a statement's outcome what the portal gives; whether there is anything left to give here.
-    pub(super) async fn begin_portal(
-        &mut self,
-        portal: &mut Portal,
-        execution: Execution,
-    ) -> Result<bool, Failure> {
-        let (source, tag) = match execution {
+    /// Makes of a statement's outcome what the portal gives.
+    pub(super) async fn begun(&mut self, portal: &Portal, execution: Execution) -> Result<Progress, Failure> {
+        let (source, schema, tag) = match execution {
             Execution::Done(tag) => {
-                portal.progress = Progress::Done;
                 self.output.command_complete(tag);
-                return Ok(true);
-            }
-            Execution::CopyIn(copy) => {
-                self.output.copy_response(b'G', copy.encoding(), copy.column_count());
-                self.phase = Phase::Copying(Box::new(Copying { copy: *copy, origin: Origin::Extended }));
-                return Ok(false);
+                return Ok(Progress::Done);
             }
             Execution::CopyOut(copy) => {
                 self.send_copy(*copy).await?;
-                portal.progress = Progress::Done;
-                return Ok(true);
+                return Ok(Progress::Done);
             }
-            Execution::Values(tag, schema, rows) => (Some((RowSource::Values(rows, 0), schema)), Some(tag)),
+            Execution::CopyIn(_) => unreachable!("who runs a statement looks for this first"),
+            Execution::Values(tag, schema, rows) => (RowSource::Values(rows, 0), schema, Some(tag)),
             Execution::Rows(tag, rows) => {
-                let (rows, schema) = (coeval_sql::RowStream::of_rows(rows.clone()), rows.schema);
-                (Some((RowSource::stream(rows), schema)), Some(tag))
+                let schema = Arc::clone(&rows.schema);
+                (RowSource::stream(RowStream::of_rows(rows)), schema, Some(tag))
             }
             Execution::Stream(rows) => {
                 let schema = Arc::clone(rows.schema());
-                (Some((RowSource::stream(rows), schema)), None)
+                (RowSource::stream(rows), schema, None)
             }
         };
-        let Some((source, schema)) = source else { return Ok(true) };
         let columns = columns_of(&schema);
         // What the client was told before, it may rely on: the sizes of binary values are in it.
         let is_as_told = |told: &[Column]| {
@@ -262,8 +297,7 @@ impl Connection {
         let encoder = RowEncoder::new(columns, formats, self.session.settings().zone());
         // A query tells how many rows it gave this time.
         let tag = tag.filter(|tag| !matches!(tag, CommandTag::Select(_)));
-        portal.progress = Progress::Open(Box::new(OpenRows { source, encoder, tag }));
-        Ok(true)
+        Ok(Progress::Open(Box::new(OpenRows { source, encoder, tag })))
     }
 
     async fn give_rows(&mut self, portal: &mut Portal, rows_max: u32) -> Result<(), Failure> {
@@ -287,14 +321,5 @@ impl Connection {
                 Ok(())
             }
         }
-    }
-
-    /// The end of a group: what was executed since the last one is committed, unless it is in a block.
-    pub(super) fn sync(&mut self) -> Result<(), Failure> {
-        if self.session.is_implicit() {
-            run(Wait::Maybe, || self.session.end_implicit())?;
-        }
-        self.ready();
-        Ok(())
     }
 }

@@ -44,7 +44,7 @@ impl Connection {
         }
         if let (Progress::Bound, Some(prepared)) = (&portal.progress, portal.statement.prepared.clone()) {
             let execution = run(Wait::Maybe, || self.session.start_prepared(&prepared, &portal.values))?;
-            self.begin_portal(portal, execution).await?;
+            portal.progress = self.begun(portal, execution).await?;
         }
         // What is left of its rows.
         let rows = match &mut portal.progress {

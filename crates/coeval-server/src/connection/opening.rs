@@ -3,7 +3,7 @@
 
 use super::extended::Statements;
 use super::portal::Portals;
-use super::{Connection, End, LAST_WORD, OUTPUT_ROOM_IDLE, Phase};
+use super::{Connection, End, LAST_WORD, OUTPUT_ROOM_IDLE, Phase, Turn};
 use crate::auth::Demand;
 use crate::auth::scram::{Exchange, MECHANISM, ScramFault};
 use crate::protocol::backend::{Authentication, Output, Severity};
@@ -209,6 +209,8 @@ async fn session(
                 statements: Statements::default(),
                 portals: Portals::default(),
                 phase: Phase::Ready,
+                turn: Turn::Server,
+                began: None,
                 settings_told: u64::MAX,
             };
             connection.welcome();

@@ -3,9 +3,10 @@
 
 use super::portal::RowSource;
 use super::{Connection, Failure};
+use crate::protocol::backend::EmptyRow;
 use crate::types::RowEncoder;
-use coeval::CommandTag;
-use coeval_sql::CopyOut;
+use coeval::{CommandTag, SqlError};
+use coeval_sql::{CopyEncoding, CopyOut};
 
 /// What becomes of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,8 @@ impl Connection {
             RowSource::Values(rows, next) => {
                 while given < limit && *next < rows.len() {
                     if delivery == Delivery::Sent {
-                        encoder.values(rows.row(*next), &mut self.output);
+                        let written = encoder.values(rows.row(*next), &mut self.output);
+                        written.map_err(|error| self.session.abort(error))?;
                     }
                     *next += 1;
                     given += 1;
@@ -85,14 +87,15 @@ impl Connection {
     /// Gives all of a COPY TO STDOUT, a row in each message.
     pub(super) async fn send_copy(&mut self, mut copy: CopyOut) -> Result<(), Failure> {
         self.output.copy_response(b'H', copy.encoding(), copy.column_count());
-        let before = self.output.bytes().len();
-        let open = self.output.begin(b'd');
-        let begun = self.output.bytes().len();
-        copy.header(self.output.buffer());
-        if self.output.bytes().len() == begun {
-            self.output.truncate(before)
-        } else {
-            self.output.end(open)
+        let mut header = Vec::new();
+        copy.header(&mut header);
+        // A line of names is a message of its own; what opens the binary format comes with what follows it, which
+        // clients that take a message for a row rely on.
+        if copy.encoding() == CopyEncoding::Text {
+            self.copy_data(|out| {
+                out.append(&mut header);
+                Ok(())
+            })?;
         }
         let cancel = self.session.cancel_handle();
         let mut given = 0;
@@ -105,24 +108,34 @@ impl Connection {
             let Some(rows) = rows else { break };
             let rows = rows.map_err(|error| self.session.abort(error))?;
             for row in 0..rows.count() {
-                let open = self.output.begin(b'd');
-                copy.encode(&rows, row, self.output.buffer());
-                self.output.end(open);
+                self.copy_data(|out| {
+                    out.append(&mut header);
+                    copy.encode(&rows, row, out)
+                })?;
                 self.flush_if_much().await?;
             }
             given += rows.count() as u64;
         }
-        let before = self.output.bytes().len();
-        let open = self.output.begin(b'd');
-        let begun = self.output.bytes().len();
-        copy.trailer(self.output.buffer());
-        if self.output.bytes().len() == begun {
-            self.output.truncate(before)
-        } else {
-            self.output.end(open)
-        }
+        self.copy_data(|out| {
+            out.append(&mut header);
+            copy.trailer(out);
+            Ok(())
+        })?;
         self.output.copy_done();
         self.output.command_complete(CommandTag::Copy(given));
         Ok(())
+    }
+
+    /// A message with what `write` writes of a COPY; none if that is nothing.
+    fn copy_data(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>) -> Result<(), Failure> {
+        let open = self.output.begin(b'd');
+        let outcome = match write(self.output.buffer()) {
+            Ok(()) => self.output.end_row(open, EmptyRow::LeftOut),
+            Err(error) => {
+                self.output.drop_message(open);
+                Err(error)
+            }
+        };
+        outcome.map_err(|error| self.session.abort(error).into())
     }
 }

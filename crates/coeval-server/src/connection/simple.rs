@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The simple protocol: a text with any number of statements, run one after the other.
 
-use super::copying::{Copying, Origin};
+use super::copying::Origin;
 use super::portal::RowSource;
-use super::{Connection, Failure, Phase, Wait, run};
+use super::{Connection, Failure, Wait, run};
 use crate::protocol::frontend::Formats;
 use crate::types::{RowEncoder, columns_of};
 use arrow::datatypes::SchemaRef;
@@ -31,14 +31,14 @@ impl Connection {
     pub(super) async fn query(&mut self, sql: &str) -> Result<(), Failure> {
         self.statements.close_unnamed();
         self.portals.close("");
-        self.entry.begin_statement(Some(sql));
+        self.begin_statement(Some(sql));
         if let Some(prepared) = self.session.known(sql) {
             let _limited = self.limited();
             let wait = if prepared.is_point_query() { Wait::Never } else { Wait::Maybe };
             let execution = run(wait, || self.session.start_prepared(&prepared, &[]))?;
             self.tell_notices();
             self.send(execution).await?;
-            return self.end_query();
+            return self.end_group();
         }
         let statements = self.session.parse(sql)?;
         if statements.is_empty() {
@@ -59,31 +59,20 @@ impl Connection {
             {
                 continue;
             }
-            let _limited = self.limited();
+            let limited = self.limited();
+            // A query is planned aside, and computed elsewhere.
             let wait = if statement.is_query() { Wait::Never } else { Wait::Maybe };
             let execution = run(wait, || self.session.start(&statement))?;
             self.tell_notices();
             match execution {
                 Execution::CopyIn(copy) => {
-                    self.output.copy_response(b'G', copy.encoding(), copy.column_count());
-                    let copying = Copying { copy: *copy, origin: Origin::Simple(rest) };
-                    self.phase = Phase::Copying(Box::new(copying));
+                    self.begin_copy(*copy, Origin::Simple(rest), limited);
                     return Ok(());
                 }
                 execution => self.send(execution).await?,
             }
         }
-        self.end_query()
-    }
-
-    /// The end of a text: what it and the messages before it have done without a block is committed.
-    fn end_query(&mut self) -> Result<(), Failure> {
-        if self.session.is_implicit() {
-            run(Wait::Maybe, || self.session.end_implicit())?;
-        }
-        self.after_statement();
-        self.ready();
-        Ok(())
+        self.end_group()
     }
 
     /// Gives all that a statement has come to, as text.

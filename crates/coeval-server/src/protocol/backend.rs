@@ -3,7 +3,7 @@
 
 use crate::protocol::frontend::Formats;
 use crate::types::Column;
-use coeval::{CommandTag, SqlError, TransactionStatus};
+use coeval::{CommandTag, SqlError, SqlState, TransactionStatus};
 use coeval_sql::CopyEncoding;
 use std::io::Write;
 
@@ -40,6 +40,21 @@ pub(crate) enum Authentication<'a> {
     /// Its last step.
     SaslFinal(&'a str),
 }
+
+/// What becomes of a message of a row that has no bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EmptyRow {
+    /// It is sent.
+    Sent,
+    /// It is left out.
+    LeftOut,
+}
+
+/// Longest row that is sent: as in PostgreSQL, whose clients take no longer message.
+const ROW_BYTES_MAX: usize = 1 << 30;
+
+/// Bytes of a message's length, which counts itself.
+const LENGTH_BYTES: usize = 4;
 
 /// Bytes on their way to a client.
 #[derive(Debug, Default)]
@@ -85,26 +100,50 @@ impl Output {
         }
     }
 
-    /// Forgets what was written since there were this many bytes.
-    pub(crate) fn truncate(&mut self, length: usize) {
-        self.buffer.truncate(length);
+    /// Forgets a message that has begun.
+    pub(crate) fn drop_message(&mut self, open: Open) {
+        self.buffer.truncate(open.0 - 1);
     }
 
     /// Begins a message.
     pub(crate) fn begin(&mut self, kind: u8) -> Open {
         self.buffer.push(kind);
         let open = Open(self.buffer.len());
-        self.buffer.extend_from_slice(&[0; 4]);
+        self.buffer.extend_from_slice(&[0; LENGTH_BYTES]);
         open
+    }
+
+    /// Ends a message that holds a row.
+    ///
+    /// # Errors
+    /// `54000` if it is longer than clients take; there is no such message then.
+    pub(crate) fn end_row(&mut self, open: Open, empty: EmptyRow) -> Result<(), SqlError> {
+        self.end_bounded(open, empty, ROW_BYTES_MAX)
+    }
+
+    fn end_bounded(&mut self, open: Open, empty: EmptyRow, bytes_max: usize) -> Result<(), SqlError> {
+        let length = self.buffer.len() - open.0 - LENGTH_BYTES;
+        if length > bytes_max {
+            self.drop_message(open);
+            let message =
+                format!("a row of {length} bytes is longer than the {bytes_max} that a message may have");
+            return Err(SqlError::new(SqlState::ProgramLimitExceeded, message));
+        }
+        if length == 0 && empty == EmptyRow::LeftOut {
+            self.drop_message(open);
+        } else {
+            self.end(open);
+        }
+        Ok(())
     }
 
     /// Ends it.
     ///
     /// # Panics
-    /// If it is longer than a message can be; rows are bounded before.
+    /// If it is longer than a message can be; [rows](Self::end_row) are bounded.
     pub(crate) fn end(&mut self, open: Open) {
         let length = i32::try_from(self.buffer.len() - open.0).expect("a message has less than 2 GiB");
-        self.buffer[open.0..open.0 + 4].copy_from_slice(&length.to_be_bytes());
+        self.buffer[open.0..open.0 + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
     }
 
     fn string(&mut self, text: &str) {
@@ -277,6 +316,7 @@ impl Output {
         };
         let open = self.begin(kind);
         let position = error.position.map(|position| position.to_string());
+        let object = error.object.as_deref();
         let fields = [
             (b'S', Some(severity.name())),
             (b'V', Some(severity.name())),
@@ -285,6 +325,10 @@ impl Output {
             (b'D', error.detail.as_deref()),
             (b'H', error.hint.as_deref()),
             (b'P', position.as_deref()),
+            (b's', object.and_then(|object| object.schema.as_deref())),
+            (b't', object.and_then(|object| object.table.as_deref())),
+            (b'c', object.and_then(|object| object.column.as_deref())),
+            (b'n', object.and_then(|object| object.constraint.as_deref())),
         ];
         for (field, text) in fields {
             if let Some(text) = text {
@@ -294,5 +338,26 @@ impl Output {
         }
         self.buffer.push(0);
         self.end(open);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_is_too_long_is_refused_and_what_came_before_stays() {
+        let mut output = Output::default();
+        output.parse_complete();
+        let before = output.bytes().to_vec();
+        let open = output.begin(b'D');
+        output.buffer().extend_from_slice(&[0; 11]);
+        let refused = output.end_bounded(open, EmptyRow::Sent, 10).unwrap_err();
+        assert_eq!(refused.state, SqlState::ProgramLimitExceeded);
+        assert_eq!(output.bytes(), before);
+        let open = output.begin(b'D');
+        output.buffer().extend_from_slice(&[0; 10]);
+        output.end_bounded(open, EmptyRow::Sent, 10).unwrap();
+        assert_eq!(output.bytes()[before.len()..], [b'D', 0, 0, 0, 14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     }
 }

@@ -37,6 +37,22 @@ impl Declared {
     }
 }
 
+/// `oid` and its aliases `regproc`, `regclass`, `regtype`, `regrole`, `regnamespace`: numbers of objects.
+const OBJECT_NUMBERS: [u32; 6] = [26, 24, 2205, 2206, 4096, 4089];
+
+fn is_object_number(oid: u32) -> bool {
+    OBJECT_NUMBERS.contains(&oid)
+}
+
+/// The number of an object in binary form, as a value of the type that its place asks for.
+fn object_number(bytes: &[u8], ty: ColumnType, zone: Tz) -> Result<Value, SqlError> {
+    let Ok(bytes) = bytes.try_into() else {
+        let message = "incorrect binary data format for type oid";
+        return Err(SqlError::new(SqlState::InvalidBinaryRepresentation, message));
+    };
+    parse_value(&u32::from_be_bytes(bytes).to_string(), ty, zone)
+}
+
 /// What a client declares by the types' numbers.
 ///
 /// # Errors
@@ -44,11 +60,10 @@ impl Declared {
 pub(crate) fn declared_types(oids: impl Iterator<Item = u32>) -> Result<Vec<Declared>, SqlError> {
     /// `unknown`: text of whatever type the place asks for.
     const UNKNOWN: u32 = 705;
-    const OID: u32 = 26;
-    const REGCLASS: u32 = 2205;
     let declared = oids.map(|oid| {
         Ok(match oid {
-            0 | UNKNOWN | OID | REGCLASS => Declared::Nothing,
+            0 | UNKNOWN => Declared::Nothing,
+            oid if is_object_number(oid) => Declared::Nothing,
             oid::BOOL => Declared::Type(ColumnType::Boolean),
             oid::BYTEA => Declared::Type(ColumnType::Bytea),
             oid::INT2 => Declared::Type(ColumnType::SmallInt),
@@ -86,11 +101,17 @@ pub(crate) fn described_types(declared: impl Iterator<Item = u32>, inferred: &[C
         .collect()
 }
 
-/// The values of a Bind message, of the statement's parameter types where their form says no other.
+/// The values of a Bind message, of the statement's parameter types where their form says no other. `declared` are
+/// the numbers of the types that the client was told.
 ///
 /// # Errors
 /// `08P01` for another number of values than parameters, and what the types say of bytes and text.
-pub(crate) fn bound_values(bind: &Bind<'_>, types: &[ColumnType], zone: Tz) -> Result<Vec<Value>, SqlError> {
+pub(crate) fn bound_values(
+    bind: &Bind<'_>,
+    types: &[ColumnType],
+    declared: &[u32],
+    zone: Tz,
+) -> Result<Vec<Value>, SqlError> {
     let (given, wanted) = (bind.values.len(), types.len());
     bind.formats.check(given, "parameter")?;
     if given != wanted {
@@ -104,6 +125,9 @@ pub(crate) fn bound_values(bind: &Bind<'_>, types: &[ColumnType], zone: Tz) -> R
     let values = values.map(|(index, (value, &ty))| match value {
         None => Ok(Value::Null),
         Some(bytes) => match bind.formats.of(index) {
+            Format::Binary if declared.get(index).is_some_and(|&oid| is_object_number(oid)) => {
+                object_number(bytes, ty, zone)
+            }
             Format::Binary => decode_binary(bytes, ty),
             Format::Text => utf8(bytes).and_then(|text| parse_value(text, ty, zone)),
         },

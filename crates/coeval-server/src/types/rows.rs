@@ -2,7 +2,7 @@
 //! Rows as DataRow messages.
 
 use super::{Column, Kind};
-use crate::protocol::backend::Output;
+use crate::protocol::backend::{EmptyRow, Open, Output};
 use crate::protocol::frontend::{Format, Formats};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -33,17 +33,25 @@ impl RowEncoder {
     }
 
     /// Writes a row of values.
-    pub(crate) fn values(&mut self, row: &[Value], output: &mut Output) {
+    ///
+    /// # Errors
+    /// `54000` for a row that is too long, `22008` for a value that has no binary form; nothing of the row is written
+    /// then.
+    pub(crate) fn values(&mut self, row: &[Value], output: &mut Output) -> Result<(), SqlError> {
         let open = output.begin(b'D');
-        let out = output.buffer();
+        let written = self.write_values(row, output.buffer());
+        finished(open, written, output)
+    }
+
+    fn write_values(&mut self, row: &[Value], out: &mut Vec<u8>) -> Result<(), SqlError> {
         out.extend_from_slice(&(row.len() as u16).to_be_bytes());
         for (index, value) in row.iter().enumerate() {
             let Kind::Scalar(ty) = self.columns[index].kind else {
                 unreachable!("values are of column types");
             };
-            write_value(value.borrow(), ty, self.formats[index], self.zone, &mut self.text, out);
+            write_value(value.borrow(), ty, self.formats[index], self.zone, &mut self.text, out)?;
         }
-        output.end(open);
+        Ok(())
     }
 
     /// The columns of a batch, of the types that were announced.
@@ -78,50 +86,62 @@ impl RowEncoder {
     /// Writes a row of [`arrays`](Self::arrays).
     ///
     /// # Errors
-    /// If Arrow cannot show a value; nothing of the row is written then.
+    /// If Arrow cannot show a value; `54000` for a row that is too long, `22008` for a value that has no binary form.
+    /// Nothing of the row is written then.
     pub(crate) fn row(
         &mut self,
         arrays: &[ArrayRef],
         row: usize,
         output: &mut Output,
     ) -> Result<(), SqlError> {
-        let before = output.bytes().len();
         let open = output.begin(b'D');
-        let out = output.buffer();
+        let written = self.write_row(arrays, row, output.buffer());
+        finished(open, written, output)
+    }
+
+    fn write_row(&mut self, arrays: &[ArrayRef], row: usize, out: &mut Vec<u8>) -> Result<(), SqlError> {
         out.extend_from_slice(&(arrays.len() as u16).to_be_bytes());
         for (index, array) in arrays.iter().enumerate() {
             let format = self.formats[index];
             match self.columns[index].kind {
                 Kind::Scalar(ty) => {
                     let value = value_at(array.as_ref(), row);
-                    write_value(value, ty, format, self.zone, &mut self.text, out);
+                    write_value(value, ty, format, self.zone, &mut self.text, out)?;
                 }
                 _ if array.is_null(row) => out.extend_from_slice(&NULL_LENGTH.to_be_bytes()),
                 Kind::List(element) => {
                     let list = array.as_list::<i32>().value(row);
                     let oid = super::WireType::of(element).oid;
                     prefixed(out, |out| match format {
-                        Format::Text => list_text(&list, element, self.zone, &mut self.text, out),
+                        Format::Text => {
+                            list_text(&list, element, self.zone, &mut self.text, out);
+                            Ok(())
+                        }
                         Format::Binary => list_binary(&list, element, oid, out),
-                    });
+                    })?;
                 }
                 Kind::Shown => {
                     let options = FormatOptions::default();
-                    match ArrayFormatter::try_new(array.as_ref(), &options) {
-                        Ok(shown) => {
-                            let shown = shown.value(row).to_string();
-                            prefixed(out, |out| out.extend_from_slice(shown.as_bytes()));
-                        }
-                        Err(error) => {
-                            output.truncate(before);
-                            return Err(error.into());
-                        }
-                    }
+                    let shown = ArrayFormatter::try_new(array.as_ref(), &options)?.value(row).to_string();
+                    prefixed(out, |out| {
+                        out.extend_from_slice(shown.as_bytes());
+                        Ok(())
+                    })?;
                 }
             }
         }
-        output.end(open);
         Ok(())
+    }
+}
+
+/// Ends the message of a row, or forgets it.
+fn finished(open: Open, written: Result<(), SqlError>, output: &mut Output) -> Result<(), SqlError> {
+    match written {
+        Ok(()) => output.end_row(open, EmptyRow::Sent),
+        Err(error) => {
+            output.drop_message(open);
+            Err(error)
+        }
     }
 }
 
@@ -129,13 +149,18 @@ fn of_type(array: &ArrayRef, ty: &DataType) -> Result<ArrayRef, SqlError> {
     if array.data_type() == ty { Ok(Arc::clone(array)) } else { Ok(cast(array, ty)?) }
 }
 
-/// Writes what `write` writes, with its length before it.
-fn prefixed(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+/// Writes what `write` writes, with its length before it. A value is shorter than 4 GiB, and its row is refused if it
+/// is long.
+fn prefixed(
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
+) -> Result<(), SqlError> {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
-    write(out);
+    write(out)?;
     let length = (out.len() - start - 4) as u32;
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
 }
 
 #[inline]
@@ -146,14 +171,18 @@ fn write_value(
     zone: Tz,
     text: &mut String,
     out: &mut Vec<u8>,
-) {
+) -> Result<(), SqlError> {
     if value.is_null() {
-        return out.extend_from_slice(&NULL_LENGTH.to_be_bytes());
+        out.extend_from_slice(&NULL_LENGTH.to_be_bytes());
+        return Ok(());
     }
     prefixed(out, |out| match format {
         Format::Binary => encode_binary(value, ty, out),
-        Format::Text => write_text(value, ty, zone, text, out),
-    });
+        Format::Text => {
+            write_text(value, ty, zone, text, out);
+            Ok(())
+        }
+    })
 }
 
 fn write_text(value: ValueRef<'_>, ty: ColumnType, zone: Tz, text: &mut String, out: &mut Vec<u8>) {
@@ -223,13 +252,13 @@ fn list_text(list: &ArrayRef, element: ColumnType, zone: Tz, text: &mut String, 
 }
 
 /// Dimensions, whether there are NULLs, the element type; for the dimension its length and lower bound; the elements.
-fn list_binary(list: &ArrayRef, element: ColumnType, oid: u32, out: &mut Vec<u8>) {
+fn list_binary(list: &ArrayRef, element: ColumnType, oid: u32, out: &mut Vec<u8>) -> Result<(), SqlError> {
     let dimensions = i32::from(!list.is_empty());
     out.extend_from_slice(&dimensions.to_be_bytes());
     out.extend_from_slice(&i32::from(list.null_count() > 0).to_be_bytes());
     out.extend_from_slice(&oid.to_be_bytes());
     if dimensions == 0 {
-        return;
+        return Ok(());
     }
     out.extend_from_slice(&(list.len() as u32).to_be_bytes());
     out.extend_from_slice(&1_i32.to_be_bytes());
@@ -238,7 +267,8 @@ fn list_binary(list: &ArrayRef, element: ColumnType, oid: u32, out: &mut Vec<u8>
         if value.is_null() {
             out.extend_from_slice(&NULL_LENGTH.to_be_bytes());
         } else {
-            prefixed(out, |out| encode_binary(value, element, out));
+            prefixed(out, |out| encode_binary(value, element, out))?;
         }
     }
+    Ok(())
 }

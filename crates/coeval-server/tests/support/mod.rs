@@ -30,8 +30,7 @@ impl Running {
 
     pub fn with(options: ServerOptions) -> Self {
         let database = Database::in_memory().unwrap();
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let runtime = coeval_server::runtime(&options).unwrap();
         let server = runtime.block_on(Server::bind(&database, "127.0.0.1:0", options)).unwrap();
         let (address, metrics_address) = (server.address(), server.metrics_address());
         let (stop, stopped) = oneshot::channel::<()>();
@@ -214,6 +213,11 @@ pub fn execute(portal: &str, rows_max: u32) -> Vec<u8> {
     message(b'E', &body)
 }
 
+/// A statement without a name or parameters, prepared, bound and executed.
+pub fn unnamed(sql: &str) -> Vec<u8> {
+    [parse("", sql, &[]), bind("", "", &[]), execute("", 0)].concat()
+}
+
 pub fn sync() -> Vec<u8> {
     message(b'S', &[])
 }
@@ -280,6 +284,44 @@ impl Raw {
     /// The messages up to the end of the connection.
     pub fn until_end(&mut self) -> Vec<Message> {
         std::iter::from_fn(|| self.next()).collect()
+    }
+}
+
+/// Numbers by chance, the same ones for the same seed.
+pub struct Chance(u64);
+
+impl Chance {
+    pub fn of_seed(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number below this one.
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+
+    pub fn byte(&mut self) -> u8 {
+        self.below(256) as u8
+    }
+
+    /// Changes, cuts, doubles or takes out some of the bytes.
+    pub fn change(&mut self, bytes: &mut Vec<u8>) {
+        for _ in 0..self.below(4) {
+            if bytes.is_empty() {
+                return;
+            }
+            let at = self.below(bytes.len());
+            match self.below(6) {
+                0 => bytes.truncate(at),
+                1 => bytes.insert(at, self.byte()),
+                2 => {
+                    bytes.remove(at);
+                }
+                3 => bytes.extend_from_within(at..),
+                _ => bytes[at] = self.byte(),
+            }
+        }
     }
 }
 

@@ -69,7 +69,7 @@ fn push_settings(table: &mut Table, source: &Source<'_>) {
             ("vartype", setting.type_name.into()),
             ("source", (if setting.is_changed { "session" } else { "default" }).into()),
             ("boot_val", setting.default.into()),
-            ("reset_val", setting.default.into()),
+            ("reset_val", setting.initial.into()),
             ("pending_restart", false.into()),
         ]);
     }

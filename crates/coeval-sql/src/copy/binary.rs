@@ -16,6 +16,10 @@ use std::sync::Arc;
 const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xFF\r\n\0";
 const TRAILER: i16 = -1;
 const NULL_LENGTH: i32 = -1;
+/// Bytes that a batch is read from at most, but for its last row: rows may be long.
+const BATCH_BYTES_MAX: usize = 16 << 20;
+/// Longest row, as in PostgreSQL.
+const ROW_BYTES_MAX: usize = 1 << 30;
 /// Flags that a reader has to know to read on; there is none today.
 const CRITICAL_FLAGS: i32 = 0x7FFF_0000;
 
@@ -31,10 +35,13 @@ pub(super) fn write_trailer(out: &mut Vec<u8>) {
 }
 
 /// Writes a row.
+///
+/// # Errors
+/// `22008` for a value that has no binary form; a part of the row is written then.
 pub(super) fn write_row<'v>(
     values: impl ExactSizeIterator<Item = (ValueRef<'v>, ColumnType)>,
     out: &mut Vec<u8>,
-) {
+) -> Result<(), SqlError> {
     out.extend_from_slice(&(values.len() as u16).to_be_bytes());
     for (value, ty) in values {
         if value.is_null() {
@@ -43,10 +50,11 @@ pub(super) fn write_row<'v>(
         }
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
-        encode_binary(value, ty, out);
+        encode_binary(value, ty, out)?;
         let length = (out.len() - start - 4) as u32;
         out[start..start + 4].copy_from_slice(&length.to_be_bytes());
     }
+    Ok(())
 }
 
 /// What is expected next.
@@ -67,6 +75,8 @@ pub(super) struct BinaryDecoder {
     expected: Expected,
     pending: Vec<u8>,
     rows: usize,
+    /// Bytes that those rows were read from.
+    bytes: usize,
     /// The row that is read, from 1.
     line: u64,
 }
@@ -86,6 +96,7 @@ impl BinaryDecoder {
             expected: Expected::Header,
             pending: Vec::new(),
             rows: 0,
+            bytes: 0,
             line: 1,
         }
     }
@@ -93,18 +104,24 @@ impl BinaryDecoder {
     /// Takes a piece; full batches go to `out`.
     ///
     /// # Errors
-    /// 22P04 for a malformed file, 22P03 and what the columns' types answer for values, each with line and column.
+    /// 22P04 for a malformed file, 54000 for a row that is too long, 22P03 and what the columns' types answer for
+    /// values, each with line and column.
     pub(super) fn feed(&mut self, piece: &[u8], out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
         let mut pending = std::mem::take(&mut self.pending);
         pending.extend_from_slice(piece);
         let mut at = 0;
         while let Some(next) = self.step(&pending[at..])? {
             at += next;
-            if self.rows == CHUNK_ROWS {
+            self.bytes += next;
+            if self.rows == CHUNK_ROWS || self.bytes >= BATCH_BYTES_MAX {
                 self.give_batch(out)?;
             }
         }
         pending.drain(..at);
+        if pending.len() > ROW_BYTES_MAX {
+            let message = "a row is longer than 1 GiB";
+            return Err(self.place(SqlError::new(SqlState::ProgramLimitExceeded, message), ""));
+        }
         self.pending = pending;
         Ok(())
     }
@@ -225,6 +242,7 @@ impl BinaryDecoder {
             let columns = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
             out.push(RecordBatch::try_new(Arc::clone(&self.schema), columns)?);
             self.rows = 0;
+            self.bytes = 0;
         }
         Ok(())
     }

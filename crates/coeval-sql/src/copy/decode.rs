@@ -11,6 +11,12 @@ use chrono_tz::Tz;
 use coeval_store::{CHUNK_ROWS, ColumnBuilder, ColumnType, TableDef, ValueRef};
 use std::sync::Arc;
 
+/// Bytes that a batch is read from at most, but for its last row: rows may be long.
+const BATCH_BYTES_MAX: usize = 16 << 20;
+
+/// Longest record, as in PostgreSQL.
+const RECORD_BYTES_MAX: usize = 1 << 30;
+
 /// Longest field that an error shows, in characters.
 const SHOWN_MAX: usize = 100;
 
@@ -48,7 +54,12 @@ pub(super) struct Decoder {
     fields: Fields,
     /// What has come and is not read yet.
     pending: Vec<u8>,
+    /// Fewer bytes than these are not worth another look: so a long record that comes in small pieces is looked at
+    /// a few times only.
+    pending_min: usize,
     rows: usize,
+    /// Bytes that those rows were read from.
+    bytes: usize,
     /// The line that the next record starts in, from 1.
     line: u64,
     header: Header,
@@ -97,7 +108,9 @@ impl Decoder {
             zone,
             fields: Fields::default(),
             pending: Vec::new(),
+            pending_min: 0,
             rows: 0,
+            bytes: 0,
             line: 1,
             header: options.header,
             ended: false,
@@ -107,17 +120,23 @@ impl Decoder {
     /// Takes a piece; full batches go to `out`.
     ///
     /// # Errors
-    /// 22P04 for a malformed record, 22021 for bytes that are not UTF-8, and what the columns' types answer;
-    /// each says in which line and column.
+    /// 22P04 for a malformed record, 22021 for bytes that are not UTF-8, 54000 for a record that is too long, and
+    /// what the columns' types answer; each says in which line and column.
     pub(super) fn feed(&mut self, piece: &[u8], out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
         if self.ended {
             return Ok(());
         }
         let mut pending = std::mem::take(&mut self.pending);
         pending.extend_from_slice(piece);
-        let outcome = self.read_all(&pending, Input::Partial, out);
-        let read = outcome?;
-        pending.drain(..read);
+        if pending.len() >= self.pending_min {
+            let read = self.read_all(&pending, Input::Partial, out)?;
+            pending.drain(..read);
+            if pending.len() > RECORD_BYTES_MAX {
+                let message = "a record is longer than 1 GiB";
+                return Err(self.place(SqlError::new(SqlState::ProgramLimitExceeded, message), ""));
+            }
+            self.pending_min = pending.len() + pending.len() / 4;
+        }
         self.pending = pending;
         Ok(())
     }
@@ -157,11 +176,12 @@ impl Decoder {
                 Step::Record(next) => {
                     self.take_record(bytes, &fields)?;
                     self.line += 1 + lines_inside(&bytes[at..next], &fields);
+                    self.bytes += next - at;
                     at = next;
                 }
             }
             self.fields = fields;
-            if self.rows == CHUNK_ROWS {
+            if self.rows == CHUNK_ROWS || self.bytes >= BATCH_BYTES_MAX {
                 self.give_batch(out)?;
             }
         }
@@ -229,6 +249,7 @@ impl Decoder {
             let columns = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
             out.push(RecordBatch::try_new(Arc::clone(&self.schema), columns)?);
             self.rows = 0;
+            self.bytes = 0;
         }
         Ok(())
     }

@@ -104,7 +104,15 @@ impl Encoder {
     }
 
     /// Writes a row of [`arrays`](Self::arrays).
-    pub(super) fn encode_row(&mut self, arrays: &[ArrayRef], row: usize, out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// `22008` for a value that has no binary form; a part of the row is written then.
+    pub(super) fn encode_row(
+        &mut self,
+        arrays: &[ArrayRef],
+        row: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
         if self.options.format == CopyFormat::Binary {
             let values = arrays.iter().zip(&self.columns);
             let values = values.map(|(array, (_, ty))| (value_at(array.as_ref(), row), *ty));
@@ -117,6 +125,7 @@ impl Encoder {
             self.write_value(index, value_at(array.as_ref(), row), out);
         }
         out.push(b'\n');
+        Ok(())
     }
 
     fn write_value(&mut self, index: usize, value: ValueRef<'_>, out: &mut Vec<u8>) {
@@ -152,7 +161,6 @@ fn write_text(text: &str, delimiter: u8, out: &mut Vec<u8>) {
         out.extend_from_slice(&rest[..at]);
         out.push(b'\\');
         out.push(match rest[at] {
-            byte if byte == delimiter => byte,
             0x08 => b'b',
             0x09 => b't',
             0x0A => b'n',

@@ -5,10 +5,11 @@
 use super::binary::BinaryDecoder;
 use super::decode::Decoder;
 use super::encode::Encoder;
+use super::load::{Group, Loading};
 use super::options::{CopyDirection, CopyFormat, CopyOptions};
-use super::{copied_columns, copied_table, load};
+use super::{copied_columns, copied_table};
 use crate::context::StatementContext;
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::names::fold;
 use crate::query;
 use crate::result::RowStream;
@@ -18,7 +19,6 @@ use arrow::array::{ArrayRef, RecordBatch};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, TableDef};
 use datafusion::sql::sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName, Query, Statement};
-use std::sync::Arc;
 
 /// What the bytes of a COPY are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,13 +121,22 @@ impl AnyDecoder {
 }
 
 /// COPY FROM STDIN that has begun: it takes the client's bytes and knows where its rows go. They are put into the
-/// table by [`Session::finish_copy`](crate::Session::finish_copy).
+/// table by [`Session::feed_copy`](crate::Session::feed_copy) and [`finish_copy`](crate::Session::finish_copy).
 pub struct CopyIn {
-    def: Arc<TableDef>,
-    columns: Vec<usize>,
     encoding: CopyEncoding,
-    decoder: AnyDecoder,
-    batches: Vec<RecordBatch>,
+    /// There until the client has sent all.
+    decoder: Option<AnyDecoder>,
+    rows: Loading,
+    block: OpenedFor,
+}
+
+/// What the block was opened for that a COPY is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OpenedFor {
+    /// Something else, or there is none.
+    Others,
+    /// The COPY alone: it ends with it.
+    Copy,
 }
 
 fn begin_in(
@@ -139,7 +148,8 @@ fn begin_in(
     let def = copied_table(context, name, CopyDirection::From)?;
     let columns = copied_columns(&def, named)?;
     let decoder = AnyDecoder::new(&def, &columns, options, context.settings.zone())?;
-    Ok(CopyIn { columns, encoding: encoding_of(options), decoder, batches: Vec::new(), def })
+    let rows = Loading::new(def, columns, context.settings.copy_bytes_max());
+    Ok(CopyIn { encoding: encoding_of(options), decoder: Some(decoder), rows, block: OpenedFor::Others })
 }
 
 fn encoding_of(options: &CopyOptions) -> CopyEncoding {
@@ -153,7 +163,7 @@ impl CopyIn {
     /// How many columns a row has.
     #[must_use]
     pub fn column_count(&self) -> usize {
-        self.columns.len()
+        self.rows.column_count()
     }
 
     /// What the client is to send.
@@ -165,47 +175,66 @@ impl CopyIn {
     /// Takes the client's next bytes, cut wherever.
     ///
     /// # Errors
-    /// `22P04` for what is no row, and what the columns' types say of values, with line and column.
-    pub fn feed(&mut self, piece: &[u8]) -> Result<(), SqlError> {
-        self.decoder.feed(piece, &mut self.batches)
+    /// `22P04` for what is no row, and what the columns' types say of values, with line and column; `53200` for more
+    /// rows than are kept.
+    pub(crate) fn take(&mut self, piece: &[u8]) -> Result<(), SqlError> {
+        let Some(decoder) = &mut self.decoder else { return Ok(()) };
+        let mut batches = Vec::new();
+        decoder.feed(piece, &mut batches)?;
+        self.rows.push(batches)
     }
 
     /// There are no further bytes.
     ///
     /// # Errors
-    /// As [`feed`](Self::feed).
-    pub(crate) fn finish(self) -> Result<CopiedRows, SqlError> {
-        let Self { def, columns, decoder, mut batches, .. } = self;
+    /// As [`take`](Self::take).
+    pub(crate) fn finish(&mut self) -> Result<(), SqlError> {
+        let Some(decoder) = self.decoder.take() else { return Ok(()) };
+        let mut batches = Vec::new();
         decoder.finish(&mut batches)?;
-        Ok(CopiedRows { def, columns, batches })
+        self.rows.push(batches)
+    }
+
+    /// Whether there are enough rows to [put into the table](Self::append_group).
+    pub(crate) fn is_group(&self) -> bool {
+        self.rows.is_group()
+    }
+
+    /// Puts the rows so far into the table, if their order allows it.
+    ///
+    /// # Errors
+    /// As [`append_rest`](Self::append_rest).
+    pub(crate) fn append_group(&self, context: &mut StatementContext<'_>) -> Result<Group, SqlError> {
+        self.rows.append_group(context)
+    }
+
+    /// Notes what became of the rows so far.
+    pub(crate) fn note_group(&mut self, group: Group) {
+        self.rows.note_group(group);
+    }
+
+    /// Puts what is left into the table; how many rows there were in all.
+    ///
+    /// # Errors
+    /// `55000` if the table is not what it was when the COPY began; what constraints say.
+    pub(crate) fn append_rest(&self, context: &mut StatementContext<'_>) -> Result<u64, SqlError> {
+        self.rows.append_rest(context)
+    }
+
+    /// Notes that a block was opened for this COPY alone.
+    pub(crate) fn note_own_block(&mut self) {
+        self.block = OpenedFor::Copy;
+    }
+
+    /// Whether the block that it is in ends with it.
+    pub(crate) fn has_own_block(&self) -> bool {
+        self.block == OpenedFor::Copy
     }
 }
 
 impl std::fmt::Debug for CopyIn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CopyIn").field("table", &self.def.name).finish_non_exhaustive()
-    }
-}
-
-/// All rows of a COPY FROM STDIN, understood and not yet in the table.
-pub(crate) struct CopiedRows {
-    def: Arc<TableDef>,
-    columns: Vec<usize>,
-    batches: Vec<RecordBatch>,
-}
-
-impl CopiedRows {
-    /// Puts the rows into the table; how many they are.
-    ///
-    /// # Errors
-    /// `55000` if the table is not what it was when the COPY began; what constraints say.
-    pub(crate) fn append(&self, context: &mut StatementContext<'_>) -> Result<u64, SqlError> {
-        let now = context.transaction.resolve_table(&self.def.name);
-        if !now.is_some_and(|now| Arc::ptr_eq(&now, &self.def) || *now == *self.def) {
-            let message = format!("relation \"{}\" was changed during COPY", self.def.name.name);
-            return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message));
-        }
-        load::append(context, &self.def, &self.columns, self.batches.clone())
+        f.debug_struct("CopyIn").field("table", &self.rows.def().name).finish_non_exhaustive()
     }
 }
 
@@ -298,11 +327,14 @@ impl CopyOut {
 
     /// Appends one of these rows.
     ///
+    /// # Errors
+    /// `22008` for a value that has no binary form; a part of the row is appended then.
+    ///
     /// # Panics
     /// If there is no such row.
-    pub fn encode(&mut self, rows: &CopyRows, row: usize, out: &mut Vec<u8>) {
+    pub fn encode(&mut self, rows: &CopyRows, row: usize, out: &mut Vec<u8>) -> Result<(), SqlError> {
         assert!(row < rows.count, "the row is one of those there are");
-        self.encoder.encode_row(&rows.arrays, row, out);
+        self.encoder.encode_row(&rows.arrays, row, out)
     }
 }
 

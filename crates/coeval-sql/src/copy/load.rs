@@ -1,15 +1,159 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Batches into a table: missing columns get their defaults, then the store takes all rows at once.
+//! Batches into a table: missing columns get their defaults, then the store takes the rows.
+//!
+//! Rows that come in the order of their key into a table without other indexes go into it in groups: what COPY holds
+//! of them is bounded, and each group becomes chunks as if there were no others. All other rows are kept and go into
+//! the table together, because only then they are sorted as a whole; `coeval.copy_memory` bounds them.
 
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::ddl;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::types::assign_array;
 use arrow::array::{ArrayRef, RecordBatch, new_null_array};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use coeval_store::{ColumnState, TableDef};
 use std::sync::Arc;
+
+/// Bytes of rows that go into a table together, if they can in groups.
+const GROUP_BYTES: usize = 64 << 20;
+
+/// Rows of a COPY on their way into their table. Every constraint is enforced.
+pub(super) struct Loading {
+    def: Arc<TableDef>,
+    /// The columns of the table that the rows have, in this order.
+    columns: Vec<usize>,
+    order: Order,
+    /// Rows as they came.
+    batches: Vec<RecordBatch>,
+    /// Rows with every column, which came before those.
+    complete: Vec<RecordBatch>,
+    /// What all of them take.
+    bytes: usize,
+    bytes_max: usize,
+    /// Rows that are in the table.
+    appended: u64,
+}
+
+/// Whether rows come in the order of their key, as far as is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// They may.
+    Ascending,
+    /// They do not, or it does not matter.
+    Any,
+}
+
+/// What became of a group of rows.
+pub(crate) enum Group {
+    /// It is in the table, as part of the transaction: so many rows.
+    Appended(u64),
+    /// It was not in order. The rows, with every column.
+    Kept(Vec<RecordBatch>),
+}
+
+impl Loading {
+    /// No rows yet, for these columns of the table, of which no more than so many bytes are kept.
+    pub(super) fn new(def: Arc<TableDef>, columns: Vec<usize>, bytes_max: usize) -> Self {
+        // A row may refer to one of a later group.
+        let refers_to_itself = def.foreign_keys.iter().any(|key| key.parent == def.id);
+        let takes_groups = def.indexes.is_empty() && !refers_to_itself;
+        let order = if takes_groups { Order::Ascending } else { Order::Any };
+        let (batches, complete) = (Vec::new(), Vec::new());
+        Self { def, columns, order, batches, complete, bytes: 0, bytes_max, appended: 0 }
+    }
+
+    /// The table.
+    pub(super) fn def(&self) -> &TableDef {
+        &self.def
+    }
+
+    /// How many columns the rows have.
+    pub(super) fn column_count(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Takes rows.
+    ///
+    /// # Errors
+    /// `53200` if they are too many to be kept.
+    pub(super) fn push(&mut self, batches: Vec<RecordBatch>) -> Result<(), SqlError> {
+        self.bytes += batches.iter().map(RecordBatch::get_array_memory_size).sum::<usize>();
+        self.batches.extend(batches);
+        if self.order == Order::Any && self.bytes > self.bytes_max {
+            let message =
+                format!("COPY to \"{}\" keeps more rows than coeval.copy_memory allows", self.def.name);
+            return Err(SqlError::new(SqlState::OutOfMemory, message)
+                .with_detail(
+                    "Rows are kept until the end if they do not come in the order of their primary key, \
+                     or if the table has other indexes.",
+                )
+                .with_hint(
+                    "Make indexes after the load, sort the rows, load fewer at a time, or raise the setting.",
+                ));
+        }
+        Ok(())
+    }
+
+    /// Whether there are enough rows for a [group](Self::append_group).
+    pub(super) fn is_group(&self) -> bool {
+        self.order == Order::Ascending && self.bytes >= GROUP_BYTES
+    }
+
+    /// Puts the rows so far into the table, if they come in order.
+    ///
+    /// # Errors
+    /// `55000` if the table is not what it was when the COPY began; what defaults and constraints answer. No row is
+    /// added then, once the caller rolls back to where the statement began.
+    pub(super) fn append_group(&self, context: &mut StatementContext<'_>) -> Result<Group, SqlError> {
+        let complete = self.completed(context)?;
+        if context.transaction.bulk_append(self.def.id, &complete)? {
+            Ok(Group::Appended(rows_of(&complete)))
+        } else {
+            Ok(Group::Kept(complete))
+        }
+    }
+
+    /// Notes what became of the rows so far.
+    pub(super) fn note_group(&mut self, group: Group) {
+        self.batches.clear();
+        match group {
+            Group::Appended(rows) => {
+                self.appended += rows;
+                self.bytes = 0;
+            }
+            Group::Kept(complete) => {
+                self.complete = complete;
+                self.order = Order::Any;
+            }
+        }
+    }
+
+    /// Puts what is left into the table; how many rows there were in all.
+    ///
+    /// # Errors
+    /// As [`append_group`](Self::append_group).
+    pub(super) fn append_rest(&self, context: &mut StatementContext<'_>) -> Result<u64, SqlError> {
+        let complete = self.completed(context)?;
+        Ok(self.appended + context.transaction.bulk_insert(self.def.id, &complete)?)
+    }
+
+    /// The rows that are kept, with every column.
+    fn completed(&self, context: &mut StatementContext<'_>) -> Result<Vec<RecordBatch>, SqlError> {
+        let now = context.transaction.resolve_table(&self.def.name);
+        if !now.is_some_and(|now| Arc::ptr_eq(&now, &self.def) || *now == *self.def) {
+            let message = format!("relation \"{}\" was changed during COPY", self.def.name.name);
+            return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message));
+        }
+        let mut complete = self.complete.clone();
+        complete.extend(complete_batches(context, &self.def, &self.columns, &self.batches)?);
+        Ok(complete)
+    }
+}
+
+fn rows_of(batches: &[RecordBatch]) -> u64 {
+    batches.iter().map(|batch| batch.num_rows() as u64).sum()
+}
 
 /// Appends the batches, whose columns are these columns of the table, in this order. Returns how many rows.
 /// Every constraint is enforced.
@@ -21,17 +165,27 @@ pub(crate) fn append(
     context: &mut StatementContext<'_>,
     def: &TableDef,
     columns: &[usize],
-    batches: Vec<RecordBatch>,
+    batches: &[RecordBatch],
 ) -> Result<u64, SqlError> {
+    let complete = complete_batches(context, def, columns, batches)?;
+    Ok(context.transaction.bulk_insert(def.id, &complete)?)
+}
+
+/// The batches with every column of the table.
+fn complete_batches(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    columns: &[usize],
+    batches: &[RecordBatch],
+) -> Result<Vec<RecordBatch>, SqlError> {
     let fields: Vec<Field> =
         def.columns.iter().map(|column| Field::new(&column.name, column.ty.arrow(), true)).collect();
     let schema = Arc::new(Schema::new(fields));
-    let mut complete = Vec::with_capacity(batches.len());
-    for batch in batches {
+    let complete = batches.iter().map(|batch| {
         cancel::check()?;
-        complete.push(complete_batch(context, def, columns, &batch, &schema)?);
-    }
-    Ok(context.transaction.bulk_insert(def.id, &complete)?)
+        complete_batch(context, def, columns, batch, &schema)
+    });
+    complete.collect()
 }
 
 /// The batch with every column of the table.

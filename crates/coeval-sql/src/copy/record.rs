@@ -7,6 +7,9 @@
 
 use super::options::{CopyFormat, CopyOptions};
 
+/// The line that ends the rows: clients send it behind them, some in CSV too.
+const END_OF_DATA: &[u8] = b"\\.";
+
 /// One field of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Field {
@@ -212,11 +215,7 @@ impl RecordReader {
                     Some(_) => at += 1,
                 }
             };
-            if end - start == 2
-                && &bytes[start..end] == b"\\."
-                && fields.len() == 0
-                && !self.at_delimiter(bytes, end)
-            {
+            if fields.len() == 0 && &bytes[start..end] == END_OF_DATA && !self.at_delimiter(bytes, end) {
                 return Ok(Step::EndOfData);
             }
             self.finish_text_field(&bytes[start..end], start, escapes, fields);
@@ -269,6 +268,8 @@ impl RecordReader {
                 }
             } else if at == bytes.len() && input == Input::Partial {
                 return Ok(Step::Incomplete);
+            } else if fields.len() == 0 && &bytes[start..at] == END_OF_DATA && !self.at_delimiter(bytes, at) {
+                return Ok(Step::EndOfData);
             } else if bytes[start..at] == self.null[..] {
                 fields.push_null();
             } else {

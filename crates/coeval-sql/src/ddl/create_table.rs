@@ -245,6 +245,6 @@ fn create_as(
     let def = finished.def.clone();
     let columns: Vec<usize> = def.live_columns().map(|(index, _)| index).collect();
     finished.put(context)?;
-    let count = crate::copy::load::append(context, &def, &columns, rows.batches)?;
+    let count = crate::copy::load::append(context, &def, &columns, &rows.batches)?;
     Ok(StatementResult::tagged(CommandTag::Select(count)))
 }

@@ -125,6 +125,7 @@ states! {
     QueryCanceled = "57014",
     AdminShutdown = "57P01",
     CannotConnectNow = "57P03",
+    IdleSessionTimeout = "57P05",
     IoError = "58030",
     UndefinedFile = "58P01",
     DuplicateFile = "58P02",

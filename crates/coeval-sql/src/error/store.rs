@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Errors of the store as SQL errors.
 
-use crate::error::{SqlError, SqlState};
+use crate::error::{ErrorObject, SqlError, SqlState};
 use coeval_store::files::FileError;
 use coeval_store::log::LogError;
 use coeval_store::{ConstraintError, RowLockError, StoreError};
 
 impl From<ConstraintError> for SqlError {
     fn from(error: ConstraintError) -> Self {
-        let message = error.to_string();
-        match error {
+        let (message, object) = (error.to_string(), object_of(&error));
+        let error = match error {
             ConstraintError::Unique { key, .. } => Self::new(SqlState::UniqueViolation, message)
                 .with_detail(format!("Key {key} already exists.")),
             ConstraintError::NotNull { .. } => Self::new(SqlState::NotNullViolation, message),
@@ -26,8 +26,30 @@ impl From<ConstraintError> for SqlError {
             }
             ConstraintError::Check { .. } => Self::new(SqlState::CheckViolation, message),
             other => Self::new(SqlState::IntegrityConstraintViolation, other.to_string()),
+        };
+        match object {
+            Some(object) => error.with_object(object),
+            None => error,
         }
     }
+}
+
+/// What a violated constraint is about; the table is the one whose constraint it is.
+fn object_of(error: &ConstraintError) -> Option<ErrorObject> {
+    let (table, column, constraint) = match error {
+        ConstraintError::NotNull { table, column } => (table, Some(column), None),
+        ConstraintError::Unique { table, constraint, .. }
+        | ConstraintError::ForeignKeyMissing { table, constraint, .. }
+        | ConstraintError::ForeignKeyReferenced { table, constraint, .. }
+        | ConstraintError::Check { table, constraint } => (table, None, Some(constraint)),
+        _ => return None,
+    };
+    Some(ErrorObject {
+        schema: Some(table.schema.clone()),
+        table: Some(table.name.clone()),
+        column: column.cloned(),
+        constraint: constraint.cloned(),
+    })
 }
 
 impl From<StoreError> for SqlError {

@@ -10,6 +10,7 @@ use super::typing::{
 };
 use crate::catalog::is_vector;
 use crate::context::StatementContext;
+use crate::engine::aside;
 use crate::error::{SqlError, place_in};
 use crate::provider::HiddenColumns;
 use crate::rights::MadeFor;
@@ -95,7 +96,7 @@ pub(crate) fn plan(
     query: &Query,
     types: &[Option<ColumnType>],
 ) -> Result<PlannedQuery, SqlError> {
-    plan_query(context, query, types, HiddenColumns::Left)
+    aside(|| plan_query(context, query, types, HiddenColumns::Left))
 }
 
 /// As [`plan`], for DML: the hidden row id of tables without a primary key can be named.
@@ -107,7 +108,7 @@ pub(crate) fn plan_with_hidden(
     query: &Query,
     types: &[Option<ColumnType>],
 ) -> Result<PlannedQuery, SqlError> {
-    plan_query(context, query, types, HiddenColumns::Shown)
+    aside(|| plan_query(context, query, types, HiddenColumns::Shown))
 }
 
 fn plan_query(

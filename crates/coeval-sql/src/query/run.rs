@@ -7,6 +7,7 @@ use super::plan::{PlannedQuery, plan, plan_with_hidden};
 use crate::catalog::CatalogAccess;
 use crate::context::StatementContext;
 use crate::ddl::sequence_functions::SequenceAccess;
+use crate::engine::aside;
 use crate::error::SqlError;
 use crate::provider::StatementSnapshot;
 use crate::result::{RowSet, RowStream, StatementResult};
@@ -152,6 +153,13 @@ fn renamed(batch: RecordBatch, columns: &SchemaRef) -> Result<RecordBatch, SqlEr
 /// # Errors
 /// What planning finds.
 pub(crate) fn optimized_physical_plan(
+    context: &StatementContext<'_>,
+    planned: &PlannedQuery,
+) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>), SqlError> {
+    aside(|| physical_plan(context, planned))
+}
+
+fn physical_plan(
     context: &StatementContext<'_>,
     planned: &PlannedQuery,
 ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>), SqlError> {

@@ -26,7 +26,7 @@ impl Session {
             }
             Statement::Execute { name: Some(name), .. } => {
                 let name = crate::names::fold_parts(name).ok()?.join(".");
-                self.named.get(&name)?.columns().cloned()
+                self.named(&name).ok()?.prepared()?.columns().cloned()
             }
             _ => None,
         }

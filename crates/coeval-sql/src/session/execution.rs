@@ -4,11 +4,13 @@
 
 use super::block::IsQuery;
 use super::cursors::ForwardFetch;
-use super::parse::{self, is_session_statement};
+use super::parse::{self, Neighbours, is_session_statement};
 use super::prepared::{Outcome, run_unplanned};
-use super::{CACHED_STATEMENTS_MAX, Prepared, Session};
+use super::{Prepared, Session, State};
+use crate::cancel;
 use crate::context::StatementContext;
 use crate::copy::{self, CopyIn, CopyOut, Exchange};
+use crate::engine::aside;
 use crate::error::SqlError;
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
@@ -19,11 +21,15 @@ use coeval_store::{ColumnType, Value};
 use datafusion::sql::sqlparser::ast::Statement;
 use std::sync::Arc;
 
+/// Texts up to this length are parsed before anybody would notice.
+const SHORT_TEXT_BYTES: usize = 4 << 10;
+
 /// One statement of a text, parsed.
 #[derive(Clone, Debug)]
 pub struct ParsedStatement {
     syntax: parse::Parsed,
     sql: Arc<str>,
+    neighbours: Neighbours,
 }
 
 impl ParsedStatement {
@@ -124,9 +130,13 @@ impl Session {
     /// # Errors
     /// `42601` with the position. An open block is failed then.
     pub fn parse(&mut self, sql: &str) -> Result<Vec<ParsedStatement>, SqlError> {
-        let statements = parse::parse(sql).map_err(|error| self.fail(error))?;
+        let parsed =
+            if sql.len() > SHORT_TEXT_BYTES { aside(|| parse::parse(sql)) } else { parse::parse(sql) };
+        let parsed = parsed.map_err(|error| self.fail(error))?;
+        let neighbours = if parsed.len() > 1 { Neighbours::Some } else { Neighbours::None };
         let sql: Arc<str> = sql.into();
-        Ok(statements.into_iter().map(|syntax| ParsedStatement { syntax, sql: Arc::clone(&sql) }).collect())
+        let of_text = |syntax| ParsedStatement { syntax, sql: Arc::clone(&sql), neighbours };
+        Ok(parsed.into_iter().map(of_text).collect())
     }
 
     /// A statement of this very text that has run by key before, and need not be parsed again.
@@ -135,7 +145,9 @@ impl Session {
         self.cached.get(sql).cloned()
     }
 
-    /// Plans a parsed statement. Parameters whose type the caller knows have it in `types`.
+    /// Plans a parsed statement. Parameters whose type the caller knows have it in `types`. As for all methods here,
+    /// the caller says by [`CancelHandle::begin_statement`](crate::CancelHandle::begin_statement) when a statement
+    /// begins: requests from before do not concern it.
     ///
     /// # Errors
     /// What planning finds wrong with it. An open block is failed then.
@@ -144,7 +156,7 @@ impl Session {
         statement: ParsedStatement,
         types: &[Option<ColumnType>],
     ) -> Result<Arc<Prepared>, SqlError> {
-        let _running = self.cancel.begin();
+        let _running = self.cancel.resume();
         self.prepare_parsed(statement.syntax, &statement.sql, types)
     }
 
@@ -154,7 +166,7 @@ impl Session {
     /// # Errors
     /// As [`Self::execute`].
     pub fn start(&mut self, statement: &ParsedStatement) -> Result<Execution, SqlError> {
-        let _running = self.cancel.begin();
+        let _running = self.cancel.resume();
         let sql = &*statement.sql;
         match &statement.syntax {
             parse::Parsed::Statement(syntax) if !is_session_statement(syntax) => {
@@ -164,12 +176,12 @@ impl Session {
                     self.in_transaction(sql, &[], &[], is_query_statement(syntax), |context| {
                         run_unplanned(context, syntax)
                     })?;
-                if matches!(execution, Execution::Values(..)) && self.cached.len() < CACHED_STATEMENTS_MAX {
-                    self.remember(sql);
+                if matches!(execution, Execution::Values(..)) && statement.neighbours == Neighbours::None {
+                    self.remember(&statement.syntax, sql);
                 }
                 Ok(execution)
             }
-            other => self.execute_one(other, sql).and_then(Execution::of_result),
+            other => self.execute_one(other, sql, Neighbours::Some).and_then(Execution::of_result),
         }
     }
 
@@ -182,7 +194,7 @@ impl Session {
         prepared: &Arc<Prepared>,
         parameters: &[Value],
     ) -> Result<Execution, SqlError> {
-        let _running = self.cancel.begin();
+        let _running = self.cancel.resume();
         let parameters = self.bound(prepared, parameters)?;
         match prepared.parsed() {
             parse::Parsed::Statement(statement) if !is_session_statement(statement) => {
@@ -192,16 +204,41 @@ impl Session {
         }
     }
 
+    /// Takes the client's next bytes of a COPY FROM STDIN, cut wherever. When many rows have gathered, they go
+    /// into the table, as part of the open transaction, if their order allows it.
+    ///
+    /// # Errors
+    /// What is wrong with a row, with line and column; `53200` if the rows that are kept take more than
+    /// `coeval.copy_memory`; what constraints say; `57014` if the COPY was cancelled. No row is added then.
+    pub fn feed_copy(&mut self, copy: &mut CopyIn, piece: &[u8]) -> Result<(), SqlError> {
+        let _running = self.cancel.resume();
+        cancel::check().and_then(|()| copy.take(piece)).map_err(|error| self.fail(error))?;
+        if copy.is_group() { aside(|| self.append_group(copy)) } else { Ok(()) }
+    }
+
+    fn append_group(&mut self, copy: &mut CopyIn) -> Result<(), SqlError> {
+        if matches!(self.state, State::Idle) {
+            self.begin_implicit()?;
+            copy.note_own_block();
+        }
+        let group = self.in_transaction("", &[], &[], IsQuery::No, |context| copy.append_group(context))?;
+        copy.note_group(group);
+        Ok(())
+    }
+
     /// Puts the rows of a COPY FROM STDIN, which the client has sent completely, into the table. Outside a block
     /// they are committed and durable when this returns.
     ///
     /// # Errors
     /// What is wrong with the last row; `55000` if the table changed meanwhile; what constraints say. No row is
     /// added then.
-    pub fn finish_copy(&mut self, copy: CopyIn) -> Result<CommandTag, SqlError> {
-        let _running = self.cancel.begin();
-        let rows = copy.finish().map_err(|error| self.fail(error))?;
-        let count = self.in_transaction("", &[], &[], IsQuery::No, |context| rows.append(context))?;
+    pub fn finish_copy(&mut self, mut copy: CopyIn) -> Result<CommandTag, SqlError> {
+        let _running = self.cancel.resume();
+        cancel::check().and_then(|()| copy.finish()).map_err(|error| self.fail(error))?;
+        let count = self.in_transaction("", &[], &[], IsQuery::No, |context| copy.append_rest(context))?;
+        if copy.has_own_block() {
+            self.end_implicit()?;
+        }
         Ok(CommandTag::Copy(count))
     }
 }

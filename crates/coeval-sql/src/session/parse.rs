@@ -36,6 +36,15 @@ pub(crate) enum Parsed {
     Checkpoint,
 }
 
+/// Whether a text holds other statements beside one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Neighbours {
+    /// It is all of its text.
+    None,
+    /// There are others, or nobody looked.
+    Some,
+}
+
 /// Whether the session runs the statement itself, outside any transaction's data.
 pub(super) fn is_session_statement(statement: &Statement) -> bool {
     matches!(

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prepared statements: parsed once, planned once, planned again only when a definition they use changed.
 
-use super::parse::{Parsed, is_session_statement, parse};
+use super::parse::{Neighbours, Parsed, is_session_statement, parse};
 use super::utility::Utility;
-use super::{Session, State, description};
+use super::{NamedStatement, Session, State, description};
 use crate::context::{Clock, StatementContext};
 use crate::dml;
-use crate::error::{SqlError, SqlState, place_in};
+use crate::error::{SqlError, place_in};
 use crate::names::fold;
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
@@ -27,6 +27,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Numbers prepared statements, so that sessions can keep newer plans beside them.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// How many newer plans a session keeps.
+const REPLANNED_MAX: usize = 1_024;
 
 /// How a prepared statement runs.
 #[allow(clippy::large_enum_variant, reason = "a plan is made once and shared")]
@@ -151,7 +154,7 @@ impl Session {
             let outcome = self.declare(declare, parameters, &prepared.parameter_types);
             return outcome.map_err(|error| self.fail(error));
         }
-        self.execute_one(&prepared.parsed, &prepared.sql)
+        self.execute_one(&prepared.parsed, &prepared.sql, Neighbours::Some)
     }
 
     /// Plans a statement in the open block's transaction, or in one that is dropped again.
@@ -245,6 +248,10 @@ impl Session {
             Ok((plan, types, _)) if types == prepared.parameter_types => plan,
             Ok(_) | Err(_) => Plan::General,
         };
+        // Those of statements that have gone go with the others, which are planned again.
+        if self.replanned.len() >= REPLANNED_MAX {
+            self.replanned.clear();
+        }
         self.replanned.insert(prepared.number, Arc::new(plan));
     }
 
@@ -257,31 +264,31 @@ impl Session {
         match statement {
             Statement::Prepare { name, data_types, statement } => {
                 let name = fold(name);
-                if self.named.contains_key(&name) {
-                    let message = format!("prepared statement \"{name}\" already exists");
-                    return Err(SqlError::new(SqlState::DuplicatePreparedStatement, message));
-                }
+                self.refuse_known_name(&name)?;
                 let types =
                     data_types.iter().map(|ty| column_type(ty).map(Some)).collect::<Result<Vec<_>, _>>()?;
                 let text = statement.to_string();
                 let parsed = Parsed::Statement(statement.clone());
                 let prepared = self.prepare_parsed(parsed, &text, &types)?;
-                self.named.insert(name, prepared);
+                self.name_statement(&name, NamedStatement::Planned(prepared))?;
                 Ok(StatementResult::plain("PREPARE"))
             }
             Statement::Execute { name: Some(name), parameters, using, .. } if using.is_empty() => {
                 let name = crate::names::fold_parts(name)?.join(".");
-                let prepared = self.named.get(&name).cloned().ok_or_else(|| no_statement(&name))?;
+                let NamedStatement::Planned(prepared) = self.named(&name)?.clone() else {
+                    return Ok(StatementResult::plain("EXECUTE"));
+                };
                 let values = self.parameter_values(parameters, prepared.parameter_types(), sql)?;
                 self.run(&prepared, &values)
             }
             Statement::Deallocate { name, .. } => {
-                let name = fold(name);
-                if name == "all" {
+                if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") {
                     self.named.clear();
-                } else if self.named.remove(&name).is_none() {
-                    return Err(no_statement(&name));
+                    return Ok(StatementResult::plain("DEALLOCATE ALL"));
                 }
+                let name = fold(name);
+                self.named(&name)?;
+                self.forget_statement(&name);
                 Ok(StatementResult::plain("DEALLOCATE"))
             }
             other => Err(SqlError::unsupported(statement::statement_name(other))),
@@ -383,8 +390,4 @@ impl Outcome for (CommandTag, Rows) {
         };
         Ok((result.tag, rows))
     }
-}
-
-fn no_statement(name: &str) -> SqlError {
-    SqlError::new(SqlState::InvalidSqlStatementName, format!("prepared statement \"{name}\" does not exist"))
 }

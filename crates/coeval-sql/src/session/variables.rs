@@ -272,11 +272,13 @@ impl Session {
                 self.named.clear();
                 self.cursors.clear();
                 self.cached.clear();
+                self.replanned.clear();
                 self.sequences = crate::context::SequenceValues::default();
                 Ok(StatementResult::plain("DISCARD ALL"))
             }
             DiscardObject::PLANS => {
                 self.cached.clear();
+                self.replanned.clear();
                 Ok(StatementResult::plain("DISCARD PLANS"))
             }
             DiscardObject::SEQUENCES => {

@@ -35,12 +35,6 @@ pub(super) const COMPATIBLE: &[Known] = &[
     known("escape_string_warning", "on", Domain::Boolean, CLIENT),
     known("from_collapse_limit", "8", INTEGER, TUNING),
     known("geqo", "on", Domain::Boolean, TUNING),
-    known(
-        "idle_session_timeout",
-        "0",
-        Domain::Text,
-        "Longest time without a statement outside a transaction.",
-    ),
     known("jit", "off", Domain::Boolean, TUNING),
     known("join_collapse_limit", "8", INTEGER, TUNING),
     known("lc_collate", "C", Domain::Fixed, LOCALE),

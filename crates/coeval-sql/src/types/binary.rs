@@ -5,8 +5,9 @@
 //! 10,000 with a weight; NaN and the infinities have a sign of their own and no place in Coeval's `numeric`.
 
 use crate::error::{SqlError, SqlState};
-use crate::types::numeric::rescale;
-use crate::types::text::{fit_char, fit_varchar, format_value};
+use crate::types::datetime::{is_date, is_timestamp};
+use crate::types::numeric::{overflow as numeric_overflow, power_of_ten, rescale};
+use crate::types::text::{fit_char, fit_varchar, format_value, parse_value};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, IntervalValue, Value, ValueRef};
 
@@ -18,21 +19,35 @@ const NUMERIC_BASE: i128 = 10_000;
 const NUMERIC_BASE_DIGITS: i32 = 4;
 const NUMERIC_NEGATIVE: u16 = 0x4000;
 
+/// `22008`: a date or time that there is not.
+fn out_of_range(what: &str) -> SqlError {
+    SqlError::new(SqlState::DatetimeFieldOverflow, format!("{what} out of range"))
+}
+
 /// Appends the value's bytes, without a length before them. NULL has none.
+///
+/// # Errors
+/// `22008` for a date or timestamp that the format has no number for, which a computation may have come to; nothing
+/// is appended then.
 ///
 /// # Panics
 /// If the value is not of the type's physical kind.
-pub fn encode_binary(value: ValueRef<'_>, ty: ColumnType, out: &mut Vec<u8>) {
+pub fn encode_binary(value: ValueRef<'_>, ty: ColumnType, out: &mut Vec<u8>) -> Result<(), SqlError> {
     match (value, ty) {
         (ValueRef::Null, _) => {}
         (ValueRef::Int32(days), ColumnType::Date) => {
             // The ends of the scale stand for the infinities on both sides.
-            let days = if days == i32::MAX || days == i32::MIN { days } else { days - EPOCH_DAYS };
-            out.extend_from_slice(&days.to_be_bytes());
+            let shifted = match days {
+                i32::MAX | i32::MIN => days,
+                _ => days.checked_sub(EPOCH_DAYS).ok_or_else(|| out_of_range("date"))?,
+            };
+            out.extend_from_slice(&shifted.to_be_bytes());
         }
         (ValueRef::Int64(micros), ColumnType::Timestamp | ColumnType::TimestampTz) => {
-            let shifted =
-                if micros == i64::MAX || micros == i64::MIN { micros } else { micros - EPOCH_MICROS };
+            let shifted = match micros {
+                i64::MAX | i64::MIN => micros,
+                _ => micros.checked_sub(EPOCH_MICROS).ok_or_else(|| out_of_range("timestamp"))?,
+            };
             out.extend_from_slice(&shifted.to_be_bytes());
         }
         (ValueRef::Decimal(unscaled), ColumnType::Numeric { scale, .. }) => {
@@ -59,6 +74,7 @@ pub fn encode_binary(value: ValueRef<'_>, ty: ColumnType, out: &mut Vec<u8>) {
         (ValueRef::Uuid(v), _) => out.extend_from_slice(&v),
         (ValueRef::Decimal(_), _) => panic!("a decimal is of type numeric"),
     }
+    Ok(())
 }
 
 fn encode_numeric(unscaled: i128, scale: i8, out: &mut Vec<u8>) {
@@ -106,10 +122,9 @@ fn fixed<const N: usize>(bytes: &[u8], ty: ColumnType) -> Result<[u8; N], SqlErr
 /// The value of this type that the bytes stand for.
 ///
 /// # Errors
-/// `22P03` for another number of bytes than the type has, `22021` for text that is not UTF-8, and what the type
-/// says of the value.
+/// `22P03` for another number of bytes than the type has, `22021` for text that is not UTF-8, `22008` for a date or
+/// timestamp that there is not, and what the type says of the value.
 pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
-    let out_of_range = |what| SqlError::new(SqlState::DatetimeFieldOverflow, format!("{what} out of range"));
     Ok(match ty {
         ColumnType::SmallInt => Value::Int16(i16::from_be_bytes(fixed(bytes, ty)?)),
         ColumnType::Int => Value::Int32(i32::from_be_bytes(fixed(bytes, ty)?)),
@@ -117,13 +132,14 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
         ColumnType::Real => Value::Float32(f32::from_be_bytes(fixed(bytes, ty)?)),
         ColumnType::Double => Value::Float64(f64::from_be_bytes(fixed(bytes, ty)?)),
         ColumnType::Numeric { precision, scale } => {
-            let (unscaled, own_scale) = decode_numeric(bytes, ty)?;
-            Value::Decimal(rescale(unscaled, own_scale, scale, precision)?)
+            Value::Decimal(rescale(decode_numeric(bytes, ty, scale)?, scale, scale, precision)?)
         }
         ColumnType::Boolean => match fixed::<1>(bytes, ty)? {
             [truth] => Value::Boolean(truth != 0),
         },
-        ColumnType::Text | ColumnType::Json => Value::from(utf8(bytes)?),
+        ColumnType::Text => Value::from(utf8(bytes)?),
+        // Its binary form is its text.
+        ColumnType::Json => parse_value(utf8(bytes)?, ty, Tz::UTC)?,
         ColumnType::Varchar(length) => Value::from(fit_varchar(utf8(bytes)?, length)?),
         ColumnType::Char(length) => Value::from(fit_char(utf8(bytes)?, length)?),
         ColumnType::Bytea => Value::Bytes(bytes.into()),
@@ -131,7 +147,10 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
             let days = i32::from_be_bytes(fixed(bytes, ty)?);
             match days {
                 i32::MAX | i32::MIN => Value::Int32(days),
-                _ => Value::Int32(days.checked_add(EPOCH_DAYS).ok_or_else(|| out_of_range("date"))?),
+                _ => {
+                    let days = days.checked_add(EPOCH_DAYS).filter(|&days| is_date(days));
+                    Value::Int32(days.ok_or_else(|| out_of_range("date"))?)
+                }
             }
         }
         ColumnType::Time => {
@@ -145,7 +164,10 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
             let micros = i64::from_be_bytes(fixed(bytes, ty)?);
             match micros {
                 i64::MAX | i64::MIN => Value::Int64(micros),
-                _ => Value::Int64(micros.checked_add(EPOCH_MICROS).ok_or_else(|| out_of_range("timestamp"))?),
+                _ => {
+                    let micros = micros.checked_add(EPOCH_MICROS).filter(|&micros| is_timestamp(micros));
+                    Value::Int64(micros.ok_or_else(|| out_of_range("timestamp"))?)
+                }
             }
         }
         ColumnType::Interval => {
@@ -184,15 +206,14 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
     }
 }
 
-/// The number and its scale.
-fn decode_numeric(bytes: &[u8], ty: ColumnType) -> Result<(i128, i8), SqlError> {
+/// The number at `scale` digits behind the point, rounded half away from zero: clients send more digits than any
+/// column has, such as all those of a binary fraction.
+fn decode_numeric(bytes: &[u8], ty: ColumnType, scale: i8) -> Result<i128, SqlError> {
     let wrong = || wrong_format(ty);
-    let overflow =
-        || SqlError::new(SqlState::NumericValueOutOfRange, "value overflows numeric format".to_owned());
     let mut shorts = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     let mut header = || shorts.next().ok_or_else(wrong);
-    let (count, weight, sign, scale) = (header()?, header()?, header()?, header()?);
-    if bytes.len() != 8 + usize::from(count) * 2 || scale > 0x3FFF {
+    let (count, weight, sign, shown) = (header()?, header()?, header()?, header()?);
+    if bytes.len() != 8 + usize::from(count) * 2 || shown > 0x3FFF {
         return Err(wrong());
     }
     match sign {
@@ -204,36 +225,48 @@ fn decode_numeric(bytes: &[u8], ty: ColumnType) -> Result<(i128, i8), SqlError> 
         }
         _ => return Err(wrong()),
     }
-    // What lies behind the 38th digit cannot be kept, whatever the column.
-    let scale = i32::from(scale).min(i32::from(coeval_store::NUMERIC_PRECISION_MAX));
     let mut value = 0_i128;
+    // The power of ten that the digit at hand counts.
     let mut exponent = (i32::from(weight as i16) + 1) * NUMERIC_BASE_DIGITS;
     for digit in shorts {
         if i128::from(digit) >= NUMERIC_BASE {
             return Err(wrong());
         }
         exponent -= NUMERIC_BASE_DIGITS;
-        // The digit's place in a number with `scale` digits behind the point.
-        let place = exponent + scale;
-        let part = if place >= 0 {
-            let power = u32::try_from(place).ok().and_then(|place| 10_i128.checked_pow(place));
-            match power {
-                Some(power) => i128::from(digit).checked_mul(power).ok_or_else(overflow)?,
-                None if digit == 0 => 0,
-                None => return Err(overflow()),
-            }
-        } else {
-            let dropped = place.unsigned_abs();
-            if dropped >= NUMERIC_BASE_DIGITS.unsigned_abs() {
-                0
-            } else {
-                i128::from(digit) / 10_i128.pow(dropped)
+        // What lies behind the digits that the number says it has does not count.
+        let (digit, _) = without_low_digits(digit, exponent + i32::from(shown));
+        let place = exponent + i32::from(scale);
+        let (kept, first_dropped) = without_low_digits(digit, place);
+        let units = match u32::try_from(place) {
+            Ok(place) => scaled_up(kept, place).ok_or_else(numeric_overflow)?,
+            // Of the digit's last places none is left.
+            Err(_) => {
+                i128::from(kept) / 10_i128.pow(place.unsigned_abs().min(NUMERIC_BASE_DIGITS.unsigned_abs()))
             }
         };
-        value = value.checked_add(part).ok_or_else(overflow)?;
+        let rounding = i128::from(first_dropped >= 5);
+        value = value.checked_add(units + rounding).ok_or_else(numeric_overflow)?;
     }
-    let scale = i8::try_from(scale).map_err(|_| wrong())?;
-    Ok((if sign == NUMERIC_NEGATIVE { -value } else { value }, scale))
+    Ok(if sign == NUMERIC_NEGATIVE { -value } else { value })
+}
+
+/// A digit of base 10,000 without its decimal digits behind the point, which lies `place` digits to the right of its
+/// last one, and the first decimal digit that goes; that is 0 if none goes, or only digits behind it do.
+fn without_low_digits(digit: u16, place: i32) -> (u16, u16) {
+    const { assert!(NUMERIC_BASE_DIGITS == 4, "as many as the places below") };
+    match place {
+        0.. => (digit, 0),
+        -4..0 => {
+            let unit = 10_u16.pow(place.unsigned_abs());
+            (digit - digit % unit, digit % unit / (unit / 10))
+        }
+        _ => (0, 0),
+    }
+}
+
+/// `digit * 10^place`.
+fn scaled_up(digit: u16, place: u32) -> Option<i128> {
+    if digit == 0 { Some(0) } else { i128::from(digit).checked_mul(power_of_ten(place)?) }
 }
 
 #[cfg(test)]

@@ -4,11 +4,28 @@
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
 use chrono_tz::Tz;
 use coeval_store::IntervalValue;
+use std::borrow::Cow;
 use std::fmt::Write;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const NANOS_PER_MICRO: i64 = 1_000;
 const UNIX_EPOCH_DAY_FROM_CE: i32 = 719_163;
+
+/// The first day, 4714-11-24 BC, as in PostgreSQL: day 0 of the Julian calendar's count.
+const FIRST_DAY: i32 = -2_440_588;
+/// The last day, 262141-12-31: the calendar that we count with ends a year later, and zones need some room.
+const LAST_DAY: i32 = 95_025_871;
+const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
+
+/// Whether there is a day of this number, infinity aside.
+pub(crate) fn is_date(days: i32) -> bool {
+    (FIRST_DAY..=LAST_DAY).contains(&days)
+}
+
+/// Whether there is a time of this number, infinity aside.
+pub(crate) fn is_timestamp(micros: i64) -> bool {
+    i32::try_from(micros.div_euclid(MICROS_PER_DAY)).is_ok_and(is_date)
+}
 
 /// The text of the date or timestamp after all others; the greatest number stands for it.
 const INFINITY: &str = "infinity";
@@ -102,13 +119,24 @@ pub(crate) fn parse_date(text: &str) -> Option<i32> {
     }
     let (text, is_before_christ) = without_era(text);
     let text = text.split_once([' ', 'T']).map_or(text, |(date, _)| date);
-    let date = NaiveDate::parse_from_str(text, "%Y-%m-%d")
+    let signed = with_sign(text);
+    let date = NaiveDate::parse_from_str(&signed, "%Y-%m-%d")
         .or_else(|_| NaiveDate::parse_from_str(text, "%Y%m%d"))
         .or_else(|_| NaiveDate::parse_from_str(text, "%Y/%m/%d"))
         .or_else(|_| NaiveDate::parse_from_str(text, "%m/%d/%Y"))
         .ok()?;
     let date = if is_before_christ { date.with_year(1 - date.year())? } else { date };
-    Some(date.num_days_from_ce() - UNIX_EPOCH_DAY_FROM_CE)
+    Some(date.num_days_from_ce() - UNIX_EPOCH_DAY_FROM_CE).filter(|&days| is_date(days))
+}
+
+/// The text with a sign before a year of more than four digits, which the calendar wants there.
+fn with_sign(text: &str) -> Cow<'_, str> {
+    let is_long = text.split('-').next().is_some_and(|year| year.len() > 4 && year.len() < text.len());
+    if is_long && text.starts_with(|c: char| c.is_ascii_digit()) {
+        Cow::Owned(format!("+{text}"))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 /// The text without a `BC` behind it, and whether there was one.
@@ -178,12 +206,13 @@ pub(crate) fn parse_timestamp(text: &str, zone: Option<Tz>) -> Option<i64> {
     let days = i64::from(days);
     let (time, offset) = split_offset(rest);
     let time = if time.is_empty() { 0 } else { parse_time(time)? };
-    let local = days.checked_mul(86_400 * MICROS_PER_SECOND)?.checked_add(time)?;
-    let Some(zone) = zone else { return Some(local) };
-    match offset {
-        Some(offset) => Some(local - parse_offset(offset, local)? * MICROS_PER_SECOND),
-        None => local_to_utc(local, zone),
-    }
+    let local = days.checked_mul(MICROS_PER_DAY)?.checked_add(time)?;
+    let utc = match (zone, offset) {
+        (None, _) => Some(local),
+        (Some(_), Some(offset)) => Some(local - parse_offset(offset, local)? * MICROS_PER_SECOND),
+        (Some(zone), None) => local_to_utc(local, zone),
+    };
+    utc.filter(|&micros| is_timestamp(micros))
 }
 
 /// A local time of a zone as UTC; of an ambiguous one the earlier, of a skipped one as if before the gap.

@@ -72,3 +72,58 @@ fn header_is_skipped_and_force_options_decide_about_null() {
     let rows = decode(&options, b"a,b\n\"\",\n", 5).unwrap();
     assert_eq!(rows, vec![(Value::Null, Value::from(""))]);
 }
+
+/// Inputs with some of their bytes changed: each is read or refused, and the same whatever the pieces.
+#[test]
+fn any_input_at_all_gives_the_same_wherever_it_is_cut() {
+    let text = CopyOptions::new(CopyDirection::From, &[], &[]).unwrap();
+    let good = [
+        (csv(&[]), "1,\"x, y\"\n2,\"a\"\"b\nc\"\n,\u{e4}\r\n4,"),
+        (csv(&[CopyOption::Escape('\\')]), "1,\"a\\\"b\"\n2,\"\\\\\"\n\\.\n"),
+        (text, "1\tx\\ty\n\\N\t\\x41\\102\r\n3\t\\N\n\\.\n"),
+    ];
+    let seed = 0x6A09_E667_F3BC_C909_u64;
+    let mut state = seed;
+    let mut below = |limit: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % limit
+    };
+    let special = b"\n\r\t,\"\\.N1";
+    let mut read = 0;
+    for round in 0..20_000 {
+        let (options, input) = &good[below(good.len())];
+        let mut bytes = input.as_bytes().to_vec();
+        for _ in 0..below(4) {
+            let at = below(bytes.len());
+            bytes[at] = if below(3) > 0 { special[below(special.len())] } else { below(256) as u8 };
+        }
+        let whole = decode(options, &bytes, bytes.len());
+        let piece = 1 + below(bytes.len());
+        assert_eq!(
+            decode(options, &bytes, piece),
+            whole,
+            "seed {seed}, round {round}, pieces of {piece}: {bytes:?}"
+        );
+        read += usize::from(whole.is_ok());
+    }
+    assert!(read > 1_000, "the inputs are not all refused: {read}");
+}
+
+/// A record that comes byte by byte is read a few times, not at every byte.
+#[test]
+fn a_long_record_in_small_pieces_is_read() {
+    let input = format!("1,\"{}\"\n", "x".repeat(300_000));
+    let rows = decode(&csv(&[]), input.as_bytes(), 1).unwrap();
+    assert_eq!(rows[0].1, Value::from("x".repeat(300_000).as_str()));
+}
+
+#[test]
+fn long_rows_make_small_batches() {
+    let mut decoder = Decoder::new(&table(), &[0, 1], &csv(&[]), Tz::UTC).unwrap();
+    let mut batches = Vec::new();
+    let row = format!("1,{}\n", "x".repeat(BATCH_BYTES_MAX / 2));
+    for _ in 0..4 {
+        decoder.feed(row.as_bytes(), &mut batches).unwrap();
+    }
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2, 2]);
+}

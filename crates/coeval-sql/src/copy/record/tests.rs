@@ -72,3 +72,11 @@ fn a_record_cut_anywhere_is_incomplete_until_its_line_ends() {
         assert_eq!(step, Step::Record(record.len()));
     }
 }
+
+#[test]
+fn a_line_of_its_own_ends_csv_too_and_the_same_text_in_quotes_does_not() {
+    assert_eq!(records("csv", "a,b\n\\.\nc,d\n").unwrap(), vec![some(&["a", "b"])]);
+    assert_eq!(records("csv", "a\n\\.").unwrap(), vec![some(&["a"])]);
+    let kept = vec![some(&["\\.", "b"]), some(&["\\."]), some(&["\\.x"])];
+    assert_eq!(records("csv", "\\.,b\n\"\\.\"\n\\.x\n").unwrap(), kept);
+}

@@ -5,7 +5,7 @@ use crate::types::{format_value, parse_value};
 
 fn bytes_of(text: &str, ty: ColumnType) -> Vec<u8> {
     let mut out = Vec::new();
-    encode_binary(parse_value(text, ty, Tz::UTC).unwrap().borrow(), ty, &mut out);
+    encode_binary(parse_value(text, ty, Tz::UTC).unwrap().borrow(), ty, &mut out).unwrap();
     out
 }
 
@@ -68,6 +68,78 @@ fn a_numeric_of_another_scale_is_rounded_as_an_assignment_is() {
     assert_eq!(refused.state, SqlState::NumericValueOutOfRange);
 }
 
+/// A numeric of these digits of base 10,000.
+fn numeric_bytes(weight: i16, sign: u16, shown: u16, digits: &[u16]) -> Vec<u8> {
+    let header = [digits.len() as u16, weight as u16, sign, shown];
+    header.iter().chain(digits).flat_map(|short| short.to_be_bytes()).collect()
+}
+
+/// `new BigDecimal(2.1)` of Java has all digits of the binary fraction.
+#[test]
+fn a_numeric_of_more_digits_than_there_is_room_for_is_rounded() {
+    // 2.100000000000000088817841970012523233890533447265625
+    let digits = [2, 1000, 0, 0, 0, 8881, 7841, 9700, 1252, 3233, 8905, 3344, 7265, 6250];
+    let bytes = numeric_bytes(0, 0, 51, &digits);
+    let numeric = |precision, scale| ColumnType::Numeric { precision, scale };
+    assert_eq!(text_of(&bytes, numeric(10, 2)), "2.10");
+    assert_eq!(text_of(&bytes, numeric(38, 16)), "2.1000000000000001");
+    assert_eq!(text_of(&bytes, numeric(38, 17)), "2.10000000000000009");
+    assert_eq!(text_of(&bytes, numeric(38, 37)), "2.1000000000000000888178419700125232339");
+    let refused = decode_binary(&bytes, numeric(38, 38)).unwrap_err();
+    assert_eq!(refused.state, SqlState::NumericValueOutOfRange);
+    // Rounding goes up to the digits before the point.
+    let nines = numeric_bytes(0, NUMERIC_NEGATIVE, 48, &[9; 13].map(|_| 9999));
+    assert_eq!(text_of(&nines, numeric(10, 2)), "-10000.00");
+    let half = numeric_bytes(-1, 0, 1, &[5000]);
+    assert_eq!(text_of(&half, numeric(3, 0)), "1");
+    let less_than_half = numeric_bytes(-1, 0, 4, &[4999]);
+    assert_eq!(text_of(&less_than_half, numeric(3, 0)), "0");
+    let far_behind = numeric_bytes(-3, 0, 12, &[9999]);
+    assert_eq!(text_of(&far_behind, numeric(3, 2)), "0.00");
+    // Digits behind those that it says it has are not looked at, not even to round.
+    let more = numeric_bytes(0, 0, 1, &[1, 5999]);
+    assert_eq!(text_of(&more, numeric(5, 2)), "1.50");
+}
+
+#[test]
+fn json_that_is_none_is_refused_in_binary_form_too() {
+    let refused = decode_binary(b"{\"a\": ", ColumnType::Json).unwrap_err();
+    assert_eq!(refused.state, SqlState::InvalidTextRepresentation);
+}
+
+#[test]
+fn dates_and_timestamps_that_there_are_not_are_refused_both_ways() {
+    for days in [i32::MAX - 1, i32::MIN + 1, -2_500_000, 100_000_000] {
+        let refused = decode_binary(&days.to_be_bytes(), ColumnType::Date).unwrap_err();
+        assert_eq!(refused.state, SqlState::DatetimeFieldOverflow, "{days}");
+    }
+    for micros in [i64::MAX - 1, i64::MIN + 1, i64::MAX / 64 * 63] {
+        for ty in [ColumnType::Timestamp, ColumnType::TimestampTz] {
+            let refused = decode_binary(&micros.to_be_bytes(), ty).unwrap_err();
+            assert_eq!(refused.state, SqlState::DatetimeFieldOverflow, "{micros} as {ty}");
+        }
+    }
+    let mut out = Vec::new();
+    let date = encode_binary(ValueRef::Int32(i32::MIN + 1), ColumnType::Date, &mut out).unwrap_err();
+    let time = encode_binary(ValueRef::Int64(i64::MIN + 1), ColumnType::Timestamp, &mut out).unwrap_err();
+    assert_eq!((date.state, time.state), (SqlState::DatetimeFieldOverflow, SqlState::DatetimeFieldOverflow));
+    assert!(out.is_empty());
+    for text in ["4714-11-24 BC", "262141-12-31"] {
+        assert_eq!(text_of(&bytes_of(text, ColumnType::Date), ColumnType::Date), text);
+        for zone in [Tz::Etc__GMTMinus14, Tz::Etc__GMTPlus12] {
+            let parsed = parse_value(text, ColumnType::TimestampTz, Tz::UTC).unwrap();
+            let mut shown = String::new();
+            format_value(parsed.borrow(), ColumnType::TimestampTz, zone, &mut shown);
+            assert!(!shown.contains("range"), "{text} in {zone}: {shown}");
+        }
+    }
+    for text in ["4714-11-23 BC", "262142-01-01"] {
+        for ty in [ColumnType::Date, ColumnType::Timestamp, ColumnType::TimestampTz] {
+            assert!(parse_value(text, ty, Tz::UTC).is_err(), "{text} as {ty}");
+        }
+    }
+}
+
 #[test]
 fn bytes_of_another_length_are_refused() {
     let types = [
@@ -124,7 +196,7 @@ fn any_bytes_at_all_are_a_value_or_an_error() {
         for ty in types {
             if let Ok(value) = decode_binary(&bytes, ty) {
                 let mut again = Vec::new();
-                encode_binary(value.borrow(), ty, &mut again);
+                encode_binary(value.borrow(), ty, &mut again).unwrap();
                 assert_eq!(decode_binary(&again, ty).as_ref(), Ok(&value), "{bytes:?} as {ty}");
             }
         }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! COPY FROM STDIN: how long it may take, how much it keeps, how it ends early.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::time::Duration;
+use support::{Raw, Running, error_code, kinds, message, query, status, sync, unnamed};
+
+fn begin_copy(raw: &mut Raw, sql: &str) {
+    raw.send(&query(sql));
+    loop {
+        match raw.next().unwrap().kind {
+            'G' => return,
+            'C' => {}
+            other => panic!("a message of kind {other} where a COPY begins"),
+        }
+    }
+}
+
+fn data(text: &str) -> Vec<u8> {
+    message(b'd', text.as_bytes())
+}
+
+fn done() -> Vec<u8> {
+    message(b'c', &[])
+}
+
+#[test]
+fn a_copy_ends_when_its_time_is_over_whatever_its_client_does() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE TABLE t (a int PRIMARY KEY)");
+    raw.run("SET statement_timeout = '50ms'");
+    begin_copy(&mut raw, "COPY t FROM STDIN");
+    raw.send(&data("1\n"));
+    let messages = raw.until_ready();
+    assert_eq!((error_code(&messages).as_str(), status(&messages)), ("57014", 'I'));
+    assert_eq!(messages[0].field('M').unwrap(), "canceling statement due to statement timeout");
+    // What the client sends before it has read that is passed over.
+    raw.run("SET statement_timeout = 0");
+    raw.send_all(&[data("2\n"), done(), query("SELECT count(*) FROM t")]);
+    assert_eq!(raw.until_ready()[1].texts(), ["0"]);
+}
+
+#[test]
+fn a_copy_is_cancelled_while_its_client_is_silent() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE TABLE t (a int PRIMARY KEY)");
+    raw.run("BEGIN");
+    begin_copy(&mut raw, "COPY t FROM STDIN");
+    let registry = server.database.engine().registry();
+    registry.all()[0].cancel();
+    let messages = raw.until_ready();
+    assert_eq!((error_code(&messages).as_str(), status(&messages)), ("57014", 'E'));
+    raw.run("ROLLBACK");
+    // In the extended protocol, what follows is passed over up to the Sync.
+    raw.send(&unnamed("COPY t FROM STDIN"));
+    raw.send(&message(b'H', &[]));
+    assert_eq!(['1', '2', 'G'].map(|_| raw.next().unwrap().kind), ['1', '2', 'G']);
+    registry.all()[0].cancel();
+    assert_eq!(raw.next().unwrap().field('C').unwrap(), "57014");
+    raw.send_all(&[data("1\n"), done(), sync()]);
+    assert_eq!(kinds(&raw.until_ready()), "Z");
+    assert_eq!(raw.run("SELECT count(*) FROM t")[1].texts(), ["0"]);
+}
+
+#[test]
+fn each_row_is_a_message_and_what_opens_the_binary_format_comes_with_the_first() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t VALUES (1, E'x\\ty'), (2, NULL)");
+    let parts = |raw: &mut Raw, options: &str| {
+        let messages = raw.run(&format!("COPY t TO STDOUT {options}"));
+        let data = messages.iter().filter(|message| message.kind == 'd');
+        data.map(|message| message.body.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(parts(&mut raw, ""), [&b"1\tx\\ty\n"[..], b"2\t\\N\n"]);
+    assert_eq!(parts(&mut raw, "(HEADER)"), [&b"a\tb\n"[..], b"1\tx\\ty\n", b"2\t\\N\n"]);
+    let signature = &b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0"[..];
+    let first = [signature, b"\0\x02\0\0\0\x04\0\0\0\x01\0\0\0\x03x\ty"].concat();
+    let second = b"\0\x02\0\0\0\x04\0\0\0\x02\xff\xff\xff\xff";
+    assert_eq!(parts(&mut raw, "(FORMAT binary)"), [&first[..], second, b"\xff\xff"]);
+    raw.run("TRUNCATE t");
+    assert_eq!(parts(&mut raw, "(FORMAT binary)"), [[signature, b"\xff\xff"].concat()]);
+}
+
+#[test]
+fn a_client_may_be_silent_within_a_copy() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE TABLE t (a int PRIMARY KEY)");
+    raw.run("SET idle_in_transaction_session_timeout = '50ms'");
+    begin_copy(&mut raw, "BEGIN; COPY t FROM STDIN; COMMIT");
+    raw.send(&data("1\n"));
+    std::thread::sleep(Duration::from_millis(150));
+    raw.send_all(&[data("2\n"), done()]);
+    let messages = raw.until_ready();
+    assert_eq!((kinds(&messages).as_str(), messages[0].tag(), status(&messages)), ("CCZ", "COPY 2", 'I'));
+}
+
+/// 80 MB in rows of a kilobyte, in the order of their numbers; whether the server took all of them. It may say no
+/// before it has read all.
+fn copy_much(raw: &mut Raw, sql: &str, order: impl Fn(u32) -> u32) -> Vec<support::Message> {
+    begin_copy(raw, sql);
+    let filling = "x".repeat(1_000);
+    for piece in 0..800 {
+        let rows: String = (0..100).map(|row| format!("{}\t{filling}\n", order(piece * 100 + row))).collect();
+        raw.send(&data(&rows));
+    }
+    raw.send(&done());
+    raw.until_ready()
+}
+
+#[test]
+fn rows_in_order_go_into_the_table_as_they_come() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE TABLE t (a int PRIMARY KEY, b text)");
+    raw.run("SET coeval.copy_memory = '30MB'");
+    let messages = copy_much(&mut raw, "COPY t FROM STDIN", |row| row);
+    assert_eq!((kinds(&messages).as_str(), messages[0].tag()), ("CZ", "COPY 80000"));
+    let seen = server.raw().run("SELECT count(*), sum(a), min(length(b)) FROM t");
+    assert_eq!(seen[1].texts(), ["80000", "3199960000", "1000"]);
+    let table = server.database.table("t").unwrap();
+    assert_eq!(server.database.world().table(table.id()).unwrap().delta_rows(), 0, "they are chunks");
+    // One that fails behind rows which are in the table takes them along.
+    raw.run("CREATE TABLE u (a int PRIMARY KEY, b text)");
+    let messages = copy_much(&mut raw, "COPY u FROM STDIN", |row| if row == 79_999 { 0 } else { row });
+    assert_eq!((error_code(&messages).as_str(), status(&messages)), ("23505", 'I'));
+    assert_eq!(raw.run("SELECT count(*) FROM u")[1].texts(), ["0"]);
+}
+
+#[test]
+fn rows_that_have_to_be_kept_are_bounded() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE TABLE mixed (a int PRIMARY KEY, b text)");
+    raw.run("CREATE TABLE indexed (a int PRIMARY KEY, b text)");
+    raw.run("CREATE INDEX by_b ON indexed (b)");
+    raw.run("SET coeval.copy_memory = '30MB'");
+    for (table, distance) in [("mixed", 7), ("indexed", 1)] {
+        let copy = format!("COPY {table} FROM STDIN");
+        // Seven and 80,000 have no common divisor: every number comes once.
+        let messages = copy_much(&mut raw, &copy, |row| row * distance % 80_000);
+        assert_eq!((error_code(&messages).as_str(), status(&messages)), ("53200", 'I'), "{table}");
+        assert_eq!(raw.run(&format!("SELECT count(*) FROM {table}"))[1].texts(), ["0"]);
+    }
+    raw.run("RESET coeval.copy_memory");
+    let messages = copy_much(&mut raw, "COPY mixed FROM STDIN", |row| row * 7 % 80_000);
+    assert_eq!(messages[0].tag(), "COPY 80000");
+}
