@@ -7,10 +7,10 @@
 //!
 //! Keys and values are `u64`, keys drawn from a scrambled Zipfian distribution (0.99), two threads. The persistent
 //! maps are read at the last published root, and written in batches: each thread collects its writes for `BATCH_MS`
-//! milliseconds or until there are a hundred thousand, then applies them under a lock and publishes the new root. Who finds
-//! the lock taken goes on collecting for a while. A write's latency is the time from its collection to its publication;
-//! each write of a batch is taken to have waited for as long as the first one. The others are written directly. One JSON
-//! line per map and workload.
+//! milliseconds or until there are a million, then hands them in. Who finds the writer's lock free applies all that was
+//! handed in and publishes the new root; who finds it taken lends a hand if there is work to share, and goes on
+//! otherwise. A write's latency is the time from its collection to its publication; each write of a batch is taken to
+//! have waited for as long as the first one. The others are written directly. One JSON line per map and workload.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -33,8 +33,8 @@ const THREADS: usize = 2;
 /// Operations between two looks at the clock.
 const STRIDE: usize = 64;
 
-/// Writes of a batch: applying more takes longer than a reader of one's own writes should wait.
-const BATCH_MAX: usize = 100_000;
+/// Writes of a batch at most.
+const BATCH_MAX: usize = 1_000_000;
 
 type Tree = PTree<u64, u64, (), 30>;
 type Pairs = Vec<(u64, u64)>;
@@ -101,6 +101,8 @@ trait Handle {
 struct Published<M> {
     root: ArcSwap<M>,
     writer: Mutex<()>,
+    /// Batches that wait for whoever writes next, and when each was begun.
+    queue: Mutex<Vec<(Pairs, Instant)>>,
     batch_time: Duration,
     apply: fn(&mut M, Pairs),
     read: fn(&M, &u64) -> Option<u64>,
@@ -112,6 +114,7 @@ struct Batching<'a, M> {
     root: Cache<&'a ArcSwap<M>, Arc<M>>,
     pending: Pairs,
     since: Option<Instant>,
+    is_queued: bool,
     latencies: Vec<(Duration, usize)>,
 }
 
@@ -123,7 +126,8 @@ impl<M: Clone + Send + Sync> Subject for Published<M> {
 
     fn handle(&self) -> Batching<'_, M> {
         let (pending, latencies) = (Pairs::new(), Vec::new());
-        Batching { map: self, root: Cache::new(&self.root), pending, since: None, latencies }
+        let root = Cache::new(&self.root);
+        Batching { map: self, root, pending, since: None, is_queued: false, latencies }
     }
 
     fn len(&self) -> usize {
@@ -132,15 +136,30 @@ impl<M: Clone + Send + Sync> Subject for Published<M> {
 }
 
 impl<M: Clone> Batching<'_, M> {
-    fn publish(&mut self, writer: MutexGuard<'_, ()>) {
+    fn hand_in(&mut self) {
         let Some(since) = self.since.take() else { return };
         let pending = std::mem::take(&mut self.pending);
-        let count = pending.len();
+        self.map.queue.lock().expect("no thread panics").push((pending, since));
+        self.is_queued = true;
+    }
+
+    /// Applies and publishes everything that was handed in.
+    fn publish(&mut self, writer: MutexGuard<'_, ()>) {
+        self.is_queued = false;
+        let queue = std::mem::take(&mut *self.map.queue.lock().expect("no thread panics"));
+        if queue.is_empty() {
+            return;
+        }
+        let times: Vec<(Instant, usize)> = queue.iter().map(|(batch, since)| (*since, batch.len())).collect();
+        let batch = queue.into_iter().map(|(batch, _)| batch).reduce(|mut all, batch| {
+            all.extend(batch);
+            all
+        });
         let mut next = M::clone(&self.map.root.load());
-        (self.map.apply)(&mut next, pending);
+        (self.map.apply)(&mut next, batch.unwrap_or_default());
         let old = self.map.root.swap(Arc::new(next));
         drop(writer);
-        self.latencies.push((since.elapsed(), count));
+        self.latencies.extend(times.into_iter().map(|(since, count)| (since.elapsed(), count)));
         self.root.load();
         drop(old);
     }
@@ -157,19 +176,22 @@ impl<M: Clone> Handle for Batching<'_, M> {
     }
 
     fn tick(&mut self, now: Instant) {
-        let Some(since) = self.since else { return };
-        let waited = now.duration_since(since);
         let is_full = self.pending.len() >= BATCH_MAX;
-        if is_full || waited >= 2 * self.map.batch_time {
-            self.publish(self.map.writer.lock().expect("no writer panics"));
-        } else if waited >= self.map.batch_time
-            && let Ok(writer) = self.map.writer.try_lock()
-        {
-            self.publish(writer);
+        if is_full || self.since.is_some_and(|since| now.duration_since(since) >= self.map.batch_time) {
+            self.hand_in();
+        }
+        while self.is_queued {
+            match self.map.writer.try_lock() {
+                Ok(writer) => self.publish(writer),
+                // The pool's threads are ours: what the other one has forked is taken here.
+                Err(_) if rayon::yield_now() == Some(rayon::Yield::Executed) || is_full => {}
+                Err(_) => break,
+            }
         }
     }
 
     fn finish(&mut self) -> Vec<(Duration, usize)> {
+        self.hand_in();
         self.publish(self.map.writer.lock().expect("no writer panics"));
         std::mem::take(&mut self.latencies)
     }
@@ -347,6 +369,7 @@ fn main() {
         let make = |pairs: &[(u64, u64)]| Published::<Tree> {
             root: ArcSwap::from_pointee(PTree::from_sorted(pairs.to_vec())),
             writer: Mutex::new(()),
+            queue: Mutex::default(),
             batch_time,
             apply: |tree, batch| tree.multi_insert_unsorted(batch, |_, _, new| new),
             read: |tree, key| tree.get(key).copied(),
@@ -379,6 +402,7 @@ fn main() {
         let make = |pairs: &[(u64, u64)]| Published::<imbl::OrdMap<u64, u64>> {
             root: ArcSwap::from_pointee(pairs.iter().copied().collect()),
             writer: Mutex::new(()),
+            queue: Mutex::default(),
             batch_time,
             apply: |map, batch| {
                 batch.into_iter().for_each(|(key, value)| {
