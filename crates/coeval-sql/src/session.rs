@@ -24,7 +24,7 @@ mod variables;
 pub use cursors::ForwardFetch;
 pub use execution::{Execution, ParsedStatement};
 pub use named::NamedStatement;
-pub(crate) use parse::{STACK_BYTES, parse_query};
+pub(crate) use parse::{STACK_BYTES, parse_query, to_next_word};
 pub use prepared::Prepared;
 pub(crate) use utility::take_word;
 

@@ -3,7 +3,7 @@
 
 use super::drop::Missing;
 use crate::names::fold;
-use crate::session::take_word;
+use crate::session::{take_word, to_next_word};
 use coeval_store::{Privilege, RoleAttribute};
 use datafusion::sql::sqlparser::ast::{ObjectName, Value};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -414,6 +414,7 @@ fn granted(parser: &mut Parser<'_>) -> Parsed<Granted> {
 
 /// A list of privileges with ON behind it, ALL being none; `None`, and nothing taken, if it is a list of roles.
 fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Option<Vec<Privilege>>>> {
+    to_next_word(parser);
     let start = parser.index();
     let mut privileges = Vec::new();
     let is_all = take_word(parser, "all");
@@ -539,5 +540,10 @@ mod tests {
             panic!("a role is granted");
         };
         assert_eq!(roles, [RoleName::Named("select".to_owned())]);
+        let Some(RoleStatement::Grant { granted: Granted::Roles(roles), .. }) = parse("GRANT usage, b TO r")
+        else {
+            panic!("roles are granted");
+        };
+        assert_eq!(roles.len(), 2);
     }
 }

@@ -110,8 +110,15 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     Ok(parsed)
 }
 
+/// Passes over blanks: who goes back from further on then stops here, and not before them.
+pub(crate) fn to_next_word(parser: &mut Parser<'_>) {
+    parser.next_token();
+    parser.prev_token();
+}
+
 /// The statement at the parser's place.
 fn parse_one(parser: &mut Parser<'_>) -> Result<Parsed, ParserError> {
+    to_next_word(parser);
     if let Some(utility) = Utility::parse(parser)? {
         return Ok(Parsed::Utility(Box::new(utility)));
     }

@@ -57,3 +57,11 @@ fn what_follows_a_statement_is_an_error_with_its_position() {
     assert_eq!(parse("SELEC 1").unwrap_err().position, Some(1));
     assert_eq!(parse("SELECT 'abc").unwrap_err().state.code(), "42601");
 }
+
+/// The parser went back over the blanks before a statement, to before its beginning.
+#[test]
+fn blanks_before_a_statement_are_passed_over() {
+    let sql = "\n  ALTER TABLE t ADD COLUMN b int;\n -- more\n ALTER TABLE t DROP COLUMN b; \n ALTER SCHEMA s RENAME TO r";
+    assert_eq!(parse(sql).unwrap().len(), 3);
+    assert_eq!(parse(" \n GRANT usage, b TO c").unwrap().len(), 1);
+}
