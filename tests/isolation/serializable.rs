@@ -237,6 +237,47 @@ fn a_read_only_transaction_that_writes_and_a_level_that_changes_too_late_are_ref
     );
 }
 
+#[test]
+fn what_was_read_before_a_savepoint_was_rolled_back_to_counts() {
+    run(
+        SETUP,
+        &[
+            ("a", SERIALIZABLE, Done),
+            ("b", SERIALIZABLE, Done),
+            ("a", "SAVEPOINT s", Done),
+            ("b", "SAVEPOINT s", Done),
+            ("a", "SELECT sum(balance) FROM account", Rows(&["200"])),
+            ("b", "SELECT sum(balance) FROM account", Rows(&["200"])),
+            ("a", "ROLLBACK TO s", Done),
+            ("b", "ROLLBACK TO s", Done),
+            ("a", "UPDATE account SET balance = -50 WHERE id = 1", Done),
+            ("b", "UPDATE account SET balance = -50 WHERE id = 2", Done),
+            ("a", "COMMIT", Done),
+            ("b", "COMMIT", CONFLICT),
+        ],
+    );
+}
+
+#[test]
+fn a_session_does_not_go_back_behind_what_a_statement_of_read_committed_has_shown() {
+    run(
+        SETUP,
+        &[
+            ("r", "BEGIN ISOLATION LEVEL READ COMMITTED", Done),
+            ("r", "SELECT value FROM flag WHERE id = 1", Rows(&["0"])),
+            ("w", SERIALIZABLE, Done),
+            ("w", "SELECT value FROM flag WHERE id = 2", Rows(&["0"])),
+            ("d", "UPDATE flag SET value = 5 WHERE id = 1", Done),
+            ("r", "SELECT value FROM flag WHERE id = 1", Rows(&["5"])),
+            ("r", "COMMIT", Done),
+            ("r", READ_ONLY, Done),
+            ("r", "SELECT value FROM flag WHERE id = 1", Rows(&["5"])),
+            ("r", "COMMIT", Done),
+            ("w", "ROLLBACK", Done),
+        ],
+    );
+}
+
 /// DESIGN 5.4: what was read before is as it was, so the transaction may as well have begun later.
 #[test]
 fn a_statement_that_waited_moves_the_snapshot_if_it_can() {

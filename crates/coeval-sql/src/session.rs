@@ -446,6 +446,7 @@ impl Session {
             };
             let outcome = until_settled(&mut context, &mut body).map_err(|error| self.cancel.named(error));
             let durable = context.transaction.wait_for_dependencies().map_err(SqlError::from);
+            self.floor.note_snapshot(context.transaction.begin_version());
             let outcome = durable.and(outcome).map_err(|error| self.fail(place_in(error, sql)))?;
             self.grant_requests()?;
             return Ok(outcome);
@@ -471,7 +472,9 @@ impl Session {
                 sql,
                 checks: Checks::All,
             };
-            let outcome = match until_settled(&mut context, &mut body) {
+            let settled = until_settled(&mut context, &mut body);
+            self.floor.note_snapshot(transaction.begin_version());
+            let outcome = match settled {
                 Ok(value) => match transaction.commit() {
                     Ok(committed) => {
                         committed.order.into_iter().for_each(|order| self.floor.note_commit(order));

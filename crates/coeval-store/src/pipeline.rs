@@ -226,7 +226,7 @@ impl Pipeline {
         let mut admitted: Vec<(&Ticket, Submission)> = Vec::with_capacity(tickets.len());
         let mut refused: Vec<(&Ticket, StoreError)> = Vec::new();
         for ticket in tickets {
-            let submission =
+            let mut submission =
                 ticket.submission.lock().take().expect("a submission is taken from the queue once");
             let outcome = self.check_running().and_then(|()| leader.certify(&newest, &submission));
             let outcome = outcome.and_then(|certified| {
@@ -237,6 +237,8 @@ impl Pipeline {
                 Ok(certified) => {
                     let position = u32::try_from(admitted.len()).expect("a batch is bounded by its sessions");
                     leader.admit(shared, CommitOrder { version, position }, &submission, certified);
+                    // Its registration is the committing thread's business, which ends it when it is acknowledged.
+                    submission.certification = None;
                     admitted.push((ticket, submission));
                 }
                 Err(error) => refused.push((ticket, error)),

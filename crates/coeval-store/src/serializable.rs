@@ -47,7 +47,7 @@ pub(crate) struct Serializable {
     /// Readers that are going to be certified.
     readers: ActiveSnapshots,
     safe: Mutex<SafeState>,
-    /// Whether `safe` keeps a world alive.
+    /// Whether `safe` may keep a world alive.
     keeps_world: AtomicBool,
     /// The last version with a commit that had an out-edge.
     newest_with_out: AtomicU64,
@@ -59,7 +59,7 @@ pub(crate) struct Serializable {
 /// See [`Serializable`].
 struct SafeState {
     snapshots: SafeSnapshots<Arc<WriteSet>>,
-    /// The last one made, until the boundary has moved.
+    /// The one of the boundary; none if the boundary would move if somebody asked.
     made: Option<Arc<SafeWorld>>,
 }
 
@@ -105,12 +105,15 @@ pub(crate) enum ReaderDuty {
 }
 
 impl Serializable {
-    pub(crate) fn new(published: Version) -> Self {
+    pub(crate) fn new(world: Arc<World>) -> Self {
+        let published = world.version();
+        let holds = SafeSnapshot { boundary: published, members: Vec::new() };
+        let made = Some(Arc::new(SafeWorld { world, holds }));
         Self {
             boundary: Boundary::new(published),
             readers: ActiveSnapshots::new(),
-            safe: Mutex::new(SafeState { snapshots: SafeSnapshots::new(published), made: None }),
-            keeps_world: AtomicBool::new(false),
+            safe: Mutex::new(SafeState { snapshots: SafeSnapshots::new(published), made }),
+            keeps_world: AtomicBool::new(true),
             newest_with_out: AtomicU64::new(0),
             lag_max_micros: AtomicU64::new(NO_BOUND),
             next_transaction: AtomicU64::new(1),
@@ -155,56 +158,59 @@ impl Serializable {
             && self.newest_with_out.load(Ordering::Acquire) <= begin.get()
     }
 
-    /// The newest read safe snapshot there is. Waits for nobody but another who asks the same.
+    /// The newest read safe snapshot there is; none for the moments in which a transaction is being certified that
+    /// the boundary has passed. Waits for nobody but another who asks the same.
     ///
     /// Cost: two short locks; and, if the boundary has moved, applying the write sets of those commits behind it
     /// that belong to the snapshot, which are few.
-    pub(crate) fn safe(&self, published: &ArcSwap<World>) -> Arc<SafeWorld> {
+    pub(crate) fn safe(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
+        // Declared before the lock is taken, so that the world before is let go behind it.
+        let _before;
         let mut safe = self.safe.lock();
-        loop {
-            let newest = || {
-                let world = published.load_full();
-                (world.version(), world)
-            };
-            let (boundary, world) = match self.boundary.advance(Instant::now(), self.lag_max(), newest) {
-                Some(Moved { boundary, world }) => (boundary, world),
-                None => {
-                    let boundary = self.boundary.version();
-                    if let Some(made) = safe.made.as_ref().filter(|made| made.holds.boundary == boundary) {
-                        return Arc::clone(made);
-                    }
-                    // Nothing was made for it, so nobody held it back: it is the published version, or was.
-                    let world = published.load_full();
-                    if world.version() != boundary {
-                        continue;
-                    }
-                    (boundary, world)
+        let newest = || {
+            let world = published.load_full();
+            (world.version(), world)
+        };
+        let (boundary, world) = match self.boundary.advance(Instant::now(), self.lag_max(), newest) {
+            Some(Moved { boundary, world }) => (boundary, world),
+            None => {
+                let boundary = self.boundary.version();
+                if let Some(made) = safe.made.as_ref().filter(|made| made.holds.boundary == boundary) {
+                    return Some(Arc::clone(made));
                 }
-            };
-            let holds = safe.snapshots.advance(boundary);
-            let made = Arc::new(SafeWorld { world: with_members(world, &holds), holds });
-            self.keeps_world.store(true, Ordering::Release);
-            safe.made = Some(Arc::clone(&made));
-            return made;
-        }
+                let world = published.load_full();
+                if world.version() != boundary {
+                    return None;
+                }
+                (boundary, world)
+            }
+        };
+        let holds = safe.snapshots.advance(boundary);
+        let made = Arc::new(SafeWorld { world: with_members(world, &holds), holds });
+        self.keeps_world.store(true, Ordering::Release);
+        _before = safe.made.replace(Arc::clone(&made));
+        Some(made)
     }
 
-    /// A world was published. Lets go of a safe world that nobody holds back: the next one who wants one gets the
-    /// new world.
-    pub(crate) fn note_published(&self) {
-        if self.keeps_world.load(Ordering::Acquire) && self.boundary.count() == 0 {
-            let old = {
-                let mut safe = self.safe.lock();
-                self.keeps_world.store(false, Ordering::Release);
-                safe.made.take()
-            };
-            drop(old);
+    /// A world of this version was published. Gives up the safe world that was made, if the next one who asks gets a
+    /// newer one: the caller lets go of it where that may take long.
+    #[must_use = "dropping the last reference to a world takes long"]
+    pub(crate) fn note_published(&self, published: Version) -> Option<Arc<World>> {
+        if !self.keeps_world.load(Ordering::Acquire) {
+            return None;
         }
+        let mut safe = self.safe.lock();
+        if !self.boundary.would_advance(published) {
+            return None;
+        }
+        self.keeps_world.store(false, Ordering::Release);
+        safe.made.take().map(|made| Arc::clone(&made.world))
     }
 
     /// Where safe snapshots stand.
     pub(crate) fn lag(&self, published: &ArcSwap<World>) -> SnapshotLag {
-        let boundary = self.safe(published).holds.boundary;
+        drop(self.safe(published));
+        let boundary = self.boundary.version();
         SnapshotLag { published: published.load().version(), boundary, holder: self.boundary.holder() }
     }
 
@@ -272,6 +278,9 @@ pub(crate) struct Certifications {
     /// Commits below SERIALIZABLE that nobody has been certified against yet, in order.
     unmarked: VecDeque<Unmarked>,
 }
+
+/// With more of them than this, commits are marked though nobody has asked for it.
+const UNMARKED_MAX: usize = 1_024;
 
 struct Unmarked {
     order: CommitOrder,
@@ -355,6 +364,10 @@ impl Certifications {
         let (Some(certification), Some(certified)) = (&submission.certification, certified) else {
             let writes = Arc::clone(&submission.written);
             self.unmarked.push_back(Unmarked { order, transaction, writes });
+            if self.unmarked.len() > UNMARKED_MAX {
+                // Somebody old is active. Marks are bounded, write sets are not.
+                self.mark_all();
+            }
             return;
         };
         let first_out = certified.first_out();

@@ -12,7 +12,7 @@ use crate::options::{Durability, Sizes, StoreOptions};
 use crate::pipeline::Pipeline;
 use crate::record::encode_body;
 use crate::sequence::Sequences;
-use crate::serializable::{Certification, ReaderDuty, SafeWorld, Serializable};
+use crate::serializable::{Certification, ReaderDuty, Serializable};
 use crate::submission::Submission;
 use crate::table::Table;
 use crate::transaction::{AccessMode, Committed, GlobalKey, Serializing, Transaction};
@@ -108,8 +108,8 @@ impl Shared {
     ) -> Self {
         let durability = if log.is_some() { options.durability } else { Durability::None };
         let pipeline = Pipeline::new(log, durability, contents.world.version());
-        let serializable = Serializable::new(contents.world.version());
         let world = Arc::new(contents.world);
+        let serializable = Serializable::new(Arc::clone(&world));
         Self {
             options,
             sizes,
@@ -139,8 +139,11 @@ impl Shared {
     }
 
     pub(crate) fn set_published(&self, world: Arc<World>) {
+        let version = world.version();
         self.published.store(world);
-        self.serializable.note_published();
+        if let Some(old) = self.serializable.note_published(version) {
+            self.bury(vec![old]);
+        }
     }
 
     pub(crate) fn set_applied(&self, world: Arc<World>) {
@@ -208,20 +211,12 @@ impl Shared {
 
     /// Begins a declared read-only transaction on the newest safe snapshot, if that has what `floor` asks for.
     pub(crate) fn begin_safe(self: &Arc<Self>, floor: &SessionFloor) -> Option<Transaction> {
-        let safe = self.safe();
-        if !safe.satisfies(floor) {
-            return None;
-        }
+        let safe = self.serializable.safe(&self.published).filter(|safe| safe.satisfies(floor))?;
         let world = Arc::clone(safe.world());
         let guard = self.register(world.version());
         let (isolation, mode) = (Isolation::Serializable, AccessMode::ReadOnly);
         let id = self.serializable.new_transaction();
         Some(Transaction::new(Arc::clone(self), world, guard, isolation, mode, id, None))
-    }
-
-    /// The newest safe snapshot.
-    pub(crate) fn safe(&self) -> Arc<SafeWorld> {
-        self.serializable.safe(&self.published)
     }
 
     /// Certifies a serializable transaction that wrote nothing.

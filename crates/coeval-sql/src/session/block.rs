@@ -139,6 +139,8 @@ pub(super) struct Block {
     pub(super) options: BlockOptions,
     pub(super) opened: Opened,
     transaction: Option<Transaction>,
+    /// Where it began, if there were savepoints before.
+    beginning: Option<Savepoint>,
     clock: Option<Clock>,
     savepoints: Vec<NamedSavepoint>,
     pub(super) frame: Option<SettingsFrame>,
@@ -146,7 +148,15 @@ pub(super) struct Block {
 
 impl Block {
     pub(super) fn new(options: BlockOptions, opened: Opened) -> Self {
-        Self { options, opened, transaction: None, clock: None, savepoints: Vec::new(), frame: None }
+        Self {
+            options,
+            opened,
+            transaction: None,
+            beginning: None,
+            clock: None,
+            savepoints: Vec::new(),
+            frame: None,
+        }
     }
 
     /// Whether a statement has run in it.
@@ -161,8 +171,13 @@ impl Block {
 
     /// Its transaction, begun if this is the first statement.
     pub(super) fn transaction(&mut self, engine: &Engine, floor: &mut SessionFloor) -> &mut Transaction {
-        let options = self.options;
-        self.transaction.get_or_insert_with(|| options.begin(engine, floor))
+        let (options, beginning) = (self.options, &mut self.beginning);
+        let has_savepoints = !self.savepoints.is_empty() && options.isolation != Isolation::ReadCommitted;
+        self.transaction.get_or_insert_with(|| {
+            let transaction = options.begin(engine, floor);
+            *beginning = has_savepoints.then(|| transaction.savepoint());
+            transaction
+        })
     }
 
     /// The clock of its next statement.
@@ -356,8 +371,12 @@ impl Session {
         let savepoint = &block.savepoints[at];
         match (&savepoint.point, &mut block.transaction) {
             (Some(point), Some(transaction)) => transaction.rollback_to(point),
-            // Nothing had run before the savepoint; what ran since goes, its snapshot too.
-            (None, transaction) => *transaction = None,
+            // Nothing had run before the savepoint. What ran since has shown the snapshot, so that stays where it
+            // lasts for the transaction.
+            (None, transaction) => match (transaction, &block.beginning) {
+                (Some(transaction), Some(beginning)) => transaction.rollback_to(beginning),
+                (transaction, _) => *transaction = None,
+            },
             (Some(_), None) => {}
         }
         block.frame.clone_from(&savepoint.frame);

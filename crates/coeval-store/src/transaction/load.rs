@@ -91,6 +91,10 @@ impl Transaction {
         let (Some(first), Some(last)) = (chunks.first(), chunks.last()) else { return Ok(false) };
         let span =
             KeyRange { lower: Bound::Included(first.first_key()), upper: Bound::Included(last.last_key()) };
+        self.note_range(table.id(), table.id(), &span);
+        for index in table.def().indexes.iter().filter(|index| index.uniqueness.is_unique()) {
+            self.note_range(table.id(), index.id, &KeyRange::all());
+        }
         let private = self.writes_of(table.id()).map(|writes| &writes.rows);
         let rows_free =
             is_free(table, &span)? && private.is_none_or(|rows| rows.iter_range(span).next().is_none());

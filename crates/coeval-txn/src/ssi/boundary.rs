@@ -163,6 +163,15 @@ impl<W: Clone> Boundary<W> {
         Some(Moved { boundary, world })
     }
 
+    /// Whether [`advance`](Self::advance) would move the boundary without passing anybody who is late, while
+    /// `published` is the published version.
+    #[must_use]
+    pub fn would_advance(&self, published: Version) -> bool {
+        let registry = self.registry.lock();
+        let held_at = registry.first_holder().map_or(published, |holder| holder.begin.min(published));
+        held_at > registry.boundary
+    }
+
     /// Where the boundary is.
     #[must_use]
     pub fn version(&self) -> Version {

@@ -347,6 +347,59 @@ fn a_safe_snapshot_holds_a_commit_behind_the_boundary_that_comes_before_what_is_
 }
 
 #[test]
+fn a_writer_that_holds_the_boundary_where_it_was_at_the_start_or_before_a_checkpoint_stops_nobody() {
+    for is_checkpointed in [false, true] {
+        let fixture = Fixture::new();
+        // A store that begins with contents, as after an open.
+        fixture.store.begin_safe(&SessionFloor::default()).unwrap().commit().unwrap();
+        if is_checkpointed {
+            fixture.store.checkpoint().unwrap();
+        }
+        let mut writer = fixture.begin(Isolation::Serializable);
+        assert_eq!(fixture.value(&writer, &fixture.flags, 1), Some(0));
+        fixture.commit(Isolation::Serializable, |tx| {
+            fixture.set(tx, &fixture.flags, 1, 1);
+            Ok(())
+        });
+        for _ in 0..2 {
+            let safe = fixture.store.begin_safe(&SessionFloor::default()).unwrap();
+            assert_eq!(safe.begin_version(), writer.begin_version());
+        }
+        fixture.set(&mut writer, &fixture.items, 10, 99);
+        writer.commit().unwrap();
+        let lag = fixture.store.snapshot_lag();
+        assert_eq!(lag.boundary, lag.published);
+    }
+}
+
+#[test]
+fn a_store_that_was_just_opened_has_a_safe_snapshot_beside_a_writer() {
+    let store = Store::in_memory(StoreOptions::default());
+    let def = table(&store, "t");
+    let _writer = store.begin(Isolation::Serializable, AccessMode::ReadWrite);
+    let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+    tx.commit().unwrap();
+    let safe = store.begin_safe(&SessionFloor::default()).unwrap();
+    assert!(safe.table(def.id).is_err(), "the table came behind the boundary");
+}
+
+#[test]
+fn beside_an_old_transaction_the_write_sets_of_others_become_marks_in_time() {
+    let fixture = Fixture::new();
+    let mut old = fixture.begin(Isolation::Serializable);
+    assert_eq!(fixture.value(&old, &fixture.flags, 1), Some(0));
+    for value in 1..1_200 {
+        fixture.commit(Isolation::Snapshot, |tx| {
+            fixture.set(tx, &fixture.flags, 1, value);
+            Ok(())
+        });
+    }
+    fixture.set(&mut old, &fixture.flags, 2, 1);
+    old.commit().unwrap();
+}
+
+#[test]
 fn a_safe_snapshot_that_lacks_the_sessions_own_commit_is_not_given_to_it() {
     let fixture = Fixture::new();
     let idle = fixture.begin(Isolation::Serializable);
