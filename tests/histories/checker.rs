@@ -153,7 +153,7 @@ impl<'a> Check<'a> {
         }
         let Some(last) = list.last() else { return };
         let Some(&appender) = self.appenders.get(&(key, *last)) else { return };
-        let appends =
+        let mut appends =
             self.history.transactions[appender].operations.iter().filter_map(|operation| match operation {
                 Operation::Append { key: of, value } if *of == key => Some(*value),
                 _ => None,
