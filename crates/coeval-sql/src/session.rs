@@ -40,7 +40,7 @@ use crate::rights::Checks;
 use crate::settings::{PointPath, Settings};
 use crate::statement;
 use block::{Block, BlockOptions, IsQuery, Opened};
-use coeval_store::{AccessMode, ColumnType, LockWaits, StoreError, Transaction, Value};
+use coeval_store::{AccessMode, ColumnType, Committed, LockWaits, StoreError, Transaction, Value};
 use coeval_txn::Isolation;
 use coeval_txn::ssi::SessionFloor;
 use cursors::Cursor;
@@ -118,6 +118,12 @@ fn until_settled<T>(
             outcome => return outcome,
         }
     }
+}
+
+/// Notes what a session's later snapshots must have.
+fn note_commit(floor: &mut SessionFloor, outcome: Result<Committed, StoreError>) -> Result<(), SqlError> {
+    outcome?.order.into_iter().for_each(|order| floor.note_commit(order));
+    Ok(())
 }
 
 /// One client of a database. Dropping it rolls back what is open.
@@ -475,13 +481,7 @@ impl Session {
             let settled = until_settled(&mut context, &mut body);
             self.floor.note_snapshot(transaction.begin_version());
             let outcome = match settled {
-                Ok(value) => match transaction.commit() {
-                    Ok(committed) => {
-                        committed.order.into_iter().for_each(|order| self.floor.note_commit(order));
-                        Ok(value)
-                    }
-                    Err(error) => Err(error.into()),
-                },
+                Ok(value) => note_commit(&mut self.floor, transaction.commit()).map(|()| value),
                 Err(error) => {
                     let durable = transaction.wait_for_dependencies().map_err(SqlError::from);
                     durable.and(Err(self.cancel.named(error)))
