@@ -12,9 +12,6 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
 
-/// The mechanism's name.
-const MECHANISM: &str = "SCRAM-SHA-256";
-
 const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 const SALT_BYTES: usize = 16;
 /// As in PostgreSQL.
@@ -46,7 +43,17 @@ fn digested(key: &Key) -> Key {
     digest::digest(&digest::SHA256, key).as_ref().try_into().expect("a digest has the length of a key")
 }
 
+/// In the same time wherever they differ.
+fn is_same(left: &Key, right: &Key) -> bool {
+    left.iter().zip(right).fold(0, |sum, (l, r)| sum | (l ^ r)) == 0
+}
+
 impl Verifier {
+    /// The mechanism's name.
+    pub const MECHANISM: &str = "SCRAM-SHA-256";
+    /// The length of a proof, and of the signature that answers it.
+    pub const PROOF_BYTES: usize = KEY_BYTES;
+
     /// Of a password, with a salt of its own.
     ///
     /// # Panics
@@ -94,7 +101,7 @@ impl Verifier {
     /// Of its text; `None` if it is none.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let rest = text.trim().strip_prefix(MECHANISM)?.strip_prefix('$')?;
+        let rest = text.trim().strip_prefix(Self::MECHANISM)?.strip_prefix('$')?;
         let (parameters, keys) = rest.split_once('$')?;
         let (iterations, salt) = parameters.split_once(':')?;
         let (stored_key, server_key) = keys.split_once(':')?;
@@ -117,7 +124,7 @@ impl Verifier {
     pub fn to_text(&self) -> String {
         let [salt, stored, server] =
             [&self.salt[..], &self.stored_key[..], &self.server_key[..]].map(|bytes| STANDARD.encode(bytes));
-        format!("{MECHANISM}${}:{salt}${stored}:{server}", self.iterations)
+        format!("{}${}:{salt}${stored}:{server}", Self::MECHANISM, self.iterations)
     }
 
     /// How often the password is hashed.
@@ -132,16 +139,17 @@ impl Verifier {
         &self.salt
     }
 
-    /// The hash of what clients sign with.
+    /// The server's signature of an exchange of messages, if `proof` shows that the client knows the password: it is
+    /// `ClientKey XOR HMAC(StoredKey, messages)` (RFC 5802, section 3). Takes the same time for every wrong proof.
     #[must_use]
-    pub fn stored_key(&self) -> &[u8] {
-        &self.stored_key
-    }
-
-    /// What the server signs with.
-    #[must_use]
-    pub fn server_key(&self) -> &[u8] {
-        &self.server_key
+    pub fn answer(
+        &self,
+        messages: &[u8],
+        proof: &[u8; Self::PROOF_BYTES],
+    ) -> Option<[u8; Self::PROOF_BYTES]> {
+        let mut client_key = signed(&self.stored_key, messages);
+        client_key.iter_mut().zip(proof).for_each(|(byte, proof)| *byte ^= proof);
+        is_same(&digested(&client_key), &self.stored_key).then(|| signed(&self.server_key, messages))
     }
 }
 

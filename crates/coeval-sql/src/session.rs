@@ -121,7 +121,7 @@ fn until_settled<T>(
 }
 
 /// Notes what a session's later snapshots must have.
-fn note_commit(floor: &mut SessionFloor, outcome: Result<Committed, StoreError>) -> Result<(), SqlError> {
+fn note_commit(floor: &mut SessionFloor, outcome: Result<Committed, StoreError>) -> Result<(), StoreError> {
     outcome?.order.into_iter().for_each(|order| floor.note_commit(order));
     Ok(())
 }
@@ -481,7 +481,9 @@ impl Session {
             let settled = until_settled(&mut context, &mut body);
             self.floor.note_snapshot(transaction.begin_version());
             let outcome = match settled {
-                Ok(value) => note_commit(&mut self.floor, transaction.commit()).map(|()| value),
+                Ok(value) => {
+                    note_commit(&mut self.floor, transaction.commit()).map(|()| value).map_err(SqlError::from)
+                }
                 Err(error) => {
                     let durable = transaction.wait_for_dependencies().map_err(SqlError::from);
                     durable.and(Err(self.cancel.named(error)))

@@ -7,41 +7,17 @@
 //! client  c=biws,r=NONCE+OURS,p=PROOF
 //! server  v=SIGNATURE
 //! ```
-//! The proof is `ClientKey XOR HMAC(StoredKey, all of that)`; what is kept of the password is its [`Verifier`].
+//! What is kept of the password is its [`Verifier`], which checks the proof.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coeval_sql::Verifier;
 use ring::rand::{SecureRandom, SystemRandom};
-use ring::{digest, hmac};
 
 /// The mechanism's name.
-pub(crate) const MECHANISM: &str = "SCRAM-SHA-256";
+pub(crate) const MECHANISM: &str = Verifier::MECHANISM;
 
-const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 const NONCE_BYTES: usize = 18;
-
-type Key = [u8; KEY_BYTES];
-
-fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    SystemRandom::new().fill(&mut bytes).expect("the system gives random numbers");
-    bytes
-}
-
-fn signed(key: &[u8], message: &[u8]) -> Key {
-    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), message);
-    tag.as_ref().try_into().expect("a tag has the length of a key")
-}
-
-fn digested(key: &Key) -> Key {
-    digest::digest(&digest::SHA256, key).as_ref().try_into().expect("a digest has the length of a key")
-}
-
-/// In the same time wherever they differ.
-fn is_same(left: &[u8], right: &[u8]) -> bool {
-    left.len() == right.len() && left.iter().zip(right).fold(0, |sum, (l, r)| sum | (l ^ r)) == 0
-}
 
 /// Why an exchange did not prove anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +47,9 @@ impl Exchange {
     /// # Errors
     /// If it makes no sense, or asks for what we do not offer.
     pub(crate) fn begin(verifier: Verifier, client_first: &str) -> Result<Self, ScramFault> {
-        let ours = STANDARD.encode(random::<NONCE_BYTES>());
-        Self::begin_with(verifier, client_first, &ours)
+        let mut ours = [0; NONCE_BYTES];
+        SystemRandom::new().fill(&mut ours).expect("the system gives random numbers");
+        Self::begin_with(verifier, client_first, &STANDARD.encode(ours))
     }
 
     fn begin_with(verifier: Verifier, client_first: &str, ours: &str) -> Result<Self, ScramFault> {
@@ -115,22 +92,16 @@ impl Exchange {
     pub(crate) fn finish(&self, client_last: &str) -> Result<String, ScramFault> {
         let (without_proof, proof) = client_last.rsplit_once(",p=").ok_or(ScramFault::Malformed)?;
         let proof = STANDARD.decode(proof).map_err(|_| ScramFault::Malformed)?;
+        let proof = proof.try_into().map_err(|_| ScramFault::Malformed)?;
         let mut attributes = without_proof.split(',');
         let binding = attributes.next().ok_or(ScramFault::Malformed)?;
         let nonce = attributes.next().and_then(|nonce| nonce.strip_prefix("r="));
-        if binding != self.binding || nonce != Some(self.nonce.as_str()) || proof.len() != KEY_BYTES {
+        if binding != self.binding || nonce != Some(self.nonce.as_str()) {
             return Err(ScramFault::Malformed);
         }
         let all = format!("{},{},{without_proof}", self.client_first_bare, self.server_first);
-        let signature = signed(self.verifier.stored_key(), all.as_bytes());
-        let mut client_key = [0; KEY_BYTES];
-        for (index, byte) in client_key.iter_mut().enumerate() {
-            *byte = proof[index] ^ signature[index];
-        }
-        if !is_same(&digested(&client_key), self.verifier.stored_key()) {
-            return Err(ScramFault::WrongProof);
-        }
-        Ok(format!("v={}", STANDARD.encode(signed(self.verifier.server_key(), all.as_bytes()))))
+        let signature = self.verifier.answer(all.as_bytes(), &proof).ok_or(ScramFault::WrongProof)?;
+        Ok(format!("v={}", STANDARD.encode(signature)))
     }
 }
 

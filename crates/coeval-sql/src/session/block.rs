@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Transaction blocks: BEGIN, COMMIT, ROLLBACK and savepoints.
 
-use super::{Session, State};
+use super::{Session, State, note_commit};
 use crate::context::Clock;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
@@ -295,9 +295,7 @@ impl Session {
             State::Active(block) => {
                 let Block { transaction, frame, .. } = *block;
                 let outcome = match transaction {
-                    Some(transaction) => transaction.commit().map(|committed| {
-                        committed.order.into_iter().for_each(|order| self.floor.note_commit(order));
-                    }),
+                    Some(transaction) => note_commit(&mut self.floor, transaction.commit()),
                     None => Ok(()),
                 };
                 if let Err(StoreError::Conflict(conflict)) = &outcome {
