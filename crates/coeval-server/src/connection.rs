@@ -312,7 +312,7 @@ impl Connection {
         if status == TransactionStatus::Idle {
             self.portals.clear();
         }
-        self.entry.await_client(status);
+        self.entry.await_client(&self.session);
         self.turn = Turn::Client;
         self.output.ready(status);
     }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A connection's entry among the sessions: what it does, and what its client has been told.
 
-use coeval::TransactionStatus;
-use coeval_sql::RegistryGuard;
+use coeval_sql::{RegistryGuard, Session};
 use std::collections::HashMap;
 
 /// One session's entry. Dropping it takes the session out of the registry.
@@ -34,8 +33,8 @@ impl Entry {
     }
 
     /// It waits for its client.
-    pub(crate) fn await_client(&self, status: TransactionStatus) {
-        self.guard.end_statement(status);
+    pub(crate) fn await_client(&self, session: &Session) {
+        self.guard.end_statement(session.transaction_status(), session.open_transaction());
     }
 
     /// Notes that the client is told of a setting; whether that is news to it.

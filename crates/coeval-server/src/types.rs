@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Coeval's types as clients know them: by number, size and modifier, and values in text and binary form.
 
+mod arrays;
 mod parameters;
 mod rows;
 
@@ -9,6 +10,7 @@ pub(crate) use rows::RowEncoder;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use coeval::{ColumnType, column_type_of_arrow, column_type_of_field};
+use coeval_sql::origin_of;
 use std::sync::Arc;
 
 /// Numbers of PostgreSQL's types, as `pg_type` has them.
@@ -127,6 +129,8 @@ pub(crate) struct Column {
     pub(crate) name: Box<str>,
     pub(crate) ty: WireType,
     pub(crate) kind: Kind,
+    /// The column of a table that it is: the table's id and the column's number; zeros if it is none.
+    pub(crate) origin: (i32, i16),
 }
 
 /// The columns of a schema.
@@ -147,5 +151,5 @@ fn column_of(field: &Field) -> Column {
             None => (Kind::Shown, WireType::of(ColumnType::Text)),
         },
     };
-    Column { name: field.name().as_str().into(), ty, kind }
+    Column { name: field.name().as_str().into(), ty, kind, origin: origin_of(field).unwrap_or_default() }
 }

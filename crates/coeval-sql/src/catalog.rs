@@ -23,6 +23,7 @@ mod identifiers;
 mod listings;
 mod objects;
 mod oids;
+mod origin;
 mod relations;
 mod roles;
 mod rows;
@@ -32,6 +33,8 @@ mod types;
 pub use functions::format_list;
 
 pub(crate) use deparse::declared_default;
+pub use origin::origin_of;
+pub(crate) use origin::{column_oids, set_origin};
 
 pub(crate) use access::{CatalogAccess, SettingRequest};
 pub(crate) use functions::{array_elements, array_of_text, functions, is_catalog_function, set_returning};

@@ -44,7 +44,7 @@ mod system;
 mod types;
 
 pub use cancel::{CancelHandle, CancelReason, StatementNumber};
-pub use catalog::format_list;
+pub use catalog::{format_list, origin_of};
 pub use context::{Clock, SequenceValues};
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub use definitions::Definitions;
@@ -53,11 +53,12 @@ pub use error::{ErrorObject, SqlError, SqlState};
 pub use password::Verifier;
 pub use point::Rows;
 pub use query::column_type_of_field;
-pub use registry::{Activity, ActivityState, Client, Registered, Registry, RegistryGuard};
+pub use registry::{Activity, ActivityState, Client, OpenTransaction, Registered, Registry, RegistryGuard};
 pub use result::{CommandTag, RowSet, RowStream, StatementResult};
 pub use rights::Standing;
 pub use session::{
-    Execution, ForwardFetch, NamedStatement, ParsedStatement, Prepared, Session, TransactionStatus,
+    Execution, ForwardFetch, NamedStatement, ParameterType, ParsedStatement, Prepared, Session,
+    TransactionStatus,
 };
 pub use settings::Settings;
 pub use types::{

@@ -7,6 +7,7 @@ mod arithmetic;
 mod carried;
 mod dialect;
 mod join_order;
+mod origins;
 mod output_names;
 mod plan;
 mod planner;

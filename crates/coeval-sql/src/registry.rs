@@ -8,6 +8,8 @@ use crate::cancel::{CancelHandle, CancelReason};
 use crate::rights::{Principal, Standing};
 use crate::session::TransactionStatus;
 use chrono::Utc;
+use coeval_store::AccessMode;
+use coeval_txn::{Isolation, Version};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -51,6 +53,17 @@ impl ActivityState {
     }
 }
 
+/// A transaction block that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenTransaction {
+    /// Its level.
+    pub isolation: Isolation,
+    /// Whether it may write.
+    pub mode: AccessMode,
+    /// The version of its snapshot; `None` before its first statement.
+    pub begin: Option<Version>,
+}
+
 /// What a session does or did last. Times are microseconds since 1970-01-01 UTC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activity {
@@ -62,6 +75,8 @@ pub struct Activity {
     pub statement_micros: Option<i64>,
     /// When its transaction block began, if one is open.
     pub transaction_micros: Option<i64>,
+    /// The block, as it was when the last statement ended.
+    pub transaction: Option<OpenTransaction>,
     /// Since when it is in this state.
     pub state_micros: i64,
     /// What its application calls itself.
@@ -136,11 +151,16 @@ impl Registered {
     }
 
     /// It waits for its client; how long the statement took that it has run, in microseconds, if it has.
-    pub fn end_statement(&self, status: TransactionStatus) -> Option<i64> {
+    pub fn end_statement(
+        &self,
+        status: TransactionStatus,
+        transaction: Option<OpenTransaction>,
+    ) -> Option<i64> {
         let now = Utc::now().timestamp_micros();
         let mut activity = self.activity.lock();
         let was_active = activity.state == ActivityState::Active;
         activity.state = ActivityState::between_statements(status);
+        activity.transaction = transaction;
         let began = activity.statement_micros.unwrap_or(now);
         activity.transaction_micros = match status {
             TransactionStatus::Idle => None,
@@ -226,6 +246,7 @@ impl Registry {
             statement: String::new(),
             statement_micros: None,
             transaction_micros: None,
+            transaction: None,
             state_micros: now,
             application: String::new(),
         };
@@ -315,11 +336,11 @@ mod tests {
         session.begin_statement(&long);
         let activity = session.activity();
         assert_eq!((activity.state, activity.statement.len()), (ActivityState::Active, SHOWN_BYTES_MAX));
-        assert!(session.end_statement(TransactionStatus::Active).is_some());
+        assert!(session.end_statement(TransactionStatus::Active, None).is_some());
         let activity = session.activity();
         assert_eq!(activity.state, ActivityState::IdleInTransaction);
         assert_eq!(activity.transaction_micros, activity.statement_micros);
-        assert_eq!(session.end_statement(TransactionStatus::Idle), None, "it ran no statement");
+        assert_eq!(session.end_statement(TransactionStatus::Idle, None), None, "it ran no statement");
         assert_eq!(session.activity().transaction_micros, None);
     }
 }

@@ -15,6 +15,7 @@ mod description;
 mod execution;
 mod identity;
 mod implicit;
+mod list_parameters;
 mod named;
 mod parse;
 mod prepared;
@@ -23,6 +24,7 @@ mod variables;
 
 pub use cursors::ForwardFetch;
 pub use execution::{Execution, ParsedStatement};
+pub use list_parameters::ParameterType;
 pub use named::NamedStatement;
 pub(crate) use parse::{STACK_BYTES, parse_query, to_next_word};
 pub use prepared::Prepared;
@@ -35,6 +37,7 @@ use crate::engine::Engine;
 use crate::error::{SqlError, SqlState, place_in};
 use crate::point::{PointPlan, Rows};
 use crate::query;
+use crate::registry::OpenTransaction;
 use crate::result::{CommandTag, StatementResult};
 use crate::rights::Checks;
 use crate::settings::{PointPath, Settings};
@@ -180,6 +183,19 @@ impl Session {
     /// `current_database()` and the catalog answer so.
     pub fn name_database(&mut self, name: &str) {
         self.settings.set_database(name);
+    }
+
+    /// The transaction block that is open, if one is.
+    #[must_use]
+    pub fn open_transaction(&self) -> Option<OpenTransaction> {
+        match &self.state {
+            State::Active(block) | State::Failed(block) => Some(OpenTransaction {
+                isolation: block.options.isolation,
+                mode: block.options.mode,
+                begin: block.open_transaction().map(Transaction::begin_version),
+            }),
+            State::Idle => None,
+        }
     }
 
     /// Its settings.

@@ -2,7 +2,7 @@
 //! System tables: what the database says about itself, as tables of the statement's own snapshot.
 //!
 //! `information_schema` follows the standard as PostgreSQL has it, with the columns that have something to
-//! say here. `coeval_tables`, `coeval_store` and `coeval_transactions` are ours and are found without a
+//! say here. `coeval_tables`, `coeval_store`, `coeval_transactions` and `coeval_snapshots` are ours and are found without a
 //! schema. Each is put together when a statement names it; nothing is kept.
 
 mod constraints;
@@ -13,7 +13,6 @@ mod store;
 
 use crate::catalog::{self, PG_CATALOG, Source, ViewColumns, standard_columns};
 use crate::error::SqlError;
-use coeval_store::{Store, Transaction};
 use datafusion::catalog::{MemTable, TableProvider};
 use privileges::Public;
 use rows::Rows;
@@ -40,7 +39,7 @@ pub(crate) fn provider(
     match schema {
         Some(INFORMATION_SCHEMA) => standard_table(name, source, view_columns),
         Some(PG_CATALOG) => catalog::provider(name, source, view_columns),
-        None => match own_table(name, source.engine.store(), source.transaction) {
+        None => match own_table(name, source) {
             Some(rows) => Ok(Some(rows.into_provider())),
             None => catalog::provider(name, source, view_columns),
         },
@@ -81,11 +80,13 @@ fn standard_table(
     }
 }
 
-fn own_table(name: &str, store: &Store, transaction: &Transaction) -> Option<Rows> {
+fn own_table(name: &str, source: &Source<'_>) -> Option<Rows> {
+    let (store, registry) = (source.engine.store(), source.engine.registry());
     Some(match name {
         "coeval_store" => store::store(store),
-        "coeval_tables" => store::tables(transaction),
-        "coeval_transactions" => store::transactions(store),
+        "coeval_snapshots" => store::snapshots(store, registry),
+        "coeval_tables" => store::tables(source.transaction),
+        "coeval_transactions" => store::transactions(registry),
         _ => return None,
     })
 }

@@ -154,6 +154,10 @@ impl Shared {
         self.snapshots.oldest_or(|| self.published.load().version())
     }
 
+    pub(crate) fn held_snapshots(&self) -> Vec<(Version, usize)> {
+        self.snapshots.list()
+    }
+
     pub(crate) fn active_snapshots(&self) -> usize {
         self.snapshots.count()
     }

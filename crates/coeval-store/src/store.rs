@@ -129,6 +129,13 @@ impl Store {
         self.shared.active_snapshots()
     }
 
+    /// The versions that transactions hold snapshots of, the oldest first, each with the number of its holders. For
+    /// views: nobody begins a transaction meanwhile.
+    #[must_use]
+    pub fn held_snapshots(&self) -> Vec<(Version, usize)> {
+        self.shared.held_snapshots()
+    }
+
     /// Every row lock that is held or waited for. For views: it holds up those who take locks meanwhile.
     #[must_use]
     pub fn row_locks(&self) -> Vec<LockListing<GlobalKey>> {

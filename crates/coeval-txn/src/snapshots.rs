@@ -102,6 +102,13 @@ impl ActiveSnapshots {
         held.oldest().map_or(published, |oldest| oldest.min(published))
     }
 
+    /// The versions held, the oldest first, each with the number of its holders. For views: nobody registers
+    /// meanwhile.
+    #[must_use]
+    pub fn list(&self) -> Vec<(Version, usize)> {
+        self.held.lock().versions.iter().map(|held| (held.version, held.holder_count)).collect()
+    }
+
     /// How many snapshots are held; two holders of one version count twice.
     #[must_use]
     pub fn count(&self) -> usize {

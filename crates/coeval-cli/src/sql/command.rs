@@ -54,7 +54,7 @@ Statements end with a semicolon and may take several lines. Ctrl-C drops what wa
   \\?              this
   \\q              leave
 
-System tables: coeval_tables, coeval_store, coeval_transactions, information_schema.tables, .columns, ...
+System tables: coeval_tables, coeval_store, coeval_transactions, coeval_snapshots, information_schema.tables, .columns, ...
 ";
 
 /// Reads a command line.

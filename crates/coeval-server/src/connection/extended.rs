@@ -31,7 +31,7 @@ impl Statement {
         match named {
             NamedStatement::Empty => Self { prepared: None, parameters: Box::default(), columns: None },
             NamedStatement::Planned(prepared) => Self {
-                parameters: described_types(declared, prepared.parameter_types()),
+                parameters: described_types(declared, prepared.described_parameters()),
                 columns: prepared.columns().map(|schema| columns_of(schema)),
                 prepared: Some(Arc::clone(prepared)),
             },
@@ -146,7 +146,8 @@ impl Connection {
     fn bound(&mut self, bind: &Bind<'_>) -> Result<Portal, SqlError> {
         let statement = self.statement(bind.statement)?;
         let types = statement.prepared.as_ref().map_or(&[][..], |prepared| prepared.parameter_types());
-        let values = bound_values(bind, types, &statement.parameters, self.session.settings().zone())?;
+        let zone = self.session.settings().zone();
+        let values = bound_values(bind, types, &statement.parameters, zone)?;
         let columns = statement.columns.as_ref().map_or(0, |columns| columns.len());
         if columns > 0 {
             bind.result_formats.check(columns, "column")?;

@@ -279,9 +279,9 @@ impl Output {
         self.short(columns.len());
         for (index, column) in columns.iter().enumerate() {
             self.string(&column.name);
-            // Neither table nor column of origin are told.
-            self.int(0);
-            self.short(0);
+            let (table, number) = column.origin;
+            self.int(table);
+            self.buffer.extend_from_slice(&number.to_be_bytes());
             self.buffer.extend_from_slice(&column.ty.oid.to_be_bytes());
             self.buffer.extend_from_slice(&column.ty.size.to_be_bytes());
             self.int(column.ty.modifier);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Parameters: the types that clients declare, the types they are told, and values from bytes.
 
+use super::arrays::{element_of, text_of_binary};
 use super::{WireType, oid};
 use crate::protocol::frontend::{Bind, Format, violation};
 use chrono_tz::Tz;
 use coeval::{ColumnType, SqlError, SqlState, Value};
-use coeval_sql::{decode_binary, parse_value, utf8};
+use coeval_sql::{ParameterType, decode_binary, parse_value, utf8};
 
 /// A `numeric` of a client that does not say how many digits it has.
-const ANY_NUMERIC: ColumnType = ColumnType::Numeric { precision: 38, scale: 10 };
+pub(super) const ANY_NUMERIC: ColumnType = ColumnType::Numeric { precision: 38, scale: 10 };
 
 /// What a client says of a parameter's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,21 +20,24 @@ pub(crate) enum Declared {
     Type(ColumnType),
     /// A number of some precision, which follows from where the parameter stands if anything does.
     Numeric,
+    /// An array of this type.
+    List(ColumnType),
 }
 
 impl Declared {
     /// What is known of the type before the statement is planned.
-    pub(crate) fn known(self) -> Option<ColumnType> {
+    pub(crate) fn known(self) -> Option<ParameterType> {
         match self {
-            Self::Type(ty) => Some(ty),
+            Self::Type(ty) => Some(ParameterType::Scalar(ty)),
+            Self::List(element) => Some(ParameterType::List(element)),
             Self::Nothing | Self::Numeric => None,
         }
     }
 
     /// What is known of it once planning without it has given this type; `None` if nothing new is.
-    pub(crate) fn corrected(self, inferred: ColumnType) -> Option<ColumnType> {
+    pub(crate) fn corrected(self, inferred: ColumnType) -> Option<ParameterType> {
         let is_numeric = matches!(inferred, ColumnType::Numeric { .. });
-        (self == Self::Numeric && !is_numeric).then_some(ANY_NUMERIC)
+        (self == Self::Numeric && !is_numeric).then_some(ParameterType::Scalar(ANY_NUMERIC))
     }
 }
 
@@ -80,36 +84,42 @@ pub(crate) fn declared_types(oids: impl Iterator<Item = u32>) -> Result<Vec<Decl
             oid::TIMESTAMPTZ => Declared::Type(ColumnType::TimestampTz),
             oid::INTERVAL => Declared::Type(ColumnType::Interval),
             oid::UUID => Declared::Type(ColumnType::Uuid),
-            other => {
-                let message = format!("parameters of the type with number {other} are not supported");
-                return Err(SqlError::new(SqlState::FeatureNotSupported, message));
-            }
+            other => match element_of(other) {
+                Some(element) => Declared::List(element),
+                None => {
+                    let message = format!("parameters of the type with number {other} are not supported");
+                    return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+                }
+            },
         })
     });
     declared.collect()
 }
 
 /// The numbers of a statement's parameter types: what the client declared, else what was inferred.
-pub(crate) fn described_types(declared: impl Iterator<Item = u32>, inferred: &[ColumnType]) -> Box<[u32]> {
+pub(crate) fn described_types(
+    declared: impl Iterator<Item = u32>,
+    inferred: impl Iterator<Item = ParameterType>,
+) -> Box<[u32]> {
     let mut declared = declared.fuse();
     inferred
-        .iter()
-        .map(|ty| match declared.next() {
-            Some(oid) if oid != 0 && oid != 705 => oid,
-            _ => WireType::of(*ty).oid,
+        .map(|inferred| match (declared.next(), inferred) {
+            (Some(oid), _) if oid != 0 && oid != 705 => oid,
+            (_, ParameterType::Scalar(ty)) => WireType::of(ty).oid,
+            (_, ParameterType::List(element)) => WireType::list_of(element).oid,
         })
         .collect()
 }
 
-/// The values of a Bind message, of the statement's parameter types where their form says no other. `declared` are
-/// the numbers of the types that the client was told.
+/// The values of a Bind message, of the statement's parameter types where their form says no other; arrays as text.
+/// `told` are the numbers of the types that the client was told.
 ///
 /// # Errors
 /// `08P01` for another number of values than parameters, and what the types say of bytes and text.
 pub(crate) fn bound_values(
     bind: &Bind<'_>,
     types: &[ColumnType],
-    declared: &[u32],
+    told: &[u32],
     zone: Tz,
 ) -> Result<Vec<Value>, SqlError> {
     let (given, wanted) = (bind.values.len(), types.len());
@@ -125,8 +135,11 @@ pub(crate) fn bound_values(
     let values = values.map(|(index, (value, &ty))| match value {
         None => Ok(Value::Null),
         Some(bytes) => match bind.formats.of(index) {
-            Format::Binary if declared.get(index).is_some_and(|&oid| is_object_number(oid)) => {
+            Format::Binary if told.get(index).is_some_and(|&oid| is_object_number(oid)) => {
                 object_number(bytes, ty, zone)
+            }
+            Format::Binary if told.get(index).is_some_and(|&oid| element_of(oid).is_some()) => {
+                text_of_binary(bytes, zone).map(|text| Value::Text(text.into()))
             }
             Format::Binary => decode_binary(bytes, ty),
             Format::Text => utf8(bytes).and_then(|text| parse_value(text, ty, zone)),

@@ -234,21 +234,26 @@ fn list_text(list: &ArrayRef, element: ColumnType, zone: Tz, text: &mut String, 
         }
         text.clear();
         format_value(value, element, zone, text);
-        let special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || c.is_ascii_whitespace();
-        if text.is_empty() || text.eq_ignore_ascii_case("null") || text.contains(special) {
-            out.push(b'"');
-            for byte in text.bytes() {
-                if matches!(byte, b'"' | b'\\') {
-                    out.push(b'\\');
-                }
-                out.push(byte);
-            }
-            out.push(b'"');
-        } else {
-            out.extend_from_slice(text.as_bytes());
-        }
+        write_list_element(text, out);
     }
     out.push(b'}');
+}
+
+/// An element of an array, in quotes if it needs them.
+pub(super) fn write_list_element(text: &str, out: &mut Vec<u8>) {
+    let special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || c.is_ascii_whitespace();
+    if text.is_empty() || text.eq_ignore_ascii_case("null") || text.contains(special) {
+        out.push(b'"');
+        for byte in text.bytes() {
+            if matches!(byte, b'"' | b'\\') {
+                out.push(b'\\');
+            }
+            out.push(byte);
+        }
+        out.push(b'"');
+    } else {
+        out.extend_from_slice(text.as_bytes());
+    }
 }
 
 /// Dimensions, whether there are NULLs, the element type; for the dimension its length and lower bound; the elements.

@@ -4,7 +4,6 @@
 use super::roles::role_oid;
 use super::rows::{Cell, Table};
 use super::{Source, oids};
-use crate::engine::CATALOG_NAME;
 use crate::registry::{ActivityState, Registered};
 use crate::rights::Rights;
 
@@ -33,7 +32,7 @@ fn who(session: &Registered) -> [(&'static str, Cell); 6] {
     let client = session.client();
     [
         ("datid", oids::DATABASE.into()),
-        ("datname", CATALOG_NAME.into()),
+        ("datname", client.database.as_str().into()),
         ("pid", session.pid().into()),
         ("usesysid", role_oid(&client.user).into()),
         ("usename", client.user.as_str().into()),

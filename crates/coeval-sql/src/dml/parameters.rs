@@ -14,8 +14,8 @@ use datafusion::sql::sqlparser::ast::{
     With,
 };
 
-/// The types of all parameters of a statement that is not a plain query. Those in `types` are as the client
-/// declared them.
+/// The types of all parameters of a statement that is not a plain query, and of those that are read as arrays the types
+/// of their elements. Those in `types` are as the client declared them.
 ///
 /// # Errors
 /// `42P02` for parameters that are not `$1`, `$2`, ...
@@ -23,8 +23,9 @@ pub(crate) fn parameter_types(
     context: &mut StatementContext<'_>,
     statement: &Statement,
     types: &[Option<ColumnType>],
-) -> Result<Vec<ColumnType>, SqlError> {
+) -> Result<(Vec<ColumnType>, Vec<Option<ColumnType>>), SqlError> {
     let mut known = types.to_vec();
+    let mut lists = Vec::new();
     let (statement, with) = match statement {
         Statement::Query(query) => (statement_of(query).unwrap_or(statement), query.with.as_ref()),
         other => (other, None),
@@ -41,10 +42,11 @@ pub(crate) fn parameter_types(
         && let Ok(planned) = query::plan_with_hidden(context, &query, &known)
     {
         let inferred = planned.parameter_types();
+        lists = planned.list_parameters().to_vec();
         known.resize(known.len().max(inferred.len()), None);
         known.iter_mut().zip(inferred).for_each(|(known, inferred)| *known = known.or(Some(*inferred)));
     }
-    query::parameter_types_of(context, statement, &known)
+    Ok((query::parameter_types_of(context, statement, &known)?, lists))
 }
 
 /// The index of the parameter that an expression is.

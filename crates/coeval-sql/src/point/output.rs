@@ -3,6 +3,7 @@
 //! rows themselves.
 
 use super::source::{Planner, Source};
+use crate::catalog::{column_oids, set_origin};
 use crate::error::SqlError;
 use crate::result::RowSet;
 use crate::scalar::{AggregateScope, Inputs, Refusal, Scalar, folded};
@@ -150,7 +151,14 @@ impl Output {
             .iter()
             .zip(&written)
             .map(|(column, (name, _))| {
-                crate::query::marked_field(Field::new(name, column.ty().arrow(), true), column.ty())
+                let field = Field::new(name, column.ty().arrow(), true);
+                let field = crate::query::marked_field(field, column.ty());
+                let is_plain = if groups.is_none() { column.as_column() } else { None };
+                let origin = is_plain.and_then(|(table, column)| column_oids(&source.tables[table], column));
+                match origin {
+                    Some((table, column)) => set_origin(field, table, column),
+                    None => field,
+                }
             })
             .collect();
         Ok(Self { columns, written, schema: Arc::new(Schema::new(fields)) })

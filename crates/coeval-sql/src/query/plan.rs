@@ -3,6 +3,7 @@
 
 use super::apply::{applied, has_correlated};
 use super::dialect::in_dialect;
+use super::origins::{list_parameters, with_origins};
 use super::output_names;
 use super::planner::{Dependencies, Planner};
 use super::typing::{
@@ -31,6 +32,7 @@ pub(crate) struct PlannedQuery {
     pub(super) logical: LogicalPlan,
     pub(super) parameter_types: Vec<ColumnType>,
     pub(super) columns: SchemaRef,
+    list_parameters: Vec<Option<ColumnType>>,
     dependencies: Dependencies,
     made_for: MadeFor,
     runs_subqueries: bool,
@@ -41,6 +43,11 @@ impl PlannedQuery {
     /// The types of the parameters.
     pub(crate) fn parameter_types(&self) -> &[ColumnType] {
         &self.parameter_types
+    }
+
+    /// For each parameter the type of its elements, if it is read as an array.
+    pub(crate) fn list_parameters(&self) -> &[Option<ColumnType>] {
+        &self.list_parameters
     }
 
     /// The columns of its rows.
@@ -140,12 +147,14 @@ fn plan_query(
             known(index).or_else(|| found.and_then(column_type_of_arrow)).unwrap_or(ColumnType::Text)
         })
         .collect();
-    let columns = output_names::shown(&marked_schema(&logical));
+    let columns = with_origins(&output_names::shown(&marked_schema(&logical)), &logical);
+    let list_parameters = if count == 0 { Vec::new() } else { list_parameters(&logical, count) };
     let is_correlated = has_correlated(&logical);
     Ok(PlannedQuery {
         logical,
         parameter_types,
         columns,
+        list_parameters,
         dependencies,
         made_for: MadeFor::new(context.settings.principal(), context.transaction),
         runs_subqueries,

@@ -4,6 +4,7 @@
 
 use super::block::IsQuery;
 use super::cursors::ForwardFetch;
+use super::list_parameters::{ParameterType, with_casts};
 use super::parse::{self, Neighbours, is_session_statement};
 use super::prepared::{Outcome, run_unplanned};
 use super::{Prepared, Session, State};
@@ -17,7 +18,7 @@ use crate::query::{self, PlannedQuery};
 use crate::result::{CommandTag, RowSet, RowStream, StatementResult};
 use crate::{dml, statement};
 use arrow::datatypes::SchemaRef;
-use coeval_store::{ColumnType, Value};
+use coeval_store::Value;
 use datafusion::sql::sqlparser::ast::Statement;
 use std::sync::Arc;
 
@@ -154,10 +155,17 @@ impl Session {
     pub fn prepare_parsed_statement(
         &mut self,
         statement: ParsedStatement,
-        types: &[Option<ColumnType>],
+        types: &[Option<ParameterType>],
     ) -> Result<Arc<Prepared>, SqlError> {
         let _running = self.cancel.resume();
-        self.prepare_parsed(statement.syntax, &statement.sql, types)
+        let known: Vec<_> = types.iter().map(|ty| ty.map(ParameterType::of_value)).collect();
+        let syntax = match statement.syntax {
+            parse::Parsed::Statement(syntax) => {
+                parse::Parsed::Statement(Box::new(with_casts(*syntax, types)))
+            }
+            other => other,
+        };
+        self.prepare_parsed(syntax, &statement.sql, &known)
     }
 
     /// Runs a parsed statement. Outside a block it is a transaction of its own, which is committed when this

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prepared statements: parsed once, planned once, planned again only when a definition they use changed.
 
+use super::list_parameters::{ParameterType, compares_with_lists, spelled_out};
 use super::parse::{Neighbours, Parsed, is_session_statement, parse};
 use super::utility::Utility;
 use super::{NamedStatement, Session, State, description};
@@ -53,6 +54,14 @@ impl Plan {
     }
 }
 
+/// A statement as it is planned.
+struct Planned {
+    plan: Plan,
+    parameter_types: Vec<ColumnType>,
+    columns: Option<SchemaRef>,
+    lists: Vec<Option<ColumnType>>,
+}
+
 /// A statement that is parsed and planned, to be run any number of times by the session that prepared it or
 /// another of the same database.
 pub struct Prepared {
@@ -61,6 +70,10 @@ pub struct Prepared {
     parsed: Parsed,
     parameter_types: Vec<ColumnType>,
     columns: Option<SchemaRef>,
+    /// Of parameters that are read as arrays: the types of their elements.
+    lists: Vec<Option<ColumnType>>,
+    /// Whether the statement compares with an array that is a parameter.
+    compares_with_lists: bool,
     plan: Plan,
 }
 
@@ -75,6 +88,14 @@ impl Prepared {
     #[must_use]
     pub fn parameter_types(&self) -> &[ColumnType] {
         &self.parameter_types
+    }
+
+    /// The types of `$1`, `$2`, ... as a client is told them: arrays are handed over as text.
+    pub fn described_parameters(&self) -> impl Iterator<Item = ParameterType> {
+        self.parameter_types.iter().enumerate().map(|(place, ty)| {
+            let element = self.lists.get(place).copied().flatten();
+            element.map_or(ParameterType::Scalar(*ty), ParameterType::List)
+        })
     }
 
     /// The columns of the rows it returns; `None` if it returns none.
@@ -114,19 +135,37 @@ impl Session {
         types: &[Option<ColumnType>],
     ) -> Result<Arc<Prepared>, SqlError> {
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
-        let (plan, parameter_types, columns) = match &parsed {
+        let Planned { plan, parameter_types, columns, lists } = match &parsed {
             Parsed::Statement(statement) if !is_session_statement(statement) => {
                 self.refuse_if_failed()?;
                 self.plan(statement, sql, types).map_err(|error| self.fail(place_in(error, sql)))?
             }
             Parsed::Utility(utility) if utility.cursor_query().is_some() => {
-                (Plan::General, self.cursor_parameters(utility, sql, types)?, None)
+                let parameter_types = self.cursor_parameters(utility, sql, types)?;
+                Planned { plan: Plan::General, parameter_types, columns: None, lists: Vec::new() }
             }
             Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => {
-                (Plan::General, Vec::new(), self.columns_of_session_statement(&parsed))
+                let columns = self.columns_of_session_statement(&parsed);
+                Planned { plan: Plan::General, parameter_types: Vec::new(), columns, lists: Vec::new() }
             }
         };
-        Ok(Arc::new(Prepared { number, sql: sql.into(), parsed, parameter_types, columns, plan }))
+        let compares_with_lists = match &parsed {
+            Parsed::Statement(statement) if lists.iter().any(Option::is_some) => {
+                compares_with_lists(statement)
+            }
+            _ => false,
+        };
+        let sql = sql.into();
+        Ok(Arc::new(Prepared {
+            number,
+            sql,
+            parsed,
+            parameter_types,
+            columns,
+            lists,
+            compares_with_lists,
+            plan,
+        }))
     }
 
     /// The types of the parameters of the query that a cursor is declared for.
@@ -139,7 +178,7 @@ impl Session {
         self.refuse_if_failed()?;
         let Some(query) = utility.cursor_query() else { return Ok(Vec::new()) };
         let planned = self.plan(&query, sql, types).map_err(|error| self.fail(place_in(error, sql)))?;
-        Ok(planned.1)
+        Ok(planned.parameter_types)
     }
 
     /// Runs a prepared statement that is not about data.
@@ -163,7 +202,7 @@ impl Session {
         statement: &Statement,
         sql: &str,
         types: &[Option<ColumnType>],
-    ) -> Result<(Plan, Vec<ColumnType>, Option<SchemaRef>), SqlError> {
+    ) -> Result<Planned, SqlError> {
         let engine = &self.engine;
         let mut own;
         let transaction = match &mut self.state {
@@ -190,21 +229,23 @@ impl Session {
         if point_path == PointPath::On
             && let Some(plan) = PointPlan::compile(&context, statement, types)?
         {
-            let (types, columns) = (plan.parameter_types().to_vec(), plan.columns().cloned());
-            return Ok((Plan::Point(plan), types, columns));
+            let (parameter_types, columns) = (plan.parameter_types().to_vec(), plan.columns().cloned());
+            return Ok(Planned { plan: Plan::Point(plan), parameter_types, columns, lists: Vec::new() });
         }
         match statement {
             Statement::Query(body) if !query::locks_rows(body) && dml::statement_of(body).is_none() => {
                 let planned = query::plan(&mut context, body, types)?;
-                let (types, columns) = (planned.parameter_types().to_vec(), Some(planned.columns().clone()));
-                Ok((Plan::Query(planned), types, columns))
+                let (parameter_types, columns) =
+                    (planned.parameter_types().to_vec(), Some(planned.columns().clone()));
+                let lists = planned.list_parameters().to_vec();
+                Ok(Planned { plan: Plan::Query(planned), parameter_types, columns, lists })
             }
             other => {
                 // It is checked when it runs.
                 context.checks = Checks::Nothing;
-                let types = dml::parameter_types(&mut context, other, types)?;
-                let columns = description::columns_of(&mut context, other, &types);
-                Ok((Plan::General, types, columns))
+                let (parameter_types, lists) = dml::parameter_types(&mut context, other, types)?;
+                let columns = description::columns_of(&mut context, other, &parameter_types);
+                Ok(Planned { plan: Plan::General, parameter_types, columns, lists })
             }
         }
     }
@@ -221,6 +262,13 @@ impl Session {
         let newer = self.replanned.get(&prepared.number).cloned();
         let result =
             self.in_transaction(&prepared.sql, parameters, &prepared.parameter_types, is_query, |context| {
+                if prepared.compares_with_lists
+                    && context.settings.point_path() == PointPath::On
+                    && let Some(spelled) = spelled_out(statement, context.parameters)
+                    && let Some(result) = by_key(context, &spelled)?
+                {
+                    return Ok(result);
+                }
                 let plan = newer.as_deref().unwrap_or(&prepared.plan);
                 if !plan.is_current(context) {
                     stale = true;
@@ -245,7 +293,7 @@ impl Session {
     fn replan(&mut self, prepared: &Arc<Prepared>, statement: &Statement) {
         let types: Vec<_> = prepared.parameter_types.iter().copied().map(Some).collect();
         let plan = match self.plan(statement, &prepared.sql, &types) {
-            Ok((plan, types, _)) if types == prepared.parameter_types => plan,
+            Ok(planned) if planned.parameter_types == prepared.parameter_types => planned.plan,
             Ok(_) | Err(_) => Plan::General,
         };
         // Those of statements that have gone go with the others, which are planned again.
@@ -319,15 +367,25 @@ impl Session {
     }
 }
 
+/// Runs a statement by key, from its syntax; `None` if that is no way to run it.
+fn by_key<T: Outcome>(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+) -> Result<Option<T>, SqlError> {
+    let known: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
+    match PointPlan::compile(context, statement, &known)? {
+        Some(plan) => T::of_point(&plan, context),
+        None => Ok(None),
+    }
+}
+
 /// Runs a statement from its syntax.
 pub(super) fn run_unplanned<T: Outcome>(
     context: &mut StatementContext<'_>,
     statement: &Statement,
 ) -> Result<T, SqlError> {
-    let known: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
     if context.settings.point_path() == PointPath::On
-        && let Some(plan) = PointPlan::compile(context, statement, &known)?
-        && let Some(result) = T::of_point(&plan, context)?
+        && let Some(result) = by_key(context, statement)?
     {
         return Ok(result);
     }

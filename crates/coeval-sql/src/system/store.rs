@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! System tables on the store: tables and their sizes, the store itself, transactions.
+//! System tables on the store: tables and their sizes, the store itself, transactions and their snapshots.
 
-use super::rows::{Rows, count, table_defs, text};
-use coeval_store::{CheckpointPolicy, ColumnType, Durability, Store, Table, Transaction};
+use super::rows::{Rows, count, integer, table_defs, text};
+use crate::registry::{ActivityState, Registry};
+use coeval_store::{
+    AccessMode, CheckpointPolicy, ColumnType, Durability, Store, Table, Transaction, ValueRef,
+};
 use std::sync::Arc;
 
 const TEXT: ColumnType = ColumnType::Text;
+const INT: ColumnType = ColumnType::Int;
 const BIGINT: ColumnType = ColumnType::BigInt;
+const MOMENT: ColumnType = ColumnType::TimestampTz;
 
 /// `coeval_tables`: one row per table, own changes of the transaction not counted.
 pub(super) fn tables(transaction: &Transaction) -> Rows {
@@ -19,9 +24,11 @@ pub(super) fn tables(transaction: &Transaction) -> Rows {
         ("delta_rows", BIGINT),
         ("delta_bytes", BIGINT),
         ("indexes", BIGINT),
+        ("bytes", BIGINT),
     ]);
     for (name, def) in table_defs(transaction) {
         let Ok(table) = transaction.table(def.id) else { continue };
+        let delta_bytes: usize = table.spaces().map(|(_, space)| space.delta_bytes()).sum();
         rows.push([
             text(&name.schema),
             text(&name.name),
@@ -29,8 +36,9 @@ pub(super) fn tables(transaction: &Transaction) -> Rows {
             count(table.base_chunks()),
             count(base_bytes(table)),
             count(table.delta_rows()),
-            count(table.spaces().map(|(_, space)| space.delta_bytes()).sum::<usize>()),
+            count(delta_bytes),
             count(def.indexes.len()),
+            count(base_bytes(table) + delta_bytes),
         ]);
     }
     rows
@@ -42,7 +50,13 @@ fn base_bytes(table: &Arc<Table>) -> usize {
 
 /// `coeval_store`: one row.
 pub(super) fn store(store: &Store) -> Rows {
-    let mut rows = Rows::new(&[("version", BIGINT), ("durability", TEXT), ("checkpoint", TEXT)]);
+    let mut rows = Rows::new(&[
+        ("version", BIGINT),
+        ("durability", TEXT),
+        ("checkpoint", TEXT),
+        ("active_snapshots", BIGINT),
+        ("oldest_version", BIGINT),
+    ]);
     let options = store.options();
     rows.push([
         count(store.world().version().get()),
@@ -54,18 +68,82 @@ pub(super) fn store(store: &Store) -> Rows {
             CheckpointPolicy::Manual => "manual",
             CheckpointPolicy::Automatic { .. } => "automatic",
         }),
+        count(store.active_snapshots()),
+        count(store.oldest_active().get()),
     ]);
     rows
 }
 
-/// `coeval_transactions`: one row, what active transactions hold.
-pub(super) fn transactions(store: &Store) -> Rows {
-    let mut rows =
-        Rows::new(&[("active_snapshots", BIGINT), ("current_version", BIGINT), ("oldest_version", BIGINT)]);
-    rows.push([
-        count(store.active_snapshots()),
-        count(store.world().version().get()),
-        count(store.oldest_active().get()),
+/// `coeval_transactions`: one row for each session of a client that is in a transaction, be it a block or the one of the
+/// statement that it runs; of the latter, level and version are not told.
+pub(super) fn transactions(registry: &Registry) -> Rows {
+    let mut rows = Rows::new(&[
+        ("pid", INT),
+        ("state", TEXT),
+        ("isolation", TEXT),
+        ("access", TEXT),
+        ("begin_version", BIGINT),
+        ("since", MOMENT),
     ]);
+    for session in registry.all() {
+        let activity = session.activity();
+        let since = activity.transaction_micros.or(match activity.state {
+            ActivityState::Active => activity.statement_micros,
+            ActivityState::Idle
+            | ActivityState::IdleInTransaction
+            | ActivityState::IdleInFailedTransaction => None,
+        });
+        let Some(since) = since else { continue };
+        let block = activity.transaction;
+        let isolation = block.map(|block| block.isolation.to_string().to_lowercase());
+        let access = block.map(|block| match block.mode {
+            AccessMode::ReadOnly | AccessMode::Query => "read only",
+            AccessMode::ReadWrite => "read write",
+        });
+        rows.push([
+            integer(Some(session.pid())),
+            text(activity.state.name()),
+            isolation.as_deref().map_or(ValueRef::Null, text),
+            access.map_or(ValueRef::Null, text),
+            block.and_then(|block| block.begin).map_or(ValueRef::Null, |version| count(version.get())),
+            ValueRef::Int64(since),
+        ]);
+    }
+    rows
+}
+
+/// `coeval_snapshots`: who holds which version. Sessions that wait for their client inside a block have a row each; the
+/// other holders of a version, statements that run and sessions of the embedding program, are counted in one without a
+/// number.
+pub(super) fn snapshots(store: &Store, registry: &Registry) -> Rows {
+    let mut rows = Rows::new(&[
+        ("version", BIGINT),
+        ("versions_behind", BIGINT),
+        ("pid", INT),
+        ("holders", BIGINT),
+        ("since", MOMENT),
+    ]);
+    let newest = store.world().version().get();
+    let sessions: Vec<_> = registry.all().iter().map(|session| (session.pid(), session.activity())).collect();
+    for (version, holders) in store.held_snapshots() {
+        let behind = newest.saturating_sub(version.get());
+        let own = sessions.iter().filter(|(_, activity)| {
+            activity.transaction.and_then(|transaction| transaction.begin) == Some(version)
+        });
+        let mut others = holders;
+        for (pid, activity) in own {
+            others = others.saturating_sub(1);
+            rows.push([
+                count(version.get()),
+                count(behind),
+                integer(Some(*pid)),
+                count(1_u64),
+                activity.transaction_micros.map_or(ValueRef::Null, ValueRef::Int64),
+            ]);
+        }
+        if others > 0 {
+            rows.push([count(version.get()), count(behind), ValueRef::Null, count(others), ValueRef::Null]);
+        }
+    }
     rows
 }

@@ -54,6 +54,21 @@ const parts = {
     assert.deepEqual(oids, [23, 21, 20, 700, 701, 16, 25, 17, 1700, 1082, 1184, 1114, 2950, 114]);
   },
 
+  async arrays(client) {
+    await client.query("CREATE TABLE listed (id int PRIMARY KEY, name text)");
+    const names = ["a", null, 'c, "quoted" \\ {x}'];
+    await client.query("INSERT INTO listed SELECT * FROM unnest($1::int[], $2::text[])", [[1, 2, 3], names]);
+    assert.deepEqual((await client.query("SELECT name FROM listed ORDER BY id")).rows.map((row) => row.name), names);
+    const byKey = { name: "listed", text: "SELECT id FROM listed WHERE id = ANY($1) ORDER BY id" };
+    for (const [ids, found] of [[[3, 1, 7], [1, 3]], [[], []], [null, []]]) {
+      const { rows } = await client.query({ ...byKey, values: [ids] });
+      assert.deepEqual(rows.map((row) => row.id), found);
+    }
+    const given = await client.query("SELECT ARRAY[1, NULL, 3] AS a, ARRAY['x', 'y z'] AS b, array_agg(name ORDER BY id) AS c FROM listed");
+    assert.deepEqual(given.rows, [{ a: [1, null, 3], b: ["x", "y z"], c: names }]);
+    assert.equal((await client.query("DELETE FROM listed WHERE name = ANY($1)", [["a", "b"]])).rowCount, 1);
+  },
+
   async results(client) {
     const several = await client.query("SELECT 1 AS a; SELECT 2 AS b, 'x' AS c; CREATE TABLE results (id int PRIMARY KEY)");
     assert.deepEqual(several.map((result) => result.command), ["SELECT", "SELECT", "CREATE"]);

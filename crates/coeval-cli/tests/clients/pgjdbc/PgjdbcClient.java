@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import java.math.BigDecimal;
+import java.sql.Array;
 import java.sql.BatchUpdateException;
 import java.sql.Connection;
 import java.sql.Date;
@@ -381,6 +382,13 @@ public final class PgjdbcClient {
             expect(row.getArray(1).getArray(), new Integer[] {1, 2, 3});
             expect(row.getArray(2).getArray(), new String[] {"a", null});
         }
+        Array wanted = connection.createArrayOf("int4", new Integer[] {3, 1, 7});
+        // More than five times, so that the array goes in binary, too.
+        for (int turn = 0; turn < 7; turn++) {
+            expect(query(connection, "SELECT n FROM sorts WHERE n = ANY(?) ORDER BY n", wanted), List.of("1", "3"));
+        }
+        Array names = connection.createArrayOf("text", new String[] {"c, \"quoted\" \\ {x}", null});
+        expect(query(connection, "SELECT count(x), max(x) FROM unnest(?) AS s(x)", names), List.of("1 c, \"quoted\" \\ {x}"));
     }
 
     static boolean ends(String name, String options, Part part) {

@@ -135,6 +135,22 @@ func types(conn *pgx.Conn) {
 	expect(one[[]int32](conn, "SELECT array_agg(id ORDER BY id) FROM kinds"), []int32{1, 2})
 }
 
+func arrays(conn *pgx.Conn) {
+	execute(conn, "CREATE TABLE listed (id int PRIMARY KEY, name text, at timestamptz)")
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	names := []*string{pointer("a"), nil, pointer("c, \"quoted\" \\ {x}")}
+	insert := "INSERT INTO listed SELECT * FROM unnest($1::int[], $2::text[], $3::timestamptz[])"
+	execute(conn, insert, []int32{1, 2, 3}, names, []time.Time{at, at, at})
+	expect(all[*string](conn, "SELECT name FROM listed ORDER BY id"), names)
+	byKey := "SELECT id FROM listed WHERE id = ANY($1) ORDER BY id"
+	expect(all[int32](conn, byKey, []int32{3, 1, 7}), []int32{1, 3})
+	expect(len(all[int32](conn, byKey, []int32{})), 0)
+	expect(all[int32](conn, "SELECT id FROM listed WHERE name = ANY($1)", []string{"a", "b"}), []int32{1})
+	expect(one[int64](conn, "SELECT count(*) FROM listed WHERE at = ANY($1)", []time.Time{at}), int64(3))
+	expect(one[[]*string](conn, "SELECT array_agg(name ORDER BY id) FROM listed"), names)
+	expect(execute(conn, "DELETE FROM listed WHERE id = ANY($1)", []int32{1, 9}).RowsAffected(), int64(1))
+}
+
 // modes: the same over every way in which pgx sends a query.
 func modes(conn *pgx.Conn) {
 	for _, mode := range []pgx.QueryExecMode{
@@ -288,7 +304,7 @@ func main() {
 		name string
 		part func(*pgx.Conn)
 	}{
-		{"types", types}, {"modes", modes}, {"batches", batches}, {"copies", copies},
+		{"types", types}, {"arrays", arrays}, {"modes", modes}, {"batches", batches}, {"copies", copies},
 		{"transactions", transactions}, {"pools", pools},
 	}
 	failed := false

@@ -63,6 +63,26 @@ def types(conninfo):
         expect(conn.execute("SELECT NULL, 'x'").fetchone(), (None, "x"))
 
 
+def arrays(conninfo):
+    """Lists are arrays, as parameters and as results."""
+    names = ["a", None, 'c, "quoted" \\ {x}']
+    with psycopg.connect(conninfo, autocommit=True) as conn:
+        conn.execute("CREATE TABLE listed (id int PRIMARY KEY, name text, amount numeric(10,2))")
+        for mark in ("%s", "%t", "%b"):
+            insert = f"INSERT INTO listed SELECT * FROM unnest({mark}::int[], {mark}::text[], {mark}::numeric[])"
+            amounts = [Decimal("1.50"), Decimal("-2.00"), None]
+            conn.execute(insert, [[1, 2, 3], names, amounts])
+            expect(conn.execute("SELECT * FROM listed ORDER BY id").fetchall(), list(zip([1, 2, 3], names, amounts)))
+            for column, wanted in (("id", [3, 1, 7]), ("name", [names[2], "a"])):
+                found = conn.execute(f"SELECT id FROM listed WHERE {column} = ANY({mark}) ORDER BY id", [wanted])
+                expect(found.fetchall(), [(1,), (3,)])
+            expect(conn.execute(f"SELECT id FROM listed WHERE id = ANY({mark}::int[])", [[]]).fetchall(), [])
+            expect(conn.execute(f"DELETE FROM listed WHERE NOT id = ANY({mark})", [[300]]).rowcount, 3)
+        for binary in (False, True):
+            given = conn.execute("SELECT ARRAY[1, NULL, 3], ARRAY['x', 'y z'], ARRAY[true], '{}'::int[]", binary=binary)
+            expect(given.fetchone(), ([1, None, 3], ["x", "y z"], [True], []))
+
+
 def rows_of_all_shapes(conninfo):
     with psycopg.connect(conninfo, row_factory=dict_row) as conn:
         conn.execute("CREATE TABLE people (id serial PRIMARY KEY, name text NOT NULL, age int)")
@@ -328,4 +348,4 @@ async def asynchronous(conninfo):
         expect(await (await conn.execute("SELECT v FROM later WHERE id = 1")).fetchone(), ("1" + "+" * 8,))
 
 
-run(types, rows_of_all_shapes, transactions_and_errors, conflict, prepared, copies, cursors, pipelines, cancelling, asynchronous)
+run(types, arrays, rows_of_all_shapes, transactions_and_errors, conflict, prepared, copies, cursors, pipelines, cancelling, asynchronous)

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Parameters that are arrays. Their values are texts like `{1,2}`, which the statement reads as arrays: so it says
+//! itself, or so the client declared them.
+
+use crate::catalog::array_elements;
+use coeval_store::{ColumnType, Value};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Statement, Value as Literal, Visit, VisitMut, Visitor, VisitorMut,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use std::ops::ControlFlow;
+
+/// Members that are looked up one by one at most; more are for a scan.
+const MEMBERS_MAX: usize = 1_000;
+
+/// The type of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParameterType {
+    /// A value.
+    Scalar(ColumnType),
+    /// An array of values.
+    List(ColumnType),
+}
+
+impl ParameterType {
+    /// The type of its values as they are handed over.
+    pub(super) fn of_value(self) -> ColumnType {
+        match self {
+            Self::Scalar(ty) => ty,
+            Self::List(_) => ColumnType::Text,
+        }
+    }
+}
+
+/// The place of the parameter that an expression is.
+fn parameter(expression: &Expr) -> Option<usize> {
+    match expression {
+        Expr::Nested(inner) => parameter(inner),
+        Expr::Value(value) => match &value.value {
+            Literal::Placeholder(name) => name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The statement with a cast at each parameter that was declared an array, but where it is compared with: there it is
+/// read as an array of the type of what it is compared with.
+pub(super) fn with_casts(mut statement: Statement, types: &[Option<ParameterType>]) -> Statement {
+    struct Casts<'t>(&'t [Option<ParameterType>]);
+    impl VisitorMut for Casts<'_> {
+        type Break = ();
+        fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+            if let Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } = expression
+                && let Expr::Cast { expr, .. } = right.as_mut()
+                && parameter(expr)
+                    .is_some_and(|place| matches!(self.0.get(place), Some(Some(ParameterType::List(_)))))
+            {
+                let compared = expr.as_ref().clone();
+                **right = compared;
+            } else if let Some(place) = parameter(expression)
+                && let Some(Some(ParameterType::List(element))) = self.0.get(place)
+            {
+                let text = format!("${}::{element}[]", place + 1);
+                let cast = Parser::new(&PostgreSqlDialect {})
+                    .try_with_sql(&text)
+                    .and_then(|mut parser| parser.parse_expr());
+                *expression = cast.expect("a type's name is read again");
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    if types.iter().any(|ty| matches!(ty, Some(ParameterType::List(_)))) {
+        // The visitor never breaks off.
+        let _ = VisitMut::visit(&mut statement, &mut Casts(types));
+    }
+    statement
+}
+
+/// The parameter that `= ANY` compares with, with or without a cast.
+fn compared(expression: &Expr) -> Option<usize> {
+    match expression {
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => compared(inner),
+        other => parameter(other),
+    }
+}
+
+/// The statement with `x = ANY($1)` as `x IN ('1', '2')`, so that its rows can be found by key; `None` if it has no such
+/// condition, or one with too many members.
+pub(super) fn spelled_out(statement: &Statement, values: &[Value]) -> Option<Statement> {
+    struct Spelling<'v> {
+        values: &'v [Value],
+        found: bool,
+    }
+    impl VisitorMut for Spelling<'_> {
+        type Break = ();
+        fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+            let Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } = expression else {
+                return ControlFlow::Continue(());
+            };
+            let Some(Value::Text(text)) = compared(right).and_then(|place| self.values.get(place)) else {
+                return ControlFlow::Continue(());
+            };
+            match array_elements(text) {
+                Ok(members) if !members.is_empty() && members.len() <= MEMBERS_MAX => {
+                    let list = members.into_iter().map(literal).collect();
+                    let expr = Box::new(left.as_ref().clone());
+                    *expression = Expr::InList { expr, list, negated: false };
+                    self.found = true;
+                    ControlFlow::Continue(())
+                }
+                Ok(_) | Err(_) => ControlFlow::Break(()),
+            }
+        }
+    }
+    let mut spelled = statement.clone();
+    let mut spelling = Spelling { values, found: false };
+    let is_whole = VisitMut::visit(&mut spelled, &mut spelling).is_continue();
+    (is_whole && spelling.found).then_some(spelled)
+}
+
+/// Whether the statement compares with an array that is a parameter.
+pub(super) fn compares_with_lists(statement: &Statement) -> bool {
+    struct Finder;
+    impl Visitor for Finder {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+            match expression {
+                Expr::AnyOp { compare_op: BinaryOperator::Eq, right, .. } if compared(right).is_some() => {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    Visit::visit(statement, &mut Finder).is_break()
+}
+
+fn literal(member: Option<String>) -> Expr {
+    let value = member.map_or(Literal::Null, Literal::SingleQuotedString);
+    Expr::Value(value.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(sql: &str) -> Statement {
+        Parser::new(&PostgreSqlDialect {}).try_with_sql(sql).unwrap().parse_statement().unwrap()
+    }
+
+    #[test]
+    fn declared_arrays_are_cast_where_they_stand() {
+        let list = |ty| Some(ParameterType::List(ty));
+        let types = [list(ColumnType::Int), None, list(ColumnType::TimestampTz)];
+        let cast = with_casts(parse("SELECT $2, unnest($1) FROM t WHERE a = ANY($3) AND $3 IS NULL"), &types);
+        let expected = "SELECT $2, unnest($1::INTEGER[]) FROM t WHERE a = ANY($3) \
+             AND $3::TIMESTAMP WITH TIME ZONE[] IS NULL";
+        assert_eq!(cast.to_string(), expected);
+    }
+
+    #[test]
+    fn comparisons_with_arrays_are_spelled_out() {
+        let text = |text: &str| Value::Text(text.into());
+        let statement = parse("SELECT 1 FROM t WHERE a = ANY($1::int[]) AND b = ANY($2)");
+        assert!(compares_with_lists(&statement));
+        let spelled = spelled_out(&statement, &[text("{1,NULL}"), text("{x,\"y,\"}")]).unwrap();
+        assert_eq!(spelled.to_string(), "SELECT 1 FROM t WHERE a IN ('1', NULL) AND b IN ('x', 'y,')");
+        assert_eq!(spelled_out(&statement, &[text("{}"), text("{x}")]), None);
+        assert_eq!(spelled_out(&statement, &[Value::Null, Value::Null]), None);
+        assert!(!compares_with_lists(&parse("SELECT 1 FROM t WHERE a = ANY(ARRAY[1])")));
+    }
+}
