@@ -6,12 +6,14 @@
 //! the interleaving is exactly the one that is written down.
 //! [`anomalies`] holds the classic ones, [`constraints`] write skew that would break a constraint,
 //! [`definitions`] DDL beside DML, [`row_locks`] `FOR UPDATE` and its weaker forms, [`read_committed`] statements
-//! that each have their own snapshot, [`serializable`] what SERIALIZABLE adds, [`contention`] many threads on few rows.
+//! that each have their own snapshot, [`serializable`] what SERIALIZABLE adds, [`precise_reads`] which part of a table counts as
+//! read, [`contention`] many threads on few rows.
 
 mod anomalies;
 mod constraints;
 mod contention;
 mod definitions;
+mod precise_reads;
 mod read_committed;
 mod row_locks;
 mod script;

@@ -2,6 +2,7 @@
 //! Tables as DataFusion sees them: providers that find their rows in the statement's snapshot, and the scan.
 
 mod batches;
+mod extent;
 mod prune;
 mod scan;
 mod selectivity;

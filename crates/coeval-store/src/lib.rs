@@ -87,8 +87,8 @@ pub use space::{Base, Found, Space};
 pub use store::{SetValue, Store};
 pub use table::{IndexEntry, RowRef, Table};
 pub use transaction::{
-    AccessMode, Committed, GlobalKey, IfLocked, IndexCursor, LockWaits, LockedRows, LockedState, RowCursor,
-    RowLock, RowLockError, Savepoint, Transaction,
+    AccessMode, Committed, GlobalKey, IfLocked, IndexCursor, LockWaits, LockedRows, LockedState,
+    NOTED_ROWS_MAX, RowCursor, RowLock, RowLockError, Savepoint, Scanned, Transaction,
 };
 pub use types::{ColumnType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{IntervalValue, Value, ValueRef};

@@ -11,6 +11,7 @@ mod foreign_key;
 mod load;
 mod locks;
 mod reads;
+mod scanned;
 mod serializing;
 mod write;
 
@@ -18,6 +19,7 @@ pub(crate) use foreign_key::in_width_of;
 pub(crate) use load::is_free;
 pub use locks::{IfLocked, LockWaits, LockedRows, LockedState, RowLock, RowLockError};
 pub(crate) use reads::ReadSet;
+pub use scanned::{NOTED_ROWS_MAX, Scanned};
 pub(crate) use serializing::Serializing;
 pub(crate) use write::{primary_key_taken, unique_key_taken};
 
@@ -296,6 +298,10 @@ impl Transaction {
     /// what others committed since.
     pub fn view(&self, table: SpaceId) -> Result<TableView, StoreError> {
         self.note_table(table);
+        self.view_of(table)
+    }
+
+    fn view_of(&self, table: SpaceId) -> Result<TableView, StoreError> {
         let table = self.table(table)?;
         self.check_writes_of(table)?;
         Ok(match self.writes_of(table.id()) {

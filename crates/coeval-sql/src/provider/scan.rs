@@ -58,6 +58,8 @@ pub(super) struct Scan {
     source: SchemaRef,
     columns: Arc<[SourceColumn]>,
     filters: Vec<Arc<dyn PhysicalExpr>>,
+    /// What it was planned with. It gives no more, whatever becomes of `limit`: of what is behind nothing was noted.
+    rows_max: Option<usize>,
     limit: Option<usize>,
     parts: Arc<[ScanPart]>,
     properties: Arc<PlanProperties>,
@@ -95,6 +97,7 @@ impl Scan {
             source,
             columns,
             filters,
+            rows_max: limit,
             limit,
             parts,
             properties,
@@ -239,7 +242,7 @@ impl ExecutionPlan for Scan {
             columns: Arc::clone(&self.columns),
             output: self.output.clone(),
             filters: self.filters.clone(),
-            limit: self.limit,
+            limit: self.limit.or(self.rows_max),
         };
         let metrics = ScanMetrics::new(&self.metrics, partition);
         let batches = Batches::new(task, part.clone(), metrics);
@@ -275,7 +278,7 @@ impl ExecutionPlan for Scan {
 
     fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
         let mut scan = self.clone();
-        scan.limit = limit;
+        scan.limit = limit.map(|limit| limit.min(self.rows_max.unwrap_or(limit)));
         scan.statistics = Arc::default();
         Some(Arc::new(scan))
     }
@@ -291,7 +294,7 @@ impl ExecutionPlan for Scan {
         _: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
         let filters: Vec<_> = result.parent_filters.into_iter().map(|parent| parent.filter).collect();
-        if filters.is_empty() || self.limit.is_some() {
+        if filters.is_empty() || self.limit.or(self.rows_max).is_some() {
             return Ok(FilterPushdownPropagation::with_parent_pushdown_result(vec![
                 PushedDown::No;
                 filters.len()

@@ -1,27 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The tables of one statement: what its scans read, found when the physical plan is made.
 
+use crate::error::SqlError;
 use crate::query::Carry;
-use coeval_store::{SpaceId, TableView};
+use coeval_store::{Scanned, SpaceId, TableView};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// A scan that was planned: its table, and the parts of it that hold everything its result depends on.
+pub(crate) type PlannedScan = (SpaceId, Vec<Scanned>);
+
 /// The views of all tables that a statement names. Carried by the statement's options, where
 /// optimizer rules find it too, so that a logical plan is free of any snapshot and can be used again.
-#[derive(Clone, Debug, Default)]
+///
+/// # Locking
+/// `scans` is held for a push; nobody waits for it but other scans of the same statement.
+#[derive(Clone, Debug)]
 pub(crate) struct StatementSnapshot {
     views: Arc<HashMap<SpaceId, TableView>>,
+    scans: Arc<Mutex<Scans>>,
+}
+
+/// What becomes of the scans that are planned.
+#[derive(Debug)]
+enum Scans {
+    /// All tables count as read as a whole, or nothing counts: scans may be planned while the statement runs.
+    NotAsked,
+    /// They are collected until planning has ended.
+    Collected(Vec<PlannedScan>),
+    /// What they read has been noted. One more would read what nobody knows of.
+    Noted,
 }
 
 impl StatementSnapshot {
-    /// The snapshot with these views.
+    /// The snapshot with these views, for a statement whose reads are noted elsewhere, or need not be.
     pub(crate) fn new(views: impl IntoIterator<Item = TableView>) -> Self {
-        Self { views: Arc::new(views.into_iter().map(|view| (view.def().id, view)).collect()) }
+        Self::with(views, Scans::NotAsked)
+    }
+
+    /// The snapshot with these views, for a statement whose scans are [taken](Self::take_scans) when it is planned.
+    pub(crate) fn collecting(views: impl IntoIterator<Item = TableView>) -> Self {
+        Self::with(views, Scans::Collected(Vec::new()))
+    }
+
+    fn with(views: impl IntoIterator<Item = TableView>, scans: Scans) -> Self {
+        let views = views.into_iter().map(|view| (view.def().id, view)).collect();
+        Self { views: Arc::new(views), scans: Arc::new(Mutex::new(scans)) }
     }
 
     /// The view of a table, if the statement named it.
     pub(crate) fn view(&self, table: SpaceId) -> Option<&TableView> {
         self.views.get(&table)
+    }
+
+    /// Whether scans say what they read.
+    pub(super) fn collects_scans(&self) -> bool {
+        !matches!(*self.scans.lock(), Scans::NotAsked)
+    }
+
+    /// A scan is planned.
+    ///
+    /// # Errors
+    /// `XX000` if what scans read was noted before: a bug.
+    pub(super) fn add_scan(&self, scan: PlannedScan) -> Result<(), SqlError> {
+        match &mut *self.scans.lock() {
+            Scans::NotAsked => Ok(()),
+            Scans::Collected(scans) => {
+                scans.push(scan);
+                Ok(())
+            }
+            Scans::Noted => {
+                Err(SqlError::internal("a scan was planned after the statement's reads were noted"))
+            }
+        }
+    }
+
+    /// The scans that were planned; no more may be. From here on the caller knows what is read.
+    pub(crate) fn take_scans(&self) -> Vec<PlannedScan> {
+        let mut scans = self.scans.lock();
+        match &mut *scans {
+            Scans::NotAsked => Vec::new(),
+            Scans::Collected(found) => {
+                let found = std::mem::take(found);
+                *scans = Scans::Noted;
+                found
+            }
+            Scans::Noted => unreachable!("a statement is planned once"),
+        }
+    }
+
+    /// Scans need not say what they read any more: the caller counts all tables as read.
+    pub(crate) fn stop_collecting(&self) {
+        *self.scans.lock() = Scans::NotAsked;
     }
 }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A table's provider: its definition, without rows. The rows come from the snapshot of the statement.
 
+use super::extent::extents;
+use super::prune::{Pruner, SourceColumn};
 use super::scan::{Scan, ScanRequest};
 use super::snapshot::StatementSnapshot;
 use crate::error::SqlError;
 use crate::query::Carry;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use async_trait::async_trait;
-use coeval_store::{ColumnState, TableDef};
+use coeval_store::{ColumnState, NOTED_ROWS_MAX, Scanned, TableDef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Constraint, Constraints, DFSchema};
@@ -69,6 +71,12 @@ impl CoevalTable {
         &self.def
     }
 
+    /// The columns of the schema as predicates over it see them.
+    fn source_columns(&self) -> Vec<SourceColumn> {
+        let column = |&index: &usize| SourceColumn { index, ty: self.def.columns[index].ty };
+        self.columns.iter().map(column).collect()
+    }
+
     /// For each field of the schema the column's index in the definition.
     pub(crate) fn columns(&self) -> &[usize] {
         &self.columns
@@ -110,8 +118,8 @@ impl TableProvider for CoevalTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let snapshot = StatementSnapshot::carried_by(state.config_options());
-        let view = snapshot.and_then(|snapshot| snapshot.view(self.def.id));
-        let view = view.ok_or_else(|| {
+        let found = snapshot.and_then(|snapshot| Some((snapshot, snapshot.view(self.def.id)?)));
+        let (snapshot, view) = found.ok_or_else(|| {
             SqlError::internal(format!("table \"{}\" is planned without a snapshot", self.def.name))
         })?;
         let schema = DFSchema::try_from(self.schema.clone())?;
@@ -119,6 +127,19 @@ impl TableProvider for CoevalTable {
             .iter()
             .map(|filter| state.create_physical_expr(filter.clone(), &schema))
             .collect::<Result<Vec<_>>>()?;
+        let mut partitions = state.config().target_partitions();
+        if snapshot.collects_scans() {
+            let first = limit.filter(|&rows| filters.is_empty() && rows <= NOTED_ROWS_MAX);
+            if first.is_some() {
+                // Which rows are the first does not depend on how the scan is divided then.
+                partitions = 1;
+            }
+            let extents = match first {
+                Some(rows) => vec![Scanned::First(rows)],
+                None => extents(&self.def, &Pruner::of_all(&filters, &self.source_columns())),
+            };
+            snapshot.add_scan((self.def.id, extents))?;
+        }
         let request = ScanRequest {
             view: view.clone(),
             schema: self.schema.clone(),
@@ -126,7 +147,7 @@ impl TableProvider for CoevalTable {
             projection: projection.cloned().unwrap_or_else(|| (0..self.columns.len()).collect()),
             filters,
             limit,
-            partitions: state.config().target_partitions(),
+            partitions,
         };
         Ok(Arc::new(Scan::try_new(request)?))
     }

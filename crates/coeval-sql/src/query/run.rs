@@ -163,9 +163,8 @@ fn physical_plan(
     context: &StatementContext<'_>,
     planned: &PlannedQuery,
 ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>), SqlError> {
-    let views = planned.tables().iter().map(|def| context.transaction.view(def.id));
-    let snapshot = StatementSnapshot::new(views.collect::<Result<Vec<_>, _>>()?);
-    let mut state = statement_state(context, planned, snapshot);
+    let snapshot = snapshot_of(context, planned)?;
+    let mut state = statement_state(context, planned, snapshot.clone());
     if planned.takes_sequence_values() {
         SequenceAccess::of(context).carry_in(state.config_mut().options_mut());
     }
@@ -183,7 +182,26 @@ fn physical_plan(
     let optimized = optimized(&logical, planned, context, &state)?;
     let planner = Arc::clone(state.query_planner());
     let physical = context.engine.runtime().block_on(planner.create_physical_plan(&optimized, &state))?;
+    for (table, extents) in snapshot.take_scans() {
+        context.transaction.note_scanned(table, &extents)?;
+    }
     Ok((physical, task_context(&state)))
+}
+
+/// The views of the tables that a query names. Each of its scans says what it reads, unless some may be planned while
+/// the query runs: then all tables count as read as a whole.
+fn snapshot_of(
+    context: &StatementContext<'_>,
+    planned: &PlannedQuery,
+) -> Result<StatementSnapshot, SqlError> {
+    let transaction = &*context.transaction;
+    let tables = planned.tables().iter().map(|def| def.id);
+    if !transaction.notes_reads() || planned.runs_subqueries() {
+        let views = tables.map(|table| transaction.view(table)).collect::<Result<Vec<_>, _>>()?;
+        return Ok(StatementSnapshot::new(views));
+    }
+    let views = tables.map(|table| transaction.view_to_note(table)).collect::<Result<Vec<_>, _>>()?;
+    Ok(StatementSnapshot::collecting(views))
 }
 
 /// The optimized plan. Where DataFusion makes no join of a correlated subquery, the plan's correlated subqueries run
@@ -203,6 +221,13 @@ fn optimized(
         return Ok(first?);
     }
     let applied = applied(logical.clone(), context.engine.template(), Extent::AllCorrelated)?;
+    // Their scans are planned while the query runs.
+    if let Some(snapshot) = StatementSnapshot::carried_by(state.config_options()) {
+        snapshot.stop_collecting();
+        for def in planned.tables() {
+            context.transaction.note_scanned(def.id, &[])?;
+        }
+    }
     Ok(state.optimize(&applied.data)?)
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a serializable transaction has read.
 //!
-//! **Every way to data goes through here**: `get`, the cursors of rows and of index entries, `view`, and the checks of
+//! **Every way to data goes through here**: `get`, the cursors of rows and of index entries, `view` (a scan
+//! that takes part of one says which: `note_scanned`), and the checks of
 //! uniqueness and of foreign keys where their answer is more than a write that is certified. A way that forgets is a
 //! hole in serializability; `coeval-store/src/transaction/serializable_tests.rs` walks them.
 //!
@@ -59,6 +60,11 @@ impl Reads {
         let mut noted = self.noted.lock();
         noted.table(table);
         noted.set.read_range(space, range.lower.as_ref(), range.upper.as_ref());
+    }
+
+    /// A table's definition was read, of its rows nothing yet.
+    pub(crate) fn definition(&self, table: SpaceId) {
+        self.noted.lock().table(table);
     }
 
     /// All of a table's rows were read, or may be.

@@ -62,6 +62,13 @@ impl Transaction {
         }
     }
 
+    /// Notes that a table's definition was read with the wish to read of its rows.
+    pub(super) fn note_definition(&self, table: SpaceId) {
+        if let Some(serializing) = &self.serializing {
+            serializing.reads.definition(table);
+        }
+    }
+
     /// Notes that a table may be read as a whole.
     pub(super) fn note_table(&self, table: SpaceId) {
         if let Some(serializing) = &self.serializing {
