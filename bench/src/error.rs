@@ -55,7 +55,7 @@ impl BenchError {
     /// Whether the transaction lost against another one and may be tried again: certification, or a deadlock.
     pub(crate) fn is_conflict(&self) -> bool {
         match self {
-            Self::Engine(error) => error.is_conflict(),
+            Self::Engine(error) => error.is_conflict() || error.state() == coeval::SqlState::DeadlockDetected,
             Self::Server(error) => {
                 let lost = [&SqlState::T_R_SERIALIZATION_FAILURE, &SqlState::T_R_DEADLOCK_DETECTED];
                 error.code().is_some_and(|code| lost.contains(&code))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Many threads on few rows at READ COMMITTED: nothing is lost, and nobody is refused.
+//! Many threads on few rows, at READ COMMITTED, and at SERIALIZABLE where a transaction begins with the row it waits
+//! for: nothing is lost, and nobody is refused.
 
 use coeval_sql::{Engine, Session, SqlError, SqlState, StatementResult};
 use coeval_store::{Durability, Store, StoreOptions};
@@ -36,6 +37,27 @@ fn on_threads(engine: &Arc<Engine>, work: impl Fn(usize, &mut Session) + Sync) {
             scope.spawn(move || work(thread, &mut engine.session()));
         }
     });
+}
+
+#[test]
+fn at_serializable_who_begins_with_the_row_that_all_want_is_not_refused() {
+    const ROUNDS: usize = 50;
+    for (engine, _directory) in engines() {
+        let mut session = engine.session();
+        done(&mut session, "CREATE TABLE counter (id int PRIMARY KEY, n bigint)");
+        done(&mut session, "INSERT INTO counter SELECT g, 0 FROM generate_series(0, 8) AS t(g)");
+        on_threads(&engine, |thread, session| {
+            for _ in 0..ROUNDS {
+                done(session, "BEGIN ISOLATION LEVEL SERIALIZABLE");
+                done(session, "UPDATE counter SET n = n + 1 WHERE id = 0");
+                done(session, &format!("UPDATE counter SET n = n + 1 WHERE id = {}", thread + 1));
+                done(session, "COMMIT");
+            }
+        });
+        let all = (THREADS * ROUNDS).to_string();
+        assert_eq!(number(&mut session, "SELECT n FROM counter WHERE id = 0"), all);
+        assert_eq!(number(&mut session, "SELECT sum(n) FROM counter WHERE id > 0"), all);
+    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! What SERIALIZABLE adds: anomalies by name that REPEATABLE READ allows, through every kind of statement that reads,
 //! and declared read-only transactions, which read safe snapshots.
 
-use crate::script::{CONFLICT, Expected, Step, run};
-use Expected::{Done, Fails, Rows, Tag};
+use crate::script::{CONFLICT, Expected, Step, THEN, run};
+use Expected::{Done, Fails, Rows, Tag, Waits};
 
 const SERIALIZABLE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE";
 const REPEATABLE_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ";
@@ -308,6 +308,66 @@ fn it_does_not_move_over_a_change_of_what_was_read() {
             ("a", "UPDATE account SET balance = 1 WHERE id = 1", Done),
             ("a", "COMMIT", Done),
             ("b", "SELECT balance FROM account WHERE id = 1 FOR UPDATE", CONFLICT),
+            ("b", "ROLLBACK", Done),
+        ],
+    );
+}
+
+#[test]
+fn two_updates_of_one_row_wait_for_each_other_and_both_commit() {
+    run(
+        SETUP,
+        &[
+            ("a", SERIALIZABLE, Done),
+            ("b", SERIALIZABLE, Done),
+            ("b", "SELECT value FROM flag WHERE id = 2", Rows(&["0"])),
+            ("a", "UPDATE account SET balance = balance + 1 WHERE id = 1", Tag("UPDATE 1")),
+            ("b", "UPDATE account SET balance = balance + 10 WHERE id = 1", Waits),
+            ("a", "COMMIT", Done),
+            ("b", THEN, Tag("UPDATE 1")),
+            ("b", "COMMIT", Done),
+            ("a", "SELECT balance FROM account WHERE id = 1", Rows(&["111"])),
+        ],
+    );
+}
+
+#[test]
+fn an_update_or_delete_of_a_row_that_is_newer_moves_the_snapshot_if_it_can() {
+    for point_path in ["SET coeval.point_path = on", "SET coeval.point_path = off"] {
+        run(
+            SETUP,
+            &[
+                ("b", point_path, Done),
+                ("b", SERIALIZABLE, Done),
+                ("b", "SELECT value FROM flag WHERE id = 2", Rows(&["0"])),
+                ("a", "UPDATE account SET balance = 1", Tag("UPDATE 2")),
+                ("b", "UPDATE account SET balance = balance + 1 WHERE id = 1", Tag("UPDATE 1")),
+                ("b", "SELECT balance FROM account ORDER BY id", Rows(&["2", "1"])),
+                ("a", "UPDATE account SET owner = 'bea' WHERE id = 2", Tag("UPDATE 1")),
+                ("b", "DELETE FROM account WHERE id = 2", CONFLICT),
+                ("b", "ROLLBACK", Done),
+                ("b", SERIALIZABLE, Done),
+                ("b", "UPDATE account SET balance = 7 WHERE id = 1", Tag("UPDATE 1")),
+                ("a", "UPDATE account SET owner = 'bibi' WHERE id = 2", Tag("UPDATE 1")),
+                ("b", "DELETE FROM account WHERE id = 2 RETURNING owner", Rows(&["bibi"])),
+                ("b", "COMMIT", Done),
+            ],
+        );
+    }
+}
+
+#[test]
+fn an_update_after_a_wait_is_refused_if_the_row_was_read_before() {
+    run(
+        SETUP,
+        &[
+            ("a", SERIALIZABLE, Done),
+            ("b", SERIALIZABLE, Done),
+            ("b", "SELECT balance FROM account WHERE id = 1", Rows(&["100"])),
+            ("a", "UPDATE account SET balance = balance + 1 WHERE id = 1", Tag("UPDATE 1")),
+            ("b", "UPDATE account SET balance = 110 WHERE id = 1", Waits),
+            ("a", "COMMIT", Done),
+            ("b", THEN, CONFLICT),
             ("b", "ROLLBACK", Done),
         ],
     );

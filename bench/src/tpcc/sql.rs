@@ -85,11 +85,12 @@ impl<C: Client> Transactions<C> {
     /// What the order costs and how many of its items are of a brand; `None` if an item does not exist.
     fn new_order(&mut self, input: &NewOrder) -> Result<Option<(i128, usize)>, BenchError> {
         let (warehouse, district) = (Value::from(input.warehouse), Value::from(input.district));
-        let warehouse_tax =
-            self.query(Statement::WarehouseTax, std::slice::from_ref(&warehouse))?.first().number(0);
         let of_district = [warehouse.clone(), district.clone()];
+        // First what it may have to wait for: its snapshot is then one from behind the wait.
         let rows = self.query(Statement::DistrictOrder, &of_district)?;
         let (number, district_tax) = (rows.first().int(0), rows.first().number(1));
+        let warehouse_tax =
+            self.query(Statement::WarehouseTax, std::slice::from_ref(&warehouse))?.first().number(0);
         self.run(Statement::AdvanceDistrict, &[(number + 1).into(), warehouse.clone(), district.clone()])?;
         let of_customer = [warehouse.clone(), district.clone(), input.customer.into()];
         let customer = self.query(Statement::CustomerDiscount, &of_customer)?;

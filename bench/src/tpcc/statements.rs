@@ -108,7 +108,8 @@ pub(crate) fn begin(isolation: Isolation) -> String {
 
 impl Statement {
     /// Whether it reads a row that the transaction then writes, with values made from what it read. Where each
-    /// statement has a snapshot of its own, it must lock the row.
+    /// statement has a snapshot of its own, it must lock the row; at SERIALIZABLE it does so because terminals then
+    /// wait for each other instead of failing.
     fn precedes_update(self) -> bool {
         use Statement::{
             CustomerBilled, CustomerPaid, DistrictOrder, DistrictPaid, OldestNewOrder, WarehousePaid,
@@ -147,7 +148,7 @@ impl<P> Statements<P> {
         mut prepare: impl FnMut(&str) -> Result<P, E>,
     ) -> Result<Self, E> {
         let text = |statement: Statement, text: &str| {
-            let locks = isolation == Isolation::ReadCommitted && statement.precedes_update();
+            let locks = isolation != Isolation::Snapshot && statement.precedes_update();
             if locks { format!("{text} FOR NO KEY UPDATE") } else { text.to_owned() }
         };
         let prepared = TEXTS.iter().map(|(statement, sql)| prepare(&text(*statement, sql)));

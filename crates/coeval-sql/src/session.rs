@@ -506,7 +506,7 @@ impl Session {
                 }
             };
             match outcome {
-                Err(error) if error.is_conflict() && attempt < AUTOCOMMIT_ATTEMPTS_MAX => {}
+                Err(error) if options.may_run_again(&error) && attempt < AUTOCOMMIT_ATTEMPTS_MAX => {}
                 Err(error) => return Err(place_in(error, sql)),
                 Ok(value) => {
                     self.grant_requests()?;

@@ -65,6 +65,13 @@ impl BlockOptions {
         engine.store().begin_applied(self.isolation)
     }
 
+    /// Whether a statement outside a block runs again after this error: it has lost, and nobody was told anything. At
+    /// SERIALIZABLE a deadlock is one of the ways to lose, since locks are taken there for the sake of speed alone.
+    pub(super) fn may_run_again(self, error: &SqlError) -> bool {
+        let is_deadlock = error.state == SqlState::DeadlockDetected;
+        error.is_conflict() || (is_deadlock && self.isolation == Isolation::Serializable)
+    }
+
     /// The same for a statement that only reads, if `is_query`: at SERIALIZABLE it then holds nobody back.
     pub(super) fn of_query(mut self, is_query: IsQuery) -> Self {
         if is_query == IsQuery::Yes && self.mode == AccessMode::ReadWrite {

@@ -261,8 +261,9 @@ impl Transaction {
     }
 
     /// As [`lock_rows`](Self::lock_rows) for the rows that a statement found and is about to change; if one was
-    /// changed meanwhile the statement is to run again ([`take_restart`](Self::take_restart)). Above READ COMMITTED
-    /// it takes locks only while anybody holds some: then it waits for whoever locked these rows.
+    /// changed meanwhile the statement is to run again ([`take_restart`](Self::take_restart)). At REPEATABLE READ it
+    /// takes locks only while anybody holds some: then it waits for whoever locked these rows. At SERIALIZABLE it
+    /// always does, for there the wait may lead to a snapshot that has moved, and not to a refusal.
     ///
     /// # Errors
     /// As [`lock_rows`](Self::lock_rows); [`StoreError::Conflict`] if the statement is to run again.
@@ -272,7 +273,11 @@ impl Transaction {
         keys: impl IntoIterator<Item = &'k Key>,
         strength: LockStrength,
     ) -> Result<(), StoreError> {
-        if !self.takes_locks() && !self.shared.row_locks.is_in_use() {
+        let takes_locks = match self.isolation {
+            Isolation::ReadCommitted | Isolation::Serializable => true,
+            Isolation::Snapshot => self.shared.row_locks.is_in_use(),
+        };
+        if !takes_locks {
             return Ok(());
         }
         let lock = |key: &Key| RowLock { table, key: key.clone(), strength };

@@ -114,7 +114,7 @@ fn an_index_is_taken_where_it_says_more() {
     writer.push_nullable(Value::Text("x".into()).borrow());
     let ranges = vec![KeyRange::prefix(writer.as_slice())];
     let entries = Scanned::Entries { index: SpaceId::new(2), ranges };
-    assert_eq!(extents(&table(), &of_c), [entries.clone()]);
+    assert_eq!(extents(&table(), &of_c), [entries]);
     let with_keys = Pruner::All(vec![of_c.clone(), compare(0, Operator::Eq, 1)]);
     let [Scanned::Keys(_)] = &extents(&table(), &with_keys)[..] else { panic!("both restrict one column") };
 }
