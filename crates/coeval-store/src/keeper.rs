@@ -2,7 +2,8 @@
 //! The keeper: a thread that runs checkpoints when they are due and drops what takes long to drop.
 //!
 //! Committing threads only count: [`KeeperSignal::note_commit`] wakes the keeper when a count passes the mark
-//! that the keeper set. The keeper then looks at the worlds themselves, and sets the next mark.
+//! that the keeper set. The keeper then looks at the worlds themselves, and sets the next mark. While the log does not
+//! know how far safe snapshots may go, the keeper tells it from time to time (a heartbeat).
 
 use crate::checkpoint;
 use crate::error::StoreError;
@@ -14,7 +15,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often worlds that somebody else still holds are looked at again.
 const GRAVEYARD_INTERVAL: Duration = Duration::from_millis(50);
@@ -41,6 +42,10 @@ pub(crate) struct KeeperSignal {
     /// The count of changes and the log position at which the keeper wants to be woken.
     changes_mark: AtomicU64,
     log_mark: AtomicU64,
+    /// How often the log gets heartbeats.
+    heartbeat: Option<Duration>,
+    /// Whether something was committed since the log has known all.
+    owes_heartbeat: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +55,7 @@ struct State {
 }
 
 impl KeeperSignal {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(heartbeat: Option<Duration>) -> Self {
         Self {
             state: Mutex::default(),
             wake: Condvar::new(),
@@ -58,6 +63,8 @@ impl KeeperSignal {
             changes: AtomicU64::new(0),
             changes_mark: AtomicU64::new(u64::MAX),
             log_mark: AtomicU64::new(u64::MAX),
+            heartbeat,
+            owes_heartbeat: AtomicBool::new(false),
         }
     }
 
@@ -70,6 +77,16 @@ impl KeeperSignal {
         if changes_due || log_due {
             self.poke();
         }
+        if self.heartbeat.is_some() && !self.owes_heartbeat.load(Ordering::Relaxed) {
+            self.owe_heartbeat();
+        }
+    }
+
+    #[cold]
+    fn owe_heartbeat(&self) {
+        let _state = self.state.lock();
+        self.owes_heartbeat.store(true, Ordering::Relaxed);
+        self.wake.notify_all();
     }
 
     /// Makes the keeper look whether a checkpoint is due.
@@ -112,12 +129,12 @@ impl KeeperSignal {
             if std::mem::take(&mut state.is_poked) {
                 return Some(true);
             }
-            if state.has_graves {
-                if self.wake.wait_for(&mut state, GRAVEYARD_INTERVAL).timed_out() {
-                    return Some(false);
-                }
-            } else {
-                self.wake.wait(&mut state);
+            let heartbeat = self.heartbeat.filter(|_| self.owes_heartbeat.load(Ordering::Relaxed));
+            let graves = state.has_graves.then_some(GRAVEYARD_INTERVAL);
+            match heartbeat.into_iter().chain(graves).min() {
+                Some(interval) if self.wake.wait_for(&mut state, interval).timed_out() => return Some(false),
+                Some(_) => {}
+                None => self.wake.wait(&mut state),
             }
         }
     }
@@ -168,8 +185,17 @@ impl Drop for Keeper {
 }
 
 fn keep(signal: &KeeperSignal, shared: &Weak<Shared>) {
+    let mut last_beat = Instant::now();
     while let Some(is_poked) = signal.wait() {
         let Some(shared) = shared.upgrade() else { return };
+        if signal.heartbeat.is_some_and(|interval| last_beat.elapsed() >= interval)
+            && signal.owes_heartbeat.swap(false, Ordering::Relaxed)
+        {
+            last_beat = Instant::now();
+            if !shared.pipeline.log_boundary(&shared) {
+                signal.owes_heartbeat.store(true, Ordering::Relaxed);
+            }
+        }
         if is_poked {
             look(signal, &shared);
         }

@@ -3,6 +3,7 @@
 
 use crate::chunk::CHUNK_ROWS;
 use crate::log::PAYLOAD_BYTES_MAX;
+use std::time::Duration;
 
 /// What an acknowledged commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -58,6 +59,8 @@ pub(crate) struct Sizes {
     pub(crate) direct_load_rows_min: usize,
     /// Bytes that a commit batch may take in the log, without the few that each of its transactions adds.
     pub(crate) batch_bytes_max: usize,
+    /// How often the log is told how far safe snapshots may go while nobody commits; never if not given.
+    pub(crate) heartbeat: Option<Duration>,
 }
 
 impl Default for Sizes {
@@ -66,6 +69,7 @@ impl Default for Sizes {
             chunk_rows: CHUNK_ROWS,
             direct_load_rows_min: 4_096,
             batch_bytes_max: PAYLOAD_BYTES_MAX - (1 << 20),
+            heartbeat: None,
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::key::Key;
 use crate::log::{Log, LogError, LogHandle, Lsn};
 use crate::options::Durability;
 use crate::range::KeyRange;
-use crate::record::encode_batch;
+use crate::record::{encode_batch, encode_boundary};
 use crate::serializable::{Certification, Certifications};
 use crate::shared::Shared;
 use crate::space::Space;
@@ -64,6 +64,14 @@ impl Ticket {
     }
 }
 
+/// A submission that was certified and applied.
+struct Admitted<'t> {
+    ticket: &'t Ticket,
+    submission: Submission,
+    /// The version of its first out-edge.
+    first_out: Option<Version>,
+}
+
 /// How often one who waits for the leader looks before it goes to sleep, and for how long it pauses in between:
 /// some 50 microseconds together.
 const LOOKS_MAX: usize = 100;
@@ -84,6 +92,8 @@ pub(crate) struct Leader {
     certifier: Certifier<GlobalKey>,
     certifications: Certifications,
     pub(crate) log: Option<Log>,
+    /// The boundary of safe snapshots as the log knows it.
+    logged_boundary: Version,
     /// Bulk loads that transactions which are still active do not see.
     recent_loads: Vec<RecentLoad>,
 }
@@ -134,6 +144,7 @@ impl Pipeline {
                 certifier: Certifier::new(),
                 certifications: Certifications::new(),
                 log,
+                logged_boundary: published,
                 recent_loads: Vec::new(),
             }),
             publishing: Mutex::new(Publishing {
@@ -223,7 +234,7 @@ impl Pipeline {
         let version = newest.version().next();
         let mut world = World::clone(&newest);
         world.set_version(version);
-        let mut admitted: Vec<(&Ticket, Submission)> = Vec::with_capacity(tickets.len());
+        let mut admitted: Vec<Admitted<'_>> = Vec::with_capacity(tickets.len());
         let mut refused: Vec<(&Ticket, StoreError)> = Vec::new();
         for ticket in tickets {
             let mut submission =
@@ -236,10 +247,12 @@ impl Pipeline {
             match outcome {
                 Ok(certified) => {
                     let position = u32::try_from(admitted.len()).expect("a batch is bounded by its sessions");
+                    let first_out = certified.as_ref().and_then(Certified::first_out);
+                    let first_out = first_out.map(|first_out| first_out.version);
                     leader.admit(shared, CommitOrder { version, position }, &submission, certified);
                     // Its registration is the committing thread's business, which ends it when it is acknowledged.
                     submission.certification = None;
-                    admitted.push((ticket, submission));
+                    admitted.push(Admitted { ticket, submission, first_out });
                 }
                 Err(error) => refused.push((ticket, error)),
             }
@@ -247,9 +260,9 @@ impl Pipeline {
         let logged =
             if admitted.is_empty() { Ok(()) } else { self.log_and_install(leader, shared, world, &admitted) };
         // Last: who was refused may wait for the version that it lost to, and that may be this one.
-        for (position, (ticket, _)) in (0..).zip(&admitted) {
+        for (position, admitted) in (0..).zip(&admitted) {
             let order = CommitOrder { version, position };
-            ticket.give(logged.clone().map(|()| order).map_err(StoreError::Stopped));
+            admitted.ticket.give(logged.clone().map(|()| order).map_err(StoreError::Stopped));
         }
         for (ticket, error) in refused {
             ticket.give(Err(error));
@@ -263,13 +276,13 @@ impl Pipeline {
         leader: &mut Leader,
         shared: &Shared,
         world: World,
-        admitted: &[(&Ticket, Submission)],
+        admitted: &[Admitted<'_>],
     ) -> Result<(), LogError> {
         let version = world.version();
-        let bytes: usize = admitted.iter().map(|(_, submission)| submission.body.len()).sum();
+        let bytes: usize = admitted.iter().map(|admitted| admitted.submission.body.len()).sum();
         assert!(bytes <= shared.sizes.batch_bytes_max, "a batch fits in a log record");
-        let changes = admitted.iter().map(|(_, submission)| submission.change_count()).sum();
-        let logged = leader.append(version, admitted);
+        let changes = admitted.iter().map(|admitted| admitted.submission.change_count()).sum();
+        let logged = leader.append(shared, version, admitted);
         match &logged {
             Ok(lsn) => {
                 self.install(shared, Arc::new(world), *lsn);
@@ -279,6 +292,23 @@ impl Pipeline {
         }
         leader.prune(shared);
         logged.map(drop)
+    }
+
+    /// Writes down how far safe snapshots may go by now, if the log does not know: a heartbeat for those who follow
+    /// the log while nobody commits. Returns whether the log knows of everything that was published. It is not
+    /// synced: it says nothing that somebody waits for.
+    pub(crate) fn log_boundary(&self, shared: &Shared) -> bool {
+        let mut leader = self.leader.lock();
+        let Leader { log: Some(log), logged_boundary, .. } = &mut *leader else { return true };
+        let boundary = shared.final_version();
+        if boundary > *logged_boundary {
+            // A log that failed says so at the next commit.
+            if log.append_with(|out| encode_boundary(boundary, out)).is_err() {
+                return true;
+            }
+            *logged_boundary = boundary;
+        }
+        boundary >= shared.applied().version()
     }
 
     /// The newest applied world, if nothing of `reads` was overwritten since the snapshot `begin`, and nothing of the
@@ -568,12 +598,16 @@ impl Leader {
 
     fn append(
         &mut self,
+        shared: &Shared,
         version: Version,
-        admitted: &[(&Ticket, Submission)],
+        admitted: &[Admitted<'_>],
     ) -> Result<Option<Lsn>, LogError> {
         let Some(log) = &mut self.log else { return Ok(None) };
-        let bodies = admitted.iter().map(|(_, submission)| submission.body.as_slice());
-        let lsn = log.append_with(|out| encode_batch(version, bodies, out))?;
+        let boundary = shared.final_version();
+        let transactions =
+            admitted.iter().map(|admitted| (admitted.first_out, admitted.submission.body.as_slice()));
+        let lsn = log.append_with(|out| encode_batch(version, boundary, transactions, out))?;
+        self.logged_boundary = boundary;
         Ok(Some(lsn))
     }
 

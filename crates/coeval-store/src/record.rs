@@ -5,6 +5,7 @@
 //! record       kind u8, then by kind
 //!   batch (1)    version u64, boundary u64, transactions u32, then each: first_out u64, length u32, body
 //!   sequence (2) id u32, next value i64, 1 byte: 0 if the sequence is at its end
+//!   boundary (3) boundary u64
 //! body         definitions: count u32, each length u32 + JSON
 //!              loads: count u32, each: table u32, segments u32, each: number u64, footer checksum u32
 //!                     (the first for the rows, then one for each index)
@@ -12,7 +13,9 @@
 //! changes      count u32, each: change u8, key length u32, key, and unless deleted or of an index:
 //!              row length u32, row
 //! ```
-//! Numbers are little-endian. `boundary` and `first_out` are 0 until serializable transactions use them.
+//! Numbers are little-endian. `boundary` is a version whose safe snapshot is final with this record, `first_out` the
+//! version of the earliest commit that the transaction has an antidependency to, 0 if none: who reads the log makes the
+//! same safe snapshots of it (`coeval_txn::ssi::SafeSnapshots`) as the store that wrote it.
 
 use crate::bulk::BulkLoad;
 use crate::catalog::CatalogChange;
@@ -26,6 +29,7 @@ use coeval_txn::Version;
 
 const KIND_BATCH: u8 = 1;
 const KIND_SEQUENCE: u8 = 2;
+const KIND_BOUNDARY: u8 = 3;
 
 const CHANGE_INSERTED: u8 = 1;
 const CHANGE_REPLACED: u8 = 2;
@@ -37,13 +41,26 @@ const HAS_ROW: u8 = 0x80;
 /// A record read back.
 #[derive(Debug)]
 pub(crate) enum Record {
-    Batch { version: Version, transactions: Vec<Replayed> },
-    Sequence { id: SequenceId, next: Option<i64> },
+    Batch {
+        version: Version,
+        #[cfg_attr(not(test), expect(dead_code, reason = "for followers; recovery begins with everything"))]
+        boundary: Version,
+        transactions: Vec<Replayed>,
+    },
+    Sequence {
+        id: SequenceId,
+        next: Option<i64>,
+    },
+    /// A heartbeat: safe snapshots may be made of this version.
+    Boundary(Version),
 }
 
 /// What a transaction changed, read back.
 #[derive(Debug)]
 pub(crate) struct Replayed {
+    /// The version of the earliest commit that it has an antidependency to.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for followers; recovery begins with everything"))]
+    pub(crate) first_out: Option<Version>,
     pub(crate) catalog_changes: Vec<CatalogChange>,
     pub(crate) loads: Vec<LoadPlaces>,
     pub(crate) writes: Vec<ReplayedWrites>,
@@ -128,21 +145,31 @@ fn put_u32(out: &mut Vec<u8>, number: usize) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 
-/// Encodes a batch of these bodies.
+/// Encodes a batch of these transactions: the version of the first out-edge of each, and its body.
 pub(crate) fn encode_batch<'a>(
     version: Version,
-    bodies: impl ExactSizeIterator<Item = &'a [u8]>,
+    boundary: Version,
+    transactions: impl ExactSizeIterator<Item = (Option<Version>, &'a [u8])>,
     out: &mut Vec<u8>,
 ) {
+    assert!(boundary < version, "a boundary lies among the versions before");
     out.push(KIND_BATCH);
     out.extend_from_slice(&version.get().to_le_bytes());
-    out.extend_from_slice(&0u64.to_le_bytes());
-    put_u32(out, bodies.len());
-    for body in bodies {
-        out.extend_from_slice(&0u64.to_le_bytes());
+    out.extend_from_slice(&boundary.get().to_le_bytes());
+    put_u32(out, transactions.len());
+    for (first_out, body) in transactions {
+        let first_out = first_out.unwrap_or(Version::ZERO);
+        assert!(first_out <= version, "an out-edge leads to a commit before");
+        out.extend_from_slice(&first_out.get().to_le_bytes());
         put_u32(out, body.len());
         out.extend_from_slice(body);
     }
+}
+
+/// Encodes a heartbeat.
+pub(crate) fn encode_boundary(boundary: Version, out: &mut Vec<u8>) {
+    out.push(KIND_BOUNDARY);
+    out.extend_from_slice(&boundary.get().to_le_bytes());
 }
 
 /// Encodes how far a sequence may be used up: after a crash it goes on at `next`.
@@ -161,11 +188,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Record, MalformedRecord> {
     let mut reader = Reader { bytes, at: 0 };
     let record = match reader.u8()? {
         KIND_BATCH => {
-            let version = Version::new(reader.u64()?);
-            reader.u64()?;
+            let (version, boundary) = (Version::new(reader.u64()?), Version::new(reader.u64()?));
+            if boundary >= version {
+                return Err(reader.malformed());
+            }
             let count = reader.u32()?;
-            let transactions = (0..count).map(|_| reader.transaction()).collect::<Result<_, _>>()?;
-            Record::Batch { version, transactions }
+            let transactions = (0..count).map(|_| reader.transaction(version)).collect::<Result<_, _>>()?;
+            Record::Batch { version, boundary, transactions }
         }
         KIND_SEQUENCE => {
             let id = SequenceId::new(reader.u32()?);
@@ -173,6 +202,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Record, MalformedRecord> {
             let next = (reader.u8()? != 0).then_some(next);
             Record::Sequence { id, next }
         }
+        KIND_BOUNDARY => Record::Boundary(Version::new(reader.u64()?)),
         _ => return Err(MalformedRecord { offset: 0 }),
     };
     if reader.at == bytes.len() { Ok(record) } else { Err(reader.malformed()) }
@@ -218,8 +248,12 @@ impl<'a> Reader<'a> {
         self.slice(length as usize)
     }
 
-    fn transaction(&mut self) -> Result<Replayed, MalformedRecord> {
-        self.u64()?;
+    fn transaction(&mut self, version: Version) -> Result<Replayed, MalformedRecord> {
+        let first_out = match Version::new(self.u64()?) {
+            Version::ZERO => None,
+            later if later > version => return Err(self.malformed()),
+            first_out => Some(first_out),
+        };
         let end = self.u32()? as usize + self.at;
         let catalog_changes = (0..self.u32()?).map(|_| self.definition()).collect::<Result<_, _>>()?;
         let loads = (0..self.u32()?).map(|_| self.load()).collect::<Result<_, _>>()?;
@@ -227,7 +261,7 @@ impl<'a> Reader<'a> {
         if self.at != end {
             return Err(self.malformed());
         }
-        Ok(Replayed { catalog_changes, loads, writes })
+        Ok(Replayed { first_out, catalog_changes, loads, writes })
     }
 
     fn definition(&mut self) -> Result<CatalogChange, MalformedRecord> {

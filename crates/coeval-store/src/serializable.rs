@@ -219,6 +219,11 @@ impl Serializable {
         self.boundary.active()
     }
 
+    /// The highest version whose safe snapshot is final.
+    pub(crate) fn final_version(&self, published: impl FnOnce() -> Version) -> Version {
+        self.boundary.final_version(published)
+    }
+
     /// Bounds how long a transaction may hold the boundary back.
     pub(crate) fn set_lag_max(&self, lag_max: Option<Duration>) {
         let micros = lag_max.map_or(NO_BOUND, |lag| u64::try_from(lag.as_micros()).unwrap_or(NO_BOUND));

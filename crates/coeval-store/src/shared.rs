@@ -125,7 +125,7 @@ impl Shared {
             next_sequence: AtomicU32::new(contents.next_sequence),
             disk,
             checkpoints: Checkpoints::after(contents.manifest_log),
-            keeper: Arc::new(KeeperSignal::new()),
+            keeper: Arc::new(KeeperSignal::new(sizes.heartbeat)),
             graveyard: Mutex::default(),
         }
     }
@@ -156,6 +156,11 @@ impl Shared {
 
     pub(crate) fn held_snapshots(&self) -> Vec<(Version, usize)> {
         self.snapshots.list()
+    }
+
+    /// The highest version whose safe snapshot is final.
+    pub(crate) fn final_version(&self) -> Version {
+        self.serializable.final_version(|| self.published.load().version())
     }
 
     pub(crate) fn active_snapshots(&self) -> usize {

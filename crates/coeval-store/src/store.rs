@@ -30,6 +30,9 @@ pub struct Store {
     pub(crate) shared: Arc<Shared>,
 }
 
+/// Followers of the log lag behind by so much at most while nobody commits, and an idle store writes nothing.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Whether the value that `setval` gives counts as handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetValue {
@@ -82,7 +85,8 @@ impl Store {
             // Room made ahead with zeros speeds syncs up; where commits do not wait for any it is written in vain.
             Durability::None => LogOptions { extend_bytes: 1, ..log },
         };
-        Self::open_tuned(files, dir, options, log, Sizes::default())
+        let sizes = Sizes { heartbeat: Some(HEARTBEAT_INTERVAL), ..Sizes::default() };
+        Self::open_tuned(files, dir, options, log, sizes)
     }
 
     /// As [`Store::open_with`], with sizes of the log and of chunks for tests.
@@ -262,5 +266,7 @@ impl Store {
 
 #[cfg(test)]
 mod crash_tests;
+#[cfg(test)]
+mod follower_tests;
 #[cfg(test)]
 mod golden_tests;

@@ -20,7 +20,8 @@ use rand::Rng;
 use std::path::Path;
 use std::sync::Arc;
 
-const SMALL: Sizes = Sizes { chunk_rows: 16, direct_load_rows_min: 8, batch_bytes_max: 1 << 20 };
+const SMALL: Sizes =
+    Sizes { chunk_rows: 16, direct_load_rows_min: 8, batch_bytes_max: 1 << 20, heartbeat: None };
 const DIR: &str = "/db";
 
 fn manual() -> StoreOptions {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Records come back as they were written; other bytes never panic.
 
-use super::{MalformedRecord, Record, decode, encode_batch, encode_body, encode_sequence};
+use super::{MalformedRecord, Record, decode, encode_batch, encode_body, encode_boundary, encode_sequence};
 use crate::catalog::{CatalogChange, QualifiedName};
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
 use crate::ids::{SequenceId, SpaceId};
@@ -49,14 +49,19 @@ fn some_batch() -> Vec<u8> {
         body
     });
     let mut record = Vec::new();
-    encode_batch(Version::new(9), bodies.iter().map(Vec::as_slice), &mut record);
+    let first_outs = [None, Some(Version::new(8))];
+    let transactions = first_outs.into_iter().zip(bodies.iter().map(Vec::as_slice));
+    encode_batch(Version::new(9), Version::new(7), transactions, &mut record);
     record
 }
 
 #[test]
 fn a_batch_is_read_as_it_was_written() {
-    let Record::Batch { version, transactions } = decode(&some_batch()).unwrap() else { panic!("a batch") };
-    assert_eq!((version, transactions.len()), (Version::new(9), 2));
+    let Record::Batch { version, boundary, transactions } = decode(&some_batch()).unwrap() else {
+        panic!("a batch")
+    };
+    assert_eq!((version, boundary, transactions.len()), (Version::new(9), Version::new(7), 2));
+    assert_eq!((transactions[0].first_out, transactions[1].first_out), (None, Some(Version::new(8))));
     assert_eq!(transactions[0].catalog_changes.len(), 3);
     assert_eq!(transactions[0].catalog_changes[2], CatalogChange::Truncate(SpaceId::new(4)));
     let writes = &transactions[1].writes[0];
@@ -86,6 +91,10 @@ fn the_bytes_of_a_small_record_are_pinned() {
     record.clear();
     encode_sequence(SequenceId::new(3), None, &mut record);
     assert_eq!(record, [2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    record.clear();
+    encode_boundary(Version::new(0x0403), &mut record);
+    assert_eq!(record, [3, 3, 4, 0, 0, 0, 0, 0, 0]);
+    assert!(matches!(decode(&record), Ok(Record::Boundary(boundary)) if boundary == Version::new(0x0403)));
     let entries = Delta::from_sorted(vec![(Key::from_slice(b"k"), DeltaEntry::inserted(None))]);
     let rows =
         Delta::from_sorted(vec![(Key::from_slice(b"p"), DeltaEntry::inserted(Some(Row::from_bytes(b"rr"))))]);
@@ -123,7 +132,7 @@ fn find(bytes: &[u8], part: &[u8]) -> usize {
 #[test]
 fn a_made_up_count_allocates_nothing() {
     let mut record = Vec::new();
-    encode_batch(Version::new(1), std::iter::empty(), &mut record);
+    encode_batch(Version::new(1), Version::ZERO, std::iter::empty(), &mut record);
     let count = record.len() - 4;
     record[count..].copy_from_slice(&u32::MAX.to_le_bytes());
     assert!(decode(&record).is_err());

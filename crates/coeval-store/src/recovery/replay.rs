@@ -106,7 +106,7 @@ impl<'d> Replayer<'d> {
     /// The segment files that a record refers to.
     pub(crate) fn segments_of(payload: &[u8]) -> Result<Vec<SegmentRef>, ReplayError> {
         Ok(match decode(payload)? {
-            Record::Sequence { .. } => Vec::new(),
+            Record::Sequence { .. } | Record::Boundary(_) => Vec::new(),
             Record::Batch { transactions, .. } => {
                 let loads = transactions.into_iter().flat_map(|transaction| transaction.loads);
                 loads.flat_map(|load| load.segments).collect()
@@ -121,7 +121,14 @@ impl<'d> Replayer<'d> {
                 self.next_sequence = self.next_sequence.max(id.get() + 1);
                 self.resume_points.insert(id, next);
             }
-            Record::Batch { version, transactions } => {
+            Record::Boundary(boundary) => {
+                if boundary > self.world.version() {
+                    let what = format!("boundary {boundary} is beyond version {}", self.world.version());
+                    return Err(ReplayError::Malformed(what));
+                }
+            }
+            // The safe snapshots of before are nobody's any more: whoever opens a database begins with all of it.
+            Record::Batch { version, transactions, boundary: _ } => {
                 if version != self.world.version().next() {
                     let what = format!("version {version} does not follow {}", self.world.version());
                     return Err(ReplayError::Malformed(what));
@@ -136,7 +143,7 @@ impl<'d> Replayer<'d> {
     }
 
     fn transaction(&mut self, version: Version, transaction: Replayed) -> Result<(), ReplayError> {
-        let Replayed { catalog_changes, loads, writes } = transaction;
+        let Replayed { catalog_changes, loads, writes, first_out: _ } = transaction;
         if !(catalog_changes.is_empty() && loads.is_empty()) {
             self.apply_gathered();
         }

@@ -189,7 +189,7 @@ fn append(files: &SimulatedFiles, payload: &[u8]) -> (PathBuf, u64) {
 fn records_that_no_writer_of_ours_wrote_are_named_by_file_and_offset() {
     let batch = |version: u64, body: &[u8]| {
         let mut out = Vec::new();
-        encode_batch(Version::new(version), [body].into_iter(), &mut out);
+        encode_batch(Version::new(version), Version::ZERO, [(None, body)].into_iter(), &mut out);
         out
     };
     let empty = [0; 12];

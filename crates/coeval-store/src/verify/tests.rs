@@ -183,7 +183,7 @@ fn commit(files: &SimulatedFiles, def: &TableDef, changes: Changes) {
     };
     let (mut body, mut record) = (Vec::new(), Vec::new());
     encode_body(&submission, &mut body);
-    encode_batch(Version::new(5), [body.as_slice()].into_iter(), &mut record);
+    encode_batch(Version::new(5), Version::ZERO, [(None, body.as_slice())].into_iter(), &mut record);
     let mut ignore = |_: Lsn, _: &[u8]| Ok::<(), String>(());
     let dir = Path::new(DIR).join("log");
     let mut log = Log::open_with(Arc::new(files.clone()), &dir, Lsn::START, LOG, &mut ignore).unwrap();

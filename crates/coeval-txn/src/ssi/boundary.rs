@@ -212,6 +212,18 @@ impl<W: Clone> Boundary<W> {
         begin(registry.holders.front().map(|oldest| oldest.begin))
     }
 
+    /// The highest version whose safe snapshot is final, whatever becomes of the boundary here: nobody who is active or
+    /// begins later can have an antidependency to a commit at or below it and still commit. For the log, from which
+    /// others make safe snapshots without asking. `published` as in [`oldest_or`](Self::oldest_or).
+    #[must_use]
+    pub fn final_version(&self, published: impl FnOnce() -> Version) -> Version {
+        let registry = self.registry.lock();
+        let published = published();
+        // One that the boundary has passed may commit with an antidependency to what lies beyond the boundary.
+        let held = registry.holders.front().map_or(published, |oldest| oldest.begin.min(published));
+        held.max(registry.boundary)
+    }
+
     /// Whether the boundary may yet come to rest in `first..end`: at the snapshot of an active transaction.
     /// Versions from the published one on are not asked for here.
     #[must_use]

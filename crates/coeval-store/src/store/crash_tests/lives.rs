@@ -22,7 +22,8 @@ use std::sync::Arc;
 pub(super) const DIR: &str = "/db";
 
 /// Small chunks, so that little data meets many; see [`Sizes`].
-pub(super) const SMALL: Sizes = Sizes { chunk_rows: 16, direct_load_rows_min: 8, batch_bytes_max: 1 << 20 };
+pub(super) const SMALL: Sizes =
+    Sizes { chunk_rows: 16, direct_load_rows_min: 8, batch_bytes_max: 1 << 20, heartbeat: None };
 
 /// What is left out on purpose.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who follows the log makes the same safe worlds as the store that wrote it, and nothing else is needed.
+
+use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};
+use crate::delta::{Change, DeltaEntry};
+use crate::files::SimulatedFiles;
+use crate::key::{Key, KeyWriter};
+use crate::log::{Log, LogOptions, Lsn};
+use crate::options::{Sizes, StoreOptions};
+use crate::range::{Direction, KeyRange};
+use crate::record::{MalformedRecord, Record, decode};
+use crate::row::{Row, RowWriter};
+use crate::store::Store;
+use crate::table::RowRef;
+use crate::transaction::{AccessMode, Transaction};
+use crate::types::ColumnType;
+use crate::value::Value;
+use coeval_txn::ssi::SessionFloor;
+use coeval_txn::{Isolation, Version};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+const DIR: &str = "/db";
+const KEYS: u64 = 6;
+const CLIENTS: usize = 4;
+const STEPS: usize = 1_500;
+
+/// Values by key.
+type Rows = BTreeMap<Key, i64>;
+
+/// Numbers that look random and are the same in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+fn row(def: &TableDef, id: i32, value: i32) -> Row {
+    let mut writer = RowWriter::new(def.layout());
+    writer.push(Value::Int32(id).borrow()).unwrap();
+    writer.push(Value::Int32(value).borrow()).unwrap();
+    writer.finish()
+}
+
+fn key(id: i32) -> Key {
+    let mut writer = KeyWriter::new();
+    writer.push(Value::Int32(id).borrow());
+    writer.finish()
+}
+
+fn rows_of(transaction: &Transaction, def: &TableDef) -> Rows {
+    let rows = transaction.scan(def.id, &KeyRange::all(), Direction::Forward).unwrap();
+    rows.map(|row| row.map(|(key, row)| (key, row.get(1).as_i64().unwrap())).unwrap()).collect()
+}
+
+/// What a store has shown of its safe worlds.
+struct Shown {
+    def: TableDef,
+    /// By boundary.
+    safe: BTreeMap<Version, Rows>,
+    /// The version at the end, when nobody was active.
+    end: Version,
+}
+
+/// Clients that read and write a few keys at SERIALIZABLE, at random; a look at the safe world after each step, and a
+/// heartbeat now and then.
+fn run(files: &SimulatedFiles, seed: u64) -> Shown {
+    let store = Store::open_tuned(
+        Arc::new(files.clone()),
+        Path::new(DIR),
+        StoreOptions::default(),
+        LogOptions::default(),
+        Sizes::default(),
+    )
+    .unwrap();
+    let columns = vec![ColumnDef::new("id", ColumnType::Int), ColumnDef::new("value", ColumnType::Int)];
+    let def = TableDef::new(store.new_space_id(), QualifiedName::new("public", "items"), columns, vec![0]);
+    let mut transaction = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    transaction.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+    transaction.commit().unwrap();
+
+    let mut numbers = Numbers(seed);
+    let mut clients: Vec<Option<Transaction>> = (0..CLIENTS).map(|_| None).collect();
+    let mut safe = BTreeMap::new();
+    for step in 0..STEPS {
+        let client = &mut clients[numbers.below(CLIENTS as u64) as usize];
+        let (id, what) = (numbers.below(KEYS) as i32, numbers.below(8));
+        match (client.as_mut(), what) {
+            (None, _) => *client = Some(store.begin(Isolation::Serializable, AccessMode::ReadWrite)),
+            (Some(open), 0..3) => assert!(open.get(def.id, &key(id)).is_ok()),
+            (Some(open), 3..5) => open.put(def.id, row(&def, id, step as i32)).unwrap(),
+            (Some(_), 7) => *client = None,
+            // It may be refused.
+            (Some(_), _) => drop(client.take().unwrap().commit()),
+        }
+        if let Some(reader) = store.begin_safe(&SessionFloor::default())
+            && reader.world().table(def.id).is_some()
+        {
+            let before = safe.insert(reader.begin_version(), rows_of(&reader, &def));
+            let now = &safe[&reader.begin_version()];
+            assert!(before.is_none_or(|before| before == *now), "the safe world of a boundary is final");
+        }
+        if numbers.below(20) == 0 {
+            store.shared.pipeline.log_boundary(&store.shared);
+        }
+    }
+    clients.clear();
+    assert!(store.shared.pipeline.log_boundary(&store.shared), "nobody is active, so the log knows all");
+    let end = store.world().version();
+    Shown { def, safe, end }
+}
+
+/// What a record says.
+enum Followed {
+    Batch { version: Version, boundary: Version, transactions: Vec<Changes> },
+    Boundary(Version),
+}
+
+struct Changes {
+    first_out: Option<Version>,
+    rows: Vec<(Key, DeltaEntry)>,
+}
+
+fn follow(files: &SimulatedFiles) -> Vec<Followed> {
+    let mut found = Vec::new();
+    let log_dir = Path::new(DIR).join(crate::disk::LOG_DIR);
+    let mut note = |_, payload: &[u8]| -> Result<(), MalformedRecord> {
+        match decode(payload)? {
+            Record::Batch { version, boundary, transactions } => {
+                let of = |transaction: crate::record::Replayed| Changes {
+                    first_out: transaction.first_out,
+                    rows: transaction.writes.into_iter().flat_map(|writes| writes.rows).collect(),
+                };
+                let transactions = transactions.into_iter().map(of).collect();
+                found.push(Followed::Batch { version, boundary, transactions });
+            }
+            Record::Boundary(boundary) => found.push(Followed::Boundary(boundary)),
+            Record::Sequence { .. } => {}
+        }
+        Ok(())
+    };
+    Log::open_with(Arc::new(files.clone()), &log_dir, Lsn::START, LogOptions::default(), &mut note).unwrap();
+    found
+}
+
+fn apply(rows: &mut Rows, changes: &Changes, def: &TableDef) {
+    for (key, entry) in &changes.rows {
+        match entry.change() {
+            Change::Deleted => drop(rows.remove(key)),
+            Change::Inserted | Change::Replaced => {
+                let row = RowRef::of_row(def, &[], entry.row().unwrap());
+                rows.insert(key.clone(), row.get(1).as_i64().unwrap());
+            }
+        }
+    }
+}
+
+/// The safe snapshot of a boundary, and how many of its members lie beyond.
+fn safe_rows(log: &[Followed], boundary: Version, def: &TableDef) -> (Rows, usize) {
+    let (mut rows, mut members) = (Rows::new(), 0);
+    for record in log {
+        let Followed::Batch { version, transactions, .. } = record else { continue };
+        for changes in transactions {
+            let is_member = changes.first_out.is_some_and(|first_out| first_out <= boundary);
+            if *version <= boundary || is_member {
+                members += usize::from(*version > boundary);
+                apply(&mut rows, changes, def);
+            }
+        }
+    }
+    (rows, members)
+}
+
+#[test]
+fn safe_worlds_made_of_the_log_alone_are_those_of_the_store() {
+    let mut members = 0;
+    for seed in 0..12 {
+        let files = SimulatedFiles::new(seed);
+        let shown = run(&files, seed);
+        let log = follow(&files);
+        for (boundary, rows) in &shown.safe {
+            let (made, beyond) = safe_rows(&log, *boundary, &shown.def);
+            assert_eq!(made, *rows, "seed {seed}, boundary {boundary}");
+            members += beyond;
+        }
+    }
+    assert!(members > 10, "safe worlds that are more than the world of a version: {members}");
+}
+
+#[test]
+fn a_boundary_in_the_log_is_final_there_and_the_last_one_holds_everything() {
+    for seed in 0..12 {
+        let files = SimulatedFiles::new(seed);
+        let shown = run(&files, seed);
+        let log = follow(&files);
+        let mut last = Version::ZERO;
+        for (place, record) in log.iter().enumerate() {
+            let boundary = match record {
+                Followed::Batch { boundary, .. } | Followed::Boundary(boundary) => *boundary,
+            };
+            assert!(boundary >= last, "seed {seed}: it does not go back");
+            last = boundary;
+            let (known, _) = safe_rows(&log[..=place], boundary, &shown.def);
+            assert_eq!(known, safe_rows(&log, boundary, &shown.def).0, "seed {seed}, boundary {boundary}");
+        }
+        assert_eq!(last, shown.end, "seed {seed}");
+    }
+}
