@@ -118,7 +118,7 @@ const KNOWN: &[Known] = &[
     known("default_transaction_deferrable", "off", Domain::Boolean, "Whether transactions start DEFERRABLE."),
     known(
         "default_transaction_isolation",
-        "repeatable read",
+        "serializable",
         Domain::Isolation,
         "Level of new transactions.",
     ),
@@ -160,7 +160,7 @@ const KNOWN: &[Known] = &[
         "Whether commits wait for the disk.",
     ),
     known("timezone", "UTC", Domain::Zone, "Zone of timestamps with time zone."),
-    known("transaction_isolation", "repeatable read", Domain::Isolation, "Level of this transaction."),
+    known("transaction_isolation", "serializable", Domain::Isolation, "Level of this transaction."),
     known("transaction_read_only", "off", Domain::Boolean, "Whether this transaction is READ ONLY."),
 ];
 
@@ -230,7 +230,7 @@ impl Default for Settings {
             idle_timeout: None,
             idle_session_timeout: None,
             copy_bytes_max: DEFAULT_COPY_BYTES,
-            default_isolation: Isolation::Snapshot,
+            default_isolation: Isolation::Serializable,
             read_only_snapshot: ReadOnlySnapshot::Auto,
             lock_timeout: None,
             deadlock_timeout: Duration::ZERO,

@@ -10,9 +10,9 @@ pub enum Isolation {
     ReadCommitted,
     /// One snapshot for the whole transaction; first committer wins. Write skew is possible, except through
     /// a constraint.
-    #[default]
     Snapshot,
     /// As if transactions ran one after another.
+    #[default]
     Serializable,
 }
 
