@@ -372,3 +372,23 @@ fn an_update_after_a_wait_is_refused_if_the_row_was_read_before() {
         ],
     );
 }
+
+/// The locks of updates are there for speed: who would wait for ever goes on, and the first to commit wins.
+#[test]
+fn updates_in_opposite_order_are_no_deadlock() {
+    run(
+        SETUP,
+        &[
+            ("a", SERIALIZABLE, Done),
+            ("b", SERIALIZABLE, Done),
+            ("a", "UPDATE account SET balance = 1 WHERE id = 1", Tag("UPDATE 1")),
+            ("b", "UPDATE account SET balance = 2 WHERE id = 2", Tag("UPDATE 1")),
+            ("a", "UPDATE account SET balance = 3 WHERE id = 2", Waits),
+            ("b", "UPDATE account SET balance = 4 WHERE id = 1", Tag("UPDATE 1")),
+            ("b", "COMMIT", Done),
+            ("a", THEN, CONFLICT),
+            ("a", "ROLLBACK", Done),
+            ("a", "SELECT balance FROM account ORDER BY id", Rows(&["4", "2"])),
+        ],
+    );
+}
