@@ -116,12 +116,7 @@ const KNOWN: &[Known] = &[
         "How long a wait for a lock lasts before deadlocks are looked for.",
     ),
     known("default_transaction_deferrable", "off", Domain::Boolean, "Whether transactions start DEFERRABLE."),
-    known(
-        "default_transaction_isolation",
-        "serializable",
-        Domain::Isolation,
-        "Level of new transactions.",
-    ),
+    known("default_transaction_isolation", "serializable", Domain::Isolation, "Level of new transactions."),
     known("default_transaction_read_only", "off", Domain::Boolean, "Whether new transactions are READ ONLY."),
     known(
         "extra_float_digits",
