@@ -29,7 +29,7 @@ pub const DEFAULT_BLOCK: usize = 16;
 ///
 /// The tree is weight-balanced, with all entries in leaf blocks of at most `B` entries, and every node keeps a summary
 /// `S` of its entries (see [`Summary`]; none by default, which costs nothing). Operations that take `self` or
-/// `&mut self` change nodes in place when no other tree holds them and copy the path otherwise. `B` must be even and at
+/// `&mut self` change nodes in place when no other tree holds them and copy the path otherwise. `B` must be at
 /// least 4.
 ///
 /// In the costs given, `n` is the number of entries; every operation that changes a tree also spends `O(B)` on
@@ -70,7 +70,7 @@ impl<K, V> PTree<K, V> {
 }
 
 impl<K, V, S, const B: usize> PTree<K, V, S, B> {
-    const BLOCK_IS_SOUND: () = assert!(B >= 4 && B.is_multiple_of(2), "B must be even and at least 4");
+    const BLOCK_IS_SOUND: () = assert!(B >= 4, "B must be at least 4");
 
     /// Wraps a standalone subtree.
     #[inline]

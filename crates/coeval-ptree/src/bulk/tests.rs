@@ -77,7 +77,7 @@ fn altering_decides_for_each_key_with_the_old_value_at_hand() {
     let mut random = random(7);
     for _ in 0..100 {
         let mut model = random_model(&mut random, 300, 600);
-        let mut tree: PTree<u32, u64, (), 8> = tree_of(&model);
+        let mut tree: PTree<u32, u64, (), 7> = tree_of(&model);
         let changes = random_model(&mut random, 200, 600);
         let alter = |old: Option<&u64>, change: u64| match old {
             Some(old) if change.is_multiple_of(3) => Some(old + change),

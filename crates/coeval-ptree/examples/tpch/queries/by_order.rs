@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Queries that look at all orders with their lines (18, 21).
+
+use std::cmp::Reverse;
+
+use coeval_ptree::Grain;
+
+use crate::answers::{Answer, Value};
+use crate::queries::tables::{add_all, append};
+use crate::rows::OrderStatus;
+use crate::world::World;
+
+/// For an order's lines.
+const LINES: Grain = Grain::for_work(20);
+
+/// Query 18.
+pub(super) fn large_volume_customers(world: &World) -> Answer<'_> {
+    let mut found = world.orders.scan(LINES).semi_map_reduce(
+        Vec::new(),
+        |mut found, key, (order, lines)| {
+            let quantity = lines.iter().fold(0, |sum, (_, line)| sum + i64::from(line.quantity));
+            if quantity > 300 {
+                found.push((Reverse(order.price), order.date, *key, order.customer, quantity));
+            }
+            found
+        },
+        append,
+    );
+    found.sort_unstable();
+    found.truncate(100);
+    let row = |(Reverse(price), day, key, customer, quantity)| {
+        let (row, _) = world.customers.get(&customer).expect("orders have customers");
+        vec![
+            Value::Text(world.fixed.texts.customers.str(row.name)),
+            Value::Count(i64::from(customer)),
+            Value::Count(i64::from(key)),
+            Value::Day(day),
+            Value::Cents(i64::from(price)),
+            Value::Count(quantity),
+        ]
+    };
+    found.into_iter().map(row).collect()
+}
+
+/// Query 21.
+pub(super) fn suppliers_who_kept_orders_waiting(world: &World) -> Answer<'_> {
+    let fixed = &world.fixed;
+    let nation = fixed.nation("SAUDI ARABIA");
+    let wanted: Vec<bool> = fixed.supplier_nations().into_iter().map(|other| other == nation).collect();
+    let waits = world.orders.scan(Grain::entries(world.orders.len() / 32)).semi_map_reduce(
+        Vec::new(),
+        |mut waits, _, (order, lines)| {
+            if order.status != OrderStatus::Filled {
+                return waits;
+            }
+            waits.resize(wanted.len(), 0);
+            // Whoever alone was late with lines of the order, and is not alone in it.
+            let mut late = lines.values().filter(|line| line.is_late()).map(|line| line.supplier);
+            let Some(supplier) = late.next().filter(|supplier| wanted[*supplier as usize]) else {
+                return waits;
+            };
+            let mut count = 1;
+            for other in late {
+                if other != supplier {
+                    return waits;
+                }
+                count += 1;
+            }
+            if lines.values().any(|line| line.supplier != supplier) {
+                waits[supplier as usize] += count;
+            }
+            waits
+        },
+        add_all,
+    );
+    let mut found: Vec<_> = waits
+        .iter()
+        .zip(0..)
+        .filter(|(count, _)| **count > 0)
+        .map(|(count, key)| (Reverse(*count), fixed.texts.suppliers.str(fixed.supplier(key).name)))
+        .collect();
+    found.sort_unstable();
+    found.truncate(100);
+    found.into_iter().map(|(Reverse(count), name)| vec![Value::Text(name), Value::Count(count)]).collect()
+}
