@@ -8,7 +8,7 @@ use std::fmt;
 pub(crate) struct Date(u16);
 
 impl Date {
-    /// No day yet: what has not happened is neither before nor after another day, which queries ask by `known`.
+    /// No day yet. Before all days, so that what has not happened is not later than anything.
     pub(crate) const NONE: Self = Date(0);
 
     /// The day that lies so many days after 1970-01-01.
@@ -34,6 +34,16 @@ impl Date {
     /// The day so many days later.
     pub(crate) fn plus(self, days: u16) -> Self {
         Date(self.0 + days)
+    }
+
+    /// As in a log record.
+    pub(crate) fn to_bytes(self) -> [u8; 2] {
+        self.0.to_le_bytes()
+    }
+
+    /// Out of a log record.
+    pub(crate) fn from_bytes(bytes: [u8; 2]) -> Self {
+        Date(u16::from_le_bytes(bytes))
     }
 
     /// Year, month and day.

@@ -7,6 +7,18 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Text(u32);
 
+impl Text {
+    /// As in a log record.
+    pub(crate) fn to_bytes(self) -> [u8; 4] {
+        self.0.to_le_bytes()
+    }
+
+    /// Out of a log record.
+    pub(crate) fn from_bytes(bytes: [u8; 4]) -> Self {
+        Text(u32::from_le_bytes(bytes))
+    }
+}
+
 /// The strings of one table, one behind the other, each after its length.
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
