@@ -13,6 +13,7 @@ use std::slice;
 use smallvec::SmallVec;
 
 use crate::node::{Inner, Link};
+use crate::pass::fold_in_order;
 use crate::tree::DEFAULT_BLOCK;
 
 /// Ancestors with something left to visit. Deeper trees (beyond some millions of entries) spill to the heap.
@@ -181,6 +182,10 @@ impl<'a, K, V, S, const B: usize> Iterator for Iter<'a, K, V, S, B> {
     where
         F: FnMut(R, Self::Item) -> R,
     {
+        if self.remaining == self.root.size() {
+            // All of the tree: no stack of ancestors, which for a tree of one block would be most of the work.
+            return fold_in_order(self.root, start, &mut |sum, key, value| step(sum, (key, value)));
+        }
         let mut sum = start;
         if self.remaining == 0 {
             return sum;

@@ -282,9 +282,13 @@ where
 }
 
 /// Folds all entries in key order, on this thread.
-fn fold_in_order<K, V, R, F, S, const B: usize>(link: &Link<K, V, S, B>, start: R, step: &mut F) -> R
+pub(crate) fn fold_in_order<'t, K, V, R, F, S, const B: usize>(
+    link: &'t Link<K, V, S, B>,
+    start: R,
+    step: &mut F,
+) -> R
 where
-    F: FnMut(R, &K, &V) -> R,
+    F: FnMut(R, &'t K, &'t V) -> R,
 {
     match link {
         Link::Empty => start,

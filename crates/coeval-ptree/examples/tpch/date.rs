@@ -25,6 +25,12 @@ impl Date {
         Date::from_days(era * 146_097 + day_of_era - 719_468)
     }
 
+    /// How many days after 1970-01-01 it lies.
+    #[inline]
+    pub(crate) fn days(self) -> usize {
+        usize::from(self.0)
+    }
+
     /// Whether there is a day.
     #[inline]
     pub(crate) fn known(self) -> bool {

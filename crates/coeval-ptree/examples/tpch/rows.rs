@@ -148,7 +148,7 @@ pub(crate) enum OrderStatus {
 }
 
 /// A row of CUSTOMER.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Customer {
     pub(crate) balance: i64,
     pub(crate) name: Text,
@@ -163,7 +163,7 @@ pub(crate) struct Customer {
 pub(crate) type Phone = [u8; 15];
 
 /// A row of SUPPLIER.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Supplier {
     pub(crate) balance: i64,
     pub(crate) name: Text,
@@ -174,7 +174,7 @@ pub(crate) struct Supplier {
 }
 
 /// A row of PART.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) price: u32,
     pub(crate) name: Text,

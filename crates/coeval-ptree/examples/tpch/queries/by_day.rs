@@ -87,7 +87,7 @@ pub(super) fn order_priority_checking(world: &World) -> Answer<'_> {
         |_, orders| {
             let mut counts = [0; 8];
             orders.iter().for_each(|(_, (order, lines))| {
-                let late = lines.values().any(|line| line.is_late());
+                let late = lines.values().fold(false, |late, line| late | line.is_late());
                 counts[usize::from(order.priority)] += i64::from(late);
             });
             counts

@@ -13,6 +13,9 @@ use crate::world::World;
 /// For an order's lines.
 const LINES: Grain = Grain::for_work(20);
 
+/// No supplier's key: they begin with 1.
+const NOBODY: u32 = 0;
+
 /// Query 18.
 pub(super) fn large_volume_customers(world: &World) -> Answer<'_> {
     let mut found = world.orders.scan(LINES).semi_map_reduce(
@@ -55,18 +58,15 @@ pub(super) fn suppliers_who_kept_orders_waiting(world: &World) -> Answer<'_> {
             }
             waits.resize(wanted.len(), 0);
             // Whoever alone was late with lines of the order, and is not alone in it.
-            let mut late = lines.values().filter(|line| line.is_late()).map(|line| line.supplier);
-            let Some(supplier) = late.next().filter(|supplier| wanted[*supplier as usize]) else {
-                return waits;
-            };
-            let mut count = 1;
-            for other in late {
-                if other != supplier {
-                    return waits;
-                }
-                count += 1;
-            }
-            if lines.values().any(|line| line.supplier != supplier) {
+            let late = lines.values().filter(|line| line.is_late());
+            let (supplier, count) = late.fold((NOBODY, 0), |(supplier, count), line| match count {
+                0 => (line.supplier, 1),
+                _ if line.supplier == supplier => (supplier, count + 1),
+                _ => (NOBODY, count),
+            });
+            if wanted[supplier as usize]
+                && lines.values().fold(false, |other, line| other | (line.supplier != supplier))
+            {
                 waits[supplier as usize] += count;
             }
             waits
