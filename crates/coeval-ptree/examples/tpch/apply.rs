@@ -16,6 +16,9 @@ use crate::rows::{Handling, Line, LineKey, LineState, Order, OrderStatus};
 use crate::transactions::{NewOrder, Transaction};
 use crate::world::{OrderLines, World};
 
+/// A line by its part, and there by its supplier and its key.
+type LineOfPart = ((u32, (u32, LineKey)), Line);
+
 impl World {
     /// Makes the world after a transaction out of the one before. Snapshots taken before are as they were.
     pub(crate) fn apply(&mut self, transaction: &Transaction) {
@@ -107,7 +110,7 @@ impl World {
     /// Puts lines below their parts and their suppliers, which share the trees of their lines, and takes what was
     /// `ordered` off what is available.
     fn put_lines(&mut self, lines: &[(LineKey, Line)], ordered: impl Fn(&Line) -> i32 + Sync) {
-        let mut by_part: Vec<((u32, (u32, LineKey)), Line)> =
+        let mut by_part: Vec<LineOfPart> =
             lines.iter().map(|(key, line)| ((line.part, (line.supplier, *key)), *line)).collect();
         by_part.sort_unstable_by_key(|(key, _)| *key);
         self.warm(&by_part);
@@ -137,7 +140,7 @@ impl World {
     }
 
     /// Looks at what [`put_lines`](Self::put_lines) is going to copy, so that the cache misses of all lines overlap.
-    fn warm(&self, lines: &[((u32, (u32, LineKey)), Line)]) {
+    fn warm(&self, lines: &[LineOfPart]) {
         let parts: Vec<u32> = lines.iter().map(|((part, _), _)| *part).collect();
         let suppliers: Vec<u32> = lines.iter().map(|((_, (supplier, _)), _)| *supplier).collect();
         let parts = self.parts.multi_find::<u32, _>(&parts);
