@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a transaction wrote and has not committed (3.2.3): one version for each row, sent to the cache when a read needs it.
+//!
+//! A version that was sent has no commit timestamp there, so others do not see it. A second write of the row is sent with
+//! a higher sequence number and hides the first.
+
+use crate::catalog::Table;
+use crate::counters::Txid;
+use crate::error::{Result, SqlState, TiqueError};
+use crate::literal::{Row, joined};
+use crate::schema::KeyColumns;
+use crate::write_set::WriteSet;
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
+use arrow::compute::cast;
+use datafusion::common::ScalarValue;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What becomes of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Live,
+    Deleted,
+}
+
+struct Version {
+    row: Row,
+    fate: Fate,
+    sequence: i64,
+    is_sent: bool,
+}
+
+struct Versions {
+    table: Arc<Table>,
+    /// By the text of the key.
+    of_rows: BTreeMap<String, Version>,
+    /// Whether the cache has any of them.
+    are_sent: bool,
+}
+
+/// The writes of one transaction.
+#[derive(Default)]
+pub(crate) struct Buffer {
+    tables: BTreeMap<String, Versions>,
+    next_sequence: i64,
+    pub(crate) write_set: WriteSet,
+}
+
+impl Buffer {
+    /// Notes what becomes of a row; replaces what was noted of it before.
+    pub(crate) fn put(&mut self, table: &Arc<Table>, row: Row, fate: Fate) {
+        assert_eq!(row.len(), table.definition.columns.len(), "a row has its table's columns");
+        let key = joined(&row, &table.definition.key);
+        let versions = self.tables.entry(table.definition.name.clone()).or_insert_with(|| Versions {
+            table: Arc::clone(table),
+            of_rows: BTreeMap::new(),
+            are_sent: false,
+        });
+        self.next_sequence += 1;
+        let version = Version { row, fate, sequence: self.next_sequence, is_sent: false };
+        versions.of_rows.insert(key, version);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tables.is_empty() && self.write_set.is_empty()
+    }
+
+    /// What became of the row with this key, if anything.
+    pub(crate) fn fate(&self, table: &Table, key: &str) -> Option<Fate> {
+        Some(self.tables.get(&table.definition.name)?.of_rows.get(key)?.fate)
+    }
+
+    /// The rows of a table that were written and are not deleted.
+    pub(crate) fn live<'a>(&'a self, table: &Table) -> impl Iterator<Item = &'a Row> + use<'a> {
+        let versions = self.tables.get(&table.definition.name);
+        let of_rows = versions.into_iter().flat_map(|versions| versions.of_rows.values());
+        of_rows.filter(|version| version.fate == Fate::Live).map(|version| &version.row)
+    }
+
+    /// Whether the cache has versions of this transaction of a table.
+    pub(crate) fn is_sent(&self, table: &Table) -> bool {
+        self.tables.get(&table.definition.name).is_some_and(|versions| versions.are_sent)
+    }
+
+    /// The versions of a table that the cache lacks, as rows of it without commit timestamp; they count as sent then.
+    pub(crate) fn take_unsent(&mut self, table: &Table, txid: Txid) -> Result<Option<RecordBatch>> {
+        let Some(versions) = self.tables.get_mut(&table.definition.name) else { return Ok(None) };
+        let unsent: Vec<_> = versions.of_rows.values_mut().filter(|version| !version.is_sent).collect();
+        if unsent.is_empty() {
+            return Ok(None);
+        }
+        versions.are_sent = true;
+        let mut list: Vec<&Version> = Vec::with_capacity(unsent.len());
+        for version in unsent {
+            version.is_sent = true;
+            list.push(version);
+        }
+        batch(&versions.table, &list, txid).map(Some)
+    }
+
+    /// All versions, as rows of their caches without commit timestamp.
+    pub(crate) fn rows(&self, txid: Txid) -> Result<Vec<(Arc<Table>, RecordBatch)>> {
+        let each = self.tables.values().map(|versions| {
+            let list: Vec<_> = versions.of_rows.values().collect();
+            Ok((Arc::clone(&versions.table), batch(&versions.table, &list, txid)?))
+        });
+        each.collect()
+    }
+}
+
+fn batch(table: &Table, versions: &[&Version], txid: Txid) -> Result<RecordBatch> {
+    let internal = |error: String| TiqueError::new(SqlState::EngineRefused, error);
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(table.rows.fields().len());
+    for place in 0..table.definition.columns.len() {
+        let values = versions.iter().map(|version| version.row[place].clone());
+        columns.push(ScalarValue::iter_to_array(values).map_err(|error| internal(error.to_string()))?);
+    }
+    if table.definition.key_columns == KeyColumns::Concatenated {
+        let keys = versions.iter().map(|version| joined(&version.row, &table.definition.key));
+        columns.push(Arc::new(StringArray::from_iter_values(keys)));
+    }
+    let deleted: Vec<_> = versions.iter().map(|version| version.fate == Fate::Deleted).collect();
+    columns.push(Arc::new(BooleanArray::from(deleted)));
+    columns.push(Arc::new(Int64Array::from(vec![txid.0; versions.len()])));
+    columns.push(Arc::new(Int64Array::from(vec![None::<i64>; versions.len()])));
+    columns.push(Arc::new(Int64Array::from_iter_values(versions.iter().map(|version| version.sequence))));
+    let columns: std::result::Result<Vec<_>, _> = columns
+        .iter()
+        .zip(table.rows.fields())
+        .map(|(column, field)| cast(column, field.data_type()))
+        .collect();
+    let columns = columns.map_err(|error| internal(error.to_string()))?;
+    RecordBatch::try_new(Arc::clone(&table.rows), columns).map_err(|error| internal(error.to_string()))
+}
+
+/// The same rows with a commit timestamp.
+pub(crate) fn stamped(rows: &RecordBatch, cts: i64) -> Result<RecordBatch> {
+    let mut columns = rows.columns().to_vec();
+    let place = columns.len() - 2;
+    columns[place] = Arc::new(Int64Array::from(vec![cts; rows.num_rows()]));
+    RecordBatch::try_new(rows.schema(), columns)
+        .map_err(|error| TiqueError::new(SqlState::EngineRefused, error.to_string()))
+}

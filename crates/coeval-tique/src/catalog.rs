@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The tables of a database, as sessions find them.
+
+use crate::error::{Result, SqlState, TiqueError};
+use crate::schema::{Definition, ForeignKey};
+use crate::snapshot::CacheRows;
+use arrow::datatypes::SchemaRef;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// A table, with what is known of its physical tables.
+pub(crate) struct Table {
+    pub(crate) definition: Definition,
+    /// The Arrow types of the cache table's columns (the storage table's for a static table).
+    pub(crate) rows: SchemaRef,
+    cached: AtomicI64,
+}
+
+impl Table {
+    pub(crate) fn new(definition: Definition, rows: SchemaRef, cached: i64) -> Self {
+        Self { definition, rows, cached: AtomicI64::new(cached) }
+    }
+
+    /// Notes versions before they are appended to the cache: who begins after they are visible sees them counted.
+    pub(crate) fn note_appended(&self, versions: usize) {
+        self.cached.fetch_add(i64::try_from(versions).expect("a batch is small"), Ordering::SeqCst);
+    }
+
+    /// Notes versions after they were deleted from the cache.
+    pub(crate) fn note_deleted(&self, versions: u64) {
+        self.cached.fetch_sub(i64::try_from(versions).expect("a cache is small"), Ordering::SeqCst);
+    }
+
+    /// How many versions the cache holds at most.
+    pub(crate) fn cached(&self) -> i64 {
+        self.cached.load(Ordering::SeqCst)
+    }
+
+    /// Whether a read has to look into the cache.
+    pub(crate) fn cache(&self) -> CacheRows {
+        if self.cached() == 0 { CacheRows::None } else { CacheRows::Some }
+    }
+}
+
+/// All tables, by name. A change makes another catalog.
+#[derive(Clone, Default)]
+pub(crate) struct Catalog {
+    tables: BTreeMap<String, Arc<Table>>,
+}
+
+impl Catalog {
+    /// # Errors
+    /// 42P01: there is none of that name.
+    pub(crate) fn table(&self, name: &str) -> Result<&Arc<Table>> {
+        self.tables
+            .get(name)
+            .ok_or_else(|| TiqueError::new(SqlState::UndefinedTable, format!("there is no table {name}")))
+    }
+
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.tables.contains_key(name)
+    }
+
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.values()
+    }
+
+    /// The foreign keys that name this table, and whose they are.
+    pub(crate) fn children<'a>(
+        &'a self,
+        parent: &'a str,
+    ) -> impl Iterator<Item = (&'a Arc<Table>, &'a ForeignKey)> {
+        self.tables.values().flat_map(move |table| {
+            let keys = table.definition.foreign_keys.iter().filter(move |key| key.parent == parent);
+            keys.map(move |key| (table, key))
+        })
+    }
+
+    pub(crate) fn with(&self, table: Table) -> Self {
+        let mut next = self.clone();
+        next.tables.insert(table.definition.name.clone(), Arc::new(table));
+        next
+    }
+
+    pub(crate) fn without(&self, name: &str) -> Self {
+        let mut next = self.clone();
+        next.tables.remove(name);
+        next
+    }
+}

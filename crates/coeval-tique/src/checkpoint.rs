@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Checkpoints (2.4.1): stable versions move from cache to storage; nobody waits for it, and nobody notices.
+//!
+//! Stable is what every running and future transaction sees. For each table:
+//!
+//! 1. delete from the storage the rows that have stable versions: they are hidden by these in every snapshot;
+//! 2. insert the newest stable version of each row that is not a tombstone: hidden as well;
+//! 3. delete the stable versions by ascending timestamp: each was the same as the storage, or hidden;
+//! 4. delete versions that nobody will ever see: of transactions that have ended without a marker.
+//!
+//! Then, behind all tables, what the transaction tables say of stable transactions. A kill between any two of these
+//! leaves a state in which every snapshot is what it was; `recovery.rs` has the table.
+
+use crate::catalog::Table;
+use crate::counters::{Timestamp, Txid};
+use crate::database::{Database, Shared};
+use crate::engine::Connection;
+use crate::error::Result;
+use crate::physical::{CTS, DELETED, SEQUENCE, TXID, cache, key_columns, storage, storage_columns};
+use crate::schema::{Kind, quoted};
+use crate::snapshot::Layout;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Stable versions are deleted in so many steps of ascending timestamps, so that no single DELETE holds writers long.
+const TRIM_STEPS: i64 = 4;
+
+impl Database {
+    /// Moves stable versions to the storage. Readers and writers go on; one checkpoint runs at a time. Costs the
+    /// versions in the caches, and for the default engine a look at each storage row's key.
+    ///
+    /// # Errors
+    /// What the engine says. Nothing is lost, and the next checkpoint does the rest.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.shared.run_checkpoint()
+    }
+}
+
+impl Shared {
+    /// Starts a checkpoint in the background if the caches are full and none is running. One that fails leaves the work
+    /// to the next.
+    pub(crate) fn checkpoint_if_worth(self: &Arc<Self>) {
+        let limit = self.options.checkpoint_at;
+        if limit == 0 || self.cached() < limit || self.is_checkpointing.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let shared = Arc::clone(self);
+        let run = move || {
+            // The reason is the engine's; whoever uses it next will be told.
+            drop(shared.run_checkpoint());
+            shared.is_checkpointing.store(false, Ordering::SeqCst);
+        };
+        let started = std::thread::Builder::new().name("tique-checkpoint".to_owned()).spawn(run);
+        if started.is_err() {
+            self.is_checkpointing.store(false, Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) fn run_checkpoint(&self) -> Result<()> {
+        let _alone = self.checkpoint.lock();
+        let mut connection = self.engine.connect()?;
+        let (stable, first_running) = self.pipeline.counters.stable();
+        let tables: Vec<_> = self.catalog().tables().cloned().collect();
+        for table in
+            tables.iter().filter(|table| table.definition.kind == Kind::Transactional && table.cached() > 0)
+        {
+            self.move_table(&mut *connection, table, stable, first_running)?;
+        }
+        self.trim_transactions(&mut *connection, stable, first_running)?;
+        Ok(connection.sync()?)
+    }
+
+    fn move_table(
+        &self,
+        connection: &mut dyn Connection,
+        table: &Table,
+        stable: Timestamp,
+        first_running: Txid,
+    ) -> Result<()> {
+        let definition = &table.definition;
+        let (storage, cache) = (quoted(&storage(definition)), quoted(&cache(definition)));
+        let columns = storage_columns(definition).join(", ");
+        let keys = key_columns(definition);
+        let versions = match self.options.layout {
+            Layout::Stamped => format!(
+                "SELECT {columns}, {DELETED}, {CTS}, {SEQUENCE} FROM {cache} WHERE {CTS} <= {}",
+                stable.0
+            ),
+            Layout::Joined => format!(
+                "SELECT {columns}, {DELETED}, tique_t.cts AS {CTS}, {SEQUENCE} FROM {cache} AS tique_c \
+                 JOIN tique_committed AS tique_t ON tique_t.txid = tique_c.{TXID} WHERE tique_t.cts <= {}",
+                stable.0
+            ),
+        };
+        let same: Vec<_> = keys.iter().map(|key| format!("tique_v.{key} = {storage}.{key}")).collect();
+        connection.execute(&format!(
+            "DELETE FROM {storage} WHERE EXISTS (SELECT 1 FROM ({versions}) AS tique_v WHERE {})",
+            same.join(" AND ")
+        ))?;
+        connection.execute(&format!(
+            "INSERT INTO {storage} ({columns}) SELECT {columns} FROM (SELECT {columns}, {DELETED}, rank() OVER \
+             (PARTITION BY {} ORDER BY {CTS} DESC, {SEQUENCE} DESC) AS tique_rank FROM ({versions}) AS tique_v) \
+             AS tique_ranked WHERE tique_rank = 1 AND NOT {DELETED}",
+            keys.join(", ")
+        ))?;
+        self.trim_cache(connection, table, stable, first_running)
+    }
+
+    fn trim_cache(
+        &self,
+        connection: &mut dyn Connection,
+        table: &Table,
+        stable: Timestamp,
+        first_running: Txid,
+    ) -> Result<()> {
+        let cache = quoted(&cache(&table.definition));
+        for step in (0..TRIM_STEPS).rev() {
+            let up_to = stable.0 - stable.0 / TRIM_STEPS * step;
+            let is_stable = match self.options.layout {
+                Layout::Stamped => format!("{CTS} <= {up_to}"),
+                Layout::Joined => {
+                    format!("{TXID} IN (SELECT txid FROM tique_committed WHERE cts <= {up_to})")
+                }
+            };
+            table.note_deleted(connection.execute(&format!("DELETE FROM {cache} WHERE {is_stable}"))?);
+        }
+        let is_lost = match self.options.layout {
+            Layout::Stamped => format!("{CTS} IS NULL"),
+            Layout::Joined => format!("{TXID} NOT IN (SELECT txid FROM tique_committed)"),
+        };
+        let lost = format!("DELETE FROM {cache} WHERE {TXID} < {} AND {is_lost}", first_running.0);
+        table.note_deleted(connection.execute(&lost)?);
+        Ok(())
+    }
+
+    fn trim_transactions(
+        &self,
+        connection: &mut dyn Connection,
+        stable: Timestamp,
+        first_running: Txid,
+    ) -> Result<()> {
+        let reserved: Vec<_> = self
+            .pipeline
+            .reservations
+            .current()
+            .iter()
+            .map(|one| format!("txid <> {}", one.txid.0))
+            .collect();
+        let kept = reserved.iter().map(|one| format!(" AND {one}")).collect::<String>();
+        let ended = format!("txid IN (SELECT txid FROM tique_committing WHERE cts <= {})", stable.0);
+        for statement in [
+            format!("DELETE FROM tique_write_sets WHERE {ended}{kept}"),
+            format!("DELETE FROM tique_committing WHERE cts <= {}{kept}", stable.0),
+            format!(
+                "DELETE FROM tique_aborted WHERE txid < {} AND txid NOT IN (SELECT txid FROM tique_committing)",
+                first_running.0
+            ),
+            format!("DELETE FROM tique_began WHERE txid < {}", first_running.0),
+            format!(
+                "DELETE FROM tique_committed WHERE cts <= {} AND cts < (SELECT max(cts) FROM tique_committed)",
+                stable.0
+            ),
+        ] {
+            connection.execute(&statement)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Commit (2.3.4): write sets, timestamps, certification as SQL, versions, the marker, and the start timestamp.
+//!
+//! Whoever finds nobody leading leads for all who wait (group commit):
+//!
+//! ```text
+//! write sets -> take cts, append to tique_committing   the next may lead from here on
+//!            -> certify: one query for the batch
+//!            -> tique_aborted for those refused
+//!            -> versions with their cts into the caches (Stamped)
+//!            -> tique_committed: the marker, one append; sync
+//!            -> the start timestamp passes the batch in order
+//! ```
+//!
+//! **Why nobody is missed.** Timestamps are taken and shown in `tique_committing` by one leader at a time, after the write
+//! sets are there. So whoever certifies sees the write set of everybody with a lower timestamp. Of those it counts all that
+//! are not in `tique_aborted`: committed ones, and ones that are still committing, which may yet abort (refusing too much
+//! is safe). In a batch of its own the leader knows better: one that it refuses refuses nobody.
+//!
+//! **Why nobody sees half.** Versions carry a timestamp above every start timestamp until the marker is there, because
+//! timestamps finish in order. A batch that fails before the marker takes its versions back first; if that fails too, or
+//! the marker's own append does, nothing commits any more until recovery has decided.
+
+use crate::buffer::stamped;
+use crate::catalog::Table;
+use crate::counters::{Counters, Timestamp, Txid};
+use crate::database::Trials;
+use crate::engine::{Connection, Effort, Engine};
+use crate::error::{Result, SqlState, TiqueError};
+use crate::physical::{CTS, cache};
+use crate::priority::Reservations;
+use crate::schema::quoted;
+use crate::snapshot::Layout;
+use crate::write_set::{CONFLICT_AT, WriteSet};
+use arrow::array::{Array, Int64Array, RecordBatch};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{DataType, Field, Schema};
+use parking_lot::{Condvar, Mutex};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+/// A transaction that wants to commit.
+pub(crate) struct Submission {
+    pub(crate) txid: Txid,
+    pub(crate) sts: Timestamp,
+    pub(crate) write_set: WriteSet,
+    /// Its versions without timestamp; none if they are in the caches already.
+    pub(crate) rows: Vec<(Arc<Table>, RecordBatch)>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<Arc<Waiting>>,
+    has_leader: bool,
+}
+
+struct Waiting {
+    submission: Submission,
+    outcome: Mutex<Option<Result<Timestamp>>>,
+}
+
+/// Where transactions commit.
+///
+/// # Locking
+/// `queue` is held for moments, never during a call of the engine; a transaction's `outcome` inside it or alone.
+pub(crate) struct Pipeline {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    connections: Mutex<Vec<Box<dyn Connection>>>,
+    engine: Arc<dyn Engine>,
+    pub(crate) counters: Counters,
+    pub(crate) reservations: Reservations,
+    layout: Layout,
+    trials: Trials,
+}
+
+/// How far a batch came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// No timestamp, nothing to undo.
+    Queued,
+    /// Timestamps are taken, and versions may be in the caches.
+    Stamped,
+    /// The marker may be there.
+    Marking,
+    /// All have ended.
+    Ended,
+}
+
+/// A batch on its way. Dropped before its end, by an error or a panic, it aborts its transactions, so that start
+/// timestamps do not wait for them; where that is not possible any more it stops the pipeline.
+struct Batch<'a> {
+    pipeline: &'a Pipeline,
+    members: Vec<Arc<Waiting>>,
+    timestamps: Vec<Timestamp>,
+    stage: Stage,
+}
+
+fn batch_of(columns: &[(&str, Vec<i64>)]) -> Result<RecordBatch> {
+    let fields: Vec<_> = columns.iter().map(|(name, _)| Field::new(*name, DataType::Int64, true)).collect();
+    let arrays =
+        columns.iter().map(|(_, values)| Arc::new(Int64Array::from(values.clone())) as Arc<dyn Array>);
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays.collect());
+    batch.map_err(|error| TiqueError::new(SqlState::EngineRefused, error.to_string()))
+}
+
+fn stopped(reason: &str) -> TiqueError {
+    TiqueError::new(SqlState::CannotConnectNow, format!("commits have stopped: {reason}"))
+        .hint("Open the database again: recovery settles what was being committed.")
+}
+
+impl Pipeline {
+    pub(crate) fn new(engine: Arc<dyn Engine>, counters: Counters, layout: Layout, trials: Trials) -> Self {
+        Self {
+            queue: Mutex::new(Queue::default()),
+            changed: Condvar::new(),
+            connections: Mutex::new(Vec::new()),
+            engine,
+            counters,
+            reservations: Reservations::default(),
+            layout,
+            trials,
+        }
+    }
+
+    /// The commit timestamp; durable, and seen by every transaction that begins from now on.
+    ///
+    /// # Errors
+    /// 40001: somebody else committed first; aborted. 08006, HV000: aborted. 08007, 57P03: recovery decides.
+    pub(crate) fn commit(&self, submission: Submission) -> Result<Timestamp> {
+        let mine = Arc::new(Waiting { submission, outcome: Mutex::new(None) });
+        let mut queue = self.queue.lock();
+        queue.waiting.push(Arc::clone(&mine));
+        loop {
+            if let Some(outcome) = mine.outcome.lock().take() {
+                return outcome;
+            }
+            if !queue.has_leader && queue.waiting.iter().any(|waiting| Arc::ptr_eq(waiting, &mine)) {
+                queue.has_leader = true;
+                let members = std::mem::take(&mut queue.waiting);
+                drop(queue);
+                self.lead(members);
+                queue = self.queue.lock();
+                continue;
+            }
+            self.changed.wait(&mut queue);
+        }
+    }
+
+    fn lead(&self, members: Vec<Arc<Waiting>>) {
+        let mut leading = Leading { pipeline: Some(self) };
+        let mut batch = Batch { pipeline: self, members, timestamps: Vec::new(), stage: Stage::Queued };
+        if let Err(error) = batch.run(&mut leading) {
+            batch.fail(&error);
+        }
+    }
+
+    fn connection(&self) -> Result<Box<dyn Connection>> {
+        match self.connections.lock().pop() {
+            Some(connection) => Ok(connection),
+            None => Ok(self.engine.connect()?),
+        }
+    }
+
+    fn give_back(&self, connection: Box<dyn Connection>) {
+        self.connections.lock().push(connection);
+    }
+
+    fn answer(&self, waiting: &Waiting, outcome: Result<Timestamp>) {
+        // Under the queue's lock: who waits looks at its outcome before it sleeps.
+        let _queue = self.queue.lock();
+        waiting.outcome.lock().get_or_insert(outcome);
+        self.changed.notify_all();
+    }
+}
+
+/// The right to take timestamps. Given up when dropped.
+struct Leading<'a> {
+    pipeline: Option<&'a Pipeline>,
+}
+
+impl Leading<'_> {
+    fn give_up(&mut self) {
+        if let Some(pipeline) = self.pipeline.take() {
+            pipeline.queue.lock().has_leader = false;
+            pipeline.changed.notify_all();
+        }
+    }
+}
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
+
+impl Batch<'_> {
+    fn run(&mut self, leading: &mut Leading<'_>) -> Result<()> {
+        if let Some(reason) = self.pipeline.counters.stopped() {
+            return Err(stopped(&reason));
+        }
+        let mut connection = self.pipeline.connection()?;
+        self.register(&mut *connection)?;
+        leading.give_up();
+        let refused = self.certify(&mut *connection)?;
+        self.abort_refused(&mut *connection, &refused)?;
+        self.write_versions(&mut *connection)?;
+        self.mark(&mut *connection)?;
+        self.pipeline.give_back(connection);
+        let newest = self.timestamps.iter().copied().max();
+        self.pipeline.counters.finish(std::mem::take(&mut self.timestamps));
+        self.stage = Stage::Ended;
+        if let Some(newest) = newest {
+            self.pipeline.counters.wait_for(newest).map_err(|reason| stopped(&reason))?;
+        }
+        for member in std::mem::take(&mut self.members) {
+            self.pipeline.answer(&member, Ok(newest.unwrap_or(Timestamp(0))));
+        }
+        Ok(())
+    }
+
+    /// Shows the write sets, then takes timestamps and shows them.
+    fn register(&mut self, connection: &mut dyn Connection) -> Result<()> {
+        let (mut txids, mut entries, mut accesses) = (vec![], vec![], vec![]);
+        for member in &self.members {
+            for (entry, access) in member.submission.write_set.iter() {
+                txids.push(member.submission.txid.0);
+                entries.push(entry);
+                accesses.push(access as i64);
+            }
+        }
+        let write_sets = batch_of(&[("txid", txids), ("entry", entries), ("access", accesses)])?;
+        connection.append("tique_write_sets", &write_sets)?;
+        let txids: Vec<_> = self.members.iter().map(|member| member.submission.txid.0).collect();
+        let sts: Vec<_> = self.members.iter().map(|member| member.submission.sts.0).collect();
+        connection.append("tique_began", &batch_of(&[("txid", txids.clone()), ("sts", sts.clone())])?)?;
+        let cts: Vec<_> = self.pipeline.counters.take(self.members.len()).collect();
+        self.timestamps = cts.iter().copied().map(Timestamp).collect();
+        self.stage = Stage::Stamped;
+        let rows = batch_of(&[("txid", txids), ("sts", sts), ("cts", cts)])?;
+        connection.append("tique_committing", &rows)?;
+        Ok(())
+    }
+
+    /// Who may not commit, and because of whom (Listing 3, for the whole batch).
+    fn certify(&self, connection: &mut dyn Connection) -> Result<HashMap<Txid, i64>> {
+        if self.pipeline.trials.certification_is_off {
+            return Ok(HashMap::new());
+        }
+        let reservations = self.pipeline.reservations.current();
+        let list = |txids: &mut dyn Iterator<Item = i64>| {
+            txids.map(|txid| txid.to_string()).collect::<Vec<_>>().join(", ")
+        };
+        let mine = list(&mut self.members.iter().map(|member| member.submission.txid.0));
+        let committed = "o.cts > me.sts AND o.cts < me.cts AND a.txid IS NULL";
+        let sql = format!(
+            "SELECT DISTINCT me.txid, ow.txid FROM tique_committing AS me \
+             JOIN tique_write_sets AS mw ON mw.txid = me.txid \
+             JOIN tique_write_sets AS ow ON ow.entry = mw.entry \
+             JOIN tique_committing AS o ON o.txid = ow.txid \
+             LEFT JOIN tique_aborted AS a ON a.txid = o.txid \
+             WHERE me.txid IN ({mine}) AND ow.txid <> me.txid AND mw.access + ow.access >= {CONFLICT_AT} \
+             AND (({committed}){})",
+            if reservations.is_empty() {
+                String::new()
+            } else {
+                format!(" OR ow.txid IN ({})", list(&mut reservations.iter().map(|one| one.txid.0)))
+            }
+        );
+        let rows = connection.query(&sql, Effort::Point)?;
+        let mut conflicts: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+        for batch in &rows.batches {
+            let (losers, winners) = (integers(batch, 0)?, integers(batch, 1)?);
+            for row in 0..batch.num_rows() {
+                conflicts.entry(losers.value(row)).or_default().push(winners.value(row));
+            }
+        }
+        let mut refused = HashMap::new();
+        // In order of timestamps: whoever is refused refuses nobody behind it.
+        for member in &self.members {
+            let txid = member.submission.txid;
+            let others = conflicts.get(&txid.0).into_iter().flatten();
+            let counts = |other: &&i64| {
+                let is_reserved = reservations.iter().any(|one| one.txid.0 == **other);
+                if is_reserved {
+                    return self.pipeline.reservations.holds_back(Txid(**other), txid);
+                }
+                !refused.contains_key(&Txid(**other))
+            };
+            if let Some(other) = others.copied().find(|other| counts(&other)) {
+                refused.insert(txid, other);
+            }
+        }
+        Ok(refused)
+    }
+
+    fn abort_refused(&mut self, connection: &mut dyn Connection, refused: &HashMap<Txid, i64>) -> Result<()> {
+        if refused.is_empty() {
+            return Ok(());
+        }
+        let txids: Vec<_> = refused.keys().map(|txid| txid.0).collect();
+        connection.append("tique_aborted", &batch_of(&[("txid", txids)])?)?;
+        let (mut kept, mut kept_timestamps, mut ended) = (vec![], vec![], vec![]);
+        for (member, cts) in
+            std::mem::take(&mut self.members).into_iter().zip(std::mem::take(&mut self.timestamps))
+        {
+            let Some(other) = refused.get(&member.submission.txid) else {
+                kept.push(member);
+                kept_timestamps.push(cts);
+                continue;
+            };
+            ended.push(cts);
+            let error = TiqueError::new(
+                SqlState::SerializationFailure,
+                "could not commit: a concurrent transaction wrote the same row, or what a constraint relied on, first",
+            );
+            let error =
+                error.detail(format!("That was transaction {other}.")).hint("Run the transaction again.");
+            self.pipeline.answer(&member, Err(error));
+        }
+        (self.members, self.timestamps) = (kept, kept_timestamps);
+        self.pipeline.counters.finish(ended);
+        Ok(())
+    }
+
+    /// The versions of the winners, table by table, with their timestamps.
+    fn write_versions(&self, connection: &mut dyn Connection) -> Result<()> {
+        if self.pipeline.layout == Layout::Joined {
+            return Ok(());
+        }
+        let mut tables: BTreeMap<&str, (&Arc<Table>, Vec<RecordBatch>)> = BTreeMap::new();
+        for (member, cts) in self.members.iter().zip(&self.timestamps) {
+            for (table, rows) in &member.submission.rows {
+                let entry = tables.entry(&table.definition.name).or_insert_with(|| (table, Vec::new()));
+                entry.1.push(stamped(rows, cts.0)?);
+            }
+        }
+        for (table, batches) in tables.into_values() {
+            let rows = concat_batches(&table.rows, &batches)
+                .map_err(|error| TiqueError::new(SqlState::EngineRefused, error.to_string()))?;
+            table.note_appended(rows.num_rows());
+            connection.append(&cache(&table.definition), &rows)?;
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, connection: &mut dyn Connection) -> Result<()> {
+        if self.members.is_empty() {
+            return Ok(());
+        }
+        let txids = self.members.iter().map(|member| member.submission.txid.0).collect();
+        let cts = self.timestamps.iter().map(|cts| cts.0).collect();
+        self.stage = Stage::Marking;
+        connection.append("tique_committed", &batch_of(&[("txid", txids), ("cts", cts)])?)?;
+        Ok(connection.sync()?)
+    }
+
+    /// Tells all members that they failed. Their transactions are aborted, or left to recovery.
+    fn fail(&mut self, error: &TiqueError) {
+        let error = match self.stage {
+            Stage::Queued | Stage::Ended => error.clone(),
+            Stage::Stamped => match self.undo() {
+                Ok(()) => error.clone(),
+                Err(_) => {
+                    self.pipeline.counters.stop(error.message.clone());
+                    error.clone()
+                }
+            },
+            Stage::Marking => {
+                self.pipeline.counters.stop(error.message.clone());
+                let what = format!("it is not known whether the transaction committed: {}", error.message);
+                TiqueError::new(SqlState::TransactionResolutionUnknown, what).hint(
+                    "Open the database again: recovery decides; then look for what the transaction wrote.",
+                )
+            }
+        };
+        self.stage = Stage::Ended;
+        for member in std::mem::take(&mut self.members) {
+            self.pipeline.answer(&member, Err(error.clone()));
+        }
+    }
+
+    /// Takes the versions back and marks the transactions aborted.
+    fn undo(&mut self) -> Result<()> {
+        let mut connection = self.pipeline.engine.connect()?;
+        let (first, last) = (self.timestamps.iter().min(), self.timestamps.iter().max());
+        let (Some(first), Some(last)) = (first, last) else { return Ok(()) };
+        let tables: HashSet<_> = self
+            .members
+            .iter()
+            .flat_map(|member| member.submission.rows.iter().map(|(table, _)| cache(&table.definition)))
+            .collect();
+        let txids: Vec<_> = self.members.iter().map(|member| member.submission.txid.0).collect();
+        let list = self.timestamps.iter().map(|cts| cts.0.to_string()).collect::<Vec<_>>().join(", ");
+        for table in tables {
+            let table = quoted(&table);
+            let range = format!("{CTS} >= {} AND {CTS} <= {}", first.0, last.0);
+            connection.execute(&format!("DELETE FROM {table} WHERE {range} AND {CTS} IN ({list})"))?;
+        }
+        connection.append("tique_aborted", &batch_of(&[("txid", txids)])?)?;
+        self.pipeline.counters.finish(std::mem::take(&mut self.timestamps));
+        Ok(())
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        if self.stage != Stage::Ended {
+            self.fail(&TiqueError::new(SqlState::ConnectionFailure, "who led the commit died"));
+        }
+    }
+}
+
+fn integers(batch: &RecordBatch, column: usize) -> Result<&Int64Array> {
+    let column = batch.column(column).as_any().downcast_ref::<Int64Array>();
+    column.ok_or_else(|| {
+        TiqueError::new(SqlState::EngineRefused, "the engine gave no integers for transaction ids")
+    })
+}

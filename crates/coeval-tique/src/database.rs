@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A database: one engine's tables, with everything that its sessions share.
+
+use crate::catalog::{Catalog, Table};
+use crate::commit::Pipeline;
+use crate::engine::{Connection, Effort, Engine};
+use crate::error::{Result, SqlState, TiqueError};
+use crate::literal::literal;
+use crate::physical;
+use crate::recovery;
+use crate::schema::{Definition, KeyColumns, Kind, quoted};
+use crate::session::Session;
+use crate::snapshot::{Formulation, Layout};
+use datafusion::common::ScalarValue;
+use datafusion::sql::sqlparser::ast::{CreateTable, DataType};
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// When a transaction's versions are sent to the engine (3.2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// When a read needs them, and at commit.
+    Buffered,
+    /// At the end of each statement.
+    AtOnce,
+}
+
+/// Which formulation reads are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// The one that suits each statement.
+    Chosen,
+    /// Always this one.
+    Always(Formulation),
+}
+
+/// Rules that can be switched off to see what they are good for. For tests: what results is no snapshot isolation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Trials {
+    /// Everybody commits.
+    pub certification_is_off: bool,
+    /// Each statement reads the newest state.
+    pub snapshot_is_off: bool,
+}
+
+/// How a database works. The layout is the database's own and has to be the same each time.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Where a version's commit timestamp is.
+    pub layout: Layout,
+    /// When versions are sent.
+    pub writes: Writes,
+    /// Which formulation reads are written in, unless a session says otherwise.
+    pub reading: Reading,
+    /// A checkpoint runs in the background when the caches hold so many versions; none if zero.
+    pub checkpoint_at: usize,
+    /// Nothing, but for tests.
+    pub trials: Trials,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            layout: Layout::Stamped,
+            writes: Writes::Buffered,
+            reading: Reading::Chosen,
+            checkpoint_at: 50_000,
+            trials: Trials::default(),
+        }
+    }
+}
+
+/// What all sessions share.
+///
+/// # Locking
+/// `definitions` is held by one CREATE or DROP TABLE at a time, around its calls of the engine; `catalog` for the copy of
+/// a pointer, inside it or alone; `checkpoint` by the one checkpoint that runs.
+pub(crate) struct Shared {
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) options: Options,
+    pub(crate) catalog: RwLock<Arc<Catalog>>,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) checkpoint: Mutex<()>,
+    pub(crate) is_checkpointing: AtomicBool,
+    definitions: Mutex<()>,
+}
+
+/// A database over an engine. Cheap to clone; clones are the same database.
+///
+/// One process owns the physical schema of an engine at a time. The default engine sees to that; for others the caller
+/// does.
+#[derive(Clone)]
+pub struct Database {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Database {
+    /// Makes the physical schema if it is not there, and recovers: what was acknowledged is there, nothing half.
+    ///
+    /// # Errors
+    /// What the engine says. What was recovered by then stays; opening again goes on.
+    pub fn open(engine: Arc<dyn Engine>, options: Options) -> Result<Self> {
+        let mut connection = engine.connect()?;
+        let (catalog, counters) = recovery::recover(&*engine, &mut *connection, options.layout)?;
+        let pipeline = Pipeline::new(Arc::clone(&engine), counters, options.layout, options.trials);
+        let shared = Shared {
+            engine,
+            options,
+            catalog: RwLock::new(Arc::new(catalog)),
+            pipeline,
+            checkpoint: Mutex::new(()),
+            is_checkpointing: AtomicBool::new(false),
+            definitions: Mutex::new(()),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// A session with a connection of its own.
+    ///
+    /// # Errors
+    /// 08006: the engine is not there.
+    pub fn session(&self) -> Result<Session> {
+        Session::new(Arc::clone(&self.shared))
+    }
+
+    /// How many versions the caches hold, about.
+    #[must_use]
+    pub fn cached_versions(&self) -> usize {
+        self.shared.cached()
+    }
+}
+
+impl Shared {
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.read())
+    }
+
+    pub(crate) fn cached(&self) -> usize {
+        let cached: i64 = self.catalog().tables().map(|table| table.cached()).sum();
+        usize::try_from(cached).unwrap_or(0)
+    }
+
+    /// Makes a table. Not part of a transaction; there for all sessions when this returns, and durable.
+    pub(crate) fn create_table(&self, connection: &mut dyn Connection, create: &CreateTable) -> Result<()> {
+        let _alone = self.definitions.lock();
+        let definition = Definition::of(create)?;
+        let catalog = self.catalog();
+        if catalog.contains(&definition.name) {
+            if create.if_not_exists {
+                return Ok(());
+            }
+            let message = format!("table {} exists", definition.name);
+            return Err(TiqueError::new(SqlState::DuplicateTable, message));
+        }
+        check_parents(&definition, &catalog)?;
+        for statement in physical::create_table(&definition, self.engine.dialect()) {
+            connection.execute(&statement)?;
+        }
+        let table = describe(connection, definition)?;
+        check_empty(connection, &table.definition)?;
+        note(connection, &table.definition.name, &create.to_string())?;
+        connection.sync()?;
+        *self.catalog.write() = Arc::new(catalog.with(table));
+        Ok(())
+    }
+
+    /// Removes a table, at once and durably.
+    pub(crate) fn drop_table(&self, connection: &mut dyn Connection, name: &str) -> Result<()> {
+        let _alone = self.definitions.lock();
+        let _no_checkpoint = self.checkpoint.lock();
+        let catalog = self.catalog();
+        let table = Arc::clone(catalog.table(name)?);
+        if self.pipeline.counters.running() > 0 {
+            let message = format!("table {name} cannot be dropped while transactions are running");
+            return Err(TiqueError::new(SqlState::ObjectInUse, message));
+        }
+        if let Some((child, key)) = catalog.children(name).find(|(child, _)| child.definition.name != name) {
+            let message =
+                format!("constraint {} of table {} needs table {name}", key.name, child.definition.name);
+            return Err(TiqueError::new(SqlState::ObjectInUse, message));
+        }
+        note(connection, name, recovery::DROPPED)?;
+        *self.catalog.write() = Arc::new(catalog.without(name));
+        remove(connection, &table.definition)
+    }
+}
+
+/// Adds a row to the catalog's table.
+fn note(connection: &mut dyn Connection, name: &str, definition: &str) -> Result<()> {
+    let text = |text: &str| literal(&ScalarValue::from(text), &DataType::Text);
+    connection.execute(&format!("INSERT INTO tique_tables VALUES ({}, {})", text(name), text(definition)))?;
+    Ok(())
+}
+
+/// Removes the physical tables of a table, then what the catalog says of it.
+pub(crate) fn remove(connection: &mut dyn Connection, table: &Definition) -> Result<()> {
+    for physical in [physical::cache(table), physical::storage(table)] {
+        connection.execute(&format!("DROP TABLE IF EXISTS {}", quoted(&physical)))?;
+    }
+    let name = literal(&ScalarValue::from(table.name.as_str()), &DataType::Text);
+    connection.execute(&format!("DELETE FROM tique_tables WHERE name = {name}"))?;
+    Ok(connection.sync()?)
+}
+
+/// Physical tables with rows that are nobody's would become rows of the new table.
+fn check_empty(connection: &mut dyn Connection, table: &Definition) -> Result<()> {
+    for physical in [physical::cache(table), physical::storage(table)] {
+        let rows =
+            connection.query(&format!("SELECT 1 FROM {} LIMIT 1", quoted(&physical)), Effort::Point)?;
+        if rows.count() > 0 {
+            let message = format!("the engine has a table {physical} with rows, which is not ours");
+            return Err(TiqueError::new(SqlState::DuplicateTable, message).hint("Choose another name."));
+        }
+    }
+    Ok(())
+}
+
+/// Foreign keys name the primary key of a table that is there, column by column.
+fn check_parents(definition: &Definition, catalog: &Catalog) -> Result<()> {
+    for key in &definition.foreign_keys {
+        let parent =
+            if key.parent == definition.name { definition } else { &catalog.table(&key.parent)?.definition };
+        if parent.key.len() != key.columns.len() || parent.kind == Kind::Static {
+            let message =
+                format!("foreign key {} does not match the primary key of {}", key.name, key.parent);
+            return Err(TiqueError::new(SqlState::InvalidTableDefinition, message));
+        }
+    }
+    Ok(())
+}
+
+/// A table with the engine's types of its physical columns.
+pub(crate) fn describe(connection: &mut dyn Connection, definition: Definition) -> Result<Table> {
+    let cache = quoted(&physical::cache(&definition));
+    let rows = connection.query(&format!("SELECT * FROM {cache} WHERE 1 = 0"), Effort::Point)?;
+    let extra = if definition.key_columns == KeyColumns::Concatenated { 5 } else { 4 };
+    if rows.schema.fields().len() != definition.columns.len() + extra {
+        let message = format!("the engine has a table {cache} with other columns, which is not ours");
+        return Err(TiqueError::new(SqlState::DuplicateTable, message).hint("Choose another name."));
+    }
+    Ok(Table::new(definition, rows.schema, 0))
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is asked of an engine: to append rows at once, to read without tearing, to run SQL.
+//!
+//! | asked for | why |
+//! |---|---|
+//! | a statement reads its tables as of one moment | a checkpoint moves rows between two tables |
+//! | an append of many rows is there whole or not at all | the commit marker of a batch is one append |
+//! | a DELETE is there whole or not at all | recovery and checkpoints delete |
+//! | appends from many connections do not refuse each other | that is what TiQuE is for |
+//!
+//! Nothing else: no transactions, no UPDATE, no uniqueness, no sequences.
+
+mod adbc;
+mod datafusion;
+
+pub use adbc::AdbcEngine;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+pub use datafusion::{DataFusionEngine, Durability};
+use thiserror::Error;
+
+/// How an engine spells what differs.
+#[derive(Clone, Debug)]
+pub struct Dialect {
+    /// The engine's name, for messages.
+    pub name: &'static str,
+    /// What stands between CREATE and TABLE for a table whose rows need not outlive the process.
+    pub unlogged: &'static str,
+    /// 64-bit integers.
+    pub bigint: &'static str,
+    /// True or false.
+    pub boolean: &'static str,
+    /// Text of any length.
+    pub text: &'static str,
+}
+
+/// How much thought a query is worth to the engine (3.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// A few rows by key: the shortest way to a plan.
+    Point,
+    /// The whole optimizer.
+    Analytical,
+}
+
+/// What a query returned.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    /// Names and types of the columns.
+    pub schema: SchemaRef,
+    /// The rows.
+    pub batches: Vec<RecordBatch>,
+}
+
+impl Rows {
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+}
+
+/// Whether the engine is still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineErrorKind {
+    /// It refused the statement and is well.
+    Refused,
+    /// It went away; whether the statement took effect is not known.
+    Gone,
+}
+
+/// What an engine said instead of an answer.
+#[derive(Clone, Debug, Error)]
+#[error("{message}")]
+pub struct EngineError {
+    /// Whether it is still there.
+    pub kind: EngineErrorKind,
+    /// Its own words.
+    pub message: String,
+}
+
+impl EngineError {
+    /// The engine refused a statement.
+    #[must_use]
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self { kind: EngineErrorKind::Refused, message: message.into() }
+    }
+
+    /// The engine went away.
+    #[must_use]
+    pub fn gone(message: impl Into<String>) -> Self {
+        Self { kind: EngineErrorKind::Gone, message: message.into() }
+    }
+}
+
+/// An engine that keeps tables and runs SQL.
+pub trait Engine: Send + Sync {
+    /// How it spells what differs.
+    fn dialect(&self) -> &Dialect;
+
+    /// A connection of its own for one session.
+    ///
+    /// # Errors
+    /// The engine is not there; nothing happened.
+    fn connect(&self) -> Result<Box<dyn Connection>, EngineError>;
+}
+
+/// A session of an engine. Each call is a statement of its own (autocommit).
+pub trait Connection: Send {
+    /// Runs a query; all tables are read as of one moment.
+    ///
+    /// # Errors
+    /// As [`EngineErrorKind`] says. A query changes nothing.
+    fn query(&mut self, sql: &str, effort: Effort) -> Result<Rows, EngineError>;
+
+    /// Runs CREATE TABLE, DROP TABLE, INSERT or DELETE; how many rows it touched.
+    ///
+    /// # Errors
+    /// `Refused`: nothing took effect. `Gone`: all of it or nothing.
+    fn execute(&mut self, sql: &str) -> Result<u64, EngineError>;
+
+    /// Appends rows to a table, whose columns they have in order. Visible at once, durable after
+    /// [`sync`](Self::sync) at the latest and in the order of the calls.
+    ///
+    /// # Errors
+    /// `Refused`: nothing took effect. `Gone`: all of it or nothing.
+    fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError>;
+
+    /// Makes durable what this connection was told before.
+    ///
+    /// # Errors
+    /// What is durable is not known.
+    fn sync(&mut self) -> Result<(), EngineError>;
+}

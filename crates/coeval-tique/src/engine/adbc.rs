@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Engines behind ADBC drivers, which are shared libraries: DuckDB is one itself.
+//!
+//! The released `adbc_core` wants a feature of the Arrow crates that would make every part of the system that uses Arrow
+//! another one. What is needed of ADBC is small: connect, run a text, read a stream of batches. `interface.rs` declares
+//! that, `import.rs` copies the batches.
+
+mod import;
+mod interface;
+
+use super::{Connection, Dialect, Effort, Engine, EngineError, Rows};
+use crate::literal::printed;
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::ScalarValue;
+use interface::{Database, Driver, Link};
+use std::path::Path;
+use std::sync::Arc;
+
+/// An engine behind an ADBC driver. Cheap to clone; clones are the same engine.
+#[derive(Clone)]
+pub struct AdbcEngine {
+    dialect: Dialect,
+    database: Arc<Database>,
+}
+
+impl AdbcEngine {
+    /// DuckDB, from its own library, on the database in this file; in memory if there is none.
+    ///
+    /// # Errors
+    /// The library is not there (the message says how to get it), is not DuckDB's, or cannot open the file, for instance
+    /// because another process has.
+    pub fn duckdb(library: &Path, file: Option<&Path>) -> Result<Self, EngineError> {
+        if !library.exists() {
+            let place = library.display();
+            return Err(EngineError::refused(format!(
+                "there is no DuckDB library at {place}: run crates/coeval-tique/fetch-duckdb DIRECTORY, then name \
+                 DIRECTORY/libduckdb.so"
+            )));
+        }
+        let dialect =
+            Dialect { name: "DuckDB", unlogged: "", bigint: "BIGINT", boolean: "BOOLEAN", text: "VARCHAR" };
+        let driver = Driver::load(library, c"duckdb_adbc_init")?;
+        let path = file.map(|file| file.to_string_lossy().into_owned());
+        let options: Vec<_> = path.iter().map(|path| ("path", path.as_str())).collect();
+        Ok(Self { dialect, database: Arc::new(Database::open(driver, &options)?) })
+    }
+}
+
+impl Engine for AdbcEngine {
+    fn dialect(&self) -> &Dialect {
+        &self.dialect
+    }
+
+    fn connect(&self) -> Result<Box<dyn Connection>, EngineError> {
+        Ok(Box::new(Remote { link: Link::connect(Arc::clone(&self.database))? }))
+    }
+}
+
+struct Remote {
+    link: Link,
+}
+
+impl Connection for Remote {
+    fn query(&mut self, sql: &str, _effort: Effort) -> Result<Rows, EngineError> {
+        self.link.run(sql)
+    }
+
+    fn execute(&mut self, sql: &str) -> Result<u64, EngineError> {
+        let rows = self.link.run(sql)?;
+        // Changes answer with their count, definitions with nothing.
+        let first = rows.batches.first().filter(|batch| batch.num_rows() == 1 && batch.num_columns() == 1);
+        let count = first.and_then(|batch| cast(batch.column(0), &DataType::Int64).ok());
+        let count = count.map_or(0, |count| count.as_primitive::<Int64Type>().value(0));
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError> {
+        if rows.num_rows() == 0 {
+            return Ok(());
+        }
+        let mut list = Vec::with_capacity(rows.num_rows());
+        for row in 0..rows.num_rows() {
+            let mut values = Vec::with_capacity(rows.num_columns());
+            for column in rows.columns() {
+                let value = ScalarValue::try_from_array(column, row);
+                let value = value.map_err(|error| EngineError::refused(error.to_string()))?;
+                values.push(given(&value));
+            }
+            list.push(format!("({})", values.join(", ")));
+        }
+        let table = crate::schema::quoted(table);
+        self.link.run(&format!("INSERT INTO {table} VALUES {}", list.join(", "))).map(drop)
+    }
+
+    /// Each statement is durable when it returns.
+    fn sync(&mut self) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
+
+/// A value as a literal that INSERT gives the type of its column.
+fn given(value: &ScalarValue) -> String {
+    match value {
+        value if value.is_null() => "NULL".to_owned(),
+        ScalarValue::Boolean(_) => value.to_string(),
+        other => format!("'{}'", printed(other).replace('\'', "''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_library_is_an_error_that_says_how_to_get_it() {
+        let error = AdbcEngine::duckdb(Path::new("nowhere/libduckdb.so"), None).map(drop).unwrap_err();
+        assert!(error.message.contains("fetch-duckdb"), "{error}");
+    }
+}

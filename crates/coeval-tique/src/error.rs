@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can go wrong, with PostgreSQL's SQLSTATEs.
+
+use crate::engine::{EngineError, EngineErrorKind};
+use std::fmt;
+
+/// The kinds of failure that clients tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SqlState {
+    /// 08006: the engine went away; nothing of the statement took effect.
+    ConnectionFailure,
+    /// 08007: the engine went away while a commit was being written; recovery decides.
+    TransactionResolutionUnknown,
+    /// 0A000: not supported.
+    FeatureNotSupported,
+    /// 21000: a statement would touch a row twice.
+    CardinalityViolation,
+    /// 22001: text longer than its column.
+    StringTooLong,
+    /// 23502: NULL in a NOT NULL column.
+    NotNullViolation,
+    /// 23503: a parent is missing, or a child is still there.
+    ForeignKeyViolation,
+    /// 23505: a key or unique value that exists.
+    UniqueViolation,
+    /// 23514: a CHECK that is false.
+    CheckViolation,
+    /// 25001: not inside a transaction block.
+    ActiveTransaction,
+    /// 25006: a write in a read-only transaction.
+    ReadOnlyTransaction,
+    /// 25P02: the block failed before; only ROLLBACK helps.
+    InFailedTransaction,
+    /// 40001: another transaction committed a conflicting write first; run it again.
+    SerializationFailure,
+    /// 42601: not SQL.
+    SyntaxError,
+    /// 42703: no such column.
+    UndefinedColumn,
+    /// 42939: a name that the physical schema needs.
+    ReservedName,
+    /// 42P01: no such table.
+    UndefinedTable,
+    /// 42P07: a table of that name exists.
+    DuplicateTable,
+    /// 42P16: a definition that makes no sense.
+    InvalidTableDefinition,
+    /// 55006: in use by others.
+    ObjectInUse,
+    /// 57P03: the database has to be opened again first.
+    CannotConnectNow,
+    /// HV000: the engine refused the statement.
+    EngineRefused,
+}
+
+impl SqlState {
+    /// The five characters.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::ConnectionFailure => "08006",
+            Self::TransactionResolutionUnknown => "08007",
+            Self::FeatureNotSupported => "0A000",
+            Self::CardinalityViolation => "21000",
+            Self::StringTooLong => "22001",
+            Self::NotNullViolation => "23502",
+            Self::ForeignKeyViolation => "23503",
+            Self::UniqueViolation => "23505",
+            Self::CheckViolation => "23514",
+            Self::ActiveTransaction => "25001",
+            Self::ReadOnlyTransaction => "25006",
+            Self::InFailedTransaction => "25P02",
+            Self::SerializationFailure => "40001",
+            Self::SyntaxError => "42601",
+            Self::UndefinedColumn => "42703",
+            Self::ReservedName => "42939",
+            Self::UndefinedTable => "42P01",
+            Self::DuplicateTable => "42P07",
+            Self::InvalidTableDefinition => "42P16",
+            Self::ObjectInUse => "55006",
+            Self::CannotConnectNow => "57P03",
+            Self::EngineRefused => "HV000",
+        }
+    }
+}
+
+/// A failure: what was wrong, where, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TiqueError {
+    /// What kind it is.
+    pub state: SqlState,
+    /// What was wrong, in one sentence.
+    pub message: String,
+    /// Where, or with which values.
+    pub detail: Option<String>,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl TiqueError {
+    /// A failure without detail or hint.
+    #[must_use]
+    pub fn new(state: SqlState, message: impl Into<String>) -> Self {
+        Self { state, message: message.into(), detail: None, hint: None }
+    }
+
+    pub(crate) fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Names the application's statement beside what the engine said of the rewritten one.
+    pub(crate) fn of_statement(self, statement: &str) -> Self {
+        let is_engines = matches!(self.state, SqlState::EngineRefused | SqlState::ConnectionFailure)
+            && self.detail.is_none();
+        if is_engines { self.detail(format!("The statement was: {statement}")) } else { self }
+    }
+
+    pub(crate) fn unsupported(what: impl fmt::Display) -> Self {
+        Self::new(SqlState::FeatureNotSupported, format!("{what} is not supported by TiQuE"))
+    }
+}
+
+impl fmt::Display for TiqueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.state.code(), self.message)?;
+        for part in [&self.detail, &self.hint].into_iter().flatten() {
+            write!(f, "\n{part}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for TiqueError {}
+
+impl From<EngineError> for TiqueError {
+    fn from(error: EngineError) -> Self {
+        let state = match error.kind {
+            EngineErrorKind::Refused => SqlState::EngineRefused,
+            EngineErrorKind::Gone => SqlState::ConnectionFailure,
+        };
+        Self::new(state, error.message)
+    }
+}
+
+/// What most functions here return.
+pub type Result<T> = std::result::Result<T, TiqueError>;

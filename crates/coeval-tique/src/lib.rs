@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Transactions in the query engine: snapshot isolation by row, written in SQL, for engines that have none or poor ones.
+//!
+//! # Owns
+//! The abstract and the physical schema, the rewriting of statements, commit, checkpoint and recovery, as statements that an
+//! engine's own optimizer plans. TiQuE, PVLDB 16(9), 2023; `README.md` has the way from the paper to this code.
+//!
+//! # Never does
+//! Keep rows itself, but for those that a transaction has not committed. Rely on an engine's transactions, UPDATE,
+//! constraints or sequences.
+//!
+//! # Invariants
+//! - A transaction reads the state that the commits up to its start timestamp left, and its own writes.
+//! - Of two concurrent transactions that wrote the same row, one commits at most.
+//! - What was acknowledged is there after recovery; of what was not, all of a transaction or nothing.
+//! - A checkpoint changes no snapshot.
+//!
+//! # Start reading at
+//! [`Database`] (`database.rs`) and [`Session`] (`session.rs`); then `snapshot.rs` (reads), `dml.rs` (writes), `commit.rs`.
+//!
+//! ```
+//! use coeval_tique::{DataFusionEngine, Database, Options};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let engine = DataFusionEngine::in_memory()?;
+//! let database = Database::open(std::sync::Arc::new(engine), Options::default())?;
+//! let mut session = database.session()?;
+//! session.execute("CREATE TABLE t (k int PRIMARY KEY, v text)")?;
+//! session.execute("BEGIN; INSERT INTO t VALUES (1, 'one'); COMMIT")?;
+//! let rows = session.execute("SELECT v FROM t WHERE k = 1")?.remove(0).rows;
+//! assert_eq!(rows.map(|rows| rows.count()), Some(1));
+//! # Ok(())
+//! # }
+//! ```
+
+mod buffer;
+mod catalog;
+mod checkpoint;
+mod commit;
+mod constraints;
+mod counters;
+mod database;
+mod dml;
+mod engine;
+mod error;
+mod literal;
+mod physical;
+mod priority;
+mod recovery;
+mod rewrite;
+mod schema;
+mod session;
+mod snapshot;
+mod write_set;
+
+pub use database::{Database, Options, Reading, Trials, Writes};
+pub use engine::{
+    AdbcEngine, Connection, DataFusionEngine, Dialect, Durability, Effort, Engine, EngineError,
+    EngineErrorKind, Rows,
+};
+pub use error::{Result, SqlState, TiqueError};
+pub use session::{Outcome, Priority, Session};
+pub use snapshot::{Formulation, Layout};

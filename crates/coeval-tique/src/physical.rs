@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The physical schema (2.2): what stands in the engine for the application's tables, and for its transactions.
+//!
+//! ```text
+//! T (k, v)    T_storage (k, v)                                                     stable rows
+//!             T_cache   (k, v, tique_deleted, tique_txid, tique_cts, tique_seq)    recent versions
+//!
+//! tique_began (txid, sts)              one row for each transaction that wrote: status R
+//! tique_committing (txid, sts, cts)    status C
+//! tique_committed (txid, cts)          status T: the commit marker, the only one of the five that is logged
+//! tique_aborted (txid)                 status A
+//! tique_write_sets (txid, entry, access)
+//! tique_tables (name, definition)      the abstract schema
+//! ```
+//! A row is never updated: a status is a table (3.1.2), and the last of R, C and T or A that holds a transaction counts.
+
+use crate::engine::Dialect;
+use crate::schema::{Definition, KeyColumns, quoted};
+
+/// Whether the version is a tombstone.
+pub(crate) const DELETED: &str = "tique_deleted";
+/// The transaction that wrote the version.
+pub(crate) const TXID: &str = "tique_txid";
+/// Its commit timestamp; NULL while it runs, or always if visibility is looked up in `tique_committed`.
+pub(crate) const CTS: &str = "tique_cts";
+/// Orders the versions that one transaction wrote of one row.
+pub(crate) const SEQUENCE: &str = "tique_seq";
+/// The key's columns as one text.
+pub(crate) const KEY: &str = "tique_key";
+
+/// Where the stable rows of a table are.
+pub(crate) fn storage(table: &Definition) -> String {
+    format!("{}_storage", table.name)
+}
+
+/// Where the recent versions of a table are.
+pub(crate) fn cache(table: &Definition) -> String {
+    format!("{}_cache", table.name)
+}
+
+/// The columns of the storage table, quoted.
+pub(crate) fn storage_columns(table: &Definition) -> Vec<String> {
+    let mut columns = table.all_names();
+    if table.key_columns == KeyColumns::Concatenated {
+        columns.push(quoted(KEY));
+    }
+    columns
+}
+
+/// The columns that versions of one row agree in, quoted.
+pub(crate) fn key_columns(table: &Definition) -> Vec<String> {
+    match table.key_columns {
+        KeyColumns::Separate => table.names(&table.key),
+        KeyColumns::Concatenated => vec![quoted(KEY)],
+    }
+}
+
+/// The statements that make a table's physical tables.
+pub(crate) fn create_table(table: &Definition, dialect: &Dialect) -> Vec<String> {
+    let mut columns: Vec<_> =
+        table.columns.iter().map(|column| format!("{} {}", quoted(&column.name), column.kind)).collect();
+    if table.key_columns == KeyColumns::Concatenated {
+        columns.push(format!("{} {}", quoted(KEY), dialect.text));
+    }
+    let (columns, bigint) = (columns.join(", "), dialect.bigint);
+    let storage = format!("CREATE TABLE IF NOT EXISTS {} ({columns})", quoted(&storage(table)));
+    let cache = format!(
+        "CREATE TABLE IF NOT EXISTS {} ({columns}, {DELETED} {}, {TXID} {bigint}, {CTS} {bigint}, {SEQUENCE} {bigint})",
+        quoted(&cache(table)),
+        dialect.boolean
+    );
+    vec![storage, cache]
+}
+
+/// The statements that make the transaction tables, the catalog and the write sets.
+pub(crate) fn create_schema(dialect: &Dialect) -> Vec<String> {
+    let (bigint, unlogged) = (dialect.bigint, dialect.unlogged);
+    let table = |kind: &str, name: &str, columns: &[&str]| {
+        let columns: Vec<_> = columns.iter().map(|column| format!("{column} {bigint}")).collect();
+        format!("CREATE {kind} TABLE IF NOT EXISTS {name} ({})", columns.join(", "))
+    };
+    vec![
+        table(unlogged, "tique_began", &["txid", "sts"]),
+        table(unlogged, "tique_committing", &["txid", "sts", "cts"]),
+        table("", "tique_committed", &["txid", "cts"]),
+        table(unlogged, "tique_aborted", &["txid"]),
+        table(unlogged, "tique_write_sets", &["txid", "entry", "access"]),
+        format!("CREATE TABLE IF NOT EXISTS tique_tables (name {0}, definition {0})", dialect.text),
+    ]
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Recovery (2.4.2): what the last owner left behind becomes a database again.
+//!
+//! | killed | what is there | recovery |
+//! |---|---|---|
+//! | before the marker of a commit | versions without marker | deletes them: aborted |
+//! | behind the marker, before the client was told | versions and marker | keeps them: committed |
+//! | before the start timestamp moved | markers above it | starts behind the last marker |
+//! | in a checkpoint, while storage was written | stable versions still in the cache, which hide the storage | nothing; the next checkpoint writes them again |
+//! | in a checkpoint, while the cache was trimmed | the rest of the stable versions, newest last | nothing |
+//! | in a checkpoint, while markers were trimmed | markers without versions | nothing |
+//! | in CREATE TABLE, before the catalog's row | empty physical tables nobody knows | nothing; CREATE TABLE takes them |
+//! | in DROP TABLE, behind the note in the catalog | some of the physical tables | drops the rest |
+//!
+//! Tables that need not outlive a process are emptied, for engines that keep them all the same.
+
+use crate::catalog::Catalog;
+use crate::counters::{Counters, Timestamp, Txid};
+use crate::database::{describe, remove};
+use crate::engine::{Connection, Effort, Engine, Rows};
+use crate::error::{Result, SqlState, TiqueError};
+use crate::physical::{CTS, TXID, cache, create_schema, create_table};
+use crate::rewrite::parse;
+use crate::schema::{Definition, quoted};
+use crate::snapshot::Layout;
+use arrow::array::{Array, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type};
+use datafusion::sql::sqlparser::ast::Statement;
+use std::collections::BTreeSet;
+
+/// What the catalog's table says of a table that is being dropped.
+pub(crate) const DROPPED: &str = "DROP";
+
+/// The catalog, and counters behind everything that happened.
+pub(crate) fn recover(
+    engine: &dyn Engine,
+    connection: &mut dyn Connection,
+    layout: Layout,
+) -> Result<(Catalog, Counters)> {
+    for statement in create_schema(engine.dialect()) {
+        connection.execute(&statement)?;
+    }
+    let mut catalog = Catalog::default();
+    for definition in definitions(connection)? {
+        for statement in create_table(&definition, engine.dialect()) {
+            connection.execute(&statement)?;
+        }
+        let table = describe(connection, definition)?;
+        catalog = catalog.with(table);
+    }
+    let mut last_txid = number(connection, "SELECT max(txid) FROM tique_committed")?;
+    let last_cts = number(connection, "SELECT max(cts) FROM tique_committed")?;
+    for table in catalog.tables() {
+        let cache = quoted(&cache(&table.definition));
+        last_txid = last_txid.max(number(connection, &format!("SELECT max({TXID}) FROM {cache}"))?);
+        let is_lost = match layout {
+            Layout::Stamped => format!("{CTS} IS NULL OR {CTS} NOT IN (SELECT cts FROM tique_committed)"),
+            Layout::Joined => format!("{TXID} NOT IN (SELECT txid FROM tique_committed)"),
+        };
+        connection.execute(&format!("DELETE FROM {cache} WHERE {is_lost}"))?;
+        let left = number(connection, &format!("SELECT count(*) FROM {cache}"))?;
+        table.note_appended(usize::try_from(left).unwrap_or(0));
+    }
+    for table in ["tique_began", "tique_committing", "tique_aborted", "tique_write_sets"] {
+        connection.execute(&format!("DELETE FROM {table} WHERE txid IS NOT NULL"))?;
+    }
+    connection.sync()?;
+    Ok((catalog, Counters::after(Txid(last_txid), Timestamp(last_cts))))
+}
+
+/// The tables that are there; drops that were begun are ended.
+fn definitions(connection: &mut dyn Connection) -> Result<Vec<Definition>> {
+    let rows = connection.query("SELECT name, definition FROM tique_tables", Effort::Point)?;
+    let (mut definitions, mut dropped) = (Vec::new(), BTreeSet::new());
+    for batch in &rows.batches {
+        let names = cast(batch.column(0), &DataType::Utf8).map_err(not_ours)?;
+        let texts = cast(batch.column(1), &DataType::Utf8).map_err(not_ours)?;
+        let (names, texts) = (names.as_string::<i32>(), texts.as_string::<i32>());
+        for row in 0..batch.num_rows() {
+            let text = texts.value(row);
+            if text == DROPPED {
+                dropped.insert(names.value(row).to_owned());
+                continue;
+            }
+            match parse(text)?.pop() {
+                Some(Statement::CreateTable(create)) => definitions.push(Definition::of(&create)?),
+                _ => return Err(not_ours(format!("tique_tables says: {text}"))),
+            }
+        }
+    }
+    for definition in &definitions {
+        if dropped.contains(&definition.name) {
+            remove(connection, definition)?;
+        }
+    }
+    definitions.retain(|definition| !dropped.contains(&definition.name));
+    Ok(definitions)
+}
+
+fn not_ours(error: impl std::fmt::Display) -> TiqueError {
+    TiqueError::new(SqlState::EngineRefused, format!("the physical schema is not one of ours: {error}"))
+}
+
+/// The one number that a query gives; zero for NULL.
+fn number(connection: &mut dyn Connection, sql: &str) -> Result<i64> {
+    let rows: Rows = connection.query(sql, Effort::Point)?;
+    let Some(batch) = rows.batches.iter().find(|batch| batch.num_rows() > 0) else { return Ok(0) };
+    let numbers = cast(batch.column(0), &DataType::Int64).map_err(not_ours)?;
+    let numbers = numbers.as_primitive::<Int64Type>();
+    Ok(if numbers.is_null(0) { 0 } else { numbers.value(0) })
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The abstract schema: tables as the application defined them.
+
+use crate::error::{Result, SqlState, TiqueError};
+use datafusion::sql::sqlparser::ast::{
+    CharacterLength, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, DataType, Expr,
+    ForeignKeyConstraint, Ident, IndexColumn, ObjectName, ReferentialAction, SqlOption, TableConstraint,
+    Value,
+};
+
+/// What no name of the application may begin with.
+pub(crate) const RESERVED: &str = "tique_";
+
+/// A column of the application's.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) kind: DataType,
+    pub(crate) nulls: Nulls,
+    pub(crate) default: Option<Expr>,
+}
+
+/// Whether a column takes NULL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nulls {
+    Allowed,
+    Refused,
+}
+
+impl Column {
+    /// The characters that a text column takes at most.
+    pub(crate) fn characters_max(&self) -> Option<u64> {
+        match &self.kind {
+            DataType::Varchar(length) | DataType::CharacterVarying(length) | DataType::Char(length) => {
+                match length {
+                    Some(CharacterLength::IntegerLength { length, .. }) => Some(*length),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Columns whose values no two rows share.
+#[derive(Clone, Debug)]
+pub(crate) struct Unique {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<usize>,
+}
+
+/// A condition that no row may fail.
+#[derive(Clone, Debug)]
+pub(crate) struct Check {
+    pub(crate) name: String,
+    pub(crate) condition: Expr,
+}
+
+/// Columns that name the key of a row of another table.
+#[derive(Clone, Debug)]
+pub(crate) struct ForeignKey {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<usize>,
+    pub(crate) parent: String,
+}
+
+/// How a table is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Storage and cache; takes part in transactions.
+    Transactional,
+    /// Storage alone: nothing is paid for it, and nothing promised but what the engine promises.
+    Static,
+}
+
+/// How rows are found by their key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyColumns {
+    /// By the columns themselves.
+    Separate,
+    /// By one more column that holds all of them (3.2.5).
+    Concatenated,
+}
+
+/// A table of the application's.
+#[derive(Clone, Debug)]
+pub(crate) struct Definition {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) key: Vec<usize>,
+    pub(crate) uniques: Vec<Unique>,
+    pub(crate) checks: Vec<Check>,
+    pub(crate) foreign_keys: Vec<ForeignKey>,
+    pub(crate) kind: Kind,
+    pub(crate) key_columns: KeyColumns,
+}
+
+/// An identifier as it is compared: lower case unless quoted.
+pub(crate) fn folded(ident: &Ident) -> String {
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
+}
+
+/// The name of a table, without a schema that may only be `public`.
+pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
+    let parts: Option<Vec<_>> = name.0.iter().map(|part| part.as_ident().map(folded)).collect();
+    match parts.as_deref() {
+        Some([table]) => Ok(table.clone()),
+        Some([schema, table]) if schema == "public" => Ok(table.clone()),
+        _ => Err(TiqueError::new(SqlState::UndefinedTable, format!("there is no table {name}"))),
+    }
+}
+
+/// A name as it stands in SQL that we write.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn meaningless(message: impl Into<String>) -> TiqueError {
+    TiqueError::new(SqlState::InvalidTableDefinition, message)
+}
+
+impl Definition {
+    /// The table that a CREATE TABLE describes.
+    ///
+    /// # Errors
+    /// What is not supported, makes no sense, or collides with the physical schema. Nothing was changed.
+    pub(crate) fn of(create: &CreateTable) -> Result<Self> {
+        let name = table_name(&create.name)?;
+        check_name(&name)?;
+        if create.query.is_some() || create.temporary || create.like.is_some() {
+            return Err(TiqueError::unsupported("CREATE TABLE other than with a list of columns"));
+        }
+        let mut definition = Self {
+            name,
+            columns: Vec::new(),
+            key: Vec::new(),
+            uniques: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+            kind: Kind::Transactional,
+            key_columns: KeyColumns::Separate,
+        };
+        for column in &create.columns {
+            definition.add_column(column)?;
+        }
+        for column in &create.columns {
+            for option in &column.options {
+                definition.add_column_option(column, option.name.as_ref(), &option.option)?;
+            }
+        }
+        for constraint in &create.constraints {
+            definition.add_constraint(constraint)?;
+        }
+        definition.add_options(&create.table_options)?;
+        if definition.key.is_empty() && definition.kind == Kind::Transactional {
+            let message = format!("table {} has no primary key", definition.name);
+            let hint =
+                "Versions of a row are told by its key: declare a PRIMARY KEY, or WITH (tique = 'static').";
+            return Err(meaningless(message).hint(hint));
+        }
+        for &column in &definition.key {
+            definition.columns[column].nulls = Nulls::Refused;
+        }
+        Ok(definition)
+    }
+
+    /// The place of a column.
+    pub(crate) fn column(&self, name: &str) -> Result<usize> {
+        self.columns.iter().position(|column| column.name == name).ok_or_else(|| {
+            let message = format!("table {} has no column {name}", self.name);
+            TiqueError::new(SqlState::UndefinedColumn, message)
+        })
+    }
+
+    /// The names of these columns, quoted.
+    pub(crate) fn names(&self, columns: &[usize]) -> Vec<String> {
+        columns.iter().map(|&column| quoted(&self.columns[column].name)).collect()
+    }
+
+    /// The names of all columns, quoted.
+    pub(crate) fn all_names(&self) -> Vec<String> {
+        self.columns.iter().map(|column| quoted(&column.name)).collect()
+    }
+
+    fn add_column(&mut self, column: &ColumnDef) -> Result<()> {
+        let name = folded(&column.name);
+        if name.starts_with(RESERVED) {
+            return Err(reserved(&name));
+        }
+        if self.columns.iter().any(|other| other.name == name) {
+            return Err(meaningless(format!("column {name} is there twice")));
+        }
+        self.columns.push(Column {
+            name,
+            kind: column.data_type.clone(),
+            nulls: Nulls::Allowed,
+            default: None,
+        });
+        Ok(())
+    }
+
+    fn add_column_option(
+        &mut self,
+        column: &ColumnDef,
+        name: Option<&Ident>,
+        option: &ColumnOption,
+    ) -> Result<()> {
+        let at = self.column(&folded(&column.name))?;
+        match option {
+            ColumnOption::Null => {}
+            ColumnOption::NotNull => self.columns[at].nulls = Nulls::Refused,
+            ColumnOption::Default(value) => self.columns[at].default = Some(value.clone()),
+            ColumnOption::PrimaryKey(_) => self.set_key(vec![at])?,
+            ColumnOption::Unique(_) => self.add_unique(name, vec![at]),
+            ColumnOption::Check(check) => self.add_check(name.or(check.name.as_ref()), &check.expr),
+            ColumnOption::ForeignKey(foreign) => self.add_foreign_key(name, vec![at], foreign)?,
+            other => return Err(TiqueError::unsupported(format!("column option {other}"))),
+        }
+        Ok(())
+    }
+
+    fn add_constraint(&mut self, constraint: &TableConstraint) -> Result<()> {
+        match constraint {
+            TableConstraint::PrimaryKey(key) => {
+                let columns = self.places(&key.columns)?;
+                self.set_key(columns)?;
+            }
+            TableConstraint::Unique(unique) => {
+                let columns = self.places(&unique.columns)?;
+                self.add_unique(unique.name.as_ref(), columns);
+            }
+            TableConstraint::Check(check) => self.add_check(check.name.as_ref(), &check.expr),
+            TableConstraint::ForeignKey(foreign) => {
+                let columns: Result<Vec<_>> =
+                    foreign.columns.iter().map(|column| self.column(&folded(column))).collect();
+                self.add_foreign_key(foreign.name.as_ref(), columns?, foreign)?;
+            }
+            other => return Err(TiqueError::unsupported(format!("constraint {other}"))),
+        }
+        Ok(())
+    }
+
+    fn places(&self, columns: &[IndexColumn]) -> Result<Vec<usize>> {
+        let place = |column: &IndexColumn| match &column.column.expr {
+            Expr::Identifier(ident) => self.column(&folded(ident)),
+            other => Err(TiqueError::unsupported(format!("a key over the expression {other}"))),
+        };
+        columns.iter().map(place).collect()
+    }
+
+    fn set_key(&mut self, columns: Vec<usize>) -> Result<()> {
+        if !self.key.is_empty() {
+            return Err(meaningless(format!("table {} has two primary keys", self.name)));
+        }
+        self.key = columns;
+        Ok(())
+    }
+
+    fn add_unique(&mut self, name: Option<&Ident>, columns: Vec<usize>) {
+        let names: Vec<_> = columns.iter().map(|&column| self.columns[column].name.as_str()).collect();
+        let name = name.map_or_else(|| format!("{}_{}_key", self.name, names.join("_")), folded);
+        self.uniques.push(Unique { name, columns });
+    }
+
+    fn add_check(&mut self, name: Option<&Ident>, condition: &Expr) {
+        let name = name.map_or_else(|| format!("{}_check{}", self.name, self.checks.len()), folded);
+        self.checks.push(Check { name, condition: condition.clone() });
+    }
+
+    fn add_foreign_key(
+        &mut self,
+        name: Option<&Ident>,
+        columns: Vec<usize>,
+        foreign: &ForeignKeyConstraint,
+    ) -> Result<()> {
+        let is_plain = |action: &Option<ReferentialAction>| {
+            matches!(action, None | Some(ReferentialAction::NoAction | ReferentialAction::Restrict))
+        };
+        if !is_plain(&foreign.on_delete) || !is_plain(&foreign.on_update) {
+            return Err(TiqueError::unsupported(
+                "a foreign key that changes rows (CASCADE, SET NULL, SET DEFAULT)",
+            ));
+        }
+        let parent = table_name(&foreign.foreign_table)?;
+        let name =
+            name.map_or_else(|| format!("{}_{parent}_fkey{}", self.name, self.foreign_keys.len()), folded);
+        self.foreign_keys.push(ForeignKey { name, columns, parent });
+        Ok(())
+    }
+
+    fn add_options(&mut self, options: &CreateTableOptions) -> Result<()> {
+        let options = match options {
+            CreateTableOptions::None => return Ok(()),
+            CreateTableOptions::With(options) => options,
+            other => return Err(TiqueError::unsupported(other)),
+        };
+        for option in options {
+            let SqlOption::KeyValue { key, value: Expr::Value(value) } = option else {
+                return Err(TiqueError::unsupported(format!("table option {option}")));
+            };
+            match (folded(key).as_str(), &value.value) {
+                ("tique", Value::SingleQuotedString(kind)) if kind == "static" => self.kind = Kind::Static,
+                ("key", Value::SingleQuotedString(kind)) if kind == "concatenated" => {
+                    self.key_columns = KeyColumns::Concatenated;
+                }
+                _ => {
+                    let hint = "There are tique = 'static' and key = 'concatenated'.";
+                    return Err(TiqueError::unsupported(format!("table option {option}")).hint(hint));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn reserved(name: &str) -> TiqueError {
+    let message = format!("the name {name} is needed by the physical schema");
+    let hint = "Names do not begin with tique_, and names of tables do not end in _storage or _cache.";
+    TiqueError::new(SqlState::ReservedName, message).hint(hint)
+}
+
+/// Whether a table or common table expression may be called so.
+///
+/// # Errors
+/// A physical table could have that name.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    let collides = name.starts_with(RESERVED) || name.ends_with("_storage") || name.ends_with("_cache");
+    if collides { Err(reserved(name)) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;

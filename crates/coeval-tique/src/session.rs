@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sessions: statements of an application, one transaction at a time.
+
+use crate::buffer::Buffer;
+use crate::catalog::{Catalog, Table};
+use crate::commit::Submission;
+use crate::counters::{Timestamp, Txid};
+use crate::database::{Reading, Shared, Writes};
+use crate::engine::{Connection, Effort, Rows};
+use crate::error::{Result, SqlState, TiqueError};
+use crate::physical::cache;
+use crate::rewrite::{self, parse};
+use crate::schema::{folded, table_name};
+use crate::snapshot::{Formulation, Layout, View};
+use datafusion::sql::sqlparser::ast::{
+    Expr, ObjectType, Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
+    Value,
+};
+use std::sync::Arc;
+
+/// A statement that is a transaction of its own runs so often at most, while others keep committing first.
+const STATEMENT_TRIES: usize = 10;
+
+/// What a statement gave.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What it did: `INSERT 0 1`, `SELECT 3`, `COMMIT`.
+    pub tag: String,
+    /// The rows of a query, or of RETURNING.
+    pub rows: Option<Rows>,
+}
+
+impl Outcome {
+    pub(crate) fn done(tag: &str) -> Self {
+        Self { tag: tag.to_owned(), rows: None }
+    }
+}
+
+/// Whether a transaction ends with its statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Block {
+    Statement,
+    Explicit,
+}
+
+/// What a transaction may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    ReadWrite,
+    ReadOnly,
+}
+
+/// Whether a refused transaction keeps its write set reserved for the next run (2.3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// First committer wins.
+    Normal,
+    /// Refused once at most, if the second run writes the same rows within five seconds; others are refused meanwhile.
+    High,
+}
+
+pub(crate) struct Transaction {
+    pub(crate) txid: Txid,
+    sts: Timestamp,
+    pub(crate) buffer: Buffer,
+    block: Block,
+    mode: Mode,
+    has_failed: bool,
+}
+
+/// A client of a database. Dropping it rolls back what it has not committed.
+pub struct Session {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) connection: Box<dyn Connection>,
+    transaction: Option<Transaction>,
+    reading: Reading,
+    priority: Priority,
+    reservation: Option<Txid>,
+}
+
+impl Session {
+    pub(crate) fn new(shared: Arc<Shared>) -> Result<Self> {
+        let connection = shared.engine.connect()?;
+        let reading = shared.options.reading;
+        let (transaction, priority, reservation) = (None, Priority::Normal, None);
+        Ok(Self { shared, connection, transaction, reading, priority, reservation })
+    }
+
+    /// Runs the statements of a text one after the other. A statement outside a block is a transaction of its own:
+    /// durable, and seen by every later transaction, when this returns.
+    ///
+    /// # Errors
+    /// Of the first statement that fails; those behind it do not run. In a block the transaction has failed then; outside,
+    /// the statement did nothing. 08007 and 57P03: the database has to be opened again, and recovery decides.
+    pub fn execute(&mut self, sql: &str) -> Result<Vec<Outcome>> {
+        let mut outcomes = Vec::new();
+        for statement in parse(sql)? {
+            let text = statement.to_string();
+            outcomes.push(self.statement(statement).map_err(|error| error.of_statement(&text))?);
+        }
+        Ok(outcomes)
+    }
+
+    /// How the transactions of this session compete from now on.
+    pub fn set_priority(&mut self, priority: Priority) {
+        self.priority = priority;
+    }
+
+    /// Whether a block is open.
+    #[must_use]
+    pub fn is_in_block(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    fn statement(&mut self, statement: Statement) -> Result<Outcome> {
+        let ends_block = matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. });
+        if self.transaction.as_ref().is_some_and(|transaction| transaction.has_failed) && !ends_block {
+            let message = "the transaction has failed; statements are ignored until ROLLBACK";
+            return Err(TiqueError::new(SqlState::InFailedTransaction, message));
+        }
+        let outcome = match statement {
+            Statement::StartTransaction { modes, .. } => self.begin(&modes),
+            Statement::Commit { chain: false, .. } => return self.commit(),
+            Statement::Rollback { chain: false, savepoint: None } => {
+                self.rollback();
+                return Ok(Outcome::done("ROLLBACK"));
+            }
+            Statement::Set(set) => self.set(&set),
+            Statement::CreateTable(create) => {
+                self.outside_block("CREATE TABLE")?;
+                self.shared.create_table(&mut *self.connection, &create)?;
+                return Ok(Outcome::done("CREATE TABLE"));
+            }
+            Statement::Drop { object_type: ObjectType::Table, if_exists, names, .. } => {
+                self.outside_block("DROP TABLE")?;
+                for name in &names {
+                    let name = table_name(name)?;
+                    if !if_exists || self.shared.catalog().contains(&name) {
+                        self.shared.drop_table(&mut *self.connection, &name)?;
+                    }
+                }
+                return Ok(Outcome::done("DROP TABLE"));
+            }
+            other => self.in_transaction(other),
+        };
+        if outcome.is_err()
+            && let Some(transaction) = &mut self.transaction
+        {
+            transaction.has_failed = true;
+        }
+        outcome
+    }
+
+    fn outside_block(&self, what: &str) -> Result<()> {
+        if self.is_in_block() {
+            let message = format!("{what} cannot run inside a transaction block");
+            return Err(TiqueError::new(SqlState::ActiveTransaction, message));
+        }
+        Ok(())
+    }
+
+    /// Runs a statement in the open block, or in a transaction of its own, which is run again when it was refused.
+    fn in_transaction(&mut self, statement: Statement) -> Result<Outcome> {
+        if self.is_in_block() {
+            return self.one_try(statement);
+        }
+        for _ in 1..STATEMENT_TRIES {
+            match self.one_try(statement.clone()) {
+                Err(error) if error.state == SqlState::SerializationFailure => {}
+                outcome => return outcome,
+            }
+        }
+        self.one_try(statement)
+    }
+
+    fn one_try(&mut self, statement: Statement) -> Result<Outcome> {
+        let is_new = self.transaction.is_none();
+        if is_new {
+            self.start(Block::Statement, Mode::ReadWrite)?;
+        }
+        let outcome = self.run(statement);
+        let outcome = outcome.and_then(|outcome| {
+            if self.shared.options.writes == Writes::AtOnce {
+                let catalog = self.shared.catalog();
+                self.send(catalog.tables())?;
+            }
+            Ok(outcome)
+        });
+        if !is_new {
+            return outcome;
+        }
+        match outcome {
+            Ok(outcome) => self.finish().map(|()| outcome),
+            Err(error) => {
+                self.rollback();
+                Err(error)
+            }
+        }
+    }
+
+    fn run(&mut self, statement: Statement) -> Result<Outcome> {
+        match statement {
+            Statement::Query(_) => {
+                let rows = self.query(statement)?;
+                Ok(Outcome { tag: format!("SELECT {}", rows.count()), rows: Some(rows) })
+            }
+            Statement::Explain { .. } => {
+                let rows = self.query(statement)?;
+                Ok(Outcome { tag: "EXPLAIN".to_owned(), rows: Some(rows) })
+            }
+            Statement::Insert(insert) => self.writing().and_then(|()| self.insert(insert)),
+            Statement::Update(update) => self.writing().and_then(|()| self.update(&update)),
+            Statement::Delete(delete) => self.writing().and_then(|()| self.delete(&delete)),
+            other => Err(TiqueError::unsupported(format!("the statement {other}"))),
+        }
+    }
+
+    fn writing(&self) -> Result<()> {
+        if self.transaction.as_ref().is_some_and(|transaction| transaction.mode == Mode::ReadOnly) {
+            return Err(TiqueError::new(SqlState::ReadOnlyTransaction, "the transaction is read-only"));
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, modes: &[TransactionMode]) -> Result<Outcome> {
+        self.outside_block("BEGIN")?;
+        let mut access = Mode::ReadWrite;
+        for mode in modes {
+            match mode {
+                TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => access = Mode::ReadOnly,
+                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => access = Mode::ReadWrite,
+                TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable) => {
+                    let hint = "TiQuE gives snapshot isolation: REPEATABLE READ.";
+                    return Err(TiqueError::unsupported("ISOLATION LEVEL SERIALIZABLE").hint(hint));
+                }
+                // Snapshot isolation gives the weaker levels more than they ask for.
+                TransactionMode::IsolationLevel(_) => {}
+            }
+        }
+        self.start(Block::Explicit, access)?;
+        Ok(Outcome::done("BEGIN"))
+    }
+
+    fn start(&mut self, block: Block, mode: Mode) -> Result<()> {
+        let counters = &self.shared.pipeline.counters;
+        if self.reservation.is_some() {
+            // Whoever was certified before the reservation was there has to be seen.
+            let refused = |reason: String| TiqueError::new(SqlState::CannotConnectNow, reason);
+            counters.wait_for(counters.last_taken()).map_err(refused)?;
+        }
+        let (txid, sts) = counters.begin();
+        if let Some(reserved) = self.reservation {
+            self.shared.pipeline.reservations.hold(reserved, txid);
+        }
+        let buffer = Buffer::default();
+        self.transaction = Some(Transaction { txid, sts, buffer, block, mode, has_failed: false });
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<Outcome> {
+        match &self.transaction {
+            Some(transaction) if !transaction.has_failed => {
+                assert_eq!(transaction.block, Block::Explicit, "a statement's transaction ends with it");
+                self.finish()?;
+                Ok(Outcome::done("COMMIT"))
+            }
+            _ => {
+                self.rollback();
+                Ok(Outcome::done("ROLLBACK"))
+            }
+        }
+    }
+
+    /// Commits the transaction.
+    fn finish(&mut self) -> Result<()> {
+        let outcome = self.submit();
+        if let Some(transaction) = self.transaction.take() {
+            self.shared.pipeline.counters.end(transaction.txid);
+            let was_refused = matches!(&outcome, Err(error) if error.state == SqlState::SerializationFailure);
+            if was_refused && self.priority == Priority::High {
+                // The older reservation is replaced: the newer write set is what the next run will most likely write.
+                self.shared.pipeline.reservations.reserve(transaction.txid);
+                self.release();
+                self.reservation = Some(transaction.txid);
+            } else if outcome.is_ok() {
+                self.release();
+            }
+        }
+        outcome
+    }
+
+    fn submit(&mut self) -> Result<()> {
+        let is_empty = self.transaction.as_ref().is_none_or(|transaction| transaction.buffer.is_empty());
+        if is_empty {
+            return Ok(());
+        }
+        let joined = self.shared.options.layout == Layout::Joined;
+        if joined {
+            let catalog = self.shared.catalog();
+            self.send(catalog.tables())?;
+        }
+        let transaction = self.transaction.as_mut().expect("a transaction with writes is there");
+        let rows = if joined { Vec::new() } else { transaction.buffer.rows(transaction.txid)? };
+        let write_set = std::mem::take(&mut transaction.buffer.write_set);
+        let submission = Submission { txid: transaction.txid, sts: transaction.sts, write_set, rows };
+        self.shared.pipeline.commit(submission)?;
+        self.shared.checkpoint_if_worth();
+        Ok(())
+    }
+
+    fn rollback(&mut self) {
+        if let Some(transaction) = self.transaction.take() {
+            self.shared.pipeline.counters.end(transaction.txid);
+        }
+    }
+
+    fn release(&mut self) {
+        if let Some(reserved) = self.reservation.take() {
+            self.shared.pipeline.reservations.release(reserved);
+        }
+    }
+
+    fn set(&mut self, set: &Set) -> Result<Outcome> {
+        let Set::SingleAssignment { variable, values, .. } = set else {
+            return Err(TiqueError::unsupported(format!("SET {set}")));
+        };
+        let word = match values.as_slice() {
+            [Expr::Value(value)] => match &value.value {
+                Value::SingleQuotedString(text) => text.clone(),
+                other => other.to_string(),
+            },
+            [Expr::Identifier(word)] => folded(word),
+            _ => String::new(),
+        };
+        match (variable.to_string().to_lowercase().as_str(), word.as_str()) {
+            ("tique.formulation", "auto") => self.reading = Reading::Chosen,
+            ("tique.formulation", "ranking") => self.reading = Reading::Always(Formulation::Ranking),
+            ("tique.formulation", "anti_join") => self.reading = Reading::Always(Formulation::AntiJoin),
+            ("tique.priority", "normal") => self.priority = Priority::Normal,
+            ("tique.priority", "high") => self.priority = Priority::High,
+            _ => {
+                let hint = "There are tique.formulation (auto, ranking, anti_join) and tique.priority (normal, high).";
+                return Err(TiqueError::unsupported(format!("SET {variable} = {word}")).hint(hint));
+            }
+        }
+        Ok(Outcome::done("SET"))
+    }
+
+    pub(crate) fn transaction(&mut self) -> &mut Transaction {
+        self.transaction.as_mut().expect("statements run inside a transaction")
+    }
+
+    /// What the transaction sees of a table: committed rows, and its own if `own` versions are in the cache.
+    fn view(&self, table: &Table, sees: Sees) -> View {
+        let transaction = self.transaction.as_ref().expect("statements run inside a transaction");
+        let newest = self.shared.options.trials.snapshot_is_off;
+        let sts = if newest { self.shared.pipeline.counters.newest() } else { transaction.sts };
+        let has_own = sees == Sees::Own && transaction.buffer.is_sent(table);
+        let own = has_own.then_some(transaction.txid);
+        View { sts, own, layout: self.shared.options.layout, cache: table.cache() }
+    }
+
+    /// Appends to the caches what they lack of the transaction's versions.
+    fn send<'a>(&mut self, tables: impl Iterator<Item = &'a Arc<Table>>) -> Result<()> {
+        for table in tables {
+            let transaction = self.transaction.as_mut().expect("statements run inside a transaction");
+            if let Some(rows) = transaction.buffer.take_unsent(table, transaction.txid)? {
+                table.note_appended(rows.num_rows());
+                self.connection.append(&cache(&table.definition), &rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a query on the abstract schema. The transaction's own writes are seen.
+    pub(crate) fn query(&mut self, statement: Statement) -> Result<Rows> {
+        self.read(statement, Sees::Own)
+    }
+
+    /// Runs a query that we wrote.
+    pub(crate) fn query_text(&mut self, sql: &str, sees: Sees) -> Result<Rows> {
+        let statement = parse(sql)?.pop();
+        self.read(statement.expect("the text of a query is a statement"), sees)
+    }
+
+    fn read(&mut self, mut statement: Statement, sees: Sees) -> Result<Rows> {
+        let catalog: Arc<Catalog> = self.shared.catalog();
+        let reads = rewrite::reads(&mut statement, &catalog)?;
+        if sees == Sees::Own {
+            self.send(reads.tables.values())?;
+        }
+        let formulation = match self.reading {
+            Reading::Chosen => reads.formulation,
+            Reading::Always(formulation) => formulation,
+        };
+        rewrite::replace(&mut statement, &catalog, formulation, &|table| self.view(table, sees))?;
+        let effort = match reads.formulation {
+            Formulation::Ranking => Effort::Point,
+            Formulation::AntiJoin => Effort::Analytical,
+        };
+        Ok(self.connection.query(&statement.to_string(), effort)?)
+    }
+}
+
+/// Which rows a query of ours sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sees {
+    /// Those of the snapshot.
+    Committed,
+    /// And those that the transaction wrote.
+    Own,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.rollback();
+        self.release();
+    }
+}

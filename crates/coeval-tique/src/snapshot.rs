@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Snapshots (2.3.2): a table as one transaction sees it, as a query over storage and cache.
+//!
+//! ```text
+//! Ranking (Listing 1)                               AntiJoin (3.2.2)
+//!   storage, as deleted = false, cts = 0              storage, without keys that a visible version has
+//!   UNION ALL visible versions                        UNION ALL visible versions: rank by key = 1,
+//!   rank by key = 1, not deleted                                not deleted
+//! ```
+//! Both give the same rows. Ranking lets a filter on the key reach both tables and sorts the little that is left;
+//! AntiJoin sorts the cache alone, however large the storage is. Without rows in the cache, both are the storage.
+
+use crate::counters::{Timestamp, Txid};
+use crate::physical::{CTS, DELETED, KEY, SEQUENCE, TXID, cache, key_columns, storage, storage_columns};
+use crate::schema::{Definition, Kind, quoted};
+
+/// Which of the formulations a query is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Formulation {
+    /// For statements that find few rows by key.
+    Ranking,
+    /// For statements that read much.
+    AntiJoin,
+}
+
+/// Where the commit timestamp of a cached version is (Listings 1 and 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// In the version itself: versions reach the cache when their transaction commits.
+    Stamped,
+    /// In `tique_committed`: versions reach the cache as they are written, and a read joins.
+    Joined,
+}
+
+/// What a transaction sees of a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    pub(crate) sts: Timestamp,
+    /// The transaction, if it has versions of its own in the cache.
+    pub(crate) own: Option<Txid>,
+    pub(crate) layout: Layout,
+    pub(crate) cache: CacheRows,
+}
+
+/// Whether a table's cache is known to hold nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CacheRows {
+    None,
+    Some,
+}
+
+/// Visible versions with `tique_cts`; NULL for the transaction's own.
+fn visible(table: &Definition, view: &View, columns: &str) -> String {
+    let (cache, sts) = (quoted(&cache(table)), view.sts.0);
+    match view.layout {
+        Layout::Stamped => {
+            let own = view.own.map(|txid| format!(" OR ({CTS} IS NULL AND {TXID} = {})", txid.0));
+            let own = own.unwrap_or_default();
+            format!("SELECT {columns}, {DELETED}, {CTS}, {SEQUENCE} FROM {cache} WHERE {CTS} <= {sts}{own}")
+        }
+        Layout::Joined => {
+            let join = if view.own.is_some() { "LEFT JOIN" } else { "JOIN" };
+            let own = view.own.map(|txid| format!(" OR tique_c.{TXID} = {}", txid.0)).unwrap_or_default();
+            format!(
+                "SELECT {columns}, {DELETED}, tique_t.cts AS {CTS}, {SEQUENCE} FROM {cache} AS tique_c \
+                 {join} tique_committed AS tique_t ON tique_t.txid = tique_c.{TXID} WHERE tique_t.cts <= {sts}{own}"
+            )
+        }
+    }
+}
+
+fn rank(keys: &str) -> String {
+    format!(
+        "rank() OVER (PARTITION BY {keys} ORDER BY {CTS} DESC NULLS FIRST, {SEQUENCE} DESC) AS tique_rank"
+    )
+}
+
+/// The query that gives a table's rows as `view` sees them; `concatenated_key`, if given, is a literal that the rows'
+/// concatenated key equals.
+pub(crate) fn query(
+    table: &Definition,
+    view: &View,
+    formulation: Formulation,
+    concatenated_key: Option<&str>,
+) -> String {
+    let (columns, names) = (storage_columns(table).join(", "), table.all_names().join(", "));
+    let storage = quoted(&storage(table));
+    let condition = concatenated_key.map(|key| format!(" WHERE {KEY} = {key}")).unwrap_or_default();
+    let also = concatenated_key.map(|key| format!(" AND {KEY} = {key}")).unwrap_or_default();
+    if table.kind == Kind::Static || (view.cache == CacheRows::None && view.own.is_none()) {
+        return format!("SELECT {names} FROM {storage}{condition}");
+    }
+    let keys = key_columns(table);
+    let (rank, visible) = (rank(&keys.join(", ")), visible(table, view, &columns));
+    match formulation {
+        Formulation::Ranking => format!(
+            "SELECT {names} FROM (SELECT {columns}, {DELETED}, {rank} FROM (\
+             SELECT {columns}, false AS {DELETED}, 0 AS {CTS}, 0 AS {SEQUENCE} FROM {storage} \
+             UNION ALL {visible}) AS tique_versions) AS tique_ranked \
+             WHERE tique_rank = 1 AND NOT {DELETED}{also}"
+        ),
+        Formulation::AntiJoin => {
+            let same: Vec<_> = keys.iter().map(|key| format!("tique_v.{key} = tique_s.{key}")).collect();
+            format!(
+                "SELECT {names} FROM {storage} AS tique_s WHERE NOT EXISTS \
+                 (SELECT 1 FROM ({visible}) AS tique_v WHERE {}){also} \
+                 UNION ALL SELECT {names} FROM (SELECT {columns}, {DELETED}, {rank} FROM ({visible}) AS tique_versions) \
+                 AS tique_ranked WHERE tique_rank = 1 AND NOT {DELETED}{also}",
+                same.join(" AND ")
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Figure 4, concurrent commits, priority.
+
+use crate::{all_options, database, rows, state, text};
+use coeval_tique::{
+    Connection, DataFusionEngine, Database, Effort, Engine, Layout, Options, Priority, SqlState, Writes,
+};
+use std::sync::Arc;
+
+fn physical(connection: &mut dyn Connection, sql: &str) -> Vec<String> {
+    text(&connection.query(sql, Effort::Point).unwrap())
+}
+
+#[test]
+fn figure_4_goes_through_the_steps_of_the_paper() {
+    let engine = DataFusionEngine::in_memory().unwrap();
+    let mut look = engine.connect().unwrap();
+    let options =
+        Options { layout: Layout::Joined, writes: Writes::AtOnce, checkpoint_at: 0, ..Options::default() };
+    // Transaction 11 was the last to commit.
+    let earlier = Database::open(Arc::new(engine.clone()), options).unwrap();
+    earlier.session().unwrap().execute("CREATE TABLE table1 (k text PRIMARY KEY, v text)").unwrap();
+    look.execute("INSERT INTO table1_storage VALUES ('k1', 'v1'), ('k2', 'v2')").unwrap();
+    look.execute("INSERT INTO tique_committed VALUES (11, 25)").unwrap();
+    let database = Database::open(Arc::new(engine), options).unwrap();
+    let (mut client, mut other) = (database.session().unwrap(), database.session().unwrap());
+    // 1 to 3: BEGIN gives txid 12 and sts 25.
+    client.execute("BEGIN").unwrap();
+    // 4: the UPDATE is an insert into the cache.
+    client.execute("UPDATE table1 SET v = v || '.2' WHERE k = 'k1'").unwrap();
+    let cache = "SELECT k, v, tique_deleted, tique_txid FROM table1_cache";
+    assert_eq!(physical(&mut *look, cache), ["k1|v1.2|false|12"]);
+    assert_eq!(rows(&mut client, "SELECT v FROM table1 WHERE k = 'k1'"), ["v1.2"]);
+    assert_eq!(rows(&mut other, "SELECT v FROM table1 WHERE k = 'k1'"), ["v1"]);
+    // 5 to 8: cts, certification, and the status of transaction 12 as R, C and T.
+    client.execute("COMMIT").unwrap();
+    assert_eq!(physical(&mut *look, "SELECT * FROM tique_began"), ["12|25"]);
+    assert_eq!(physical(&mut *look, "SELECT * FROM tique_committing"), ["12|25|26"]);
+    assert_eq!(physical(&mut *look, "SELECT * FROM tique_committed ORDER BY cts"), ["11|25", "12|26"]);
+    assert_eq!(physical(&mut *look, "SELECT count(*) FROM tique_write_sets WHERE txid = 12"), ["1"]);
+    // 9: the start timestamp is 26.
+    assert_eq!(rows(&mut other, "SELECT v FROM table1 ORDER BY k"), ["v1.2", "v2"]);
+    assert_eq!(physical(&mut *look, "SELECT * FROM table1_storage ORDER BY k"), ["k1|v1", "k2|v2"]);
+    database.checkpoint().unwrap();
+    assert_eq!(physical(&mut *look, "SELECT * FROM table1_storage ORDER BY k"), ["k1|v1.2", "k2|v2"]);
+    assert_eq!(physical(&mut *look, cache), [""; 0]);
+    assert_eq!(physical(&mut *look, "SELECT * FROM tique_committed"), ["12|26"]);
+    assert_eq!(physical(&mut *look, "SELECT * FROM tique_write_sets"), [""; 0]);
+}
+
+#[test]
+fn with_stamped_versions_the_cache_row_carries_the_commit_timestamp() {
+    let engine = DataFusionEngine::in_memory().unwrap();
+    let mut look = engine.connect().unwrap();
+    let database =
+        Database::open(Arc::new(engine), Options { checkpoint_at: 0, ..Options::default() }).unwrap();
+    let mut client = database.session().unwrap();
+    client
+        .execute("CREATE TABLE t (k int PRIMARY KEY, v text); BEGIN; INSERT INTO t VALUES (1, 'a')")
+        .unwrap();
+    assert_eq!(physical(&mut *look, "SELECT * FROM t_cache"), [""; 0], "writes are buffered");
+    client.execute("UPDATE t SET v = 'b' WHERE k = 1; DELETE FROM t WHERE k = 2; COMMIT").unwrap();
+    let cache = "SELECT k, v, tique_deleted, tique_cts FROM t_cache WHERE tique_cts IS NOT NULL";
+    assert_eq!(physical(&mut *look, cache), ["1|b|false|1"]);
+}
+
+#[test]
+fn concurrent_transfers_keep_the_sum_while_checkpoints_run() {
+    for options in all_options() {
+        let database = database(Options { checkpoint_at: 150, ..options });
+        let mut setup = database.session().unwrap();
+        setup
+            .execute("CREATE TABLE accounts (id int PRIMARY KEY, balance int CHECK (balance >= 0))")
+            .unwrap();
+        setup
+            .execute("INSERT INTO accounts VALUES (0, 100), (1, 100), (2, 100), (3, 100), (4, 100)")
+            .unwrap();
+        let clients: Vec<_> = (0..4_usize)
+            .map(|client| {
+                let database = database.clone();
+                std::thread::spawn(move || {
+                    let mut session = database.session().unwrap();
+                    let mut committed = 0;
+                    for round in 0..40_usize {
+                        let (from, to) = ((client + round) % 5, (client * 3 + round * 2 + 1) % 5);
+                        let sum = rows(&mut session, "SELECT sum(balance), count(*) FROM accounts");
+                        assert_eq!(sum, ["500|5"]);
+                        let sql = format!(
+                            "BEGIN; UPDATE accounts SET balance = balance - 1 WHERE id = {from}; \
+                             UPDATE accounts SET balance = balance + 1 WHERE id = {to}; COMMIT"
+                        );
+                        match session.execute(&sql) {
+                            Ok(_) => committed += 1,
+                            Err(error) => assert_eq!(error.state, SqlState::SerializationFailure, "{error}"),
+                        }
+                    }
+                    committed
+                })
+            })
+            .collect();
+        let committed: usize = clients.into_iter().map(|client| client.join().unwrap()).sum();
+        assert!(committed > 40, "{committed} committed with {options:?}");
+        database.checkpoint().unwrap();
+        assert_eq!(rows(&mut setup, "SELECT sum(balance), count(*) FROM accounts"), ["500|5"]);
+    }
+}
+
+#[test]
+fn who_has_priority_is_refused_once_at_most() {
+    for options in all_options() {
+        let database = database(options);
+        let (mut long, mut short) = (database.session().unwrap(), database.session().unwrap());
+        long.execute(
+            "CREATE TABLE t (k int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)",
+        )
+        .unwrap();
+        long.execute("SET tique.priority = high; BEGIN; UPDATE t SET v = v + 10").unwrap();
+        short.execute("UPDATE t SET v = v + 1 WHERE k = 2").unwrap();
+        assert_eq!(state(&mut long, "COMMIT"), SqlState::SerializationFailure);
+        long.execute("BEGIN; UPDATE t SET v = v + 10").unwrap();
+        let refused = state(&mut short, "BEGIN; UPDATE t SET v = v + 1 WHERE k = 2; COMMIT");
+        assert_eq!(refused, SqlState::SerializationFailure, "the rows are reserved");
+        short.execute("INSERT INTO t VALUES (4, 0)").unwrap();
+        long.execute("COMMIT").unwrap();
+        short.execute("UPDATE t SET v = v + 1 WHERE k = 2").unwrap();
+        assert_eq!(rows(&mut short, "SELECT v FROM t ORDER BY k"), ["10", "12", "10", "0"], "{options:?}");
+    }
+}
+
+#[test]
+fn a_reservation_ends_with_its_session() {
+    let database = database(Options::default());
+    let (mut long, mut short) = (database.session().unwrap(), database.session().unwrap());
+    short.execute("CREATE TABLE t (k int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0)").unwrap();
+    long.set_priority(Priority::High);
+    long.execute("BEGIN; UPDATE t SET v = v + 10").unwrap();
+    short.execute("UPDATE t SET v = v + 1").unwrap();
+    assert_eq!(state(&mut long, "COMMIT"), SqlState::SerializationFailure);
+    assert_eq!(state(&mut short, "BEGIN; UPDATE t SET v = 9; COMMIT"), SqlState::SerializationFailure);
+    drop(long);
+    short.execute("UPDATE t SET v = v + 1").unwrap();
+    assert_eq!(rows(&mut short, "SELECT v FROM t"), ["2"]);
+}

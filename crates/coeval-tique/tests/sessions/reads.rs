@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What statements see.
+
+use crate::{all_options, database, default_database, error, rows, state, tag};
+use coeval_tique::{Options, SqlState};
+
+#[test]
+fn a_transaction_reads_one_snapshot_and_its_own_writes() {
+    for options in all_options() {
+        let database = database(options);
+        let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+        one.execute("CREATE TABLE t (k int PRIMARY KEY, v text)").unwrap();
+        one.execute("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')").unwrap();
+        one.execute("BEGIN").unwrap();
+        assert_eq!(rows(&mut one, "SELECT v FROM t ORDER BY k"), ["a", "b", "c"]);
+        two.execute("UPDATE t SET v = 'B' WHERE k = 2").unwrap();
+        two.execute("DELETE FROM t WHERE k = 3; INSERT INTO t VALUES (4, 'd')").unwrap();
+        assert_eq!(rows(&mut two, "SELECT v FROM t ORDER BY k"), ["a", "B", "d"]);
+        assert_eq!(rows(&mut one, "SELECT v FROM t ORDER BY k"), ["a", "b", "c"], "{options:?}");
+        one.execute("UPDATE t SET v = v || '1' WHERE k = 1; UPDATE t SET v = v || '2' WHERE k = 1").unwrap();
+        one.execute("INSERT INTO t VALUES (9, 'z')").unwrap();
+        assert_eq!(rows(&mut one, "SELECT v FROM t ORDER BY k"), ["a12", "b", "c", "z"], "{options:?}");
+        assert_eq!(rows(&mut two, "SELECT v FROM t WHERE k IN (1, 9)"), ["a"], "{options:?}");
+        one.execute("DELETE FROM t WHERE k = 9").unwrap();
+        assert_eq!(rows(&mut one, "SELECT k FROM t WHERE k = 9"), [""; 0]);
+        assert_eq!(tag(&mut one, "COMMIT"), "COMMIT");
+        for session in [&mut one, &mut two] {
+            assert_eq!(
+                rows(session, "SELECT k, v FROM t ORDER BY k"),
+                ["1|a12", "2|B", "4|d"],
+                "{options:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn any_select_is_rewritten_and_both_formulations_agree() {
+    let queries = [
+        "SELECT o.id, c.name FROM orders o JOIN customers AS c ON c.id = o.customer ORDER BY 1",
+        "SELECT c.name, count(o.id), sum(o.total) FROM customers c LEFT JOIN orders o ON o.customer = c.id \
+         GROUP BY c.name HAVING count(*) > 0 ORDER BY 1",
+        "WITH orders AS (SELECT * FROM orders WHERE total > 5) SELECT count(*) FROM orders",
+        "WITH a AS (SELECT id FROM orders), b AS (SELECT id FROM a WHERE id > 10) SELECT * FROM b ORDER BY 1",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT i FROM n ORDER BY 1",
+        "SELECT name FROM customers WHERE id IN (SELECT customer FROM orders WHERE total > 15) ORDER BY 1",
+        "SELECT name FROM customers c WHERE NOT EXISTS (SELECT 1 FROM orders WHERE customer = c.id AND total > 15) ORDER BY 1",
+        "SELECT id FROM customers UNION SELECT customer FROM orders EXCEPT SELECT 1 ORDER BY 1",
+        "SELECT (SELECT max(total) FROM orders) - total FROM orders ORDER BY id",
+        "SELECT * FROM public.customers ORDER BY 1",
+        "SELECT c.* FROM customers c, customers d WHERE c.id = d.id AND d.id = 2",
+        "SELECT x.id FROM (SELECT id FROM orders) AS x WHERE x.id = 10",
+        "SELECT id, rank() OVER (ORDER BY total DESC) FROM orders ORDER BY 1",
+        "VALUES (1, 'x')",
+    ];
+    for options in all_options() {
+        let database = database(options);
+        let mut session = database.session().unwrap();
+        session
+            .execute(
+                "CREATE TABLE customers (id int PRIMARY KEY, name text NOT NULL); \
+                 CREATE TABLE orders (id int PRIMARY KEY, customer int, total double precision); \
+                 INSERT INTO customers VALUES (1, 'ann'), (2, 'bob'), (3, 'eve'), (4, 'gone'); \
+                 INSERT INTO orders VALUES (10, 1, 10.0), (11, 1, 20.0), (12, 3, 5.0)",
+            )
+            .unwrap();
+        database.checkpoint().unwrap();
+        session
+            .execute("DELETE FROM customers WHERE id = 4; UPDATE orders SET total = 6.0 WHERE id = 12")
+            .unwrap();
+        session.execute("BEGIN; INSERT INTO orders VALUES (13, 2, 30.0); UPDATE customers SET name = 'Bob' WHERE id = 2").unwrap();
+        for query in queries {
+            let mut answers = Vec::new();
+            for formulation in ["auto", "ranking", "anti_join"] {
+                session.execute(&format!("SET tique.formulation = {formulation}")).unwrap();
+                answers.push(rows(&mut session, query));
+            }
+            assert!(!answers[0].is_empty(), "{query} gives rows");
+            assert!(
+                answers.iter().all(|answer| *answer == answers[0]),
+                "{query}: {answers:?} with {options:?}"
+            );
+        }
+        assert_eq!(rows(&mut session, queries[0]), ["10|ann", "11|ann", "12|eve", "13|Bob"]);
+        assert_eq!(
+            rows(&mut session, queries[2]),
+            ["4"],
+            "a WITH that has the name of a table reads the table"
+        );
+        assert_eq!(rows(&mut session, queries[6]), ["eve"]);
+    }
+}
+
+#[test]
+fn what_is_not_there_or_not_supported_is_said_in_the_applications_terms() {
+    let database = database(Options::default());
+    let mut session = database.session().unwrap();
+    session.execute("CREATE TABLE t (k int PRIMARY KEY, v text)").unwrap();
+    let cases = [
+        ("SELECT * FROM nothing", SqlState::UndefinedTable),
+        ("SELECT * FROM t_cache", SqlState::UndefinedTable),
+        ("SELECT * FROM t_storage", SqlState::UndefinedTable),
+        ("SELECT * FROM tique_committed", SqlState::UndefinedTable),
+        ("DELETE FROM tique_committed", SqlState::UndefinedTable),
+        ("SELECT * FROM other.t", SqlState::UndefinedTable),
+        ("WITH t_cache AS (SELECT 1) SELECT * FROM t", SqlState::ReservedName),
+        ("SELECT * FROM t FOR UPDATE", SqlState::FeatureNotSupported),
+        ("SELEC 1", SqlState::SyntaxError),
+        ("SELECT missing FROM t", SqlState::EngineRefused),
+        ("UPDATE t SET missing = 1", SqlState::UndefinedColumn),
+        ("INSERT INTO t (k, missing) VALUES (1, 2)", SqlState::UndefinedColumn),
+        ("INSERT INTO t (k) VALUES (1, 2)", SqlState::SyntaxError),
+        ("TRUNCATE t", SqlState::FeatureNotSupported),
+        ("BEGIN ISOLATION LEVEL SERIALIZABLE", SqlState::FeatureNotSupported),
+        ("CREATE TABLE t (k int PRIMARY KEY)", SqlState::DuplicateTable),
+        ("DROP TABLE nothing", SqlState::UndefinedTable),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(state(&mut session, sql), expected, "{sql}");
+    }
+    let refused = error(&mut session, "SELECT missing FROM t");
+    assert_eq!(refused.detail.unwrap(), "The statement was: SELECT missing FROM t");
+    assert!(!session.is_in_block());
+    session.execute("BEGIN").unwrap();
+    assert_eq!(state(&mut session, "SELECT missing FROM t"), SqlState::EngineRefused);
+    assert_eq!(state(&mut session, "SELECT 1"), SqlState::InFailedTransaction);
+    assert_eq!(tag(&mut session, "COMMIT"), "ROLLBACK");
+    session.execute("BEGIN READ ONLY").unwrap();
+    assert_eq!(state(&mut session, "DELETE FROM t"), SqlState::ReadOnlyTransaction);
+    session.execute("ROLLBACK").unwrap();
+    assert_eq!(state(&mut session, "BEGIN; CREATE TABLE u (k int PRIMARY KEY)"), SqlState::ActiveTransaction);
+}
+
+#[test]
+fn statements_that_find_rows_by_key_rank_and_others_join() {
+    let database = default_database(Options::default());
+    let mut session = database.session().unwrap();
+    session
+        .execute("CREATE TABLE t (a int, b int, v text, PRIMARY KEY (a, b)) WITH (key = 'concatenated')")
+        .unwrap();
+    session.execute("INSERT INTO t VALUES (1, 1, 'x'), (1, 2, 'y'), (11, 1, 'z')").unwrap();
+    let mut plan = |sql: &str| rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
+    let point = plan("SELECT v FROM t WHERE a = 1 AND b = 2");
+    assert!(point.contains("WindowAggr") && !point.contains("LeftAnti"), "{point}");
+    assert!(point.contains("tique_key = Utf8(\"1.2\")"), "the concatenated key is looked up: {point}");
+    assert!(plan("SELECT count(*) FROM t").contains("LeftAnti"));
+    assert!(
+        !plan("SELECT v FROM t x JOIN t y USING (v) WHERE x.a = 1 AND x.b = 1")
+            .contains("tique_key = Utf8(\"1.1\") AND tique_key")
+    );
+    assert_eq!(rows(&mut session, "SELECT v FROM t WHERE 2 = b AND a = 1"), ["y"]);
+    assert_eq!(rows(&mut session, "SELECT v FROM t AS q WHERE q.a = 11 AND q.b = 1"), ["z"]);
+    database.checkpoint().unwrap();
+    assert_eq!(rows(&mut session, "SELECT v FROM t WHERE a = 1 AND b = 2"), ["y"]);
+}
