@@ -42,6 +42,18 @@ fn a_chain_that_is_too_long_for_any_thread_is_refused() {
 }
 
 #[test]
+fn too_many_operators_before_one_operand_are_refused_as_too_deep() {
+    for operator in ["NOT ", "- ", "+ ", "~ "] {
+        for operators in [150, 199, 400, 6_000] {
+            let statement = format!("SELECT {}n FROM t", operator.repeat(operators));
+            let outcome = run(STATEMENT_STACK_BYTES, vec![statement]).pop().unwrap();
+            let error = outcome.unwrap_err();
+            assert_eq!(error.state(), SqlState::StatementTooComplex, "{operators} x {operator}: {error}");
+        }
+    }
+}
+
+#[test]
 fn on_a_small_stack_a_chain_is_refused_before_it_overflows() {
     for operators in [100, 200, 300, 3_200] {
         for outcome in run(2 << 20, chains(operators)) {

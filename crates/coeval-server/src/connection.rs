@@ -256,10 +256,10 @@ impl Connection {
         self.output.report(Severity::Error, error);
     }
 
-    /// Tells the client what a statement has warned of.
+    /// Tells the client what a statement had to say without failing.
     fn tell_notices(&mut self) {
         for notice in self.session.take_notices() {
-            self.output.report(Severity::Warning, &notice);
+            self.output.report(Severity::of_notice(&notice), &notice);
         }
     }
 

@@ -10,7 +10,7 @@ pub(crate) use rows::RowEncoder;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use coeval::{ColumnType, column_type_of_arrow, column_type_of_field};
-use coeval_sql::origin_of;
+use coeval_sql::{CatalogType, origin_of};
 use std::sync::Arc;
 
 /// Numbers of PostgreSQL's types, as `pg_type` has them.
@@ -129,8 +129,17 @@ pub(crate) struct Column {
     pub(crate) name: Box<str>,
     pub(crate) ty: WireType,
     pub(crate) kind: Kind,
+    /// Its type, if only the catalog has it.
+    catalog_type: Option<CatalogType>,
     /// The column of a table that it is: the table's id and the column's number; zeros if it is none.
     pub(crate) origin: (i32, i16),
+}
+
+impl Column {
+    /// The number of the type of its elements, which are of this column type.
+    fn element_oid(&self, element: ColumnType) -> u32 {
+        self.catalog_type.and_then(CatalogType::element_oid).unwrap_or_else(|| WireType::of(element).oid)
+    }
 }
 
 /// The columns of a schema.
@@ -151,5 +160,8 @@ fn column_of(field: &Field) -> Column {
             None => (Kind::Shown, WireType::of(ColumnType::Text)),
         },
     };
-    Column { name: field.name().as_str().into(), ty, kind, origin: origin_of(field).unwrap_or_default() }
+    let catalog_type = CatalogType::of_field(field);
+    let ty = catalog_type.map_or(ty, |ty| WireType::new(ty.oid(), ty.size()));
+    let origin = origin_of(field).unwrap_or_default();
+    Column { name: field.name().as_str().into(), ty, kind, catalog_type, origin }
 }

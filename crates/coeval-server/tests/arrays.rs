@@ -146,3 +146,28 @@ fn open_transactions_and_their_snapshots_are_shown() {
         assert!(ended.is_empty());
     });
 }
+
+#[test]
+fn columns_of_the_catalog_have_the_types_that_only_it_has() {
+    let server = Running::new();
+    server.runtime.block_on(async {
+        let client = server.client().await;
+        client.batch_execute("CREATE TABLE t (id int PRIMARY KEY)").await.unwrap();
+        let sql = "SELECT c.oid, c.relname, c.relkind, c.oid::int, c.relname || 'x', (SELECT array_agg(a.attrelid)
+            FROM pg_attribute AS a WHERE a.attrelid = c.oid), c.tableoid FROM pg_class AS c WHERE c.relname = $1";
+        let statement = client.prepare(sql).await.unwrap();
+        let types: Vec<&Type> = statement.columns().iter().map(|column| column.type_()).collect();
+        let wanted = [&Type::OID, &Type::NAME, &Type::CHAR, &Type::INT4, &Type::TEXT, &Type::OID_ARRAY, &Type::OID];
+        assert_eq!(types, wanted);
+        let row = client.query_one(&statement, &[&"t"]).await.unwrap();
+        let oid: u32 = row.get(0);
+        assert_eq!((row.get::<_, &str>(1), row.get::<_, i8>(2)), ("t", b'r' as i8));
+        assert_eq!(row.get::<_, Vec<u32>>(5), [oid]);
+        assert_eq!(row.get::<_, u32>(6), 1259);
+
+        let by_oid = client.prepare("SELECT relname FROM pg_class WHERE oid = ANY($1::oid[])").await.unwrap();
+        assert_eq!(by_oid.params(), [Type::OID_ARRAY]);
+        let found = client.query_one(&by_oid, &[&vec![oid]]).await.unwrap();
+        assert_eq!(found.get::<_, &str>(0), "t");
+    });
+}

@@ -147,7 +147,7 @@ fn a_copy_that_fails_leaves_nothing_and_the_session_goes_on() {
         let error = sink.finish().await.unwrap_err();
         let error = error.as_db_error().unwrap();
         assert_eq!(error.code(), &SqlState::INVALID_TEXT_REPRESENTATION);
-        assert_eq!(error.detail(), Some("COPY t, line 2, column a: \"x\""));
+        assert_eq!(error.where_(), Some("COPY t, line 2, column a: \"x\""));
         // A client that gives up: the driver sends CopyFail when its sink is dropped.
         {
             let sink = client.copy_in::<_, Bytes>("COPY t FROM STDIN").await.unwrap();

@@ -103,6 +103,42 @@ fn a_block_that_is_there_or_not_is_warned_of() {
 }
 
 #[test]
+fn what_is_there_already_or_not_is_noticed() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    let mut notice = |sql: &str| {
+        let messages = raw.run(sql);
+        assert_eq!(
+            (kinds(&messages).as_str(), messages[0].field('S').as_deref()),
+            ("NCZ", Some("NOTICE")),
+            "{sql}"
+        );
+        (messages[0].field('C').unwrap(), messages[0].field('M').unwrap())
+    };
+    let is = |code: &str, message: &str| (code.to_owned(), message.to_owned());
+    let missing = is("00000", "table \"t\" does not exist, skipping");
+    assert_eq!(notice("DROP TABLE IF EXISTS t"), missing);
+    assert_eq!(notice("DROP SCHEMA IF EXISTS s").1, "schema \"s\" does not exist, skipping");
+    assert_eq!(
+        notice("ALTER TABLE IF EXISTS t ADD COLUMN a int").1,
+        "relation \"t\" does not exist, skipping"
+    );
+    assert_eq!(
+        kinds(&server.raw().run("CREATE TABLE t (a int); CREATE INDEX i ON t (a); CREATE SEQUENCE s")),
+        "CCCZ"
+    );
+    let there = |name: &str| is("42P07", &format!("relation \"{name}\" already exists, skipping"));
+    assert_eq!(notice("CREATE TABLE IF NOT EXISTS t (a int)"), there("t"));
+    assert_eq!(notice("CREATE INDEX IF NOT EXISTS i ON t (a)"), there("i"));
+    assert_eq!(notice("CREATE SEQUENCE IF NOT EXISTS s"), there("s"));
+    assert_eq!(notice("CREATE SCHEMA IF NOT EXISTS public").0, "42P06");
+    let column = notice("ALTER TABLE t ADD COLUMN IF NOT EXISTS a int");
+    assert_eq!(column, is("42701", "column \"a\" of relation \"t\" already exists, skipping"));
+    let column = notice("ALTER TABLE t DROP COLUMN IF EXISTS b");
+    assert_eq!(column, is("00000", "column \"b\" of relation \"t\" does not exist, skipping"));
+}
+
+#[test]
 fn errors_tell_position_detail_and_hint() {
     let server = Running::new();
     let mut raw = server.raw();

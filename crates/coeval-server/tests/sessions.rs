@@ -72,6 +72,18 @@ fn a_statement_ends_when_its_time_is_over() {
 }
 
 #[test]
+fn a_statement_that_sleeps_ends_when_its_time_is_over() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    let messages = raw.run("SELECT pg_sleep(0.001), 7 AS n");
+    assert_eq!(messages[1].texts(), ["", "7"]);
+    raw.run("SET statement_timeout = '100ms'");
+    let messages = raw.run("SELECT pg_sleep(600)");
+    assert_eq!(error_code(&messages), "57014");
+    assert_eq!(status(&messages), 'I');
+}
+
+#[test]
 fn a_client_that_is_silent_in_a_block_is_put_out() {
     let server = Running::new();
     let mut raw = server.raw();

@@ -21,6 +21,7 @@ mod fixed;
 mod functions;
 mod identifiers;
 mod listings;
+mod named_types;
 mod objects;
 mod oids;
 mod origin;
@@ -33,6 +34,7 @@ mod types;
 pub use functions::format_list;
 
 pub(crate) use deparse::declared_default;
+pub use named_types::CatalogType;
 pub use origin::origin_of;
 pub(crate) use origin::{column_oids, set_origin};
 
@@ -40,15 +42,17 @@ pub(crate) use access::{CatalogAccess, SettingRequest};
 pub(crate) use functions::{array_elements, array_of_text, functions, is_catalog_function, set_returning};
 pub(crate) use identifiers::quoted as quoted_name;
 pub(crate) use objects::ViewColumns;
-pub(crate) use relations::{is_vector, own_relations, standard_columns};
+pub(crate) use relations::{holds_functions, is_vector, own_relations, standard_columns};
 
 use crate::engine::Engine;
 use crate::error::SqlError;
+use crate::session::OpenObjects;
 use crate::settings::Settings;
 use coeval_store::Transaction;
 use datafusion::catalog::{MemTable, TableProvider};
 use objects::Objects;
-use rows::{Table, provider_of};
+use relations::RelationKind;
+use rows::{Table, provider_of, with_table_ids};
 use std::sync::Arc;
 
 /// The schema of PostgreSQL's own relations, functions and types.
@@ -62,6 +66,10 @@ pub(crate) struct Source<'a> {
     pub(crate) transaction: &'a Transaction,
     /// The session's settings.
     pub(crate) settings: &'a Settings,
+    /// What the session has open.
+    pub(crate) open: OpenObjects<'a>,
+    /// Whether rows say which relation they are of: only if the statement asks for it, since `*` does not.
+    pub(crate) has_table_ids: bool,
 }
 
 /// Whether the relation is for superusers alone.
@@ -93,6 +101,9 @@ pub(crate) fn provider(
     let mut table = Table::new(relation);
     fill(&mut table, source, view_columns);
     batches.extend(table.finish()?);
+    if source.has_table_ids && relation.kind == RelationKind::Table {
+        return with_table_ids(relation, &batches).map(Some);
+    }
     provider_of(relation, batches).map(Some)
 }
 

@@ -2,7 +2,9 @@
 //! What a statement runs in: its transaction, its session's settings, its parameters, its time.
 
 use crate::engine::Engine;
+use crate::error::{SqlError, SqlState};
 use crate::rights::{Checks, Rights};
+use crate::session::OpenObjects;
 use crate::settings::Settings;
 use chrono::Utc;
 use coeval_store::{ColumnType, SequenceId, Transaction, Value};
@@ -70,9 +72,18 @@ pub(crate) struct StatementContext<'a> {
     pub(crate) sql: &'a str,
     /// Which of its reads are checked.
     pub(crate) checks: Checks,
+    /// What its session has open.
+    pub(crate) open: OpenObjects<'a>,
+    /// What it has to say without failing.
+    pub(crate) notices: &'a mut Vec<SqlError>,
 }
 
 impl StatementContext<'_> {
+    /// Says something without failing.
+    pub(crate) fn notice(&mut self, state: SqlState, message: String) {
+        self.notices.push(SqlError::new(state, message));
+    }
+
     /// What its session may do.
     pub(crate) fn rights(&self) -> Rights {
         Rights::of(self.settings.principal(), self.transaction.catalog())

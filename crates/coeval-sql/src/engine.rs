@@ -43,6 +43,7 @@ impl Engine {
             .worker_threads(threads)
             .thread_name("coeval-query")
             .thread_stack_size(STATEMENT_STACK_BYTES)
+            .enable_time()
             .build()
             .map_err(|error| SqlError::internal(format!("cannot start threads: {error}")))?;
         let template = crate::query::with_postgres_types(template::session_state(threads)?)?;

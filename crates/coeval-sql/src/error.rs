@@ -27,6 +27,8 @@ pub struct SqlError {
     pub position: Option<usize>,
     /// What it is about, if that has a name.
     pub object: Option<Box<ErrorObject>>,
+    /// Where in what the client sent it arose, if that is not the statement: the line of a COPY.
+    pub context: Option<Box<str>>,
 }
 
 /// The object that an error is about, in names: what drivers ask for so that they need not read the message.
@@ -46,7 +48,15 @@ impl SqlError {
     /// An error with a message and nothing more.
     #[must_use]
     pub fn new(state: SqlState, message: impl Into<String>) -> Self {
-        Self { state, message: message.into(), detail: None, hint: None, position: None, object: None }
+        Self {
+            state,
+            message: message.into(),
+            detail: None,
+            hint: None,
+            position: None,
+            object: None,
+            context: None,
+        }
     }
 
     /// `0A000`: what is not supported, named.

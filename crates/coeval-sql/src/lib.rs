@@ -44,7 +44,7 @@ mod system;
 mod types;
 
 pub use cancel::{CancelHandle, CancelReason, StatementNumber};
-pub use catalog::{format_list, origin_of};
+pub use catalog::{CatalogType, format_list, origin_of};
 pub use context::{Clock, SequenceValues};
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub use definitions::Definitions;

@@ -17,6 +17,7 @@ mod identity;
 mod implicit;
 mod list_parameters;
 mod named;
+mod open_objects;
 mod parse;
 mod prepared;
 mod utility;
@@ -26,6 +27,7 @@ pub use cursors::ForwardFetch;
 pub use execution::{Execution, ParsedStatement};
 pub use list_parameters::ParameterType;
 pub use named::NamedStatement;
+pub(crate) use open_objects::OpenObjects;
 pub(crate) use parse::{STACK_BYTES, parse_query, to_next_word};
 pub use prepared::Prepared;
 pub(crate) use utility::take_word;
@@ -465,6 +467,8 @@ impl Session {
                 clock,
                 sql,
                 checks: Checks::All,
+                open: OpenObjects::new(&self.named, &self.cursors),
+                notices: &mut self.notices,
             };
             let outcome = until_settled(&mut context, &mut body).map_err(|error| self.cancel.named(error));
             let durable = context.transaction.wait_for_dependencies().map_err(SqlError::from);
@@ -474,7 +478,7 @@ impl Session {
             return Ok(outcome);
         }
         let options = BlockOptions::of(&self.settings)?.of_query(is_query);
-        let mut attempt = 0;
+        let (mut attempt, said) = (0, self.notices.len());
         loop {
             attempt += 1;
             let mut transaction = if attempt == 1 {
@@ -483,6 +487,7 @@ impl Session {
                 options.begin_again(engine)
             };
             begin_statement(&mut transaction, &self.settings, &self.cancel)?;
+            self.notices.truncate(said);
             let mut context = StatementContext {
                 engine,
                 settings: &mut self.settings,
@@ -493,6 +498,8 @@ impl Session {
                 clock: Clock::start(),
                 sql,
                 checks: Checks::All,
+                open: OpenObjects::new(&self.named, &self.cursors),
+                notices: &mut self.notices,
             };
             let settled = until_settled(&mut context, &mut body);
             self.floor.note_snapshot(transaction.begin_version());
@@ -508,10 +515,7 @@ impl Session {
             match outcome {
                 Err(error) if options.may_run_again(&error) && attempt < AUTOCOMMIT_ATTEMPTS_MAX => {}
                 Err(error) => return Err(place_in(error, sql)),
-                Ok(value) => {
-                    self.grant_requests()?;
-                    return Ok(value);
-                }
+                Ok(value) => return self.grant_requests().map(|()| value),
             }
         }
     }

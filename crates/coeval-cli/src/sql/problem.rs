@@ -45,6 +45,9 @@ fn describe_sql(error: &SqlError, place: Option<&Place>, text: &mut String) {
     if let Some(detail) = &error.detail {
         let _ = writeln!(text, "DETAIL: {detail}");
     }
+    if let Some(context) = &error.context {
+        let _ = writeln!(text, "CONTEXT: {context}");
+    }
     if let Some(hint) = &error.hint {
         let _ = writeln!(text, "HINT: {hint}");
     }

@@ -16,14 +16,25 @@ pub(crate) enum Severity {
     Fatal,
     /// Something that the user may not expect.
     Warning,
+    /// Something that the user may want to know.
+    Notice,
 }
 
 impl Severity {
+    /// That of what a statement has to say without failing.
+    pub(crate) fn of_notice(notice: &SqlError) -> Self {
+        match notice.state {
+            SqlState::ActiveSqlTransaction | SqlState::NoActiveSqlTransaction => Self::Warning,
+            _ => Self::Notice,
+        }
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Self::Error => "ERROR",
             Self::Fatal => "FATAL",
             Self::Warning => "WARNING",
+            Self::Notice => "NOTICE",
         }
     }
 }
@@ -312,7 +323,7 @@ impl Output {
     pub(crate) fn report(&mut self, severity: Severity, error: &SqlError) {
         let kind = match severity {
             Severity::Error | Severity::Fatal => b'E',
-            Severity::Warning => b'N',
+            Severity::Warning | Severity::Notice => b'N',
         };
         let open = self.begin(kind);
         let position = error.position.map(|position| position.to_string());
@@ -325,6 +336,7 @@ impl Output {
             (b'D', error.detail.as_deref()),
             (b'H', error.hint.as_deref()),
             (b'P', position.as_deref()),
+            (b'W', error.context.as_deref()),
             (b's', object.and_then(|object| object.schema.as_deref())),
             (b't', object.and_then(|object| object.table.as_deref())),
             (b'c', object.and_then(|object| object.column.as_deref())),

@@ -6,7 +6,7 @@ use super::{WireType, oid};
 use crate::protocol::frontend::{Bind, Format, violation};
 use chrono_tz::Tz;
 use coeval::{ColumnType, SqlError, SqlState, Value};
-use coeval_sql::{ParameterType, decode_binary, parse_value, utf8};
+use coeval_sql::{CatalogType, ParameterType, decode_binary, parse_value, utf8};
 
 /// A `numeric` of a client that does not say how many digits it has.
 pub(super) const ANY_NUMERIC: ColumnType = ColumnType::Numeric { precision: 38, scale: 10 };
@@ -107,6 +107,7 @@ pub(crate) fn described_types(
             (Some(oid), _) if oid != 0 && oid != 705 => oid,
             (_, ParameterType::Scalar(ty)) => WireType::of(ty).oid,
             (_, ParameterType::List(element)) => WireType::list_of(element).oid,
+            (_, ParameterType::ObjectIds) => CatalogType::ObjectIds.oid(),
         })
         .collect()
 }

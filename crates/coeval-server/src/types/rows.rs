@@ -111,7 +111,7 @@ impl RowEncoder {
                 _ if array.is_null(row) => out.extend_from_slice(&NULL_LENGTH.to_be_bytes()),
                 Kind::List(element) => {
                     let list = array.as_list::<i32>().value(row);
-                    let oid = super::WireType::of(element).oid;
+                    let oid = self.columns[index].element_oid(element);
                     prefixed(out, |out| match format {
                         Format::Text => {
                             list_text(&list, element, self.zone, &mut self.text, out);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which relations the catalog has, and their columns: read from `relations.txt`.
 
+use super::named_types::CatalogType;
 use arrow::datatypes::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 /// Whether a relation is a table or a view.
@@ -52,10 +53,15 @@ impl Column {
     /// The column of a query.
     fn field(&self) -> Field {
         let field = Field::new(self.name, self.arrow(), true);
-        if matches!(self.type_name, "int2vector" | "oidvector") {
-            return field.with_metadata([(VECTOR.to_owned(), self.type_name.to_owned())].into());
+        match self.type_name {
+            "int2vector" | "oidvector" => {
+                field.with_metadata([(VECTOR.to_owned(), self.type_name.to_owned())].into())
+            }
+            name => match CatalogType::of_name(name) {
+                Some(ty) => ty.mark(field),
+                None => field,
+            },
         }
-        field
     }
 
     /// The Arrow type of its values.
@@ -64,6 +70,8 @@ impl Column {
         match self.type_name {
             "int2vector" => list(DataType::Int16),
             "oidvector" => list(DataType::Int32),
+            // Types by name, as they are shown.
+            "_regtype" => list(DataType::Utf8View),
             name => match name.strip_prefix('_') {
                 Some(element) => list(scalar(element)),
                 None => scalar(name),
@@ -105,6 +113,15 @@ pub(super) fn find(schema: &str, name: &str) -> Option<&'static Relation> {
         all().iter().enumerate().map(|(place, relation)| ((relation.schema, relation.name), place)).collect()
     });
     PLACES.get(&(schema, name)).map(|place| &all()[*place])
+}
+
+/// Whether a column of the catalog holds functions, which are kept there by name.
+pub(crate) fn holds_functions(column: &str) -> bool {
+    static COLUMNS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+        let columns = all().iter().flat_map(|relation| &relation.columns);
+        columns.filter(|column| column.type_name == "regproc").map(|column| column.name).collect()
+    });
+    COLUMNS.contains(column)
 }
 
 /// The columns of a view of `information_schema` with their types, in order; `None` if there is no such view.

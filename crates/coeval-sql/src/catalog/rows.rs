@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Collects the rows of a relation.
 
+use super::named_types::CatalogType;
 use super::relations::{Column, Relation, RelationKind};
 use crate::error::SqlError;
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::DataType;
+use arrow::array::{ArrayRef, Int32Array, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{DataType, Field, Fields, Schema};
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::ScalarValue;
 use std::sync::Arc;
@@ -176,4 +177,25 @@ pub(super) fn provider_of(
     batches: Vec<RecordBatch>,
 ) -> Result<Arc<dyn TableProvider>, SqlError> {
     Ok(Arc::new(MemTable::try_new(relation.arrow(), vec![batches])?))
+}
+
+/// The relation with these rows and the column `tableoid`.
+///
+/// # Errors
+/// As [`provider_of`].
+pub(super) fn with_table_ids(
+    relation: &Relation,
+    batches: &[RecordBatch],
+) -> Result<Arc<dyn TableProvider>, SqlError> {
+    let field = CatalogType::ObjectId.mark(Field::new("tableoid", DataType::Int32, false));
+    let plain = relation.arrow();
+    let fields = plain.fields().iter().map(Arc::clone).chain([Arc::new(field)]);
+    let schema = Arc::new(Schema::new(fields.collect::<Fields>()));
+    let wider = |batch: &RecordBatch| {
+        let ids: ArrayRef = Arc::new(Int32Array::from_value(relation.oid, batch.num_rows()));
+        let columns = batch.columns().iter().map(Arc::clone).chain([ids]).collect();
+        RecordBatch::try_new(Arc::clone(&schema), columns)
+    };
+    let batches = batches.iter().map(wider).collect::<Result<Vec<_>, _>>()?;
+    Ok(Arc::new(MemTable::try_new(schema, vec![batches])?))
 }

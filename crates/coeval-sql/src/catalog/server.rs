@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Relations about the server: databases, settings.
+//! Relations about the server and the session: databases, settings, prepared statements, cursors.
 
 use super::rows::{Cell, Table};
 use super::{Source, oids};
@@ -13,6 +13,8 @@ pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
         "pg_database" => push_database(table, source),
         "pg_stat_database" => push_database_statistics(table, source),
         "pg_settings" => push_settings(table, source),
+        "pg_prepared_statements" => push_prepared_statements(table, source),
+        "pg_cursors" => push_cursors(table, source),
         _ => return false,
     }
     true
@@ -56,6 +58,31 @@ fn push_database_statistics(table: &mut Table, source: &Source<'_>) {
         ("temp_bytes", Cell::Int(0)),
         ("deadlocks", Cell::Int(0)),
     ]);
+}
+
+fn push_prepared_statements(table: &mut Table, source: &Source<'_>) {
+    for statement in source.open.prepared_statements() {
+        table.push([
+            ("name", statement.name.into()),
+            ("statement", statement.sql.into()),
+            ("prepare_time", statement.since_micros.into()),
+            ("parameter_types", Cell::Texts(statement.parameters.iter().map(ToString::to_string).collect())),
+            ("from_sql", statement.from_sql.into()),
+        ]);
+    }
+}
+
+fn push_cursors(table: &mut Table, source: &Source<'_>) {
+    for cursor in source.open.cursors() {
+        table.push([
+            ("name", cursor.name.into()),
+            ("statement", cursor.sql.into()),
+            ("is_holdable", cursor.is_holdable.into()),
+            ("is_binary", false.into()),
+            ("is_scrollable", cursor.is_scrollable.into()),
+            ("creation_time", cursor.since_micros.into()),
+        ]);
+    }
 }
 
 fn push_settings(table: &mut Table, source: &Source<'_>) {

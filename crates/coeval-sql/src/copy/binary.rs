@@ -228,13 +228,10 @@ impl BinaryDecoder {
         self.place(SqlError::new(SqlState::BadCopyFileFormat, message), "")
     }
 
-    fn place(&self, error: SqlError, column: &str) -> SqlError {
-        let place = format!("COPY {}, line {}{column}", self.relation, self.line);
-        let detail = match &error.detail {
-            Some(detail) => format!("{detail}\n{place}"),
-            None => place,
-        };
-        error.with_detail(detail)
+    /// The error with where it arose.
+    fn place(&self, mut error: SqlError, column: &str) -> SqlError {
+        error.context = Some(format!("COPY {}, line {}{column}", self.relation, self.line).into());
+        error
     }
 
     fn give_batch(&mut self, out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {

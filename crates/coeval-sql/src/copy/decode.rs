@@ -234,13 +234,9 @@ impl Decoder {
         self.place(SqlError::new(SqlState::BadCopyFileFormat, message), "")
     }
 
-    /// The error with where it arose behind its detail.
+    /// The error with where it arose.
     fn place(&self, mut error: SqlError, column: &str) -> SqlError {
-        let place = format!("COPY {}, line {}{column}", self.relation, self.line);
-        error.detail = Some(match error.detail.take() {
-            Some(detail) => format!("{detail}\n{place}"),
-            None => place,
-        });
+        error.context = Some(format!("COPY {}, line {}{column}", self.relation, self.line).into());
         error
     }
 

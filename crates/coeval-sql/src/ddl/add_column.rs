@@ -37,6 +37,9 @@ pub(super) fn execute(
     create_table::refuse_reserved_column(&name)?;
     if def.column_index(&name).is_some() {
         if existing == Existing::Keep {
+            let message =
+                format!("column \"{name}\" of relation \"{}\" already exists, skipping", def.name.name);
+            context.notice(SqlState::DuplicateColumn, message);
             return Ok(def.id);
         }
         let message = format!("column \"{name}\" of relation \"{}\" already exists", def.name.name);

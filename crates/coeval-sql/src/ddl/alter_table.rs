@@ -31,7 +31,10 @@ pub(super) fn execute(
     let done = StatementResult::plain("ALTER TABLE");
     let (name, object) = match lookup::resolve(context, &alter.name)? {
         Some(found) => found,
-        None if alter.if_exists => return Ok(done),
+        None if alter.if_exists => {
+            lookup::note_missing(context, "relation", &alter.name);
+            return Ok(done);
+        }
         None => return Err(lookup::unknown_relation(&alter.name)),
     };
     lookup::require_owner(context, &name, object)?;
@@ -74,6 +77,10 @@ fn apply(
                 let def = Arc::clone(context.transaction.table_def(id)?);
                 let name = lookup::fold(column);
                 if *if_exists && def.column_index(&name).is_none() {
+                    let relation = &def.name.name;
+                    let message =
+                        format!("column \"{name}\" of relation \"{relation}\" does not exist, skipping");
+                    context.notice(SqlState::SuccessfulCompletion, message);
                     continue;
                 }
                 id = drop_column::execute(context, &def, &name, behavior(drop_behavior.as_ref()))?;
@@ -98,6 +105,10 @@ fn apply(
         AlterTableOperation::DropConstraint { if_exists, name, drop_behavior } => {
             let name = lookup::fold(name);
             if *if_exists && !naming::has_constraint(&def, &name) {
+                let relation = &def.name.name;
+                let message =
+                    format!("constraint \"{name}\" of relation \"{relation}\" does not exist, skipping");
+                context.notice(SqlState::SuccessfulCompletion, message);
                 return Ok(id);
             }
             return drop_constraint::execute(context, &def, &name, behavior(drop_behavior.as_ref()));

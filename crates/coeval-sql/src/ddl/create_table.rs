@@ -27,6 +27,7 @@ pub(super) fn execute(
     refuse_unsupported(create)?;
     let name = lookup::target(context, &create.name)?;
     if create.if_not_exists && context.transaction.catalog().resolve(&name).is_some() {
+        lookup::note_existing(context, &name.name);
         return Ok(StatementResult::plain("CREATE TABLE"));
     }
     lookup::require_create(context, &name.schema)?;

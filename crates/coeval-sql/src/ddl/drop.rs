@@ -61,7 +61,7 @@ pub(super) fn execute(
 }
 
 fn find_all(
-    context: &StatementContext<'_>,
+    context: &mut StatementContext<'_>,
     drop: &Drop<'_>,
 ) -> Result<Vec<(QualifiedName, ObjectRef)>, SqlError> {
     let mut found = Vec::new();
@@ -72,7 +72,9 @@ fn find_all(
                 lookup::require_owner(context, &name, object)?;
                 found.push((name, object));
             }
-            None if drop.missing == Missing::Skip => {}
+            None if drop.missing == Missing::Skip => {
+                lookup::note_missing(context, &drop.kind.to_string().to_lowercase(), name);
+            }
             None => return Err(unknown(context, name, drop.kind)),
         }
     }
@@ -271,6 +273,7 @@ fn drop_schemas(context: &mut StatementContext<'_>, drop: &Drop<'_>) -> Result<(
         };
         if !context.transaction.catalog().has_schema(&schema) {
             if drop.missing == Missing::Skip {
+                lookup::note_missing(context, "schema", name);
                 continue;
             }
             return Err(lookup::unknown_schema(&schema));

@@ -216,6 +216,9 @@ pub(crate) fn execute(
     match statement {
         Extended::CreateSequence { name, existing, options } => {
             if *existing == super::schema::Existing::Keep && lookup::is_taken(context, name)? {
+                if let Ok((_, name)) = lookup::split_name(name) {
+                    lookup::note_existing(context, &name);
+                }
                 return Ok(StatementResult::plain("CREATE SEQUENCE"));
             }
             if options.restart.is_some() {

@@ -33,6 +33,7 @@ pub(super) fn create(
             }
             if is_taken(&name) {
                 if create.if_not_exists {
+                    lookup::note_existing(context, &name);
                     return Ok(StatementResult::plain("CREATE INDEX"));
                 }
                 let message = format!("relation \"{name}\" already exists");

@@ -31,6 +31,17 @@ pub(super) fn target(context: &StatementContext<'_>, name: &ObjectName) -> Resul
     names::creation_name(name, context.settings, context.transaction)
 }
 
+/// Says that there is a relation of this name, so that none is made.
+pub(super) fn note_existing(context: &mut StatementContext<'_>, name: &str) {
+    context.notice(SqlState::DuplicateTable, format!("relation \"{name}\" already exists, skipping"));
+}
+
+/// Says that there is nothing of this kind and name, so that nothing is done to it.
+pub(super) fn note_missing(context: &mut StatementContext<'_>, kind: &str, name: &ObjectName) {
+    let name = split_name(name).map_or_else(|_| name.to_string(), |(_, name)| name);
+    context.notice(SqlState::SuccessfulCompletion, format!("{kind} \"{name}\" does not exist, skipping"));
+}
+
 /// Refuses to make something in a schema where the session may not.
 ///
 /// # Errors

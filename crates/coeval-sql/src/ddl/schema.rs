@@ -54,6 +54,8 @@ pub(super) fn create(
     }
     if context.transaction.catalog().has_schema(&schema) {
         if existing == Existing::Keep {
+            let message = format!("schema \"{schema}\" already exists, skipping");
+            context.notice(SqlState::DuplicateSchema, message);
             return Ok(StatementResult::plain("CREATE SCHEMA"));
         }
         let message = format!("schema \"{schema}\" already exists");

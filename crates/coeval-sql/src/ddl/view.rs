@@ -28,6 +28,7 @@ pub(super) fn create(
     lookup::require_create(context, &name.schema)?;
     let old = existing(context, &name, create)?;
     if matches!(old, Existing::Keep) {
+        lookup::note_existing(context, &name.name);
         return Ok(StatementResult::plain("CREATE VIEW"));
     }
     let mut body = Query::clone(&create.query);

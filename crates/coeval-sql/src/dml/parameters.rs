@@ -7,6 +7,7 @@ use super::{select, statement_of};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::query;
+use crate::session::ParameterType;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Delete, Expr, FromTable, Insert, ObjectName, OnConflictAction, OnInsert,
@@ -14,8 +15,8 @@ use datafusion::sql::sqlparser::ast::{
     With,
 };
 
-/// The types of all parameters of a statement that is not a plain query, and of those that are read as arrays the types
-/// of their elements. Those in `types` are as the client declared them.
+/// The types of all parameters of a statement that is not a plain query, and those of the ones that are read as arrays.
+/// Those in `types` are as the client declared them.
 ///
 /// # Errors
 /// `42P02` for parameters that are not `$1`, `$2`, ...
@@ -23,7 +24,7 @@ pub(crate) fn parameter_types(
     context: &mut StatementContext<'_>,
     statement: &Statement,
     types: &[Option<ColumnType>],
-) -> Result<(Vec<ColumnType>, Vec<Option<ColumnType>>), SqlError> {
+) -> Result<(Vec<ColumnType>, Vec<Option<ParameterType>>), SqlError> {
     let mut known = types.to_vec();
     let mut lists = Vec::new();
     let (statement, with) = match statement {

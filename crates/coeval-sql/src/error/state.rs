@@ -33,6 +33,7 @@ macro_rules! states {
 }
 
 states! {
+    SuccessfulCompletion = "00000",
     InvalidTransactionStateNotice = "01000",
     ProtocolViolation = "08P01",
     FeatureNotSupported = "0A000",

@@ -24,7 +24,9 @@
 
 use super::arithmetic::rewrite_node;
 use super::carried::Carry;
+use super::origins::catalog_type;
 use super::run::StatementTime;
+use crate::catalog::CatalogType;
 use crate::error::{SqlError, SqlState};
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -259,7 +261,13 @@ impl ScalarUDFImpl for Apply {
             arguments.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let field = Field::new(self.name(), self.return_type(&types)?, true);
         Ok(Arc::new(match self.question {
-            Question::Value => field.with_metadata(self.plan.schema().field(0).metadata().clone()),
+            Question::Value => {
+                let field = field.with_metadata(self.plan.schema().field(0).metadata().clone());
+                match catalog_type(&self.plan, 0) {
+                    Some(ty) => ty.mark(field),
+                    None => CatalogType::unmark(field),
+                }
+            }
             _ => field,
         }))
     }

@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
+use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
 /// Puts checked functions in place of operators that wrap.
@@ -126,11 +127,31 @@ impl Checked {
         Self { operator, signature: Signature::any(2, Volatility::Immutable) }
     }
 
+    /// The operands of a chain that leans to the left are written one after the other: each into the text of those
+    /// before it would take the square of its length, at each of its levels.
     fn text(&self, arguments: &[Expr], show: impl Fn(&Expr) -> String) -> String {
-        match arguments {
-            [left, right] => format!("{} {} {}", show(left), self.operator, show(right)),
-            _ => self.name().to_owned(),
+        let [left, right] = arguments else { return self.name().to_owned() };
+        let mut behind = vec![(self.operator, right)];
+        let mut first = left;
+        while let Some((operator, left, right)) = operands(first) {
+            behind.push((operator, right));
+            first = left;
         }
+        let mut text = show(first);
+        for (operator, right) in behind.into_iter().rev() {
+            let _ = write!(text, " {operator} {}", show(right));
+        }
+        text
+    }
+}
+
+/// The operator and the operands of an expression that is such a function.
+fn operands(expression: &Expr) -> Option<(Operator, &Expr, &Expr)> {
+    let Expr::ScalarFunction(function) = expression else { return None };
+    let checked = function.func.inner().downcast_ref::<Checked>()?;
+    match &function.args[..] {
+        [left, right] => Some((checked.operator, left, right)),
+        _ => None,
     }
 }
 

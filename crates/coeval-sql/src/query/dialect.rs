@@ -28,6 +28,12 @@ use datafusion::sql::sqlparser::ast::{
 };
 use std::ops::ControlFlow;
 
+/// The function that makes an array of a series.
+const SERIES: &str = crate::query::typing::SERIES;
+
+/// The function in FROM that counts in `int`.
+const INT_SERIES: &str = crate::query::typing::INT_SERIES;
+
 /// The type that a cast to this one is to, in the form that columns are declared in; `None` if columns have no such
 /// type.
 pub(super) fn plain_type(ty: &DataType) -> Option<DataType> {
@@ -85,6 +91,10 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             refuse_collation(collation)?;
             Some(expr.as_ref().clone())
         }
+        Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right } => {
+            compare_functions(left, right);
+            None
+        }
         Expr::BinaryOp { op, .. } => {
             if let BinaryOperator::PGCustomBinaryOperator(parts) = op
                 && let Some(known) = parts.last().and_then(|name| operator(name))
@@ -117,6 +127,18 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         }
         _ => None,
     })
+}
+
+/// A function beside an object id is compared by its id.
+fn compare_functions(left: &mut Expr, right: &mut Expr) {
+    let is_column = |side: &Expr| matches!(side, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    if is_column(left) && is_column(right) {
+        for side in [left, right] {
+            if let Some(number) = casts::function_number(side) {
+                *side = number;
+            }
+        }
+    }
 }
 
 fn is_backslash(escape: &ValueWithSpan) -> bool {
@@ -212,7 +234,7 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
         return Some(call("unnest", vec![call(array, arguments)]));
     }
     if name == "generate_series" {
-        return Some(call("unnest", vec![call("generate_series", arguments_of(function))]));
+        return Some(call("unnest", vec![call(SERIES, arguments_of(function))]));
     }
     if matches!(function.args, FunctionArguments::None) && register(&name).is_some() {
         return register(&name);

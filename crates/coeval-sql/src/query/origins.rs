@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of a query's outputs and parameters beside their types: the columns of tables that outputs are, and the
-//! parameters that are arrays.
+//! What is known of a query's outputs and parameters beside their types: the columns of tables that outputs are, outputs
+//! of types that only the catalog has, and the parameters that are arrays.
 
-use crate::catalog::{column_oids, set_origin};
+use crate::catalog::{CatalogType, column_oids, set_origin};
 use crate::provider::CoevalTable;
+use crate::session::ParameterType;
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
-use coeval_store::ColumnType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema};
+use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use std::sync::Arc;
@@ -16,16 +16,67 @@ use std::sync::Arc;
 /// How deep an output is followed.
 const DEPTH_MAX: usize = 64;
 
-/// The shown columns, each with the column of a table that it is, if it is one.
+/// The shown columns, each with the column of a table that it is, if it is one, and with the type of a column of the
+/// catalog.
 pub(super) fn with_origins(columns: &SchemaRef, plan: &LogicalPlan) -> SchemaRef {
     let fields = columns.fields().iter().enumerate().map(|(place, field)| {
-        let field = field.as_ref().clone();
-        match origin(plan, place, 0) {
+        // DataFusion keeps marks where the type has changed, and forgets them where it has not.
+        let field = CatalogType::unmark(field.as_ref().clone());
+        let field = match origin(plan, place, 0) {
             Some((table, column)) => set_origin(field, table, column),
+            None => field,
+        };
+        match catalog_type(plan, place) {
+            Some(ty) => ty.mark(field),
             None => field,
         }
     });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Where an output comes from.
+enum Source<'p> {
+    /// An expression over the outputs of this plan.
+    Expression(&'p Expr, &'p LogicalPlan),
+    /// The output of another plan at a place.
+    Below(&'p LogicalPlan, usize),
+}
+
+/// What the output of a plan at a place is made from, if that is one thing.
+fn source(plan: &LogicalPlan, place: usize) -> Option<Source<'_>> {
+    Some(match plan {
+        LogicalPlan::Projection(projection) => {
+            Source::Expression(projection.expr.get(place)?, &projection.input)
+        }
+        LogicalPlan::Aggregate(aggregate) => {
+            let groups = &aggregate.group_expr;
+            if matches!(groups[..], [Expr::GroupingSet(_)]) {
+                return None;
+            }
+            let aggregated = || aggregate.aggr_expr.get(place - groups.len());
+            Source::Expression(groups.get(place).or_else(aggregated)?, &aggregate.input)
+        }
+        LogicalPlan::SubqueryAlias(alias) => Source::Below(&alias.input, place),
+        LogicalPlan::Filter(filter) => Source::Below(&filter.input, place),
+        LogicalPlan::Sort(sort) => Source::Below(&sort.input, place),
+        LogicalPlan::Limit(limit) => Source::Below(&limit.input, place),
+        // Its own columns come after those of its input.
+        LogicalPlan::Window(window) if place < window.input.schema().fields().len() => {
+            Source::Below(&window.input, place)
+        }
+        LogicalPlan::Join(join) => {
+            let left = join.left.schema().fields().len();
+            if join.schema.fields().len() != left + join.right.schema().fields().len() {
+                return None;
+            }
+            if place < left {
+                Source::Below(&join.left, place)
+            } else {
+                Source::Below(&join.right, place - left)
+            }
+        }
+        _ => return None,
+    })
 }
 
 /// The ids of table and column that the output at this place is.
@@ -33,38 +84,18 @@ fn origin(plan: &LogicalPlan, place: usize, depth: usize) -> Option<(i32, i16)> 
     if depth > DEPTH_MAX {
         return None;
     }
-    let below = |plan: &LogicalPlan, place: usize| origin(plan, place, depth + 1);
-    match plan {
-        LogicalPlan::Projection(projection) => {
-            let column = plain_column(projection.expr.get(place)?)?;
-            below(&projection.input, projection.input.schema().maybe_index_of_column(column)?)
+    if let LogicalPlan::TableScan(scan) = plan {
+        let provider = source_as_provider(&scan.source).ok()?;
+        let table = provider.downcast_ref::<CoevalTable>()?;
+        let name = scan.projected_schema.field(place).name();
+        return column_oids(table.def(), table.def().column_index(name)?);
+    }
+    match source(plan, place)? {
+        Source::Below(plan, place) => origin(plan, place, depth + 1),
+        Source::Expression(expression, input) => {
+            let place = input.schema().maybe_index_of_column(plain_column(expression)?)?;
+            origin(input, place, depth + 1)
         }
-        LogicalPlan::SubqueryAlias(alias) => below(&alias.input, place),
-        LogicalPlan::Filter(filter) => below(&filter.input, place),
-        LogicalPlan::Sort(sort) => below(&sort.input, place),
-        LogicalPlan::Limit(limit) => below(&limit.input, place),
-        LogicalPlan::Aggregate(aggregate) => {
-            let column = plain_column(aggregate.group_expr.get(place)?)?;
-            below(&aggregate.input, aggregate.input.schema().maybe_index_of_column(column)?)
-        }
-        // Its own columns come after those of its input.
-        LogicalPlan::Window(window) if place < window.input.schema().fields().len() => {
-            below(&window.input, place)
-        }
-        LogicalPlan::Join(join) => {
-            let left = join.left.schema().fields().len();
-            if join.schema.fields().len() != left + join.right.schema().fields().len() {
-                return None;
-            }
-            if place < left { below(&join.left, place) } else { below(&join.right, place - left) }
-        }
-        LogicalPlan::TableScan(scan) => {
-            let provider = source_as_provider(&scan.source).ok()?;
-            let table = provider.downcast_ref::<CoevalTable>()?;
-            let name = scan.projected_schema.field(place).name();
-            column_oids(table.def(), table.def().column_index(name)?)
-        }
-        _ => None,
     }
 }
 
@@ -77,8 +108,77 @@ fn plain_column(expression: &Expr) -> Option<&Column> {
     }
 }
 
-/// For each parameter the type of its elements, if the query reads it as an array.
-pub(super) fn list_parameters(plan: &LogicalPlan, count: usize) -> Vec<Option<ColumnType>> {
+/// The type of the output at this place, if only the catalog has it.
+pub(super) fn catalog_type(plan: &LogicalPlan, place: usize) -> Option<CatalogType> {
+    type_of_output(plan, place, 0)
+}
+
+fn type_of_output(plan: &LogicalPlan, place: usize, depth: usize) -> Option<CatalogType> {
+    if depth > DEPTH_MAX {
+        return None;
+    }
+    match plan {
+        LogicalPlan::TableScan(scan) => CatalogType::of_field(scan.projected_schema.field(place)),
+        LogicalPlan::Distinct(distinct) => type_of_output(distinct.input(), place, depth + 1),
+        LogicalPlan::RecursiveQuery(recursive) => type_of_output(&recursive.static_term, place, depth + 1),
+        LogicalPlan::Union(union) => {
+            same(union.inputs.iter().map(|input| type_of_output(input, place, depth + 1)))
+        }
+        other => match source(other, place)? {
+            Source::Below(plan, place) => type_of_output(plan, place, depth + 1),
+            Source::Expression(expression, input) => type_of(expression, input, depth + 1),
+        },
+    }
+}
+
+/// The type of an expression over the outputs of a plan, if only the catalog has it.
+fn type_of(expression: &Expr, input: &LogicalPlan, depth: usize) -> Option<CatalogType> {
+    match expression {
+        Expr::Column(column) => type_of_output(input, input.schema().maybe_index_of_column(column)?, depth),
+        Expr::Alias(alias) => type_of(&alias.expr, input, depth),
+        Expr::Case(case) => {
+            let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
+            let is_null =
+                |result: &Expr| matches!(without_casts(result), Expr::Literal(scalar, _) if scalar.is_null());
+            same(results.filter(|result| !is_null(result)).map(|result| type_of(result, input, depth)))
+        }
+        Expr::ScalarSubquery(subquery) => type_of_output(&subquery.subquery, 0, depth),
+        Expr::AggregateFunction(function) => {
+            let argument = type_of(function.params.args.first()?, input, depth)?;
+            match function.func.name() {
+                "array_agg" => argument.array(),
+                "min" | "max" => Some(argument),
+                _ => None,
+            }
+        }
+        Expr::ScalarFunction(function) => match function.name() {
+            "coeval_no_oids" => Some(CatalogType::ObjectIds),
+            "coeval_array" => is_of_object_ids(&function.args).then_some(CatalogType::ObjectIds),
+            "coeval_or_empty" | "coalesce" => type_of(function.args.first()?, input, depth),
+            "coeval_apply" => {
+                let (_, field) = expression.to_field(input.schema()).ok()?;
+                CatalogType::of_field(&field)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What all of them are.
+fn same(mut types: impl Iterator<Item = Option<CatalogType>>) -> Option<CatalogType> {
+    let first = types.next()??;
+    types.all(|ty| ty == Some(first)).then_some(first)
+}
+
+/// Whether the arguments of a cast to an array name object ids as its elements.
+fn is_of_object_ids(arguments: &[Expr]) -> bool {
+    let named = |scalar: &ScalarValue| scalar.try_as_str().flatten() == Some("oid");
+    matches!(arguments, [_, Expr::Literal(scalar, _)] if named(scalar))
+}
+
+/// For each parameter its type, if the query reads it as an array.
+pub(super) fn list_parameters(plan: &LogicalPlan, count: usize) -> Vec<Option<ParameterType>> {
     let mut lists = vec![None; count];
     // The walk itself never fails.
     let _ = plan.apply_with_subqueries(|node| {
@@ -88,10 +188,10 @@ pub(super) fn list_parameters(plan: &LogicalPlan, count: usize) -> Vec<Option<Co
         }
         node.apply_expressions(|expression| {
             expression.apply(|inner| {
-                if let Some((place, element)) = list_parameter(inner, &schema)
+                if let Some((place, list_type)) = list_parameter(inner, &schema)
                     && let Some(list) = lists.get_mut(place)
                 {
-                    *list = Some(element);
+                    *list = Some(list_type);
                 }
                 Ok(TreeNodeRecursion::Continue)
             })
@@ -100,16 +200,19 @@ pub(super) fn list_parameters(plan: &LogicalPlan, count: usize) -> Vec<Option<Co
     lists
 }
 
-/// The parameter that a function reads as an array, with the type of its elements.
-fn list_parameter(expression: &Expr, schema: &DFSchema) -> Option<(usize, ColumnType)> {
+/// The parameter that a function reads as an array, with its type.
+fn list_parameter(expression: &Expr, schema: &DFSchema) -> Option<(usize, ParameterType)> {
     let Expr::ScalarFunction(function) = expression else { return None };
     if !matches!(function.name(), "coeval_array" | "coeval_array_like") {
         return None;
     }
     let Expr::Placeholder(placeholder) = without_casts(function.args.first()?) else { return None };
     let place = placeholder.id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?;
+    if is_of_object_ids(&function.args) {
+        return Some((place, ParameterType::ObjectIds));
+    }
     let DataType::List(element) = expression.get_type(schema).ok()? else { return None };
-    Some((place, column_type_of_arrow(element.data_type())?))
+    Some((place, ParameterType::List(column_type_of_arrow(element.data_type())?)))
 }
 
 fn without_casts(expression: &Expr) -> &Expr {

@@ -15,6 +15,7 @@ use crate::engine::aside;
 use crate::error::{SqlError, place_in};
 use crate::provider::HiddenColumns;
 use crate::rights::MadeFor;
+use crate::session::ParameterType;
 use crate::types::{column_type, column_type_of_arrow};
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use coeval_store::{ColumnType, TableDef};
@@ -32,7 +33,7 @@ pub(crate) struct PlannedQuery {
     pub(super) logical: LogicalPlan,
     pub(super) parameter_types: Vec<ColumnType>,
     pub(super) columns: SchemaRef,
-    list_parameters: Vec<Option<ColumnType>>,
+    list_parameters: Vec<Option<ParameterType>>,
     dependencies: Dependencies,
     made_for: MadeFor,
     runs_subqueries: bool,
@@ -45,8 +46,8 @@ impl PlannedQuery {
         &self.parameter_types
     }
 
-    /// For each parameter the type of its elements, if it is read as an array.
-    pub(crate) fn list_parameters(&self) -> &[Option<ColumnType>] {
+    /// For each parameter its type, if it is read as an array.
+    pub(crate) fn list_parameters(&self) -> &[Option<ParameterType>] {
         &self.list_parameters
     }
 

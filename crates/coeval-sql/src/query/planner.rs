@@ -10,6 +10,7 @@ use crate::error::SqlError;
 use crate::names::{resolve, unknown_table};
 use crate::provider::{CoevalTable, HiddenColumns};
 use crate::rights::{Checks, Kind, Rights};
+use crate::session::OpenObjects;
 use crate::settings::Settings;
 use arrow::datatypes::DataType;
 use coeval_store::{
@@ -26,8 +27,9 @@ use datafusion::logical_expr::{
     AggregateUDF, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF, TableSource, WindowUDF, col,
 };
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
-use datafusion::sql::sqlparser::ast::{ObjectName, Query, Statement};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement, visit_expressions};
 use std::cell::{Cell, RefCell};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// How deep views may stand on views.
@@ -43,6 +45,10 @@ pub(super) struct Planner<'a> {
     rights: RefCell<Rights>,
     /// The table that nobody's rights are needed to read.
     exempt: Option<SpaceId>,
+    /// What the session has open.
+    open: OpenObjects<'a>,
+    /// Whether the statement names `tableoid`.
+    has_table_ids: bool,
     expression_planners: Vec<Arc<dyn ExprPlanner>>,
     hidden: HiddenColumns,
     tables: RefCell<Vec<Arc<TableDef>>>,
@@ -80,6 +86,8 @@ impl<'a> Planner<'a> {
             settings: context.settings,
             transaction: context.transaction,
             engine: context.engine,
+            open: context.open,
+            has_table_ids: names_table_ids(query),
             rights: RefCell::new(match context.checks {
                 Checks::Nothing => Rights::of_owner(None, context.transaction.catalog()),
                 Checks::All | Checks::AllBut(_) => context.rights(),
@@ -195,7 +203,13 @@ impl<'a> Planner<'a> {
         if let Some(found) = resolve(schema, name, self.settings, self.transaction) {
             return self.object(&found);
         }
-        let source = Source { engine: self.engine, transaction: self.transaction, settings: self.settings };
+        let source = Source {
+            engine: self.engine,
+            transaction: self.transaction,
+            settings: self.settings,
+            open: self.open,
+            has_table_ids: self.has_table_ids,
+        };
         let view_columns =
             if crate::catalog::lists_columns(name) { self.view_columns() } else { ViewColumns::new() };
         if crate::catalog::is_secret(name) && !self.rights.borrow().is_superuser() {
@@ -234,6 +248,17 @@ impl<'a> Planner<'a> {
             None => Err(unknown_table(&name.name).into()),
         }
     }
+}
+
+/// Whether an expression of the query names `tableoid`.
+fn names_table_ids(query: &Query) -> bool {
+    let named = |ident: &Ident| ident.value.eq_ignore_ascii_case("tableoid");
+    let found = visit_expressions(query, |expression| match expression {
+        Expr::Identifier(ident) if named(ident) => ControlFlow::Break(()),
+        Expr::CompoundIdentifier(idents) if idents.last().is_some_and(named) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
 }
 
 impl ContextProvider for Planner<'_> {

@@ -6,6 +6,7 @@
 //! functions that stand in the places of what DataFusion does otherwise.
 
 mod casts;
+mod counting;
 mod declared;
 mod intervals;
 mod literals;
@@ -13,15 +14,19 @@ mod numbers;
 mod operators;
 mod outer_tables;
 mod rounding;
+mod series;
 mod settle;
+mod sleep;
 mod sums;
 mod values;
 
+pub(crate) use counting::INT_SERIES;
 pub use declared::column_type_of_field;
 pub(crate) use declared::{marked as marked_field, marked_schema};
 pub(crate) use literals::{is_int_literal, with_typed_literals};
 pub(crate) use numbers::{quotient, rounded};
 pub(crate) use outer_tables::OuterTables;
+pub(crate) use series::SERIES;
 pub(crate) use settle::{settled, settled_expression};
 pub(crate) use values::without_subqueries_in_values;
 
@@ -41,10 +46,11 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     // The first planner that knows an operator plans it.
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(PostgresOperators));
     let mut state = builder.build();
-    let functions = [numbers::to_numeric(), casts::function()];
+    let functions = [numbers::to_numeric(), casts::function(), series::function(), sleep::function()];
     for function in functions.into_iter().chain(rounding::rounding_functions()) {
         state.register_udf(Arc::new(function))?;
     }
+    state.register_udtf(counting::INT_SERIES, Arc::new(counting::IntSeries));
     state.register_udaf(sums::sum())?;
     Ok(state)
 }

@@ -29,11 +29,21 @@ enum Hold {
     Session,
 }
 
+/// Whether a cursor can go back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scroll {
+    /// It can: its rows are kept.
+    Yes,
+    /// NO SCROLL was said.
+    No,
+}
+
 /// `DECLARE name CURSOR FOR query`.
 #[derive(Clone, Debug)]
 pub(crate) struct Declare {
     name: String,
     hold: Hold,
+    scroll: Scroll,
     query: Box<Query>,
 }
 
@@ -74,8 +84,23 @@ pub(super) struct Cursor {
     /// The number of the row at hand; 0 before the first, one more than there are behind the last.
     position: u64,
     hold: Hold,
+    scroll: Scroll,
+    /// The query.
+    sql: String,
+    /// When it was declared, in microseconds since 1970-01-01 UTC.
+    since_micros: i64,
     /// Whether the transaction that declared it is still open.
     is_new: bool,
+}
+
+/// A cursor as `pg_cursors` lists it.
+#[derive(Clone, Debug)]
+pub(crate) struct ListedCursor {
+    pub(crate) name: String,
+    pub(crate) sql: String,
+    pub(crate) is_holdable: bool,
+    pub(crate) is_scrollable: bool,
+    pub(crate) since_micros: i64,
 }
 
 impl Declare {
@@ -91,10 +116,20 @@ impl Declare {
     pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Self, ParserError> {
         parser.next_token();
         let name = fold(&parser.parse_identifier()?);
-        while ["binary", "insensitive", "asensitive", "no", "scroll"]
-            .iter()
-            .any(|word| take_word(parser, word))
-        {}
+        let mut scroll = Scroll::Yes;
+        loop {
+            if take_word(parser, "no") {
+                scroll = Scroll::No;
+                if !take_word(parser, "scroll") {
+                    return parser.expected("SCROLL", parser.peek_token());
+                }
+            } else if !["binary", "insensitive", "asensitive", "scroll"]
+                .iter()
+                .any(|word| take_word(parser, word))
+            {
+                break;
+            }
+        }
         if !take_word(parser, "cursor") {
             return parser.expected("CURSOR", parser.peek_token());
         }
@@ -106,7 +141,7 @@ impl Declare {
         if !take_word(parser, "for") {
             return parser.expected("FOR", parser.peek_token());
         }
-        Ok(Self { name, hold, query: parser.parse_query()? })
+        Ok(Self { name, hold, scroll, query: parser.parse_query()? })
     }
 }
 
@@ -195,6 +230,32 @@ fn signed(parser: &mut Parser<'_>) -> Result<i64, ParserError> {
 }
 
 impl Cursor {
+    pub(super) fn listed(&self, name: &str) -> ListedCursor {
+        ListedCursor {
+            name: name.to_owned(),
+            sql: self.sql.clone(),
+            is_holdable: self.hold == Hold::Session,
+            is_scrollable: self.scroll == Scroll::Yes,
+            since_micros: self.since_micros,
+        }
+    }
+
+    /// Refuses to go back if NO SCROLL was said.
+    fn refuse_backward(&self, direction: Direction) -> Result<(), SqlError> {
+        let goes_back = match direction {
+            Direction::By(steps) | Direction::Relative(steps) => steps < 0,
+            Direction::ForwardAll => false,
+            Direction::BackwardAll => true,
+            Direction::To(row) => row < 0 || row.unsigned_abs() < self.position,
+        };
+        if goes_back && self.scroll == Scroll::No {
+            let message = "cursor can only scan forward";
+            return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+                .with_hint("Declare it with SCROLL option to enable backward scan."));
+        }
+        Ok(())
+    }
+
     /// The numbers of the rows that a movement gives, in its order; the cursor is then where it ends.
     fn go(&mut self, direction: Direction) -> Vec<u64> {
         let count = self.rows.rows() as u64;
@@ -274,13 +335,22 @@ impl Session {
             return Err(SqlError::syntax("a cursor is declared for a query"));
         };
         let is_new = !matches!(self.state, State::Idle);
-        let cursor = Cursor { rows, position: 0, hold: declare.hold, is_new };
+        let cursor = Cursor {
+            rows,
+            position: 0,
+            hold: declare.hold,
+            scroll: declare.scroll,
+            sql: query.to_string(),
+            since_micros: chrono::Utc::now().timestamp_micros(),
+            is_new,
+        };
         self.cursors.insert(declare.name.clone(), cursor);
         Ok(StatementResult::plain("DECLARE CURSOR"))
     }
 
     pub(super) fn fetch(&mut self, fetch: &Fetch) -> Result<StatementResult, SqlError> {
         let cursor = self.cursors.get_mut(&fetch.name).ok_or_else(|| unknown(&fetch.name))?;
+        cursor.refuse_backward(fetch.direction)?;
         let numbers = cursor.go(fetch.direction);
         let count = numbers.len() as u64;
         if fetch.only_moves == OnlyMoves::Yes {

@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use std::fmt;
 use std::ops::ControlFlow;
 
 /// Members that are looked up one by one at most; more are for a scan.
@@ -21,6 +22,21 @@ pub enum ParameterType {
     Scalar(ColumnType),
     /// An array of values.
     List(ColumnType),
+    /// An array of object ids.
+    ObjectIds,
+}
+
+impl fmt::Display for ParameterType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // A parameter has no precision and no length.
+            Self::Scalar(ColumnType::Numeric { .. }) => f.write_str("numeric"),
+            Self::List(ColumnType::Numeric { .. }) => f.write_str("numeric[]"),
+            Self::Scalar(ty) => write!(f, "{ty}"),
+            Self::List(ty) => write!(f, "{ty}[]"),
+            Self::ObjectIds => f.write_str("oid[]"),
+        }
+    }
 }
 
 impl ParameterType {
@@ -28,7 +44,7 @@ impl ParameterType {
     pub(super) fn of_value(self) -> ColumnType {
         match self {
             Self::Scalar(ty) => ty,
-            Self::List(_) => ColumnType::Text,
+            Self::List(_) | Self::ObjectIds => ColumnType::Text,
         }
     }
 }

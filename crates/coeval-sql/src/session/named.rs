@@ -2,8 +2,9 @@
 //! Prepared statements with a name. Those of PREPARE and those of a client's protocol are the same ones: either side
 //! runs and forgets what the other has prepared.
 
-use super::{Prepared, Session};
+use super::{ParameterType, Prepared, Session};
 use crate::error::{SqlError, SqlState};
+use chrono::Utc;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -30,13 +31,55 @@ impl NamedStatement {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct NamedStatements {
-    by_name: HashMap<String, NamedStatement>,
+    by_name: HashMap<String, Named>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Named {
+    statement: NamedStatement,
+    /// The text of PREPARE; `None` if a client's protocol has prepared it.
+    prepared_by: Option<Box<str>>,
+    /// When, in microseconds since 1970-01-01 UTC.
+    since_micros: i64,
+}
+
+/// A prepared statement as `pg_prepared_statements` lists it.
+#[derive(Clone, Debug)]
+pub(crate) struct ListedStatement {
+    pub(crate) name: String,
+    /// What the client sent.
+    pub(crate) sql: String,
+    pub(crate) since_micros: i64,
+    pub(crate) parameters: Vec<ParameterType>,
+    /// Whether PREPARE has prepared it.
+    pub(crate) from_sql: bool,
 }
 
 impl NamedStatements {
     /// Forgets all of them.
     pub(super) fn clear(&mut self) {
         self.by_name.clear();
+    }
+
+    /// All of them, by name.
+    pub(super) fn listed(&self) -> Vec<ListedStatement> {
+        let listed = |(name, named): (&String, &Named)| {
+            let prepared = named.statement.prepared();
+            let sql = named.prepared_by.as_deref().or(prepared.map(|prepared| prepared.sql()));
+            ListedStatement {
+                name: name.clone(),
+                sql: sql.unwrap_or_default().to_owned(),
+                since_micros: named.since_micros,
+                parameters: prepared
+                    .map(|prepared| prepared.described_parameters().collect())
+                    .unwrap_or_default(),
+                from_sql: named.prepared_by.is_some(),
+            }
+        };
+        let mut all: Vec<_> = self.by_name.iter().map(listed).collect();
+        all.sort_unstable_by(|left, right| left.name.cmp(&right.name));
+        all
     }
 }
 
@@ -46,7 +89,7 @@ impl Session {
     /// # Errors
     /// `26000` if there is none.
     pub fn named(&self, name: &str) -> Result<&NamedStatement, SqlError> {
-        self.named.by_name.get(name).ok_or_else(|| {
+        self.named.by_name.get(name).map(|named| &named.statement).ok_or_else(|| {
             let message = format!("prepared statement \"{name}\" does not exist");
             SqlError::new(SqlState::InvalidSqlStatementName, message)
         })
@@ -69,8 +112,20 @@ impl Session {
     /// # Errors
     /// `42P05` if another one has it.
     pub fn name_statement(&mut self, name: &str, statement: NamedStatement) -> Result<(), SqlError> {
+        self.keep_named(name, statement, None)
+    }
+
+    /// As [`Self::name_statement`]; `prepared_by` is the text of PREPARE, if that is what prepares it.
+    pub(super) fn keep_named(
+        &mut self,
+        name: &str,
+        statement: NamedStatement,
+        prepared_by: Option<String>,
+    ) -> Result<(), SqlError> {
         self.refuse_known_name(name)?;
-        self.named.by_name.insert(name.to_owned(), statement);
+        let prepared_by = prepared_by.map(String::into_boxed_str);
+        let named = Named { statement, prepared_by, since_micros: Utc::now().timestamp_micros() };
+        self.named.by_name.insert(name.to_owned(), named);
         Ok(())
     }
 

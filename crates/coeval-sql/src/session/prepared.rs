@@ -4,7 +4,7 @@
 use super::list_parameters::{ParameterType, compares_with_lists, spelled_out};
 use super::parse::{Neighbours, Parsed, is_session_statement, parse};
 use super::utility::Utility;
-use super::{NamedStatement, Session, State, description};
+use super::{NamedStatement, OpenObjects, Session, State, description};
 use crate::context::{Clock, StatementContext};
 use crate::dml;
 use crate::error::{SqlError, place_in};
@@ -59,7 +59,7 @@ struct Planned {
     plan: Plan,
     parameter_types: Vec<ColumnType>,
     columns: Option<SchemaRef>,
-    lists: Vec<Option<ColumnType>>,
+    lists: Vec<Option<ParameterType>>,
 }
 
 /// A statement that is parsed and planned, to be run any number of times by the session that prepared it or
@@ -70,8 +70,8 @@ pub struct Prepared {
     parsed: Parsed,
     parameter_types: Vec<ColumnType>,
     columns: Option<SchemaRef>,
-    /// Of parameters that are read as arrays: the types of their elements.
-    lists: Vec<Option<ColumnType>>,
+    /// The types of parameters that are read as arrays.
+    lists: Vec<Option<ParameterType>>,
     /// Whether the statement compares with an array that is a parameter.
     compares_with_lists: bool,
     plan: Plan,
@@ -92,10 +92,10 @@ impl Prepared {
 
     /// The types of `$1`, `$2`, ... as a client is told them: arrays are handed over as text.
     pub fn described_parameters(&self) -> impl Iterator<Item = ParameterType> {
-        self.parameter_types.iter().enumerate().map(|(place, ty)| {
-            let element = self.lists.get(place).copied().flatten();
-            element.map_or(ParameterType::Scalar(*ty), ParameterType::List)
-        })
+        self.parameter_types
+            .iter()
+            .enumerate()
+            .map(|(place, ty)| self.lists.get(place).copied().flatten().unwrap_or(ParameterType::Scalar(*ty)))
     }
 
     /// The columns of the rows it returns; `None` if it returns none.
@@ -225,6 +225,8 @@ impl Session {
             clock: Clock::start(),
             sql,
             checks: Checks::All,
+            open: OpenObjects::new(&self.named, &self.cursors),
+            notices: &mut self.notices,
         };
         if point_path == PointPath::On
             && let Some(plan) = PointPlan::compile(&context, statement, types)?
@@ -310,15 +312,15 @@ impl Session {
         sql: &str,
     ) -> Result<StatementResult, SqlError> {
         match statement {
-            Statement::Prepare { name, data_types, statement } => {
+            Statement::Prepare { name, data_types, statement: named } => {
                 let name = fold(name);
                 self.refuse_known_name(&name)?;
                 let types =
                     data_types.iter().map(|ty| column_type(ty).map(Some)).collect::<Result<Vec<_>, _>>()?;
-                let text = statement.to_string();
-                let parsed = Parsed::Statement(statement.clone());
+                let text = named.to_string();
+                let parsed = Parsed::Statement(named.clone());
                 let prepared = self.prepare_parsed(parsed, &text, &types)?;
-                self.name_statement(&name, NamedStatement::Planned(prepared))?;
+                self.keep_named(&name, NamedStatement::Planned(prepared), Some(statement.to_string()))?;
                 Ok(StatementResult::plain("PREPARE"))
             }
             Statement::Execute { name: Some(name), parameters, using, .. } if using.is_empty() => {

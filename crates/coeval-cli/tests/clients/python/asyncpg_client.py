@@ -57,6 +57,30 @@ async def types(conn):
 
 
 @connected
+async def arrays(conn):
+    """Their types are looked up in the catalog first, by an array of object ids."""
+    await conn.execute("CREATE TABLE listed (id int PRIMARY KEY, big bigint, name text, day date)")
+    names = ["a", None, 'c, "quoted" \\ {x}']
+    rows = [(n + 1, 10**10 * n, name, dt.date(2026, 1, n + 1)) for n, name in enumerate(names)]
+    await conn.execute(
+        "INSERT INTO listed SELECT * FROM unnest($1::int[], $2::bigint[], $3::text[], $4::date[])",
+        *(list(column) for column in zip(*rows)),
+    )
+    expect([tuple(row) for row in await conn.fetch("SELECT * FROM listed ORDER BY id")], rows)
+    by_key = "SELECT id FROM listed WHERE id = ANY($1) ORDER BY id"
+    expect([row["id"] for row in await conn.fetch(by_key, [3, 1, 7])], [1, 3])
+    expect(await conn.fetch(by_key, []), [])
+    expect(await conn.fetch(by_key, None), [])
+    for column, place in (("big", 1), ("name", 2), ("day", 3)):
+        found = await conn.fetchval(f"SELECT id FROM listed WHERE {column} = ANY($1::{'bigint text date'.split()[place - 1]}[])", [rows[0][place]])
+        expect(found, 1)
+    expect(await conn.fetchval("SELECT count(*) FROM listed WHERE id <> ALL($1)", [1, 2]), 1)
+    expect(await conn.execute("DELETE FROM listed WHERE id = ANY($1)", [1, 9]), "DELETE 1")
+    given = await conn.fetchrow("SELECT array_agg(id ORDER BY id), array_agg(name ORDER BY id), ARRAY[1.5, 2]::float8[] FROM listed")
+    expect(tuple(given), ([2, 3], names[1:], [1.5, 2.0]))
+
+
+@connected
 async def prepared(conn):
     await conn.execute("CREATE TABLE points (id int PRIMARY KEY, v text)")
     insert = await conn.prepare("INSERT INTO points VALUES ($1, $2) RETURNING id")
@@ -180,4 +204,4 @@ async def pool(_conninfo):
         expect(await connections.fetchval("SELECT n FROM counters"), 100)
 
 
-run(types, prepared, transactions_and_errors, cursors, copies, session, pool)
+run(types, arrays, prepared, transactions_and_errors, cursors, copies, session, pool)

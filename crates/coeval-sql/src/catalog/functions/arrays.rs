@@ -254,6 +254,9 @@ fn expanded_fields(element: DataType) -> Fields {
 /// The element type that the second argument of the cast names.
 fn named_element(argument: Option<&ScalarValue>) -> std::result::Result<DataType, SqlError> {
     let name = argument.and_then(|argument| argument.try_as_str().flatten()).unwrap_or("text");
+    if name == "oid" {
+        return Ok(DataType::Int32);
+    }
     let dialect = datafusion::sql::sqlparser::dialect::PostgreSqlDialect {};
     let parsed = datafusion::sql::sqlparser::parser::Parser::new(&dialect)
         .try_with_sql(name)

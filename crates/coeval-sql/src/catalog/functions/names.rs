@@ -38,6 +38,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict("coeval_regrole", 1..=1, Gives::Int, role_cast),
     strict("coeval_regrole_name", 1..=1, Gives::Text, role_name),
     strict("coeval_regproc_name", 1..=1, Gives::Text, function_name),
+    strict("coeval_regproc_oid", 1..=1, Gives::Int, |call| {
+        Ok(call.oid(0).or_else(|| call.text(0).map(|name| function_named(name).unwrap_or(0))).into())
+    }),
     called("format_type", 2..=2, Gives::Text, |call| {
         let modifier = call.int(1).and_then(|modifier| i32::try_from(modifier).ok());
         Ok(call.oid(0).map(|oid| formatted(oid, modifier)).into())

@@ -70,7 +70,7 @@ fn errors_name_line_and_column() {
     ];
     for (input, state, place) in cases {
         let error = decode(&input, 5).unwrap_err();
-        assert_eq!((error.state, error.detail.as_deref()), (state, Some(place)), "{input:?}");
+        assert_eq!((error.state, error.context.as_deref()), (state, Some(place)), "{input:?}");
     }
 }
 

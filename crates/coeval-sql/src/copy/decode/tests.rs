@@ -55,11 +55,11 @@ fn errors_name_line_and_column() {
     ];
     for (input, state, place) in cases {
         let error = decode(&csv(&[]), input.as_bytes(), 3).unwrap_err();
-        assert_eq!((error.state, error.detail.as_deref()), (state, Some(place)), "{input:?}");
+        assert_eq!((error.state, error.context.as_deref()), (state, Some(place)), "{input:?}");
     }
     let error = decode(&csv(&[]), b"1,a\n2,\xff\n", 64).unwrap_err();
     assert_eq!(error.state, SqlState::CharacterNotInRepertoire);
-    assert!(error.detail.unwrap().starts_with("COPY t, line 2, column b"));
+    assert!(error.context.unwrap().starts_with("COPY t, line 2, column b"));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use super::{call, text, unqualified};
 use crate::names::fold;
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, CastKind, DataType, Expr, ObjectName, Query, Select, SelectItem, SetExpr,
+    ArrayElemTypeDef, CastKind, DataType, Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -31,6 +31,11 @@ enum Target {
 
 /// What stands in the place of the cast; `None` if it stays, its type rewritten.
 pub(super) fn rewritten(expression: &Expr, data_type: &mut DataType) -> Option<Expr> {
+    if is_object_id(data_type)
+        && let Some(number) = function_number(expression)
+    {
+        return Some(number);
+    }
     match target(data_type)? {
         Target::Object(function) => Some(call(function, vec![expression.clone()])),
         Target::FunctionName => Some(call("coeval_regproc_name", vec![expression.clone()])),
@@ -88,7 +93,7 @@ fn named(full: &ObjectName, modifiers: &[String]) -> Option<Target> {
         "name" | "cstring" | "pg_node_tree" | "aclitem" => Target::Plain(DataType::Text),
         "char" if is_quoted => Target::Plain(DataType::Text),
         "int2vector" => Target::Array(DataType::SmallInt(None)),
-        "oidvector" => Target::Array(DataType::Int(None)),
+        "oidvector" => Target::Array(object_ids()),
         _ if is_qualified => {
             let spelled = if modifiers.is_empty() {
                 name.to_owned()
@@ -110,10 +115,37 @@ fn named(full: &ObjectName, modifiers: &[String]) -> Option<Target> {
 fn element_type(ty: &DataType) -> DataType {
     match target(ty) {
         Some(Target::Object(_)) => DataType::Int(None),
+        Some(Target::Plain(DataType::Int(None))) if is_object_id(ty) => object_ids(),
         Some(Target::FunctionName) => DataType::Text,
         Some(Target::Plain(plain)) => plain,
         Some(Target::Array(element)) => element,
         None => ty.clone(),
+    }
+}
+
+/// The element type of arrays of object ids, by which clients are told of them.
+fn object_ids() -> DataType {
+    DataType::Custom(ObjectName::from(vec![Ident::new("oid")]), Vec::new())
+}
+
+fn is_object_id(ty: &DataType) -> bool {
+    matches!(ty, DataType::Custom(name, _) if unqualified(name).as_deref() == Some("oid"))
+}
+
+/// The id of a function that the catalog keeps by name; `None` if the expression is none.
+pub(super) fn function_number(expression: &Expr) -> Option<Expr> {
+    match expression {
+        Expr::Nested(inner) => function_number(inner),
+        Expr::Function(function) if unqualified(&function.name)? == "coeval_regproc_name" => {
+            Some(call("coeval_regproc_oid", super::arguments_of(function)))
+        }
+        Expr::Identifier(ident) if crate::catalog::holds_functions(&fold(ident)) => {
+            Some(call("coeval_regproc_oid", vec![expression.clone()]))
+        }
+        Expr::CompoundIdentifier(idents) if crate::catalog::holds_functions(&fold(idents.last()?)) => {
+            Some(call("coeval_regproc_oid", vec![expression.clone()]))
+        }
+        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Functions in FROM.
 
-use super::{call, plain_arguments, unqualified};
+use super::{INT_SERIES, SERIES, call, plain_arguments, unqualified};
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, Query, SelectItem, SetExpr, Statement, TableAlias, TableAliasColumnDef,
     TableFactor, TableWithJoins, UnaryOperator, Value,
@@ -33,6 +33,9 @@ pub(super) fn rewrite(factor: &mut TableFactor) {
             let arguments = plain_arguments(&arguments.args);
             if function == "generate_series" {
                 name_column(alias, &function);
+                if arguments.iter().all(is_int) {
+                    *name = ObjectName::from(vec![Ident::new(INT_SERIES)]);
+                }
             }
             of_function(&function, arguments, alias.as_ref(), (*with_ordinality).into())
         }
@@ -93,7 +96,7 @@ fn of_function(
             Some(unnested(array, function, alias, numbering))
         }
         "generate_series" if numbering == Numbering::Ordinality || !arguments.iter().all(is_constant) => {
-            Some(unnested(call(function, arguments), function, alias, numbering))
+            Some(unnested(call(SERIES, arguments), function, alias, numbering))
         }
         name if crate::catalog::is_catalog_function(name) => {
             let item = SelectItem::UnnamedExpr(call(function, arguments));
@@ -106,9 +109,23 @@ fn of_function(
 /// Whether DataFusion counts through a series of these bounds without making an array of it: they are whole numbers.
 fn is_constant(expression: &Expr) -> bool {
     match expression {
-        Expr::Value(value) => matches!(value.value, Value::Number(..)),
+        Expr::Value(value) => {
+            matches!(&value.value, Value::Number(digits, _) if digits.parse::<i64>().is_ok())
+        }
         Expr::Nested(expr) => is_constant(expr),
         Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => is_constant(expr),
+        _ => false,
+    }
+}
+
+/// Whether a whole number is an `int`.
+fn is_int(expression: &Expr) -> bool {
+    match expression {
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => digits.parse::<i32>().is_ok(),
+            _ => false,
+        },
+        Expr::Nested(expr) | Expr::UnaryOp { expr, .. } => is_int(expr),
         _ => false,
     }
 }

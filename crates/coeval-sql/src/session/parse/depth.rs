@@ -21,6 +21,9 @@ const BASE_BYTES: usize = 512 << 10;
 /// Stack of threads that run statements for others, of which only what is used is ever real.
 pub(crate) const STACK_BYTES: usize = LEVELS_MAX * LEVEL_BYTES + 2 * BASE_BYTES;
 
+/// Most operators before one operand: half of what the parser goes into, for what is around them.
+const PREFIXES_MAX: usize = super::DEPTH_MAX / 2;
+
 /// The chains of one pair of parentheses, the part behind its last comma.
 #[derive(Clone, Copy, Default)]
 struct Chains {
@@ -40,6 +43,7 @@ impl Chains {
 /// # Errors
 /// `54001`, with the place at which it is.
 pub(super) fn check(tokens: &[TokenWithSpan], sql: &str) -> Result<(), SqlError> {
+    check_prefixes(tokens, sql)?;
     // A statement of few tokens cannot be deep, which most are.
     let levels_max = LEVELS_MAX.min(stack_levels());
     if tokens.len() <= levels_max {
@@ -63,16 +67,41 @@ pub(super) fn check(tokens: &[TokenWithSpan], sql: &str) -> Result<(), SqlError>
             _ => note(token, &mut here),
         }
         if levels_around + here.levels() > levels_max {
-            let error = SqlError::new(SqlState::StatementTooComplex, "the statement is nested too deeply")
-                .with_hint("Put long lists of alternatives into IN (...) or a table, or use a thread with more stack.");
-            let start = token.span.start;
-            return Err(match character_position(sql, start.line, start.column) {
-                Some(position) => error.with_position(position),
-                None => error,
-            });
+            let hint =
+                "Put long lists of alternatives into IN (...) or a table, or use a thread with more stack.";
+            return Err(too_deep(token, sql).with_hint(hint));
         }
     }
     Ok(())
+}
+
+/// Refuses more operators before one operand than the parser goes into: it would take the next one for a mistake.
+fn check_prefixes(tokens: &[TokenWithSpan], sql: &str) -> Result<(), SqlError> {
+    if tokens.len() < PREFIXES_MAX {
+        return Ok(());
+    }
+    let mut run = 0;
+    for token in tokens {
+        run = match &token.token {
+            Token::Whitespace(_) => run,
+            Token::Minus | Token::Plus | Token::Tilde => run + 1,
+            Token::Word(_) if is_word(token, "not") => run + 1,
+            _ => 0,
+        };
+        if run > PREFIXES_MAX {
+            return Err(too_deep(token, sql));
+        }
+    }
+    Ok(())
+}
+
+fn too_deep(token: &TokenWithSpan, sql: &str) -> SqlError {
+    let error = SqlError::new(SqlState::StatementTooComplex, "the statement is nested too deeply");
+    let start = token.span.start;
+    match character_position(sql, start.line, start.column) {
+        Some(position) => error.with_position(position),
+        None => error,
+    }
 }
 
 fn note(token: &TokenWithSpan, here: &mut Chains) {
