@@ -11,8 +11,10 @@
 mod checker;
 mod history;
 mod recorder;
+mod tique;
 
 use checker::{Anomaly, anomalies};
+use coeval_tique::{Layout, Trials};
 use history::Ending;
 use recorder::{Levels, record};
 
@@ -76,4 +78,43 @@ fn read_committed_reads_nothing_that_is_not_committed_or_finished() {
     }
     let snapshots_forbid = |anomaly: &Anomaly| !anomaly.is_allowed_on_snapshots();
     assert!(found.keys().any(snapshots_forbid), "the same clients show what snapshots prevent");
+}
+
+/// The anomalies that snapshot isolation forbids in a history of TiQuE's, and whether there was write skew.
+fn of_tique(name: &str, layout: Layout, trials: Trials) -> (Vec<(Anomaly, String)>, usize) {
+    let transactions =
+        std::env::var("COEVAL_HISTORY").ok().and_then(|count| count.parse().ok()).unwrap_or(1_600);
+    let history = tique::record(layout, trials, transactions, 7);
+    if let Ok(dir) = std::env::var("COEVAL_HISTORY_DIR") {
+        std::fs::write(format!("{dir}/{name}.edn"), history.to_edn()).unwrap();
+    }
+    let committed = history.transactions.iter().filter(|one| one.ending == Ending::Committed).count();
+    println!("{name}: {committed} of {} committed", history.transactions.len());
+    assert!(committed > history.transactions.len() / 4, "{name}: too few to say anything");
+    let found = anomalies(&history);
+    let skews = found.keys().filter(|anomaly| anomaly.is_allowed_on_snapshots()).count();
+    (found.into_iter().filter(|(anomaly, _)| !anomaly.is_allowed_on_snapshots()).collect(), skews)
+}
+
+#[test]
+fn tique_gives_snapshot_isolation_and_no_less() {
+    for (name, layout) in [("tique_stamped", Layout::Stamped), ("tique_joined", Layout::Joined)] {
+        let (forbidden, skews) = of_tique(name, layout, Trials::default());
+        assert!(forbidden.is_empty(), "{name}: {forbidden:#?}");
+        assert_eq!(skews, 1, "{name}: the same clients show write skew, which is allowed");
+    }
+}
+
+#[test]
+fn without_certification_tique_loses_updates() {
+    let trials = Trials { certification_is_off: true, ..Trials::default() };
+    let (forbidden, _) = of_tique("tique_uncertified", Layout::Stamped, trials);
+    assert!(!forbidden.is_empty(), "the checker sees what certification prevents");
+}
+
+#[test]
+fn without_its_start_timestamp_tique_reads_states_that_never_were() {
+    let trials = Trials { snapshot_is_off: true, ..Trials::default() };
+    let (forbidden, _) = of_tique("tique_newest", Layout::Stamped, trials);
+    assert!(!forbidden.is_empty(), "the checker sees what snapshots prevent");
 }

@@ -170,8 +170,14 @@ fn data_type(format: &str) -> Option<DataType> {
             if let Some(zone) = other.strip_prefix("tsu:") {
                 return Some(DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into())));
             }
-            let (precision, scale) = other.strip_prefix("d:")?.split_once(',')?;
-            DataType::Decimal128(precision.parse().ok()?, scale.parse().ok()?)
+            // Precision and scale; behind them the width, if it is said.
+            let parts: Vec<_> = other.strip_prefix("d:")?.split(',').collect();
+            match parts.as_slice() {
+                [precision, scale] | [precision, scale, "128"] => {
+                    DataType::Decimal128(precision.parse().ok()?, scale.parse().ok()?)
+                }
+                _ => return None,
+            }
         }
     };
     Some(kind)
