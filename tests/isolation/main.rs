@@ -7,9 +7,11 @@
 //! [`anomalies`] holds the classic ones, [`constraints`] write skew that would break a constraint,
 //! [`definitions`] DDL beside DML, [`row_locks`] `FOR UPDATE` and its weaker forms, [`read_committed`] statements
 //! that each have their own snapshot, [`serializable`] what SERIALIZABLE adds, [`precise_reads`] which part of a table counts as
-//! read, [`contention`] many threads on few rows.
+//! read, [`contention`] many threads on few rows,
+//! [`conflicts`] what is told of who was refused.
 
 mod anomalies;
+mod conflicts;
 mod constraints;
 mod contention;
 mod definitions;

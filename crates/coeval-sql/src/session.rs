@@ -45,7 +45,7 @@ use crate::rights::Checks;
 use crate::settings::{PointPath, Settings};
 use crate::statement;
 use block::{Block, BlockOptions, IsQuery, Opened};
-use coeval_store::{AccessMode, ColumnType, Committed, LockWaits, StoreError, Transaction, Value};
+use coeval_store::{AccessMode, ColumnType, Committed, LockWaits, Origin, StoreError, Transaction, Value};
 use coeval_txn::Isolation;
 use coeval_txn::ssi::SessionFloor;
 use cursors::Cursor;
@@ -99,7 +99,9 @@ fn begin_statement(
     transaction: &mut Transaction,
     settings: &Settings,
     cancel: &CancelHandle,
+    sql: &str,
 ) -> Result<(), StoreError> {
+    transaction.note_origin(Origin::new(settings.backend_pid(), sql));
     transaction.set_lock_waits(LockWaits {
         timeout: settings.lock_timeout(),
         deadlock_after: settings.deadlock_timeout(),
@@ -453,7 +455,7 @@ impl Session {
         if let State::Active(block) = &mut self.state {
             let clock = block.next_clock();
             let transaction = block.transaction(engine, &mut self.floor);
-            let begun = begin_statement(transaction, &self.settings, &self.cancel);
+            let begun = begin_statement(transaction, &self.settings, &self.cancel, sql);
             if let Err(error) = begun {
                 return Err(self.fail(place_in(error.into(), sql)));
             }
@@ -486,7 +488,7 @@ impl Session {
             } else {
                 options.begin_again(engine)
             };
-            begin_statement(&mut transaction, &self.settings, &self.cancel)?;
+            begin_statement(&mut transaction, &self.settings, &self.cancel, sql)?;
             self.notices.truncate(said);
             let mut context = StatementContext {
                 engine,

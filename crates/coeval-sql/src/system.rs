@@ -2,9 +2,10 @@
 //! System tables: what the database says about itself, as tables of the statement's own snapshot.
 //!
 //! `information_schema` follows the standard as PostgreSQL has it, with the columns that have something to
-//! say here. `coeval_tables`, `coeval_store`, `coeval_transactions` and `coeval_snapshots` are ours and are found without a
+//! say here. `coeval_tables`, `coeval_store`, `coeval_transactions`, `coeval_snapshots` and `coeval_conflicts` are ours and are found without a
 //! schema. Each is put together when a statement names it; nothing is kept.
 
+mod conflicts;
 mod constraints;
 mod objects;
 mod privileges;
@@ -83,10 +84,11 @@ fn standard_table(
 fn own_table(name: &str, source: &Source<'_>) -> Option<Rows> {
     let (store, registry) = (source.engine.store(), source.engine.registry());
     Some(match name {
+        "coeval_conflicts" => conflicts::conflicts(store, source),
         "coeval_store" => store::store(store),
         "coeval_snapshots" => store::snapshots(store, registry),
         "coeval_tables" => store::tables(source.transaction),
-        "coeval_transactions" => store::transactions(registry),
+        "coeval_transactions" => store::transactions(store, registry),
         _ => return None,
     })
 }

@@ -2,6 +2,7 @@
 //! What can go wrong, by family: the user's doing, a conflict (try again), damage, the machine.
 
 use crate::catalog::QualifiedName;
+use crate::conflicts::ConflictCause;
 use crate::files::FileError;
 use crate::ids::SpaceId;
 use crate::key::KeyDamage;
@@ -90,6 +91,8 @@ pub struct ConflictError {
     /// The version it lost against. It may not be published yet: a transaction that begins before it is loses
     /// again.
     pub version: Version,
+    /// The same and more for who wants to look into it.
+    pub cause: Box<ConflictCause>,
 }
 
 /// An operation on a transaction failed.

@@ -18,6 +18,7 @@
 
 use crate::build_index::{build_checked_index, build_index, catch_up};
 use crate::catalog::{CatalogChange, TableDef};
+use crate::conflicts::{ConflictCause, ConflictReason, Participants, Party};
 use crate::delta::Delta;
 use crate::error::{ConflictError, StoreError};
 use crate::ids::SpaceId;
@@ -34,7 +35,7 @@ use crate::table::Table;
 use crate::transaction::{Committed, Footmark, GlobalKey, ReadSet, is_free};
 use crate::world::World;
 use coeval_txn::ssi::Certified;
-use coeval_txn::{Access, Certifier, CommitOrder, Conflict, LockOwner, TransactionId, Version};
+use coeval_txn::{Access, Certifier, CommitOrder, Conflict, LockOwner, Version};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -91,6 +92,7 @@ impl Drop for LookingOn<'_> {
 pub(crate) struct Leader {
     certifier: Certifier<GlobalKey>,
     certifications: Certifications,
+    participants: Participants,
     pub(crate) log: Option<Log>,
     /// The boundary of safe snapshots as the log knows it.
     logged_boundary: Version,
@@ -143,6 +145,7 @@ impl Pipeline {
             leader: Mutex::new(Leader {
                 certifier: Certifier::new(),
                 certifications: Certifications::new(),
+                participants: Participants::default(),
                 log,
                 logged_boundary: published,
                 recent_loads: Vec::new(),
@@ -254,7 +257,7 @@ impl Pipeline {
                     submission.certification = None;
                     admitted.push(Admitted { ticket, submission, first_out });
                 }
-                Err(error) => refused.push((ticket, error)),
+                Err(error) => refused.push((ticket, leader.with_winner(error))),
             }
         }
         let logged =
@@ -334,11 +337,15 @@ impl Pipeline {
     pub(crate) fn certify_reader(
         &self,
         shared: &Shared,
-        transaction: TransactionId,
+        party: Party,
         certification: &Certification,
     ) -> Result<(), StoreError> {
         let mut leader = self.leader.lock();
-        leader.certifications.certify_reader(&shared.applied(), transaction, certification)
+        let newest = shared.applied();
+        let certified = leader.certifications.certify_reader(&newest, party.transaction, certification);
+        certified.map_err(|error| leader.with_winner(error))?;
+        leader.participants.note(party);
+        Ok(())
     }
 
     /// Makes the world the newest applied one and queues it for publication.
@@ -480,6 +487,13 @@ impl Leader {
         self.certifications.certify(newest, submission, certification).map(Some)
     }
 
+    /// The error, with where the transaction came from that was first.
+    fn with_winner(&self, error: StoreError) -> StoreError {
+        let StoreError::Conflict(mut conflict) = error else { return error };
+        self.participants.name_winner(&mut conflict);
+        StoreError::Conflict(conflict)
+    }
+
     fn certify_footprint(&mut self, newest: &World, footprint: &[Footmark]) -> Result<(), StoreError> {
         for marks in footprint.chunk_by(|one, next| one.begin == next.begin) {
             let accesses = marks.iter().map(|mark| (&mark.key, mark.certify));
@@ -582,6 +596,7 @@ impl Leader {
     ) {
         let accesses = submission.footprint.iter().map(|mark| (&mark.key, mark.admit));
         self.certifier.admit(order, submission.transaction, accesses);
+        self.participants.note(submission.party);
         let published = shared.published_slot().load().version();
         self.certifications.admit(&shared.serializable, published, order, submission, certified);
         for load in &submission.loads {
@@ -658,6 +673,8 @@ fn describe_conflict(world: &World, conflict: &Conflict<GlobalKey>) -> ConflictE
         (Access::Reference, Access::Identity) => "concurrent delete",
         (_, Access::Identity) => "concurrent insert or delete",
     };
+    let reason =
+        if *space == crate::ids::CATALOG_SPACE { ConflictReason::Definition } else { ConflictReason::Write };
     ConflictError {
         what,
         space: *space,
@@ -668,6 +685,7 @@ fn describe_conflict(world: &World, conflict: &Conflict<GlobalKey>) -> ConflictE
             conflict.other_version
         ),
         version: conflict.other_version,
+        cause: ConflictCause::new(reason, world.place_of(*space, key)).won_by(conflict.other_transaction),
     }
 }
 
@@ -678,6 +696,7 @@ fn conflict_with_load(world: &World, table: SpaceId, version: Version) -> Confli
         space: table,
         detail: format!("table \"{name}\": rows of the same key range were written since this one began."),
         version,
+        cause: ConflictCause::new(ConflictReason::Load, world.place_of_space(table)),
     }
 }
 

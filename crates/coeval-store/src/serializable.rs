@@ -20,6 +20,7 @@
 //! The leader's lock, then `safe`, then the boundary's registry, then those of snapshots. Each but the leader's is held
 //! for moments, `safe` for as long as it takes to apply the few write sets behind the boundary.
 
+use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason};
 use crate::error::{ConflictError, StoreError};
 use crate::ids::SpaceId;
 use crate::key::Key;
@@ -324,6 +325,7 @@ impl Certifications {
                          load of its own it has to begin again."
                     .to_owned(),
                 version: newest.version(),
+                cause: ConflictCause::new(ConflictReason::Structural, ConflictPlace::default()),
             }));
         }
         Ok(certified)
@@ -413,14 +415,22 @@ fn refusal(world: &World, conflict: &SsiConflict<SpaceId, Key>) -> StoreError {
         (Some(space), None) => world.describe_space(*space),
         (None, _) => "many tables".to_owned(),
     };
-    let version = match conflict.other {
-        Counterpart::Writer { order, .. } => order.version,
-        Counterpart::Reader { .. } | Counterpart::Unknown => world.version(),
+    let found = match (&conflict.place.space, &conflict.place.key) {
+        (Some(space), Some(key)) => world.place_of(*space, key),
+        (Some(space), None) => world.place_of_space(*space),
+        (None, _) => ConflictPlace::default(),
+    };
+    let cause = ConflictCause::new(ConflictReason::Rule(conflict.rule), found);
+    let (version, cause) = match conflict.other {
+        Counterpart::Writer { order, transaction } => (order.version, cause.won_by(transaction)),
+        Counterpart::Reader { transaction, .. } => (world.version(), cause.won_by(transaction)),
+        Counterpart::Unknown => (world.version(), cause),
     };
     StoreError::Conflict(ConflictError {
         what: READ_WRITE,
         space: conflict.place.space.unwrap_or(crate::ids::CATALOG_SPACE),
         detail: format!("{place}: {}: {}.", conflict.other, conflict.rule),
         version,
+        cause,
     })
 }

@@ -3,6 +3,7 @@
 
 use crate::checkpoint::Checkpoints;
 use crate::checks::{CheckCompiler, RowChecks};
+use crate::conflicts::{Conflicts, Party};
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::ids::{SequenceId, SpaceId};
@@ -19,7 +20,7 @@ use crate::transaction::{AccessMode, Committed, GlobalKey, Serializing, Transact
 use crate::world::World;
 use arc_swap::ArcSwap;
 use coeval_txn::ssi::SessionFloor;
-use coeval_txn::{ActiveSnapshots, Isolation, LockOwner, RowLocks, SnapshotGuard, TransactionId, Version};
+use coeval_txn::{ActiveSnapshots, Isolation, LockOwner, RowLocks, SnapshotGuard, Version};
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) serializable: Serializable,
     pub(crate) pipeline: Pipeline,
     pub(crate) row_locks: Arc<RowLocks<GlobalKey>>,
+    pub(crate) conflicts: Conflicts,
     pub(crate) sequences: Sequences,
     /// # Locking
     /// Held to read or set the compiler, never while it compiles.
@@ -119,6 +121,7 @@ impl Shared {
             serializable,
             pipeline,
             row_locks: Arc::default(),
+            conflicts: Conflicts::default(),
             sequences: contents.sequences,
             check_compiler: RwLock::new(None),
             next_space: AtomicU32::new(contents.next_space),
@@ -231,14 +234,14 @@ impl Shared {
     /// Certifies a serializable transaction that wrote nothing.
     pub(crate) fn certify_reader(
         &self,
-        id: TransactionId,
+        party: Party,
         certification: &Certification,
     ) -> Result<(), StoreError> {
         let published = || self.published.load().version();
         if certification.reads.is_empty() || self.serializable.is_harmless(certification.begin, published) {
             return Ok(());
         }
-        self.pipeline.certify_reader(self, id, certification)
+        self.pipeline.certify_reader(self, party, certification)
     }
 
     /// Registers a version that is held already, by another registration or as one not older than it.

@@ -4,6 +4,7 @@
 use crate::catalog::SequenceDef;
 use crate::checkpoint::{self, CheckpointReport};
 use crate::checks::CheckCompiler;
+use crate::conflicts::RecentConflict;
 use crate::error::StoreError;
 use crate::files::{DiskFiles, FileSystem};
 use crate::ids::{SequenceId, SpaceId};
@@ -144,6 +145,12 @@ impl Store {
     #[must_use]
     pub fn row_locks(&self) -> Vec<LockListing<GlobalKey>> {
         self.shared.row_locks.list()
+    }
+
+    /// The latest conflicts, in order: who lost, against whom, where and why.
+    #[must_use]
+    pub fn recent_conflicts(&self) -> Vec<RecentConflict> {
+        self.shared.conflicts.all()
     }
 
     /// How many transactions wait for a row lock.

@@ -3,6 +3,7 @@
 
 use crate::bulk::BulkLoad;
 use crate::catalog::{CatalogChange, TableDef};
+use crate::conflicts::Party;
 use crate::delta::Delta;
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
@@ -27,6 +28,8 @@ pub(crate) struct TableWrites {
 #[derive(Debug)]
 pub(crate) struct Submission {
     pub(crate) transaction: TransactionId,
+    /// Who it is, for those that lose against it.
+    pub(crate) party: Party,
     /// The oldest version that anything in the footprint was looked at.
     pub(crate) begin: Version,
     /// The version of `snapshot`; later than `begin` if that has moved.

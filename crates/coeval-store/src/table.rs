@@ -380,6 +380,32 @@ pub(crate) fn describe_columns<'a>(
     format!("({})=({})", names.join(", "), values.join(", "))
 }
 
+impl Table {
+    /// The values of a key of the table's rows or of one of its indexes, as messages show them; `None` if the bytes are
+    /// not such a key.
+    pub(crate) fn describe_key(&self, space: SpaceId, key: &Key) -> Option<String> {
+        let (columns, nullable) = match self.index(space) {
+            Some((index, _)) => (&index.columns, Nullable::Yes),
+            None => (&self.def().primary_key, Nullable::No),
+        };
+        let mut reader = KeyReader::new(key.as_slice());
+        let mut values: Vec<(usize, Value)> = Vec::with_capacity(columns.len());
+        for &column in columns {
+            if reader.rest().is_empty() {
+                break;
+            }
+            let physical = self.def().columns[column].ty.physical();
+            values.push((column, reader.read(physical, nullable).ok()?));
+        }
+        let known: Vec<usize> = values.iter().map(|(column, _)| *column).collect();
+        let value = |wanted: usize| {
+            let found = values.iter().find(|(column, _)| *column == wanted);
+            found.map_or(ValueRef::Null, |(_, value)| value.borrow())
+        };
+        (!known.is_empty()).then(|| describe_columns(self.def(), &known, value))
+    }
+}
+
 /// A value as messages show it.
 fn describe_value(def: &TableDef, column: usize, value: ValueRef<'_>) -> String {
     if value.is_null() {

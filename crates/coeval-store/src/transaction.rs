@@ -25,6 +25,7 @@ pub(crate) use write::{primary_key_taken, unique_key_taken};
 
 use crate::bulk::BulkLoad;
 use crate::catalog::{Catalog, CatalogChange, QualifiedName, TableDef};
+use crate::conflicts::{Origin, Party};
 use crate::cursor::SpaceCursor;
 use crate::delta::Delta;
 use crate::error::StoreError;
@@ -96,6 +97,8 @@ pub struct Transaction {
     guard: Arc<SnapshotGuard>,
     isolation: Isolation,
     mode: AccessMode,
+    /// Who runs it, and its last statement.
+    origin: Option<Origin>,
     writes: Vec<TableWrites>,
     footprint: Vec<Footmark>,
     catalog_changes: Vec<CatalogChange>,
@@ -150,6 +153,7 @@ impl Transaction {
             guard: Arc::new(guard),
             isolation,
             mode,
+            origin: None,
             writes: Vec::new(),
             footprint: Vec::new(),
             catalog_changes: Vec::new(),
@@ -167,6 +171,25 @@ impl Transaction {
     #[must_use]
     pub fn id(&self) -> TransactionId {
         self.id
+    }
+
+    /// Notes who runs it and what, for messages of those that lose against it.
+    #[inline]
+    pub fn note_origin(&mut self, origin: Origin) {
+        self.origin = Some(origin);
+    }
+
+    fn party(&self) -> Party {
+        let is_declared_reader = self.mode == AccessMode::ReadOnly;
+        Party { transaction: self.id, origin: self.origin, is_declared_reader }
+    }
+
+    /// Remembers that it has lost, if this is what the outcome says.
+    fn note_loss<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(StoreError::Conflict(conflict)) = &outcome {
+            self.shared.conflicts.note(self.isolation, self.party(), conflict);
+        }
+        outcome
     }
 
     /// The level it runs at.
@@ -382,7 +405,7 @@ impl Transaction {
             self.serializing.as_ref().map(|serializing| serializing.certification(self.snapshot));
         if !self.has_writes() {
             if let Some(certification) = &certification {
-                self.shared.certify_reader(self.id, certification)?;
+                self.note_loss(self.shared.certify_reader(self.party(), certification))?;
             }
             return self.shared.acknowledge_read(self.begin_version());
         }
@@ -394,6 +417,7 @@ impl Transaction {
             WriteSet::new(&self.world, &self.writes, &self.catalog_changes, &loads, &self.footprint);
         let submission = Submission {
             transaction: self.id,
+            party: self.party(),
             written: Arc::new(written),
             certification,
             begin: self.guard.version(),
@@ -407,6 +431,7 @@ impl Transaction {
         };
         // The snapshot stays registered until the verdict is there, and locks last until then.
         let verdict = shared.commit(submission, self.locks.take());
+        let verdict = self.note_loss(verdict);
         drop(self);
         verdict
     }

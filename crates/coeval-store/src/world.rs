@@ -2,6 +2,7 @@
 //! The world: the immutable root of the whole database at one version (DESIGN 5.1).
 
 use crate::catalog::{Catalog, CatalogChange, ObjectRef, QualifiedName, TableDef};
+use crate::conflicts::ConflictPlace;
 use crate::ids::SpaceId;
 use crate::key::Key;
 use crate::space::Space;
@@ -61,7 +62,24 @@ impl World {
 
     /// `table "t", key (...)`: how messages name a key of a table or of one of its indexes.
     pub(crate) fn describe_key(&self, space: SpaceId, key: &Key) -> String {
-        format!("{}, key {key:?}", self.describe_space(space))
+        match self.place_of(space, key).key {
+            Some(values) => format!("{}, key {values}", self.describe_space(space)),
+            None => format!("{}, key {key:?}", self.describe_space(space)),
+        }
+    }
+
+    /// The table of a key, and the values that the key stands for: of an index, as many as there are.
+    pub(crate) fn place_of(&self, space: SpaceId, key: &Key) -> ConflictPlace {
+        let mut place = self.place_of_space(space);
+        let table = self.tables().find(|table| table.id() == space || table.index(space).is_some());
+        place.key = table.and_then(|table| table.describe_key(space, key));
+        place
+    }
+
+    /// The table that a space belongs to.
+    pub(crate) fn place_of_space(&self, space: SpaceId) -> ConflictPlace {
+        let table = self.tables().find(|table| table.id() == space || table.index(space).is_some());
+        ConflictPlace { table: table.map(|table| table.def().name.to_string()), key: None }
     }
 
     /// `table "t"`, `index "i"` or `the catalog`: how messages name a space.

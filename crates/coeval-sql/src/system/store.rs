@@ -6,6 +6,7 @@ use crate::registry::{ActivityState, Registry};
 use coeval_store::{
     AccessMode, CheckpointPolicy, ColumnType, Durability, Store, Table, Transaction, ValueRef,
 };
+use coeval_txn::Isolation;
 use std::sync::Arc;
 
 const TEXT: ColumnType = ColumnType::Text;
@@ -75,8 +76,9 @@ pub(super) fn store(store: &Store) -> Rows {
 }
 
 /// `coeval_transactions`: one row for each session of a client that is in a transaction, be it a block or the one of the
-/// statement that it runs; of the latter, level and version are not told.
-pub(super) fn transactions(registry: &Registry) -> Rows {
+/// statement that it runs; of the latter, level and version are not told. `holds_boundary` is true for who holds safe
+/// snapshots where they are: their oldest read-write transaction at SERIALIZABLE.
+pub(super) fn transactions(store: &Store, registry: &Registry) -> Rows {
     let mut rows = Rows::new(&[
         ("pid", INT),
         ("state", TEXT),
@@ -84,7 +86,9 @@ pub(super) fn transactions(registry: &Registry) -> Rows {
         ("access", TEXT),
         ("begin_version", BIGINT),
         ("since", MOMENT),
+        ("holds_boundary", ColumnType::Boolean),
     ]);
+    let oldest = store.active_serializable().first().map(|holder| holder.begin);
     for session in registry.all() {
         let activity = session.activity();
         let since = activity.transaction_micros.or(match activity.state {
@@ -107,6 +111,11 @@ pub(super) fn transactions(registry: &Registry) -> Rows {
             access.map_or(ValueRef::Null, text),
             block.and_then(|block| block.begin).map_or(ValueRef::Null, |version| count(version.get())),
             ValueRef::Int64(since),
+            block.map_or(ValueRef::Null, |block| {
+                let may_hold =
+                    (block.isolation, block.mode) == (Isolation::Serializable, AccessMode::ReadWrite);
+                ValueRef::Boolean(may_hold && block.begin.is_some() && block.begin == oldest)
+            }),
         ]);
     }
     rows

@@ -16,6 +16,11 @@ use std::sync::Arc;
 fn submission(catalog_changes: Vec<CatalogChange>, writes: Vec<TableWrites>) -> Submission {
     Submission {
         transaction: coeval_txn::TransactionId::default(),
+        party: crate::conflicts::Party {
+            transaction: coeval_txn::TransactionId::default(),
+            origin: None,
+            is_declared_reader: false,
+        },
         written: std::sync::Arc::default(),
         certification: None,
         begin: Version::ZERO,

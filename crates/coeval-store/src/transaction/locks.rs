@@ -24,6 +24,7 @@
 
 use super::{Footmark, GlobalKey, Transaction};
 use crate::catalog::{IndexDef, TableDef};
+use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason};
 use crate::cursor::SpaceCursor;
 use crate::delta::Change;
 use crate::error::{ConflictError, StoreError};
@@ -228,13 +229,15 @@ impl Transaction {
         let begins_again = has_waited && !self.takes_locks() && self.may_move();
         let is_older = newest.version() > self.snapshot;
         let mut state = if begins_again && is_older { LockedState::Changed } else { LockedState::AsRead };
+        let mut newer = got[0];
         for row in &got {
             if state == LockedState::AsRead && self.is_changed(&newest, row.table, &row.key)? {
-                state = LockedState::Changed;
+                (state, newer) = (LockedState::Changed, *row);
             }
         }
         if state == LockedState::Changed {
-            self.move_to_newest(newest, got[0].table)?;
+            let moved = self.move_to_newest(newest, newer.table, Some(&newer.key));
+            self.note_loss(moved)?;
         }
         for row in got {
             let (certify, admit) = self.accesses_of_lock(row.strength);
@@ -428,9 +431,17 @@ impl Transaction {
     }
 
     /// Moves to a world that holds what others changed of `table`.
-    fn move_to_newest(&mut self, newest: Arc<World>, table: SpaceId) -> Result<(), StoreError> {
-        let newest =
-            if self.may_move() { newest } else { self.refreshed().ok_or_else(|| self.changed(table))? };
+    fn move_to_newest(
+        &mut self,
+        newest: Arc<World>,
+        table: SpaceId,
+        key: Option<&Key>,
+    ) -> Result<(), StoreError> {
+        let newest = if self.may_move() {
+            newest
+        } else {
+            self.refreshed().ok_or_else(|| self.changed_at(table, key))?
+        };
         self.depends_on = newest.version();
         self.looked_at = newest.version();
         self.move_to(newest)
@@ -466,13 +477,20 @@ impl Transaction {
     }
 
     fn changed(&self, table: SpaceId) -> StoreError {
-        let name =
-            self.world.table(table).map_or_else(|| table.to_string(), |table| table.def().name.to_string());
+        self.changed_at(table, None)
+    }
+
+    fn changed_at(&self, table: SpaceId, key: Option<&Key>) -> StoreError {
+        let (place, found) = match key {
+            Some(key) => (self.world.describe_key(table, key), self.world.place_of(table, key)),
+            None => (self.world.describe_space(table), self.world.place_of_space(table)),
+        };
         StoreError::Conflict(ConflictError {
             what: "concurrent update",
             space: table,
-            detail: format!("table \"{name}\": a row was changed or removed since this transaction began."),
+            detail: format!("{place}: a row was changed or removed since this transaction began."),
             version: self.shared.applied().version(),
+            cause: ConflictCause::new(ConflictReason::Overtaken, found),
         })
     }
 
@@ -555,7 +573,8 @@ impl Transaction {
         }
         for key in keys {
             if self.is_taken(&self.world, table.id(), key)? != self.is_taken(&newest, table.id(), key)? {
-                return self.move_to_newest(newest, table.id());
+                let of_table = Some(&key.key).filter(|_| key.space == table.id());
+                return self.move_to_newest(newest, table.id(), of_table);
             }
         }
         Ok(())
@@ -591,7 +610,7 @@ impl Transaction {
         }
         let newest = self.look_at_newest();
         let (read, now) = is_known(self, &newest)?;
-        if read == now { Ok(()) } else { self.move_to_newest(newest, parent) }
+        if read == now { Ok(()) } else { self.move_to_newest(newest, parent, None) }
     }
 
     /// Before children of a locked parent are looked for: sees those that were committed meanwhile.
@@ -601,7 +620,7 @@ impl Transaction {
             (Some(read), Some(now)) => read.rows().is_same(now.rows()),
             (read, now) => read.is_none() && now.is_none(),
         };
-        if is_same { Ok(()) } else { self.move_to_newest(newest, child) }
+        if is_same { Ok(()) } else { self.move_to_newest(newest, child, None) }
     }
 
     /// Whether own writes of a table still say the truth about a snapshot that has moved: what they add is not
@@ -647,5 +666,6 @@ fn definition_changed(table: SpaceId, version: Version) -> StoreError {
         space: table,
         detail: "The definition of a table that this transaction wrote was changed.".to_owned(),
         version,
+        cause: ConflictCause::new(ConflictReason::Definition, ConflictPlace::default()),
     })
 }

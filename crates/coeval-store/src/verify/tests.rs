@@ -170,6 +170,11 @@ fn commit(files: &SimulatedFiles, def: &TableDef, changes: Changes) {
     };
     let submission = Submission {
         transaction: coeval_txn::TransactionId::default(),
+        party: crate::conflicts::Party {
+            transaction: coeval_txn::TransactionId::default(),
+            origin: None,
+            is_declared_reader: false,
+        },
         written: Arc::default(),
         certification: None,
         begin: Version::ZERO,
