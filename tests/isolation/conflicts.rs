@@ -29,7 +29,7 @@ fn a_second_writer_is_listed_with_both_statements() {
                 "a",
                 listed,
                 Rows(&[
-                    "write repeatable read public.account (id)=(1) UPDATE account SET balance = 2 WHERE id = 1 \
+                    "write repeatable read account (id)=(1) UPDATE account SET balance = 2 WHERE id = 1 \
                         UPDATE account SET balance = 1 WHERE id = 1 false",
                 ]),
             ),
@@ -51,7 +51,7 @@ fn rules_of_serializability_have_their_names() {
             ("b", "UPDATE account SET balance = 1 WHERE id = 2", Done),
             ("a", "COMMIT", Done),
             ("b", "COMMIT", CONFLICT),
-            ("a", listed, Rows(&["pivot public.account UPDATE account SET balance = 1 WHERE id = 1 false"])),
+            ("a", listed, Rows(&["pivot account UPDATE account SET balance = 1 WHERE id = 1 false"])),
         ],
     );
 }
