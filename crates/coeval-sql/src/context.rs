@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a statement runs in: its transaction, its session's settings, its parameters, its time.
 
+use crate::advisory::SessionLocks;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{Checks, Rights};
@@ -68,6 +69,8 @@ pub(crate) struct StatementContext<'a> {
     pub(crate) parameter_types: &'a [ColumnType],
     /// What `now()` says.
     pub(crate) clock: Clock,
+    /// The session's advisory locks.
+    pub(crate) advisory_locks: &'a Arc<SessionLocks>,
     /// The statement's text, for positions in errors; empty if it has none of its own.
     pub(crate) sql: &'a str,
     /// Which of its reads are checked.

@@ -122,7 +122,14 @@ fn rename_index(
             rename::relation(context, &name, object, index_name)?;
         }
         Some((name, _)) => return Err(lookup::wrong_kind(&name, "index")),
-        None => return Err(index::unknown(context, name)),
+        None => {
+            let Some(def) = index::primary_key_named(context, name)? else {
+                return Err(index::unknown(context, name));
+            };
+            lookup::require_owner(context, &def.name, ObjectRef::Table(def.id))?;
+            let (_, new) = lookup::split_name(index_name)?;
+            rename::constraint(context, &def, &def.primary_key_name, &new)?;
+        }
     }
     Ok(StatementResult::plain("ALTER INDEX"))
 }

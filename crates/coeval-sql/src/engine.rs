@@ -3,11 +3,13 @@
 
 mod template;
 
+use crate::advisory::AdvisoryLocks;
 use crate::cancel;
 use crate::error::SqlError;
 use crate::registry::Registry;
 use crate::session::Session;
 use coeval_store::Store;
+use coeval_txn::RowLocks;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionState;
@@ -26,6 +28,7 @@ pub struct Engine {
     /// What every statement's DataFusion state is cloned from.
     template: SessionState,
     registry: Arc<Registry>,
+    advisory_locks: AdvisoryLocks,
 }
 
 /// Stack of a thread that runs statements, whatever they are: no statement that is accepted there needs more. Only
@@ -47,7 +50,14 @@ impl Engine {
             .build()
             .map_err(|error| SqlError::internal(format!("cannot start threads: {error}")))?;
         let template = crate::query::with_postgres_types(template::session_state(threads)?)?;
-        let engine = Arc::new(Self { store, runtime: Some(runtime), template, registry: Arc::default() });
+        let advisory_locks = Arc::new(RowLocks::new());
+        let engine = Arc::new(Self {
+            store,
+            runtime: Some(runtime),
+            template,
+            registry: Arc::default(),
+            advisory_locks,
+        });
         engine.store.set_check_compiler(crate::scalar::check_compiler(&engine));
         Ok(engine)
     }
@@ -68,6 +78,11 @@ impl Engine {
     #[must_use]
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
+    }
+
+    /// The advisory locks of all sessions.
+    pub(crate) fn advisory_locks(&self) -> &AdvisoryLocks {
+        &self.advisory_locks
     }
 
     /// A new session with default settings.

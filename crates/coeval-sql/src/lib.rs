@@ -17,6 +17,7 @@
 //! # Start reading at
 //! [`Session`] (`session.rs`), then `statement.rs` (which module runs what), then `query.rs` and `point.rs`.
 
+mod advisory;
 mod cancel;
 mod catalog;
 mod context;

@@ -10,6 +10,7 @@
 
 mod binding;
 mod block;
+mod constraints;
 mod cursors;
 mod description;
 mod execution;
@@ -32,6 +33,7 @@ pub(crate) use parse::{STACK_BYTES, parse_query, to_next_word};
 pub use prepared::Prepared;
 pub(crate) use utility::take_word;
 
+use crate::advisory::SessionLocks;
 use crate::cancel::CancelHandle;
 use crate::context::{Clock, SequenceValues, StatementContext};
 use crate::definitions::Definitions;
@@ -152,16 +154,19 @@ pub struct Session {
     notices: Vec<SqlError>,
     /// What every snapshot must have that it reads.
     floor: SessionFloor,
+    advisory_locks: Arc<SessionLocks>,
 }
 
 impl Session {
     /// A session with default settings and nothing open.
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
+        let cancel = CancelHandle::new();
         Self {
+            advisory_locks: Arc::new(SessionLocks::new(engine.advisory_locks(), &cancel)),
             engine,
             settings: Settings::default(),
             sequences: SequenceValues::default(),
-            cancel: CancelHandle::new(),
+            cancel,
             state: State::Idle,
             cached: HashMap::new(),
             named: NamedStatements::default(),
@@ -467,6 +472,7 @@ impl Session {
                 parameters,
                 parameter_types,
                 clock,
+                advisory_locks: &self.advisory_locks,
                 sql,
                 checks: Checks::All,
                 open: OpenObjects::new(&self.named, &self.cursors),
@@ -479,6 +485,8 @@ impl Session {
             self.grant_requests()?;
             return Ok(outcome);
         }
+        // What rows that were read after the statement's end have locked for its transaction.
+        self.advisory_locks.end_transaction();
         let options = BlockOptions::of(&self.settings)?.of_query(is_query);
         let (mut attempt, said) = (0, self.notices.len());
         loop {
@@ -498,6 +506,7 @@ impl Session {
                 parameters,
                 parameter_types,
                 clock: Clock::start(),
+                advisory_locks: &self.advisory_locks,
                 sql,
                 checks: Checks::All,
                 open: OpenObjects::new(&self.named, &self.cursors),
@@ -540,6 +549,14 @@ impl Session {
         };
         self.drop_failed_implicit();
         error
+    }
+}
+
+impl Drop for Session {
+    /// Rows of a stream may be read after this; locks do not wait for that.
+    fn drop(&mut self) {
+        self.advisory_locks.end_transaction();
+        self.advisory_locks.unlock_all();
     }
 }
 

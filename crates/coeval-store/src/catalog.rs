@@ -5,6 +5,10 @@
 //! statement keeps the ones of its snapshot. Expressions (defaults, checks, view bodies) are kept as SQL
 //! text: their meaning belongs to the SQL layer.
 
+mod foreign_key;
+
+pub use foreign_key::{Deferral, ForeignKeyDef, ReferentialAction};
+
 use crate::access_rights::{ObjectAccess, RoleDef};
 use crate::ids::{SequenceId, SpaceId};
 use crate::key::{Key, KeyWriter};
@@ -150,6 +154,24 @@ pub struct IndexDef {
     pub columns: Vec<usize>,
     /// Whether it is unique.
     pub uniqueness: Uniqueness,
+    /// How the columns were declared to be ordered; empty if all ascend. Entries ascend with NULLs last in any case,
+    /// since an index is read in both directions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declared_order: Vec<DeclaredOrder>,
+}
+
+/// How a column of an index is declared to be ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeclaredOrder {
+    /// `ASC NULLS LAST`, the default.
+    Ascending,
+    /// `ASC NULLS FIRST`.
+    AscendingNullsFirst,
+    /// `DESC NULLS FIRST`, the default of `DESC`.
+    Descending,
+    /// `DESC NULLS LAST`.
+    DescendingNullsLast,
 }
 
 /// A `CHECK` constraint.
@@ -159,39 +181,6 @@ pub struct CheckDef {
     pub name: String,
     /// The condition as SQL text over the table's columns.
     pub expression: String,
-}
-
-/// What happens to children when the parent goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReferentialAction {
-    /// Refused when the statement ends with children left.
-    NoAction,
-    /// Refused at once.
-    Restrict,
-    /// Children go too.
-    Cascade,
-    /// The children's columns become NULL.
-    SetNull,
-    /// The children's columns take their defaults.
-    SetDefault,
-}
-
-/// A `FOREIGN KEY` constraint of the child table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ForeignKeyDef {
-    /// Its name.
-    pub name: String,
-    /// The child's columns.
-    pub columns: Vec<usize>,
-    /// The parent table.
-    pub parent: SpaceId,
-    /// The parent's columns: its primary key or the columns of one of its unique indexes, in that order.
-    pub parent_columns: Vec<usize>,
-    /// On DELETE of the parent.
-    pub on_delete: ReferentialAction,
-    /// On UPDATE of the parent's key.
-    pub on_update: ReferentialAction,
 }
 
 /// A table.

@@ -68,8 +68,9 @@ pub use access_rights::{
     Grant, Membership, ObjectAccess, Privilege, Privileges, RoleAttribute, RoleDef, UnknownPrivilege,
 };
 pub use catalog::{
-    Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DEFAULT_SCHEMA, ForeignKeyDef, Identity,
-    IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef, TableDef, Uniqueness, ViewDef,
+    Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DEFAULT_SCHEMA, DeclaredOrder, Deferral,
+    ForeignKeyDef, Identity, IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef, TableDef,
+    Uniqueness, ViewDef,
 };
 pub use checkpoint::CheckpointReport;
 pub use checks::{CheckCompiler, RowChecks};
@@ -89,8 +90,9 @@ pub use space::{Base, Found, Space};
 pub use store::{SetValue, Store};
 pub use table::{IndexEntry, RowRef, Table};
 pub use transaction::{
-    AccessMode, Committed, GlobalKey, IfLocked, IndexCursor, LockWaits, LockedRows, LockedState,
-    NOTED_ROWS_MAX, RowCursor, RowLock, RowLockError, Savepoint, Scanned, Transaction,
+    AccessMode, CheckTime, Committed, ConstraintChoice, GlobalKey, IfLocked, IndexCursor, LockWaits,
+    LockedRows, LockedState, NOTED_ROWS_MAX, RowCursor, RowLock, RowLockError, Savepoint, Scanned,
+    Transaction,
 };
 pub use types::{ColumnType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{IntervalValue, Value, ValueRef};

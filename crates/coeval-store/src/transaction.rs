@@ -7,6 +7,7 @@
 //! Definitions are changed in a private copy of the world.
 
 mod ddl;
+mod deferred;
 mod foreign_key;
 mod load;
 mod locks;
@@ -15,6 +16,7 @@ mod scanned;
 mod serializing;
 mod write;
 
+pub use deferred::{CheckTime, ConstraintChoice};
 pub(crate) use foreign_key::in_width_of;
 pub(crate) use load::is_free;
 pub use locks::{IfLocked, LockWaits, LockedRows, LockedState, RowLock, RowLockError};
@@ -39,6 +41,7 @@ use crate::table::{IndexEntry, RowRef, Table, primary_key_start};
 use crate::view::TableView;
 use crate::world::World;
 use coeval_txn::{Access, CommitOrder, Isolation, LockOwner, SnapshotGuard, TransactionId, Version};
+use deferred::{Deferred, DeferredMark};
 use foreign_key::PendingCheck;
 use reads::Walked;
 use std::sync::Arc;
@@ -104,6 +107,7 @@ pub struct Transaction {
     catalog_changes: Vec<CatalogChange>,
     loads: Loads,
     pending: Vec<PendingCheck>,
+    deferred: Deferred,
     /// Row locks, if it took any.
     locks: Option<LockOwner<GlobalKey>>,
     lock_waits: LockWaits,
@@ -127,6 +131,7 @@ pub struct Savepoint {
     catalog_changes: usize,
     loads: Loads,
     pending: Vec<PendingCheck>,
+    deferred: DeferredMark,
     guard: Arc<SnapshotGuard>,
     snapshot: Version,
     locks: usize,
@@ -159,6 +164,7 @@ impl Transaction {
             catalog_changes: Vec::new(),
             loads: Loads::default(),
             pending: Vec::new(),
+            deferred: Deferred::default(),
             locks: None,
             lock_waits: LockWaits::default(),
             statements: 0,
@@ -343,6 +349,7 @@ impl Transaction {
             catalog_changes: self.catalog_changes.len(),
             loads: Arc::clone(&self.loads),
             pending: self.pending.clone(),
+            deferred: self.deferred.mark(),
             guard: Arc::clone(&self.guard),
             snapshot: self.snapshot,
             locks: self.locks.as_ref().map_or(0, LockOwner::granted_count),
@@ -361,6 +368,7 @@ impl Transaction {
         self.catalog_changes.truncate(savepoint.catalog_changes);
         self.loads = Arc::clone(&savepoint.loads);
         self.pending.clone_from(&savepoint.pending);
+        self.deferred.go_back_to(&savepoint.deferred);
         self.go_back_to_snapshot(savepoint);
         if let Some(locks) = &mut self.locks {
             locks.release_after(savepoint.locks);
@@ -401,6 +409,7 @@ impl Transaction {
     /// after a crash.
     pub fn commit(mut self) -> Result<Committed, StoreError> {
         self.end_statement()?;
+        self.check_deferred()?;
         let certification =
             self.serializing.as_ref().map(|serializing| serializing.certification(self.snapshot));
         if !self.has_writes() {

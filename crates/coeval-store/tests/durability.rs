@@ -23,7 +23,13 @@ fn make_table(store: &Store) -> TableDef {
     let name = QualifiedName::new("public", "things");
     let mut def = TableDef::new(store.new_space_id(), name, columns, vec![0]);
     let id = store.new_space_id();
-    def.indexes.push(IndexDef { id, name: "by_name".into(), columns: vec![1], uniqueness: Uniqueness::Any });
+    def.indexes.push(IndexDef {
+        id,
+        name: "by_name".into(),
+        columns: vec![1],
+        uniqueness: Uniqueness::Any,
+        declared_order: Vec::new(),
+    });
     let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
     tx.commit().unwrap();

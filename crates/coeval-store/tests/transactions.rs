@@ -47,6 +47,7 @@ fn accounts(store: &Store, unique_balance: Uniqueness) -> TableDef {
         name: name.into(),
         columns: vec![column],
         uniqueness,
+        declared_order: Vec::new(),
     };
     def.indexes.push(index("accounts_owner", 1, Uniqueness::Any));
     def.indexes.push(index("accounts_balance", 2, unique_balance));
@@ -271,6 +272,7 @@ fn an_index_takes_in_what_was_committed_while_it_was_built() {
         name: "late".into(),
         columns: vec![2],
         uniqueness: Uniqueness::Unique,
+        declared_order: Vec::new(),
     });
     ddl.change_catalog(CatalogChange::PutTable(Box::new(indexed.clone()))).unwrap();
     let mut writer = begin(&store);
@@ -286,7 +288,13 @@ fn an_index_takes_in_what_was_committed_while_it_was_built() {
 fn with_late_index(store: &Store, def: &TableDef, uniqueness: Uniqueness) -> (TableDef, SpaceId) {
     let id = store.new_space_id();
     let mut indexed = def.clone();
-    indexed.indexes.push(IndexDef { id, name: "late".into(), columns: vec![2], uniqueness });
+    indexed.indexes.push(IndexDef {
+        id,
+        name: "late".into(),
+        columns: vec![2],
+        uniqueness,
+        declared_order: Vec::new(),
+    });
     (indexed, id)
 }
 

@@ -50,11 +50,11 @@ pub use coeval_sql::{
     StatementResult, TransactionStatus, column_type_of_arrow, column_type_of_field, format_value,
 };
 pub use coeval_store::{
-    CheckpointPolicy, ColumnDef, ColumnType, ConstraintError, Direction, Durability, ForeignKeyDef, Grant,
-    Identity, IndexDef, IndexEntry, IntervalValue, Key, KeyRange, KeyWriter, Membership,
-    NUMERIC_PRECISION_MAX, ObjectAccess, ObjectRef, Privilege, Privileges, QualifiedName, ReferentialAction,
-    RoleAttribute, RoleDef, Row, RowRef, SequenceDef, SpaceId, StoreError, TableDef, Uniqueness, Value,
-    ValueRef, VerifyReport, ViewDef, value_at,
+    CheckpointPolicy, ColumnDef, ColumnType, ConstraintError, DeclaredOrder, Deferral, Direction, Durability,
+    ForeignKeyDef, Grant, Identity, IndexDef, IndexEntry, IntervalValue, Key, KeyRange, KeyWriter,
+    Membership, NUMERIC_PRECISION_MAX, ObjectAccess, ObjectRef, Privilege, Privileges, QualifiedName,
+    ReferentialAction, RoleAttribute, RoleDef, Row, RowRef, SequenceDef, SpaceId, StoreError, TableDef,
+    Uniqueness, Value, ValueRef, VerifyReport, ViewDef, value_at,
 };
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};

@@ -6,8 +6,8 @@ use crate::cells::{Alignment, Listing};
 use crate::grid::{Colours, print_aligned};
 use arrow::datatypes::SchemaRef;
 use coeval::{
-    ColumnDef, Definitions, ForeignKeyDef, Identity, IndexDef, ObjectRef, QualifiedName, ReferentialAction,
-    SequenceDef, TableDef, Uniqueness, ViewDef,
+    ColumnDef, Deferral, Definitions, ForeignKeyDef, Identity, IndexDef, ObjectRef, QualifiedName,
+    ReferentialAction, SequenceDef, TableDef, Uniqueness, ViewDef,
 };
 use std::io::{self, Write};
 
@@ -251,7 +251,12 @@ fn foreign_key_text(definitions: &Definitions, child: &TableDef, key: &ForeignKe
         ReferentialAction::SetDefault => format!(" ON {event} SET DEFAULT"),
     };
     let (on_delete, on_update) = (on("DELETE", key.on_delete), on("UPDATE", key.on_update));
-    format!("\"{}\" FOREIGN KEY ({columns}) REFERENCES {parent}{on_delete}{on_update}", key.name)
+    let deferral = match key.deferral {
+        Deferral::Never => "",
+        Deferral::Immediate => " DEFERRABLE",
+        Deferral::Deferred => " DEFERRABLE INITIALLY DEFERRED",
+    };
+    format!("\"{}\" FOREIGN KEY ({columns}) REFERENCES {parent}{on_delete}{on_update}{deferral}", key.name)
 }
 
 fn describe_index(

@@ -3,6 +3,7 @@
 //! DataFusion hands to functions.
 
 use super::objects::{Objects, ViewColumns};
+use crate::advisory::SessionLocks;
 use crate::context::{Clock, StatementContext};
 use crate::error::SqlError;
 use crate::query::Carry;
@@ -36,6 +37,7 @@ struct Shared {
     world: Arc<World>,
     registry: Arc<Registry>,
     clock: Clock,
+    advisory_locks: Arc<SessionLocks>,
     requests: Mutex<Vec<SettingRequest>>,
 }
 
@@ -50,6 +52,7 @@ impl CatalogAccess {
             world: Arc::clone(context.transaction.world()),
             registry: Arc::clone(context.engine.registry()),
             clock: context.clock,
+            advisory_locks: Arc::clone(context.advisory_locks),
             requests: Mutex::new(Vec::new()),
         }))
     }
@@ -72,6 +75,11 @@ impl CatalogAccess {
     /// What the session may do.
     pub(super) fn rights(&self) -> Rights {
         Rights::of(self.0.settings.principal(), self.0.objects.definitions.catalog())
+    }
+
+    /// The session's advisory locks.
+    pub(super) fn advisory_locks(&self) -> &SessionLocks {
+        &self.0.advisory_locks
     }
 
     /// The statement's times.

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `pg_class`, `pg_attribute`, `pg_attrdef`, `pg_index`, `pg_sequence`, `pg_namespace`.
 
-use super::objects::{Class, Kind, Objects};
+use super::objects::{Class, IndexShape, Kind, Objects};
 use super::roles::{owner_oid, role_oid};
 use super::rows::{Cell, Table};
 use super::types::{TypeFacts, facts, facts_of_arrow, facts_of_name};
 use super::{Source, deparse, oids};
 use crate::rights::{self, access_list, schema_access};
 use coeval_store::{
-    ColumnDef, ColumnState, Identity, SequenceDef, SpaceId, TableDef, Transaction, Uniqueness, World,
+    ColumnDef, ColumnState, DeclaredOrder, Identity, SequenceDef, SpaceId, TableDef, Transaction, Uniqueness,
+    World,
 };
 use std::sync::Arc;
 
@@ -265,8 +266,18 @@ fn push_index(table: &mut Table, class: &Class) {
         ("indkey", column_numbers(shape.table, shape.columns)),
         ("indcollation", Cell::Ints(collations.collect())),
         ("indclass", Cell::Ints(classes.collect())),
-        ("indoption", Cell::Ints(vec![0; columns])),
+        ("indoption", Cell::Ints((0..columns).map(|place| order_bits(&shape, place)).collect())),
     ]);
+}
+
+/// `indoption`: 1 for DESC, 2 for NULLS FIRST.
+fn order_bits(shape: &IndexShape<'_>, place: usize) -> i64 {
+    match shape.declared_order.get(place) {
+        None | Some(DeclaredOrder::Ascending) => 0,
+        Some(DeclaredOrder::DescendingNullsLast) => 1,
+        Some(DeclaredOrder::AscendingNullsFirst) => 2,
+        Some(DeclaredOrder::Descending) => 3,
+    }
 }
 
 /// The default operator class of B-trees for a type.

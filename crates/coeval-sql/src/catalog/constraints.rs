@@ -6,7 +6,7 @@ use super::deparse::{self, Style};
 use super::objects::{Class, Kind, Objects};
 use super::oids;
 use super::rows::{Cell, Table};
-use coeval_store::{CheckDef, ForeignKeyDef, ReferentialAction, TableDef, Uniqueness};
+use coeval_store::{CheckDef, Deferral, ForeignKeyDef, ReferentialAction, TableDef, Uniqueness};
 use std::sync::Arc;
 
 /// Whether this module knows the relation.
@@ -135,6 +135,7 @@ fn push(table: &mut Table, constraint: &Constraint, objects: &Objects) {
     };
     let action =
         |of: fn(&ForeignKeyDef) -> ReferentialAction| reference.map_or(" ", |one| action_letter(of(one)));
+    let deferral = reference.map_or(Deferral::Never, |reference| reference.deferral);
     let expression =
         if let Rule::Check(check) = &constraint.rule { Some(check.expression.clone()) } else { None };
     table.push([
@@ -142,6 +143,8 @@ fn push(table: &mut Table, constraint: &Constraint, objects: &Objects) {
         ("conname", constraint.name.as_str().into()),
         ("connamespace", oids::of_schema(&constraint.table.name.schema).into()),
         ("contype", constraint.letter().into()),
+        ("condeferrable", deferral.is_deferrable().into()),
+        ("condeferred", (deferral == Deferral::Deferred).into()),
         ("convalidated", true.into()),
         ("conrelid", oids::of_space(constraint.table.id).into()),
         ("conindid", constraint.index(objects).into()),

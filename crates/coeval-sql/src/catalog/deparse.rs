@@ -5,7 +5,7 @@ use super::identifiers::{literal, quoted};
 use super::objects::{Class, IndexShape, Kind, Objects};
 use super::oids;
 use super::types::cast_name;
-use coeval_store::{ColumnDef, ForeignKeyDef, ReferentialAction, TableDef, ViewDef};
+use coeval_store::{ColumnDef, DeclaredOrder, Deferral, ForeignKeyDef, ReferentialAction, TableDef, ViewDef};
 use datafusion::sql::sqlparser::ast::{Expr, Value};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -32,8 +32,22 @@ pub(super) fn index(objects: &Objects, class: &Class, shape: &IndexShape<'_>, st
         (Some(table), Style::Pretty) => objects.written_name(table),
         _ => format!("{}.{}", quoted(&shape.table.name.schema), quoted(&shape.table.name.name)),
     };
-    let (name, columns) = (quoted(&class.name), column_list(shape.table, shape.columns));
-    format!("CREATE {unique}INDEX {name} ON {on} USING btree ({columns})")
+    let name = quoted(&class.name);
+    let columns: Vec<_> =
+        shape.columns.iter().enumerate().map(|(place, _)| index_column(shape, place)).collect();
+    format!("CREATE {unique}INDEX {name} ON {on} USING btree ({})", columns.join(", "))
+}
+
+/// A column of an index as it was declared.
+pub(super) fn index_column(shape: &IndexShape<'_>, place: usize) -> String {
+    let name = quoted(&shape.table.columns[shape.columns[place]].name);
+    let order = match shape.declared_order.get(place) {
+        None | Some(DeclaredOrder::Ascending) => "",
+        Some(DeclaredOrder::AscendingNullsFirst) => " NULLS FIRST",
+        Some(DeclaredOrder::Descending) => " DESC",
+        Some(DeclaredOrder::DescendingNullsLast) => " DESC NULLS LAST",
+    };
+    name + order
 }
 
 /// What a constraint says, as it stands behind its name.
@@ -65,6 +79,11 @@ pub(super) fn foreign_key(objects: &Objects, table: &TableDef, constraint: &Fore
             text.push_str(&format!(" ON {event} {words}"));
         }
     }
+    text.push_str(match constraint.deferral {
+        Deferral::Never => "",
+        Deferral::Immediate => " DEFERRABLE",
+        Deferral::Deferred => " DEFERRABLE INITIALLY DEFERRED",
+    });
     text
 }
 

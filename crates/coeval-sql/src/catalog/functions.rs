@@ -5,6 +5,7 @@
 //! arguments. Their results depend on the statement's snapshot, session and user, so none is folded into a
 //! kept plan.
 
+mod advisory;
 mod arrays;
 mod definitions;
 mod names;
@@ -137,6 +138,7 @@ const fn called(name: &'static str, arguments: RangeInclusive<usize>, gives: Giv
 
 fn entries() -> impl Iterator<Item = &'static Entry> {
     let lists: [&[Entry]; 8] = [
+        advisory::ENTRIES,
         arrays::ENTRIES,
         definitions::ENTRIES,
         names::ENTRIES,

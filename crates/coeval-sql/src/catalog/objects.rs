@@ -9,8 +9,8 @@ use crate::rights;
 use crate::settings::Settings;
 use arrow::datatypes::DataType;
 use coeval_store::{
-    ColumnState, IndexDef, ObjectAccess, ObjectRef, QualifiedName, SequenceDef, TableDef, Transaction,
-    Uniqueness, ViewDef,
+    ColumnState, DeclaredOrder, IndexDef, ObjectAccess, ObjectRef, QualifiedName, SequenceDef, TableDef,
+    Transaction, Uniqueness, ViewDef,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -49,6 +49,8 @@ pub(super) struct IndexShape<'a> {
     pub(super) table: &'a Arc<TableDef>,
     pub(super) columns: &'a [usize],
     pub(super) uniqueness: Uniqueness,
+    /// Empty: all ascend.
+    pub(super) declared_order: &'a [DeclaredOrder],
     pub(super) is_primary: bool,
 }
 
@@ -99,11 +101,18 @@ impl Class {
                 table,
                 columns: &table.primary_key,
                 uniqueness: Uniqueness::Constraint,
+                declared_order: &[],
                 is_primary: true,
             }),
             Kind::Index(table, place) => {
-                let IndexDef { columns, uniqueness, .. } = &table.indexes[*place];
-                Some(IndexShape { table, columns, uniqueness: *uniqueness, is_primary: false })
+                let IndexDef { columns, uniqueness, declared_order, .. } = &table.indexes[*place];
+                Some(IndexShape {
+                    table,
+                    columns,
+                    uniqueness: *uniqueness,
+                    declared_order,
+                    is_primary: false,
+                })
             }
             _ => None,
         }

@@ -9,7 +9,9 @@ use super::{lookup, naming};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::scalar::is_integer;
-use coeval_store::{CheckDef, ColumnDef, ForeignKeyDef, IndexDef, ReferentialAction, TableDef, Uniqueness};
+use coeval_store::{
+    CheckDef, ColumnDef, Deferral, ForeignKeyDef, IndexDef, ReferentialAction, TableDef, Uniqueness,
+};
 use datafusion::sql::sqlparser::ast::{
     self, CheckConstraint, ColumnOption, ColumnOptionDef, ConstraintCharacteristics, DeferrableInitial, Expr,
     ForeignKeyConstraint, Ident, IndexColumn, IndexOption, IndexType, NullsDistinctOption,
@@ -66,16 +68,32 @@ fn refuse_index_options(method: Option<&IndexType>, options: &[IndexOption]) -> 
     Ok(())
 }
 
-/// Refuses constraints that are checked later than at the end of the statement, or not at all.
+/// Refuses keys that are checked later than at the end of the statement, or not at all.
 fn refuse_characteristics(characteristics: Option<&ConstraintCharacteristics>) -> Result<(), SqlError> {
-    let Some(given) = characteristics else { return Ok(()) };
-    if given.deferrable == Some(true) || given.initially == Some(DeferrableInitial::Deferred) {
-        return Err(SqlError::unsupported("DEFERRABLE constraint"));
+    if deferral(characteristics)?.is_deferrable() {
+        return Err(SqlError::unsupported("DEFERRABLE unique constraint"));
     }
+    Ok(())
+}
+
+/// When a constraint that is declared so is checked.
+///
+/// # Errors
+/// 42601 for `NOT DEFERRABLE INITIALLY DEFERRED`, 0A000 for one that is not to be checked at all.
+fn deferral(characteristics: Option<&ConstraintCharacteristics>) -> Result<Deferral, SqlError> {
+    let Some(given) = characteristics else { return Ok(Deferral::Never) };
     if given.enforced == Some(false) {
         return Err(SqlError::unsupported("NOT ENFORCED constraint"));
     }
-    Ok(())
+    match (given.deferrable, given.initially) {
+        (Some(false), Some(DeferrableInitial::Deferred)) => {
+            let message = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
+            Err(SqlError::new(SqlState::SyntaxError, message))
+        }
+        (_, Some(DeferrableInitial::Deferred)) => Ok(Deferral::Deferred),
+        (Some(true), _) => Ok(Deferral::Immediate),
+        (_, _) => Ok(Deferral::Never),
+    }
 }
 
 /// The columns of a key: plain column names, none twice.
@@ -85,8 +103,10 @@ pub(super) fn key_columns(columns: &[ColumnDef], key: &[IndexColumn]) -> Result<
         let Expr::Identifier(ident) = &part.column.expr else {
             return Err(SqlError::unsupported(format!("expression {} in a key", part.column.expr)));
         };
-        if part.operator_class.is_some() {
-            return Err(SqlError::unsupported("operator class"));
+        if let Some(class) = &part.operator_class
+            && !is_of_ordered_indexes(class)
+        {
+            return Err(SqlError::unsupported(format!("operator class {class}")));
         }
         let name = lookup::fold(ident);
         let column = columns.iter().position(|column| column.is_live() && column.name == name);
@@ -101,6 +121,33 @@ pub(super) fn key_columns(columns: &[ColumnDef], key: &[IndexColumn]) -> Result<
         found.push(column);
     }
     Ok(found)
+}
+
+/// Whether an operator class asks for the order that entries have: the default one of a type, or byte by byte, which is
+/// how texts are ordered here.
+fn is_of_ordered_indexes(class: &ast::ObjectName) -> bool {
+    let name = class.0.last().and_then(|part| part.as_ident()).map(lookup::fold).unwrap_or_default();
+    let types = [
+        "bool",
+        "bpchar",
+        "bytea",
+        "date",
+        "float4",
+        "float8",
+        "int2",
+        "int4",
+        "int8",
+        "interval",
+        "numeric",
+        "text",
+        "time",
+        "timestamp",
+        "timestamptz",
+        "uuid",
+        "varchar",
+    ];
+    let of = name.strip_suffix("_pattern_ops").or_else(|| name.strip_suffix("_ops"));
+    of.is_some_and(|of| types.contains(&of))
 }
 
 /// Puts a UNIQUE, CHECK or FOREIGN KEY constraint into the definition; rows are not looked at.
@@ -164,7 +211,13 @@ fn add_unique(
         naming::is_relation(catalog, &def.name.schema, name)
     })?;
     let id = context.engine.store().new_space_id();
-    def.indexes.push(IndexDef { id, name, columns, uniqueness: Uniqueness::Constraint });
+    def.indexes.push(IndexDef {
+        id,
+        name,
+        columns,
+        uniqueness: Uniqueness::Constraint,
+        declared_order: Vec::new(),
+    });
     Ok(())
 }
 
@@ -189,7 +242,7 @@ fn add_foreign_key(
     def: &mut TableDef,
     declared: &ForeignKeyConstraint,
 ) -> Result<(), SqlError> {
-    refuse_characteristics(declared.characteristics.as_ref())?;
+    let deferral = deferral(declared.characteristics.as_ref())?;
     if let Some(kind) = &declared.match_kind
         && *kind != ast::ConstraintReferenceMatchKind::Simple
     {
@@ -220,6 +273,7 @@ fn add_foreign_key(
         parent_columns,
         on_delete: action(declared.on_delete.as_ref()),
         on_update: action(declared.on_update.as_ref()),
+        deferral,
     };
     def.foreign_keys.push(foreign_key);
     Ok(())

@@ -5,8 +5,10 @@ use super::{constraints, lookup, naming, storage_parameters};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
-use coeval_store::{CatalogChange, IndexDef, ObjectRef, QualifiedName, SpaceId, TableDef, Uniqueness};
-use datafusion::sql::sqlparser::ast::{CreateIndex, IndexType, ObjectName};
+use coeval_store::{
+    CatalogChange, DeclaredOrder, IndexDef, ObjectRef, QualifiedName, SpaceId, TableDef, Uniqueness,
+};
+use datafusion::sql::sqlparser::ast::{CreateIndex, IndexColumn, IndexType, ObjectName};
 use std::sync::Arc;
 
 /// CREATE INDEX: built from the rows of the snapshot and own changes.
@@ -48,7 +50,8 @@ pub(super) fn create(
     };
     let uniqueness = if create.unique { Uniqueness::Unique } else { Uniqueness::Any };
     let id = context.engine.store().new_space_id();
-    def.indexes.push(IndexDef { id, name, columns, uniqueness });
+    let declared_order = declared_order(&create.columns);
+    def.indexes.push(IndexDef { id, name, columns, uniqueness, declared_order });
     context.transaction.change_catalog(CatalogChange::PutTable(Box::new(def)))?;
     Ok(StatementResult::plain("CREATE INDEX"))
 }
@@ -63,21 +66,28 @@ fn refuse_unsupported(create: &CreateIndex) -> Result<(), SqlError> {
     if let Some((clause, _)) = named.iter().find(|(_, given)| *given) {
         return Err(SqlError::unsupported(clause));
     }
+    // What is looked up in a hash index is looked up in an ordered one.
     if let Some(method) = &create.using
-        && *method != IndexType::BTree
+        && !matches!(method, IndexType::BTree | IndexType::Hash)
     {
         return Err(SqlError::unsupported(format!("index method {method}")));
     }
-    storage_parameters::of_index(&create.with)?;
-    for column in &create.columns {
+    storage_parameters::of_index(&create.with)
+}
+
+/// What is kept of ASC, DESC and NULLS: nothing if they say what goes without saying.
+fn declared_order(columns: &[IndexColumn]) -> Vec<DeclaredOrder> {
+    let order = |column: &IndexColumn| {
         let options = &column.column.options;
-        // Ascending with NULLs last is the one order that entries have; reading backwards is free.
-        if options.asc == Some(false) || options.nulls_first == Some(true) {
-            return Err(SqlError::unsupported("DESC or NULLS FIRST in an index")
-                .with_hint("An index is read in both directions."));
+        match (options.asc, options.nulls_first) {
+            (Some(false), Some(false)) => DeclaredOrder::DescendingNullsLast,
+            (Some(false), _) => DeclaredOrder::Descending,
+            (_, Some(true)) => DeclaredOrder::AscendingNullsFirst,
+            (_, _) => DeclaredOrder::Ascending,
         }
-    }
-    Ok(())
+    };
+    let declared: Vec<_> = columns.iter().map(order).collect();
+    if declared.iter().all(|order| *order == DeclaredOrder::Ascending) { Vec::new() } else { declared }
 }
 
 /// DROP INDEX of one index.
@@ -117,21 +127,32 @@ fn required_by_constraint(index: &str, constraint: &str, def: &TableDef) -> SqlE
         .with_hint(format!("You can drop constraint {constraint} on table {table} instead."))
 }
 
-/// The error for dropping an index that is not there: a primary key has none of its own, but users look for
-/// one.
-pub(super) fn unknown(context: &StatementContext<'_>, name: &ObjectName) -> SqlError {
-    let (schema, bare) = match lookup::split_name(name) {
-        Ok(parts) => parts,
-        Err(error) => return error,
-    };
+/// The table whose primary key has this name: it has no index of its own, but users look for one.
+///
+/// # Errors
+/// 42601 and 0A000 for a name of more parts than there can be.
+pub(super) fn primary_key_named(
+    context: &StatementContext<'_>,
+    name: &ObjectName,
+) -> Result<Option<Arc<TableDef>>, SqlError> {
+    let (schema, bare) = lookup::split_name(name)?;
     let keyed = |def: &Arc<TableDef>| {
         def.has_declared_primary_key()
             && def.primary_key_name == bare
             && schema.as_ref().is_none_or(|schema| def.name.schema == *schema)
     };
-    match lookup::tables(context).into_iter().find(keyed) {
-        Some(def) => required_by_constraint(&bare, &bare, &def),
-        None => SqlError::new(SqlState::UndefinedObject, format!("index \"{bare}\" does not exist")),
+    Ok(lookup::tables(context).into_iter().find(keyed))
+}
+
+/// The error for dropping an index that is not there.
+pub(super) fn unknown(context: &StatementContext<'_>, name: &ObjectName) -> SqlError {
+    match primary_key_named(context, name) {
+        Err(error) => error,
+        Ok(Some(def)) => required_by_constraint(&def.primary_key_name, &def.primary_key_name, &def),
+        Ok(None) => {
+            let bare = name.0.last().and_then(|part| part.as_ident()).map(lookup::fold).unwrap_or_default();
+            SqlError::new(SqlState::UndefinedObject, format!("index \"{bare}\" does not exist"))
+        }
     }
 }
 

@@ -36,6 +36,7 @@ fn session() -> Session {
         name: name.to_owned(),
         columns: vec![column],
         uniqueness,
+        declared_order: Vec::new(),
     };
     t.indexes.push(index("t_c_idx", 2, Uniqueness::Any));
     t.indexes.push(index("t_u_key", 7, Uniqueness::Constraint));

@@ -297,6 +297,12 @@ impl Session {
 
     /// Commits the open block; a failed one is rolled back, and without one nothing happens.
     pub(super) fn commit(&mut self) -> Result<(), SqlError> {
+        let ended = self.commit_block();
+        self.advisory_locks.end_transaction();
+        ended
+    }
+
+    fn commit_block(&mut self) -> Result<(), SqlError> {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => Ok(()),
             State::Active(block) => {
@@ -336,6 +342,7 @@ impl Session {
                 if let Some(transaction) = block.transaction {
                     transaction.rollback();
                 }
+                self.advisory_locks.end_transaction();
                 self.keep_held_cursors(End::Rollback);
             }
         }

@@ -223,6 +223,7 @@ impl Session {
             parameters: &[],
             parameter_types: &parameter_types,
             clock: Clock::start(),
+            advisory_locks: &self.advisory_locks,
             sql,
             checks: Checks::All,
             open: OpenObjects::new(&self.named, &self.cursors),

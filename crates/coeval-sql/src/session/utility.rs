@@ -7,6 +7,7 @@
 //! a filter leaves is tried, not stored. All three look whether the tables are there.
 
 use super::block::IsQuery;
+use super::constraints::SetConstraints;
 use super::cursors::{Declare, Fetch, ForwardFetch};
 use super::variables::Scope;
 use super::{Session, State};
@@ -14,7 +15,6 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::StatementResult;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Statement};
-use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
@@ -31,8 +31,8 @@ pub(crate) enum Utility {
     Unlisten,
     /// `LISTEN`, `NOTIFY`: refused under this name.
     Notification(&'static str),
-    /// `SET CONSTRAINTS ALL`: no constraint can be deferred.
-    SetConstraints,
+    /// `SET CONSTRAINTS`.
+    SetConstraints(SetConstraints),
     /// `RESET SESSION AUTHORIZATION`.
     ResetAuthorization,
     /// `DECLARE`.
@@ -93,7 +93,7 @@ impl Utility {
                 let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
                 Self::Close((!is_all).then(|| fold(&name)))
             }
-            "set" if constraints(parser)? => Self::SetConstraints,
+            "set" if SetConstraints::is_next(parser) => Self::SetConstraints(SetConstraints::parse(parser)?),
             "reset" if authorization(parser) => Self::ResetAuthorization,
             _ => return Ok(None),
         }))
@@ -169,22 +169,6 @@ fn skip_parentheses(parser: &mut Parser<'_>) -> Result<(), ParserError> {
     Ok(())
 }
 
-/// `SET CONSTRAINTS ALL { DEFERRED | IMMEDIATE }`.
-fn constraints(parser: &mut Parser<'_>) -> Result<bool, ParserError> {
-    let is_next = matches!(&parser.peek_nth_token(1).token, Token::Word(word)
-        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("constraints"));
-    if !is_next {
-        return Ok(false);
-    }
-    parser.next_token();
-    parser.next_token();
-    parser.expect_keyword(Keyword::ALL)?;
-    if take_word(parser, "deferred") || take_word(parser, "immediate") {
-        return Ok(true);
-    }
-    parser.expected("DEFERRED or IMMEDIATE", parser.peek_token())
-}
-
 /// `RESET SESSION AUTHORIZATION`.
 fn authorization(parser: &mut Parser<'_>) -> bool {
     let is_next = |distance: usize, wanted: &str| {
@@ -228,7 +212,7 @@ impl Session {
                 self.set_authorization(Scope::Session, None)?;
                 Ok(StatementResult::plain("RESET"))
             }
-            Utility::SetConstraints => Ok(StatementResult::plain("SET CONSTRAINTS")),
+            Utility::SetConstraints(which) => self.set_constraints(which),
             Utility::Declare(declare) => self.declare(declare, &[], &[]),
             Utility::Fetch(fetch) => self.fetch(fetch),
             Utility::Close(name) => self.close(name.as_deref()),

@@ -274,6 +274,7 @@ impl Session {
                 self.cached.clear();
                 self.replanned.clear();
                 self.sequences = crate::context::SequenceValues::default();
+                self.advisory_locks.unlock_all();
                 Ok(StatementResult::plain("DISCARD ALL"))
             }
             DiscardObject::PLANS => {

@@ -4,7 +4,7 @@
 use super::DATABASE_NAME;
 use super::rows::{Rows, integer, table_defs, text, yes_or_no};
 use coeval_store::{
-    ColumnType, ForeignKeyDef, ReferentialAction, TableDef, Transaction, Uniqueness, ValueRef,
+    ColumnType, Deferral, ForeignKeyDef, ReferentialAction, TableDef, Transaction, Uniqueness, ValueRef,
 };
 
 const TEXT: ColumnType = ColumnType::Text;
@@ -57,6 +57,7 @@ pub(super) fn table_constraints(transaction: &Transaction) -> Rows {
     ]);
     for (name, def) in table_defs(transaction) {
         for constraint in constraints(&def) {
+            let deferral = constraint.foreign_key.map_or(Deferral::Never, |key| key.deferral);
             rows.push([
                 text(DATABASE_NAME),
                 text(&name.schema),
@@ -65,8 +66,8 @@ pub(super) fn table_constraints(transaction: &Transaction) -> Rows {
                 text(&name.schema),
                 text(&name.name),
                 text(constraint.kind),
-                yes_or_no(false),
-                yes_or_no(false),
+                yes_or_no(deferral.is_deferrable()),
+                yes_or_no(deferral == Deferral::Deferred),
                 yes_or_no(true),
             ]);
         }

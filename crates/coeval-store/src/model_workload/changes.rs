@@ -257,7 +257,7 @@ fn is_second_owner<T>(outcome: &Result<T, StoreError>) -> bool {
 }
 
 fn index(store: &Store, name: String, column: usize, uniqueness: Uniqueness) -> IndexDef {
-    IndexDef { id: store.new_space_id(), name, columns: vec![column], uniqueness }
+    IndexDef { id: store.new_space_id(), name, columns: vec![column], uniqueness, declared_order: Vec::new() }
 }
 
 fn random_row(dice: &mut StdRng, def: &TableDef, id: i64) -> Vec<Value> {

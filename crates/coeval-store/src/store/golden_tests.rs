@@ -84,7 +84,13 @@ fn kinds(store: &Store) -> TableDef {
     for (name, column, uniqueness) in [("by_text", 8, Uniqueness::Any), ("by_int", 2, Uniqueness::Constraint)]
     {
         let id = store.new_space_id();
-        def.indexes.push(IndexDef { id, name: name.into(), columns: vec![column], uniqueness });
+        def.indexes.push(IndexDef {
+            id,
+            name: name.into(),
+            columns: vec![column],
+            uniqueness,
+            declared_order: Vec::new(),
+        });
     }
     def
 }

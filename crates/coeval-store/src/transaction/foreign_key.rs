@@ -21,13 +21,24 @@ use coeval_txn::{Access, LockStrength};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A check that waits for the end of the statement.
+/// A check that waits for the end of the statement, or of the transaction.
 #[derive(Clone, Debug)]
 pub(crate) enum PendingCheck {
     /// This child row's parent must be there, if the row still is.
     Parent { child: SpaceId, foreign_key: String, key: Key },
     /// No child may refer to these values of the parent, unless the parent is there again.
     Children { child: SpaceId, foreign_key: String, parent_row: Row },
+}
+
+impl PendingCheck {
+    /// The child table and the name of its foreign key.
+    pub(super) fn constraint(&self) -> (SpaceId, &str) {
+        match self {
+            Self::Parent { child, foreign_key, .. } | Self::Children { child, foreign_key, .. } => {
+                (*child, foreign_key)
+            }
+        }
+    }
 }
 
 /// Where a parent key is looked up.
@@ -48,16 +59,30 @@ impl Transaction {
     /// statement began.
     pub fn end_statement(&mut self) -> Result<(), StoreError> {
         while let Some(check) = self.pending.pop() {
-            match check {
-                PendingCheck::Parent { child, foreign_key, key } => {
-                    self.check_parent_now(child, &foreign_key, &key)?;
-                }
-                PendingCheck::Children { child, foreign_key, parent_row } => {
-                    self.check_children_now(child, &foreign_key, &parent_row)?;
-                }
-            }
+            self.check_now(check)?;
         }
         Ok(())
+    }
+
+    /// Makes one check.
+    pub(super) fn check_now(&mut self, check: PendingCheck) -> Result<(), StoreError> {
+        match check {
+            PendingCheck::Parent { child, foreign_key, key } => {
+                self.check_parent_now(child, &foreign_key, &key)
+            }
+            PendingCheck::Children { child, foreign_key, parent_row } => {
+                self.check_children_now(child, &foreign_key, &parent_row)
+            }
+        }
+    }
+
+    /// Notes a check for the end of the statement or, if the constraint is deferred now, of the transaction.
+    fn check_later(&mut self, foreign_key: &ForeignKeyDef, check: PendingCheck) {
+        if self.deferred.puts_off(check.constraint().0, foreign_key) {
+            self.deferred.push(check);
+        } else {
+            self.pending.push(check);
+        }
     }
 
     /// Whether other rows may refer to rows of this table.
@@ -75,11 +100,9 @@ impl Transaction {
                 foreign_key.columns.iter().all(|&column| old.get(column) == new.get(column))
             });
             if !unchanged && foreign_key.columns.iter().all(|&column| !new.get(column).is_null()) {
-                self.pending.push(PendingCheck::Parent {
-                    child: def.id,
-                    foreign_key: foreign_key.name.clone(),
-                    key: new.key(),
-                });
+                let name = foreign_key.name.clone();
+                let check = PendingCheck::Parent { child: def.id, foreign_key: name, key: new.key() };
+                self.check_later(foreign_key, check);
             }
         }
     }
@@ -214,12 +237,14 @@ impl Transaction {
         new: Option<&Row>,
     ) -> Result<(), StoreError> {
         let action = if new.is_some() { foreign_key.on_update } else { foreign_key.on_delete };
+        let check_later = |transaction: &mut Self| {
+            let name = foreign_key.name.clone();
+            let check =
+                PendingCheck::Children { child: child.id(), foreign_key: name, parent_row: old.clone() };
+            transaction.check_later(foreign_key, check);
+        };
         if action == ReferentialAction::NoAction {
-            self.pending.push(PendingCheck::Children {
-                child: child.id(),
-                foreign_key: foreign_key.name.clone(),
-                parent_row: old.clone(),
-            });
+            check_later(self);
             return Ok(());
         }
         let old_ref = RowRef::of_row(parent.def(), parent.missing(), old);
@@ -256,11 +281,7 @@ impl Transaction {
         }
         if action == ReferentialAction::SetDefault {
             // The default may be the very parent that goes.
-            self.pending.push(PendingCheck::Children {
-                child: child.id(),
-                foreign_key: foreign_key.name.clone(),
-                parent_row: old.clone(),
-            });
+            check_later(self);
         }
         Ok(())
     }

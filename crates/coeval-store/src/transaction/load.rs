@@ -95,6 +95,10 @@ impl Transaction {
         for index in table.def().indexes.iter().filter(|index| index.uniqueness.is_unique()) {
             self.note_range(table.id(), index.id, &KeyRange::all());
         }
+        if table.def().foreign_keys.iter().any(|key| self.deferred.puts_off(table.id(), key)) {
+            // Parents of rows that become chunks are looked up at once.
+            return Ok(false);
+        }
         let private = self.writes_of(table.id()).map(|writes| &writes.rows);
         let rows_free =
             is_free(table, &span)? && private.is_none_or(|rows| rows.iter_range(span).next().is_none());

@@ -3,8 +3,8 @@
 
 use super::{Problem, VerifyReport, verify};
 use crate::catalog::{
-    CatalogChange, CheckDef, ColumnDef, ForeignKeyDef, IndexDef, QualifiedName, ReferentialAction, TableDef,
-    Uniqueness,
+    CatalogChange, CheckDef, ColumnDef, Deferral, ForeignKeyDef, IndexDef, QualifiedName, ReferentialAction,
+    TableDef, Uniqueness,
 };
 use crate::checks::{CheckCompiler, RowChecks};
 use crate::delta::{BasePosition, Delta, DeltaEntry};
@@ -54,7 +54,13 @@ fn tables(store: &Store) -> (TableDef, TableDef) {
     let mut children = TableDef::new(store.new_space_id(), name("children"), columns, vec![0]);
     for (name, column, uniqueness) in [("by_name", 1, Uniqueness::Any), ("by_code", 2, Uniqueness::Unique)] {
         let id = store.new_space_id();
-        children.indexes.push(IndexDef { id, name: name.into(), columns: vec![column], uniqueness });
+        children.indexes.push(IndexDef {
+            id,
+            name: name.into(),
+            columns: vec![column],
+            uniqueness,
+            declared_order: Vec::new(),
+        });
     }
     children.foreign_keys.push(ForeignKeyDef {
         name: "fk".into(),
@@ -63,6 +69,7 @@ fn tables(store: &Store) -> (TableDef, TableDef) {
         parent_columns: vec![0],
         on_delete: ReferentialAction::NoAction,
         on_update: ReferentialAction::NoAction,
+        deferral: Deferral::Never,
     });
     (parents, children)
 }

@@ -334,6 +334,25 @@ impl<K: Clone + Eq + Hash> LockOwner<K> {
     }
 }
 
+impl<K: Clone + Eq + Hash> LockOwner<K> {
+    /// Goes back to no more than `strength` on a key, whenever it was locked; `None` ends the lock. Nothing if the
+    /// owner holds less. For locks that do not end in the order in which they were taken;
+    /// [`granted_count`](Self::granted_count) may be smaller afterwards.
+    pub fn weaken(&mut self, key: &K, strength: Option<LockStrength>) {
+        let hash = self.locks.hash(key);
+        let is_same = |grant: &Grant<K>| grant.hash == hash && grant.key == *key;
+        if !self.grants.iter().any(is_same) {
+            return;
+        }
+        self.grants.retain(|grant| !is_same(grant));
+        if strength.is_some() {
+            self.grants.push(Grant { hash, key: key.clone(), before: None });
+        }
+        let mut woken = Woken::default();
+        self.locks.release(self.id, (hash, key), strength, &mut woken);
+    }
+}
+
 impl<K: Clone + Eq + Hash> Drop for LockOwner<K> {
     fn drop(&mut self) {
         self.release_after(0);

@@ -55,8 +55,6 @@ pub(super) const ENTRIES: &[Entry] = &[
         Ok(call.access()?.clock().transaction_micros.into())
     }),
     called("clock_timestamp", 0..=0, Gives::Time, |_| Ok(chrono::Utc::now().timestamp_micros().into())),
-    // There are no advisory locks to give back; pools of connections ask for it all the same.
-    called("pg_advisory_unlock_all", 0..=0, Gives::Text, |_| Ok("".into())),
     called("row_security_active", 1..=1, Gives::Bool, |_| Ok(false.into())),
 ];
 

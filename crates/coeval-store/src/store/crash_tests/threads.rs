@@ -67,6 +67,7 @@ fn make_tables(store: &Store) -> Tables {
         name: "by_count".into(),
         columns: vec![1],
         uniqueness: Uniqueness::Any,
+        declared_order: Vec::new(),
     });
     let mut journal = table(store, "journal", ["transaction", "account", "count"], vec![0, 1]);
     journal.add_column(ColumnDef::new("parts", ColumnType::BigInt));

@@ -49,7 +49,13 @@ fn table(store: &Store, indexes: usize) -> TableDef {
 
 fn add_index(store: &Store, def: &mut TableDef, name: &str, uniqueness: Uniqueness) -> SpaceId {
     let id = store.new_space_id();
-    def.indexes.push(IndexDef { id, name: name.into(), columns: vec![1], uniqueness });
+    def.indexes.push(IndexDef {
+        id,
+        name: name.into(),
+        columns: vec![1],
+        uniqueness,
+        declared_order: Vec::new(),
+    });
     id
 }
 

@@ -82,7 +82,13 @@ fn groups_that_are_not_in_order_change_nothing() {
     assert!(matches!(refused, StoreError::Constraint(ConstraintError::Unique { .. })), "{refused}");
     let mut indexed = def.clone();
     let (id, uniqueness) = (store.new_space_id(), Uniqueness::Any);
-    indexed.indexes.push(IndexDef { id, name: "by_id".into(), columns: vec![0], uniqueness });
+    indexed.indexes.push(IndexDef {
+        id,
+        name: "by_id".into(),
+        columns: vec![0],
+        uniqueness,
+        declared_order: Vec::new(),
+    });
     tx.change_catalog(CatalogChange::PutTable(Box::new(indexed))).unwrap();
     assert!(!tx.bulk_append(def.id, &[batch(300..400)]).unwrap(), "an index is sorted as a whole");
 }

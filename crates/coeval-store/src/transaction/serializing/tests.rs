@@ -2,7 +2,8 @@
 //! Every way to read, with the anomaly that is possible if it forgets to note what it read; safe snapshots; refresh.
 
 use crate::catalog::{
-    CatalogChange, ColumnDef, ForeignKeyDef, IndexDef, QualifiedName, ReferentialAction, TableDef, Uniqueness,
+    CatalogChange, ColumnDef, Deferral, ForeignKeyDef, IndexDef, QualifiedName, ReferentialAction, TableDef,
+    Uniqueness,
 };
 use crate::error::{ConflictError, StoreError};
 use crate::key::{Key, KeyWriter};
@@ -38,7 +39,13 @@ impl Fixture {
             (table(&store, "items"), table(&store, "children"), table(&store, "flags"));
         for (name, uniqueness) in [("by_value", Uniqueness::Any), ("unique_value", Uniqueness::Unique)] {
             let id = store.new_space_id();
-            items.indexes.push(IndexDef { id, name: name.to_owned(), columns: vec![1], uniqueness });
+            items.indexes.push(IndexDef {
+                id,
+                name: name.to_owned(),
+                columns: vec![1],
+                uniqueness,
+                declared_order: Vec::new(),
+            });
         }
         children.foreign_keys.push(ForeignKeyDef {
             name: "children_item_fkey".to_owned(),
@@ -47,6 +54,7 @@ impl Fixture {
             parent_columns: vec![0],
             on_delete: ReferentialAction::NoAction,
             on_update: ReferentialAction::NoAction,
+            deferral: Deferral::Never,
         });
         let fixture = Self { store, items, children, flags };
         fixture.commit(Isolation::Snapshot, |tx| {

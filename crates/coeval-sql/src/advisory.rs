@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Advisory locks: locks on numbers, which mean what the applications agree on.
+//!
+//! They are row locks of a table of their own, in which each session is one owner: a queue for each key, and deadlocks
+//! among them are found. A wait for a row is not seen there; `lock_timeout` ends a circle that has both.
+
+use crate::cancel::CancelHandle;
+use crate::engine::aside;
+use crate::error::{SqlError, SqlState};
+use crate::settings::Settings;
+use coeval_txn::{Interrupt, LockError, LockOwner, LockStrength, Patience, RowLocks};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// What is locked: one number, or a pair of them, which is another key than any number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum AdvisoryKey {
+    Number(i64),
+    Pair(i32, i32),
+}
+
+impl fmt::Display for AdvisoryKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "advisory lock [{number}]"),
+            Self::Pair(one, two) => write!(f, "advisory lock [{one},{two}]"),
+        }
+    }
+}
+
+/// How a key is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Sharing {
+    Exclusive,
+    Shared,
+}
+
+impl Sharing {
+    fn strength(self) -> LockStrength {
+        match self {
+            Self::Exclusive => LockStrength::Update,
+            Self::Shared => LockStrength::Share,
+        }
+    }
+}
+
+/// How long a lock lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lasting {
+    /// Until as many unlocks, or the end of the session; a rollback does not end it.
+    Session,
+    /// Until the end of the transaction.
+    Transaction,
+}
+
+/// How often a session has locked something.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    session: u32,
+    transaction: bool,
+}
+
+/// All advisory locks of a database.
+pub(crate) type AdvisoryLocks = Arc<RowLocks<AdvisoryKey>>;
+
+/// Those of one session. Dropping it ends them.
+pub(crate) struct SessionLocks {
+    interrupt: Arc<dyn Interrupt + Send + Sync>,
+    /// Held by the statement that waits for a lock; a session runs one at a time.
+    held: Mutex<Held>,
+}
+
+struct Held {
+    owner: LockOwner<AdvisoryKey>,
+    counts: HashMap<(AdvisoryKey, Sharing), Count>,
+}
+
+impl SessionLocks {
+    pub(crate) fn new(locks: &AdvisoryLocks, cancel: &CancelHandle) -> Self {
+        let held = Held { owner: locks.owner(), counts: HashMap::new() };
+        Self { interrupt: cancel.interrupt(), held: Mutex::new(held) }
+    }
+
+    /// Locks a key if nobody stands in the way; whether it did.
+    pub(crate) fn try_lock(&self, key: AdvisoryKey, sharing: Sharing, lasting: Lasting) -> bool {
+        let mut held = self.held.lock();
+        let is_granted = held.owner.lock(&key, sharing.strength(), Patience::None).is_ok();
+        if is_granted {
+            held.note(key, sharing, lasting);
+        }
+        is_granted
+    }
+
+    /// Locks a key, and waits for it as `lock_timeout` and `deadlock_timeout` say.
+    ///
+    /// # Errors
+    /// 55P03 after `lock_timeout`, 40P01 for a deadlock, 57014 if the statement was cancelled. The key is not locked
+    /// then.
+    pub(crate) fn lock(
+        &self,
+        settings: &Settings,
+        key: AdvisoryKey,
+        sharing: Sharing,
+        lasting: Lasting,
+    ) -> Result<(), SqlError> {
+        if self.try_lock(key, sharing, lasting) {
+            return Ok(());
+        }
+        let patience = Patience::Wait {
+            at_most: settings.lock_timeout(),
+            deadlock_after: settings.deadlock_timeout(),
+            interrupt: Some(&*self.interrupt),
+        };
+        let mut held = self.held.lock();
+        aside(|| held.owner.lock(&key, sharing.strength(), patience)).map_err(|error| refused(&error))?;
+        held.note(key, sharing, lasting);
+        Ok(())
+    }
+
+    /// Takes one lock of the session back; whether there was one.
+    pub(crate) fn unlock(&self, key: AdvisoryKey, sharing: Sharing) -> bool {
+        let mut held = self.held.lock();
+        match held.counts.get_mut(&(key, sharing)) {
+            Some(count) if count.session > 0 => count.session -= 1,
+            Some(_) | None => return false,
+        }
+        held.settle(key);
+        true
+    }
+
+    /// Takes all locks of the session back.
+    pub(crate) fn unlock_all(&self) {
+        self.end(|count| count.session = 0);
+    }
+
+    /// Ends the locks of the transaction.
+    pub(crate) fn end_transaction(&self) {
+        self.end(|count| count.transaction = false);
+    }
+
+    fn end(&self, change: impl Fn(&mut Count)) {
+        let mut held = self.held.lock();
+        if held.counts.is_empty() {
+            return;
+        }
+        held.counts.values_mut().for_each(change);
+        let keys: Vec<_> = held.counts.keys().map(|(key, _)| *key).collect();
+        keys.into_iter().for_each(|key| held.settle(key));
+    }
+}
+
+impl Held {
+    fn note(&mut self, key: AdvisoryKey, sharing: Sharing, lasting: Lasting) {
+        let count = self.counts.entry((key, sharing)).or_default();
+        match lasting {
+            Lasting::Session => count.session += 1,
+            Lasting::Transaction => count.transaction = true,
+        }
+    }
+
+    /// Lets the lock on a key be what the counts say.
+    fn settle(&mut self, key: AdvisoryKey) {
+        self.counts.retain(|_, count| count.session > 0 || count.transaction);
+        let held = [Sharing::Exclusive, Sharing::Shared];
+        let strongest = held.into_iter().find(|sharing| self.counts.contains_key(&(key, *sharing)));
+        self.owner.weaken(&key, strongest.map(Sharing::strength));
+    }
+}
+
+fn refused(error: &LockError<AdvisoryKey>) -> SqlError {
+    match error {
+        LockError::NotAvailable | LockError::Timeout => {
+            SqlError::new(SqlState::LockNotAvailable, "canceling statement due to lock timeout")
+        }
+        LockError::Interrupted => {
+            SqlError::new(SqlState::QueryCanceled, "canceling statement due to user request")
+        }
+        LockError::Deadlock(deadlock) => SqlError::new(SqlState::DeadlockDetected, "deadlock detected")
+            .with_detail(deadlock.describe(ToString::to_string)),
+    }
+}
+
+impl fmt::Debug for SessionLocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionLocks")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use crate::engine::Engine;
+use crate::error::SqlState;
+use crate::session::Session;
+use crate::types::format_value;
+use coeval_store::{Store, StoreOptions, value_at};
+use std::thread;
+use std::time::Duration;
+
+fn two_sessions() -> (Session, Session) {
+    let engine = Engine::new(Store::in_memory(StoreOptions::default())).unwrap();
+    (engine.session(), engine.session())
+}
+
+/// The one value that a query gives, as text.
+fn ask(session: &mut Session, sql: &str) -> String {
+    let rows = session.query(sql).unwrap();
+    let batch = rows.iter().find(|batch| batch.num_rows() > 0).unwrap();
+    let ty = crate::types::column_type_of_arrow(batch.column(0).data_type()).unwrap();
+    format_value(ty, &value_at(batch.column(0), ty, 0).unwrap(), chrono_tz::Tz::UTC)
+}
+
+fn takes(session: &mut Session, call: &str) -> bool {
+    ask(session, &format!("SELECT {call}")) == "t"
+}
+
+fn run(session: &mut Session, sql: &str) {
+    session.execute(sql).unwrap();
+}
+
+#[test]
+fn a_session_lock_lasts_for_as_many_unlocks_as_locks_whatever_is_rolled_back() {
+    let (mut one, mut other) = two_sessions();
+    run(&mut one, "BEGIN");
+    assert!(takes(&mut one, "pg_try_advisory_lock(7)"));
+    run(&mut one, "ROLLBACK");
+    ask(&mut one, "SELECT pg_advisory_lock(7)");
+    assert!(!takes(&mut other, "pg_try_advisory_lock(7)"));
+    assert!(takes(&mut other, "pg_try_advisory_lock(8)"), "another key is free");
+    assert!(takes(&mut one, "pg_advisory_unlock(7)"));
+    assert!(!takes(&mut other, "pg_try_advisory_lock(7)"), "it was locked twice");
+    assert!(takes(&mut one, "pg_advisory_unlock(7)"));
+    assert!(takes(&mut other, "pg_try_advisory_lock(7)"));
+    assert!(!takes(&mut one, "pg_advisory_unlock(7)"), "nothing is left to unlock");
+}
+
+#[test]
+fn a_transaction_lock_ends_with_its_block() {
+    for end in ["COMMIT", "ROLLBACK"] {
+        let (mut one, mut other) = two_sessions();
+        run(&mut one, "BEGIN");
+        assert!(takes(&mut one, "pg_try_advisory_xact_lock(1, 2)"));
+        assert!(!takes(&mut one, "pg_advisory_unlock(1, 2)"));
+        assert!(!takes(&mut other, "pg_try_advisory_lock(1, 2)"));
+        assert!(takes(&mut other, "pg_try_advisory_lock(4294967298)"), "a number is no pair");
+        run(&mut one, end);
+        assert!(takes(&mut other, "pg_try_advisory_lock(1, 2)"), "{end}");
+    }
+}
+
+#[test]
+fn shared_locks_go_with_each_other_and_not_with_an_exclusive_one() {
+    let (mut one, mut other) = two_sessions();
+    assert!(takes(&mut one, "pg_try_advisory_lock_shared(1)"));
+    assert!(takes(&mut other, "pg_try_advisory_lock_shared(1)"));
+    assert!(!takes(&mut one, "pg_try_advisory_lock(1)"));
+    assert!(takes(&mut other, "pg_advisory_unlock_shared(1)"));
+    assert!(takes(&mut one, "pg_try_advisory_lock(1)"));
+    assert!(!takes(&mut other, "pg_try_advisory_lock_shared(1)"));
+    assert!(takes(&mut one, "pg_advisory_unlock(1)"));
+    assert!(takes(&mut other, "pg_try_advisory_lock_shared(1)"), "what is left is shared");
+    assert!(!takes(&mut other, "pg_try_advisory_lock(1)"));
+}
+
+#[test]
+fn a_session_that_ends_or_discards_all_gives_its_locks_back() {
+    let (mut one, mut other) = two_sessions();
+    assert!(takes(&mut one, "pg_try_advisory_lock(1)"));
+    run(&mut one, "DISCARD ALL");
+    assert!(takes(&mut other, "pg_try_advisory_lock(1)"));
+    drop(other);
+    assert!(takes(&mut one, "pg_try_advisory_lock(1)"));
+    ask(&mut one, "SELECT pg_advisory_unlock_all()");
+    assert!(!takes(&mut one, "pg_advisory_unlock(1)"));
+}
+
+#[test]
+fn who_waits_gets_the_lock_when_it_is_given_back() {
+    let (mut one, mut other) = two_sessions();
+    ask(&mut one, "SELECT pg_advisory_lock(1)");
+    run(&mut other, "SET lock_timeout = '10ms'");
+    let error = other.query("SELECT pg_advisory_lock(1)").unwrap_err();
+    assert_eq!(error.state(), SqlState::LockNotAvailable);
+    run(&mut other, "SET lock_timeout = 0");
+    let waiter = thread::spawn(move || {
+        ask(&mut other, "SELECT pg_advisory_lock(1)");
+        other
+    });
+    thread::sleep(Duration::from_millis(20));
+    assert!(takes(&mut one, "pg_advisory_unlock(1)"));
+    let _other = waiter.join().unwrap();
+    assert!(!takes(&mut one, "pg_try_advisory_lock(1)"));
+}
+
+#[test]
+fn a_circle_of_waits_is_broken() {
+    let (mut one, mut other) = two_sessions();
+    for session in [&mut one, &mut other] {
+        run(session, "SET deadlock_timeout = '10ms'");
+    }
+    ask(&mut one, "SELECT pg_advisory_lock(1)");
+    ask(&mut other, "SELECT pg_advisory_lock(2)");
+    let waiter =
+        thread::spawn(move || other.query("SELECT pg_advisory_lock(1)").map_err(|error| error.state()));
+    let mine = one.query("SELECT pg_advisory_lock(2)").map_err(|error| error.state());
+    // The other one may have gone on when this one was the victim, and the other way round.
+    drop(one);
+    let outcomes = [mine.err(), waiter.join().unwrap().err()];
+    assert!(outcomes.contains(&Some(SqlState::DeadlockDetected)), "{outcomes:?}");
+}
