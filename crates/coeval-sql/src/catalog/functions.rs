@@ -137,7 +137,7 @@ const fn called(name: &'static str, arguments: RangeInclusive<usize>, gives: Giv
 }
 
 fn entries() -> impl Iterator<Item = &'static Entry> {
-    let lists: [&[Entry]; 8] = [
+    let lists: [&[Entry]; 9] = [
         advisory::ENTRIES,
         arrays::ENTRIES,
         definitions::ENTRIES,
