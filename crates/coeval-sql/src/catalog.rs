@@ -17,6 +17,7 @@ mod activity;
 mod classes;
 mod constraints;
 mod deparse;
+mod descriptions;
 mod fixed;
 mod functions;
 mod identifiers;
@@ -113,12 +114,13 @@ fn fill(table: &mut Table, source: &Source<'_>, view_columns: &ViewColumns) {
     if server::fill(name, table, source)
         || activity::fill(name, table, source)
         || roles::fill(name, table, source)
-        || !(classes::has(name) || constraints::has(name) || listings::has(name))
+        || !(classes::has(name) || constraints::has(name) || descriptions::has(name) || listings::has(name))
     {
         return;
     }
     let objects = Objects::of(source.transaction, source.settings, view_columns);
     classes::fill(name, table, &objects, source);
+    descriptions::fill(name, table, &objects);
     constraints::fill(name, table, &objects);
     listings::fill(name, table, &objects, source);
 }

@@ -10,6 +10,7 @@ mod add_column;
 mod alter_column;
 mod alter_table;
 mod columns;
+mod comment;
 mod constraints;
 mod create_table;
 mod dependents;
@@ -45,10 +46,10 @@ pub(crate) use extended::{Extended, execute as execute_extended};
 pub(crate) use values::default_column;
 
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
 use coeval_store::ObjectRef;
-use datafusion::sql::sqlparser::ast::{AlterIndexOperation, ObjectName, Statement};
+use datafusion::sql::sqlparser::ast::{AlterIndexOperation, CreateExtension, ObjectName, Statement};
 use dependents::Behavior;
 
 /// Runs a DDL statement; `None` if it is not one.
@@ -68,10 +69,28 @@ pub(crate) fn execute(
         Statement::Truncate(truncate) => truncate::execute(context, truncate)?,
         Statement::CreateSchema { .. } => create_schema(context, statement)?,
         Statement::Drop { .. } => drop_objects(context, statement)?,
+        Statement::CreateExtension(create) => create_extension(create)?,
+        Statement::Comment { object_type, object_name, comment, .. } => {
+            comment::execute(context, *object_type, object_name, comment.as_deref())?
+        }
         Statement::AlterIndex { name, operation } => rename_index(context, name, operation)?,
         _ => return Ok(None),
     };
     Ok(Some(result))
+}
+
+/// PostgreSQL has `plpgsql` in every database, and scripts make sure of it whether or not they use it. There are no
+/// extensions here, and none is needed for what else such scripts say.
+fn create_extension(create: &CreateExtension) -> Result<StatementResult, SqlError> {
+    let name = lookup::fold(&create.name);
+    match (name.as_str(), create.if_not_exists) {
+        ("plpgsql", true) => Ok(StatementResult::plain("CREATE EXTENSION")),
+        ("plpgsql", false) => {
+            let message = format!("extension \"{name}\" already exists");
+            Err(SqlError::new(SqlState::DuplicateObject, message))
+        }
+        (_, _) => Err(SqlError::unsupported(format!("extension \"{name}\""))),
+    }
 }
 
 fn create_schema(

@@ -91,6 +91,9 @@ pub struct ColumnDef {
     pub missing: Option<Vec<u8>>,
     /// Whether it is live, hidden or dropped.
     pub state: ColumnState,
+    /// What `COMMENT ON COLUMN` says of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
 }
 
 impl ColumnDef {
@@ -106,6 +109,7 @@ impl ColumnDef {
             sequence: None,
             missing: None,
             state: ColumnState::Live,
+            comment: None,
         }
     }
 
@@ -205,6 +209,8 @@ pub struct TableDef {
     pub foreign_keys: Vec<ForeignKeyDef>,
     /// Its owner, and what others may do.
     pub access: ObjectAccess,
+    /// What `COMMENT ON TABLE` says of it.
+    pub comment: Option<String>,
     layout: Arc<Layout>,
 }
 
@@ -221,6 +227,8 @@ struct StoredTableDef {
     foreign_keys: Vec<ForeignKeyDef>,
     #[serde(default, skip_serializing_if = "ObjectAccess::is_default")]
     access: ObjectAccess,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    comment: Option<String>,
 }
 
 impl From<StoredTableDef> for TableDef {
@@ -236,6 +244,7 @@ impl From<StoredTableDef> for TableDef {
             checks: stored.checks,
             foreign_keys: stored.foreign_keys,
             access: stored.access,
+            comment: stored.comment,
             layout,
         }
     }
@@ -253,6 +262,7 @@ impl From<TableDef> for StoredTableDef {
             checks: def.checks,
             foreign_keys: def.foreign_keys,
             access: def.access,
+            comment: def.comment,
         }
     }
 }
@@ -285,6 +295,7 @@ impl TableDef {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             access: ObjectAccess::default(),
+            comment: None,
         }
         .into()
     }

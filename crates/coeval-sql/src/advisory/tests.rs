@@ -3,8 +3,8 @@
 use crate::engine::Engine;
 use crate::error::SqlState;
 use crate::session::Session;
-use crate::types::format_value;
-use coeval_store::{Store, StoreOptions, value_at};
+use arrow::array::{Array, AsArray};
+use coeval_store::{Store, StoreOptions};
 use std::thread;
 use std::time::Duration;
 
@@ -15,10 +15,18 @@ fn two_sessions() -> (Session, Session) {
 
 /// The one value that a query gives, as text.
 fn ask(session: &mut Session, sql: &str) -> String {
-    let rows = session.query(sql).unwrap();
-    let batch = rows.iter().find(|batch| batch.num_rows() > 0).unwrap();
-    let ty = crate::types::column_type_of_arrow(batch.column(0).data_type()).unwrap();
-    format_value(ty, &value_at(batch.column(0), ty, 0).unwrap(), chrono_tz::Tz::UTC)
+    try_ask(session, sql).unwrap()
+}
+
+fn try_ask(session: &mut Session, sql: &str) -> Result<String, SqlState> {
+    let mut results = session.execute(sql).map_err(|error| error.state)?;
+    let rows = results.pop().unwrap().rows.unwrap();
+    let batch = rows.batches.iter().find(|batch| batch.num_rows() > 0).unwrap();
+    let column = batch.column(0);
+    Ok(match column.as_boolean_opt() {
+        Some(truth) => if truth.value(0) { "t" } else { "f" }.to_owned(),
+        None => column.as_string_view().value(0).to_owned(),
+    })
 }
 
 fn takes(session: &mut Session, call: &str) -> bool {
@@ -90,8 +98,7 @@ fn who_waits_gets_the_lock_when_it_is_given_back() {
     let (mut one, mut other) = two_sessions();
     ask(&mut one, "SELECT pg_advisory_lock(1)");
     run(&mut other, "SET lock_timeout = '10ms'");
-    let error = other.query("SELECT pg_advisory_lock(1)").unwrap_err();
-    assert_eq!(error.state(), SqlState::LockNotAvailable);
+    assert_eq!(try_ask(&mut other, "SELECT pg_advisory_lock(1)"), Err(SqlState::LockNotAvailable));
     run(&mut other, "SET lock_timeout = 0");
     let waiter = thread::spawn(move || {
         ask(&mut other, "SELECT pg_advisory_lock(1)");
@@ -111,9 +118,8 @@ fn a_circle_of_waits_is_broken() {
     }
     ask(&mut one, "SELECT pg_advisory_lock(1)");
     ask(&mut other, "SELECT pg_advisory_lock(2)");
-    let waiter =
-        thread::spawn(move || other.query("SELECT pg_advisory_lock(1)").map_err(|error| error.state()));
-    let mine = one.query("SELECT pg_advisory_lock(2)").map_err(|error| error.state());
+    let waiter = thread::spawn(move || try_ask(&mut other, "SELECT pg_advisory_lock(1)"));
+    let mine = try_ask(&mut one, "SELECT pg_advisory_lock(2)");
     // The other one may have gone on when this one was the victim, and the other way round.
     drop(one);
     let outcomes = [mine.err(), waiter.join().unwrap().err()];

@@ -202,6 +202,7 @@ fn new_definition(
     }
     new.checks.clone_from(&def.checks);
     new.access.clone_from(&def.access);
+    new.comment.clone_from(&def.comment);
     Ok(new)
 }
 

@@ -6,7 +6,7 @@ use crate::catalog::deparse::{self, Style};
 use crate::catalog::identifiers::quoted;
 use crate::catalog::objects::Kind;
 use crate::catalog::rows::Cell;
-use crate::catalog::{constraints, functions::names, identifiers, oids};
+use crate::catalog::{constraints, descriptions, functions::names, identifiers, oids};
 use crate::error::{SqlError, SqlState};
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -23,11 +23,32 @@ pub(super) const ENTRIES: &[Entry] = &[
     called("pg_get_statisticsobjdef_columns", 1..=1, Gives::Text, |_| Ok(Cell::Null)),
     called("pg_get_functiondef", 1..=1, Gives::Text, |_| Ok(Cell::Null)),
     called("pg_get_function_sqlbody", 1..=1, Gives::Text, |_| Ok(Cell::Null)),
-    // No object has a comment.
-    called("obj_description", 1..=2, Gives::Text, |_| Ok(Cell::Null)),
-    called("col_description", 2..=2, Gives::Text, |_| Ok(Cell::Null)),
+    strict("obj_description", 1..=2, Gives::Text, object_comment),
+    strict("col_description", 2..=2, Gives::Text, column_comment),
+    // Nothing of all databases has a comment.
     called("shobj_description", 2..=2, Gives::Text, |_| Ok(Cell::Null)),
 ];
+
+/// Of a table; what else there is has no comment.
+fn object_comment(call: &Call<'_>) -> Result<Cell, SqlError> {
+    if call.text(1).is_some_and(|catalog| catalog != "pg_class") {
+        return Ok(Cell::Null);
+    }
+    let Some(oid) = call.class(0)? else { return Ok(Cell::Null) };
+    Ok(descriptions::of_class(call.access()?.objects(), oid, 0).into())
+}
+
+fn column_comment(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let (Some(oid), Some(number)) =
+        (call.class(0)?, call.int(1).and_then(|number| usize::try_from(number).ok()))
+    else {
+        return Ok(Cell::Null);
+    };
+    if number == 0 {
+        return Ok(Cell::Null);
+    }
+    Ok(descriptions::of_class(call.access()?.objects(), oid, number).into())
+}
 
 fn style(call: &Call<'_>, index: usize) -> Style {
     if call.truth(index) == Some(true) { Style::Pretty } else { Style::Full }
