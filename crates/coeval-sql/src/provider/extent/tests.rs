@@ -11,7 +11,13 @@ fn table() -> TableDef {
     ];
     let mut def = TableDef::new(SpaceId::new(1), QualifiedName::new("public", "t"), columns, vec![0, 1]);
     let (id, name) = (SpaceId::new(2), "by_c".to_owned());
-    def.indexes.push(IndexDef { id, name, columns: vec![2], uniqueness: Uniqueness::Any });
+    def.indexes.push(IndexDef {
+        id,
+        name,
+        columns: vec![2],
+        uniqueness: Uniqueness::Any,
+        declared_order: Vec::new(),
+    });
     def
 }
 
