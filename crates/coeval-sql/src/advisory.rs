@@ -66,9 +66,11 @@ struct Count {
 pub(crate) type AdvisoryLocks = Arc<RowLocks<AdvisoryKey>>;
 
 /// Those of one session. Dropping it ends them.
+///
+/// # Locking
+/// `held` is taken by the statement that runs, of which a session has one at a time, and kept while it waits for a lock.
 pub(crate) struct SessionLocks {
     interrupt: Arc<dyn Interrupt + Send + Sync>,
-    /// Held by the statement that waits for a lock; a session runs one at a time.
     held: Mutex<Held>,
 }
 
@@ -135,7 +137,8 @@ impl SessionLocks {
         self.end(|count| count.session = 0);
     }
 
-    /// Ends the locks of the transaction.
+    /// Ends the locks of the transaction. The next one begins with it too: rows of a statement outside a block may be
+    /// computed, and lock, after their transaction has ended.
     pub(crate) fn end_transaction(&self) {
         self.end(|count| count.transaction = false);
     }
@@ -162,10 +165,17 @@ impl Held {
 
     /// Lets the lock on a key be what the counts say.
     fn settle(&mut self, key: AdvisoryKey) {
-        self.counts.retain(|_, count| count.session > 0 || count.transaction);
-        let held = [Sharing::Exclusive, Sharing::Shared];
-        let strongest = held.into_iter().find(|sharing| self.counts.contains_key(&(key, *sharing)));
-        self.owner.weaken(&key, strongest.map(Sharing::strength));
+        let before = self.strongest(key);
+        self.counts.retain(|(counted, _), count| *counted != key || count.session > 0 || count.transaction);
+        let now = self.strongest(key);
+        if now != before {
+            self.owner.weaken(&key, now.map(Sharing::strength));
+        }
+    }
+
+    fn strongest(&self, key: AdvisoryKey) -> Option<Sharing> {
+        let strengths = [Sharing::Exclusive, Sharing::Shared];
+        strengths.into_iter().find(|sharing| self.counts.contains_key(&(key, *sharing)))
     }
 }
 

@@ -485,7 +485,6 @@ impl Session {
             self.grant_requests()?;
             return Ok(outcome);
         }
-        // What rows that were read after the statement's end have locked for its transaction.
         self.advisory_locks.end_transaction();
         let options = BlockOptions::of(&self.settings)?.of_query(is_query);
         let (mut attempt, said) = (0, self.notices.len());

@@ -335,9 +335,12 @@ impl<K: Clone + Eq + Hash> LockOwner<K> {
 }
 
 impl<K: Clone + Eq + Hash> LockOwner<K> {
-    /// Goes back to no more than `strength` on a key, whenever it was locked; `None` ends the lock. Nothing if the
-    /// owner holds less. For locks that do not end in the order in which they were taken;
+    /// Goes back to `strength` on a key, whenever it was locked; `None` ends the lock. Nothing if the owner holds
+    /// none. For locks that do not end in the order in which they were taken;
     /// [`granted_count`](Self::granted_count) may be smaller afterwards.
+    ///
+    /// # Panics
+    /// If what it holds is no stronger than that.
     pub fn weaken(&mut self, key: &K, strength: Option<LockStrength>) {
         let hash = self.locks.hash(key);
         let is_same = |grant: &Grant<K>| grant.hash == hash && grant.key == *key;
