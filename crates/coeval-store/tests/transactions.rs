@@ -170,6 +170,7 @@ fn family(store: &Store, on_delete: ReferentialAction) -> (TableDef, TableDef) {
         parent_columns: vec![0],
         on_delete,
         on_update: ReferentialAction::NoAction,
+        deferral: coeval_store::Deferral::Never,
     });
     let mut tx = begin(store);
     tx.change_catalog(CatalogChange::PutTable(Box::new(parent.clone()))).unwrap();
