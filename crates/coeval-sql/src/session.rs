@@ -446,6 +446,44 @@ impl Session {
         }
     }
 
+    /// Runs `body` as the next statement of the open block, which fails with it.
+    fn in_open_block<T>(
+        &mut self,
+        sql: &str,
+        parameters: &[Value],
+        parameter_types: &[ColumnType],
+        body: &mut impl FnMut(&mut StatementContext<'_>) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        let engine = &self.engine;
+        let State::Active(block) = &mut self.state else { unreachable!("a block is open") };
+        let clock = block.next_clock();
+        let transaction = block.transaction(engine, &mut self.floor);
+        let begun = begin_statement(transaction, &self.settings, &self.cancel, sql);
+        if let Err(error) = begun {
+            return Err(self.fail(place_in(error.into(), sql)));
+        }
+        let mut context = StatementContext {
+            engine,
+            settings: &mut self.settings,
+            sequences: &mut self.sequences,
+            transaction,
+            parameters,
+            parameter_types,
+            clock,
+            advisory_locks: &self.advisory_locks,
+            sql,
+            checks: Checks::All,
+            open: OpenObjects::new(&self.named, &self.cursors),
+            notices: &mut self.notices,
+        };
+        let outcome = until_settled(&mut context, body).map_err(|error| self.cancel.named(error));
+        let durable = context.transaction.wait_for_dependencies().map_err(SqlError::from);
+        self.floor.note_snapshot(context.transaction.begin_version());
+        let outcome = durable.and(outcome).map_err(|error| self.fail(place_in(error, sql)))?;
+        self.grant_requests()?;
+        Ok(outcome)
+    }
+
     /// Runs `body` in the open block, or as a transaction of its own that is tried again on conflicts.
     fn in_transaction<T>(
         &mut self,
@@ -456,35 +494,10 @@ impl Session {
         mut body: impl FnMut(&mut StatementContext<'_>) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
         self.refuse_if_failed()?;
-        let engine = &self.engine;
-        if let State::Active(block) = &mut self.state {
-            let clock = block.next_clock();
-            let transaction = block.transaction(engine, &mut self.floor);
-            let begun = begin_statement(transaction, &self.settings, &self.cancel, sql);
-            if let Err(error) = begun {
-                return Err(self.fail(place_in(error.into(), sql)));
-            }
-            let mut context = StatementContext {
-                engine,
-                settings: &mut self.settings,
-                sequences: &mut self.sequences,
-                transaction,
-                parameters,
-                parameter_types,
-                clock,
-                advisory_locks: &self.advisory_locks,
-                sql,
-                checks: Checks::All,
-                open: OpenObjects::new(&self.named, &self.cursors),
-                notices: &mut self.notices,
-            };
-            let outcome = until_settled(&mut context, &mut body).map_err(|error| self.cancel.named(error));
-            let durable = context.transaction.wait_for_dependencies().map_err(SqlError::from);
-            self.floor.note_snapshot(context.transaction.begin_version());
-            let outcome = durable.and(outcome).map_err(|error| self.fail(place_in(error, sql)))?;
-            self.grant_requests()?;
-            return Ok(outcome);
+        if matches!(self.state, State::Active(_)) {
+            return self.in_open_block(sql, parameters, parameter_types, &mut body);
         }
+        let engine = &self.engine;
         self.advisory_locks.end_transaction();
         let options = BlockOptions::of(&self.settings)?.of_query(is_query);
         let (mut attempt, said) = (0, self.notices.len());

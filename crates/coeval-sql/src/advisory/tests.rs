@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::error::SqlState;
 use crate::session::Session;
-use arrow::array::{Array, AsArray};
+use arrow::array::AsArray;
 use coeval_store::{Store, StoreOptions};
 use std::thread;
 use std::time::Duration;
