@@ -86,6 +86,10 @@ DROP TABLE shop.items;
 \dAc
 \dAf
 \dAo
+\dAp
+\dL
+\dd
+\sf pg_backend_pid
 \dRp
 \dRs
 \o
