@@ -20,7 +20,7 @@ pub(crate) const BLOCK_ROWS_MIN: usize = 1 << 10;
 pub(crate) const BLOCK_ROWS_MAX: usize = 1 << 16;
 
 /// The values of some rows: of a load in the order of their bricks, or of another block.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RowValues {
     pub(crate) rows: usize,
     /// The packed offsets of the dimensions, if they take any bytes.

@@ -244,6 +244,12 @@ impl BrickView {
         self.brick.memory()
     }
 
+    /// The entries of the epochs vector.
+    #[must_use]
+    pub fn epochs_entries(&self) -> usize {
+        self.entries
+    }
+
     pub(crate) fn steps(&self) -> impl Iterator<Item = Step> {
         self.brick.epochs.steps(self.entries, self.rows)
     }

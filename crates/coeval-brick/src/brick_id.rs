@@ -177,6 +177,12 @@ impl BrickLayout {
         self.dimensions.iter().map(|part| part.ordinals(brick)).collect()
     }
 
+    /// Whether some row of this table can be in `brick`.
+    pub(crate) fn may_be(&self, brick: BrickId) -> bool {
+        let has_no_more_bits = brick.0 & !mask(self.id_bits) == 0;
+        has_no_more_bits && self.dimensions.iter().all(|part| part.first_checked(brick).is_some())
+    }
+
     pub(crate) fn dimensions(&self) -> &[DimensionLayout] {
         &self.dimensions
     }
@@ -198,6 +204,12 @@ impl DimensionLayout {
     pub(crate) fn first(&self, brick: BrickId) -> u64 {
         let index = unshifted(brick.0, self.index_shift) & mask(self.index_bits);
         index * self.range_size
+    }
+
+    /// The first ordinal of the range, if `brick` is one of the table's.
+    fn first_checked(&self, brick: BrickId) -> Option<u64> {
+        let index = unshifted(brick.0, self.index_shift) & mask(self.index_bits);
+        index.checked_mul(self.range_size).filter(|first| *first < self.cardinality)
     }
 
     /// The ordinals of `brick`'s range.

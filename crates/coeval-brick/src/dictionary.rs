@@ -87,6 +87,20 @@ impl Dictionary {
         Ok(code)
     }
 
+    /// How many strings there are.
+    pub(crate) fn count(&self) -> u32 {
+        u32::try_from(self.entries.read().codes.len()).expect("codes have 32 bits")
+    }
+
+    /// Whether `string` has this code or would get it.
+    pub(crate) fn may_give(&self, code: u32, string: &str) -> bool {
+        let entries = self.entries.read();
+        match entries.codes.get(string) {
+            Some(known) => *known == code,
+            None => entries.codes.len() == code as usize,
+        }
+    }
+
     /// The strings by code; those of all rows that have been loaded before are among them.
     ///
     /// Cost: a reference count, and a copy of all strings if one has come since the last call.

@@ -11,12 +11,14 @@ use arrow::array::{
 use arrow::buffer::Buffer;
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{ArrowNativeType, SchemaRef};
+use coeval_txn::Epoch;
 
 use crate::block::Block;
 use crate::brick::{BrickView, PlacedBlock};
-use crate::brick_id::DimensionLayout;
+use crate::brick_id::{BrickId, DimensionLayout};
 use crate::schema::{BrickSchema, DimensionValues, Place};
 use crate::statistics::{ColumnStatistics, Number};
+use crate::stored::{Source, encode_rows};
 use crate::table::Dictionaries;
 use crate::visibility::{Reader, Visible};
 
@@ -30,6 +32,33 @@ pub struct TableView {
     bricks: Vec<BrickView>,
 }
 
+/// Between which values the rows of a brick lie in one dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DimensionBounds {
+    /// Integers, dates and timestamps, as the number that stands for them.
+    Ordered(i64, i64),
+    /// Strings, by their bytes.
+    Strings(String, String),
+}
+
+/// What a flush round keeps of one brick.
+pub struct BrickFlush {
+    /// The brick.
+    pub brick: BrickId,
+    /// Whether what earlier rounds have kept of the brick is void.
+    pub voids_earlier: bool,
+    /// The rows' epochs, each with the number of its rows, in the order of the rows.
+    pub epochs: Vec<(Epoch, usize)>,
+    sources: Vec<Source>,
+}
+
+impl BrickFlush {
+    /// Appends the rows as bytes; [`BrickTable::restore`](crate::BrickTable::restore) reads them back.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        encode_rows(self.brick, &self.sources, out);
+    }
+}
+
 impl TableView {
     pub(crate) fn new(
         schema: Arc<BrickSchema>,
@@ -37,6 +66,29 @@ impl TableView {
         bricks: Vec<BrickView>,
     ) -> Self {
         Self { schema, dictionaries, bricks }
+    }
+
+    /// The rows of `brick` that a flush round must keep: those that `now` sees and `before`, the last round's reader,
+    /// did not; or all that `now` sees if a delete came in between, which voids what earlier rounds kept of the brick.
+    #[must_use]
+    pub fn unflushed(&self, brick: &BrickView, before: &Reader, now: &Reader) -> BrickFlush {
+        let voids_earlier = brick.deletes_since(before, now);
+        let mut runs = brick.visible_runs(now);
+        runs.retain(|(epoch, _)| voids_earlier || !before.sees(*epoch));
+        let mut sources = Vec::new();
+        let mut epochs: Vec<(Epoch, usize)> = Vec::new();
+        for (epoch, run) in runs {
+            for (placed, rows) in brick.blocks() {
+                let start = run.start.max(placed.first_row);
+                let end = run.end.min(placed.first_row + rows);
+                if start < end {
+                    let rows = start - placed.first_row..end - placed.first_row;
+                    sources.push((placed.block.read(rows.clone()), 0..rows.len()));
+                }
+            }
+            epochs.push((epoch, run.len()));
+        }
+        BrickFlush { brick: brick.id(), voids_earlier, epochs, sources }
     }
 
     /// The bricks, by id.
@@ -69,26 +121,36 @@ impl TableView {
         let visible = brick.visible(reader);
         let blocks = if visible == Visible::None { None } else { Some(brick.blocks()) };
         blocks.into_iter().flatten().filter_map(move |(placed, rows)| {
-            let bitmap = match &visible {
-                Visible::Some(bitmap) => Some(bitmap.slice(placed.first_row, rows)),
-                Visible::All | Visible::None => None,
-            };
-            match bitmap {
-                None => Some(self.batch(&schema, brick, &placed.block, 0..rows, projection)),
-                Some(bitmap) => {
-                    // Only the span of the visible rows is unpacked; often they are contiguous.
-                    let first = bitmap.set_slices().next()?.0;
-                    let end = bitmap.set_slices().last()?.1;
-                    let batch = self.batch(&schema, brick, &placed.block, first..end, projection);
-                    let span = bitmap.slice(first, end - first);
-                    if span.count_set_bits() == span.len() {
-                        return Some(batch);
-                    }
-                    let filter = BooleanArray::new(span, None);
-                    Some(filter_record_batch(&batch, &filter).expect("the bitmap has a bit for each row"))
-                }
-            }
+            self.visible_batch(&schema, brick, (&placed.block, rows), placed.first_row, &visible, projection)
         })
+    }
+
+    /// The visible ones of a block's `rows` rows, the first of which is the brick's `first_row`; none if there are none.
+    fn visible_batch(
+        &self,
+        schema: &SchemaRef,
+        brick: &BrickView,
+        (block, rows): (&Block, usize),
+        first_row: usize,
+        visible: &Visible,
+        projection: &[usize],
+    ) -> Option<RecordBatch> {
+        let bitmap = match visible {
+            Visible::Some(bitmap) => bitmap.slice(first_row, rows),
+            Visible::All | Visible::None => {
+                return Some(self.batch(schema, brick, block, 0..rows, projection));
+            }
+        };
+        // Only the span of the visible rows is unpacked; often they are contiguous.
+        let first = bitmap.set_slices().next()?.0;
+        let end = bitmap.set_slices().last()?.1;
+        let batch = self.batch(schema, brick, block, first..end, projection);
+        let span = bitmap.slice(first, end - first);
+        if span.count_set_bits() == span.len() {
+            return Some(batch);
+        }
+        let filter = BooleanArray::new(span, None);
+        Some(filter_record_batch(&batch, &filter).expect("the bitmap has a bit for each row"))
     }
 
     fn batch(
@@ -142,6 +204,49 @@ impl TableView {
                 };
                 let data = ArrayData::builder(data_type.clone()).len(offsets.rows.len()).add_buffer(bytes);
                 make_array(data.build().expect("the bytes are those of so many values of the type"))
+            }
+        }
+    }
+
+    /// As [`batches`](Self::batches), keeping what it reads alive by itself.
+    ///
+    /// # Panics
+    ///
+    /// If a projected column does not exist.
+    pub fn batches_owned(
+        &self,
+        brick: &BrickView,
+        reader: &Reader,
+        projection: Vec<usize>,
+    ) -> impl Iterator<Item = RecordBatch> + use<> {
+        let schema = Arc::new(self.schema.arrow().project(&projection).expect("the projected columns exist"));
+        let visible = brick.visible(reader);
+        let (view, brick) = (Self { bricks: Vec::new(), ..self.clone() }, brick.clone());
+        let is_seen = visible != Visible::None;
+        let blocks = brick.blocks().filter(|_| is_seen);
+        let blocks: Vec<_> =
+            blocks.map(|(placed, rows)| (placed.first_row, Arc::clone(&placed.block), rows)).collect();
+        blocks.into_iter().filter_map(move |(first_row, block, rows)| {
+            view.visible_batch(&schema, &brick, (&block, rows), first_row, &visible, &projection)
+        })
+    }
+
+    /// The least and the greatest value that a dimension can have in rows of `brick` that are there now; none for a
+    /// metric, and for strings without any.
+    #[must_use]
+    pub fn dimension_bounds(&self, brick: &BrickView, column: usize) -> Option<DimensionBounds> {
+        let Place::Dimension(dimension) = self.schema.place(column) else { return None };
+        let range = self.schema.layout().dimensions()[dimension].ordinals(brick.id());
+        match self.schema.dimension(dimension).values {
+            DimensionValues::Ordered { origin, .. } => {
+                let value = |ordinal: u64| origin.wrapping_add(ordinal as i64);
+                Some(DimensionBounds::Ordered(value(*range.start()), value(*range.end())))
+            }
+            DimensionValues::String => {
+                let strings = self.dictionaries.get(column)?.values();
+                let codes = range.take_while(|code| (*code as usize) < strings.len());
+                let known = || codes.clone().map(|code| strings.value(code as usize));
+                Some(DimensionBounds::Strings(known().min()?.to_owned(), known().max()?.to_owned()))
             }
         }
     }

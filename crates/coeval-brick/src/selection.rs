@@ -119,7 +119,12 @@ impl Selection {
     }
 
     /// The error for a delete that would cut `brick`.
-    pub(crate) fn cut(&self, brick: BrickId) -> CutBrick {
+    ///
+    /// # Panics
+    ///
+    /// If no row of the table can be in the brick.
+    #[must_use]
+    pub fn cut(&self, brick: BrickId) -> CutBrick {
         let ranges = self.schema.layout().ordinals(brick);
         let describe = |(index, range): (usize, &RangeInclusive<u64>)| {
             let dimension = self.schema.dimension(index);

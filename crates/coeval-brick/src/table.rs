@@ -15,6 +15,7 @@ use crate::scan::TableView;
 use crate::schema::{BrickSchema, Column};
 use crate::selection::{Coverage, CutBrick, Selection};
 use crate::shards::{ShardStopped, Shards, Ticket};
+use crate::stored::{MalformedLoad, decode_load, decode_strings, encode_strings};
 use crate::table_shard::{Operation, TableShard};
 
 /// The dictionaries of a table's string columns.
@@ -103,6 +104,66 @@ impl BrickTable {
         let parts = pieces.into_iter().enumerate().filter(|(_, pieces)| !pieces.is_empty());
         let append = |(shard, pieces)| (shard, Operation::Append { epoch, load: Arc::clone(&load), pieces });
         self.shards.submit(&self.parts, parts.map(append))
+    }
+
+    /// Appends the strings of each string column whose codes are from `first` on, as bytes; how many strings each has
+    /// then. `first` has a number for each string column.
+    ///
+    /// # Panics
+    ///
+    /// If it has not.
+    pub fn encode_strings(&self, first: &[u32], out: &mut Vec<u8>) -> Vec<u32> {
+        encode_strings(&self.schema, &self.dictionaries, first, out)
+    }
+
+    /// Enters strings under the codes that they had when they were [encoded](Self::encode_strings). Returns what
+    /// follows them.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are not such, or a code belongs to another string; some strings may have been entered.
+    pub fn restore_strings<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], MalformedLoad> {
+        decode_strings(&self.schema, &self.dictionaries, bytes)
+    }
+
+    /// How many strings each string column has.
+    #[must_use]
+    pub fn string_counts(&self) -> Vec<u32> {
+        let columns = (0..self.schema.columns().len()).filter_map(|column| self.dictionaries.get(column));
+        columns.map(Dictionary::count).collect()
+    }
+
+    /// Reads a load back that was [encoded](RoutedLoad::encode), its strings being there already. Returns it with what
+    /// follows it.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are no load of this table.
+    pub fn decode<'a>(&self, bytes: &'a [u8]) -> Result<(RoutedLoad, &'a [u8]), MalformedLoad> {
+        decode_load(&self.schema, &self.dictionaries, self.shards.count(), bytes)
+    }
+
+    /// Appends the rows of one brick that were flushed under their `epochs`, each with the number of its rows.
+    ///
+    /// # Errors
+    ///
+    /// If a shard has stopped.
+    ///
+    /// # Panics
+    ///
+    /// If the load is not of one brick, or the epochs have not as many rows.
+    pub fn restore(&self, epochs: &[(Epoch, usize)], load: RoutedLoad) -> Result<Ticket, ShardStopped> {
+        assert_eq!(load.pieces.len(), 1, "a flushed load is of one brick");
+        let mut row = 0;
+        let runs = epochs.iter().map(|(epoch, count)| {
+            row += count;
+            (*epoch, row - count..row)
+        });
+        let runs: Vec<_> = runs.collect();
+        assert_eq!(row, load.rows(), "each row has its epoch");
+        let shard = shard_of(load.pieces[0].brick, self.parts.len());
+        let operation = Operation::Restore { load: Arc::new(load), runs };
+        self.shards.submit(&self.parts, std::iter::once((shard, operation)))
     }
 
     /// Deletes whole `bricks` (from [`whole_bricks`](Self::whole_bricks)). The transaction must have waited for its

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::brick::{Brick, BrickWriter, Deletion};
 use crate::brick_id::BrickId;
-use crate::load::RoutedLoad;
+use crate::load::{Piece, RoutedLoad};
 use crate::rebuild::Rebuilt;
 use crate::schema::BrickSchema;
 
@@ -42,6 +42,8 @@ impl Applied {
 pub(crate) enum Operation {
     /// Appends those pieces of the load.
     Append { epoch: Epoch, load: Arc<RoutedLoad>, pieces: Range<usize> },
+    /// Appends rows of one brick that were flushed, under the epochs that they had.
+    Restore { load: Arc<RoutedLoad>, runs: Vec<(Epoch, Range<usize>)> },
     /// Marks these bricks as deleted; those that are gone meanwhile had no row that the deleter saw.
     Delete { deletion: Arc<Deletion>, bricks: Vec<BrickId> },
     /// Removes what these epochs have done to these bricks.
@@ -80,6 +82,13 @@ impl TableShard {
                 self.append(&mut writers, epoch, &load, pieces);
                 Applied::default()
             }
+            Operation::Restore { load, runs } => {
+                for (epoch, rows) in runs {
+                    let brick = load.pieces[0].brick;
+                    self.append_piece(&mut writers, epoch, &load, &Piece { brick, rows });
+                }
+                Applied::default()
+            }
             Operation::Delete { deletion, bricks } => {
                 for brick in bricks {
                     if let Some(writer) = writers.get_mut(&brick) {
@@ -105,15 +114,42 @@ impl TableShard {
         load: &RoutedLoad,
         pieces: Range<usize>,
     ) {
-        let mut created: Vec<Arc<Brick>> = Vec::new();
-        for piece in &load.pieces[pieces] {
-            let writer = writers.entry(piece.brick).or_insert_with(|| {
-                let writer = BrickWriter::new(piece.brick);
-                created.push(Arc::clone(writer.brick()));
-                writer
-            });
-            writer.append(&self.schema, epoch, &load.values, piece.rows.clone());
-        }
+        let pieces = load.pieces[pieces].iter();
+        let created: Vec<Arc<Brick>> =
+            pieces.filter_map(|piece| self.append_to(writers, epoch, load, piece)).collect();
+        self.publish_created(&created);
+    }
+
+    fn append_piece(
+        &self,
+        writers: &mut HashMap<BrickId, BrickWriter>,
+        epoch: Epoch,
+        load: &RoutedLoad,
+        piece: &Piece,
+    ) {
+        let created = self.append_to(writers, epoch, load, piece);
+        self.publish_created(created.as_slice());
+    }
+
+    /// Appends a piece; its brick if that is new.
+    fn append_to(
+        &self,
+        writers: &mut HashMap<BrickId, BrickWriter>,
+        epoch: Epoch,
+        load: &RoutedLoad,
+        piece: &Piece,
+    ) -> Option<Arc<Brick>> {
+        let mut created = None;
+        let writer = writers.entry(piece.brick).or_insert_with(|| {
+            let writer = BrickWriter::new(piece.brick);
+            created = Some(Arc::clone(writer.brick()));
+            writer
+        });
+        writer.append(&self.schema, epoch, &load.values, piece.rows.clone());
+        created
+    }
+
+    fn publish_created(&self, created: &[Arc<Brick>]) {
         if !created.is_empty() {
             self.publish(|map| map.extend(created.iter().map(|brick| (brick.id(), Arc::clone(brick)))));
         }

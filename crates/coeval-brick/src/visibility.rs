@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which rows of a brick a reader sees (AOSI III-C3).
 
+use std::ops::Range;
+
 use arrow::array::BooleanBufferBuilder;
 use arrow::buffer::BooleanBuffer;
 use coeval_txn::{Epoch, EpochSet};
@@ -74,6 +76,24 @@ impl BrickView {
             }
         }
         bits.finish()
+    }
+}
+
+impl BrickView {
+    /// The rows that `reader` sees, by epoch.
+    pub(crate) fn visible_runs(&self, reader: &Reader) -> Vec<(Epoch, Range<usize>)> {
+        let markers: Vec<&DeleteMarker> = self.markers().filter(|marker| reader.sees(marker.epoch)).collect();
+        let is_deleted = |epoch, row| markers.iter().any(|marker| marker.clears(epoch, row));
+        let runs = self.steps().filter_map(|step| match step {
+            Step::Run(epoch, run) => Some((epoch, run)),
+            Step::Delete => None,
+        });
+        runs.filter(|(epoch, run)| reader.sees(*epoch) && !is_deleted(*epoch, run.start)).collect()
+    }
+
+    /// Whether `now` sees a delete that `before` did not.
+    pub(crate) fn deletes_since(&self, before: &Reader, now: &Reader) -> bool {
+        self.markers().any(|marker| now.sees(marker.epoch) && !before.sees(marker.epoch))
     }
 }
 

@@ -184,6 +184,10 @@ fn table_to(
     let indexes = copied_columns(&def, named)?;
     let columns: Vec<(String, ColumnType)> =
         indexes.iter().map(|&index| (def.columns[index].name.clone(), def.columns[index].ty)).collect();
+    if def.bricks.is_some() {
+        let (_, query) = exchange::query_of_table(context, name, named)?;
+        return query_to(context, &query, path, options);
+    }
     let view = context.transaction.view(def.id)?;
     let parts = view.partition(1).into_iter();
     let batches = parts.flat_map(|part| view.scan(part, &indexes, |_: &_| true));

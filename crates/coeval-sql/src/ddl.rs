@@ -9,6 +9,7 @@ mod access;
 mod add_column;
 mod alter_column;
 mod alter_table;
+mod bricks;
 mod columns;
 mod comment;
 mod constraints;
@@ -40,6 +41,7 @@ mod view;
 mod view_columns;
 mod view_query;
 
+pub(crate) use bricks::{BrickClause, DimensionClause};
 pub(crate) use columns::ROW_ID_COLUMN;
 pub(crate) use expressions::columns_named;
 pub(crate) use extended::{Extended, execute as execute_extended};
@@ -62,7 +64,7 @@ pub(crate) fn execute(
     statement: &Statement,
 ) -> Result<Option<StatementResult>, SqlError> {
     let result = match statement {
-        Statement::CreateTable(create) => create_table::execute(context, create)?,
+        Statement::CreateTable(create) => create_table::execute(context, create, None)?,
         Statement::AlterTable(alter) => alter_table::execute(context, alter)?,
         Statement::CreateIndex(create) => index::create(context, create)?,
         Statement::CreateView(create) => view::create(context, create)?,

@@ -8,6 +8,7 @@
 //! made row by row), [`selected`] (values out of the query), [`generated`] (defaults), [`returning`].
 
 mod assignments;
+mod bricks;
 mod conflict;
 mod delete;
 mod environment;

@@ -2,6 +2,8 @@
 //! Tables as DataFusion sees them: providers that find their rows in the statement's snapshot, and the scan.
 
 mod batches;
+mod bricks;
+mod dimensions;
 mod extent;
 mod prune;
 mod scan;
@@ -10,6 +12,8 @@ mod snapshot;
 mod statistics;
 mod table;
 
+pub(crate) use bricks::BrickScan;
+pub(crate) use dimensions::{Condition, Wanted, conditions};
 pub(crate) use selectivity::selectivity;
 pub(crate) use snapshot::StatementSnapshot;
 pub(crate) use table::{CoevalTable, HiddenColumns};

@@ -2,9 +2,11 @@
 //! System tables: what the database says about itself, as tables of the statement's own snapshot.
 //!
 //! `information_schema` follows the standard as PostgreSQL has it, with the columns that have something to
-//! say here. `coeval_tables`, `coeval_store`, `coeval_transactions`, `coeval_snapshots` and `coeval_conflicts` are ours and are found without a
-//! schema. Each is put together when a statement names it; nothing is kept.
+//! say here. `coeval_bricks`, `coeval_conflicts`, `coeval_epochs`, `coeval_snapshots`, `coeval_store`, `coeval_tables`
+//! and `coeval_transactions` are ours and are found without a schema. Each is put together when a statement names it;
+//! nothing is kept.
 
+mod bricks;
 mod conflicts;
 mod constraints;
 mod objects;
@@ -84,6 +86,8 @@ fn standard_table(
 fn own_table(name: &str, source: &Source<'_>) -> Option<Rows> {
     let (store, registry) = (source.engine.store(), source.engine.registry());
     Some(match name {
+        "coeval_bricks" => bricks::bricks(source.transaction),
+        "coeval_epochs" => bricks::epochs(store),
         "coeval_conflicts" => conflicts::conflicts(store, source),
         "coeval_store" => store::store(store),
         "coeval_snapshots" => store::snapshots(store, registry),

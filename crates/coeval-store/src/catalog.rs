@@ -10,6 +10,7 @@ mod foreign_key;
 pub use foreign_key::{Deferral, ForeignKeyDef, ReferentialAction};
 
 use crate::access_rights::{ObjectAccess, RoleDef};
+use crate::brick_def::BrickDef;
 use crate::ids::{SequenceId, SpaceId};
 use crate::key::{Key, KeyWriter};
 use crate::row::Layout;
@@ -211,6 +212,8 @@ pub struct TableDef {
     pub access: ObjectAccess,
     /// What `COMMENT ON TABLE` says of it.
     pub comment: Option<String>,
+    /// How its rows are laid out in bricks, if it is a brick table. Its rows have no keys then.
+    pub bricks: Option<BrickDef>,
     layout: Arc<Layout>,
 }
 
@@ -229,6 +232,8 @@ struct StoredTableDef {
     access: ObjectAccess,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     comment: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bricks: Option<BrickDef>,
 }
 
 impl From<StoredTableDef> for TableDef {
@@ -245,6 +250,7 @@ impl From<StoredTableDef> for TableDef {
             foreign_keys: stored.foreign_keys,
             access: stored.access,
             comment: stored.comment,
+            bricks: stored.bricks,
             layout,
         }
     }
@@ -263,6 +269,7 @@ impl From<TableDef> for StoredTableDef {
             foreign_keys: def.foreign_keys,
             access: def.access,
             comment: def.comment,
+            bricks: def.bricks,
         }
     }
 }
@@ -296,6 +303,7 @@ impl TableDef {
             foreign_keys: Vec::new(),
             access: ObjectAccess::default(),
             comment: None,
+            bricks: None,
         }
         .into()
     }

@@ -52,15 +52,17 @@ mod merge;
 mod report;
 mod spaces;
 
+use crate::bricks::{FlushedTable, flush_round};
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::ids::SpaceId;
 use crate::log::Lsn;
-use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry};
+use crate::manifest::{BatchRun, FlushedEpochs, Manifest, SegmentEntry, TableEntry};
 use crate::segment::SegmentRef;
 use crate::shared::Shared;
 use crate::space::{Base, Space};
 use crate::world::World;
+use coeval_txn::{Epoch, EpochSet};
 use parking_lot::Mutex;
 pub use report::CheckpointReport;
 use spaces::{MergedSpaces, merge_spaces};
@@ -72,23 +74,30 @@ use std::time::Instant;
 ///
 /// # Locking
 /// `turn` is held for a whole checkpoint, before any other lock; `last` for moments.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Checkpoints {
     turn: Mutex<()>,
     last: Mutex<LastCheckpoint>,
 }
 
 /// Where the last checkpoint stands.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 struct LastCheckpoint {
     /// The log position of the durable manifest.
     log: Lsn,
+    /// Which rows of brick tables its flush rounds hold.
+    epochs: EpochSet,
 }
 
 impl Checkpoints {
-    /// Those of a store whose manifest has this log position.
-    pub(crate) fn after(log: Lsn) -> Self {
-        Self { turn: Mutex::default(), last: Mutex::new(LastCheckpoint { log }) }
+    /// Those of a store whose manifest has this log position and holds these rows of brick tables.
+    pub(crate) fn after(log: Lsn, epochs: EpochSet) -> Self {
+        Self { turn: Mutex::default(), last: Mutex::new(LastCheckpoint { log, epochs }) }
+    }
+
+    /// Which rows of brick tables the durable flush rounds hold.
+    pub(crate) fn flushed_epochs(&self) -> EpochSet {
+        self.last.lock().epochs.clone()
     }
 
     /// The log position of the durable manifest.
@@ -129,6 +138,8 @@ pub(crate) struct Checkpoint<'s> {
     /// The end of the log with the frozen world in it; `None` without a log.
     log_end: Option<Lsn>,
     merged: MergedSpaces,
+    /// What was flushed of brick tables.
+    rounds: Vec<FlushedTable>,
     report: CheckpointReport,
     /// Whether spaces still keep their changes apart for it.
     is_open: bool,
@@ -142,7 +153,16 @@ impl<'s> Checkpoint<'s> {
         let (frozen, log_end) = shared.pipeline.replace_newest(shared, begin);
         let mut report = CheckpointReport::default();
         report.note_pause(begun.elapsed());
-        Self { shared, begun, frozen, log_end, merged: MergedSpaces::default(), report, is_open: true }
+        Self {
+            shared,
+            begun,
+            frozen,
+            log_end,
+            merged: MergedSpaces::default(),
+            rounds: Vec::new(),
+            report,
+            is_open: true,
+        }
     }
 
     /// Steps 2 to 4.
@@ -154,6 +174,7 @@ impl<'s> Checkpoint<'s> {
         }
         let outcome = merge_spaces(shared, &self.frozen, &mut self.merged, &mut self.report);
         let Some(disk) = &shared.disk else { return outcome };
+        let outcome = outcome.and_then(|()| self.flush_bricks(disk));
         let outcome = outcome.and_then(|()| disk.sync_segments()).and_then(|()| {
             let manifest = manifest_of(shared, disk, self);
             self.report.bytes_written += manifest.write_aside(&**disk.files(), disk.dir())?;
@@ -164,15 +185,29 @@ impl<'s> Checkpoint<'s> {
                 // From here on the directory may have the new manifest even if this fails: its files stay until
                 // the next checkpoint or open.
                 Manifest::put_in_place(&**disk.files(), disk.dir())?;
-                shared.checkpoints.last.lock().log = log;
+                *shared.checkpoints.last.lock() =
+                    LastCheckpoint { log, epochs: self.frozen.epochs().clone() };
+                self.rounds.iter().for_each(FlushedTable::settle);
                 Ok(())
             }
             Err(error) => {
                 // No manifest names them.
                 self.merged.written.iter().for_each(|number| disk.remove_segment(*number));
+                self.rounds.iter().for_each(|table| table.discard(disk));
                 Err(error)
             }
         }
+    }
+
+    /// Flushes what came to brick tables since the last checkpoint (AOSI III-D).
+    fn flush_bricks(&mut self, disk: &Disk) -> Result<(), StoreError> {
+        let before = self.shared.checkpoints.flushed_epochs();
+        for table in self.frozen.tables() {
+            if let Some(rows) = table.bricks() {
+                self.rounds.push(flush_round(disk, table.id(), rows, &before, self.frozen.epochs())?);
+            }
+        }
+        Ok(())
     }
 
     /// Steps 5 and 6.
@@ -191,12 +226,14 @@ impl<'s> Checkpoint<'s> {
         self.shared.bury(old);
         self.shared.bury(vec![Arc::clone(&self.frozen)]);
         if let Some(disk) = &self.shared.disk {
-            let segments = merged.segments();
+            let mut segments = merged.segments();
+            segments.extend(self.rounds.iter().flat_map(FlushedTable::segments));
             self.report.segments_removed = disk.remove_unneeded(self.frozen.version(), &segments)?;
         }
         if let Some((log, end)) = self.shared.pipeline.log().zip(self.log_end) {
             self.report.log_segments_removed = log.remove_before(end)?;
         }
+        self.shared.keeper.poke();
         self.report.duration = self.begun.elapsed();
         Ok(self.report)
     }
@@ -226,6 +263,11 @@ fn manifest_of(shared: &Shared, disk: &Disk, checkpoint: &Checkpoint<'_>) -> Man
         definition: table.def().as_ref().clone(),
         rows: runs_of(table.id()),
         indexes: table.def().indexes.iter().map(|index| runs_of(index.id)).collect(),
+        bricks: checkpoint
+            .rounds
+            .iter()
+            .find(|flushed| flushed.table() == table.id())
+            .map(FlushedTable::entry),
     });
     let tables = tables.collect();
     let (next_space, next_sequence) = shared.next_numbers();
@@ -249,6 +291,10 @@ fn manifest_of(shared: &Shared, disk: &Disk, checkpoint: &Checkpoint<'_>) -> Man
             .schemas_with_access()
             .map(|(schema, access)| (schema.to_owned(), access.as_ref().clone()))
             .collect(),
+        epochs: (world.epochs().newest() > Epoch::ZERO).then(|| FlushedEpochs {
+            through: world.epochs().newest().get(),
+            except: world.epochs().except().iter().map(|epoch| epoch.get()).collect(),
+        }),
     }
 }
 

@@ -18,7 +18,8 @@ use crate::error::StoreError;
 use crate::files::{DirectoryLock, FileSystem};
 use crate::log::ChecksumPolicy;
 use crate::segment::{
-    SEGMENT_DIR, Segment, SegmentRef, parse_segment_name, segment_path, unfinished_path, write_segment,
+    SEGMENT_DIR, Segment, SegmentRef, parse_segment_name, round_path, segment_path, unfinished_path,
+    unfinished_round_path, write_segment,
 };
 use crate::transaction::Committed;
 use coeval_txn::Version;
@@ -162,7 +163,8 @@ impl Disk {
 
     /// Removes a segment file that nobody refers to, finished or not, if it is there.
     pub(crate) fn remove_segment(&self, number: u64) {
-        for path in [segment_path(&self.dir, number), unfinished_path(&self.dir, number)] {
+        let (dir, paths) = (&self.dir, [segment_path, unfinished_path, round_path, unfinished_round_path]);
+        for path in paths.map(|path| path(dir, number)) {
             // The next checkpoint or open tries again.
             let _ = self.files.remove(&path);
         }

@@ -8,6 +8,7 @@ use crate::ids::SpaceId;
 use crate::key::KeyDamage;
 use crate::log::LogError;
 use crate::row::ValueTypeMismatch;
+use coeval_brick::{CutBrick, LoadError, ShardStopped};
 use coeval_txn::Version;
 use std::path::Path;
 
@@ -138,6 +139,35 @@ pub enum StoreError {
     /// The database is being closed.
     #[error("the database is being closed")]
     Closing,
+    /// An operation on rows of a brick table (0A000).
+    #[error("\"{table}\" is a brick table: its rows have no keys and are not changed one by one")]
+    BrickTable {
+        /// The table.
+        table: Box<QualifiedName>,
+    },
+    /// An operation on bricks of a table of rows: the caller's bug.
+    #[error("\"{0}\" is no brick table")]
+    NoBrickTable(Box<QualifiedName>),
+    /// What a brick table cannot have (0A000).
+    #[error("brick table \"{table}\" does not take {what}")]
+    BrickDefinition {
+        /// The table.
+        table: Box<QualifiedName>,
+        /// What was asked for.
+        what: String,
+    },
+    /// The definition of a brick table, or its threads, are not as they must be.
+    #[error("{0}")]
+    Brick(String),
+    /// Rows that a brick table does not take.
+    #[error(transparent)]
+    BrickLoad(#[from] LoadError),
+    /// A delete that would cut a brick (0A000).
+    #[error(transparent)]
+    CutBrick(#[from] CutBrick),
+    /// A thread that writes bricks has stopped.
+    #[error(transparent)]
+    ShardStopped(#[from] ShardStopped),
     /// More bytes of changes than one log record takes (54000). Nothing of the transaction took effect.
     #[error("the changes of one transaction take {bytes} bytes in the log; at most {max} are possible")]
     TransactionSize {

@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often worlds that somebody else still holds are looked at again.
 const GRAVEYARD_INTERVAL: Duration = Duration::from_millis(50);
@@ -26,6 +26,9 @@ const UNWRITTEN_ROWS_MAX: u64 = 1_000_000;
 
 /// At least so many changes pass between two looks at the worlds.
 const CHANGES_BETWEEN_LOOKS_MIN: u64 = 1_000;
+
+/// So many commit batches that append to brick tables pass between two purges: a purge looks at each brick.
+const BRICK_BATCHES_BETWEEN_PURGES: u64 = 1_000;
 
 /// What committing threads and the keeper tell each other.
 ///
@@ -46,6 +49,7 @@ pub(crate) struct KeeperSignal {
     heartbeat: Option<Duration>,
     /// Whether something was committed since the log has known all.
     owes_heartbeat: AtomicBool,
+    brick_batches: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +69,7 @@ impl KeeperSignal {
             log_mark: AtomicU64::new(u64::MAX),
             heartbeat,
             owes_heartbeat: AtomicBool::new(false),
+            brick_batches: AtomicU64::new(1),
         }
     }
 
@@ -87,6 +92,14 @@ impl KeeperSignal {
         let _state = self.state.lock();
         self.owes_heartbeat.store(true, Ordering::Relaxed);
         self.wake.notify_all();
+    }
+
+    /// Counts a commit batch that appended to brick tables.
+    pub(crate) fn note_bricks(&self) {
+        let before = self.brick_batches.fetch_add(1, Ordering::Relaxed);
+        if before.is_multiple_of(BRICK_BATCHES_BETWEEN_PURGES) {
+            self.poke();
+        }
     }
 
     /// Makes the keeper look whether a checkpoint is due.
@@ -197,14 +210,26 @@ fn keep(signal: &KeeperSignal, shared: &Weak<Shared>) {
             }
         }
         if is_poked {
+            shared.expire_bricks(now_micros());
             look(signal, &shared);
         }
         // Before the sweep, so that a world that is buried meanwhile is not forgotten.
         signal.state.lock().has_graves = false;
-        if shared.sweep_graves() {
+        let has_graves = shared.sweep_graves();
+        if has_graves {
             signal.state.lock().has_graves = true;
         }
+        if is_poked || !has_graves {
+            // Behind the sweep: worlds in graves hold their epochs.
+            shared.purge_bricks();
+        }
     }
+}
+
+/// Microseconds since 1970; 0 on a machine that is set to a time before.
+fn now_micros() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// Runs a checkpoint if one is due, and sets the marks for the next look.

@@ -22,6 +22,8 @@
 //! files.
 
 mod access_rights;
+mod brick_def;
+mod bricks;
 mod build_index;
 mod bulk;
 mod catalog;
@@ -67,6 +69,8 @@ mod world;
 pub use access_rights::{
     Grant, Membership, ObjectAccess, Privilege, Privileges, RoleAttribute, RoleDef, UnknownPrivilege,
 };
+pub use brick_def::{BrickDef, BrickDimension, Retention};
+pub use bricks::BrickRows;
 pub use catalog::{
     Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DEFAULT_SCHEMA, DeclaredOrder, Deferral,
     ForeignKeyDef, Identity, IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef, TableDef,
@@ -75,6 +79,10 @@ pub use catalog::{
 pub use checkpoint::CheckpointReport;
 pub use checks::{CheckCompiler, RowChecks};
 pub use chunk::{CHUNK_ROWS, Chunk, ChunkPlace, ChunkStats, ColumnStats};
+pub use coeval_brick::{
+    BrickView, ColumnStatistics as BrickColumnStatistics, Coverage, DimensionBounds, LoadError, Number,
+    Reader, RejectReason, Rejection, Selection,
+};
 pub use column::{ColumnBuilder, constant_column, missing_value, value_at};
 pub use conflicts::{ConflictCause, ConflictPlace, ConflictReason, Origin, Party, RecentConflict};
 pub use delta::{BasePosition, Change, Delta, DeltaEntry};
@@ -90,9 +98,9 @@ pub use space::{Base, Found, Space};
 pub use store::{SetValue, Store};
 pub use table::{IndexEntry, RowRef, Table};
 pub use transaction::{
-    AccessMode, CheckTime, Committed, ConstraintChoice, GlobalKey, IfLocked, IndexCursor, LockWaits,
-    LockedRows, LockedState, NOTED_ROWS_MAX, RowCursor, RowLock, RowLockError, Savepoint, Scanned,
-    Transaction,
+    AccessMode, Appended, BrickSnapshot, CheckTime, Committed, ConstraintChoice, GlobalKey, IfLocked,
+    IndexCursor, LockWaits, LockedRows, LockedState, NOTED_ROWS_MAX, RowCursor, RowLock, RowLockError,
+    Savepoint, Scanned, Transaction,
 };
 pub use types::{ColumnType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{IntervalValue, Value, ValueRef};

@@ -8,7 +8,7 @@
 //! | bytes | field | value |
 //! |---|---|---|
 //! | 0..8 | magic | `COEVALMF` |
-//! | 8..12 | version | 1; 2 if there are roles or owners |
+//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables |
 //! | 12..16 | checksum | CRC32C of bytes 0..12 and 16.. |
 //! | 16..24 | length | of the body |
 //! | 24.. | body | JSON, see [`Manifest`] |
@@ -19,6 +19,7 @@ use crate::error::StoreError;
 use crate::files::{FileSystem, put_in_place, write_aside};
 use crate::ids::SequenceId;
 use crate::log::ChecksumPolicy;
+use coeval_txn::{Epoch, EpochSet};
 use crc32c::{crc32c, crc32c_append};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -28,7 +29,9 @@ const MAGIC: [u8; 8] = *b"COEVALMF";
 /// The version without roles and owners, which readers of that time understand whole.
 const FORMAT_VERSION_PLAIN: u32 = 1;
 /// The version with them: who does not know of them is to refuse it rather than forget them.
-const FORMAT_VERSION: u32 = 2;
+const FORMAT_VERSION_ROLES: u32 = 2;
+/// The version with brick tables.
+const FORMAT_VERSION: u32 = 3;
 const HEADER_BYTES: usize = 24;
 
 /// The contents of a manifest.
@@ -55,6 +58,24 @@ pub(crate) struct Manifest {
     /// Whose schemas are, where that was said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) schema_access: Vec<(String, ObjectAccess)>,
+    /// Which rows of brick tables the flush rounds hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) epochs: Option<FlushedEpochs>,
+}
+
+/// A set of epochs: all up to one of them, without some.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FlushedEpochs {
+    pub(crate) through: u64,
+    pub(crate) except: Vec<u64>,
+}
+
+/// The flush rounds of a brick table, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct BrickRounds {
+    pub(crate) rounds: Vec<SegmentEntry>,
+    /// Bricks of which only rounds from this segment number on count.
+    pub(crate) voids: Vec<(u64, u64)>,
 }
 
 /// A table: its definition and where its chunks lie, rows first, then each index of the definition.
@@ -63,6 +84,9 @@ pub(crate) struct TableEntry {
     pub(crate) definition: TableDef,
     pub(crate) rows: Vec<BatchRun>,
     pub(crate) indexes: Vec<Vec<BatchRun>>,
+    /// Of a brick table, whose rows lie here instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bricks: Option<BrickRounds>,
 }
 
 /// Chunks that follow one another in key order and in one segment file.
@@ -123,7 +147,23 @@ impl Manifest {
             segments: Vec::new(),
             roles: Vec::new(),
             schema_access: Vec::new(),
+            epochs: None,
         }
+    }
+
+    /// The newest epoch of the flushed rows.
+    pub(crate) fn newest_epoch(&self) -> Epoch {
+        self.flushed_epochs().newest()
+    }
+
+    /// Which rows of brick tables the flush rounds hold.
+    pub(crate) fn flushed_epochs(&self) -> EpochSet {
+        let Some(flushed) = &self.epochs else { return EpochSet::none() };
+        let epoch = |number: u64| Epoch::new(number.clamp(1, Epoch::MAX.get()));
+        if flushed.through == 0 {
+            return EpochSet::none();
+        }
+        EpochSet::through(epoch(flushed.through)).without(flushed.except.iter().copied().map(epoch))
     }
 
     /// The version that it is written as.
@@ -133,7 +173,10 @@ impl Manifest {
             .chain(self.sequences.iter().map(|sequence| &sequence.access));
         let is_plain = self.roles.is_empty() && self.schema_access.is_empty() && { objects }
             .all(ObjectAccess::is_default);
-        if is_plain { FORMAT_VERSION_PLAIN } else { FORMAT_VERSION }
+        if self.tables.iter().any(|table| table.definition.bricks.is_some()) {
+            return FORMAT_VERSION;
+        }
+        if is_plain { FORMAT_VERSION_PLAIN } else { FORMAT_VERSION_ROLES }
     }
 
     /// Makes this the manifest of the directory; durable on return.

@@ -16,6 +16,7 @@
 //! # Locking
 //! `leader` before `publishing`; `queue` is held for a push or a drain alone. No lock is held across a sync.
 
+use crate::bricks::BrickChanges;
 use crate::build_index::{build_checked_index, build_index, catch_up};
 use crate::catalog::{CatalogChange, TableDef};
 use crate::conflicts::{ConflictCause, ConflictReason, Participants, Party};
@@ -260,6 +261,7 @@ impl Pipeline {
                 Err(error) => refused.push((ticket, leader.with_winner(error))),
             }
         }
+        commit_epochs(&mut world, &admitted);
         let logged =
             if admitted.is_empty() { Ok(()) } else { self.log_and_install(leader, shared, world, &admitted) };
         // Last: who was refused may wait for the version that it lost to, and that may be this one.
@@ -290,6 +292,9 @@ impl Pipeline {
             Ok(lsn) => {
                 self.install(shared, Arc::new(world), *lsn);
                 shared.keeper.note_commit(changes, *lsn);
+                if admitted.iter().any(|admitted| !admitted.submission.bricks.epochs.is_empty()) {
+                    shared.keeper.note_bricks();
+                }
             }
             Err(reason) => self.stop(reason.clone()),
         }
@@ -538,6 +543,17 @@ impl Leader {
                 self.index_for(submission, table, def, position)
             })?;
         }
+        for change in &submission.catalog_changes {
+            let id = match change {
+                CatalogChange::PutTable(def) => def.id,
+                CatalogChange::Truncate(id) => *id,
+                _ => continue,
+            };
+            let read = submission.snapshot.table(id).and_then(|table| table.bricks());
+            if let Some(bricks) = read.filter(|_| world.table(id).is_some()) {
+                world.set_bricks(id, bricks);
+            }
+        }
         for load in &submission.loads {
             world.update_table(load.table(), |table| table.load(load))?;
         }
@@ -632,6 +648,16 @@ impl Leader {
         self.certifier.prune(oldest);
         self.certifications.prune(&shared.serializable, || shared.published_slot().load().version());
         self.recent_loads.retain(|load| load.version > oldest);
+    }
+}
+
+/// Makes what a batch did to brick tables exist in its world. Its rows are in place since before it was submitted.
+fn commit_epochs(world: &mut World, admitted: &[Admitted<'_>]) {
+    let changes = || admitted.iter().map(|admitted| &admitted.submission.bricks);
+    let epochs: Vec<_> = changes().flat_map(|changes| changes.epochs.iter().copied()).collect();
+    if !epochs.is_empty() {
+        changes().for_each(BrickChanges::set_committed);
+        world.commit_epochs(&epochs);
     }
 }
 

@@ -10,6 +10,8 @@
 //!              loads: count u32, each: table u32, segments u32, each: number u64, footer checksum u32
 //!                     (the first for the rows, then one for each index)
 //!              tables: count u32, each: table u32, changes of rows, indexes u32, changes for each
+//!              bricks, only if there are any: count u32, each: table u32, epoch u64, length u32, change
+//!              (see `bricks.rs`)
 //! changes      count u32, each: change u8, key length u32, key, and unless deleted or of an index:
 //!              row length u32, row
 //! ```
@@ -17,6 +19,7 @@
 //! version of the earliest commit that the transaction has an antidependency to, 0 if none: who reads the log makes the
 //! same safe snapshots of it (`coeval_txn::ssi::SafeSnapshots`) as the store that wrote it.
 
+use crate::bricks::BrickChange;
 use crate::bulk::BulkLoad;
 use crate::catalog::CatalogChange;
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
@@ -25,7 +28,7 @@ use crate::key::Key;
 use crate::row::Row;
 use crate::segment::SegmentRef;
 use crate::submission::Submission;
-use coeval_txn::Version;
+use coeval_txn::{Epoch, Version};
 
 const KIND_BATCH: u8 = 1;
 const KIND_SEQUENCE: u8 = 2;
@@ -64,6 +67,7 @@ pub(crate) struct Replayed {
     pub(crate) catalog_changes: Vec<CatalogChange>,
     pub(crate) loads: Vec<LoadPlaces>,
     pub(crate) writes: Vec<ReplayedWrites>,
+    pub(crate) bricks: Vec<BrickChange>,
 }
 
 /// A transaction's changes of one table, read back; each list ascends by key.
@@ -108,6 +112,16 @@ pub(crate) fn encode_body(submission: &Submission, out: &mut Vec<u8>) {
         put_u32(out, writes.indexes.len());
         for changes in &writes.indexes {
             encode_changes(changes, out);
+        }
+    }
+    let bricks = &submission.bricks.changes;
+    if !bricks.is_empty() {
+        put_u32(out, bricks.len());
+        for change in bricks {
+            put_u32(out, change.table.get() as usize);
+            out.extend_from_slice(&change.epoch.get().to_le_bytes());
+            put_u32(out, change.bytes.len());
+            out.extend_from_slice(&change.bytes);
         }
     }
 }
@@ -258,10 +272,25 @@ impl<'a> Reader<'a> {
         let catalog_changes = (0..self.u32()?).map(|_| self.definition()).collect::<Result<_, _>>()?;
         let loads = (0..self.u32()?).map(|_| self.load()).collect::<Result<_, _>>()?;
         let writes = (0..self.u32()?).map(|_| self.writes()).collect::<Result<_, _>>()?;
+        let bricks = if self.at < end {
+            (0..self.u32()?).map(|_| self.brick_change()).collect::<Result<_, _>>()?
+        } else {
+            Vec::new()
+        };
         if self.at != end {
             return Err(self.malformed());
         }
-        Ok(Replayed { first_out, catalog_changes, loads, writes })
+        Ok(Replayed { first_out, catalog_changes, loads, writes, bricks })
+    }
+
+    fn brick_change(&mut self) -> Result<BrickChange, MalformedRecord> {
+        let table = SpaceId::new(self.u32()?);
+        let epoch = self.u64()?;
+        if epoch == 0 || epoch > Epoch::MAX.get() {
+            return Err(self.malformed());
+        }
+        let bytes = self.prefixed()?.to_vec();
+        Ok(BrickChange { table, epoch: Epoch::new(epoch), bytes })
     }
 
     fn definition(&mut self) -> Result<CatalogChange, MalformedRecord> {

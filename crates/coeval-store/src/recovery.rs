@@ -22,6 +22,7 @@
 
 mod replay;
 
+use crate::bricks::{Bricks, restore_rounds};
 use crate::catalog::{Catalog, DEFAULT_SCHEMA};
 use crate::disk::{Disk, LOG_DIR};
 use crate::error::StoreError;
@@ -72,17 +73,20 @@ pub(crate) fn recover(
     let disk =
         Disk::new(Arc::clone(&files), dir.to_path_buf(), lock, log_options.checksums, manifest.next_segment);
     let world = restore(&disk, &manifest)?;
+    let bricks = manifest.flushed_epochs();
     let mut replayer = Replayer::new(&disk, world, &manifest);
     let from = Lsn::new(manifest.log);
     let log = Log::open_with(files, &log_dir, from, log_options, &mut |_, payload| replayer.record(payload))
         .map_err(open_error)?;
     let replayed = replayer.finish();
     disk.raise_next_segment(highest_segment(&disk)? + 1);
-    let named = manifest.segments.iter().map(|segment| segment.number).collect::<BTreeSet<_>>();
+    let rounds = manifest.tables.iter().flat_map(|table| &table.bricks).flat_map(|bricks| &bricks.rounds);
+    let named = manifest.segments.iter().chain(rounds).map(|segment| segment.number).collect::<BTreeSet<_>>();
     disk.remove_unneeded(Version::new(manifest.version), &named)?;
     let contents = Contents {
         sequences: Sequences::recovered(replayed.resume_points),
         world: replayed.world,
+        flushed_epochs: bricks,
         next_space: replayed.next_space,
         next_sequence: replayed.next_sequence,
         manifest_log: from,
@@ -132,14 +136,20 @@ pub(crate) fn restore(disk: &Disk, manifest: &Manifest) -> Result<World, StoreEr
     }
     manifest.views.iter().cloned().for_each(|view| catalog.put_view(view));
     manifest.sequences.iter().cloned().for_each(|sequence| catalog.put_sequence(sequence));
+    let shared = Arc::new(Bricks::new());
     let mut tables = Vec::with_capacity(manifest.tables.len());
     for entry in &manifest.tables {
         catalog.put_table(None, &entry.definition);
-        let table = restore_table(entry, &segments);
-        tables
-            .push(Arc::new(table.map_err(|what| StoreError::corrupt(&manifest_path(disk.dir()), 0, &what))?));
+        let damaged = |what: String| StoreError::corrupt(&manifest_path(disk.dir()), 0, &what);
+        let table = restore_table(entry, &segments).map_err(damaged)?;
+        shared.prepare(&entry.definition).map_err(damaged)?;
+        let bricks = shared.rows_of(&entry.definition);
+        if let Some(rows) = &bricks {
+            restore_rounds(disk, rows, entry.bricks.clone().unwrap_or_default())?;
+        }
+        tables.push(Arc::new(table.with_bricks(bricks)));
     }
-    Ok(World::restored(Version::new(manifest.version), catalog, tables))
+    Ok(World::restored(Version::new(manifest.version), catalog, tables, shared))
 }
 
 fn restore_table(entry: &TableEntry, segments: &HashMap<u64, Arc<Segment>>) -> Result<Table, String> {

@@ -41,6 +41,8 @@ pub(crate) const SEGMENT_DIR: &str = "segments";
 
 const SUFFIX: &str = ".arrow";
 const UNFINISHED_SUFFIX: &str = ".arrow.tmp";
+const ROUND_SUFFIX: &str = ".bricks";
+const UNFINISHED_ROUND_SUFFIX: &str = ".bricks.tmp";
 const NUMBER_DIGITS: usize = 20;
 
 // The largest number must fit in its digits, so that names sort as numbers.
@@ -64,9 +66,20 @@ pub(crate) fn unfinished_path(dir: &Path, number: u64) -> PathBuf {
     dir.join(SEGMENT_DIR).join(format!("{number:0NUMBER_DIGITS$}{UNFINISHED_SUFFIX}"))
 }
 
+/// The path of a flush round of a brick table, which has a number like any segment file.
+pub(crate) fn round_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(SEGMENT_DIR).join(format!("{number:0NUMBER_DIGITS$}{ROUND_SUFFIX}"))
+}
+
+/// The path under which a flush round is made.
+pub(crate) fn unfinished_round_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(SEGMENT_DIR).join(format!("{number:0NUMBER_DIGITS$}{UNFINISHED_ROUND_SUFFIX}"))
+}
+
 /// The number of a segment file, finished or not; `None` for a file that is none.
 pub(crate) fn parse_segment_name(name: &str) -> Option<u64> {
-    let digits = name.strip_suffix(SUFFIX).or_else(|| name.strip_suffix(UNFINISHED_SUFFIX))?;
+    let suffixes = [SUFFIX, UNFINISHED_SUFFIX, ROUND_SUFFIX, UNFINISHED_ROUND_SUFFIX];
+    let digits = suffixes.iter().find_map(|suffix| name.strip_suffix(suffix))?;
     let well_formed = digits.len() == NUMBER_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
     if well_formed { digits.parse().ok() } else { None }
 }

@@ -265,6 +265,9 @@ fn with_members(world: Arc<World>, holds: &SafeSnapshot<Arc<WriteSet>>) -> Arc<W
         for (_, writes) in &member.writes.tables {
             world.update_table(writes.table, |table| table.apply(writes, None));
         }
+        if !member.writes.epochs.is_empty() {
+            world.add_epochs(&member.writes.epochs);
+        }
     }
     Arc::new(world)
 }

@@ -20,7 +20,7 @@ use crate::transaction::{AccessMode, Committed, GlobalKey, Serializing, Transact
 use crate::world::World;
 use arc_swap::ArcSwap;
 use coeval_txn::ssi::SessionFloor;
-use coeval_txn::{ActiveSnapshots, Isolation, LockOwner, RowLocks, SnapshotGuard, Version};
+use coeval_txn::{ActiveSnapshots, Epoch, EpochSet, Isolation, LockOwner, RowLocks, SnapshotGuard, Version};
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::sync::Arc;
@@ -67,6 +67,8 @@ pub(crate) struct Contents {
     pub(crate) next_sequence: u32,
     /// The log position of the manifest.
     pub(crate) manifest_log: Lsn,
+    /// Which rows of brick tables its flush rounds hold.
+    pub(crate) flushed_epochs: EpochSet,
 }
 
 impl Contents {
@@ -78,6 +80,7 @@ impl Contents {
             next_space: 1,
             next_sequence: 1,
             manifest_log: Lsn::START,
+            flushed_epochs: EpochSet::none(),
         }
     }
 }
@@ -127,7 +130,7 @@ impl Shared {
             next_space: AtomicU32::new(contents.next_space),
             next_sequence: AtomicU32::new(contents.next_sequence),
             disk,
-            checkpoints: Checkpoints::after(contents.manifest_log),
+            checkpoints: Checkpoints::after(contents.manifest_log, contents.flushed_epochs),
             keeper: Arc::new(KeeperSignal::new(sizes.heartbeat)),
             graveyard: Mutex::default(),
         }
@@ -308,6 +311,50 @@ impl Shared {
     /// The numbers that the next table or index and the next sequence will have.
     pub(crate) fn next_numbers(&self) -> (u32, u32) {
         (self.next_space.load(Ordering::Relaxed), self.next_sequence.load(Ordering::Relaxed))
+    }
+
+    /// Purges brick tables as far as everybody sees them alike, and, in a store with files, flush rounds hold them.
+    pub(crate) fn purge_bricks(&self) {
+        let world = self.published();
+        let flushed = match &self.disk {
+            Some(_) => self.checkpoints.flushed_epochs().horizon(),
+            None => Epoch::MAX,
+        };
+        let safe = world.shared_bricks().clock().advance_safe(flushed).min(flushed);
+        let tables = world.tables().filter_map(|table| table.bricks());
+        let tickets: Result<Vec<_>, _> = tables.map(|rows| rows.table().purge(safe)).collect();
+        let purged =
+            tickets.and_then(|tickets| tickets.into_iter().try_for_each(|ticket| ticket.wait().map(drop)));
+        if let Err(error) = purged {
+            tracing::error!(%error, "brick tables were not purged");
+        }
+    }
+
+    /// Deletes the bricks of which all rows are older at `now` than their table keeps them, a transaction for each table.
+    pub(crate) fn expire_bricks(self: &Arc<Self>, now_micros: i64) {
+        let world = self.published();
+        for table in world.tables() {
+            let Some((dimension, last)) = table.def().bricks.as_ref().and_then(|bricks| {
+                let retention = bricks.retention.as_ref()?;
+                let ty = table.def().columns.get(retention.column)?.ty;
+                bricks.expired(retention, ty, now_micros)
+            }) else {
+                continue;
+            };
+            let mut transaction = self.begin(Isolation::Snapshot, AccessMode::ReadWrite, BeginAt::Published);
+            let deleted =
+                transaction.delete_bricks(table.id(), |all| all.within(dimension, &[i64::MIN..=last]));
+            let outcome = match deleted {
+                Ok(0) => continue,
+                Ok(rows) => transaction.commit().map(|_| rows),
+                Err(error) => Err(error),
+            };
+            let name = &table.def().name;
+            match outcome {
+                Ok(rows) => tracing::debug!(%name, rows, "bricks have expired"),
+                Err(error) => tracing::warn!(%name, %error, "bricks that have expired were not deleted"),
+            }
+        }
     }
 
     /// Takes worlds that others may still hold, to be dropped by the keeper.

@@ -18,7 +18,7 @@ use crate::shared::{BeginAt, Contents, Shared};
 use crate::transaction::{AccessMode, GlobalKey, Transaction};
 use crate::world::World;
 use coeval_txn::ssi::{BoundaryHolder, SessionFloor};
-use coeval_txn::{Isolation, LockListing, Version};
+use coeval_txn::{EpochStatus, Isolation, LockListing, Version};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -251,6 +251,12 @@ impl Store {
         };
         handle.sync(lsn)?;
         Ok(())
+    }
+
+    /// The epochs of brick tables: how far transactions, readers and purge have come.
+    #[must_use]
+    pub fn epochs(&self) -> EpochStatus {
+        self.shared.published().shared_bricks().clock().status()
     }
 
     /// A number for a new table or index.

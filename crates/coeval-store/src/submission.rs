@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a transaction hands to the commit pipeline.
 
+use crate::bricks::BrickChanges;
 use crate::bulk::BulkLoad;
 use crate::catalog::{CatalogChange, TableDef};
 use crate::conflicts::Party;
@@ -11,7 +12,7 @@ use crate::serializable::Certification;
 use crate::transaction::Footmark;
 use crate::world::World;
 use coeval_txn::ssi::Written;
-use coeval_txn::{Access, TransactionId, Version};
+use coeval_txn::{Access, Epoch, TransactionId, Version};
 use std::sync::Arc;
 
 /// A transaction's changes of one table.
@@ -44,6 +45,8 @@ pub(crate) struct Submission {
     pub(crate) catalog_changes: Vec<CatalogChange>,
     pub(crate) loads: Vec<BulkLoad>,
     pub(crate) writes: Vec<TableWrites>,
+    /// What it did to brick tables.
+    pub(crate) bricks: BrickChanges,
     /// What it read, own definitions and loads included: indexes it built are taken from here.
     pub(crate) snapshot: Arc<World>,
     /// The same as bytes for the log; empty without one.
@@ -65,6 +68,9 @@ pub(crate) struct WriteSet {
     /// Spaces that it loaded or emptied.
     whole: Vec<SpaceId>,
     definitions: Vec<Key>,
+    /// Brick tables that it appended to or deleted from, and its epochs.
+    brick_tables: Vec<SpaceId>,
+    pub(crate) epochs: Vec<Epoch>,
 }
 
 impl WriteSet {
@@ -75,10 +81,16 @@ impl WriteSet {
         changes: &[CatalogChange],
         loads: &[BulkLoad],
         footprint: &[Footmark],
+        bricks: &BrickChanges,
     ) -> Self {
         let def_of = |table| snapshot.table(table).map(|table| Arc::clone(table.def()));
         let tables = writes.iter().filter_map(|writes| Some((def_of(writes.table)?, writes.clone())));
-        let mut written = Self { tables: tables.collect(), whole: Vec::new(), definitions: Vec::new() };
+        let mut written = Self {
+            tables: tables.collect(),
+            brick_tables: bricks.tables(),
+            epochs: bricks.epochs.clone(),
+            ..Self::default()
+        };
         if changes.is_empty() && loads.is_empty() {
             return written;
         }
@@ -106,7 +118,7 @@ impl WriteSet {
             rows.chain(indexes)
                 .flat_map(|(space, changes)| changes.iter().map(move |(key, _)| (space, Written::Key(key))))
         });
-        let whole = self.whole.iter().map(|&space| (space, Written::WholeSpace));
+        let whole = self.whole.iter().chain(&self.brick_tables).map(|&space| (space, Written::WholeSpace));
         let definitions = self.definitions.iter().map(|key| (CATALOG_SPACE, Written::Key(key)));
         changed.chain(whole).chain(definitions)
     }
@@ -123,7 +135,7 @@ impl Submission {
         let of_table = |writes: &TableWrites| {
             writes.rows.len() + writes.indexes.iter().map(|changes| changes.len()).sum::<usize>()
         };
-        self.writes.iter().map(of_table).sum()
+        self.writes.iter().map(of_table).sum::<usize>() + self.bricks.changes.len()
     }
 
     /// How many entries it adds to deltas at most. New indexes count as large: they want a checkpoint soon.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A table at one version: its definition, its rows, its indexes; and references to single rows.
 
+use crate::bricks::BrickRows;
 use crate::bulk::{BulkLoad, inserted_entries};
 use crate::catalog::{IndexDef, TableDef};
 use crate::checks::RowChecks;
@@ -28,6 +29,8 @@ pub struct Table {
     checks: CompiledChecks,
     /// For scans of this version.
     pieces: Pieces,
+    /// The rows of a brick table. They are the same in all versions; the world says which of them exist.
+    bricks: Option<Arc<BrickRows>>,
 }
 
 /// The checks of a definition, compiled at their first use; why they could not be, otherwise.
@@ -49,7 +52,22 @@ impl Table {
     pub(crate) fn from_spaces(def: Arc<TableDef>, rows: Space, indexes: Vec<Space>) -> Self {
         assert_eq!(indexes.len(), def.indexes.len(), "each index has its space");
         let missing = missing_values(&def);
-        Self { def, rows, indexes, missing, checks: CompiledChecks::default(), pieces: Pieces::default() }
+        let (checks, pieces) = (CompiledChecks::default(), Pieces::default());
+        Self { def, rows, indexes, missing, checks, pieces, bricks: None }
+    }
+
+    /// The same table with its rows in these bricks.
+    #[must_use]
+    pub(crate) fn with_bricks(self, bricks: Option<Arc<BrickRows>>) -> Self {
+        assert_eq!(bricks.is_some(), self.def.bricks.is_some(), "brick tables, and no others, have bricks");
+        Self { bricks, ..self }
+    }
+
+    /// The rows of a brick table.
+    #[must_use]
+    #[inline]
+    pub fn bricks(&self) -> Option<&Arc<BrickRows>> {
+        self.bricks.as_ref()
     }
 
     /// Its definition.
@@ -153,6 +171,7 @@ impl Table {
             missing: Arc::clone(&self.missing),
             checks: Arc::clone(&self.checks),
             pieces: Pieces::default(),
+            bricks: self.bricks.clone(),
         }
     }
 

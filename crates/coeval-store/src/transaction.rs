@@ -6,6 +6,7 @@
 //! what certification and the log need is what has been collected on the way.
 //! Definitions are changed in a private copy of the world.
 
+mod bricks;
 mod ddl;
 mod deferred;
 mod foreign_key;
@@ -16,6 +17,7 @@ mod scanned;
 mod serializing;
 mod write;
 
+pub use bricks::{Appended, BrickSnapshot};
 pub use deferred::{CheckTime, ConstraintChoice};
 pub(crate) use foreign_key::in_width_of;
 pub(crate) use load::is_free;
@@ -40,6 +42,7 @@ use crate::submission::{Submission, TableWrites, WriteSet};
 use crate::table::{IndexEntry, RowRef, Table, primary_key_start};
 use crate::view::TableView;
 use crate::world::World;
+use bricks::BrickWrites;
 use coeval_txn::{Access, CommitOrder, Isolation, LockOwner, SnapshotGuard, TransactionId, Version};
 use deferred::{Deferred, DeferredMark};
 use foreign_key::PendingCheck;
@@ -108,6 +111,8 @@ pub struct Transaction {
     loads: Loads,
     pending: Vec<PendingCheck>,
     deferred: Deferred,
+    /// What it did to brick tables; undone when it is dropped.
+    bricks: BrickWrites,
     /// Row locks, if it took any.
     locks: Option<LockOwner<GlobalKey>>,
     lock_waits: LockWaits,
@@ -132,6 +137,7 @@ pub struct Savepoint {
     loads: Loads,
     pending: Vec<PendingCheck>,
     deferred: DeferredMark,
+    bricks: usize,
     guard: Arc<SnapshotGuard>,
     snapshot: Version,
     locks: usize,
@@ -165,6 +171,7 @@ impl Transaction {
             loads: Loads::default(),
             pending: Vec::new(),
             deferred: Deferred::default(),
+            bricks: BrickWrites::default(),
             locks: None,
             lock_waits: LockWaits::default(),
             statements: 0,
@@ -225,7 +232,10 @@ impl Transaction {
     /// Whether it has changed anything so far.
     #[must_use]
     pub fn has_writes(&self) -> bool {
-        !(self.writes.is_empty() && self.catalog_changes.is_empty() && self.loads.is_empty())
+        !(self.writes.is_empty()
+            && self.catalog_changes.is_empty()
+            && self.loads.is_empty()
+            && self.bricks.is_empty())
     }
 
     /// Names, views, sequences and schemas as it sees them.
@@ -269,7 +279,7 @@ impl Transaction {
     /// hold the row is damaged there.
     #[inline]
     pub fn get(&self, table: SpaceId, key: &Key) -> Result<Option<RowRef<'_>>, StoreError> {
-        let table_now = self.table(table)?;
+        let table_now = self.row_table(table)?;
         self.note_key(table, key);
         Ok(self.find(table_now, key)?.map(|found| table_now.row_ref(found)))
     }
@@ -294,7 +304,7 @@ impl Transaction {
         range: &KeyRange,
         direction: Direction,
     ) -> Result<RowCursor<'_>, StoreError> {
-        let table = self.table(table)?;
+        let table = self.row_table(table)?;
         let private = self.writes_of(table.id()).map(|writes| &writes.rows);
         let walked = self.walked(table.id(), table.id(), range, direction);
         Ok(RowCursor { table, cursor: SpaceCursor::new(table.rows(), private, range, direction), walked })
@@ -311,7 +321,7 @@ impl Transaction {
         range: &KeyRange,
         direction: Direction,
     ) -> Result<IndexCursor<'_>, StoreError> {
-        let table = self.table(table)?;
+        let table = self.row_table(table)?;
         let position = index_position(table.def(), index)?;
         let private = self.writes_of(table.id()).map(|writes| &writes.indexes[position]);
         let cursor = SpaceCursor::new(&table.indexes()[position], private, range, direction);
@@ -331,7 +341,7 @@ impl Transaction {
     }
 
     fn view_of(&self, table: SpaceId) -> Result<TableView, StoreError> {
-        let table = self.table(table)?;
+        let table = self.row_table(table)?;
         self.check_writes_of(table)?;
         Ok(match self.writes_of(table.id()) {
             None => TableView::new(Arc::clone(table)),
@@ -350,6 +360,7 @@ impl Transaction {
             loads: Arc::clone(&self.loads),
             pending: self.pending.clone(),
             deferred: self.deferred.mark(),
+            bricks: self.bricks.savepoint(),
             guard: Arc::clone(&self.guard),
             snapshot: self.snapshot,
             locks: self.locks.as_ref().map_or(0, LockOwner::granted_count),
@@ -369,6 +380,7 @@ impl Transaction {
         self.loads = Arc::clone(&savepoint.loads);
         self.pending.clone_from(&savepoint.pending);
         self.deferred.go_back_to(&savepoint.deferred);
+        self.bricks.undo(savepoint.bricks);
         self.go_back_to_snapshot(savepoint);
         if let Some(locks) = &mut self.locks {
             locks.release_after(savepoint.locks);
@@ -422,8 +434,9 @@ impl Transaction {
         let shared = Arc::clone(&self.shared);
         let loads = Arc::unwrap_or_clone(std::mem::take(&mut self.loads));
         let loads: Vec<BulkLoad> = loads.into_iter().map(Arc::unwrap_or_clone).collect();
+        let bricks = self.bricks.changes(&self.world)?;
         let written =
-            WriteSet::new(&self.world, &self.writes, &self.catalog_changes, &loads, &self.footprint);
+            WriteSet::new(&self.world, &self.writes, &self.catalog_changes, &loads, &self.footprint, &bricks);
         let submission = Submission {
             transaction: self.id,
             party: self.party(),
@@ -435,11 +448,15 @@ impl Transaction {
             writes: std::mem::take(&mut self.writes),
             catalog_changes: std::mem::take(&mut self.catalog_changes),
             loads,
+            bricks,
             snapshot: Arc::clone(&self.world),
             body: Vec::new(),
         };
         // The snapshot stays registered until the verdict is there, and locks last until then.
         let verdict = shared.commit(submission, self.locks.take());
+        if verdict.is_ok() {
+            self.bricks.note_logged();
+        }
         let verdict = self.note_loss(verdict);
         drop(self);
         verdict

@@ -256,7 +256,7 @@ fn check_world(
 ) {
     for table in world.tables() {
         report.tables += 1;
-        report.rows += table.row_count();
+        report.rows += table.bricks().map_or(table.row_count(), |rows| rows.count(world.epochs()));
         report.index_entries += table.indexes().iter().map(|index| index.len()).sum::<u64>();
         let is_damaged = |place: crate::chunk::ChunkPlace| damaged.contains(&(place.segment, place.batch));
         let mut places =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The world: the immutable root of the whole database at one version (DESIGN 5.1).
 
+use crate::bricks::{BrickRows, Bricks};
 use crate::catalog::{Catalog, CatalogChange, ObjectRef, QualifiedName, TableDef};
 use crate::conflicts::ConflictPlace;
 use crate::ids::SpaceId;
@@ -8,7 +9,7 @@ use crate::key::Key;
 use crate::space::Space;
 use crate::table::Table;
 use coeval_ptree::PTree;
-use coeval_txn::Version;
+use coeval_txn::{Epoch, EpochSet, HeldEpochs, Version};
 use std::sync::Arc;
 
 /// Everything at one version. Holding a world keeps it alive; nothing else does.
@@ -17,13 +18,58 @@ pub struct World {
     version: Version,
     catalog: Arc<Catalog>,
     tables: PTree<SpaceId, Arc<Table>>,
+    /// What brick tables of all worlds share.
+    bricks: Arc<Bricks>,
+    /// Which rows of brick tables exist.
+    epochs: EpochSet,
+    /// Keeps purge behind the epochs for as long as somebody holds this world or one with the same epochs.
+    hold: Option<Arc<HeldEpochs>>,
 }
 
 impl World {
     /// The world before the first commit.
     #[must_use]
     pub fn empty() -> Self {
-        Self { version: Version::ZERO, catalog: Arc::new(Catalog::new()), tables: PTree::new() }
+        Self {
+            version: Version::ZERO,
+            catalog: Arc::new(Catalog::new()),
+            tables: PTree::new(),
+            bricks: Arc::new(Bricks::new()),
+            epochs: EpochSet::none(),
+            hold: None,
+        }
+    }
+
+    /// Which rows of brick tables exist in it.
+    #[must_use]
+    pub fn epochs(&self) -> &EpochSet {
+        &self.epochs
+    }
+
+    /// What brick tables of all worlds share.
+    pub(crate) fn shared_bricks(&self) -> &Arc<Bricks> {
+        &self.bricks
+    }
+
+    /// Ends these epochs as committed; their rows exist from this world on.
+    pub(crate) fn commit_epochs(&mut self, epochs: &[Epoch]) {
+        let hold = self.bricks.clock().commit_and_hold(epochs);
+        self.epochs = hold.set().clone();
+        self.hold = Some(Arc::new(hold));
+    }
+
+    /// Has rows of these committed epochs as well.
+    pub(crate) fn add_epochs(&mut self, epochs: &[Epoch]) {
+        // What is held is smaller, and so holds the larger set as well.
+        self.epochs = self.epochs.with(epochs);
+    }
+
+    /// Has all rows up to `newest`, the last epoch that was found when a database was opened.
+    pub(crate) fn recover_epochs(&mut self, newest: Epoch) {
+        self.bricks = Arc::new(self.bricks.recovered(newest));
+        let hold = self.bricks.clock().snapshot();
+        self.epochs = EpochSet::through(newest);
+        self.hold = Some(Arc::new(hold));
     }
 
     /// The number of its contents.
@@ -94,10 +140,16 @@ impl World {
     }
 
     /// The world of a manifest: definitions and tables at one version.
-    pub(crate) fn restored(version: Version, catalog: Catalog, tables: Vec<Arc<Table>>) -> Self {
+    pub(crate) fn restored(
+        version: Version,
+        catalog: Catalog,
+        tables: Vec<Arc<Table>>,
+        bricks: Arc<Bricks>,
+    ) -> Self {
         let mut tables: Vec<_> = tables.into_iter().map(|table| (table.id(), table)).collect();
         tables.sort_unstable_by_key(|(id, _)| *id);
-        Self { version, catalog: Arc::new(catalog), tables: PTree::from_sorted(tables) }
+        let tables = PTree::from_sorted(tables);
+        Self { version, catalog: Arc::new(catalog), tables, bricks, epochs: EpochSet::none(), hold: None }
     }
 
     /// The same world with other spaces in the place of those for which `change` gives one. What it gives must
@@ -156,7 +208,8 @@ impl World {
             }
             CatalogChange::Truncate(id) => {
                 if let Some(def) = self.tables.get(id).map(|table| Arc::clone(table.def())) {
-                    self.put_table(Arc::new(Table::new(def)));
+                    let bricks = self.bricks.rows_of(&def);
+                    self.put_table(Arc::new(Table::new(def).with_bricks(bricks)));
                 }
             }
             CatalogChange::PutView(view) => catalog.put_view(view.clone()),
@@ -172,6 +225,11 @@ impl World {
         Ok(())
     }
 
+    /// Gives a table the bricks that a transaction has filled.
+    pub(crate) fn set_bricks(&mut self, id: SpaceId, bricks: &Arc<BrickRows>) {
+        self.update_table(id, |table| *table = table.clone().with_bricks(Some(Arc::clone(bricks))));
+    }
+
     fn redefine<E>(
         &mut self,
         def: &TableDef,
@@ -180,7 +238,7 @@ impl World {
         let old = self.tables.get(&def.id).cloned();
         let def = Arc::new(def.clone());
         let table = match &old {
-            None => Table::new(Arc::clone(&def)),
+            None => Table::new(Arc::clone(&def)).with_bricks(self.bricks.rows_of(&def)),
             Some(old) => {
                 let mut indexes = Vec::with_capacity(def.indexes.len());
                 for (position, index) in def.indexes.iter().enumerate() {
@@ -189,7 +247,8 @@ impl World {
                         None => build(old, &def, position)?,
                     });
                 }
-                Table::from_spaces(Arc::clone(&def), old.rows().clone(), indexes)
+                let table = Table::from_spaces(Arc::clone(&def), old.rows().clone(), indexes);
+                table.with_bricks(old.bricks().cloned())
             }
         };
         let catalog = Arc::make_mut(&mut self.catalog);

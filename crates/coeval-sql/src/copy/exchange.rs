@@ -271,7 +271,7 @@ fn columns_of(schema: &arrow::datatypes::Schema) -> Result<Vec<(String, ColumnTy
 }
 
 /// The query that COPY of a table stands for, and its columns with the types of their definitions.
-fn query_of_table(
+pub(super) fn query_of_table(
     context: &mut StatementContext<'_>,
     name: &ObjectName,
     named: &[Ident],

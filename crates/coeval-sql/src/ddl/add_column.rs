@@ -9,7 +9,9 @@ use super::columns::{self, Place};
 use super::{create_table, expressions, lookup, values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use coeval_store::{CatalogChange, ColumnDef, Direction, KeyRange, KeyWriter, SpaceId, TableDef, Value};
+use coeval_store::{
+    CatalogChange, ColumnDef, Direction, KeyRange, KeyWriter, SpaceId, StoreError, TableDef, Value,
+};
 use datafusion::sql::sqlparser::ast::{self, ColumnOption, Expr};
 use std::sync::Arc;
 
@@ -68,6 +70,10 @@ fn add(
     mut column: ColumnDef,
     default: Option<&Expr>,
 ) -> Result<SpaceId, SqlError> {
+    if def.bricks.is_some() {
+        let what = "a change of columns".to_owned();
+        return Err(StoreError::BrickDefinition { table: Box::new(def.name.clone()), what }.into());
+    }
     let differs =
         column.sequence.is_some() || default.is_some_and(|expr| expressions::is_volatile(context, expr));
     if differs {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CREATE TABLE and CREATE TABLE AS.
 
+use super::bricks::{self, BrickClause};
 use super::columns::{self, DeclaredColumn, Place, ROW_ID_COLUMN};
 use super::constraints::{self, DeclaredKey};
 use super::{expressions, lookup, naming, storage_parameters, values};
@@ -8,7 +9,9 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::{CommandTag, StatementResult};
 use crate::types;
-use coeval_store::{CatalogChange, ColumnDef, QualifiedName, SequenceDef, SpaceId, TableDef};
+use coeval_store::{
+    CatalogChange, ColumnDef, ColumnState, ColumnType, QualifiedName, SequenceDef, SpaceId, TableDef,
+};
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use datafusion::sql::sqlparser::ast::{
     CreateTable, CreateTableLike, CreateTableLikeDefaults, CreateTableLikeKind, CreateTableOptions, Query,
@@ -23,6 +26,7 @@ use datafusion::sql::sqlparser::ast::{
 pub(super) fn execute(
     context: &mut StatementContext<'_>,
     create: &CreateTable,
+    bricks: Option<&BrickClause>,
 ) -> Result<StatementResult, SqlError> {
     refuse_unsupported(create)?;
     let name = lookup::target(context, &create.name)?;
@@ -33,6 +37,10 @@ pub(super) fn execute(
     lookup::require_create(context, &name.schema)?;
     lookup::refuse_taken(context, &name)?;
     if let Some(query) = &create.query {
+        if bricks.is_some() {
+            return Err(SqlError::unsupported("CREATE TABLE AS of a brick table")
+                .with_hint("Create the table, then INSERT INTO it what the query gives."));
+        }
         return create_as(context, name, create, query);
     }
     let mut draft = Draft::new(context, name);
@@ -47,7 +55,10 @@ pub(super) fn execute(
         draft.add(declared)?;
     }
     draft.constraints.extend(create.constraints.iter().cloned());
-    let finished = draft.finish(context)?;
+    let finished = match bricks {
+        None => draft.finish(context)?,
+        Some(clause) => draft.finish_in_bricks(context, clause)?,
+    };
     finished.put(context)?;
     Ok(StatementResult::plain("CREATE TABLE"))
 }
@@ -165,6 +176,27 @@ impl Draft {
                 constraints::add(context, &mut def, constraint)?;
             }
         }
+        Ok(Finished { def, sequences: self.sequences })
+    }
+}
+
+impl Draft {
+    /// The definition of a brick table. Its hidden row id stands for the key that all tables have, and is in no row.
+    fn finish_in_bricks(
+        mut self,
+        context: &StatementContext<'_>,
+        clause: &BrickClause,
+    ) -> Result<Finished, SqlError> {
+        let zone = context.settings.zone();
+        let layout = bricks::layout(clause, &mut self.columns, &self.constraints, zone)?;
+        let mut hidden = ColumnDef::new(ROW_ID_COLUMN, ColumnType::BigInt);
+        hidden.state = ColumnState::Hidden;
+        self.columns.push(hidden);
+        let key = vec![self.columns.len() - 1];
+        let mut def = TableDef::new(self.id, self.name, self.columns, key);
+        def.columns.last_mut().expect("the row id was pushed").not_null = false;
+        def.access = lookup::own_access(context);
+        def.bricks = Some(layout);
         Ok(Finished { def, sequences: self.sequences })
     }
 }

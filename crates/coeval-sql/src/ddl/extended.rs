@@ -2,6 +2,8 @@
 //! DDL of PostgreSQL that the parser does not know: ALTER SEQUENCE, SET SCHEMA, renaming views and sequences,
 //! and CREATE SEQUENCE with its options in any order.
 
+use super::bricks::{self, BrickClause, RetentionChange};
+use super::create_table;
 use super::role_syntax::{RoleName, RoleStatement, role_name};
 use super::sequence::{self, CreateSequence};
 use super::{lookup, owners, rename, roles, sequence_values};
@@ -10,7 +12,7 @@ use crate::error::SqlError;
 use crate::names::fold;
 use crate::result::StatementResult;
 use coeval_store::{CatalogChange, ObjectRef, QualifiedName, SequenceDef};
-use datafusion::sql::sqlparser::ast::{Expr, ObjectName, SequenceOptions};
+use datafusion::sql::sqlparser::ast::{CreateTable, Expr, ObjectName, SequenceOptions};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -26,6 +28,13 @@ pub(crate) enum Extended {
         existing: super::schema::Existing,
         /// Its type and options.
         options: Box<Options>,
+    },
+    /// `CREATE TABLE ... USING brick`.
+    CreateBricks {
+        /// The table without the clause.
+        create: Box<CreateTable>,
+        /// The clause.
+        bricks: BrickClause,
     },
     /// `ALTER` of a relation.
     Alter {
@@ -69,6 +78,8 @@ pub(crate) enum Change {
     Schema(String),
     /// `OWNER TO`.
     Owner(RoleName),
+    /// How long the rows of a brick table are kept.
+    Retention(RetentionChange),
     /// The options of a sequence.
     Sequence(Box<Options>),
 }
@@ -147,6 +158,8 @@ impl Extended {
             Change::Schema(fold(&parser.parse_identifier()?))
         } else if parser.parse_keywords(&[Keyword::OWNER, Keyword::TO]) {
             Change::Owner(role_name(parser)?)
+        } else if let Some(retention) = parse_retention(parser)? {
+            Change::Retention(retention)
         } else if kind != Kind::Table && parser.parse_keywords(&[Keyword::RENAME, Keyword::TO]) {
             Change::Rename(parser.parse_object_name(false)?)
         } else if kind == Kind::Sequence {
@@ -156,6 +169,27 @@ impl Extended {
         };
         Ok(Some(Self::Alter { kind, missing, name, change }))
     }
+}
+
+/// `SET RETENTION 'interval' ON column` and `DROP RETENTION`.
+fn parse_retention(parser: &mut Parser<'_>) -> Result<Option<RetentionChange>, ParserError> {
+    let start = parser.index();
+    let sets = parser.parse_keyword(Keyword::SET);
+    let is_word =
+        |token: &Token| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case("retention"));
+    if (sets || parser.parse_keyword(Keyword::DROP)) && is_word(&parser.peek_token().token) {
+        parser.next_token();
+        if !sets {
+            return Ok(Some(RetentionChange::Drop));
+        }
+        let keep = parser.parse_literal_string()?;
+        parser.expect_keyword(Keyword::ON)?;
+        return Ok(Some(RetentionChange::Keep(keep, parser.parse_identifier()?)));
+    }
+    while parser.index() > start {
+        parser.prev_token();
+    }
+    Ok(None)
 }
 
 /// Options in any order, to the end of the statement.
@@ -232,6 +266,7 @@ pub(crate) fn execute(
             };
             sequence::create(context, &create)
         }
+        Extended::CreateBricks { create, bricks } => create_table::execute(context, create, Some(bricks)),
         Extended::Alter { kind, missing, name, change } => {
             let tag = StatementResult::plain(match kind {
                 Kind::Table => "ALTER TABLE",
@@ -274,6 +309,7 @@ fn alter(
         (Change::Rename(new), _) => rename::relation(context, name, object, new),
         (Change::Owner(owner), _) => owners::of_relation(context, name, object, owner),
         (Change::Schema(schema), _) => rename::set_schema(context, name, object, schema),
+        (Change::Retention(change), _) => bricks::set_retention(context, name, change),
         (Change::Sequence(options), ObjectRef::Sequence(id)) => {
             let sequence = sequence_values::by_id(context, id)?;
             alter_sequence(context, &sequence, options)

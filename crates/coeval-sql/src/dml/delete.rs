@@ -33,6 +33,9 @@ pub(super) fn run(
     };
     let target = Target::of_from(context, table)?;
     needs::require_of_target(context, &target.def, needs::needs_of_delete(delete))?;
+    if target.def.bricks.is_some() {
+        return super::bricks::delete(context, delete, &target, with);
+    }
     let joined = JoinedTables::new(delete.using.as_deref().unwrap_or_default(), delete.returning.as_deref());
     let mut items = target.key_items();
     let joined_start = items.len();

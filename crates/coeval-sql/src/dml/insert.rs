@@ -6,6 +6,7 @@ mod upsert;
 mod values;
 
 use super::assignments::always_generated;
+use super::bricks::BrickRowsToInsert;
 use super::environment;
 use super::expressions::Rows;
 use super::generated::{Generator, generators};
@@ -142,6 +143,10 @@ pub(super) fn run(
     let shape = Shape::new(context, insert)?;
     needs::require(context, &shape.target.def, needs::needs_of_insert(insert))?;
     let list = if insert.columns.is_empty() { ColumnList::Implied } else { ColumnList::Given };
+    if insert.on.is_some() {
+        let instead = "Rows of brick tables have no unique keys: append without ON CONFLICT.";
+        super::bricks::refuse_rows(&shape.target.def, "ON CONFLICT", instead)?;
+    }
     let upsert = match &insert.on {
         None => None,
         Some(OnInsert::OnConflict(clause)) => Some(Upsert::compile(context, &shape.target, clause)?),
@@ -191,15 +196,20 @@ fn write_rows(
         RowsToInsert::Selected(rows) => Box::new(rows.into_rows(target.def.columns.len())),
     };
     let mut inserted = 0;
+    let mut bricks = target.def.bricks.as_ref().map(|_| BrickRowsToInsert::new(&target.def));
     for given in rows {
         cancel::check()?;
         let mut values = Vec::with_capacity(given.len());
         for (value, generator) in given.into_iter().zip(&shape.generators) {
             values.push(value.map_or_else(|| generator.value(&environment), Ok)?);
         }
-        let written = match &mut upsert {
-            Some(upsert) => upsert.write(transaction, &environment, target, values)?,
-            None => {
+        let written = match (&mut bricks, &mut upsert) {
+            (Some(bricks), _) => {
+                bricks.push(&values);
+                Written::Row(values)
+            }
+            (None, Some(upsert)) => upsert.write(transaction, &environment, target, values)?,
+            (None, None) => {
                 let row = encode(&target.def, &values)?;
                 transaction.insert(target.id(), row).map_err(|error| {
                     refused(error, &target.def, |column| values[column].borrow(), environment.zone)
@@ -213,6 +223,9 @@ fn write_rows(
                 returning.push(&Rows(&[&values]), &environment)?;
             }
         }
+    }
+    if let Some(bricks) = bricks {
+        bricks.append(transaction)?;
     }
     let rows = returning.map(Returning::finish).transpose()?;
     Ok(StatementResult { tag: CommandTag::Insert(inserted), rows })

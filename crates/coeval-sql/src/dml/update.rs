@@ -27,6 +27,9 @@ use arrow::array::ArrayRef;
 use coeval_store::{Row, RowRef, TableDef, Value, ValueRef, value_at};
 use datafusion::sql::sqlparser::ast::{Expr, SelectItem, TableWithJoins, Update, UpdateTableFromKind, With};
 
+/// What to do instead of an UPDATE of a brick table.
+const REPLACE: &str = "Append corrected rows, or delete whole bricks and load them again.";
+
 /// Where the new value of a column comes from.
 enum NewValue {
     /// From the row itself.
@@ -55,6 +58,7 @@ pub(super) fn run(
     refuse_clauses(update)?;
     let target = Target::of_from(context, &update.table)?;
     needs::require_of_target(context, &target.def, needs::needs_of_update(update))?;
+    super::bricks::refuse_rows(&target.def, "UPDATE", REPLACE)?;
     let sets = assignments::resolve(&target, &update.assignments)?;
     let from = from_tables(update);
     let mut items = target.key_items();

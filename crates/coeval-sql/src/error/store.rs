@@ -4,7 +4,7 @@
 use crate::error::{ErrorObject, SqlError, SqlState};
 use coeval_store::files::FileError;
 use coeval_store::log::LogError;
-use coeval_store::{ConstraintError, RowLockError, StoreError};
+use coeval_store::{ConstraintError, LoadError, RejectReason, RowLockError, StoreError};
 
 impl From<ConstraintError> for SqlError {
     fn from(error: ConstraintError) -> Self {
@@ -64,6 +64,15 @@ impl From<StoreError> for SqlError {
                 Self::new(SqlState::DeadlockDetected, message).with_detail(detail)
             }
             StoreError::Arrow(error) => error.into(),
+            StoreError::BrickTable { .. } => Self::new(SqlState::FeatureNotSupported, message).with_hint(
+                "Rows of brick tables are appended, and deleted by whole bricks. Use a table without USING brick for \
+                 rows that are found or changed one by one.",
+            ),
+            StoreError::BrickDefinition { .. } => Self::new(SqlState::FeatureNotSupported, message)
+                .with_hint("Make another table with CREATE TABLE and fill it with INSERT ... SELECT."),
+            StoreError::BrickLoad(error) => of_load(&error),
+            StoreError::CutBrick(_) => Self::new(SqlState::FeatureNotSupported, message)
+                .with_hint("Widen or narrow the condition to the borders of the ranges of the table's dimensions."),
             other => Self::new(SqlState::of(&other), message),
         }
     }
@@ -93,6 +102,11 @@ impl SqlState {
             StoreError::TransactionSize { .. } => Self::ProgramLimitExceeded,
             StoreError::KeyDamage(_) | StoreError::Corrupt { .. } => Self::DataCorrupted,
             StoreError::UnsupportedVersion { .. } => Self::FeatureNotSupported,
+            StoreError::BrickTable { .. } | StoreError::BrickDefinition { .. } | StoreError::CutBrick(_) => {
+                Self::FeatureNotSupported
+            }
+            StoreError::Brick(_) => Self::InvalidTableDefinition,
+            StoreError::BrickLoad(_) => Self::CheckViolation,
             StoreError::Closing => Self::AdminShutdown,
             StoreError::ForeignDirectory { .. } => Self::ObjectNotInPrerequisiteState,
             StoreError::File(FileError::DirectoryInUse { .. }) => Self::ObjectInUse,
@@ -102,6 +116,32 @@ impl SqlState {
             _ => Self::InternalError,
         }
     }
+}
+
+/// A load that a brick table does not take: about its first bad row.
+fn of_load(error: &LoadError) -> SqlError {
+    let LoadError::TooManyRejected { rejected, .. } = error else {
+        return SqlError::new(SqlState::DatatypeMismatch, error.to_string());
+    };
+    match rejected.first() {
+        Some(first) => of_rejection(&first.reason),
+        None => SqlError::new(SqlState::CheckViolation, error.to_string()),
+    }
+}
+
+/// Why a row is not one of a brick table.
+fn of_rejection(reason: &RejectReason) -> SqlError {
+    let (state, column) = match reason {
+        RejectReason::NullDimension { column } | RejectReason::NullMetric { column } => {
+            (SqlState::NotNullViolation, column)
+        }
+        RejectReason::OutsideCardinality { column, .. } | RejectReason::TooManyStrings { column, .. } => {
+            (SqlState::CheckViolation, column)
+        }
+        RejectReason::StringTooLong { column, .. } => (SqlState::StringDataRightTruncation, column),
+    };
+    let object = ErrorObject { column: Some(column.clone()), ..ErrorObject::default() };
+    SqlError::new(state, reason.to_string()).with_object(object)
 }
 
 fn of_log(error: &LogError) -> SqlState {

@@ -81,6 +81,9 @@ impl<'c> Planner<'c> {
     pub(super) fn table(&self, name: &ObjectName, needs: &[Privilege]) -> Result<Arc<TableDef>, Refusal> {
         let context = self.context;
         let def = names::table(name, context.settings, context.transaction)?;
+        if def.bricks.is_some() {
+            return Err(Refusal::unsupported("a brick table"));
+        }
         for privilege in needs {
             let catalog = context.transaction.catalog();
             self.rights.require(catalog, Kind::Table, &def.name, &def.access, *privilege)?;

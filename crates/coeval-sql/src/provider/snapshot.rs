@@ -3,7 +3,7 @@
 
 use crate::error::SqlError;
 use crate::query::Carry;
-use coeval_store::{Scanned, SpaceId, TableView};
+use coeval_store::{BrickSnapshot, Scanned, SpaceId, TableView};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ pub(crate) type PlannedScan = (SpaceId, Vec<Scanned>);
 #[derive(Clone, Debug)]
 pub(crate) struct StatementSnapshot {
     views: Arc<HashMap<SpaceId, TableView>>,
+    bricks: Arc<HashMap<SpaceId, BrickSnapshot>>,
     scans: Arc<Mutex<Scans>>,
 }
 
@@ -46,7 +47,17 @@ impl StatementSnapshot {
 
     fn with(views: impl IntoIterator<Item = TableView>, scans: Scans) -> Self {
         let views = views.into_iter().map(|view| (view.def().id, view)).collect();
-        Self { views: Arc::new(views), scans: Arc::new(Mutex::new(scans)) }
+        Self { views: Arc::new(views), bricks: Arc::default(), scans: Arc::new(Mutex::new(scans)) }
+    }
+
+    /// The same with these brick tables, which count as read as a whole.
+    pub(crate) fn with_bricks(self, bricks: HashMap<SpaceId, BrickSnapshot>) -> Self {
+        Self { bricks: Arc::new(bricks), ..self }
+    }
+
+    /// What the statement reads of a brick table, if it named that.
+    pub(super) fn bricks(&self, table: SpaceId) -> Option<&BrickSnapshot> {
+        self.bricks.get(&table)
     }
 
     /// The view of a table, if the statement named it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A table's provider: its definition, without rows. The rows come from the snapshot of the statement.
 
+use super::bricks::{BrickRequest, BrickScan};
 use super::extent::extents;
 use super::prune::{Pruner, SourceColumn};
 use super::scan::{Scan, ScanRequest};
@@ -42,7 +43,8 @@ impl CoevalTable {
     pub(crate) fn new(def: Arc<TableDef>, hidden: HiddenColumns) -> Self {
         let is_shown = |state: ColumnState| match state {
             ColumnState::Live => true,
-            ColumnState::Hidden => hidden == HiddenColumns::Shown,
+            // Rows of bricks have no row id.
+            ColumnState::Hidden => hidden == HiddenColumns::Shown && def.bricks.is_none(),
             ColumnState::Dropped => false,
         };
         let columns: Vec<usize> =
@@ -101,7 +103,9 @@ impl TableProvider for CoevalTable {
         Ok(filters
             .iter()
             .map(|filter| {
-                if is_plain(filter) {
+                if is_plain(filter) && self.def.bricks.is_some() {
+                    TableProviderFilterPushDown::Inexact
+                } else if is_plain(filter) {
                     TableProviderFilterPushDown::Exact
                 } else {
                     TableProviderFilterPushDown::Unsupported
@@ -117,16 +121,35 @@ impl TableProvider for CoevalTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let filters_are_empty = filters.is_empty();
         let snapshot = StatementSnapshot::carried_by(state.config_options());
-        let found = snapshot.and_then(|snapshot| Some((snapshot, snapshot.view(self.def.id)?)));
-        let (snapshot, view) = found.ok_or_else(|| {
-            SqlError::internal(format!("table \"{}\" is planned without a snapshot", self.def.name))
-        })?;
         let schema = DFSchema::try_from(self.schema.clone())?;
         let filters = filters
             .iter()
             .map(|filter| state.create_physical_expr(filter.clone(), &schema))
             .collect::<Result<Vec<_>>>()?;
+        let projection = projection.cloned().unwrap_or_else(|| (0..self.columns.len()).collect());
+        let unknown =
+            || SqlError::internal(format!("table \"{}\" is planned without a snapshot", self.def.name));
+        if self.def.bricks.is_some() {
+            let request = BrickRequest {
+                snapshot: snapshot
+                    .and_then(|snapshot| snapshot.bricks(self.def.id))
+                    .ok_or_else(unknown)?
+                    .clone(),
+                def: Arc::clone(&self.def),
+                schema: self.schema.clone(),
+                columns: self.columns.clone(),
+                projection,
+                filters,
+                // Filters are above the scan, so a limit is not the scan's.
+                limit: limit.filter(|_| filters_are_empty),
+                partitions: state.config().target_partitions(),
+            };
+            return Ok(Arc::new(BrickScan::try_new(request)?));
+        }
+        let found = snapshot.and_then(|snapshot| Some((snapshot, snapshot.view(self.def.id)?)));
+        let (snapshot, view) = found.ok_or_else(unknown)?;
         let mut partitions = state.config().target_partitions();
         if snapshot.collects_scans() {
             let first = limit.filter(|&rows| filters.is_empty() && rows <= NOTED_ROWS_MAX);
@@ -144,7 +167,7 @@ impl TableProvider for CoevalTable {
             view: view.clone(),
             schema: self.schema.clone(),
             columns: self.columns.clone(),
-            projection: projection.cloned().unwrap_or_else(|| (0..self.columns.len()).collect()),
+            projection,
             filters,
             limit,
             partitions,

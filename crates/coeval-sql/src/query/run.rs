@@ -16,7 +16,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use coeval_store::{ColumnType, Value, value_at};
+use coeval_store::{ColumnType, StoreError, Value, value_at};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
 use datafusion::execution::TaskContext;
@@ -25,6 +25,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, collect as collect_plan, execute_stream};
 use datafusion::sql::sqlparser::ast::Query;
 use futures::StreamExt;
+use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -195,13 +196,16 @@ fn snapshot_of(
     planned: &PlannedQuery,
 ) -> Result<StatementSnapshot, SqlError> {
     let transaction = &*context.transaction;
-    let tables = planned.tables().iter().map(|def| def.id);
+    let (bricks, rows): (Vec<_>, Vec<_>) = planned.tables().iter().partition(|def| def.bricks.is_some());
+    let bricks = bricks.iter().map(|def| Ok((def.id, transaction.brick_view(def.id, |all| all)?)));
+    let bricks = bricks.collect::<Result<HashMap<_, _>, StoreError>>()?;
+    let tables = rows.iter().map(|def| def.id);
     if !transaction.notes_reads() || planned.runs_subqueries() {
         let views = tables.map(|table| transaction.view(table)).collect::<Result<Vec<_>, _>>()?;
-        return Ok(StatementSnapshot::new(views));
+        return Ok(StatementSnapshot::new(views).with_bricks(bricks));
     }
     let views = tables.map(|table| transaction.view_to_note(table)).collect::<Result<Vec<_>, _>>()?;
-    Ok(StatementSnapshot::collecting(views))
+    Ok(StatementSnapshot::collecting(views).with_bricks(bricks))
 }
 
 /// The optimized plan. Where DataFusion makes no join of a correlated subquery, the plan's correlated subqueries run

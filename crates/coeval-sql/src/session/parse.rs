@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From text to statements, with the few forms of PostgreSQL that the parser does not know.
 
+mod bricks;
 mod copy_options;
 mod depth;
 mod identity;
 mod overriding;
 
 use super::utility::Utility;
-use crate::ddl::Extended;
+use crate::ddl::{BrickClause, Extended};
 use crate::error::{SqlError, syntax_error};
 use crate::row_locking::spell_out;
+use bricks::take_bricks;
 use copy_options::spell_truths;
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
@@ -90,6 +92,7 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         spell_truths(&mut tokens);
         tokens = spell_out(tokens);
         let overriding = take_overriding(&mut tokens);
+        let bricks = take_bricks(&mut tokens)?;
         let mut parser =
             Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);
         let mut statement = parse_one(&mut parser).map_err(|error| syntax_error(error, sql))?;
@@ -105,9 +108,26 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         if let (Some(whose), Parsed::Statement(statement)) = (overriding, &mut statement) {
             put_overriding(statement, whose);
         }
+        if let Some(bricks) = bricks {
+            statement = in_bricks(statement, bricks)?;
+        }
         parsed.push(statement);
     }
     Ok(parsed)
+}
+
+/// The CREATE TABLE with the clause that was taken out of its tokens.
+fn in_bricks(statement: Parsed, bricks: BrickClause) -> Result<Parsed, SqlError> {
+    match statement {
+        Parsed::Statement(statement) => match *statement {
+            Statement::CreateTable(create) => {
+                let create = Box::new(create);
+                Ok(Parsed::Definition(Box::new(Extended::CreateBricks { create, bricks })))
+            }
+            _ => Err(SqlError::syntax("USING brick belongs to CREATE TABLE")),
+        },
+        _ => Err(SqlError::syntax("USING brick belongs to CREATE TABLE")),
+    }
 }
 
 /// Passes over blanks: who goes back from further on then stops here, and not before them.

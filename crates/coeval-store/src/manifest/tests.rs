@@ -27,7 +27,12 @@ fn some_manifest() -> Manifest {
         next_sequence: 4,
         next_segment: 12,
         schemas: vec!["public".into(), "größer".into()],
-        tables: vec![TableEntry { definition, rows: vec![run(7, 0, 3), run(11, 2, 1)], indexes: vec![] }],
+        tables: vec![TableEntry {
+            definition,
+            rows: vec![run(7, 0, 3), run(11, 2, 1)],
+            indexes: vec![],
+            bricks: None,
+        }],
         views: vec![ViewDef {
             name: QualifiedName::new("public", "v"),
             columns: vec![],
@@ -42,6 +47,7 @@ fn some_manifest() -> Manifest {
         ],
         roles: vec![],
         schema_access: vec![],
+        epochs: None,
     }
 }
 
@@ -97,12 +103,12 @@ fn a_manifest_that_was_only_written_aside_is_not_there_yet() {
 #[test]
 fn another_version_is_told_from_damage() {
     let mut bytes = some_manifest().encode();
-    bytes[8] = 3;
+    bytes[8] = 4;
     assert!(matches!(decode(&bytes), Err(StoreError::Corrupt { offset: 0, .. })));
     let checksum = checksum_of(&bytes);
     bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
     let error = decode(&bytes).unwrap_err();
-    assert!(matches!(error, StoreError::UnsupportedVersion { found: 3, supported: 2, .. }), "{error}");
+    assert!(matches!(error, StoreError::UnsupportedVersion { found: 4, supported: 3, .. }), "{error}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn submission(catalog_changes: Vec<CatalogChange>, writes: Vec<TableWrites>) -> 
         footprint: Vec::new(),
         catalog_changes,
         loads: Vec::new(),
+        bricks: Default::default(),
         writes,
         snapshot: Arc::new(World::empty()),
         body: Vec::new(),

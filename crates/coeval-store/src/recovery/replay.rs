@@ -20,7 +20,7 @@ use crate::submission::TableWrites;
 use crate::table::{RowRef, Table};
 use crate::transaction::is_free;
 use crate::world::World;
-use coeval_txn::Version;
+use coeval_txn::{Epoch, Version};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::path::Path;
@@ -73,6 +73,7 @@ pub(crate) struct Replayer<'d> {
     resume_points: HashMap<SequenceId, Option<i64>>,
     next_space: u32,
     next_sequence: u32,
+    newest_epoch: Epoch,
 }
 
 /// Changes of a table from several records, in their order.
@@ -100,6 +101,7 @@ impl<'d> Replayer<'d> {
             resume_points: manifest.resume_points.iter().copied().collect(),
             next_space: manifest.next_space,
             next_sequence: manifest.next_sequence,
+            newest_epoch: manifest.newest_epoch(),
         }
     }
 
@@ -143,12 +145,19 @@ impl<'d> Replayer<'d> {
     }
 
     fn transaction(&mut self, version: Version, transaction: Replayed) -> Result<(), ReplayError> {
-        let Replayed { catalog_changes, loads, writes, first_out: _ } = transaction;
+        let Replayed { catalog_changes, loads, writes, bricks, first_out: _ } = transaction;
         if !(catalog_changes.is_empty() && loads.is_empty()) {
             self.apply_gathered();
         }
         for change in &catalog_changes {
             self.note_numbers(change);
+            if let CatalogChange::PutTable(def) = change {
+                self.world.shared_bricks().prepare(def).map_err(ReplayError::Malformed)?;
+                let old = self.world.table(def.id).map(|table| table.def().bricks.is_some());
+                if old.is_some_and(|old| old != def.bricks.is_some()) {
+                    return Err(ReplayError::Malformed("a table that changes its kind".to_owned()));
+                }
+            }
             self.world.change_catalog(change, build_index)?;
         }
         for load in loads {
@@ -156,6 +165,17 @@ impl<'d> Replayer<'d> {
         }
         for writes in writes {
             self.gather(writes)?;
+        }
+        for change in bricks {
+            let table = self.table(change.table)?;
+            let rows = table.bricks().ok_or_else(|| {
+                ReplayError::Malformed(format!(
+                    "a change of bricks of table {}, which has none",
+                    change.table
+                ))
+            })?;
+            let newest = rows.replay(&change).map_err(ReplayError::Malformed)?;
+            self.newest_epoch = self.newest_epoch.max(newest);
         }
         if self.gathered_count >= GATHERED_MAX {
             self.apply_gathered();
@@ -253,6 +273,7 @@ impl<'d> Replayer<'d> {
     /// Applies what is left.
     pub(crate) fn finish(mut self) -> ReplayedLog {
         self.apply_gathered();
+        self.world.recover_epochs(self.newest_epoch);
         // A sequence that is not defined belongs to a transaction that did not commit, or was dropped.
         let catalog = self.world.catalog();
         self.resume_points.retain(|id, _| catalog.sequence(*id).is_some());

@@ -38,6 +38,11 @@ impl Transaction {
     }
 
     fn change_catalog_now(&mut self, change: CatalogChange) -> Result<(), StoreError> {
+        if let CatalogChange::PutTable(def) = &change {
+            let old = self.world.table(def.id).map(|table| Arc::clone(table.def()));
+            check_brick_definition(old.as_deref(), def)?;
+            self.world.shared_bricks().prepare(def).map_err(StoreError::Brick)?;
+        }
         self.mark_change(&change);
         let old = match &change {
             CatalogChange::PutTable(def) => self.world.table(def.id).cloned(),
@@ -229,6 +234,33 @@ impl Transaction {
         }
         Ok(())
     }
+}
+
+/// Refuses what a brick table cannot be or become: its columns stay as they were declared, and nothing of it is found
+/// by a key.
+fn check_brick_definition(old: Option<&TableDef>, new: &TableDef) -> Result<(), StoreError> {
+    if new.bricks.is_none() && old.is_none_or(|old| old.bricks.is_none()) {
+        return Ok(());
+    }
+    let refuse = |what: &str| {
+        Err(StoreError::BrickDefinition { table: Box::new(new.name.clone()), what: what.into() })
+    };
+    if !new.indexes.is_empty() {
+        return refuse("indexes and unique constraints");
+    }
+    if !(new.checks.is_empty() && new.foreign_keys.is_empty()) {
+        return refuse("CHECK and FOREIGN KEY constraints");
+    }
+    let Some(old) = old else { return Ok(()) };
+    let columns = |def: &TableDef| {
+        let columns = def.columns.iter().map(|column| (column.ty, column.not_null, column.state));
+        columns.collect::<Vec<_>>()
+    };
+    let dimensions = |def: &TableDef| def.bricks.as_ref().map(|bricks| bricks.dimensions.clone());
+    if columns(old) != columns(new) || dimensions(old) != dimensions(new) {
+        return refuse("a change of columns");
+    }
+    Ok(())
 }
 
 /// What a changed definition of a table differs in.

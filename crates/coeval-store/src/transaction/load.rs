@@ -27,8 +27,11 @@ impl Transaction {
     /// Nothing is changed then.
     pub fn bulk_insert(&mut self, table: SpaceId, batches: &[RecordBatch]) -> Result<u64, StoreError> {
         self.writable("COPY")?;
+        if self.table(table)?.bricks().is_some() {
+            return self.append_whole(table, batches);
+        }
         self.looked_at = self.begin_version();
-        let table = Arc::clone(self.table(table)?);
+        let table = Arc::clone(self.row_table(table)?);
         let batches: Vec<_> = batches.iter().filter(|batch| batch.num_rows() > 0).cloned().collect();
         let chunks = sorted_chunks(table.def(), &batches)?;
         let rows: usize = chunks.iter().map(|chunk| chunk.rows()).sum();
@@ -53,8 +56,11 @@ impl Transaction {
     /// As [`bulk_insert`](Self::bulk_insert). Nothing is changed then.
     pub fn bulk_append(&mut self, table: SpaceId, batches: &[RecordBatch]) -> Result<bool, StoreError> {
         self.writable("COPY")?;
+        if self.table(table)?.bricks().is_some() {
+            return self.append_whole(table, batches).map(|_| true);
+        }
         self.looked_at = self.begin_version();
-        let table = Arc::clone(self.table(table)?);
+        let table = Arc::clone(self.row_table(table)?);
         if !table.def().indexes.is_empty() {
             return Ok(false);
         }

@@ -463,6 +463,7 @@ impl Transaction {
                 writes.forget_positions();
             }
         }
+        self.check_bricks_stay(&world)?;
         let version = world.version();
         self.move_registration(version, &world);
         if self.footprint.is_empty() {
@@ -660,7 +661,7 @@ fn is_same_row(read: &Table, read_row: Found<'_>, now: &Table, row: Found<'_>) -
     }
 }
 
-fn definition_changed(table: SpaceId, version: Version) -> StoreError {
+pub(super) fn definition_changed(table: SpaceId, version: Version) -> StoreError {
     StoreError::Conflict(ConflictError {
         what: "concurrent change of a definition",
         space: table,

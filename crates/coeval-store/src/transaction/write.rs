@@ -37,7 +37,7 @@ impl Transaction {
         if self.takes_locks() {
             self.lock_new_row(table, &row)?;
         }
-        let table = Arc::clone(self.table(table)?);
+        let table = Arc::clone(self.row_table(table)?);
         let key = self.check_row(&table, &row)?;
         self.note_key(table.id(), &key);
         if self.find(&table, &key)?.is_some() {
@@ -63,7 +63,7 @@ impl Transaction {
         if self.takes_locks() {
             self.lock_old_row(table, key, Some(&row))?;
         }
-        let table = Arc::clone(self.table(table)?);
+        let table = Arc::clone(self.row_table(table)?);
         let new_key = self.check_row(&table, &row)?;
         self.note_key(table.id(), key);
         let found = self.find(&table, key)?.ok_or(StoreError::MissingRow)?;
@@ -114,7 +114,7 @@ impl Transaction {
     /// # Errors
     /// As [`insert`](Self::insert) and [`update`](Self::update).
     pub fn put(&mut self, table: SpaceId, row: Row) -> Result<(), StoreError> {
-        let table_now = self.table(table)?;
+        let table_now = self.row_table(table)?;
         let new = RowRef::of_row(table_now.def(), table_now.missing(), &row);
         check_not_null(new)?;
         let key = new.key();
@@ -135,7 +135,7 @@ impl Transaction {
         if self.takes_locks() {
             self.lock_old_row(table, key, None)?;
         }
-        let table = Arc::clone(self.table(table)?);
+        let table = Arc::clone(self.row_table(table)?);
         self.note_key(table.id(), key);
         let Some(found) = self.find(&table, key)? else { return Ok(false) };
         if !self.is_parent(&table) {

@@ -189,6 +189,7 @@ fn commit(files: &SimulatedFiles, def: &TableDef, changes: Changes) {
         footprint: Vec::new(),
         catalog_changes: Vec::new(),
         loads: Vec::new(),
+        bricks: Default::default(),
         writes: vec![writes],
         snapshot: Arc::new(World::empty()),
         body: Vec::new(),

@@ -109,6 +109,21 @@ impl EpochClock {
         state.counters.committed()
     }
 
+    /// As [`commit`](Self::commit); the set is held before LSE can pass it.
+    ///
+    /// # Panics
+    ///
+    /// If one of the epochs is not pending.
+    pub fn commit_and_hold(&self, epochs: &[Epoch]) -> HeldEpochs {
+        let mut state = self.state.lock();
+        for epoch in epochs {
+            state.counters.commit(*epoch);
+        }
+        state.counters.advance_committed(|_| true);
+        let set = state.counters.committed();
+        self.register(&mut state, set)
+    }
+
     /// Ends `epochs` as rolled back. Their rows must have been removed from the bricks before: LCE and LSE may
     /// pass these epochs now, and sets that contain them be handed out.
     ///

@@ -75,6 +75,16 @@ impl EpochSet {
         Self { through, except: (!except.is_empty()).then(|| except.into()) }
     }
 
+    /// This set with `epochs` as well. Cost: an exception for each epoch that lies below the newest of them and in
+    /// neither.
+    #[must_use]
+    pub fn with(&self, epochs: &[Epoch]) -> Self {
+        let newest = epochs.iter().copied().fold(self.through, Epoch::max);
+        let between = (self.through.get() + 1..=newest.get()).map(Epoch::new);
+        let except = self.except().iter().copied().chain(between).filter(|epoch| !epochs.contains(epoch));
+        Self::through(newest).without(except)
+    }
+
     /// Whether `epoch` is in the set.
     #[inline]
     #[must_use]
@@ -159,6 +169,16 @@ mod tests {
             let horizon = (0..).find(|n| !model.contains(&(n + 1)));
             assert_eq!(Some(set.horizon().get()), horizon, "{set}");
         }
+    }
+
+    #[test]
+    fn epochs_join_a_set_wherever_they_lie() {
+        let at = Epoch::new;
+        let set = EpochSet::through(at(7)).without([at(3), at(5)]);
+        assert_eq!(set.with(&[]), set);
+        assert_eq!(set.with(&[at(5)]).to_string(), "up to 7 except 3");
+        assert_eq!(set.with(&[at(3), at(10)]).to_string(), "up to 10 except 5, 8, 9");
+        assert_eq!(EpochSet::none().with(&[at(2)]).to_string(), "up to 2 except 1");
     }
 
     #[test]

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//! INSERT and DELETE of brick tables: rows are appended in batches, and go by whole bricks.
+
+use super::target::Target;
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use crate::provider::{BrickScan, Condition, Wanted, conditions};
+use crate::query;
+use crate::result::{CommandTag, StatementResult};
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, Schema};
+use coeval_store::{ColumnBuilder, ColumnType, Selection, TableDef, Transaction, Value};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::sql::sqlparser::ast::{Delete, With};
+use std::sync::Arc;
+
+/// Rows on their way into a brick table: they are appended together.
+pub(super) struct BrickRowsToInsert {
+    def: Arc<TableDef>,
+    columns: Vec<(usize, ColumnType)>,
+    builders: Vec<ColumnBuilder>,
+}
+
+impl BrickRowsToInsert {
+    pub(super) fn new(def: &Arc<TableDef>) -> Self {
+        let columns: Vec<_> = def.live_columns().map(|(index, column)| (index, column.ty)).collect();
+        let builders = columns.iter().map(|(_, ty)| ColumnBuilder::new(*ty, 0)).collect();
+        Self { def: Arc::clone(def), columns, builders }
+    }
+
+    /// Takes a row, by column of the definition.
+    pub(super) fn push(&mut self, values: &[Value]) {
+        for ((index, _), builder) in self.columns.iter().zip(&mut self.builders) {
+            builder.push(values[*index].borrow());
+        }
+    }
+
+    /// Appends them all, or none.
+    ///
+    /// # Errors
+    /// Why a row is none of the table.
+    pub(super) fn append(mut self, transaction: &mut Transaction) -> Result<(), SqlError> {
+        let field =
+            |(index, ty): &(usize, ColumnType)| Field::new(&self.def.columns[*index].name, ty.arrow(), true);
+        let fields: Vec<Field> = self.columns.iter().map(field).collect();
+        let arrays = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?;
+        transaction.append(self.def.id, &batch, 0)?;
+        Ok(())
+    }
+}
+
+/// `0A000` for a statement that changes rows one by one.
+pub(super) fn refuse_rows(def: &TableDef, what: &str, instead: &str) -> Result<(), SqlError> {
+    if def.bricks.is_none() {
+        return Ok(());
+    }
+    let message = format!("{what} is not supported on brick table \"{}\"", def.name);
+    Err(SqlError::new(SqlState::FeatureNotSupported, message).with_hint(instead))
+}
+
+/// Runs a DELETE of whole bricks.
+///
+/// # Errors
+/// `0A000` for a condition that is not one on dimensions alone, and for one that would cut a brick, naming it.
+pub(super) fn delete(
+    context: &mut StatementContext<'_>,
+    delete: &Delete,
+    target: &Target,
+    with: Option<&With>,
+) -> Result<StatementResult, SqlError> {
+    let def = Arc::clone(&target.def);
+    let refused = [
+        (delete.using.is_some(), "USING in a DELETE of bricks"),
+        (delete.returning.is_some(), "RETURNING in a DELETE of bricks"),
+    ];
+    super::refuse_any(&refused)?;
+    let Some(conditions) = conditions_of(context, delete, target, with)? else {
+        return Ok(StatementResult::tagged(CommandTag::Delete(0)));
+    };
+    let select =
+        |all: Selection| conditions.iter().fold(all, |rows, condition| narrowed(rows, &def, condition));
+    let rows = context.transaction.delete_bricks(def.id, select)?;
+    Ok(StatementResult::tagged(CommandTag::Delete(rows)))
+}
+
+fn narrowed(rows: Selection, def: &TableDef, condition: &Condition) -> Selection {
+    let dimension = def.bricks.as_ref().and_then(|bricks| bricks.dimension_of(condition.column));
+    let dimension = dimension.expect("conditions on other columns were refused");
+    match &condition.wanted {
+        Wanted::Numbers(intervals) => rows.within(dimension, intervals),
+        Wanted::Strings(strings) => {
+            rows.among(dimension, &strings.iter().map(String::as_str).collect::<Vec<_>>())
+        }
+    }
+}
+
+/// What the statement's WHERE says of each dimension; `None` if no row can satisfy it. The query with the same WHERE is
+/// planned for it, so that parameters, casts and the like are what they are in a query.
+fn conditions_of(
+    context: &mut StatementContext<'_>,
+    delete: &Delete,
+    target: &Target,
+    with: Option<&With>,
+) -> Result<Option<Vec<Condition>>, SqlError> {
+    let def = &target.def;
+    let items = def.live_columns().map(|(_, column)| {
+        super::select::item(super::select::column(target.name(), &column.name), column.name.clone())
+    });
+    let items = items.collect();
+    let select = super::select::query(with.cloned(), items, vec![target.from()], delete.selection.clone());
+    let types: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
+    let planned = query::plan_with_hidden(context, &select, &types)?;
+    let (physical, _) = query::optimized_physical_plan(context, &planned)?;
+    let mut found = Vec::new();
+    let mut plan: &Arc<dyn ExecutionPlan> = &physical;
+    loop {
+        if plan.downcast_ref::<EmptyExec>().is_some() {
+            return Ok(None);
+        }
+        if plan.downcast_ref::<BrickScan>().is_some() {
+            return Ok(Some(found));
+        }
+        if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+            let schema = filter.input().schema();
+            let column = |name: &String| {
+                let index = def.column_index(name);
+                index.map(|index| (index, def.columns[index].ty))
+            };
+            let columns: Option<Vec<_>> = schema.fields().iter().map(|field| column(field.name())).collect();
+            let columns = columns.ok_or_else(|| refused(def, "this condition"))?;
+            let conditions = conditions(filter.predicate(), &columns)
+                .map_err(|part| refused(def, &format!("the condition {part}")))?;
+            for condition in conditions {
+                check_dimension(def, &condition)?;
+                found.push(condition);
+            }
+        } else {
+            let passes_on = plan.downcast_ref::<CoalescePartitionsExec>().is_some()
+                || plan.downcast_ref::<RepartitionExec>().is_some()
+                || plan.downcast_ref::<CooperativeExec>().is_some()
+                || plan.name() == "ProjectionExec";
+            if !passes_on {
+                return Err(refused(def, "this condition"));
+            }
+        }
+        plan = plan.children().first().copied().ok_or_else(|| refused(def, "this condition"))?;
+    }
+}
+
+fn check_dimension(def: &TableDef, condition: &Condition) -> Result<(), SqlError> {
+    let bricks = def.bricks.as_ref().expect("it is a brick table");
+    let column = &def.columns[condition.column];
+    if bricks.dimension_of(condition.column).is_none() {
+        return Err(refused(def, &format!("a condition on \"{}\", which is no dimension", column.name)));
+    }
+    Ok(())
+}
+
+fn refused(def: &TableDef, what: &str) -> SqlError {
+    let message = format!("DELETE from brick table \"{}\" does not take {what}", def.name);
+    SqlError::new(SqlState::FeatureNotSupported, message).with_hint(
+        "It deletes whole bricks: compare dimensions with values, as in day >= '2026-01-01' AND region IN ('a', 'b').",
+    )
+}

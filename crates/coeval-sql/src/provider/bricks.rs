@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The leaf of physical plans that reads a brick table.
+//!
+//! Bricks that no row of the answer can be in are left out before any row is touched: by the ranges of dimensions, and
+//! by the least and greatest values of metrics. Filters themselves stay above the scan. A brick is read by one part.
+
+use super::prune::{Pruner, SourceColumn};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::compute::cast;
+use arrow::datatypes::SchemaRef;
+use coeval_store::{
+    BrickColumnStatistics, BrickSnapshot, BrickView, ChunkStats, ColumnStats, ColumnType, DimensionBounds,
+    Number, TableDef, Value,
+};
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{ColumnStatistics, ScalarValue, Statistics, internal_err};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+};
+use std::fmt;
+use std::sync::Arc;
+
+/// What a scan of bricks is made of.
+pub(super) struct BrickRequest {
+    pub(super) snapshot: BrickSnapshot,
+    pub(super) def: Arc<TableDef>,
+    /// All columns that the query can name.
+    pub(super) schema: SchemaRef,
+    /// For each of them its index in the definition.
+    pub(super) columns: Vec<usize>,
+    /// Those that go out.
+    pub(super) projection: Vec<usize>,
+    /// What the plan above asks of rows; over `schema`.
+    pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
+    pub(super) limit: Option<usize>,
+    pub(super) partitions: usize,
+}
+
+/// Reads columns of those bricks of a table that may have rows of the answer.
+#[derive(Clone)]
+pub(crate) struct BrickScan {
+    snapshot: BrickSnapshot,
+    def: Arc<TableDef>,
+    output: SchemaRef,
+    /// What goes out, by position among the table's live columns.
+    projection: Arc<[usize]>,
+    /// Bricks by part.
+    parts: Arc<[Vec<BrickView>]>,
+    bricks: usize,
+    pruned: usize,
+    limit: Option<usize>,
+    statistics: Arc<Statistics>,
+    properties: Arc<PlanProperties>,
+}
+
+impl BrickScan {
+    pub(super) fn try_new(request: BrickRequest) -> Result<Self> {
+        let BrickRequest { snapshot, def, schema, columns, projection, filters, limit, partitions } = request;
+        let live: Vec<usize> = def.live_columns().map(|(index, _)| index).collect();
+        let place = |field: &usize| live.iter().position(|index| *index == columns[*field]);
+        let Some(places) = projection.iter().map(place).collect::<Option<Vec<usize>>>() else {
+            return internal_err!("a column of a brick table that is not one of its rows");
+        };
+        let types: Vec<ColumnType> = projection.iter().map(|field| def.columns[columns[*field]].ty).collect();
+        let sources: Vec<SourceColumn> =
+            columns.iter().map(|&index| SourceColumn { index, ty: def.columns[index].ty }).collect();
+        let pruner = Pruner::of_all(&filters, &sources);
+        let all = snapshot.bricks().len();
+        let is_kept = |brick: &&BrickView| {
+            snapshot.visible_rows(brick) > 0
+                && (pruner == Pruner::Unknown || pruner.may_match(&chunk_stats(&snapshot, &def, brick)))
+        };
+        let kept: Vec<BrickView> = snapshot.bricks().iter().filter(is_kept).cloned().collect();
+        let statistics = Arc::new(statistics_of(&snapshot, &kept, &places, &types, limit)?);
+        let (bricks, pruned) = (kept.len(), all - kept.len());
+        let parts: Arc<[Vec<BrickView>]> = divided(kept, partitions).into();
+        let output = Arc::new(schema.project(&projection)?);
+        let properties = Arc::new(PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&output)),
+            Partitioning::UnknownPartitioning(parts.len()),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        ));
+        let projection = places.into();
+        Ok(Self { snapshot, def, output, projection, parts, bricks, pruned, limit, statistics, properties })
+    }
+}
+
+/// The bricks in at most `count` parts of about as many rows; one part at least.
+fn divided(mut bricks: Vec<BrickView>, count: usize) -> Vec<Vec<BrickView>> {
+    bricks.sort_by_key(|brick| std::cmp::Reverse(brick.rows()));
+    let mut parts: Vec<(usize, Vec<BrickView>)> = vec![(0, Vec::new()); count.min(bricks.len()).max(1)];
+    for brick in bricks {
+        let least = parts.iter_mut().min_by_key(|(rows, _)| *rows).expect("there is a part");
+        least.0 += brick.rows();
+        least.1.push(brick);
+    }
+    parts.into_iter().map(|(_, bricks)| bricks).collect()
+}
+
+/// What is known of a brick's rows without reading them, by column of the definition.
+fn chunk_stats(snapshot: &BrickSnapshot, def: &TableDef, brick: &BrickView) -> ChunkStats {
+    let unknown = || ColumnStats { min: None, max: None, null_count: 0 };
+    let mut columns: Vec<ColumnStats> = def.columns.iter().map(|_| unknown()).collect();
+    for (place, (index, column)) in def.live_columns().enumerate() {
+        let (bounds, null_count) = match snapshot.dimension_bounds(brick, place) {
+            Some(DimensionBounds::Ordered(least, greatest)) => {
+                let number = |value: i64| value_of(Number::Integer(value.into()), column.ty);
+                (Some((number(least), number(greatest))), 0)
+            }
+            Some(DimensionBounds::Strings(least, greatest)) => {
+                (Some((Some(Value::Text(least.into())), Some(Value::Text(greatest.into())))), 0)
+            }
+            None => match snapshot.statistics(brick, place) {
+                Some(BrickColumnStatistics { bounds, null_count, .. }) => {
+                    let bounds = bounds
+                        .map(|(least, greatest)| (value_of(least, column.ty), value_of(greatest, column.ty)));
+                    (bounds, null_count as u64)
+                }
+                None => continue,
+            },
+        };
+        let (min, max) = bounds.unwrap_or_default();
+        columns[index] = ColumnStats { min, max, null_count };
+    }
+    ChunkStats { rows: brick.rows(), columns }
+}
+
+/// A number as a value of this type; none for floats, which are not compared by bounds.
+fn value_of(number: Number, ty: ColumnType) -> Option<Value> {
+    let Number::Integer(number) = number else { return None };
+    match ty {
+        ColumnType::SmallInt => i16::try_from(number).ok().map(Value::Int16),
+        ColumnType::Int | ColumnType::Date => i32::try_from(number).ok().map(Value::Int32),
+        ColumnType::BigInt | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz => {
+            i64::try_from(number).ok().map(Value::Int64)
+        }
+        ColumnType::Numeric { .. } => Some(Value::Decimal(number)),
+        _ => None,
+    }
+}
+
+/// Row counts are exact, and so are the bounds of metrics if all rows of all bricks are visible.
+fn statistics_of(
+    snapshot: &BrickSnapshot,
+    bricks: &[BrickView],
+    projection: &[usize],
+    types: &[ColumnType],
+    limit: Option<usize>,
+) -> Result<Statistics> {
+    let rows: usize = bricks.iter().map(|brick| snapshot.visible_rows(brick)).sum();
+    let sees_all = bricks.iter().all(|brick| snapshot.sees_all(brick));
+    let of_column = |(&place, &ty): (&usize, &ColumnType)| {
+        let unknown = ColumnStatistics::new_unknown();
+        if !sees_all || bricks.is_empty() {
+            return unknown;
+        }
+        let parts = bricks.iter().map(|brick| snapshot.statistics(brick, place));
+        let Some(known) = parts.collect::<Option<Vec<_>>>() else { return unknown };
+        let sum = known.iter().fold(BrickColumnStatistics::default(), |sum, part| sum.with(part));
+        let bound = |number: Option<Number>| {
+            let value = number.and_then(|number| value_of(number, ty));
+            let scalar = value.and_then(|value| crate::types::scalar_of(&value, ty).ok());
+            scalar.map_or(Precision::<ScalarValue>::Absent, Precision::Exact)
+        };
+        ColumnStatistics {
+            null_count: Precision::Exact(sum.null_count),
+            min_value: bound(sum.bounds.map(|(least, _)| least)),
+            max_value: bound(sum.bounds.map(|(_, greatest)| greatest)),
+            ..unknown
+        }
+    };
+    let column_statistics = projection.iter().zip(types).map(of_column).collect();
+    let statistics = Statistics {
+        num_rows: Precision::Exact(rows),
+        total_byte_size: Precision::Absent,
+        column_statistics,
+    };
+    statistics.with_fetch(limit, 0, 1)
+}
+
+impl fmt::Debug for BrickScan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BrickScan").field("table", &self.def.name).finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for BrickScan {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.output.fields().iter().map(|field| field.name().as_str()).collect();
+        match t {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                let (name, names) = (&self.def.name, names.join(", "));
+                write!(f, "BrickScan: table={name}, columns=[{names}]")?;
+                if let Some(limit) = self.limit {
+                    write!(f, ", limit={limit}")?;
+                }
+                write!(f, ", parts={}, bricks={}, pruned={}", self.parts.len(), self.bricks, self.pruned)
+            }
+            DisplayFormatType::TreeRender => write!(f, "table={}", self.def.name),
+        }
+    }
+}
+
+impl ExecutionPlan for BrickScan {
+    fn name(&self) -> &'static str {
+        "BrickScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("a scan has no children") }
+    }
+
+    fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let Some(bricks) = self.parts.get(partition).cloned() else {
+            return internal_err!("the scan has {} parts, part {partition} was asked for", self.parts.len());
+        };
+        let rows_max = task.session_config().batch_size();
+        let (snapshot, projection) = (self.snapshot.clone(), Arc::clone(&self.projection));
+        let (output, mut left) = (Arc::clone(&self.output), self.limit.unwrap_or(usize::MAX));
+        let blocks = bricks.into_iter().flat_map(move |brick| snapshot.batches(&brick, &projection));
+        let slices = blocks.flat_map(move |block| {
+            let rows = block.num_rows();
+            (0..rows).step_by(rows_max).map(move |start| block.slice(start, rows_max.min(rows - start)))
+        });
+        let slices = slices.map_while(move |batch| {
+            let rows = batch.num_rows().min(left);
+            left -= rows;
+            (rows > 0).then(|| batch.slice(0, rows))
+        });
+        let batches = slices.map(move |batch| as_declared(&batch, &output));
+        let stream = futures::stream::iter(batches);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.output), stream)))
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        match args.partition() {
+            None => Ok(Arc::clone(&self.statistics)),
+            Some(_) => {
+                let mut part = Statistics::clone(&self.statistics).to_inexact();
+                let count = self.parts.len().max(1);
+                part.num_rows = part.num_rows.map(|rows| rows / count);
+                Ok(Arc::new(part))
+            }
+        }
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.limit
+    }
+}
+
+/// The batch with columns as SQL has them: bricks keep strings by dictionary.
+fn as_declared(batch: &RecordBatch, output: &SchemaRef) -> Result<RecordBatch> {
+    let columns = batch.columns().iter().zip(output.fields()).map(|(column, field)| {
+        if column.data_type() == field.data_type() {
+            Ok(Arc::clone(column))
+        } else {
+            Ok(cast(column, field.data_type())?)
+        }
+    });
+    let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(output), columns, &options)?)
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Conditions on columns that say exactly which values a column may have: what a DELETE of whole bricks is told.
+//!
+//! Pruning errs to the safe side and may forget a part of a predicate; here a predicate is understood as a whole or not
+//! at all.
+
+use super::prune::{Pruner, SourceColumn};
+use coeval_store::Value;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::BinaryExpr;
+use datafusion::physical_expr::split_conjunction;
+use datafusion::physical_expr_common::physical_expr::fmt_sql;
+use datafusion::physical_plan::PhysicalExpr;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// The values that one column may have.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Condition {
+    /// The column's index in the definition.
+    pub(crate) column: usize,
+    /// Its values.
+    pub(crate) wanted: Wanted,
+}
+
+/// Values of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Wanted {
+    /// Numbers in one of these intervals.
+    Numbers(Vec<RangeInclusive<i64>>),
+    /// One of these strings.
+    Strings(Vec<String>),
+}
+
+/// The conditions that a predicate over these columns is the conjunction of. `columns` is by place in the schema that
+/// the predicate is over.
+///
+/// # Errors
+/// The text of a part that is something else.
+pub(crate) fn conditions(
+    predicate: &Arc<dyn PhysicalExpr>,
+    columns: &[(usize, coeval_store::ColumnType)],
+) -> Result<Vec<Condition>, String> {
+    let sources: Vec<SourceColumn> = columns.iter().map(|&(index, ty)| SourceColumn { index, ty }).collect();
+    let mut found = Vec::new();
+    for part in split_conjunction(predicate) {
+        match condition(part, &sources) {
+            Some(condition) => found.push(condition),
+            None => return Err(fmt_sql(part.as_ref()).to_string()),
+        }
+    }
+    Ok(found)
+}
+
+fn condition(part: &Arc<dyn PhysicalExpr>, columns: &[SourceColumn]) -> Option<Condition> {
+    if let Some(either) = part.downcast_ref::<BinaryExpr>().filter(|binary| *binary.op() == Operator::Or) {
+        let (left, right) = (condition(either.left(), columns)?, condition(either.right(), columns)?);
+        let wanted = match (left.wanted, right.wanted) {
+            (Wanted::Numbers(one), Wanted::Numbers(other)) => Wanted::Numbers([one, other].concat()),
+            (Wanted::Strings(one), Wanted::Strings(other)) => Wanted::Strings([one, other].concat()),
+            _ => return None,
+        };
+        return (left.column == right.column).then_some(Condition { column: left.column, wanted });
+    }
+    if part.downcast_ref::<BinaryExpr>().is_some_and(|binary| *binary.op() == Operator::And) {
+        return None;
+    }
+    let (column, wanted) = match Pruner::of_all([part], columns) {
+        Pruner::Compare(column, Operator::Eq, Value::Text(text)) => {
+            (column, Wanted::Strings(vec![text.to_string()]))
+        }
+        Pruner::Compare(column, operator, value) => {
+            (column, Wanted::Numbers(compared(operator, number(&value)?)?))
+        }
+        Pruner::OneOf(column, values) if values.iter().all(|value| matches!(value, Value::Text(_))) => {
+            let text = |value: Value| match value {
+                Value::Text(text) => text.to_string(),
+                _ => unreachable!("all are texts"),
+            };
+            (column, Wanted::Strings(values.into_iter().map(text).collect()))
+        }
+        Pruner::OneOf(column, values) => {
+            let numbers: Option<Vec<i64>> = values.iter().map(number).collect();
+            (column, Wanted::Numbers(numbers?.into_iter().map(|number| number..=number).collect()))
+        }
+        _ => return None,
+    };
+    Some(Condition { column, wanted })
+}
+
+fn number(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int16(number) => Some((*number).into()),
+        Value::Int32(number) => Some((*number).into()),
+        Value::Int64(number) => Some(*number),
+        _ => None,
+    }
+}
+
+fn compared(operator: Operator, number: i64) -> Option<Vec<RangeInclusive<i64>>> {
+    let below = || number.checked_sub(1).map(|last| i64::MIN..=last);
+    let above = || number.checked_add(1).map(|first| first..=i64::MAX);
+    Some(match operator {
+        Operator::Eq => vec![number..=number],
+        Operator::NotEq => below().into_iter().chain(above()).collect(),
+        Operator::Lt => below().into_iter().collect(),
+        Operator::LtEq => vec![i64::MIN..=number],
+        Operator::Gt => above().into_iter().collect(),
+        Operator::GtEq => vec![number..=i64::MAX],
+        _ => return None,
+    })
+}

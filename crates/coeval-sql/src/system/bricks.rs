@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! System tables on brick tables: `coeval_bricks` and `coeval_epochs`.
+
+use super::rows::{Rows, count, table_defs, text};
+use crate::types::format_value;
+use coeval_store::{
+    BrickSnapshot, BrickView, ColumnType, DimensionBounds, Store, TableDef, Transaction, Value,
+};
+
+const TEXT: ColumnType = ColumnType::Text;
+const BIGINT: ColumnType = ColumnType::BigInt;
+
+/// `coeval_bricks`: one row for each brick that has rows, visible or not.
+pub(super) fn bricks(transaction: &Transaction) -> Rows {
+    let mut rows = Rows::new(&[
+        ("table_schema", TEXT),
+        ("table_name", TEXT),
+        ("brick", BIGINT),
+        ("ranges", TEXT),
+        ("rows", BIGINT),
+        ("visible_rows", BIGINT),
+        ("value_bytes", BIGINT),
+        ("bytes", BIGINT),
+        ("epochs_entries", BIGINT),
+        ("epochs_bytes", BIGINT),
+    ]);
+    for (name, def) in table_defs(transaction) {
+        if def.bricks.is_none() {
+            continue;
+        }
+        let Ok(snapshot) = transaction.brick_view(def.id, |all| all) else { continue };
+        for brick in snapshot.bricks() {
+            let memory = brick.memory();
+            let ranges = ranges(&snapshot, &def, brick);
+            rows.push([
+                text(&name.schema),
+                text(&name.name),
+                count(brick.id().get()),
+                text(&ranges),
+                count(brick.rows()),
+                count(snapshot.visible_rows(brick)),
+                count(memory.value_bytes),
+                count(memory.block_bytes + memory.epochs_bytes),
+                count(brick.epochs_entries()),
+                count(memory.epochs_bytes),
+            ]);
+        }
+    }
+    rows
+}
+
+/// `region in 'a'..'b', day in 2026-01-01..2026-01-31`.
+fn ranges(snapshot: &BrickSnapshot, def: &TableDef, brick: &BrickView) -> String {
+    let mut out = String::new();
+    for (place, (_, column)) in def.live_columns().enumerate() {
+        let (least, greatest) = match snapshot.dimension_bounds(brick, place) {
+            None => continue,
+            Some(DimensionBounds::Strings(least, greatest)) => {
+                (format!("'{least}'"), format!("'{greatest}'"))
+            }
+            Some(DimensionBounds::Ordered(least, greatest)) => {
+                (number(least, column.ty), number(greatest, column.ty))
+            }
+        };
+        if !out.is_empty() {
+            out.push_str(", ");
+        }
+        out.push_str(&format!("{} in {least}..{greatest}", column.name));
+    }
+    out
+}
+
+/// A dimension's number as its type writes it.
+fn number(number: i64, ty: ColumnType) -> String {
+    let value = match ty {
+        ColumnType::Date => i32::try_from(number).map_or(Value::Int64(number), Value::Int32),
+        _ => Value::Int64(number),
+    };
+    let ty = if matches!(ty, ColumnType::SmallInt | ColumnType::Int) { BIGINT } else { ty };
+    let mut out = String::new();
+    format_value(value.borrow(), ty, chrono_tz::UTC, &mut out);
+    out
+}
+
+/// `coeval_epochs`: one row.
+pub(super) fn epochs(store: &Store) -> Rows {
+    let mut rows = Rows::new(&[
+        ("next", BIGINT),
+        ("latest_committed", BIGINT),
+        ("latest_safe", BIGINT),
+        ("pending", BIGINT),
+        ("oldest_pending", BIGINT),
+        ("oldest_held", BIGINT),
+    ]);
+    let status = store.epochs();
+    let epoch = |epoch: Option<coeval_txn::Epoch>| count(epoch.map_or(u64::MAX, coeval_txn::Epoch::get));
+    rows.push([
+        count(status.next.get()),
+        count(status.latest_committed.get()),
+        count(status.latest_safe.get()),
+        count(status.pending.len()),
+        epoch(status.pending.first().copied()),
+        epoch(status.oldest_held),
+    ]);
+    rows
+}

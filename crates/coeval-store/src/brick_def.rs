@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How the rows of a brick table are laid out: which columns partition it, and how long its rows are kept.
+
+use crate::catalog::TableDef;
+use crate::types::{ColumnType, Physical};
+use arrow::datatypes::DataType;
+use coeval_brick::{BrickSchema, Column, Dimension, DimensionValues, Metric, Nulls};
+use serde::{Deserialize, Serialize};
+
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+
+/// What makes a table a brick table (DESIGN 5.7).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BrickDef {
+    /// The columns that it is partitioned on, in the order of the columns.
+    pub dimensions: Vec<BrickDimension>,
+    /// How long rows are kept; for ever if it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
+}
+
+/// A column that a brick table is partitioned on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BrickDimension {
+    /// The column, by its index in the table.
+    pub column: usize,
+    /// How many different values there can be.
+    pub cardinality: u64,
+    /// How many consecutive values share a brick.
+    pub range_size: u64,
+    /// The least value, as the number that stands for it; of no meaning for strings.
+    pub origin: i64,
+}
+
+/// How long the rows of a brick table are kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Retention {
+    /// The dimension that decides, a date or timestamp, by its column's index in the table.
+    pub column: usize,
+    /// How long, in the column's unit: days or microseconds.
+    pub keep: i64,
+}
+
+impl BrickDef {
+    /// The table's columns as bricks hold them: the live columns, in their order.
+    ///
+    /// # Errors
+    /// Why there is no such brick table, for a user.
+    pub fn schema(&self, def: &TableDef) -> Result<BrickSchema, String> {
+        for pair in self.dimensions.windows(2) {
+            if pair[0].column >= pair[1].column {
+                return Err("a brick table lists its dimensions in the order of its columns".to_owned());
+            }
+        }
+        let is_live =
+            |dimension: &BrickDimension| def.columns.get(dimension.column).is_some_and(|c| c.is_live());
+        if !self.dimensions.iter().all(is_live) {
+            return Err("a dimension is a column that is not there".to_owned());
+        }
+        let columns = def.live_columns().map(|(index, column)| {
+            let data_type = arrow_type(column.ty);
+            let name = column.name.clone();
+            match self.dimensions.iter().find(|dimension| dimension.column == index) {
+                None => {
+                    let nulls = if column.not_null { Nulls::Refused } else { Nulls::Allowed };
+                    Column::Metric(Metric { name, data_type, nulls })
+                }
+                Some(BrickDimension { cardinality, range_size, origin, .. }) => {
+                    let values = match data_type {
+                        DataType::Utf8 => DimensionValues::String,
+                        data_type => DimensionValues::Ordered { data_type, origin: *origin },
+                    };
+                    let (cardinality, range_size) = (*cardinality, *range_size);
+                    Column::Dimension(Dimension { name, values, cardinality, range_size })
+                }
+            }
+        });
+        BrickSchema::new(columns.collect()).map_err(|error| error.to_string())
+    }
+
+    /// What has expired at `now`: the dimension that decides, and the last value of the last range that is older as a
+    /// whole; `None` if no range is.
+    pub(crate) fn expired(
+        &self,
+        retention: &Retention,
+        ty: ColumnType,
+        now_micros: i64,
+    ) -> Option<(usize, i64)> {
+        let dimension = self.dimension_of(retention.column)?;
+        let BrickDimension { cardinality, range_size, origin, .. } = &self.dimensions[dimension];
+        let now = if ty == ColumnType::Date { now_micros.div_euclid(MICROS_PER_DAY) } else { now_micros };
+        let older = i128::from(now) - i128::from(retention.keep) - i128::from(*origin);
+        let range_size = i128::from((*range_size).min(*cardinality));
+        let values = older.div_euclid(range_size) * range_size;
+        let last = i64::try_from(i128::from(*origin) + values - 1).ok()?;
+        (values > 0).then_some((dimension, last))
+    }
+
+    /// Which of the dimensions this column of the table is, if it is one.
+    #[must_use]
+    pub fn dimension_of(&self, column: usize) -> Option<usize> {
+        self.dimensions.iter().position(|dimension| dimension.column == column)
+    }
+}
+
+/// The Arrow type of a column in bricks, which keep strings by dictionary.
+fn arrow_type(ty: ColumnType) -> DataType {
+    match ty.physical() {
+        Physical::Text => DataType::Utf8,
+        _ => ty.arrow(),
+    }
+}

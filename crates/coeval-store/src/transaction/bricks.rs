@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A transaction's reads and writes of brick tables.
+//!
+//! Rows are appended at once, under an epoch of the transaction that nobody else sees (see `bricks.rs`). Each savepoint
+//! closes the epoch: what is done behind it gets another one, so rolling back to it is rolling back epochs.
+
+use super::Transaction;
+use super::locks::definition_changed;
+use crate::bricks::{BrickChange, BrickChanges, BrickRows, Bricks, begin_append, encode_delete};
+use crate::error::StoreError;
+use crate::ids::SpaceId;
+use crate::table::Table;
+use crate::world::World;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use coeval_brick::{
+    BrickId, BrickView, ColumnStatistics, Coverage, Deletion, DimensionBounds, Number, Reader, Rejection,
+    Selection, ShardStopped, TableView, Ticket, Visible,
+};
+use coeval_txn::Epoch;
+use parking_lot::Mutex;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What an append has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Rows that are there now.
+    pub rows: u64,
+    /// Rows that were not taken, in ascending order; no more than were allowed.
+    pub rejected: Vec<Rejection>,
+}
+
+impl Transaction {
+    /// Appends the rows of a batch, whose columns are the table's live ones in their order, to a brick table. Up to
+    /// `rejected_max` bad rows are left out and reported. Visible to this transaction's next statement, to others with
+    /// its commit.
+    ///
+    /// # Errors
+    /// [`StoreError::BrickLoad`] if columns or types are not the table's or more rows are bad; nothing is changed then.
+    /// [`StoreError::NoBrickTable`], [`StoreError::ReadOnly`]; [`StoreError::ShardStopped`]: open the store again.
+    pub fn append(
+        &mut self,
+        table: SpaceId,
+        batch: &RecordBatch,
+        rejected_max: usize,
+    ) -> Result<Appended, StoreError> {
+        self.writable("INSERT")?;
+        let rows = Arc::clone(self.brick_rows(table)?);
+        let routed = rows.table().route(batch, rejected_max)?;
+        let appended = Appended { rows: routed.load.rows() as u64, rejected: routed.rejected };
+        if appended.rows == 0 {
+            return Ok(appended);
+        }
+        self.reference_bricks(table);
+        let mut bytes = Vec::new();
+        if self.shared.disk.is_some() {
+            begin_append(&mut bytes);
+            self.bricks.encode_strings(&rows, &mut bytes);
+            routed.load.encode(&mut bytes);
+        }
+        let bricks = routed.load.bricks().collect();
+        let epoch = self.bricks.epoch(self.world.shared_bricks());
+        self.bricks.done.push(Done { table, rows: Arc::clone(&rows), epoch, bricks, bytes });
+        let ticket = rows.table().append(epoch, routed.load)?;
+        self.bricks.tickets.lock().push(ticket);
+        Ok(appended)
+    }
+
+    /// Appends the rows of batches that hold every column of the definition, dropped and hidden ones included.
+    pub(super) fn append_whole(
+        &mut self,
+        table: SpaceId,
+        batches: &[RecordBatch],
+    ) -> Result<u64, StoreError> {
+        let live: Vec<usize> = self.table_def(table)?.live_columns().map(|(index, _)| index).collect();
+        let savepoint = self.savepoint();
+        let mut rows = 0;
+        for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
+            match batch
+                .project(&live)
+                .map_err(StoreError::from)
+                .and_then(|batch| self.append(table, &batch, 0))
+            {
+                Ok(appended) => rows += appended.rows,
+                Err(error) => {
+                    self.rollback_to(&savepoint);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Deletes the bricks that `select` selects, which must select whole ones. What it deletes is what this transaction
+    /// sees of them: rows that others load meanwhile stay. How many rows that were.
+    ///
+    /// # Errors
+    /// [`StoreError::CutBrick`], naming it, if a brick with rows would be cut; nothing is changed then. As
+    /// [`append`](Self::append) otherwise.
+    pub fn delete_bricks(
+        &mut self,
+        table: SpaceId,
+        select: impl FnOnce(Selection) -> Selection,
+    ) -> Result<u64, StoreError> {
+        self.writable("DELETE")?;
+        let snapshot = self.brick_view(table, select)?;
+        let mut bricks = Vec::new();
+        let mut rows = 0;
+        for brick in snapshot.view.bricks() {
+            let visible = brick.visible(&snapshot.reader).count(brick.rows());
+            if visible == 0 {
+                continue;
+            }
+            if snapshot.selection.coverage(brick.id()) == Coverage::Cut {
+                return Err(snapshot.selection.cut(brick.id()).into());
+            }
+            bricks.push(brick.id());
+            rows += visible as u64;
+        }
+        if bricks.is_empty() {
+            return Ok(0);
+        }
+        self.reference_bricks(table);
+        let epoch = self.bricks.epoch(self.world.shared_bricks());
+        let mut own = self.bricks.epochs();
+        own.push(epoch);
+        own.dedup();
+        let deletion = Deletion { epoch, covered: self.world.epochs().clone(), own };
+        let bytes = if self.shared.disk.is_some() { encode_delete(&deletion, &bricks) } else { Vec::new() };
+        let done = Done { table, rows: Arc::clone(&snapshot.rows), epoch, bricks: bricks.clone(), bytes };
+        self.bricks.done.push(done);
+        let ticket = snapshot.rows.table().delete(deletion, &bricks)?;
+        self.bricks.tickets.lock().push(ticket);
+        Ok(rows)
+    }
+
+    /// The bricks that may have rows of what `select` selects, as this transaction sees them now, own rows included.
+    /// They stay as they are whatever anybody does next.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSpace`], [`StoreError::NoBrickTable`], [`StoreError::ShardStopped`].
+    pub fn brick_view(
+        &self,
+        table: SpaceId,
+        select: impl FnOnce(Selection) -> Selection,
+    ) -> Result<BrickSnapshot, StoreError> {
+        self.note_table(table);
+        let rows = Arc::clone(self.brick_rows(table)?);
+        self.bricks.settle()?;
+        let selection = select(rows.table().selection());
+        let view = rows.table().view(&selection);
+        let reader = Reader::writing(self.world.epochs().clone(), self.bricks.epochs());
+        Ok(BrickSnapshot { rows, view, reader, selection, _world: Arc::clone(&self.world) })
+    }
+
+    /// The rows of a brick table.
+    fn brick_rows(&self, table: SpaceId) -> Result<&Arc<BrickRows>, StoreError> {
+        let table = self.table(table)?;
+        table.bricks().ok_or_else(|| StoreError::NoBrickTable(Box::new(table.def().name.clone())))
+    }
+
+    /// A table whose rows have keys.
+    #[inline]
+    pub(super) fn row_table(&self, id: SpaceId) -> Result<&Arc<Table>, StoreError> {
+        let table = self.table(id)?;
+        match table.bricks() {
+            None => Ok(table),
+            Some(_) => Err(StoreError::BrickTable { table: Box::new(table.def().name.clone()) }),
+        }
+    }
+
+    /// Notes that the transaction relies on a brick table's definition.
+    fn reference_bricks(&mut self, table: SpaceId) {
+        if self.bricks.done.iter().all(|done| done.table != table) {
+            self.reference_definition(table);
+        }
+    }
+
+    /// Fails if a brick table that was written to is another one in `world`.
+    pub(super) fn check_bricks_stay(&self, world: &World) -> Result<(), StoreError> {
+        for done in &self.bricks.done {
+            let now = world.table(done.table).and_then(|table| table.bricks());
+            if !now.is_some_and(|now| Arc::ptr_eq(now, &done.rows)) {
+                return Err(definition_changed(done.table, world.version()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What one statement reads of a brick table. Purge stays behind it for as long as it lives.
+#[derive(Clone)]
+pub struct BrickSnapshot {
+    rows: Arc<BrickRows>,
+    view: TableView,
+    reader: Reader,
+    selection: Selection,
+    _world: Arc<World>,
+}
+
+impl fmt::Debug for BrickSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BrickSnapshot").field("bricks", &self.view.bricks().len()).finish()
+    }
+}
+
+impl BrickSnapshot {
+    /// The bricks, by id.
+    #[must_use]
+    pub fn bricks(&self) -> &[BrickView] {
+        self.view.bricks()
+    }
+
+    /// All rows of the table, to be narrowed down.
+    #[must_use]
+    pub fn selection(&self) -> Selection {
+        self.rows.table().selection()
+    }
+
+    /// The Arrow schema of what [`batches`](Self::batches) gives, without a projection.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        self.rows.table().schema().arrow()
+    }
+
+    /// Whether all rows of a brick are visible: then its [`statistics`](Self::statistics) are those of what is seen.
+    #[must_use]
+    pub fn sees_all(&self, brick: &BrickView) -> bool {
+        brick.visible(&self.reader) == Visible::All
+    }
+
+    /// How many rows of a brick are visible. Cost: its epochs vector.
+    #[must_use]
+    pub fn visible_rows(&self, brick: &BrickView) -> usize {
+        brick.visible(&self.reader).count(brick.rows())
+    }
+
+    /// The visible rows of a brick, block by block, with the live columns that `projection` names by their position.
+    /// Strings are dictionaries.
+    pub fn batches(
+        &self,
+        brick: &BrickView,
+        projection: &[usize],
+    ) -> impl Iterator<Item = RecordBatch> + use<> {
+        self.view.batches_owned(brick, &self.reader, projection.to_vec())
+    }
+
+    /// Between which values the rows of a brick lie in a dimension, which is named by its position among the live
+    /// columns; none for other columns.
+    #[must_use]
+    pub fn dimension_bounds(&self, brick: &BrickView, column: usize) -> Option<DimensionBounds> {
+        self.view.dimension_bounds(brick, column)
+    }
+
+    /// What is known of a metric in all rows of a brick, visible or not; none for a dimension.
+    #[must_use]
+    pub fn statistics(&self, brick: &BrickView, column: usize) -> Option<ColumnStatistics> {
+        self.view.statistics(brick, column)
+    }
+
+    /// Whether a brick can hold a row whose metric lies between `low` and `high`.
+    #[must_use]
+    pub fn may_hold(&self, brick: &BrickView, column: usize, low: Number, high: Number) -> bool {
+        self.view.may_hold(brick, column, low, high)
+    }
+}
+
+/// One change of a brick table.
+struct Done {
+    table: SpaceId,
+    rows: Arc<BrickRows>,
+    epoch: Epoch,
+    bricks: Vec<BrickId>,
+    /// For the log; empty without one.
+    bytes: Vec<u8>,
+}
+
+/// What a transaction has done to brick tables. Dropping it undoes that, unless it was committed.
+#[derive(Default)]
+pub(super) struct BrickWrites {
+    done: Vec<Done>,
+    clock: Option<Arc<Bricks>>,
+    /// For each table how many strings of each column this transaction's changes bring to the log, up to the first.
+    strings: Vec<(Arc<BrickRows>, Vec<u32>)>,
+    /// What the shards may not have done yet.
+    ///
+    /// # Locking
+    /// Held while shards are waited for; they take no lock of ours.
+    tickets: Mutex<Vec<Ticket>>,
+    /// Whether what comes next needs an epoch of its own.
+    is_sealed: AtomicBool,
+    is_committed: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for BrickWrites {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BrickWrites").field("epochs", &self.epochs()).finish()
+    }
+}
+
+impl BrickWrites {
+    pub(super) fn is_empty(&self) -> bool {
+        self.done.is_empty()
+    }
+
+    /// The epochs so far, each once.
+    fn epochs(&self) -> Vec<Epoch> {
+        let mut epochs: Vec<Epoch> = self.done.iter().map(|done| done.epoch).collect();
+        epochs.dedup();
+        epochs
+    }
+
+    /// The epoch of the next change, which follows at once.
+    fn epoch(&mut self, bricks: &Arc<Bricks>) -> Epoch {
+        let is_sealed = self.is_sealed.swap(false, Ordering::Relaxed);
+        match self.done.last() {
+            Some(last) if !is_sealed => last.epoch,
+            _ => {
+                self.clock = Some(Arc::clone(bricks));
+                bricks.clock().begin().epoch
+            }
+        }
+    }
+
+    fn encode_strings(&mut self, rows: &Arc<BrickRows>, out: &mut Vec<u8>) {
+        let known = self.strings.iter_mut().find(|(known, _)| Arc::ptr_eq(known, rows));
+        match known {
+            Some((_, counts)) => *counts = rows.table().encode_strings(counts, out),
+            None => {
+                let counts = rows.table().encode_strings(&rows.logged_strings(), out);
+                self.strings.push((Arc::clone(rows), counts));
+            }
+        }
+    }
+
+    /// A mark to [`undo`](Self::undo) up to.
+    pub(super) fn savepoint(&self) -> usize {
+        self.is_sealed.store(true, Ordering::Relaxed);
+        self.done.len()
+    }
+
+    /// Waits until the shards have done everything.
+    fn settle(&self) -> Result<(), ShardStopped> {
+        let mut tickets = self.tickets.lock();
+        tickets.drain(..).try_for_each(|ticket| ticket.wait().map(drop))
+    }
+
+    /// What the log is to have of it, and the epochs to be committed. Changes of tables that were emptied or dropped
+    /// later have gone with them.
+    pub(super) fn changes(&mut self, world: &World) -> Result<BrickChanges, StoreError> {
+        if self.done.is_empty() {
+            return Ok(BrickChanges::default());
+        }
+        self.settle()?;
+        let epochs = self.epochs();
+        let changes = self.done.iter_mut().filter_map(|done| {
+            let now = world.table(done.table)?.bricks()?;
+            let bytes = std::mem::take(&mut done.bytes);
+            Arc::ptr_eq(now, &done.rows).then_some(BrickChange {
+                table: done.table,
+                epoch: done.epoch,
+                bytes,
+            })
+        });
+        let changes = changes.collect();
+        Ok(BrickChanges { changes, epochs, is_committed: Arc::clone(&self.is_committed) })
+    }
+
+    /// The log has the strings that came with the changes.
+    pub(super) fn note_logged(&self) {
+        self.strings.iter().for_each(|(rows, counts)| rows.note_logged(counts));
+    }
+
+    /// Undoes everything behind the mark.
+    pub(super) fn undo(&mut self, mark: usize) {
+        if self.done.len() <= mark {
+            return;
+        }
+        self.strings.clear();
+        self.is_sealed.store(true, Ordering::Relaxed);
+        let undone = self.done.split_off(mark);
+        let clock = self.clock.as_ref().expect("an epoch was begun").clock();
+        if let Err(error) = self.settle().and_then(|()| roll_back(&undone)) {
+            // The epochs stay pending, so nobody will ever see the rows.
+            tracing::error!(%error, "rows of a brick table could not be removed");
+            return;
+        }
+        let mut epochs: Vec<Epoch> = undone.iter().map(|done| done.epoch).collect();
+        epochs.dedup();
+        clock.roll_back(&epochs);
+    }
+}
+
+/// Removes the rows of these changes from their bricks.
+fn roll_back(undone: &[Done]) -> Result<(), ShardStopped> {
+    let mut tickets = Vec::new();
+    for (index, first) in undone.iter().enumerate() {
+        let is_of_table = |done: &&Done| Arc::ptr_eq(&done.rows, &first.rows);
+        if undone[..index].iter().any(|done| is_of_table(&done)) {
+            continue;
+        }
+        let of_table = || undone[index..].iter().filter(is_of_table);
+        let mut bricks: Vec<BrickId> = of_table().flat_map(|done| done.bricks.iter().copied()).collect();
+        bricks.sort_unstable();
+        bricks.dedup();
+        let mut epochs: Vec<Epoch> = of_table().map(|done| done.epoch).collect();
+        epochs.dedup();
+        tickets.push(first.rows.table().roll_back(&epochs, &bricks)?);
+    }
+    tickets.into_iter().try_for_each(|ticket| ticket.wait().map(drop))
+}
+
+impl Drop for BrickWrites {
+    fn drop(&mut self) {
+        if !self.is_committed.load(Ordering::Acquire) {
+            self.undo(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

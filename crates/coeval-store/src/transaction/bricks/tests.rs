@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::brick_def::{BrickDef, BrickDimension, Retention};
+use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};
+use crate::error::StoreError;
+use crate::files::{Fault, SimulatedFiles};
+use crate::log::{ChecksumPolicy, LogOptions};
+use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
+use crate::row::RowWriter;
+use crate::store::Store;
+use crate::transaction::{AccessMode, Transaction};
+use crate::types::ColumnType;
+use crate::value::Value;
+use crate::verify::verify;
+use arrow::array::{AsArray, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::Int64Type;
+use coeval_brick::RejectReason;
+use coeval_txn::ssi::SessionFloor;
+use coeval_txn::{Epoch, Isolation};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+const DIR: &str = "/db";
+
+fn options() -> StoreOptions {
+    StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() }
+}
+
+fn try_open(files: &SimulatedFiles) -> Result<Store, StoreError> {
+    let log = LogOptions { segment_bytes: 5_000, extend_bytes: 128, checksums: ChecksumPolicy::Verified };
+    Store::open_tuned(Arc::new(files.clone()), Path::new(DIR), options(), log, Sizes::default())
+}
+
+fn begin(store: &Store) -> Transaction {
+    store.begin(Isolation::Snapshot, AccessMode::ReadWrite)
+}
+
+/// `events (region text, day bigint, id bigint)`, partitioned by region (8 of 2) and day (100 of 10).
+fn events(store: &Store, name: &str) -> TableDef {
+    let mut hidden = ColumnDef::new("row id", ColumnType::BigInt);
+    hidden.state = crate::catalog::ColumnState::Hidden;
+    let columns = vec![
+        ColumnDef::new("region", ColumnType::Text).not_null(),
+        ColumnDef::new("day", ColumnType::BigInt).not_null(),
+        ColumnDef::new("id", ColumnType::BigInt),
+        hidden,
+    ];
+    let mut def = TableDef::new(store.new_space_id(), QualifiedName::new("public", name), columns, vec![3]);
+    let dimension =
+        |column, cardinality, range_size| BrickDimension { column, cardinality, range_size, origin: 0 };
+    def.bricks =
+        Some(BrickDef { dimensions: vec![dimension(0, 8, 2), dimension(1, 100, 10)], retention: None });
+    let mut tx = begin(store);
+    tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+    tx.commit().unwrap();
+    def
+}
+
+/// An ordinary table with the key `id`.
+fn rows_table(store: &Store) -> TableDef {
+    let columns = vec![ColumnDef::new("id", ColumnType::BigInt)];
+    let def = TableDef::new(store.new_space_id(), QualifiedName::new("public", "r"), columns, vec![0]);
+    let mut tx = begin(store);
+    tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+    tx.commit().unwrap();
+    def
+}
+
+fn batch(rows: &[(&str, i64, i64)]) -> RecordBatch {
+    let regions: StringArray = rows.iter().map(|row| Some(row.0)).collect();
+    let days: Int64Array = rows.iter().map(|row| row.1).collect();
+    let ids: Int64Array = rows.iter().map(|row| row.2).collect();
+    RecordBatch::try_from_iter([
+        ("region", Arc::new(regions) as _),
+        ("day", Arc::new(days) as _),
+        ("id", Arc::new(ids) as _),
+    ])
+    .unwrap()
+}
+
+fn append(tx: &mut Transaction, def: &TableDef, rows: &[(&str, i64, i64)]) {
+    assert_eq!(tx.append(def.id, &batch(rows), 0).unwrap().rows, rows.len() as u64);
+}
+
+/// The ids that a transaction sees, in order.
+fn ids(tx: &Transaction, def: &TableDef) -> Vec<i64> {
+    let snapshot = tx.brick_view(def.id, |all| all).unwrap();
+    let mut ids = Vec::new();
+    for brick in snapshot.bricks() {
+        for batch in snapshot.batches(brick, &[2]) {
+            ids.extend(batch.column(0).as_primitive::<Int64Type>().values().iter());
+        }
+    }
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn rows_are_visible_to_their_transaction_at_once_and_to_others_with_its_commit() {
+    let store = Store::in_memory(options());
+    let def = events(&store, "e");
+    let (mut tx, before) = (begin(&store), begin(&store));
+    append(&mut tx, &def, &[("north", 1, 10), ("south", 55, 11)]);
+    append(&mut tx, &def, &[("north", 99, 12)]);
+    assert_eq!((ids(&tx, &def), ids(&before, &def)), (vec![10, 11, 12], vec![]));
+    assert_eq!(ids(&begin(&store), &def), Vec::<i64>::new());
+    tx.commit().unwrap();
+    assert_eq!((ids(&begin(&store), &def), ids(&before, &def)), (vec![10, 11, 12], vec![]));
+}
+
+#[test]
+fn what_is_rolled_back_is_gone() {
+    let store = Store::in_memory(options());
+    let def = events(&store, "e");
+    let mut tx = begin(&store);
+    append(&mut tx, &def, &[("a", 1, 1)]);
+    let first = tx.savepoint();
+    append(&mut tx, &def, &[("a", 1, 2), ("b", 1, 3)]);
+    let second = tx.savepoint();
+    append(&mut tx, &def, &[("a", 1, 4)]);
+    tx.rollback_to(&second);
+    assert_eq!(ids(&tx, &def), [1, 2, 3]);
+    append(&mut tx, &def, &[("c", 1, 5)]);
+    tx.rollback_to(&first);
+    assert_eq!(ids(&tx, &def), [1]);
+    append(&mut tx, &def, &[("c", 1, 6)]);
+    let lost = {
+        let mut lost = begin(&store);
+        append(&mut lost, &def, &[("c", 1, 7)]);
+        drop(lost);
+        ids(&begin(&store), &def)
+    };
+    assert_eq!(lost, Vec::<i64>::new());
+    tx.commit().unwrap();
+    assert_eq!(ids(&begin(&store), &def), [1, 6]);
+    let world = store.world();
+    let stored = world.table(def.id).unwrap().bricks().unwrap().table().memory().rows;
+    assert_eq!(stored, 2, "no row of an epoch that was rolled back is left");
+    assert!(world.shared_bricks().clock().status().pending.is_empty());
+}
+
+#[test]
+fn a_refused_commit_leaves_no_row_of_any_table() {
+    let store = Store::in_memory(options());
+    let (def, rows) = (events(&store, "e"), rows_table(&store));
+    let insert = |tx: &mut Transaction, id| {
+        let mut writer = RowWriter::new(rows.layout());
+        writer.push(Value::Int64(id).borrow()).unwrap();
+        tx.insert(rows.id, writer.finish())
+    };
+    let (mut first, mut second) = (begin(&store), begin(&store));
+    for (tx, id) in [(&mut first, 1), (&mut second, 2)] {
+        insert(tx, 7).unwrap();
+        append(tx, &def, &[("a", 1, id)]);
+    }
+    first.commit().unwrap();
+    assert!(matches!(second.commit(), Err(StoreError::Conflict(_))));
+    assert_eq!(ids(&begin(&store), &def), [1]);
+    assert!(store.world().shared_bricks().clock().status().pending.is_empty());
+}
+
+#[test]
+fn bad_rows_are_counted_and_beyond_the_limit_nothing_is_loaded() {
+    let store = Store::in_memory(options());
+    let def = events(&store, "e");
+    let mut tx = begin(&store);
+    let bad = batch(&[("a", 1, 1), ("a", 100, 2), ("a", -1, 3), ("a", 99, 4)]);
+    assert!(matches!(tx.append(def.id, &bad, 1), Err(StoreError::BrickLoad(_))));
+    assert_eq!(ids(&tx, &def), Vec::<i64>::new());
+    let appended = tx.append(def.id, &bad, 2).unwrap();
+    assert_eq!((appended.rows, appended.rejected.len()), (2, 2));
+    assert!(matches!(appended.rejected[0].reason, RejectReason::OutsideCardinality { value: 100, .. }));
+    tx.commit().unwrap();
+    assert_eq!(ids(&begin(&store), &def), [1, 4]);
+}
+
+#[test]
+fn a_delete_removes_what_its_transaction_saw_and_refuses_to_cut_a_brick() {
+    let store = Store::in_memory(options());
+    let def = events(&store, "e");
+    let mut load = begin(&store);
+    append(&mut load, &def, &[("a", 1, 1), ("a", 11, 2), ("a", 21, 3)]);
+    load.commit().unwrap();
+    let (mut tx, mut beside) = (begin(&store), begin(&store));
+    append(&mut beside, &def, &[("a", 12, 4)]);
+    append(&mut tx, &def, &[("a", 13, 5)]);
+    let days = |from: i64, to: i64| move |all: coeval_brick::Selection| all.within(1, &[from..=to]);
+    let cut = tx.delete_bricks(def.id, days(10, 24)).unwrap_err();
+    assert!(cut.to_string().contains("would cut brick"), "{cut}");
+    assert_eq!(ids(&tx, &def), [1, 2, 3, 5]);
+    assert_eq!(tx.delete_bricks(def.id, days(10, 19)).unwrap(), 2);
+    append(&mut tx, &def, &[("a", 14, 6)]);
+    assert_eq!(ids(&tx, &def), [1, 3, 6]);
+    beside.commit().unwrap();
+    tx.commit().unwrap();
+    assert_eq!(ids(&begin(&store), &def), [1, 3, 4, 6], "what was loaded beside the delete stays");
+    store.shared.purge_bricks();
+    assert_eq!(ids(&begin(&store), &def), [1, 3, 4, 6]);
+    let entries = store.world().table(def.id).unwrap().bricks().unwrap().table().memory();
+    assert_eq!((entries.rows, entries.epochs_entries), (4, 3), "an entry for each brick is left");
+}
+
+#[test]
+fn purge_stays_behind_a_world_that_somebody_holds() {
+    let store = Store::in_memory(options());
+    let def = events(&store, "e");
+    let load = |id| {
+        let mut tx = begin(&store);
+        append(&mut tx, &def, &[("a", 1, id)]);
+        tx.commit().unwrap();
+    };
+    load(1);
+    let reader = begin(&store);
+    load(2);
+    let mut tx = begin(&store);
+    tx.delete_bricks(def.id, |all| all).unwrap();
+    tx.commit().unwrap();
+    load(3);
+    store.shared.purge_bricks();
+    assert_eq!((ids(&reader, &def), ids(&begin(&store), &def)), (vec![1], vec![3]));
+    drop(reader);
+    store.shared.sweep_graves();
+    store.shared.purge_bricks();
+    let rows = store.world().table(def.id).unwrap().bricks().unwrap().table().memory().rows;
+    assert_eq!(rows, 1);
+}
+
+#[test]
+fn tables_are_emptied_and_dropped_with_what_the_transaction_did_to_them() {
+    let files = SimulatedFiles::new(3);
+    let store = try_open(&files).unwrap();
+    let def = events(&store, "e");
+    let mut tx = begin(&store);
+    append(&mut tx, &def, &[("a", 1, 1)]);
+    tx.commit().unwrap();
+    let mut tx = begin(&store);
+    append(&mut tx, &def, &[("b", 1, 2)]);
+    tx.change_catalog(CatalogChange::Truncate(def.id)).unwrap();
+    append(&mut tx, &def, &[("c", 1, 3)]);
+    assert_eq!(ids(&tx, &def), [3]);
+    let mut beside = begin(&store);
+    append(&mut beside, &def, &[("d", 1, 4)]);
+    tx.commit().unwrap();
+    assert!(matches!(beside.commit(), Err(StoreError::Conflict(_))), "its table was emptied");
+    assert_eq!(ids(&begin(&store), &def), [3]);
+    drop(store);
+    let store = try_open(&files.crash()).unwrap();
+    assert_eq!(ids(&begin(&store), &def), [3]);
+}
+
+#[test]
+fn rows_of_bricks_are_reached_by_no_key() {
+    let store = Store::in_memory(options());
+    let (def, rows) = (events(&store, "e"), rows_table(&store));
+    let mut tx = begin(&store);
+    assert!(matches!(tx.view(def.id), Err(StoreError::BrickTable { .. })));
+    assert!(matches!(tx.get(def.id, &crate::key::Key::from_slice(b"k")), Err(StoreError::BrickTable { .. })));
+    assert!(matches!(tx.append(rows.id, &batch(&[]), 0), Err(StoreError::NoBrickTable(_))));
+}
+
+/// AOSI IV-B: two loads that each count what is there and load that number.
+#[test]
+fn write_skew_is_refused_at_serializable_and_allowed_below() {
+    for (isolation, is_refused) in [(Isolation::Snapshot, false), (Isolation::Serializable, true)] {
+        let store = Store::in_memory(options());
+        let def = events(&store, "e");
+        let mut transactions: Vec<_> =
+            (0..2).map(|_| store.begin(isolation, AccessMode::ReadWrite)).collect();
+        for tx in &mut transactions {
+            let count = ids(tx, &def).len() as i64;
+            append(tx, &def, &[("a", 1, count)]);
+        }
+        let outcomes: Vec<_> = transactions.into_iter().map(Transaction::commit).collect();
+        let refused =
+            outcomes.iter().filter(|outcome| matches!(outcome, Err(StoreError::Conflict(_)))).count();
+        assert_eq!(refused, usize::from(is_refused), "{isolation:?}");
+        assert_eq!(ids(&begin(&store), &def).len(), 2 - refused);
+    }
+}
+
+/// The read-only anomaly: a reader of the current world would see the second load without the first, which the first
+/// writer's snapshot forbids; the safe world has neither or both in an order that explains everything.
+#[test]
+fn a_safe_snapshot_has_the_rows_of_exactly_its_members() {
+    let store = Store::in_memory(options());
+    let (left, right) = (events(&store, "l"), events(&store, "r"));
+    let mut slow = store.begin(Isolation::Serializable, AccessMode::ReadWrite);
+    assert_eq!(ids(&slow, &right), Vec::<i64>::new());
+    // `fast` writes what `slow` has read: `slow` comes before it.
+    let mut fast = store.begin(Isolation::Serializable, AccessMode::ReadWrite);
+    append(&mut fast, &right, &[("a", 1, 1)]);
+    fast.commit().unwrap();
+    let safe = store.begin_safe(&SessionFloor::default()).expect("a safe snapshot");
+    assert_eq!(ids(&safe, &right), Vec::<i64>::new(), "the boundary is before both");
+    append(&mut slow, &left, &[("a", 1, 2)]);
+    slow.commit().unwrap();
+    drop(safe);
+    let safe = store.begin_safe(&SessionFloor::default()).expect("a safe snapshot");
+    assert_eq!((ids(&safe, &left), ids(&safe, &right)), (vec![2], vec![1]));
+}
+
+/// `U ->rw C` with C in Clear: U belongs to the safe snapshot though it is behind the boundary, and so do its rows.
+#[test]
+fn a_member_behind_the_boundary_brings_its_rows() {
+    let store = Store::in_memory(options());
+    let (left, right) = (events(&store, "l"), events(&store, "r"));
+    let mut member = store.begin(Isolation::Serializable, AccessMode::ReadWrite);
+    assert_eq!(ids(&member, &right), Vec::<i64>::new());
+    let mut clear = store.begin(Isolation::Serializable, AccessMode::ReadWrite);
+    append(&mut clear, &right, &[("a", 1, 1)]);
+    clear.commit().unwrap();
+    // Holds the boundary at the version of `clear`.
+    let mut holder = store.begin(Isolation::Serializable, AccessMode::ReadWrite);
+    append(&mut holder, &left, &[("a", 1, 9)]);
+    append(&mut member, &left, &[("a", 1, 2)]);
+    member.commit().unwrap();
+    let safe = store.begin_safe(&SessionFloor::default()).expect("a safe snapshot");
+    assert_eq!((ids(&safe, &left), ids(&safe, &right)), (vec![2], vec![1]));
+    holder.commit().unwrap();
+    assert_eq!(ids(&safe, &left), [2]);
+    assert_eq!(ids(&begin(&store), &left), [2, 9]);
+}
+
+#[test]
+fn everything_is_found_again_from_the_log_and_from_flush_rounds() {
+    let files = SimulatedFiles::new(1);
+    let store = try_open(&files).unwrap();
+    let def = events(&store, "e");
+    let load = |store: &Store, rows: &[(&str, i64, i64)]| {
+        let mut tx = begin(store);
+        append(&mut tx, &def, rows);
+        tx.commit().unwrap();
+    };
+    load(&store, &[("a", 1, 1), ("b", 15, 2)]);
+    let mut pending = begin(&store);
+    append(&mut pending, &def, &[("z", 1, 3)]);
+    store.checkpoint().unwrap();
+    load(&store, &[("c", 1, 4)]);
+    pending.commit().unwrap();
+    let store = {
+        drop(store);
+        try_open(&files.crash()).unwrap()
+    };
+    assert_eq!(ids(&begin(&store), &def), [1, 2, 3, 4]);
+    let mut tx = begin(&store);
+    assert_eq!(tx.delete_bricks(def.id, |all| all.within(1, &[10..=19])).unwrap(), 1);
+    tx.commit().unwrap();
+    store.checkpoint().unwrap();
+    load(&store, &[("b", 16, 5)]);
+    store.shared.sweep_graves();
+    store.shared.purge_bricks();
+    let rows = store.world().table(def.id).unwrap().bricks().unwrap().table().memory();
+    assert_eq!(rows.rows, 4, "what the checkpoint has flushed is purged");
+    assert_eq!(ids(&begin(&store), &def), [1, 3, 4, 5]);
+}
+
+/// Random transactions, checkpoints, faults and crashes, against a set of rows.
+#[test]
+fn after_any_crash_the_rows_of_acknowledged_transactions_are_there_and_no_others() {
+    let (mut crashes, mut checkpoints, mut deletes) = (0, 0, 0_u64);
+    for seed in 0..120 {
+        let mut dice = StdRng::seed_from_u64(seed);
+        let mut files = SimulatedFiles::new(seed);
+        let mut model: BTreeSet<(String, i64, i64)> = BTreeSet::new();
+        let mut next = 0;
+        let store = try_open(&files).unwrap();
+        let def = events(&store, "e");
+        drop(store);
+        for _ in 0..3 {
+            let store = try_open(&files).unwrap();
+            let expected: Vec<i64> = sorted(&model);
+            assert_eq!(ids(&begin(&store), &def), expected, "seed {seed}");
+            if dice.random_ratio(1, 2) {
+                files.fail_after(
+                    dice.random_range(1..60),
+                    if dice.random() { Fault::Io } else { Fault::DiskFull },
+                );
+            }
+            let mut unknown = None;
+            for _ in 0..dice.random_range(1..25) {
+                if dice.random_ratio(1, 6) {
+                    checkpoints += usize::from(store.checkpoint().is_ok());
+                    continue;
+                }
+                let mut tx = begin(&store);
+                let mut after = model.clone();
+                for _ in 0..dice.random_range(1..4) {
+                    let savepoint = tx.savepoint();
+                    let kept = after.clone();
+                    deletes += u64::from(step(&mut tx, &def, &mut dice, &mut after, &mut next));
+                    if dice.random_ratio(1, 5) {
+                        tx.rollback_to(&savepoint);
+                        after = kept;
+                    }
+                }
+                assert_eq!(ids(&tx, &def), sorted(&after), "seed {seed}");
+                if dice.random_ratio(1, 5) {
+                    continue;
+                }
+                match tx.commit() {
+                    Ok(_) => model = after,
+                    Err(_) => {
+                        // Whether it survives the crash is unknown; it does so as a whole or not at all.
+                        unknown = Some(after);
+                        break;
+                    }
+                }
+            }
+            files.heal();
+            drop(store);
+            files = files.crash();
+            crashes += 1;
+            let found = ids(&begin(&try_open(&files).unwrap()), &def);
+            if let Some(after) = unknown.filter(|after| found == sorted(after)) {
+                model = after;
+            }
+            assert_eq!(found, sorted(&model), "seed {seed}");
+            let report = verify(Arc::new(files.clone()), Path::new(DIR), None).unwrap();
+            assert!(report.is_clean(), "seed {seed}: {:?}", report.problems);
+        }
+    }
+    assert!(crashes > 200 && checkpoints > 100 && deletes > 100, "{crashes} {checkpoints} {deletes}");
+}
+
+/// Deletes the bricks of some days, or appends some rows; whether it deleted.
+fn step(
+    tx: &mut Transaction,
+    def: &TableDef,
+    dice: &mut StdRng,
+    model: &mut BTreeSet<(String, i64, i64)>,
+    next: &mut i64,
+) -> bool {
+    if dice.random_ratio(1, 6) {
+        let day = dice.random_range(0..10) * 10;
+        tx.delete_bricks(def.id, |all| all.within(1, &[day..=day + 9])).unwrap();
+        model.retain(|row| !(day..day + 10).contains(&row.1));
+        return true;
+    }
+    let count = dice.random_range(1..20);
+    let rows = (0..count)
+        .map(|number| (format!("r{}", dice.random_range(0..8)), dice.random_range(0..100), *next + number));
+    let rows: Vec<(String, i64, i64)> = rows.collect();
+    *next += count;
+    let given: Vec<_> = rows.iter().map(|row| (row.0.as_str(), row.1, row.2)).collect();
+    append(tx, def, &given);
+    model.extend(rows);
+    false
+}
+
+fn sorted(model: &BTreeSet<(String, i64, i64)>) -> Vec<i64> {
+    let mut ids: Vec<i64> = model.iter().map(|row| row.2).collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn an_epoch_that_is_rolled_back_is_never_in_a_world() {
+    let store = Store::in_memory(options());
+    let def = events(&store, "e");
+    let mut pending = begin(&store);
+    append(&mut pending, &def, &[("a", 1, 1)]);
+    let mut tx = begin(&store);
+    append(&mut tx, &def, &[("a", 1, 2)]);
+    tx.commit().unwrap();
+    let world = store.world();
+    assert!(!world.epochs().contains(Epoch::new(1)) && world.epochs().contains(Epoch::new(2)));
+    drop(pending);
+    assert_eq!(ids(&begin(&store), &def), [2]);
+}
+
+#[test]
+fn bricks_whose_rows_are_all_too_old_expire() {
+    let store = Store::in_memory(options());
+    let mut def = events(&store, "e");
+    let micros_per_day = 86_400_000_000;
+    let mut bricks = def.bricks.clone().unwrap();
+    // The column is a number, so that its unit is that of timestamps; days are what a microsecond would be.
+    bricks.retention = Some(Retention { column: 1, keep: 30 });
+    let expired = |ty, now| bricks.expired(bricks.retention.as_ref().unwrap(), ty, now);
+    assert_eq!(expired(ColumnType::Timestamp, 39), None);
+    assert_eq!(expired(ColumnType::Timestamp, 40), Some((1, 9)));
+    assert_eq!(expired(ColumnType::Date, 40 * micros_per_day - 1), None);
+    assert_eq!(expired(ColumnType::Date, 55 * micros_per_day), Some((1, 19)));
+    let mut tx = begin(&store);
+    append(&mut tx, &def, &[("a", 9, 1), ("a", 10, 2), ("b", 19, 3), ("b", 20, 4)]);
+    def.bricks = Some(bricks.clone());
+    tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+    tx.commit().unwrap();
+    store.shared.expire_bricks(49);
+    assert_eq!(ids(&begin(&store), &def), [2, 3, 4]);
+    store.shared.expire_bricks(55);
+    assert_eq!(ids(&begin(&store), &def), [4]);
+}
