@@ -221,6 +221,21 @@ impl Connection {
         }
     }
 
+    /// Runs a statement on this thread, which serves other connections too: the session leaves it for as long as it
+    /// waits for a lock or a query. Waits until what the statement has done, or depends on, is durable.
+    async fn run<T>(
+        &mut self,
+        statement: impl FnOnce(&mut Session) -> Result<T, SqlError>,
+    ) -> Result<T, Failure> {
+        let outcome = statement(&mut self.session);
+        if let Some(publication) = self.session.publication()
+            && let Err(error) = publication.await
+        {
+            return Err(self.session.abort(error.into()).into());
+        }
+        Ok(outcome?)
+    }
+
     async fn answer(&mut self, message: Frontend<'_>, next: Option<u8>) -> Result<(), Failure> {
         match message {
             Frontend::Query(sql) => self.query(sql).await?,
@@ -230,7 +245,7 @@ impl Connection {
             Frontend::Execute { portal, rows_max } => self.execute(portal, rows_max, next).await?,
             Frontend::Close(target, name) => self.close(target, name),
             Frontend::Flush => self.flush().await?,
-            Frontend::Sync => self.end_group()?,
+            Frontend::Sync => self.end_group().await?,
             Frontend::Terminate => {
                 // What it asked before is answered, if it still listens.
                 let _ = tokio::time::timeout(LAST_WORD, self.flush()).await;
@@ -295,9 +310,9 @@ impl Connection {
     }
 
     /// The end of a group, a text or what stands before a Sync: what it has done without a block is committed.
-    fn end_group(&mut self) -> Result<(), Failure> {
+    async fn end_group(&mut self) -> Result<(), Failure> {
         if self.session.is_implicit() {
-            run(Wait::Maybe, || self.session.end_implicit())?;
+            self.run(Session::end_implicit).await?;
         }
         self.after_statement();
         self.ready();
@@ -343,22 +358,5 @@ impl Drop for Limited {
         if let Some(timer) = &self.0 {
             timer.abort();
         }
-    }
-}
-
-/// Whether a statement may wait for the disk, another session or a query.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
-    /// It does not: it runs right here.
-    Never,
-    /// It may: others go on meanwhile.
-    Maybe,
-}
-
-/// Runs a statement on this thread, which serves other connections too unless the statement may wait.
-fn run<T>(wait: Wait, statement: impl FnOnce() -> T) -> T {
-    match wait {
-        Wait::Never => statement(),
-        Wait::Maybe => tokio::task::block_in_place(statement),
     }
 }

@@ -14,8 +14,9 @@
 //! - Messages before one Sync are one transaction, unless they open or close one themselves; behind an error they
 //!   are passed over up to the Sync.
 //! - A session ends with its connection, and its transaction is rolled back then.
-//! - A thread that serves connections waits for no disk, lock or query: whatever may is handed to it as such
-//!   (`connection.rs`, `Wait`).
+//! - A thread that serves connections waits for no disk, lock or query: a session leaves it before it does, and leaves
+//!   the wait for the log to the connection's task (`connection.rs`, `run`).
+//! - Nothing is given out before what it depends on is durable.
 //!
 //! # Start reading at
 //! `server.rs`, then `connection.rs` and its parts; `protocol.rs` for the bytes, `types.rs` for the values in them.

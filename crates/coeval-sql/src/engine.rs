@@ -59,6 +59,7 @@ impl Engine {
             advisory_locks,
         });
         engine.store.set_check_compiler(crate::scalar::check_compiler(&engine));
+        engine.store.set_run_aside(|work| aside(work));
         Ok(engine)
     }
 

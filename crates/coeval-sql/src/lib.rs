@@ -58,7 +58,7 @@ pub use registry::{Activity, ActivityState, Client, OpenTransaction, Registered,
 pub use result::{CommandTag, RowSet, RowStream, StatementResult};
 pub use rights::Standing;
 pub use session::{
-    Execution, ForwardFetch, NamedStatement, ParameterType, ParsedStatement, Prepared, Session,
+    Acknowledgement, Execution, ForwardFetch, NamedStatement, ParameterType, ParsedStatement, Prepared, Session,
     TransactionStatus,
 };
 pub use settings::Settings;

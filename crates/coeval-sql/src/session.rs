@@ -8,6 +8,7 @@
 //! ```
 //! In Idle each statement is a transaction of its own, which is run again if it meets a conflict.
 
+mod acknowledgement;
 mod binding;
 mod block;
 mod constraints;
@@ -24,6 +25,7 @@ mod prepared;
 mod utility;
 mod variables;
 
+pub use acknowledgement::Acknowledgement;
 pub use cursors::ForwardFetch;
 pub use execution::{Execution, ParsedStatement};
 pub use list_parameters::ParameterType;
@@ -37,7 +39,7 @@ use crate::advisory::SessionLocks;
 use crate::cancel::CancelHandle;
 use crate::context::{Clock, SequenceValues, StatementContext};
 use crate::definitions::Definitions;
-use crate::engine::Engine;
+use crate::engine::{Engine, aside};
 use crate::error::{SqlError, SqlState, place_in};
 use crate::point::{PointPlan, Rows};
 use crate::query;
@@ -46,8 +48,9 @@ use crate::result::{CommandTag, StatementResult};
 use crate::rights::Checks;
 use crate::settings::{PointPath, Settings};
 use crate::statement;
+use acknowledgement::Acknowledgements;
 use block::{Block, BlockOptions, IsQuery, Opened};
-use coeval_store::{AccessMode, ColumnType, Committed, LockWaits, Origin, StoreError, Transaction, Value};
+use coeval_store::{AccessMode, ColumnType, LockWaits, Origin, Publication, StoreError, Transaction, Value};
 use coeval_txn::Isolation;
 use coeval_txn::ssi::SessionFloor;
 use cursors::Cursor;
@@ -129,12 +132,6 @@ fn until_settled<T>(
     }
 }
 
-/// Notes what a session's later snapshots must have.
-fn note_commit(floor: &mut SessionFloor, outcome: Result<Committed, StoreError>) -> Result<(), StoreError> {
-    outcome?.order.into_iter().for_each(|order| floor.note_commit(order));
-    Ok(())
-}
-
 /// One client of a database. Dropping it rolls back what is open.
 pub struct Session {
     engine: Arc<Engine>,
@@ -155,6 +152,7 @@ pub struct Session {
     /// What every snapshot must have that it reads.
     floor: SessionFloor,
     advisory_locks: Arc<SessionLocks>,
+    acknowledgements: Acknowledgements,
 }
 
 impl Session {
@@ -174,7 +172,20 @@ impl Session {
             replanned: HashMap::new(),
             notices: Vec::new(),
             floor: SessionFloor::default(),
+            acknowledgements: Acknowledgements::default(),
         }
+    }
+
+    /// Says who waits until what statements have done is durable.
+    pub fn set_acknowledgement(&mut self, by: Acknowledgement) {
+        self.acknowledgements.by = by;
+    }
+
+    /// What the caller is to wait for because of the statement before, if that was
+    /// [left to it](Acknowledgement::LeftToCaller): neither its outcome nor its error may be given out before. An error
+    /// of the wait takes the place of the outcome and goes through [`abort`](Self::abort).
+    pub fn publication(&mut self) -> Option<Publication> {
+        self.acknowledgements.take(self.engine.store())
     }
 
     /// Where it stands.
@@ -366,11 +377,13 @@ impl Session {
         neighbours: Neighbours,
     ) -> Result<StatementResult, SqlError> {
         let outcome = match parsed {
-            Parsed::Checkpoint => self.checkpoint(),
-            Parsed::Utility(utility) => self.utility(utility),
+            Parsed::Checkpoint => aside(|| self.checkpoint()),
+            Parsed::Utility(utility) => aside(|| self.utility(utility)),
             Parsed::Definition(extended) => {
-                return self.in_transaction(sql, &[], &[], IsQuery::No, |context| {
-                    crate::ddl::execute_extended(context, extended)
+                return aside(|| {
+                    self.in_transaction(sql, &[], &[], IsQuery::No, |context| {
+                        crate::ddl::execute_extended(context, extended)
+                    })
                 });
             }
             Parsed::Statement(statement) if parse::is_session_statement(statement) => {
@@ -432,7 +445,7 @@ impl Session {
                 path = Path::Point;
                 return Ok(result);
             }
-            statement::execute(context, statement)
+            aside(|| statement::execute(context, statement))
         })?;
         Ok((result, path))
     }
@@ -477,7 +490,7 @@ impl Session {
             notices: &mut self.notices,
         };
         let outcome = until_settled(&mut context, body).map_err(|error| self.cancel.named(error));
-        let durable = context.transaction.wait_for_dependencies().map_err(SqlError::from);
+        let durable = self.acknowledgements.depend(engine.store(), context.transaction);
         self.floor.note_snapshot(context.transaction.begin_version());
         let outcome = durable.and(outcome).map_err(|error| self.fail(place_in(error, sql)))?;
         self.grant_requests()?;
@@ -528,10 +541,12 @@ impl Session {
             self.floor.note_snapshot(transaction.begin_version());
             let outcome = match settled {
                 Ok(value) => {
-                    note_commit(&mut self.floor, transaction.commit()).map(|()| value).map_err(SqlError::from)
+                    let applied = transaction.commit_applied();
+                    let committed = self.acknowledgements.commit(engine.store(), &mut self.floor, applied);
+                    committed.map(|()| value).map_err(SqlError::from)
                 }
                 Err(error) => {
-                    let durable = transaction.wait_for_dependencies().map_err(SqlError::from);
+                    let durable = self.acknowledgements.depend(engine.store(), &transaction);
                     durable.and(Err(self.cancel.named(error)))
                 }
             };

@@ -168,7 +168,7 @@ impl<'s> Checkpoint<'s> {
     /// Steps 2 to 4.
     pub(crate) fn write(&mut self) -> Result<(), StoreError> {
         let shared = self.shared;
-        shared.pipeline.wait_published(shared, self.frozen.version())?;
+        shared.wait_published(self.frozen.version())?;
         if let Some((log, end)) = shared.pipeline.log().zip(self.log_end) {
             log.sync(end)?;
         }

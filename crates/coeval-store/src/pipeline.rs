@@ -5,7 +5,7 @@
 //! many. Whoever wants to commit queues its submission and takes the leader's lock; the one who finds its
 //! submission still queued leads for all who wait. The leader certifies in queue order, applies the batch to
 //! the newest applied world, appends one log record and lets go of the lock, so that the next batch is
-//! certified while this one is synced. Then each waits until its version is published: one of them syncs
+//! certified while this one is synced. Then each waits until its version is published (`publishing.rs`): one syncs
 //! for all, and worlds become visible in order, each not before its record is durable.
 //!
 //! ```text
@@ -26,9 +26,10 @@ use crate::ids::SpaceId;
 use crate::key::Key;
 use crate::log::{Log, LogError, LogHandle, Lsn};
 use crate::options::Durability;
+use crate::publishing::Publishing;
 use crate::range::KeyRange;
 use crate::record::{encode_batch, encode_boundary};
-use crate::serializable::{Certification, Certifications};
+use crate::serializable::{ActiveGuard, Certification, Certifications};
 use crate::shared::Shared;
 use crate::space::Space;
 use crate::submission::Submission;
@@ -37,8 +38,7 @@ use crate::transaction::{Committed, Footmark, GlobalKey, ReadSet, is_free};
 use crate::world::World;
 use coeval_txn::ssi::Certified;
 use coeval_txn::{Access, Certifier, CommitOrder, Conflict, LockOwner, Version};
-use parking_lot::{Condvar, Mutex, MutexGuard};
-use std::collections::VecDeque;
+use parking_lot::{Mutex, MutexGuard};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -108,20 +108,6 @@ struct RecentLoad {
     last: Key,
 }
 
-/// Worlds that are applied and not yet published.
-struct Publishing {
-    pending: VecDeque<Pending>,
-    published: Version,
-    is_syncing: bool,
-    stopped: Option<LogError>,
-}
-
-struct Pending {
-    world: Arc<World>,
-    /// The log position behind its record, if it must be durable before it is seen.
-    needs: Option<Lsn>,
-}
-
 /// The pipeline of one store.
 ///
 /// # Locking
@@ -129,12 +115,10 @@ struct Pending {
 pub(crate) struct Pipeline {
     queue: Mutex<Vec<Arc<Ticket>>>,
     pub(crate) leader: Mutex<Leader>,
-    publishing: Mutex<Publishing>,
-    progress: Condvar,
+    pub(crate) publishing: Publishing,
     /// Whether one of those who wait for the leader's lock has not gone to sleep yet.
     someone_looks_on: AtomicBool,
     processors: usize,
-    log: Option<LogHandle>,
     durability: Durability,
 }
 
@@ -151,22 +135,16 @@ impl Pipeline {
                 logged_boundary: published,
                 recent_loads: Vec::new(),
             }),
-            publishing: Mutex::new(Publishing {
-                pending: VecDeque::new(),
-                published,
-                is_syncing: false,
-                stopped: None,
-            }),
-            progress: Condvar::new(),
+            publishing: Publishing::new(handle, published),
             someone_looks_on: AtomicBool::new(false),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
-            log: handle,
             durability,
         }
     }
 
-    /// Takes a submission through to its acknowledgement. Its row locks end when it is applied, or refused:
-    /// whoever waits for them reads the applied world, and is acknowledged later than this is.
+    /// Takes a submission through until it is applied: what it did is visible and durable when its version is
+    /// published. Its row locks end when it is applied, or refused: whoever waits for them reads the applied world, and
+    /// is acknowledged later than this is.
     pub(crate) fn commit(
         &self,
         shared: &Shared,
@@ -179,12 +157,15 @@ impl Pipeline {
             && ticket.submission.lock().is_some()
         {
             let batch = std::mem::take(&mut *self.queue.lock());
-            self.lead(&mut leader, shared, &batch);
+            if batch.iter().any(is_structural) {
+                shared.aside(|| self.lead(&mut leader, shared, &batch));
+            } else {
+                self.lead(&mut leader, shared, &batch);
+            }
         }
         let verdict = ticket.verdict.lock().take();
         drop(locks);
         let order = verdict.expect("who leads gives a verdict to everyone it took from the queue")?;
-        self.wait_published(shared, order.version)?;
         Ok(Committed { version: order.version, order: Some(order) })
     }
 
@@ -211,15 +192,17 @@ impl Pipeline {
                 }
             }
         }
-        Some(self.leader.lock())
+        Some(shared.aside(|| self.leader.lock()))
+    }
+
+    /// The leader's lock, for whoever leads nobody.
+    pub(crate) fn lock_leader(&self, shared: &Shared) -> MutexGuard<'_, Leader> {
+        self.leader.try_lock().unwrap_or_else(|| shared.aside(|| self.leader.lock()))
     }
 
     fn lead(&self, leader: &mut Leader, shared: &Shared, tickets: &[Arc<Ticket>]) {
         let mut rest = tickets;
         while let Some(first) = rest.first() {
-            let is_structural = |ticket: &Arc<Ticket>| {
-                ticket.submission.lock().as_ref().is_some_and(Submission::is_structural)
-            };
             let length = if is_structural(first) {
                 1
             } else {
@@ -240,10 +223,11 @@ impl Pipeline {
         world.set_version(version);
         let mut admitted: Vec<Admitted<'_>> = Vec::with_capacity(tickets.len());
         let mut refused: Vec<(&Ticket, StoreError)> = Vec::new();
+        let mut registrations = Vec::new();
         for ticket in tickets {
             let mut submission =
                 ticket.submission.lock().take().expect("a submission is taken from the queue once");
-            let outcome = self.check_running().and_then(|()| leader.certify(&newest, &submission));
+            let outcome = self.publishing.check_running().and_then(|()| leader.certify(&newest, &submission));
             let outcome = outcome.and_then(|certified| {
                 leader.apply(&mut world, &submission)?;
                 Ok(certified)
@@ -254,16 +238,19 @@ impl Pipeline {
                     let first_out = certified.as_ref().and_then(Certified::first_out);
                     let first_out = first_out.map(|first_out| first_out.version);
                     leader.admit(shared, CommitOrder { version, position }, &submission, certified);
-                    // Its registration is the committing thread's business, which ends it when it is acknowledged.
-                    submission.certification = None;
+                    let certification = submission.certification.take();
+                    registrations.extend(certification.and_then(|certification| certification.guard));
                     admitted.push(Admitted { ticket, submission, first_out });
                 }
                 Err(error) => refused.push((ticket, leader.with_winner(error))),
             }
         }
         commit_epochs(&mut world, &admitted);
-        let logged =
-            if admitted.is_empty() { Ok(()) } else { self.log_and_install(leader, shared, world, &admitted) };
+        let logged = if admitted.is_empty() {
+            Ok(())
+        } else {
+            self.log_and_install(leader, shared, world, &admitted, registrations)
+        };
         // Last: who was refused may wait for the version that it lost to, and that may be this one.
         for (position, admitted) in (0..).zip(&admitted) {
             let order = CommitOrder { version, position };
@@ -282,6 +269,7 @@ impl Pipeline {
         shared: &Shared,
         world: World,
         admitted: &[Admitted<'_>],
+        registrations: Vec<Arc<ActiveGuard>>,
     ) -> Result<(), LogError> {
         let version = world.version();
         let bytes: usize = admitted.iter().map(|admitted| admitted.submission.body.len()).sum();
@@ -290,13 +278,17 @@ impl Pipeline {
         let logged = leader.append(shared, version, admitted);
         match &logged {
             Ok(lsn) => {
-                self.install(shared, Arc::new(world), *lsn);
+                let needs = match self.durability {
+                    Durability::Fsync => *lsn,
+                    Durability::None => None,
+                };
+                self.publishing.push(shared, Arc::new(world), needs, registrations);
                 shared.keeper.note_commit(changes, *lsn);
                 if admitted.iter().any(|admitted| !admitted.submission.bricks.epochs.is_empty()) {
                     shared.keeper.note_bricks();
                 }
             }
-            Err(reason) => self.stop(reason.clone()),
+            Err(reason) => self.publishing.stop(reason.clone()),
         }
         leader.prune(shared);
         logged.map(drop)
@@ -329,7 +321,7 @@ impl Pipeline {
         footprint: &[Footmark],
         tables: &[SpaceId],
     ) -> Option<Arc<World>> {
-        let mut leader = self.leader.lock();
+        let mut leader = self.lock_leader(shared);
         let newest = shared.applied();
         let is_loaded = |load: &RecentLoad| load.version > begin && tables.contains(&load.table);
         let is_affected = leader.recent_loads.iter().any(is_loaded)
@@ -345,57 +337,11 @@ impl Pipeline {
         party: Party,
         certification: &Certification,
     ) -> Result<(), StoreError> {
-        let mut leader = self.leader.lock();
+        let mut leader = self.lock_leader(shared);
         let newest = shared.applied();
         let certified = leader.certifications.certify_reader(&newest, party.transaction, certification);
         certified.map_err(|error| leader.with_winner(error))?;
         leader.participants.note(party);
-        Ok(())
-    }
-
-    /// Makes the world the newest applied one and queues it for publication.
-    fn install(&self, shared: &Shared, world: Arc<World>, lsn: Option<Lsn>) {
-        let needs = match self.durability {
-            Durability::Fsync => lsn,
-            Durability::None => None,
-        };
-        // Locked first: whoever begins on the applied world and waits for it finds it in the queue.
-        let mut publishing = self.publishing.lock();
-        shared.set_applied(Arc::clone(&world));
-        publishing.pending.push_back(Pending { world, needs });
-        publishing.publish_ready(shared, self.log.as_ref());
-    }
-
-    /// Waits until this version is visible, syncing for everyone if nobody does.
-    ///
-    /// # Errors
-    /// [`StoreError::Stopped`] if the log failed before.
-    pub(crate) fn wait_published(&self, shared: &Shared, version: Version) -> Result<(), StoreError> {
-        let mut publishing = self.publishing.lock();
-        while publishing.published < version {
-            if let Some(reason) = &publishing.stopped {
-                return Err(StoreError::Stopped(reason.clone()));
-            }
-            if publishing.is_syncing {
-                self.progress.wait(&mut publishing);
-                continue;
-            }
-            let Some((log, target)) = self.log.as_ref().zip(publishing.last_needed()) else {
-                unreachable!("an unpublished version waits for the log");
-            };
-            publishing.is_syncing = true;
-            drop(publishing);
-            let outcome = log.sync(target);
-            publishing = self.publishing.lock();
-            publishing.is_syncing = false;
-            match outcome {
-                Ok(_) => publishing.publish_ready(shared, Some(log)),
-                Err(error) => {
-                    publishing.stopped.get_or_insert(error);
-                }
-            }
-            self.progress.notify_all();
-        }
         Ok(())
     }
 
@@ -407,13 +353,7 @@ impl Pipeline {
         change: impl FnOnce(&World) -> World,
     ) -> (Arc<World>, Option<Lsn>) {
         let leader = self.leader.lock();
-        let mut publishing = self.publishing.lock();
-        let world = Arc::new(change(&shared.applied()));
-        match publishing.pending.back_mut() {
-            Some(pending) => pending.world = Arc::clone(&world),
-            None => shared.set_published(Arc::clone(&world)),
-        }
-        shared.set_applied(Arc::clone(&world));
+        let world = self.publishing.replace_newest(shared, change);
         (world, leader.log.as_ref().map(Log::end_lsn))
     }
 
@@ -427,60 +367,12 @@ impl Pipeline {
         change: impl Fn(&World) -> World,
     ) -> Vec<Arc<World>> {
         let _leader = self.leader.lock();
-        let mut publishing = self.publishing.lock();
-        let mut old = vec![shared.published(), shared.applied()];
-        shared.set_published(Arc::new(change(&shared.published())));
-        for pending in &mut publishing.pending {
-            let new = Arc::new(change(&pending.world));
-            old.push(std::mem::replace(&mut pending.world, new));
-        }
-        let newest = match publishing.pending.back() {
-            Some(pending) => Arc::clone(&pending.world),
-            None => shared.published(),
-        };
-        shared.set_applied(newest);
-        old
+        self.publishing.replace_worlds(shared, change)
     }
 
     /// The log, if there is one.
     pub(crate) fn log(&self) -> Option<&LogHandle> {
-        self.log.as_ref()
-    }
-
-    fn check_running(&self) -> Result<(), StoreError> {
-        match &self.publishing.lock().stopped {
-            None => Ok(()),
-            Some(reason) => Err(StoreError::Stopped(reason.clone())),
-        }
-    }
-
-    /// No commit from now on; readers go on.
-    fn stop(&self, reason: LogError) {
-        self.publishing.lock().stopped.get_or_insert(reason);
-        self.progress.notify_all();
-    }
-}
-
-impl Publishing {
-    /// The log position that everything pending needs.
-    fn last_needed(&self) -> Option<Lsn> {
-        self.pending.iter().rev().find_map(|pending| pending.needs)
-    }
-
-    /// Publishes, in order, what needs no sync any more.
-    fn publish_ready(&mut self, shared: &Shared, log: Option<&LogHandle>) {
-        let durable = log.map(LogHandle::durable_lsn);
-        let mut newest = None;
-        while let Some(first) = self.pending.front() {
-            if first.needs.is_some_and(|needs| durable.is_none_or(|durable| durable < needs)) {
-                break;
-            }
-            newest = self.pending.pop_front().map(|pending| pending.world);
-        }
-        if let Some(world) = newest {
-            self.published = world.version();
-            shared.set_published(world);
-        }
+        self.publishing.log()
     }
 }
 
@@ -659,6 +551,11 @@ fn commit_epochs(world: &mut World, admitted: &[Admitted<'_>]) {
         changes().for_each(BrickChanges::set_committed);
         world.commit_epochs(&epochs);
     }
+}
+
+/// Whether a submission changes definitions or loads rows in bulk: it is a batch of its own, and may take long.
+fn is_structural(ticket: &Arc<Ticket>) -> bool {
+    ticket.submission.lock().as_ref().is_some_and(Submission::is_structural)
 }
 
 /// How many of these fit in one log record: one at least, which was measured before.

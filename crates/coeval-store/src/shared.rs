@@ -23,8 +23,8 @@ use coeval_txn::ssi::SessionFloor;
 use coeval_txn::{ActiveSnapshots, Epoch, EpochSet, Isolation, LockOwner, RowLocks, SnapshotGuard, Version};
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The state of an open store.
 pub(crate) struct Shared {
@@ -43,6 +43,7 @@ pub(crate) struct Shared {
     /// # Locking
     /// Held to read or set the compiler, never while it compiles.
     check_compiler: RwLock<Option<Arc<dyn CheckCompiler>>>,
+    run_aside: OnceLock<RunAside>,
     next_space: AtomicU32,
     next_sequence: AtomicU32,
     /// The directory, if the store has one.
@@ -96,6 +97,10 @@ const BODY_ROOM: usize = 128;
 /// See [`BODY_ROOM`].
 const BODY_ROOM_PER_CHANGE: usize = 192;
 
+/// Runs what may wait, once, on this thread, for a caller whose threads serve others too: they are seen to by another
+/// thread meanwhile.
+pub type RunAside = fn(&mut dyn FnMut());
+
 /// Which world a transaction begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BeginAt {
@@ -127,6 +132,7 @@ impl Shared {
             conflicts: Conflicts::default(),
             sequences: contents.sequences,
             check_compiler: RwLock::new(None),
+            run_aside: OnceLock::new(),
             next_space: AtomicU32::new(contents.next_space),
             next_sequence: AtomicU32::new(contents.next_sequence),
             disk,
@@ -257,33 +263,64 @@ impl Shared {
         self.serializable.register_reader(version)
     }
 
-    /// Commits a transaction that wrote something.
+    /// Commits a transaction that wrote something, up to the applied world; one with bulk loads until it is published.
     pub(crate) fn commit(
         &self,
         mut submission: Submission,
         locks: Option<LockOwner<GlobalKey>>,
     ) -> Result<Committed, StoreError> {
         let Some(disk) = &self.disk else { return self.pipeline.commit(self, submission, locks) };
-        let loads = disk.write_loads(&mut submission.loads)?;
+        if submission.loads.is_empty() {
+            self.encode(&mut submission)?;
+            return self.pipeline.commit(self, submission, locks);
+        }
+        self.aside(|| {
+            let loads = disk.write_loads(&mut submission.loads)?;
+            if let Err(error) = self.encode(&mut submission) {
+                disk.discard(&loads);
+                return Err(error);
+            }
+            let applied = self.pipeline.commit(self, submission, locks);
+            let verdict = applied.and_then(|committed| {
+                self.pipeline.publishing.wait(self, committed.version)?;
+                Ok(committed)
+            });
+            disk.settle_loads(&loads, &verdict);
+            verdict
+        })
+    }
+
+    /// Makes the body of a submission's log record.
+    fn encode(&self, submission: &mut Submission) -> Result<(), StoreError> {
         let mut body = Vec::with_capacity(BODY_ROOM + BODY_ROOM_PER_CHANGE * submission.row_changes());
-        encode_body(&submission, &mut body);
+        encode_body(submission, &mut body);
         let max = self.sizes.batch_bytes_max;
         if body.len() > max {
-            disk.discard(&loads);
             return Err(StoreError::TransactionSize { bytes: body.len(), max });
         }
         submission.body = body;
-        let verdict = self.pipeline.commit(self, submission, locks);
-        disk.settle_loads(&loads, &verdict);
-        verdict
+        Ok(())
     }
 
-    /// Acknowledges a transaction that only read: what it read must be durable first.
-    pub(crate) fn acknowledge_read(&self, version: Version) -> Result<Committed, StoreError> {
-        if self.published.load().version() < version {
-            self.pipeline.wait_published(self, version)?;
+    /// Waits until this version is published.
+    pub(crate) fn wait_published(&self, version: Version) -> Result<(), StoreError> {
+        if self.published.load().version() >= version {
+            return Ok(());
         }
-        Ok(Committed { version, order: None })
+        self.aside(|| self.pipeline.publishing.wait(self, version))
+    }
+
+    /// Runs what may wait, as [`Store::set_run_aside`](crate::Store::set_run_aside) says.
+    pub(crate) fn aside<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let Some(run_aside) = self.run_aside.get() else { return wait() };
+        let (mut wait, mut outcome) = (Some(wait), None);
+        run_aside(&mut || outcome = wait.take().map(|wait| wait()));
+        outcome.expect("what is run aside is run once, before that returns")
+    }
+
+    pub(crate) fn set_run_aside(&self, run_aside: RunAside) {
+        // Whoever shares the store has the same threads.
+        let _ = self.run_aside.set(run_aside);
     }
 
     pub(crate) fn set_check_compiler(&self, compiler: Arc<dyn CheckCompiler>) {

@@ -11,10 +11,12 @@ use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::Keeper;
 use crate::log::LogOptions;
 use crate::options::{Durability, Sizes, StoreOptions};
+use crate::publishing::Publication;
 use crate::record::encode_sequence;
 use crate::recovery::{Recovered, recover};
 use crate::serializable::SnapshotLag;
-use crate::shared::{BeginAt, Contents, Shared};
+use crate::shared::{BeginAt, Contents, RunAside, Shared};
+use crate::syncer::Syncer;
 use crate::transaction::{AccessMode, GlobalKey, Transaction};
 use crate::world::World;
 use coeval_txn::ssi::{BoundaryHolder, SessionFloor};
@@ -28,6 +30,7 @@ use std::time::Duration;
 pub struct Store {
     /// First, so that the keeper has ended before the directory is given back.
     _keeper: Arc<Keeper>,
+    syncer: Arc<Syncer>,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -104,7 +107,7 @@ impl Store {
 
     fn new(shared: Shared) -> Self {
         let shared = Arc::new(shared);
-        Self { _keeper: Arc::new(Keeper::start(&shared)), shared }
+        Self { _keeper: Arc::new(Keeper::start(&shared)), syncer: Arc::new(Syncer::new(&shared)), shared }
     }
 
     /// Merges all deltas into chunks and, in a store with files, writes them and drops the log before. Readers
@@ -217,7 +220,19 @@ impl Store {
     /// # Errors
     /// [`StoreError::Stopped`] if the log failed: the version will not be published.
     pub fn wait_published(&self, version: Version) -> Result<(), StoreError> {
-        self.shared.acknowledge_read(version).map(drop)
+        self.shared.wait_published(version)
+    }
+
+    /// As [`wait_published`](Self::wait_published), without a thread that waits. None if the version is published.
+    ///
+    /// The log is then synced by a thread of the store, for all that ask and all that wait.
+    #[must_use]
+    pub fn publication(&self, version: Version) -> Option<Publication> {
+        if self.shared.published_slot().load().version() >= version {
+            return None;
+        }
+        self.syncer.start();
+        Some(Publication::new(Arc::clone(&self.shared), version))
     }
 
     /// The next number of a sequence. Not undone by a rollback, never given twice, also after a crash.
@@ -244,12 +259,12 @@ impl Store {
 
     fn log_sequence(&self, id: SequenceId, next: Option<i64>) -> Result<(), StoreError> {
         let (handle, lsn) = {
-            let mut leader = self.shared.pipeline.leader.lock();
+            let mut leader = self.shared.pipeline.lock_leader(&self.shared);
             let Some(log) = &mut leader.log else { return Ok(()) };
             let lsn = log.append_with(|out| encode_sequence(id, next, out))?;
             (log.handle(), lsn)
         };
-        handle.sync(lsn)?;
+        self.shared.aside(|| handle.sync(lsn))?;
         Ok(())
     }
 
@@ -269,6 +284,12 @@ impl Store {
     #[must_use]
     pub fn new_sequence_id(&self) -> SequenceId {
         self.shared.new_sequence_id()
+    }
+
+    /// Says how a thread waits that serves others too: for a row lock, the leader of the pipeline, the log. Set once,
+    /// for all who share the store; until then, a thread that waits just waits.
+    pub fn set_run_aside(&self, run_aside: RunAside) {
+        self.shared.set_run_aside(run_aside);
     }
 
     /// Gives CHECK constraints their meaning. Tables with such constraints take no rows before.

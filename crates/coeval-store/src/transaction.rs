@@ -238,6 +238,13 @@ impl Transaction {
             && self.bricks.is_empty())
     }
 
+    /// How much it has to do at its end: the rows and definitions that it has changed.
+    #[must_use]
+    pub fn change_count(&self) -> usize {
+        let rows: usize = self.writes.iter().map(|writes| writes.rows.len()).sum();
+        rows + self.catalog_changes.len() + self.loads.len()
+    }
+
     /// Names, views, sequences and schemas as it sees them.
     #[must_use]
     pub fn catalog(&self) -> &Catalog {
@@ -419,7 +426,20 @@ impl Transaction {
     /// After a constraint or conflict error nothing of the transaction took effect. After a failed write or
     /// sync of the log nothing of it is visible, and whether it is found after the next open is unknown, as
     /// after a crash.
-    pub fn commit(mut self) -> Result<Committed, StoreError> {
+    pub fn commit(self) -> Result<Committed, StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let committed = self.commit_applied()?;
+        shared.wait_published(committed.version)?;
+        Ok(committed)
+    }
+
+    /// As [`commit`](Self::commit), without the wait for the log: certified, applied and logged. Nobody may be told of
+    /// it before its version is published ([`Store::publication`](crate::Store::publication)); until then, sessions do
+    /// not see it.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit), but for what the wait says.
+    pub fn commit_applied(mut self) -> Result<Committed, StoreError> {
         self.end_statement()?;
         self.check_deferred()?;
         let certification =
@@ -428,7 +448,7 @@ impl Transaction {
             if let Some(certification) = &certification {
                 self.note_loss(self.shared.certify_reader(self.party(), certification))?;
             }
-            return self.shared.acknowledge_read(self.begin_version());
+            return Ok(Committed { version: self.begin_version(), order: None });
         }
         self.claim_tables_of_new_unique_indexes();
         let shared = Arc::clone(&self.shared);

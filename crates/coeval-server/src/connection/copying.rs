@@ -3,7 +3,7 @@
 //! all.
 
 use super::simple::Rest;
-use super::{Connection, End, Failure, Limited, Phase, Wait, run};
+use super::{Connection, End, Failure, Limited, Phase};
 use crate::protocol::frontend::{Frontend, violation};
 use crate::protocol::input::Frame;
 use coeval::{SqlError, SqlState};
@@ -41,8 +41,9 @@ impl Connection {
         let Phase::Copying(copying) = &mut self.phase else { unreachable!("a COPY is under way") };
         let outcome = match Frontend::read(frame.kind, frame.body) {
             Ok(Frontend::CopyData(bytes)) => {
-                let wait = if bytes.len() > SHORT_PIECE_BYTES { Wait::Maybe } else { Wait::Never };
-                match run(wait, || self.session.feed_copy(&mut copying.copy, bytes)) {
+                let mut feed = || self.session.feed_copy(&mut copying.copy, bytes);
+                let is_short = bytes.len() <= SHORT_PIECE_BYTES;
+                match if is_short { feed() } else { tokio::task::block_in_place(feed) } {
                     Ok(()) => return Ok(()),
                     Err(error) => Err(error),
                 }
@@ -87,7 +88,7 @@ impl Connection {
 
     async fn finish_copy(&mut self, copying: Copying) -> Result<(), Failure> {
         let Copying { copy, origin, _limited } = copying;
-        let tag = run(Wait::Maybe, || self.session.finish_copy(copy))?;
+        let tag = self.run(|session| session.finish_copy(copy)).await?;
         self.output.command_complete(tag);
         match origin {
             Origin::Simple(rest) => self.run_rest(rest).await,

@@ -6,7 +6,7 @@
 
 use super::copying::Origin;
 use super::portal::{OpenRows, Portal, Progress, RowSource};
-use super::{Connection, Failure, Wait, run};
+use super::{Connection, Failure};
 use crate::protocol::frontend::{Bind, Formats, Target, Types};
 use crate::types::{Column, RowEncoder, bound_values, columns_of, declared_types, described_types};
 use coeval::{CommandTag, SqlError, SqlState, TransactionStatus};
@@ -224,8 +224,7 @@ impl Connection {
             if next != Some(b'S') || self.session.is_implicit() {
                 self.session.begin_implicit()?;
             }
-            let wait = if prepared.is_point_query() { Wait::Never } else { Wait::Maybe };
-            let execution = run(wait, || self.session.start_prepared(&prepared, &portal.values))?;
+            let execution = self.run(|session| session.start_prepared(&prepared, &portal.values)).await?;
             self.tell_notices();
             portal.progress = match execution {
                 Execution::CopyIn(copy) => {

@@ -2,7 +2,7 @@
 //! FETCH and MOVE on portals that were bound in the extended protocol: portals and cursors have one space of names.
 
 use super::portal::{Portal, Progress};
-use super::{Connection, Failure, Wait, run};
+use super::{Connection, Failure};
 use crate::protocol::frontend::Formats;
 use crate::types::RowEncoder;
 use coeval::{CommandTag, SqlError, SqlState, TransactionStatus};
@@ -43,7 +43,7 @@ impl Connection {
             return Err(self.session.abort(error).into());
         }
         if let (Progress::Bound, Some(prepared)) = (&portal.progress, portal.statement.prepared.clone()) {
-            let execution = run(Wait::Maybe, || self.session.start_prepared(&prepared, &portal.values))?;
+            let execution = self.run(|session| session.start_prepared(&prepared, &portal.values)).await?;
             portal.progress = self.begun(portal, execution).await?;
         }
         // What is left of its rows.

@@ -14,7 +14,7 @@ use crate::server::Shared;
 use crate::sessions::Entry;
 use crate::stream::Stream;
 use coeval::{RoleAttribute, SqlError, SqlState};
-use coeval_sql::{Client, Session, Standing, Verifier, utf8};
+use coeval_sql::{Acknowledgement, Client, Session, Standing, Verifier, utf8};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -246,6 +246,7 @@ async fn admitted(
     }
     let standing = authenticated(shared, user, stream, address, input, output).await?;
     let mut session = shared.engine.session();
+    session.set_acknowledgement(Acknowledgement::LeftToCaller);
     for (name, value) in settings_of(startup) {
         session.configure(&name, &value).map_err(End::Fatal)?;
     }

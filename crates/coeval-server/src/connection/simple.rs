@@ -3,7 +3,7 @@
 
 use super::copying::Origin;
 use super::portal::RowSource;
-use super::{Connection, Failure, Wait, run};
+use super::{Connection, Failure};
 use crate::protocol::frontend::Formats;
 use crate::types::{RowEncoder, columns_of};
 use arrow::datatypes::SchemaRef;
@@ -34,11 +34,10 @@ impl Connection {
         self.begin_statement(Some(sql));
         if let Some(prepared) = self.session.known(sql) {
             let _limited = self.limited();
-            let wait = if prepared.is_point_query() { Wait::Never } else { Wait::Maybe };
-            let execution = run(wait, || self.session.start_prepared(&prepared, &[]))?;
+            let execution = self.run(|session| session.start_prepared(&prepared, &[])).await?;
             self.tell_notices();
             self.send(execution).await?;
-            return self.end_group();
+            return self.end_group().await;
         }
         let statements = self.session.parse(sql)?;
         if statements.is_empty() {
@@ -60,9 +59,7 @@ impl Connection {
                 continue;
             }
             let limited = self.limited();
-            // A query is planned aside, and computed elsewhere.
-            let wait = if statement.is_query() { Wait::Never } else { Wait::Maybe };
-            let execution = run(wait, || self.session.start(&statement))?;
+            let execution = self.run(|session| session.start(&statement)).await?;
             self.tell_notices();
             match execution {
                 Execution::CopyIn(copy) => {
@@ -72,7 +69,7 @@ impl Connection {
                 execution => self.send(execution).await?,
             }
         }
-        self.end_group()
+        self.end_group().await
     }
 
     /// Gives all that a statement has come to, as text.

@@ -29,8 +29,22 @@ impl Running {
     }
 
     pub fn with(options: ServerOptions) -> Self {
-        let database = Database::in_memory().unwrap();
         let runtime = coeval_server::runtime(&options).unwrap();
+        Self::on(runtime, Database::in_memory().unwrap(), options)
+    }
+
+    /// A server whose connections are all served by one thread.
+    pub fn on_one_thread(options: ServerOptions) -> Self {
+        Self::on_one_thread_of(Database::in_memory().unwrap(), options)
+    }
+
+    pub fn on_one_thread_of(database: Database, options: ServerOptions) -> Self {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let builder = builder.worker_threads(1).thread_stack_size(coeval::STATEMENT_STACK_BYTES);
+        Self::on(builder.enable_all().build().unwrap(), database, options)
+    }
+
+    fn on(runtime: Runtime, database: Database, options: ServerOptions) -> Self {
         let server = runtime.block_on(Server::bind(&database, "127.0.0.1:0", options)).unwrap();
         let (address, metrics_address) = (server.address(), server.metrics_address());
         let (stop, stopped) = oneshot::channel::<()>();

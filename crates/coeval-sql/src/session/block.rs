@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Transaction blocks: BEGIN, COMMIT, ROLLBACK and savepoints.
 
-use super::{Session, State, note_commit};
+use super::{Session, State};
 use crate::context::Clock;
-use crate::engine::Engine;
+use crate::engine::{Engine, aside};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::StatementResult;
@@ -14,6 +14,9 @@ use coeval_txn::ssi::SessionFloor;
 use datafusion::sql::sqlparser::ast::{
     Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
 };
+
+/// Changed rows up to which a transaction ends before anybody would notice.
+const BRIEF_CHANGES_MAX: usize = 1_000;
 
 /// What a transaction is begun with.
 #[derive(Clone, Copy, Debug)]
@@ -307,15 +310,21 @@ impl Session {
             State::Idle => Ok(()),
             State::Active(block) => {
                 let Block { transaction, frame, .. } = *block;
+                let store = self.engine.store();
                 let outcome = match transaction {
-                    Some(transaction) => note_commit(&mut self.floor, transaction.commit()),
+                    Some(transaction) => {
+                        let is_brief = transaction.change_count() <= BRIEF_CHANGES_MAX;
+                        let commit = || transaction.commit_applied();
+                        let applied = if is_brief { commit() } else { aside(commit) };
+                        self.acknowledgements.commit(store, &mut self.floor, applied)
+                    }
                     None => Ok(()),
                 };
                 if let Err(StoreError::Conflict(conflict)) = &outcome {
                     // The client begins again, on the published world. If what it lost to is not there yet it
                     // would lose again and again until the log is synced. A log that failed is not news here:
                     // the next commit says so.
-                    let _ = self.engine.store().wait_published(conflict.version);
+                    let _ = self.acknowledgements.wait(store, conflict.version);
                 }
                 if let Some(frame) = frame {
                     self.settings = if outcome.is_ok() { frame.lasting } else { frame.before };
@@ -340,7 +349,9 @@ impl Session {
                     self.settings = frame.before;
                 }
                 if let Some(transaction) = block.transaction {
-                    transaction.rollback();
+                    let is_brief = transaction.change_count() <= BRIEF_CHANGES_MAX;
+                    let rollback = || transaction.rollback();
+                    if is_brief { rollback() } else { aside(rollback) }
                 }
                 self.advisory_locks.end_transaction();
                 self.keep_held_cursors(End::Rollback);

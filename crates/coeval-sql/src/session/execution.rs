@@ -34,12 +34,6 @@ pub struct ParsedStatement {
 }
 
 impl ParsedStatement {
-    /// Whether it asks for nothing but rows, so that nobody waits for it to become durable.
-    #[must_use]
-    pub fn is_query(&self) -> bool {
-        is_query(&self.syntax)
-    }
-
     /// What it wants of a cursor, if it is FETCH or MOVE: for whoever has cursors of their own, as a server that
     /// keeps portals.
     #[must_use]
@@ -48,13 +42,6 @@ impl ParsedStatement {
             parse::Parsed::Utility(utility) => utility.fetch(),
             parse::Parsed::Statement(_) | parse::Parsed::Definition(_) | parse::Parsed::Checkpoint => None,
         }
-    }
-}
-
-fn is_query(syntax: &parse::Parsed) -> bool {
-    match syntax {
-        parse::Parsed::Statement(statement) => plain_query(statement).is_some(),
-        parse::Parsed::Definition(_) | parse::Parsed::Utility(_) | parse::Parsed::Checkpoint => false,
     }
 }
 
@@ -243,18 +230,11 @@ impl Session {
     pub fn finish_copy(&mut self, mut copy: CopyIn) -> Result<CommandTag, SqlError> {
         let _running = self.cancel.resume();
         cancel::check().and_then(|()| copy.finish()).map_err(|error| self.fail(error))?;
-        let count = self.in_transaction("", &[], &[], IsQuery::No, |context| copy.append_rest(context))?;
+        let append = |context: &mut StatementContext<'_>| copy.append_rest(context);
+        let count = aside(|| self.in_transaction("", &[], &[], IsQuery::No, append))?;
         if copy.has_own_block() {
             self.end_implicit()?;
         }
         Ok(CommandTag::Copy(count))
-    }
-}
-
-impl Prepared {
-    /// Whether it reads a few rows by key and changes nothing: it is done before others would notice.
-    #[must_use]
-    pub fn is_point_query(&self) -> bool {
-        self.is_planned_by_key() && is_query(self.parsed())
     }
 }

@@ -7,6 +7,7 @@ use super::utility::Utility;
 use super::{NamedStatement, OpenObjects, Session, State, description};
 use crate::context::{Clock, StatementContext};
 use crate::dml;
+use crate::engine::aside;
 use crate::error::{SqlError, place_in};
 use crate::names::fold;
 use crate::point::{PointPlan, Rows};
@@ -102,10 +103,6 @@ impl Prepared {
     #[must_use]
     pub fn columns(&self) -> Option<&SchemaRef> {
         self.columns.as_ref()
-    }
-
-    pub(super) fn is_planned_by_key(&self) -> bool {
-        matches!(self.plan, Plan::Point(_))
     }
 
     pub(super) fn parsed(&self) -> &Parsed {
@@ -275,15 +272,15 @@ impl Session {
                 let plan = newer.as_deref().unwrap_or(&prepared.plan);
                 if !plan.is_current(context) {
                     stale = true;
-                    return run_unplanned(context, statement);
+                    return aside(|| run_unplanned(context, statement));
                 }
                 match plan {
                     Plan::Point(plan) => match T::of_point(plan, context)? {
                         Some(result) => Ok(result),
-                        None => T::of_statement(context, statement),
+                        None => aside(|| T::of_statement(context, statement)),
                     },
                     Plan::Query(plan) => T::of_query(context, plan),
-                    Plan::General => T::of_statement(context, statement),
+                    Plan::General => aside(|| T::of_statement(context, statement)),
                 }
             })?;
         if stale {
@@ -392,7 +389,7 @@ pub(super) fn run_unplanned<T: Outcome>(
     {
         return Ok(result);
     }
-    T::of_statement(context, statement)
+    aside(|| T::of_statement(context, statement))
 }
 
 /// What a caller wants of a statement: how each way to run one gives it.

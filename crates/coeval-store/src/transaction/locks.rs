@@ -189,7 +189,14 @@ impl Transaction {
     /// # Errors
     /// [`StoreError::Stopped`] if the log failed: what was read never was.
     pub fn wait_for_dependencies(&self) -> Result<(), StoreError> {
-        self.shared.acknowledge_read(self.depends_on).map(drop)
+        self.shared.wait_published(self.depends_on)
+    }
+
+    /// The version that must be published before a result is given out that is not a commit's: for whoever waits in
+    /// another way than [`wait_for_dependencies`](Self::wait_for_dependencies).
+    #[must_use]
+    pub fn dependency(&self) -> Version {
+        self.depends_on
     }
 
     /// Locks rows that it read, in this order, waiting as [`LockWaits`] and `if_locked` say. The locks last until
@@ -375,15 +382,17 @@ impl Transaction {
         if_locked: IfLocked,
     ) -> Result<Acquired, StoreError> {
         let locks = self.locks.get_or_insert_with(|| self.shared.row_locks.owner());
-        let patience = match if_locked {
-            IfLocked::Fail | IfLocked::Skip => Patience::None,
-            IfLocked::Wait => Patience::Wait {
-                at_most: self.lock_waits.timeout,
-                deadlock_after: self.lock_waits.deadlock_after,
-                interrupt: self.lock_waits.interrupt.as_deref(),
-            },
+        match locks.lock(key, strength, Patience::None) {
+            Err(LockError::NotAvailable) if if_locked == IfLocked::Wait => {}
+            outcome => return outcome.map_err(|error| self.lock_error(&error, key.0).into()),
+        }
+        let patience = Patience::Wait {
+            at_most: self.lock_waits.timeout,
+            deadlock_after: self.lock_waits.deadlock_after,
+            interrupt: self.lock_waits.interrupt.as_deref(),
         };
-        locks.lock(key, strength, patience).map_err(|error| self.lock_error(&error, key.0).into())
+        let outcome = self.shared.aside(|| locks.lock(key, strength, patience));
+        outcome.map_err(|error| self.lock_error(&error, key.0).into())
     }
 
     fn lock_error(&self, error: &LockError<GlobalKey>, space: SpaceId) -> RowLockError {

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! When what statements have done is durable, and who waits for it.
+
+use crate::error::SqlError;
+use coeval_store::{Committed, Publication, Store, StoreError, Transaction};
+use coeval_txn::Version;
+use coeval_txn::ssi::SessionFloor;
+
+/// Who waits until what a statement has done, or depends on, is durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Acknowledgement {
+    /// The statement: it is durable when the statement returns.
+    #[default]
+    Awaited,
+    /// The caller, by [`Session::publication`](crate::Session::publication), before it gives anything out or runs
+    /// another statement.
+    LeftToCaller,
+}
+
+/// What a session has to wait for.
+#[derive(Debug, Default)]
+pub(super) struct Acknowledgements {
+    pub(super) by: Acknowledgement,
+    /// The version that the caller is to wait for.
+    left: Option<Version>,
+}
+
+impl Acknowledgements {
+    /// Sees to it that nothing is given out before this version is published.
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] if the log failed and it is waited for here.
+    pub(super) fn wait(&mut self, store: &Store, version: Version) -> Result<(), StoreError> {
+        match self.by {
+            Acknowledgement::Awaited => store.wait_published(version),
+            Acknowledgement::LeftToCaller => {
+                self.left = self.left.max(Some(version));
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits for what a transaction's statement has read.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub(super) fn depend(&mut self, store: &Store, transaction: &Transaction) -> Result<(), SqlError> {
+        self.wait(store, transaction.dependency()).map_err(SqlError::from)
+    }
+
+    /// Waits for a commit, and notes what the session's later snapshots must have.
+    ///
+    /// # Errors
+    /// The commit's, and those of [`wait`](Self::wait).
+    pub(super) fn commit(
+        &mut self,
+        store: &Store,
+        floor: &mut SessionFloor,
+        outcome: Result<Committed, StoreError>,
+    ) -> Result<(), StoreError> {
+        let committed = outcome?;
+        self.wait(store, committed.version)?;
+        committed.order.into_iter().for_each(|order| floor.note_commit(order));
+        Ok(())
+    }
+
+    /// Takes what the caller is to wait for.
+    pub(super) fn take(&mut self, store: &Store) -> Option<Publication> {
+        self.left.take().and_then(|version| store.publication(version))
+    }
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Worlds that are applied and not yet published, and those who wait for them.
+//!
+//! A world is published when its log record is durable, in order. Who waits for one either has a thread to wait with:
+//! then one of those who wait syncs for all. Or it asks and goes on ([`Publication`], a future): then the *syncer* syncs
+//! for it, a thread that is started when somebody asks for the first time, and sleeps while nobody does.
+//!
+//! ```text
+//! push --> pending --sync by one who waits, or by the syncer--> published --> those who wait, wakers
+//! ```
+
+use crate::error::StoreError;
+use crate::log::{LogError, LogHandle, Lsn};
+use crate::serializable::ActiveGuard;
+use crate::shared::Shared;
+use crate::world::World;
+use coeval_txn::Version;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+/// A world that waits for its log record.
+struct Pending {
+    world: Arc<World>,
+    /// The log position behind its record, if it must be durable before it is seen.
+    needs: Option<Lsn>,
+    /// Of the serializable transactions that it holds the commits of: they end when it is published.
+    registrations: Vec<Arc<ActiveGuard>>,
+}
+
+/// Who syncs for those that wait without a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Syncer {
+    /// Nobody: not started, not to be had, or ended.
+    None,
+    Runs,
+    /// It has been told to end when nobody asks for anything any more.
+    Ends,
+}
+
+struct State {
+    pending: VecDeque<Pending>,
+    published: Version,
+    is_syncing: bool,
+    stopped: Option<LogError>,
+    syncer: Syncer,
+    /// The newest version that somebody without a thread waits for.
+    asked: Version,
+    wakers: Vec<(Version, Waker)>,
+}
+
+/// What a publication sets free: to be dropped and woken without the lock.
+#[must_use = "those who wait are to be woken"]
+#[derive(Default)]
+struct Released {
+    registrations: Vec<Arc<ActiveGuard>>,
+    wakers: Vec<Waker>,
+}
+
+impl Released {
+    fn settle(self) {
+        drop(self.registrations);
+        self.wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// See the module.
+///
+/// # Locking
+/// `state` comes behind the leader's lock and before those of the safe snapshots; it is held for moments, never across a
+/// sync.
+pub(crate) struct Publishing {
+    state: Mutex<State>,
+    /// Something was published, or never will be, or nobody syncs any more.
+    progress: Condvar,
+    /// The syncer may have something to do.
+    asked: Condvar,
+    log: Option<LogHandle>,
+}
+
+impl Publishing {
+    pub(crate) fn new(log: Option<LogHandle>, published: Version) -> Self {
+        Self {
+            state: Mutex::new(State {
+                pending: VecDeque::new(),
+                published,
+                is_syncing: false,
+                stopped: None,
+                syncer: Syncer::None,
+                asked: published,
+                wakers: Vec::new(),
+            }),
+            progress: Condvar::new(),
+            asked: Condvar::new(),
+            log,
+        }
+    }
+
+    pub(crate) fn log(&self) -> Option<&LogHandle> {
+        self.log.as_ref()
+    }
+
+    /// Fails once commits have stopped.
+    pub(crate) fn check_running(&self) -> Result<(), StoreError> {
+        match &self.state.lock().stopped {
+            None => Ok(()),
+            Some(reason) => Err(StoreError::Stopped(reason.clone())),
+        }
+    }
+
+    /// Makes the world the newest applied one and queues it for publication, which ends the registrations.
+    pub(crate) fn push(
+        &self,
+        shared: &Shared,
+        world: Arc<World>,
+        needs: Option<Lsn>,
+        registrations: Vec<Arc<ActiveGuard>>,
+    ) {
+        // Locked first: whoever begins on the applied world and waits for it finds it in the queue.
+        let mut state = self.state.lock();
+        shared.set_applied(Arc::clone(&world));
+        state.pending.push_back(Pending { world, needs, registrations });
+        let released = state.publish_ready(shared, self.log.as_ref());
+        drop(state);
+        released.settle();
+    }
+
+    /// Waits until this version is visible, syncing for everyone if nobody does.
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`] if the log failed before.
+    pub(crate) fn wait(&self, shared: &Shared, version: Version) -> Result<(), StoreError> {
+        let mut state = self.state.lock();
+        while state.published < version {
+            if let Some(reason) = &state.stopped {
+                return Err(StoreError::Stopped(reason.clone()));
+            }
+            if state.is_syncing {
+                self.progress.wait(&mut state);
+            } else {
+                state = self.sync(shared, state);
+            }
+        }
+        Ok(())
+    }
+
+    /// Syncs the log for everything that is pending, and publishes it.
+    fn sync<'s>(&'s self, shared: &Shared, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        assert!(!state.is_syncing, "one at a time syncs");
+        let needed = state.pending.iter().rev().find_map(|pending| pending.needs);
+        let Some((log, target)) = self.log.as_ref().zip(needed) else {
+            unreachable!("an unpublished version waits for the log");
+        };
+        state.is_syncing = true;
+        drop(state);
+        let outcome = log.sync(target);
+        let mut state = self.state.lock();
+        state.is_syncing = false;
+        let released = match outcome {
+            Ok(_) => state.publish_ready(shared, Some(log)),
+            Err(error) => state.stop(error),
+        };
+        self.progress.notify_all();
+        if state.has_question() {
+            self.asked.notify_one();
+        }
+        MutexGuard::unlocked(&mut state, || released.settle());
+        state
+    }
+
+    /// No commit from now on; readers go on.
+    pub(crate) fn stop(&self, reason: LogError) {
+        let released = self.state.lock().stop(reason);
+        self.progress.notify_all();
+        released.settle();
+    }
+
+    /// Wants this version published without waiting for it.
+    fn ask(&self, version: Version) {
+        let mut state = self.state.lock();
+        state.asked = state.asked.max(version);
+        if state.has_question() {
+            self.asked.notify_one();
+        }
+    }
+
+    /// Whether this version is published; if not, `waker` is woken when it is or never will be.
+    fn poll(&self, shared: &Shared, version: Version, waker: &Waker) -> Poll<Result<(), StoreError>> {
+        let mut state = self.state.lock();
+        if state.published >= version {
+            return Poll::Ready(Ok(()));
+        }
+        if let Some(reason) = &state.stopped {
+            return Poll::Ready(Err(StoreError::Stopped(reason.clone())));
+        }
+        if state.syncer == Syncer::None {
+            drop(state);
+            return Poll::Ready(shared.aside(|| self.wait(shared, version)));
+        }
+        assert!(state.asked >= version, "the syncer knows of everyone who waits");
+        if !state.wakers.iter().any(|(of, known)| *of == version && known.will_wake(waker)) {
+            state.wakers.push((version, waker.clone()));
+        }
+        Poll::Pending
+    }
+
+    /// From now on [`run_syncer`](Self::run_syncer) is there.
+    pub(crate) fn begin_syncer(&self) {
+        let mut state = self.state.lock();
+        assert!(state.syncer == Syncer::None, "there is one syncer");
+        state.syncer = Syncer::Runs;
+    }
+
+    /// There is none after all.
+    pub(crate) fn lose_syncer(&self) {
+        self.state.lock().syncer = Syncer::None;
+    }
+
+    /// Tells the syncer to end.
+    pub(crate) fn end_syncer(&self) {
+        self.state.lock().syncer = Syncer::Ends;
+        self.asked.notify_one();
+    }
+
+    /// Syncs for those that wait without a thread, until [`end_syncer`](Self::end_syncer).
+    pub(crate) fn run_syncer(&self, shared: &Shared) {
+        let mut state = self.state.lock();
+        loop {
+            if state.has_question() {
+                state = self.sync(shared, state);
+            } else if state.syncer == Syncer::Ends {
+                state.syncer = Syncer::None;
+                return;
+            } else {
+                self.asked.wait(&mut state);
+            }
+        }
+    }
+
+    /// Puts an equal world into the place of the newest applied one. Only under the leader's lock.
+    pub(crate) fn replace_newest(&self, shared: &Shared, change: impl FnOnce(&World) -> World) -> Arc<World> {
+        let mut state = self.state.lock();
+        let world = Arc::new(change(&shared.applied()));
+        match state.pending.back_mut() {
+            Some(pending) => pending.world = Arc::clone(&world),
+            None => shared.set_published(Arc::clone(&world)),
+        }
+        shared.set_applied(Arc::clone(&world));
+        world
+    }
+
+    /// Replaces contents by equal contents in every world that is or will be visible; returns the old worlds. Only
+    /// under the leader's lock.
+    #[must_use = "dropping the last reference to a world takes long"]
+    pub(crate) fn replace_worlds(
+        &self,
+        shared: &Shared,
+        change: impl Fn(&World) -> World,
+    ) -> Vec<Arc<World>> {
+        let mut state = self.state.lock();
+        let mut old = vec![shared.published(), shared.applied()];
+        shared.set_published(Arc::new(change(&shared.published())));
+        for pending in &mut state.pending {
+            let new = Arc::new(change(&pending.world));
+            old.push(std::mem::replace(&mut pending.world, new));
+        }
+        let newest = match state.pending.back() {
+            Some(pending) => Arc::clone(&pending.world),
+            None => shared.published(),
+        };
+        shared.set_applied(newest);
+        old
+    }
+}
+
+impl State {
+    /// Whether the syncer has something to do.
+    fn has_question(&self) -> bool {
+        self.asked > self.published && !self.is_syncing && self.stopped.is_none()
+    }
+
+    /// Publishes, in order, what needs no sync any more.
+    fn publish_ready(&mut self, shared: &Shared, log: Option<&LogHandle>) -> Released {
+        let durable = log.map(LogHandle::durable_lsn);
+        let mut released = Released::default();
+        let mut newest = None;
+        while let Some(first) = self.pending.front() {
+            if first.needs.is_some_and(|needs| durable.is_none_or(|durable| durable < needs)) {
+                break;
+            }
+            if let Some(Pending { world, registrations, .. }) = self.pending.pop_front() {
+                newest = Some(world);
+                released.registrations.extend(registrations);
+            }
+        }
+        if let Some(world) = newest {
+            self.published = world.version();
+            shared.set_published(world);
+            self.take_wakers(&mut released);
+        }
+        released
+    }
+
+    /// Takes the wakers of those who need not wait any more.
+    fn take_wakers(&mut self, released: &mut Released) {
+        let (published, is_stopped) = (self.published, self.stopped.is_some());
+        let ready = self.wakers.extract_if(.., |(version, _)| is_stopped || *version <= published);
+        released.wakers.extend(ready.map(|(_, waker)| waker));
+    }
+
+    /// Nothing is published from now on. The first reason stays.
+    fn stop(&mut self, reason: LogError) -> Released {
+        self.stopped.get_or_insert(reason);
+        let mut released = Released::default();
+        for pending in &mut self.pending {
+            released.registrations.append(&mut pending.registrations);
+        }
+        self.take_wakers(&mut released);
+        released
+    }
+}
+
+/// Ready when a version is published: what was made of it may be given out then.
+///
+/// The version is published whether or not this is polled or kept. Belongs to no runtime.
+#[must_use = "what it stands for is not durable yet"]
+pub struct Publication {
+    shared: Arc<Shared>,
+    version: Version,
+}
+
+impl Publication {
+    pub(crate) fn new(shared: Arc<Shared>, version: Version) -> Self {
+        shared.pipeline.publishing.ask(version);
+        Self { shared, version }
+    }
+}
+
+impl Future for Publication {
+    /// # Errors
+    /// [`StoreError::Stopped`] if the log failed: the version will not be published.
+    type Output = Result<(), StoreError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.shared.pipeline.publishing.poll(&self.shared, self.version, context.waker())
+    }
+}
+
+impl fmt::Debug for Publication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Publication").field(&self.version).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;
