@@ -4,7 +4,7 @@
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
 use clap::{Args, Parser, Subcommand};
-use coeval::{Durability, Isolation};
+use coeval::{Durability, Isolation, QUERY_MEMORY_MIN};
 use coeval_bench::{Api, KeyChoice, Options, Population, ProcessId, Workload, YcsbMix};
 use std::path::PathBuf;
 
@@ -147,6 +147,9 @@ pub(crate) struct ServeArguments {
     /// Sessions at a time
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]
     pub(crate) max_connections: usize,
+    /// Memory that all queries together may have, as in 512MB or 8GB; half of the machine's if not given
+    #[arg(long, value_name = "SIZE", value_parser = query_memory)]
+    pub(crate) query_memory: Option<usize>,
     /// How long transactions may go on when the server is asked to stop
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = positive)]
     pub(crate) stop_seconds: f64,
@@ -309,6 +312,26 @@ fn fraction(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if (0.0..=1.0).contains(&number) => Ok(number),
         Ok(_) | Err(_) => Err("a number from 0 to 1 is needed".to_owned()),
+    }
+}
+
+/// Bytes, with PostgreSQL's units.
+fn query_memory(text: &str) -> Result<usize, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let factor = match text[digits.len()..].trim() {
+        "" | "B" => Some(1),
+        "kB" => Some(1 << 10),
+        "MB" => Some(1 << 20),
+        "GB" => Some(1 << 30),
+        "TB" => Some(1 << 40),
+        _ => None,
+    };
+    let bytes =
+        digits.parse::<usize>().ok().zip(factor).and_then(|(count, factor)| count.checked_mul(factor));
+    match bytes {
+        Some(bytes) if bytes >= QUERY_MEMORY_MIN => Ok(bytes),
+        Some(_) => Err(format!("at least {}MB are needed", QUERY_MEMORY_MIN >> 20)),
+        None => Err("a number with kB, MB, GB or TB is wanted".to_owned()),
     }
 }
 

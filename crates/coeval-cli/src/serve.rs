@@ -18,9 +18,13 @@ use tracing_subscriber::EnvFilter;
 pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     log(arguments);
     let options = options(arguments)?;
+    let mut opening = Database::options();
+    if let Some(bytes) = arguments.query_memory {
+        opening = opening.query_memory(bytes);
+    }
     let database = match &arguments.dir {
-        Some(dir) => directory::open(dir)?,
-        None => Database::in_memory().map_err(|error| Failure::work("cannot make a database", error))?,
+        Some(dir) => directory::open_with(dir, opening)?,
+        None => opening.in_memory().map_err(|error| Failure::work("cannot make a database", error))?,
     };
     let runtime =
         coeval_server::runtime(&options).map_err(|error| Failure::work("cannot start threads", error))?;

@@ -6,6 +6,7 @@ mod template;
 use crate::advisory::AdvisoryLocks;
 use crate::cancel;
 use crate::error::SqlError;
+use crate::memory::{QueryEnvironment, QueryMemory};
 use crate::registry::Registry;
 use crate::session::Session;
 use coeval_store::Store;
@@ -13,6 +14,7 @@ use coeval_txn::RowLocks;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionState;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use std::fmt;
 use std::sync::Arc;
 use tokio::runtime::{Handle, Runtime, RuntimeFlavor};
@@ -27,6 +29,7 @@ pub struct Engine {
     runtime: Option<Runtime>,
     /// What every statement's DataFusion state is cloned from.
     template: SessionState,
+    pub(crate) queries: QueryEnvironment,
     registry: Arc<Registry>,
     advisory_locks: AdvisoryLocks,
 }
@@ -36,11 +39,19 @@ pub struct Engine {
 pub const STATEMENT_STACK_BYTES: usize = crate::session::STACK_BYTES;
 
 impl Engine {
-    /// The engine over this store. CHECK constraints get their meaning here.
+    /// The engine over this store, with default options for memory. CHECK constraints get their meaning here.
     ///
     /// # Errors
     /// If the threads cannot be started.
     pub fn new(store: Store) -> Result<Arc<Self>, SqlError> {
+        Self::with_memory(store, &QueryMemory::default())
+    }
+
+    /// As [`new`](Self::new), with this memory for queries.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_memory(store: Store, memory: &QueryMemory) -> Result<Arc<Self>, SqlError> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)
@@ -49,14 +60,16 @@ impl Engine {
             .enable_time()
             .build()
             .map_err(|error| SqlError::internal(format!("cannot start threads: {error}")))?;
-        let template = crate::query::with_postgres_types(template::session_state(threads)?)?;
-        let advisory_locks = Arc::new(RowLocks::new());
+        let queries = QueryEnvironment::new(memory)?;
+        let template = template::session_state(threads, queries.query_max())?;
+        let template = crate::query::with_postgres_types(template)?;
         let engine = Arc::new(Self {
             store,
             runtime: Some(runtime),
             template,
+            queries,
             registry: Arc::default(),
-            advisory_locks,
+            advisory_locks: Arc::new(RowLocks::new()),
         });
         engine.store.set_check_compiler(crate::scalar::check_compiler(&engine));
         engine.store.set_run_aside(|work| aside(work));
@@ -95,6 +108,11 @@ impl Engine {
     /// The threads that run queries.
     pub(crate) fn runtime(&self) -> QueryThreads<'_> {
         QueryThreads(self.runtime.as_ref().expect("it is there until the engine is dropped"))
+    }
+
+    /// What a statement's query runs in: its memory, and where it spills.
+    pub(crate) fn query_environment(&self) -> Arc<RuntimeEnv> {
+        self.queries.of_statement()
     }
 
     /// The DataFusion state with all functions and rules, bound to no statement.

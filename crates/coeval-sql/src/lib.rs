@@ -28,6 +28,7 @@ mod dml;
 mod engine;
 mod error;
 mod explain;
+mod memory;
 mod names;
 mod password;
 mod point;
@@ -51,6 +52,7 @@ pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub use definitions::Definitions;
 pub use engine::{Engine, STATEMENT_STACK_BYTES};
 pub use error::{ErrorObject, SqlError, SqlState};
+pub use memory::{QUERY_MEMORY_MIN, QueryMemory, default_query_memory};
 pub use password::Verifier;
 pub use point::Rows;
 pub use query::column_type_of_field;
@@ -58,8 +60,8 @@ pub use registry::{Activity, ActivityState, Client, OpenTransaction, Registered,
 pub use result::{CommandTag, RowSet, RowStream, StatementResult};
 pub use rights::Standing;
 pub use session::{
-    Acknowledgement, Execution, ForwardFetch, NamedStatement, ParameterType, ParsedStatement, Prepared, Session,
-    TransactionStatus,
+    Acknowledgement, Execution, ForwardFetch, NamedStatement, ParameterType, ParsedStatement, Prepared,
+    Session, TransactionStatus,
 };
 pub use settings::Settings;
 pub use types::{

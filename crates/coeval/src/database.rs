@@ -6,14 +6,14 @@ use crate::session::Session;
 use crate::table::Table;
 use crate::transaction::Transaction;
 use arrow::array::RecordBatch;
-use coeval_sql::Engine;
+use coeval_sql::{Engine, QueryMemory};
 use coeval_store::files::DiskFiles;
 use coeval_store::{
     AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, Durability, QualifiedName, Store,
     StoreOptions, VerifyReport, World, verify,
 };
 use coeval_txn::Isolation;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An open database. Clones share it; the last handle to go closes it.
@@ -27,7 +27,11 @@ pub struct Database {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DatabaseOptions {
     store: StoreOptions,
+    query_memory: Option<usize>,
 }
+
+/// Where queries spill, in a database's directory; there while something is spilled.
+const SPILL_DIRECTORY: &str = "spill";
 
 impl DatabaseOptions {
     /// What an acknowledged commit survives. [`Durability::Fsync`] unless said otherwise.
@@ -44,13 +48,23 @@ impl DatabaseOptions {
         self
     }
 
+    /// Bytes that all queries together may have for sorting, grouping and joining, 16 MiB at least. Half of the machine's
+    /// memory unless said otherwise. What needs more goes to the directory `spill` of the database, or the system's for
+    /// temporary files if it lives in memory; a query that cannot do that fails with 53200.
+    #[must_use]
+    pub fn query_memory(mut self, bytes: usize) -> Self {
+        self.query_memory = Some(bytes);
+        self
+    }
+
     /// Opens the database in this directory, which is made if it is not there.
     ///
     /// # Errors
     /// If another process has it open (the error names it), a file is damaged (which one, where), or the
     /// directory cannot be written. The files are as before.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database, Error> {
-        Database::with_store(Store::open(path.as_ref(), self.store)?)
+        let store = Store::open(path.as_ref(), self.store)?;
+        Database::with_memory(store, self.query_memory, Some(path.as_ref().join(SPILL_DIRECTORY)))
     }
 
     /// A new database that lives in memory alone.
@@ -58,7 +72,7 @@ impl DatabaseOptions {
     /// # Errors
     /// If no threads can be started.
     pub fn in_memory(self) -> Result<Database, Error> {
-        Database::with_store(Store::in_memory(self.store))
+        Database::with_memory(Store::in_memory(self.store), self.query_memory, None)
     }
 }
 
@@ -90,7 +104,15 @@ impl Database {
     /// # Errors
     /// If no threads can be started.
     pub fn with_store(store: Store) -> Result<Self, Error> {
-        let engine = Engine::new(store.clone())?;
+        Self::with_memory(store, None, None)
+    }
+
+    fn with_memory(
+        store: Store,
+        bytes: Option<usize>,
+        spill_directory: Option<PathBuf>,
+    ) -> Result<Self, Error> {
+        let engine = Engine::with_memory(store.clone(), &QueryMemory { bytes, spill_directory })?;
         Ok(Self { store, engine })
     }
 

@@ -46,8 +46,9 @@ mod table;
 mod transaction;
 
 pub use coeval_sql::{
-    CancelHandle, CommandTag, Definitions, RowSet, Rows, STATEMENT_STACK_BYTES, Settings, SqlError, SqlState,
-    StatementResult, TransactionStatus, column_type_of_arrow, column_type_of_field, format_value,
+    CancelHandle, CommandTag, Definitions, QUERY_MEMORY_MIN, RowSet, Rows, STATEMENT_STACK_BYTES, Settings,
+    SqlError, SqlState, StatementResult, TransactionStatus, column_type_of_arrow, column_type_of_field,
+    format_value,
 };
 pub use coeval_store::{
     CheckpointPolicy, ColumnDef, ColumnType, ConstraintError, DeclaredOrder, Deferral, Direction, Durability,

@@ -13,7 +13,7 @@ use datafusion::prelude::SessionConfig;
 use std::sync::Arc;
 
 /// The state that statements clone.
-pub(super) fn session_state(threads: usize) -> Result<SessionState, SqlError> {
+pub(super) fn session_state(threads: usize, query_bytes_max: usize) -> Result<SessionState, SqlError> {
     let mut config = SessionConfig::new()
         .with_target_partitions(threads)
         .with_default_catalog_and_schema(super::CATALOG_NAME, "public")
@@ -24,6 +24,8 @@ pub(super) fn session_state(threads: usize) -> Result<SessionState, SqlError> {
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.collect_spans = true;
     options.execution.time_zone = Some("UTC".to_owned());
+    let merging = options.execution.sort_spill_reservation_bytes;
+    options.execution.sort_spill_reservation_bytes = merging.min(query_bytes_max / MERGING_SHARE);
     set_join_options(options, threads);
     let mut state = SessionStateBuilder::new()
         .with_config(config)
@@ -37,6 +39,9 @@ pub(super) fn session_state(threads: usize) -> Result<SessionState, SqlError> {
     }
     Ok(state)
 }
+
+/// The part of what a query may have that each of its sorts keeps ready to merge what it has spilled.
+const MERGING_SHARE: usize = 16;
 
 /// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {

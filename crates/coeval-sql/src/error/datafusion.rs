@@ -5,6 +5,7 @@
 //! here and nowhere else.
 
 use crate::error::{SqlError, SqlState};
+use crate::memory::out_of_memory;
 use arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
@@ -39,7 +40,7 @@ impl From<DataFusionError> for SqlError {
             DataFusionError::Plan(text) => plan_error(&text),
             DataFusionError::NotImplemented(text) => not_implemented(&text),
             DataFusionError::Execution(text) => execution_error(&text),
-            DataFusionError::ResourcesExhausted(text) => Self::new(SqlState::OutOfMemory, text),
+            DataFusionError::ResourcesExhausted(text) => out_of_memory(&text),
             DataFusionError::IoError(error) => Self::new(SqlState::IoError, error.to_string()),
             DataFusionError::Configuration(text) => Self::new(SqlState::InvalidParameterValue, text),
             DataFusionError::Internal(text) => internal_error(&text),
@@ -114,7 +115,7 @@ fn shared_error(error: &DataFusionError) -> SqlError {
         DataFusionError::Execution(text) => execution_error(text),
         DataFusionError::Plan(text) => plan_error(text),
         DataFusionError::NotImplemented(text) => not_implemented(text),
-        DataFusionError::ResourcesExhausted(text) => SqlError::new(SqlState::OutOfMemory, text.clone()),
+        DataFusionError::ResourcesExhausted(text) => out_of_memory(text),
         DataFusionError::Internal(text) => internal_error(text),
         other => SqlError::internal(other.strip_backtrace()),
     }

@@ -25,7 +25,7 @@
 use super::arithmetic::rewrite_node;
 use super::carried::Carry;
 use super::origins::catalog_type;
-use super::run::StatementTime;
+use super::run::{StatementEnvironment, StatementTime};
 use crate::catalog::CatalogType;
 use crate::error::{SqlError, SqlState};
 use arrow::array::{Array, ArrayRef, RecordBatch};
@@ -322,8 +322,11 @@ impl Apply {
         options.execution.target_partitions = 1;
         let started = StatementTime::carried_by(&options).and_then(|time| time.0);
         let config = SessionConfig::from(options);
-        let mut state =
-            SessionStateBuilder::new_from_existing(self.state.clone()).with_config(config).build();
+        let mut builder = SessionStateBuilder::new_from_existing(self.state.clone());
+        if let Some(environment) = StatementEnvironment::carried_by(config.options()) {
+            builder = builder.with_runtime_env(Arc::clone(&environment.0));
+        }
+        let mut state = builder.with_config(config).build();
         let options = Arc::clone(state.config_options());
         let properties = state.execution_props_mut();
         properties.config_options = Some(options);

@@ -21,6 +21,7 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, collect as collect_plan, execute_stream};
 use datafusion::sql::sqlparser::ast::Query;
@@ -166,6 +167,10 @@ fn physical_plan(
 ) -> Result<(Arc<dyn ExecutionPlan>, Arc<TaskContext>), SqlError> {
     let snapshot = snapshot_of(context, planned)?;
     let mut state = statement_state(context, planned, snapshot.clone());
+    let environment = context.engine.query_environment();
+    if planned.runs_subqueries() || planned.is_correlated() {
+        StatementEnvironment(Arc::clone(&environment)).carry_in(state.config_mut().options_mut());
+    }
     if planned.takes_sequence_values() {
         SequenceAccess::of(context).carry_in(state.config_mut().options_mut());
     }
@@ -186,7 +191,7 @@ fn physical_plan(
     for (table, extents) in snapshot.take_scans() {
         context.transaction.note_scanned(table, &extents)?;
     }
-    Ok((physical, task_context(&state)))
+    Ok((physical, task_context(&state, environment)))
 }
 
 /// The views of the tables that a query names. Each of its scans says what it reads, unless some may be planned while
@@ -243,6 +248,14 @@ impl Carry for StatementTime {
     const NAME: &'static str = "coeval_statement";
 }
 
+/// What subqueries run in that are planned while the statement runs: its own memory.
+#[derive(Clone, Debug)]
+pub(super) struct StatementEnvironment(pub(super) Arc<RuntimeEnv>);
+
+impl Carry for StatementEnvironment {
+    const NAME: &'static str = "coeval_environment";
+}
+
 /// DataFusion's state for one statement: the engine's, with the snapshot and the clock.
 fn statement_state(
     context: &StatementContext<'_>,
@@ -265,7 +278,7 @@ fn statement_state(
 }
 
 /// What operators run in. Plans hold their functions, so the registries stay empty.
-fn task_context(state: &SessionState) -> Arc<TaskContext> {
+fn task_context(state: &SessionState, environment: Arc<RuntimeEnv>) -> Arc<TaskContext> {
     Arc::new(TaskContext::new(
         None,
         state.session_id().to_owned(),
@@ -274,7 +287,7 @@ fn task_context(state: &SessionState) -> Arc<TaskContext> {
         Default::default(),
         Default::default(),
         Default::default(),
-        Arc::clone(state.runtime_env()),
+        environment,
     ))
 }
 

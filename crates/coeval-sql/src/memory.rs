@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory of queries: a budget that all share, and what each of them may have of it.
+//!
+//! Sorts, aggregations and joins ask before they take memory. Who is refused spills to disk if it can (sorts,
+//! aggregations, merge joins), and else its statement fails with `53200`, alone:
+//!
+//! - a query that has little ([`SMALL_BYTES`]) always gets it, whatever the others have;
+//! - one that has more gets what it asks for up to its *share*: the budget, divided among those and one more;
+//! - beyond its share it gets what there is, but for the last quarter of the budget, which is left to those that come.
+//!
+//! Within a query, operators that can spill have equal parts of what it may have (DataFusion's `FairSpillPool`).
+//!
+//! What is counted is what operators keep: not the batches that are on their way, nor rows that were collected for a
+//! client in the same process.
+
+use crate::error::{SqlError, SqlState};
+use datafusion::common::DataFusionError;
+use datafusion::execution::disk_manager::{DiskManager, DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::{
+    FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SpillFile, TempFileFactory};
+use parking_lot::Mutex;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What each query gets without being asked how much there is: the hash tables and sorts of what runs by the thousand.
+const SMALL_BYTES: usize = 1 << 20;
+
+/// The least budget: a sort that spills needs some room to merge its runs.
+pub const QUERY_MEMORY_MIN: usize = 16 << 20;
+
+/// If the machine does not say how much memory it has.
+const MACHINE_BYTES_ASSUMED: usize = 4 << 30;
+
+/// Half of the machine's memory, or of what its control group leaves: the other half is for rows and the page cache.
+#[must_use]
+pub fn default_query_memory() -> usize {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kibibytes = meminfo.lines().find_map(|line| {
+        let rest = line.strip_prefix("MemTotal:")?.trim();
+        rest.strip_suffix("kB")?.trim().parse::<usize>().ok()
+    });
+    let machine = kibibytes.map_or(MACHINE_BYTES_ASSUMED, |kibibytes| kibibytes.saturating_mul(1024));
+    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    let group = group.and_then(|text| text.trim().parse().ok()).unwrap_or(usize::MAX);
+    (machine.min(group) / 2).max(QUERY_MEMORY_MIN)
+}
+
+/// How much memory queries may have, and where they spill.
+#[derive(Clone, Debug, Default)]
+pub struct QueryMemory {
+    /// Bytes for all queries together, at least [`QUERY_MEMORY_MIN`]; [`default_query_memory`] if not given.
+    pub bytes: Option<usize>,
+    /// The directory for what does not fit, made when it is needed; the system's for temporary files if not given.
+    pub spill_directory: Option<PathBuf>,
+}
+
+/// The memory of an engine's queries.
+#[derive(Debug)]
+pub(crate) struct MemoryBudget {
+    size: usize,
+    /// # Locking
+    /// A leaf lock, held for moments.
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    bytes: usize,
+    /// Queries that have more than [`SMALL_BYTES`].
+    large_queries: usize,
+}
+
+impl MemoryBudget {
+    fn new(size: usize) -> Arc<Self> {
+        Arc::new(Self { size: size.max(QUERY_MEMORY_MIN), taken: Mutex::default() })
+    }
+
+    /// What one query may have at most: the last quarter is for others.
+    fn query_max(&self) -> usize {
+        self.size / 4 * 3
+    }
+}
+
+/// What one statement's query has of the budget.
+struct QueryPool {
+    budget: Arc<MemoryBudget>,
+    /// Changes under the budget's lock.
+    bytes: AtomicUsize,
+    operators: FairSpillPool,
+}
+
+/// Whether a query may be refused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Wanted,
+    /// It has taken it already.
+    Noted,
+}
+
+impl QueryPool {
+    fn new(budget: &Arc<MemoryBudget>) -> Self {
+        let operators = FairSpillPool::new(budget.query_max());
+        Self { budget: Arc::clone(budget), bytes: AtomicUsize::new(0), operators }
+    }
+
+    /// Takes so much of the budget, if the query may have it.
+    fn take(&self, additional: usize, asked: Asked) -> bool {
+        let mut taken = self.budget.taken.lock();
+        let before = self.bytes.load(Ordering::Relaxed);
+        let (mine, all) = (before + additional, taken.bytes + additional);
+        let becomes_large = before <= SMALL_BYTES && mine > SMALL_BYTES;
+        let large_queries = taken.large_queries + usize::from(becomes_large);
+        let is_within_share = mine <= self.budget.size / (large_queries + 1) && all <= self.budget.size;
+        let is_left = all <= self.budget.query_max();
+        if asked == Asked::Wanted && mine > SMALL_BYTES && !is_within_share && !is_left {
+            return false;
+        }
+        self.bytes.store(mine, Ordering::Relaxed);
+        *taken = Taken { bytes: all, large_queries };
+        true
+    }
+
+    fn give_back(&self, bytes: usize) {
+        let mut taken = self.budget.taken.lock();
+        let before = self.bytes.load(Ordering::Relaxed);
+        assert!(bytes <= before && before <= taken.bytes, "what is given back was taken");
+        let stays_large = before <= SMALL_BYTES || before - bytes > SMALL_BYTES;
+        taken.bytes -= bytes;
+        taken.large_queries -= usize::from(!stays_large);
+        self.bytes.store(before - bytes, Ordering::Relaxed);
+    }
+}
+
+impl MemoryPool for QueryPool {
+    fn name(&self) -> &str {
+        "query"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        self.operators.register(consumer);
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        self.operators.unregister(consumer);
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.operators.grow(reservation, additional);
+        self.take(additional, Asked::Noted);
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        self.operators.shrink(reservation, shrink);
+        self.give_back(shrink);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<(), DataFusionError> {
+        self.operators.try_grow(reservation, additional)?;
+        if self.take(additional, Asked::Wanted) {
+            return Ok(());
+        }
+        self.operators.shrink(reservation, additional);
+        let (name, has) = (reservation.consumer().name(), self.bytes.load(Ordering::Relaxed));
+        let text = format!("{additional} bytes more for {name}: the query has {has}, others have the rest");
+        Err(DataFusionError::ResourcesExhausted(text))
+    }
+
+    fn reserved(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        MemoryLimit::Finite(self.budget.query_max())
+    }
+}
+
+impl fmt::Display for QueryPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes for a query", self.budget.query_max())
+    }
+}
+
+impl fmt::Debug for QueryPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueryPool").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+/// Makes the directory for what does not fit when something does not, and removes it with the engine.
+struct SpillDirectory {
+    path: PathBuf,
+    manager: Mutex<Option<Arc<DiskManager>>>,
+}
+
+impl TempFileFactory for SpillDirectory {
+    fn create_temp_file(&self, description: &str) -> Result<Arc<dyn SpillFile>, DataFusionError> {
+        let mut manager = self.manager.lock();
+        let manager = match &*manager {
+            Some(manager) => manager,
+            None => {
+                let mode = DiskManagerMode::Directories(vec![self.path.clone()]);
+                manager.insert(Arc::new(DiskManagerBuilder::default().with_mode(mode).build()?))
+            }
+        };
+        manager.create_tmp_file(description)
+    }
+}
+
+/// What the queries of an engine run in.
+pub(crate) struct QueryEnvironment {
+    budget: Arc<MemoryBudget>,
+    shared: RuntimeEnv,
+}
+
+impl QueryEnvironment {
+    /// As `memory` says. What an earlier process left in the spill directory is removed.
+    ///
+    /// # Errors
+    /// None today; what DataFusion finds wrong with it.
+    pub(crate) fn new(memory: &QueryMemory) -> Result<Self, SqlError> {
+        let budget = MemoryBudget::new(memory.bytes.unwrap_or_else(default_query_memory));
+        let mode = match &memory.spill_directory {
+            None => DiskManagerMode::OsTmpDirectory,
+            Some(path) => {
+                // What cannot be removed takes room and is in nobody's way.
+                let _ = std::fs::remove_dir_all(path);
+                DiskManagerMode::Custom(Arc::new(SpillDirectory {
+                    path: path.clone(),
+                    manager: Mutex::default(),
+                }))
+            }
+        };
+        let disk_manager = Arc::new(DiskManagerBuilder::default().with_mode(mode).build()?);
+        Ok(Self { budget, shared: RuntimeEnv { disk_manager, ..RuntimeEnv::default() } })
+    }
+
+    /// Bytes that one query may have at most.
+    pub(crate) fn query_max(&self) -> usize {
+        self.budget.query_max()
+    }
+
+    /// What one statement's query runs in.
+    pub(crate) fn of_statement(&self) -> Arc<RuntimeEnv> {
+        let memory_pool = Arc::new(QueryPool::new(&self.budget));
+        Arc::new(RuntimeEnv { memory_pool, ..self.shared.clone() })
+    }
+}
+
+impl fmt::Debug for QueryEnvironment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueryEnvironment").field("budget", &self.budget).finish_non_exhaustive()
+    }
+}
+
+/// The error of a statement that needs more memory than it may have; `text` is what DataFusion says of it.
+pub(crate) fn out_of_memory(text: &str) -> SqlError {
+    let what = text.lines().next().unwrap_or_default();
+    SqlError::new(SqlState::OutOfMemory, "out of memory for queries").with_detail(what).with_hint(
+        "The statement needs more memory than its share of what all queries may have; other statements go on. \
+         Give queries more (coeval serve --query-memory), or let the statement read or group fewer rows.",
+    )
+}
+
+#[cfg(test)]
+mod tests;

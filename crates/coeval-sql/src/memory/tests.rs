@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Queries that want more memory than there is: they spill or fail, and the others go on.
+
+use super::*;
+use crate::engine::Engine;
+use crate::session::Session;
+use coeval_store::{Store, StoreOptions};
+use std::path::Path;
+
+const MIB: usize = 1 << 20;
+
+fn engine(bytes: usize, spill_directory: Option<&Path>) -> Arc<Engine> {
+    let memory = QueryMemory { bytes: Some(bytes), spill_directory: spill_directory.map(Path::to_path_buf) };
+    Engine::with_memory(Store::in_memory(StoreOptions::default()), &memory).unwrap()
+}
+
+/// Rows of about a hundred bytes, keys in no order.
+fn fill(session: &mut Session, rows: usize) {
+    session.execute("CREATE TABLE t (k bigint PRIMARY KEY, v bigint, text text)").unwrap();
+    let sql = format!(
+        "INSERT INTO t SELECT i, i * 7919 % 1000003, repeat('x', 80) || i FROM generate_series(1, {rows}) AS s(i)"
+    );
+    session.execute(&sql).unwrap();
+}
+
+fn number(session: &mut Session, sql: &str) -> i64 {
+    let results = session.execute(sql).unwrap();
+    let rows = results[0].rows.as_ref().unwrap();
+    let column = rows.batches[0].column(0);
+    column.as_any().downcast_ref::<arrow::array::Int64Array>().unwrap().value(0)
+}
+
+fn is_empty(engine: &Engine) -> bool {
+    let taken = engine.queries.budget.taken.lock();
+    taken.bytes == 0 && taken.large_queries == 0
+}
+
+fn pool(budget: &Arc<MemoryBudget>) -> Arc<dyn MemoryPool> {
+    Arc::new(QueryPool::new(budget))
+}
+
+#[test]
+fn a_query_gets_what_there_is_but_for_what_is_left_to_those_that_come() {
+    let budget = MemoryBudget::new(160 * MIB);
+    let greedy = pool(&budget);
+    let reservation = MemoryConsumer::new("join").register(&greedy);
+    reservation.try_grow(119 * MIB).unwrap();
+    let refused = reservation.try_grow(2 * MIB).unwrap_err();
+    assert!(matches!(refused, DataFusionError::ResourcesExhausted(_)));
+    assert_eq!(greedy.reserved(), 119 * MIB, "a refusal takes nothing");
+    let other = pool(&budget);
+    let others = MemoryConsumer::new("join").register(&other);
+    others.try_grow(40 * MIB).unwrap();
+    assert!(others.try_grow(2 * MIB).is_err());
+    drop(reservation);
+    others.try_grow(70 * MIB).unwrap();
+    drop(others);
+    assert_eq!(budget.taken.lock().bytes, 0);
+    assert_eq!(budget.taken.lock().large_queries, 0);
+}
+
+#[test]
+fn a_query_that_wants_little_gets_it_whatever_others_have() {
+    let budget = MemoryBudget::new(16 * MIB);
+    let pools: Vec<_> = (0..40).map(|_| pool(&budget)).collect();
+    let large: Vec<_> = pools[..20]
+        .iter()
+        .map(|pool| {
+            let reservation = MemoryConsumer::new("join").register(pool);
+            while reservation.try_grow(MIB / 4).is_ok() {}
+            reservation
+        })
+        .collect();
+    assert!(budget.taken.lock().bytes <= 16 * MIB + 20 * SMALL_BYTES);
+    for pool in &pools[20..] {
+        MemoryConsumer::new("sort").register(pool).try_grow(SMALL_BYTES).unwrap();
+    }
+    drop(large);
+    assert_eq!(budget.taken.lock().bytes, 0);
+}
+
+#[test]
+fn a_sort_that_does_not_fit_spills_to_the_directory_and_leaves_nothing_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let spill = directory.path().join("spill");
+    std::fs::create_dir(&spill).unwrap();
+    std::fs::write(spill.join("left by another process"), "x").unwrap();
+    let engine = engine(16 * MIB, Some(&spill));
+    assert!(!spill.exists());
+    let mut session = engine.session();
+    fill(&mut session, 300_000);
+    let sorted = "SELECT count(*) FROM (SELECT k, lag(v) OVER (ORDER BY text) AS before FROM t) AS s WHERE before IS NULL";
+    assert_eq!(number(&mut session, sorted), 1);
+    assert!(spill.exists(), "30 MB were not sorted in 12");
+    assert!(is_empty(&engine));
+    let inside: Vec<_> = std::fs::read_dir(&spill).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(inside.iter().all(|path| std::fs::read_dir(path).unwrap().count() == 0), "{inside:?}");
+    drop(session);
+    drop(engine);
+    assert_eq!(std::fs::read_dir(&spill).unwrap().count(), 0);
+}
+
+#[test]
+fn an_aggregation_that_does_not_fit_spills_and_is_right() {
+    let engine = engine(16 * MIB, None);
+    let mut session = engine.session();
+    fill(&mut session, 300_000);
+    let groups =
+        "SELECT count(*) FROM (SELECT text, count(*) AS c, sum(v) FROM t GROUP BY text) AS g WHERE c = 1";
+    assert_eq!(number(&mut session, groups), 300_000);
+    assert!(is_empty(&engine));
+}
+
+#[test]
+fn a_join_that_does_not_fit_fails_alone() {
+    let engine = engine(16 * MIB, None);
+    let mut session = engine.session();
+    fill(&mut session, 300_000);
+    let join = "SELECT count(*) FROM t AS a JOIN t AS b ON a.text = b.text";
+    std::thread::scope(|scope| {
+        let joining = scope.spawn(|| {
+            let mut session = engine.session();
+            let error = session.execute(join).unwrap_err();
+            assert_eq!(error.state, SqlState::OutOfMemory);
+            assert_eq!(error.state.code(), "53200");
+            assert!(error.hint.as_deref().is_some_and(|hint| hint.contains("--query-memory")), "{error:?}");
+        });
+        for _ in 0..20 {
+            let small = "SELECT count(*) FROM (SELECT v % 100, count(*) FROM t GROUP BY v % 100) AS g";
+            assert_eq!(number(&mut session, small), 100);
+        }
+        joining.join().unwrap();
+    });
+    assert!(is_empty(&engine));
+}
