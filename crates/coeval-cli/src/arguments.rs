@@ -147,7 +147,7 @@ pub(crate) struct ServeArguments {
     /// Sessions at a time
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]
     pub(crate) max_connections: usize,
-    /// Memory that all queries together may have, as in 512MB or 8GB; half of the machine's if not given
+    /// Memory that all queries together may have, as in 512MB or 8GB; all of the machine's if not given
     #[arg(long, value_name = "SIZE", value_parser = query_memory)]
     pub(crate) query_memory: Option<usize>,
     /// How long transactions may go on when the server is asked to stop

@@ -11,7 +11,9 @@
 //! Within a query, operators that can spill have equal parts of what it may have (DataFusion's `FairSpillPool`).
 //!
 //! What is counted is what operators keep: not the batches that are on their way, nor rows that were collected for a
-//! client in the same process.
+//! client in the same process. Rows that an operator keeps as the scan gave them count with the chunks they are parts of,
+//! several times over if it keeps several parts: the count is an upper bound, and an unfiltered build side of a join
+//! reaches the limit before its memory does.
 
 use crate::error::{SqlError, SqlState};
 use datafusion::common::DataFusionError;
@@ -36,7 +38,8 @@ pub const QUERY_MEMORY_MIN: usize = 16 << 20;
 /// If the machine does not say how much memory it has.
 const MACHINE_BYTES_ASSUMED: usize = 4 << 30;
 
-/// Half of the machine's memory, or of what its control group leaves: the other half is for rows and the page cache.
+/// The machine's memory, or what its control group leaves, of which one query may have three quarters. That is not too
+/// much: batches of a scan count with the whole chunks that they are parts of.
 #[must_use]
 pub fn default_query_memory() -> usize {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -47,7 +50,7 @@ pub fn default_query_memory() -> usize {
     let machine = kibibytes.map_or(MACHINE_BYTES_ASSUMED, |kibibytes| kibibytes.saturating_mul(1024));
     let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
     let group = group.and_then(|text| text.trim().parse().ok()).unwrap_or(usize::MAX);
-    (machine.min(group) / 2).max(QUERY_MEMORY_MIN)
+    machine.min(group).max(QUERY_MEMORY_MIN)
 }
 
 /// How much memory queries may have, and where they spill.

@@ -48,7 +48,7 @@ impl DatabaseOptions {
         self
     }
 
-    /// Bytes that all queries together may have for sorting, grouping and joining, 16 MiB at least. Half of the machine's
+    /// Bytes that all queries together may have for sorting, grouping and joining, 16 MiB at least. The machine's
     /// memory unless said otherwise. What needs more goes to the directory `spill` of the database, or the system's for
     /// temporary files if it lives in memory; a query that cannot do that fails with 53200.
     #[must_use]
