@@ -537,19 +537,9 @@ impl Session {
                 open: OpenObjects::new(&self.named, &self.cursors),
                 notices: &mut self.notices,
             };
-            let settled = until_settled(&mut context, &mut body);
+            let settled = until_settled(&mut context, &mut body).map_err(|error| self.cancel.named(error));
             self.floor.note_snapshot(transaction.begin_version());
-            let outcome = match settled {
-                Ok(value) => {
-                    let applied = transaction.commit_applied();
-                    let committed = self.acknowledgements.commit(engine.store(), &mut self.floor, applied);
-                    committed.map(|()| value).map_err(SqlError::from)
-                }
-                Err(error) => {
-                    let durable = self.acknowledgements.depend(engine.store(), &transaction);
-                    durable.and(Err(self.cancel.named(error)))
-                }
-            };
+            let outcome = self.acknowledgements.end(engine.store(), &mut self.floor, transaction, settled);
             match outcome {
                 Err(error) if options.may_run_again(&error) && attempt < AUTOCOMMIT_ATTEMPTS_MAX => {}
                 Err(error) => return Err(place_in(error, sql)),

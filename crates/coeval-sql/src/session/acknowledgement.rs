@@ -64,6 +64,26 @@ impl Acknowledgements {
         Ok(())
     }
 
+    /// Ends a statement's own transaction, which is committed if the statement has not failed.
+    ///
+    /// # Errors
+    /// The statement's, the commit's, and those of [`wait`](Self::wait).
+    pub(super) fn end<T>(
+        &mut self,
+        store: &Store,
+        floor: &mut SessionFloor,
+        transaction: Transaction,
+        outcome: Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        match outcome {
+            Ok(value) => {
+                self.commit(store, floor, transaction.commit_applied())?;
+                Ok(value)
+            }
+            Err(error) => self.depend(store, &transaction).and(Err(error)),
+        }
+    }
+
     /// Takes what the caller is to wait for.
     pub(super) fn take(&mut self, store: &Store) -> Option<Publication> {
         self.left.take().and_then(|version| store.publication(version))
