@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ctrl-C in `coeval sql`, as a terminal sends it: `script` gives the program a terminal.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Longest wait for something that has to come.
+const PATIENCE: Duration = Duration::from_secs(120);
+const CTRL_C: &str = "\u{3}";
+
+/// The shell in a terminal.
+struct Terminal {
+    script: Child,
+    keys: ChildStdin,
+    shown: Receiver<Vec<u8>>,
+    /// What has been shown and not been looked for.
+    screen: String,
+}
+
+impl Terminal {
+    /// `None`: there is no `script`.
+    fn open(home: &std::path::Path) -> Option<Self> {
+        let shell = format!("'{}' sql --in-memory", env!("CARGO_BIN_EXE_coeval"));
+        let mut script = Command::new("script")
+            .args(["--quiet", "--return", "--command", &shell, "/dev/null"])
+            .env("HOME", home)
+            .env("TERM", "xterm")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let (sender, shown) = channel();
+        let mut output = script.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = output.read(&mut bytes) {
+                if sender.send(bytes[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        let keys = script.stdin.take().unwrap();
+        Some(Self { script, keys, shown, screen: String::new() })
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    /// Waits until this is shown.
+    fn until(&mut self, wanted: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(at) = self.screen.find(wanted) {
+                self.screen.drain(..at + wanted.len());
+                return;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.shown.recv_timeout(left) {
+                Ok(bytes) => self.screen += &String::from_utf8_lossy(&bytes),
+                Err(error) => panic!("{error}: {wanted:?} is not shown, but {:?}", self.screen),
+            }
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.script.kill();
+        let _ = self.script.wait();
+    }
+}
+
+#[test]
+fn ctrl_c_cancels_the_statement_and_the_shell_goes_on() {
+    let home = tempfile::tempdir().unwrap();
+    let Some(mut terminal) = Terminal::open(home.path()) else {
+        println!("skipped: there is no `script` (bsdutils) to open a terminal with");
+        return;
+    };
+    terminal.until("coeval=> ");
+    // The second statement runs once the first has shown its row.
+    terminal.press("SELECT 41 + 1 AS first; SELECT pg_sleep(3600);\n");
+    terminal.until("    42\r\n");
+    terminal.press(CTRL_C);
+    terminal.until("57014");
+    terminal.until("canceling statement due to user request");
+    terminal.press("SELECT 6 * 7000 AS next;\n");
+    terminal.until("42000\r\n");
+    // What has been typed is dropped, and nothing ends.
+    terminal.press(&format!("SELECT 'half {CTRL_C}"));
+    terminal.press("SELECT 8 * 9000 AS last;\n");
+    terminal.until("72000\r\n");
+    terminal.press("\\q\n");
+    assert!(terminal.script.wait().unwrap().success());
+}
