@@ -93,8 +93,12 @@ fn ctrl_c_cancels_the_statement_and_the_shell_goes_on() {
     terminal.until("canceling statement due to user request");
     terminal.press("SELECT 6 * 7000 AS next;\n");
     terminal.until("42000\r\n");
+    terminal.until("coeval=> ");
     // What has been typed is dropped, and nothing ends.
-    terminal.press(&format!("SELECT 'half {CTRL_C}"));
+    terminal.press("SELECT 'half ");
+    terminal.until("half");
+    terminal.press(CTRL_C);
+    terminal.until("coeval=> ");
     terminal.press("SELECT 8 * 9000 AS last;\n");
     terminal.until("72000\r\n");
     terminal.press("\\q\n");

@@ -18,7 +18,7 @@ fn engine(bytes: usize, spill_directory: Option<&Path>) -> Arc<Engine> {
 fn fill(session: &mut Session, rows: usize) {
     session.execute("CREATE TABLE t (k bigint PRIMARY KEY, v bigint, text text)").unwrap();
     let sql = format!(
-        "INSERT INTO t SELECT i, i * 7919 % 1000003, repeat('x', 80) || i FROM generate_series(1, {rows}) AS s(i)"
+        "INSERT INTO t SELECT i, i::bigint * 7919 % 1000003, repeat('x', 80) || i FROM generate_series(1, {rows}) AS s(i)"
     );
     session.execute(&sql).unwrap();
 }
