@@ -59,6 +59,7 @@ pub struct QueryMemory {
     /// Bytes for all queries together, at least [`QUERY_MEMORY_MIN`]; [`default_query_memory`] if not given.
     pub bytes: Option<usize>,
     /// The directory for what does not fit, made when it is needed; the system's for temporary files if not given.
+    /// It must be the engine's own: it is removed with all that is in it when the engine starts.
     pub spill_directory: Option<PathBuf>,
 }
 
@@ -224,7 +225,7 @@ impl QueryEnvironment {
     /// As `memory` says. What an earlier process left in the spill directory is removed.
     ///
     /// # Errors
-    /// None today; what DataFusion finds wrong with it.
+    /// If DataFusion cannot set up its temporary files.
     pub(crate) fn new(memory: &QueryMemory) -> Result<Self, SqlError> {
         let budget = MemoryBudget::new(memory.bytes.unwrap_or_else(default_query_memory));
         let mode = match &memory.spill_directory {

@@ -11,7 +11,6 @@
 mod acknowledgement;
 mod binding;
 mod block;
-mod constraints;
 mod cursors;
 mod description;
 mod execution;
@@ -22,6 +21,7 @@ mod named;
 mod open_objects;
 mod parse;
 mod prepared;
+mod set_constraints;
 mod utility;
 mod variables;
 

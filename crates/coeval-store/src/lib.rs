@@ -37,6 +37,8 @@ mod delta;
 mod disk;
 mod error;
 pub mod files;
+#[cfg(test)]
+mod id_value;
 mod ids;
 mod keeper;
 mod key;

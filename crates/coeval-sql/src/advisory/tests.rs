@@ -6,7 +6,6 @@ use crate::session::Session;
 use arrow::array::AsArray;
 use coeval_store::{Store, StoreOptions};
 use std::thread;
-use std::time::Duration;
 
 fn two_sessions() -> (Session, Session) {
     let engine = Engine::new(Store::in_memory(StoreOptions::default())).unwrap();
@@ -104,7 +103,9 @@ fn who_waits_gets_the_lock_when_it_is_given_back() {
         ask(&mut other, "SELECT pg_advisory_lock(1)");
         other
     });
-    thread::sleep(Duration::from_millis(20));
+    while one.engine().advisory_locks().waiting_count() == 0 {
+        thread::yield_now();
+    }
     assert!(takes(&mut one, "pg_advisory_unlock(1)"));
     let _other = waiter.join().unwrap();
     assert!(!takes(&mut one, "pg_try_advisory_lock(1)"));

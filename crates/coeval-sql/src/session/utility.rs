@@ -7,8 +7,8 @@
 //! a filter leaves is tried, not stored. All three look whether the tables are there.
 
 use super::block::IsQuery;
-use super::constraints::SetConstraints;
 use super::cursors::{Declare, Fetch, ForwardFetch};
+use super::set_constraints::SetConstraints;
 use super::variables::Scope;
 use super::{Session, State};
 use crate::error::{SqlError, SqlState};

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who follows the log makes the same safe worlds as the store that wrote it, and nothing else is needed.
 
-use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};
+use crate::catalog::{CatalogChange, TableDef};
 use crate::delta::{Change, DeltaEntry};
 use crate::files::SimulatedFiles;
-use crate::key::{Key, KeyWriter};
+use crate::id_value::{key, row, table};
+use crate::key::Key;
 use crate::log::{Log, LogOptions, Lsn};
 use crate::options::{Sizes, StoreOptions};
 use crate::range::{Direction, KeyRange};
 use crate::record::{MalformedRecord, Record, decode};
-use crate::row::{Row, RowWriter};
 use crate::store::Store;
 use crate::table::RowRef;
 use crate::transaction::{AccessMode, Transaction};
-use crate::types::ColumnType;
-use crate::value::Value;
 use coeval_txn::ssi::SessionFloor;
 use coeval_txn::{Isolation, Version};
 use std::collections::BTreeMap;
@@ -37,19 +35,6 @@ impl Numbers {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
-}
-
-fn row(def: &TableDef, id: i32, value: i32) -> Row {
-    let mut writer = RowWriter::new(def.layout());
-    writer.push(Value::Int32(id).borrow()).unwrap();
-    writer.push(Value::Int32(value).borrow()).unwrap();
-    writer.finish()
-}
-
-fn key(id: i32) -> Key {
-    let mut writer = KeyWriter::new();
-    writer.push(Value::Int32(id).borrow());
-    writer.finish()
 }
 
 fn rows_of(transaction: &Transaction, def: &TableDef) -> Rows {
@@ -77,8 +62,7 @@ fn run(files: &SimulatedFiles, seed: u64) -> Shown {
         Sizes::default(),
     )
     .unwrap();
-    let columns = vec![ColumnDef::new("id", ColumnType::Int), ColumnDef::new("value", ColumnType::Int)];
-    let def = TableDef::new(store.new_space_id(), QualifiedName::new("public", "items"), columns, vec![0]);
+    let def = table(&store, "items");
     let mut transaction = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     transaction.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
     transaction.commit().unwrap();

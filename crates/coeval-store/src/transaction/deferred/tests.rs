@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Foreign keys that are checked at commit.
 
-use crate::catalog::{
-    CatalogChange, ColumnDef, Deferral, ForeignKeyDef, QualifiedName, ReferentialAction, TableDef,
-};
+use crate::catalog::{CatalogChange, Deferral, ForeignKeyDef, ReferentialAction, TableDef};
 use crate::error::{ConstraintError, StoreError};
-use crate::key::{Key, KeyWriter};
+use crate::id_value::{key, row, table};
 use crate::options::StoreOptions;
-use crate::row::{Row, RowWriter};
 use crate::store::Store;
 use crate::transaction::{AccessMode, CheckTime, ConstraintChoice, Transaction};
-use crate::types::ColumnType;
-use crate::value::Value;
 use arrow::array::{ArrayRef, Int32Array, RecordBatch};
 use coeval_txn::Isolation;
 use std::sync::Arc;
@@ -28,12 +23,7 @@ struct Family {
 impl Family {
     fn new(deferral: Deferral) -> Self {
         let store = Store::in_memory(StoreOptions::default());
-        let table = |name: &str| {
-            let columns =
-                vec![ColumnDef::new("id", ColumnType::Int), ColumnDef::new("value", ColumnType::Int)];
-            TableDef::new(store.new_space_id(), QualifiedName::new("public", name), columns, vec![0])
-        };
-        let (parents, mut children) = (table("parents"), table("children"));
+        let (parents, mut children) = (table(&store, "parents"), table(&store, "children"));
         children.foreign_keys.push(ForeignKeyDef {
             name: "children_value_fkey".to_owned(),
             columns: vec![1],
@@ -66,19 +56,6 @@ impl Family {
         tx.insert(self.parents.id, row(&self.parents, id, 0)).unwrap();
         tx.end_statement().unwrap();
     }
-}
-
-fn row(def: &TableDef, id: i32, value: i32) -> Row {
-    let mut writer = RowWriter::new(def.layout());
-    writer.push(Value::Int32(id).borrow()).unwrap();
-    writer.push(Value::Int32(value).borrow()).unwrap();
-    writer.finish()
-}
-
-fn key(id: i32) -> Key {
-    let mut writer = KeyWriter::new();
-    writer.push(Value::Int32(id).borrow());
-    writer.finish()
 }
 
 fn is_missing_parent<T>(outcome: &Result<T, StoreError>) -> bool {

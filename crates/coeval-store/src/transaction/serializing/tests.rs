@@ -2,18 +2,14 @@
 //! Every way to read, with the anomaly that is possible if it forgets to note what it read; safe snapshots; refresh.
 
 use crate::catalog::{
-    CatalogChange, ColumnDef, Deferral, ForeignKeyDef, IndexDef, QualifiedName, ReferentialAction, TableDef,
-    Uniqueness,
+    CatalogChange, Deferral, ForeignKeyDef, IndexDef, ReferentialAction, TableDef, Uniqueness,
 };
 use crate::error::{ConflictError, StoreError};
-use crate::key::{Key, KeyWriter};
+use crate::id_value::{key, row, table};
 use crate::options::StoreOptions;
 use crate::range::{Direction, KeyRange};
-use crate::row::{Row, RowWriter};
 use crate::store::Store;
 use crate::transaction::{AccessMode, IfLocked, LockedState, RowLock, Transaction};
-use crate::types::ColumnType;
-use crate::value::Value;
 use coeval_txn::ssi::SessionFloor;
 use coeval_txn::{Isolation, LockStrength};
 use std::time::Duration;
@@ -25,11 +21,6 @@ struct Fixture {
     items: TableDef,
     children: TableDef,
     flags: TableDef,
-}
-
-fn table(store: &Store, name: &str) -> TableDef {
-    let columns = vec![ColumnDef::new("id", ColumnType::Int), ColumnDef::new("value", ColumnType::Int)];
-    TableDef::new(store.new_space_id(), QualifiedName::new("public", name), columns, vec![0])
 }
 
 impl Fixture {
@@ -89,19 +80,6 @@ impl Fixture {
     fn value(&self, tx: &Transaction, def: &TableDef, id: i32) -> Option<i64> {
         tx.get(def.id, &key(id)).unwrap().and_then(|row| row.get(1).as_i64())
     }
-}
-
-fn row(def: &TableDef, id: i32, value: i32) -> Row {
-    let mut writer = RowWriter::new(def.layout());
-    writer.push(Value::Int32(id).borrow()).unwrap();
-    writer.push(Value::Int32(value).borrow()).unwrap();
-    writer.finish()
-}
-
-fn key(id: i32) -> Key {
-    let mut writer = KeyWriter::new();
-    writer.push(Value::Int32(id).borrow());
-    writer.finish()
 }
 
 fn conflict(outcome: Result<crate::Committed, StoreError>) -> Option<ConflictError> {

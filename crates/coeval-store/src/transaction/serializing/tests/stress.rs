@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Threads that would break a rule by write skew, and readers that would see it broken.
 
-use super::{Fixture, key, row};
+use super::Fixture;
 use crate::error::StoreError;
+use crate::id_value::{key, row};
 use crate::range::{Direction, KeyRange};
 use crate::transaction::{AccessMode, Transaction};
 use coeval_txn::Isolation;
