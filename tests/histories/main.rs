@@ -10,13 +10,14 @@
 
 mod checker;
 mod history;
+mod own_tables;
 mod recorder;
 mod tique;
 
 use checker::{Anomaly, anomalies};
 use coeval_tique::{Layout, Trials};
 use history::Ending;
-use recorder::{Levels, record};
+use own_tables::{Levels, record};
 
 const SERIALIZABLE: Levels = Levels {
     writing: "BEGIN ISOLATION LEVEL SERIALIZABLE",
