@@ -67,6 +67,14 @@ impl Terminal {
             }
         }
     }
+
+    /// What is shown and has not been looked for, once the program has ended.
+    fn rest(&mut self) -> &str {
+        while let Ok(bytes) = self.shown.recv_timeout(PATIENCE) {
+            self.screen += &String::from_utf8_lossy(&bytes);
+        }
+        &self.screen
+    }
 }
 
 impl Drop for Terminal {
@@ -102,5 +110,6 @@ fn ctrl_c_cancels_the_statement_and_the_shell_goes_on() {
     terminal.press("SELECT 8 * 9000 AS last;\n");
     terminal.until("72000\r\n");
     terminal.press("\\q\n");
-    assert!(terminal.script.wait().unwrap().success());
+    let ended = terminal.script.wait().unwrap();
+    assert!(ended.success(), "{ended}, and shown was {:?}", terminal.rest());
 }

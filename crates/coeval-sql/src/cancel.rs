@@ -21,6 +21,8 @@ pub enum CancelReason {
     Request,
     /// It ran for longer than `statement_timeout`.
     StatementTimeout,
+    /// Somebody asked that the session stop what it does, this statement and those behind it.
+    Stop,
     /// Its connection is to end.
     Termination,
 }
@@ -30,7 +32,7 @@ impl CancelReason {
     #[must_use]
     pub fn error(self) -> SqlError {
         match self {
-            Self::Request => {
+            Self::Request | Self::Stop => {
                 SqlError::new(SqlState::QueryCanceled, "canceling statement due to user request")
             }
             Self::StatementTimeout => {
@@ -46,13 +48,19 @@ impl CancelReason {
         match self {
             Self::Request => 1,
             Self::StatementTimeout => 2,
-            Self::Termination => 3,
+            Self::Stop => 3,
+            Self::Termination => 4,
         }
+    }
+
+    /// Whether the statements behind the one that runs are meant too.
+    const fn lasts(self) -> bool {
+        matches!(self, Self::Stop | Self::Termination)
     }
 
     /// The reason that a request's word holds.
     fn of_word(word: u64) -> Option<Self> {
-        [Self::Request, Self::StatementTimeout, Self::Termination]
+        [Self::Request, Self::StatementTimeout, Self::Stop, Self::Termination]
             .into_iter()
             .find(|reason| reason.code() == word & REASON_MASK)
     }
@@ -63,8 +71,8 @@ impl CancelReason {
 pub struct StatementNumber(u64);
 
 /// The bits of a request's word that hold the reason; the number of the statement is above them.
-const REASON_MASK: u64 = 0b11;
-const NUMBER_SHIFT: u32 = 2;
+const REASON_MASK: u64 = 0b111;
+const NUMBER_SHIFT: u32 = 3;
 
 /// Cancels the statement that a session runs. Clones are handles on the same session.
 #[derive(Clone, Debug)]
@@ -117,6 +125,21 @@ impl CancelHandle {
     /// As [`cancel`](Self::cancel), for this reason. A termination is not outdone by another reason.
     pub fn cancel_for(&self, reason: CancelReason) {
         self.request(reason, |_| true);
+    }
+
+    /// The statement that runs ends as by [`cancel`](Self::cancel), and so do those that begin before
+    /// [`go_on`](Self::go_on): for somebody who cannot know which of several statements runs just now.
+    pub fn stop(&self) {
+        self.cancel_for(CancelReason::Stop);
+    }
+
+    /// Statements that begin from now on do not heed an earlier [`stop`](Self::stop).
+    pub fn go_on(&self) {
+        let cleared = |word: u64| {
+            (CancelReason::of_word(word) == Some(CancelReason::Stop)).then_some(word & !REASON_MASK)
+        };
+        // Nothing to be cleared is as good.
+        let _ = self.request.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, cleared);
     }
 
     /// As [`cancel_for`](Self::cancel_for), if this statement still runs: else it has no effect.
@@ -192,12 +215,12 @@ impl CancelHandle {
         }
     }
 
-    /// A statement of the session begins, on whatever thread. Requests from before do not concern it, except that
-    /// the connection is to end.
+    /// A statement of the session begins, on whatever thread. Requests from before do not concern it, except
+    /// those to stop and that the connection is to end.
     pub fn begin_statement(&self) -> StatementNumber {
         let next = |word: u64| {
-            let is_over = word & REASON_MASK == CancelReason::Termination.code();
-            let kept = if is_over { CancelReason::Termination.code() } else { 0 };
+            let lasting = CancelReason::of_word(word).filter(|reason| reason.lasts());
+            let kept = lasting.map_or(0, CancelReason::code);
             ((word >> NUMBER_SHIFT) + 1) << NUMBER_SHIFT | kept
         };
         let changed =
@@ -283,6 +306,23 @@ mod tests {
         handle.cancel_statement(running, CancelReason::StatementTimeout);
         assert_eq!(handle.requested(), Some(CancelReason::Termination));
         handle.begin_statement();
+        assert_eq!(handle.requested(), Some(CancelReason::Termination));
+    }
+
+    #[test]
+    fn who_stops_a_session_stops_the_statements_to_come_until_it_goes_on() {
+        let handle = CancelHandle::new();
+        handle.stop();
+        let running = handle.begin_statement();
+        assert_eq!(handle.requested(), Some(CancelReason::Stop));
+        handle.cancel_statement(running, CancelReason::StatementTimeout);
+        assert_eq!(handle.requested(), Some(CancelReason::Stop));
+        handle.begin_statement();
+        assert_eq!(handle.requested(), Some(CancelReason::Stop));
+        handle.go_on();
+        assert_eq!(handle.requested(), None);
+        handle.cancel_for(CancelReason::Termination);
+        handle.go_on();
         assert_eq!(handle.requested(), Some(CancelReason::Termination));
     }
 

@@ -36,7 +36,7 @@ pub use prepared::Prepared;
 pub(crate) use utility::take_word;
 
 use crate::advisory::SessionLocks;
-use crate::cancel::CancelHandle;
+use crate::cancel::{self, CancelHandle};
 use crate::context::{Clock, SequenceValues, StatementContext};
 use crate::definitions::Definitions;
 use crate::engine::{Engine, aside};
@@ -275,6 +275,8 @@ impl Session {
     pub fn execute(&mut self, sql: &str) -> Result<Vec<StatementResult>, SqlError> {
         let _running = self.cancel.begin();
         self.notices.clear();
+        // Who was asked to stop begins nothing.
+        cancel::check().map_err(|error| self.fail(error))?;
         if let Some(prepared) = self.cached.get(sql).cloned() {
             return Ok(vec![self.run(&prepared, &[])?]);
         }

@@ -28,7 +28,8 @@ pub(crate) fn converse(shell: &mut Shell<'_>) -> Result<(), Failure> {
     }
     let cancel = shell.session().cancel_handle();
     let notice = "Cancelling the statement; Ctrl-C once more ends coeval.";
-    let interrupt = Interrupt::watch_and(notice, move || cancel.cancel());
+    let stop = cancel.clone();
+    let interrupt = Interrupt::watch_and(notice, move || stop.stop());
     let mut splitter = Splitter::new();
     // What has been typed since the last complete statement, as it goes into the history.
     let mut typed = String::new();
@@ -50,7 +51,9 @@ pub(crate) fn converse(shell: &mut Shell<'_>) -> Result<(), Failure> {
             typed.push('\n');
         }
         typed.push_str(&line);
+        // What came before this line is over.
         interrupt.forget();
+        cancel.go_on();
         let flow = shell.take_line(&mut splitter, &line, None)?;
         if splitter.waiting() == Waiting::Statement {
             remember(&mut lines, history.as_deref(), typed.trim());
