@@ -23,9 +23,10 @@ struct Terminal {
 impl Terminal {
     /// `None`: there is no `script`.
     fn open(home: &std::path::Path) -> Option<Self> {
-        let shell = format!("'{}' sql --in-memory", env!("CARGO_BIN_EXE_coeval"));
+        // What the program ended with is shown as well: `script` has reasons of its own to fail.
+        let shell = format!("'{}' sql --in-memory; echo left with $?.", env!("CARGO_BIN_EXE_coeval"));
         let mut script = Command::new("script")
-            .args(["--quiet", "--return", "--command", &shell, "/dev/null"])
+            .args(["--quiet", "--command", &shell, "/dev/null"])
             .env("HOME", home)
             .env("TERM", "xterm")
             .stdin(Stdio::piped())
@@ -67,14 +68,6 @@ impl Terminal {
             }
         }
     }
-
-    /// What is shown and has not been looked for, once the program has ended.
-    fn rest(&mut self) -> &str {
-        while let Ok(bytes) = self.shown.recv_timeout(PATIENCE) {
-            self.screen += &String::from_utf8_lossy(&bytes);
-        }
-        &self.screen
-    }
 }
 
 impl Drop for Terminal {
@@ -110,6 +103,5 @@ fn ctrl_c_cancels_the_statement_and_the_shell_goes_on() {
     terminal.press("SELECT 8 * 9000 AS last;\n");
     terminal.until("72000\r\n");
     terminal.press("\\q\n");
-    let ended = terminal.script.wait().unwrap();
-    assert!(ended.success(), "{ended}, and shown was {:?}", terminal.rest());
+    terminal.until("left with 0.");
 }
