@@ -8,12 +8,13 @@
 //! [`definitions`] DDL beside DML, [`row_locks`] `FOR UPDATE` and its weaker forms, [`read_committed`] statements
 //! that each have their own snapshot, [`serializable`] what SERIALIZABLE adds, [`precise_reads`] which part of a table counts as
 //! read, [`contention`] many threads on few rows,
-//! [`conflicts`] what is told of who was refused.
+//! [`deferrable`] readers that would rather wait, [`conflicts`] what is told of who was refused.
 
 mod anomalies;
 mod conflicts;
 mod constraints;
 mod contention;
+mod deferrable;
 mod definitions;
 mod precise_reads;
 mod read_committed;

@@ -21,7 +21,7 @@ pub(crate) enum Expected {
     Rows(&'static [&'static str]),
     /// It fails with this SQLSTATE.
     Fails(&'static str),
-    /// It waits for a row lock. What it gives in the end is a later step of its session, [`THEN`].
+    /// It waits for a row lock, or a safe snapshot. What it gives in the end is a later step of its session, [`THEN`].
     Waits,
 }
 
@@ -88,7 +88,8 @@ pub(crate) fn run(setup: &[&str], steps: &[Step]) {
         }
         if matches!(expected, Expected::Waits) {
             waiting.insert(name);
-            while engine.store().waiting_for_locks() < waiting.len() {
+            let store = engine.store();
+            while store.waiting_for_locks() + store.waiting_for_safe_snapshots() < waiting.len() {
                 if let Ok(outcome) = client.results.try_recv() {
                     panic!("step {number}, {name}: {sql}\ndid not wait, but gave {outcome:?}");
                 }

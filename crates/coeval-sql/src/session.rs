@@ -12,6 +12,7 @@ mod acknowledgement;
 mod binding;
 mod block;
 mod cursors;
+mod deferrable;
 mod description;
 mod execution;
 mod identity;
@@ -27,6 +28,7 @@ mod variables;
 
 pub use acknowledgement::Acknowledgement;
 pub use cursors::ForwardFetch;
+pub(crate) use deferrable::Deferrable;
 pub use execution::{Execution, ParsedStatement};
 pub use list_parameters::ParameterType;
 pub use named::NamedStatement;
@@ -472,7 +474,10 @@ impl Session {
         let engine = &self.engine;
         let State::Active(block) = &mut self.state else { unreachable!("a block is open") };
         let clock = block.next_clock();
-        let transaction = block.transaction(engine, &mut self.floor);
+        let transaction = match block.transaction(engine, &mut self.floor, &self.cancel) {
+            Ok(transaction) => transaction,
+            Err(error) => return Err(self.fail(error)),
+        };
         let begun = begin_statement(transaction, &self.settings, &self.cancel, sql);
         if let Err(error) = begun {
             return Err(self.fail(place_in(error.into(), sql)));
@@ -519,7 +524,8 @@ impl Session {
         loop {
             attempt += 1;
             let mut transaction = if attempt == 1 {
-                options.begin(engine, &mut self.floor)
+                let deferral = options.deferral(engine.store());
+                options.begin(engine, &mut self.floor, deferral, &self.cancel)?
             } else {
                 options.begin_again(engine)
             };

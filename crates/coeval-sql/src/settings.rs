@@ -7,6 +7,7 @@ mod units;
 use crate::catalog::SettingRequest;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{Principal, Rights};
+use crate::session::Deferrable;
 use chrono_tz::Tz;
 use coeval_store::AccessMode;
 use coeval_txn::Isolation;
@@ -115,7 +116,12 @@ const KNOWN: &[Known] = &[
         Domain::Duration,
         "How long a wait for a lock lasts before deadlocks are looked for.",
     ),
-    known("default_transaction_deferrable", "off", Domain::Boolean, "Whether transactions start DEFERRABLE."),
+    known(
+        "default_transaction_deferrable",
+        "off",
+        Domain::Boolean,
+        "Whether new transactions are DEFERRABLE.",
+    ),
     known("default_transaction_isolation", "serializable", Domain::Isolation, "Level of new transactions."),
     known("default_transaction_read_only", "off", Domain::Boolean, "Whether new transactions are READ ONLY."),
     known(
@@ -155,6 +161,7 @@ const KNOWN: &[Known] = &[
         "Whether commits wait for the disk.",
     ),
     known("timezone", "UTC", Domain::Zone, "Zone of timestamps with time zone."),
+    known("transaction_deferrable", "off", Domain::Boolean, "Whether this transaction is DEFERRABLE."),
     known("transaction_isolation", "serializable", Domain::Isolation, "Level of this transaction."),
     known("transaction_read_only", "off", Domain::Boolean, "Whether this transaction is READ ONLY."),
 ];
@@ -174,6 +181,7 @@ pub struct Settings {
     idle_session_timeout: Option<Duration>,
     copy_bytes_max: usize,
     default_isolation: Isolation,
+    default_deferrable: Deferrable,
     read_only_snapshot: ReadOnlySnapshot,
     lock_timeout: Option<Duration>,
     deadlock_timeout: Duration,
@@ -226,6 +234,7 @@ impl Default for Settings {
             idle_session_timeout: None,
             copy_bytes_max: DEFAULT_COPY_BYTES,
             default_isolation: Isolation::Serializable,
+            default_deferrable: Deferrable::No,
             read_only_snapshot: ReadOnlySnapshot::Auto,
             lock_timeout: None,
             deadlock_timeout: Duration::ZERO,
@@ -300,6 +309,11 @@ impl Settings {
     #[must_use]
     pub fn default_isolation(&self) -> Isolation {
         self.default_isolation
+    }
+
+    /// Whether new transactions, if read-only and SERIALIZABLE, wait for a safe snapshot of their own time.
+    pub(crate) fn default_deferrable(&self) -> Deferrable {
+        self.default_deferrable
     }
 
     /// Which snapshot declared read-only transactions read at SERIALIZABLE.
@@ -521,6 +535,8 @@ impl Settings {
             _ => ReadOnlySnapshot::Auto,
         };
         self.default_isolation = isolation.unwrap_or_default();
+        let deferrable = self.is_on("default_transaction_deferrable");
+        self.default_deferrable = if deferrable { Deferrable::Yes } else { Deferrable::No };
         self.statement_timeout = statement_timeout;
         self.idle_timeout = idle_timeout;
         self.idle_session_timeout = idle_session_timeout;

@@ -98,7 +98,7 @@ pub use options::{CheckpointPolicy, Durability, StoreOptions};
 pub use publishing::Publication;
 pub use range::{Direction, KeyRange};
 pub use row::{Layout, Row, RowWriter, ValueTypeMismatch};
-pub use serializable::{SafeWorld, SnapshotLag};
+pub use serializable::{DeferralInterrupted, SafeWorld, SnapshotLag};
 pub use shared::RunAside;
 pub use space::{Base, Found, Space};
 pub use store::{SetValue, Store};

@@ -29,10 +29,10 @@ use crate::transaction::ReadSet;
 use crate::world::World;
 use arc_swap::ArcSwap;
 use coeval_txn::ssi::{
-    Boundary, BoundaryGuard, BoundaryHolder, Certified, Counterpart, Member, Moved, SafeSnapshot,
-    SafeSnapshots, SessionFloor, Ssi, SsiConflict,
+    Boundary, BoundaryGuard, BoundaryHolder, Certified, Counterpart, Deferral, HeldBack, Member, Moved,
+    SafeSnapshot, SafeSnapshots, SessionFloor, Ssi, SsiConflict,
 };
-use coeval_txn::{ActiveSnapshots, CommitOrder, SnapshotGuard, TransactionId, Version};
+use coeval_txn::{ActiveSnapshots, CommitOrder, Interrupt, SnapshotGuard, TransactionId, Version};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -66,6 +66,14 @@ struct SafeState {
 
 const NO_BOUND: u64 = u64::MAX;
 
+/// How long to leave a certification alone before it is asked whether it has ended.
+const CERTIFICATION_LOOK: Duration = Duration::from_micros(100);
+
+/// The wait of a `DEFERRABLE` transaction for its snapshot was interrupted; it has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the wait for a safe snapshot was interrupted")]
+pub struct DeferralInterrupted;
+
 /// A read safe snapshot as a world: what declared read-only transactions read.
 #[derive(Debug)]
 pub struct SafeWorld {
@@ -78,6 +86,11 @@ impl SafeWorld {
     #[must_use]
     pub(crate) fn world(&self) -> &Arc<World> {
         &self.world
+    }
+
+    /// The version that it holds all of.
+    pub(crate) fn boundary(&self) -> Version {
+        self.holds.boundary
     }
 
     /// Whether a session that must find what `floor` says may read it.
@@ -191,6 +204,38 @@ impl Serializable {
         self.keeps_world.store(true, Ordering::Release);
         _before = safe.made.replace(Arc::clone(&made));
         Some(made)
+    }
+
+    /// The safe snapshot of a boundary that has reached what `deferral` says. Blocks the thread while somebody holds the
+    /// boundary before, and makes nobody else wait.
+    ///
+    /// # Errors
+    /// [`DeferralInterrupted`].
+    pub(crate) fn deferred(
+        &self,
+        published: &ArcSwap<World>,
+        deferral: Deferral,
+        interrupt: Option<&(dyn Interrupt + Send + Sync)>,
+    ) -> Result<Arc<SafeWorld>, DeferralInterrupted> {
+        loop {
+            let safe = self.safe(published).filter(|safe| deferral.is_over(safe.boundary()));
+            if let Some(safe) = safe {
+                return Ok(safe);
+            }
+            if interrupt.is_some_and(Interrupt::is_set) {
+                return Err(DeferralInterrupted);
+            }
+            match self.boundary.wait_while_held(deferral.version(), self.lag_max(), interrupt) {
+                HeldBack::Was => {}
+                // One that was passed is being certified further on, and holds the boundary still until it has ended.
+                HeldBack::No => std::thread::sleep(CERTIFICATION_LOOK),
+            }
+        }
+    }
+
+    /// How many wait in [`deferred`](Self::deferred).
+    pub(crate) fn deferred_count(&self) -> usize {
+        self.boundary.waiting_count()
     }
 
     /// A world of this version was published. Gives up the safe world that was made, if the next one who asks gets a

@@ -13,14 +13,16 @@ use crate::options::{Durability, Sizes, StoreOptions};
 use crate::pipeline::Pipeline;
 use crate::record::encode_body;
 use crate::sequence::Sequences;
-use crate::serializable::{Certification, ReaderDuty, Serializable};
+use crate::serializable::{Certification, DeferralInterrupted, ReaderDuty, SafeWorld, Serializable};
 use crate::submission::Submission;
 use crate::table::Table;
 use crate::transaction::{AccessMode, Committed, GlobalKey, Serializing, Transaction};
 use crate::world::World;
 use arc_swap::ArcSwap;
-use coeval_txn::ssi::SessionFloor;
-use coeval_txn::{ActiveSnapshots, Epoch, EpochSet, Isolation, LockOwner, RowLocks, SnapshotGuard, Version};
+use coeval_txn::ssi::{Deferral, SessionFloor};
+use coeval_txn::{
+    ActiveSnapshots, Epoch, EpochSet, Interrupt, Isolation, LockOwner, RowLocks, SnapshotGuard, Version,
+};
 use parking_lot::{Mutex, RwLock};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -233,11 +235,28 @@ impl Shared {
     /// Begins a declared read-only transaction on the newest safe snapshot, if that has what `floor` asks for.
     pub(crate) fn begin_safe(self: &Arc<Self>, floor: &SessionFloor) -> Option<Transaction> {
         let safe = self.serializable.safe(&self.published).filter(|safe| safe.satisfies(floor))?;
+        Some(self.begin_on(&safe))
+    }
+
+    /// As [`begin_safe`](Self::begin_safe), on one that has all of the version of `deferral`; waits for it.
+    ///
+    /// # Errors
+    /// [`DeferralInterrupted`].
+    pub(crate) fn begin_deferred(
+        self: &Arc<Self>,
+        deferral: Deferral,
+        interrupt: Option<&(dyn Interrupt + Send + Sync)>,
+    ) -> Result<Transaction, DeferralInterrupted> {
+        let safe = self.aside(|| self.serializable.deferred(&self.published, deferral, interrupt))?;
+        Ok(self.begin_on(&safe))
+    }
+
+    fn begin_on(self: &Arc<Self>, safe: &SafeWorld) -> Transaction {
         let world = Arc::clone(safe.world());
         let guard = self.register(world.version());
         let (isolation, mode) = (Isolation::Serializable, AccessMode::ReadOnly);
         let id = self.serializable.new_transaction();
-        Some(Transaction::new(Arc::clone(self), world, guard, isolation, mode, id, None))
+        Transaction::new(Arc::clone(self), world, guard, isolation, mode, id, None)
     }
 
     /// Certifies a serializable transaction that wrote nothing.

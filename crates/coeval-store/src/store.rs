@@ -14,13 +14,13 @@ use crate::options::{Durability, Sizes, StoreOptions};
 use crate::publishing::Publication;
 use crate::record::encode_sequence;
 use crate::recovery::{Recovered, recover};
-use crate::serializable::SnapshotLag;
+use crate::serializable::{DeferralInterrupted, SnapshotLag};
 use crate::shared::{BeginAt, Contents, RunAside, Shared};
 use crate::syncer::Syncer;
 use crate::transaction::{AccessMode, GlobalKey, Transaction};
 use crate::world::World;
-use coeval_txn::ssi::{BoundaryHolder, SessionFloor};
-use coeval_txn::{EpochStatus, Isolation, LockListing, Version};
+use coeval_txn::ssi::{BoundaryHolder, Deferral, SessionFloor};
+use coeval_txn::{EpochStatus, Interrupt, Isolation, LockListing, Version};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -187,6 +187,26 @@ impl Store {
     #[must_use]
     pub fn begin_safe(&self, floor: &SessionFloor) -> Option<Transaction> {
         self.shared.begin_safe(floor)
+    }
+
+    /// As [`begin_safe`](Self::begin_safe), on a safe snapshot that has all of the version of `deferral`: blocks the
+    /// thread until those have ended who were active at SERIALIZABLE with an older snapshot than that, or may be
+    /// [passed](Self::set_safe_snapshot_lag_max). Makes nobody else wait.
+    ///
+    /// # Errors
+    /// [`DeferralInterrupted`] once `interrupt` is set.
+    pub fn begin_deferred(
+        &self,
+        deferral: Deferral,
+        interrupt: Option<&(dyn Interrupt + Send + Sync)>,
+    ) -> Result<Transaction, DeferralInterrupted> {
+        self.shared.begin_deferred(deferral, interrupt)
+    }
+
+    /// How many wait in [`begin_deferred`](Self::begin_deferred).
+    #[must_use]
+    pub fn waiting_for_safe_snapshots(&self) -> usize {
+        self.shared.serializable.deferred_count()
     }
 
     /// How far read safe snapshots are behind, and who holds them back.

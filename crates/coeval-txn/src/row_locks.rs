@@ -42,6 +42,7 @@ pub use deadlock::{Deadlock, DeadlockWait};
 pub use owner::{Acquired, Interrupt, LockError, LockOwner, LockWait, Patience, Requested, Withdrawn};
 pub use strength::LockStrength;
 pub use table::{LockListing, LockState, OwnerId, RowLocks};
+pub(crate) use turn::waker_of_this_thread;
 
 #[cfg(test)]
 mod tests;

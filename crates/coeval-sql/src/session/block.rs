@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Transaction blocks: BEGIN, COMMIT, ROLLBACK and savepoints.
 
-use super::{Session, State};
+use super::{Deferrable, Session, State};
+use crate::cancel::{CancelHandle, CancelReason};
 use crate::context::Clock;
 use crate::engine::{Engine, aside};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::StatementResult;
 use crate::settings::{ReadOnlySnapshot, Settings};
-use coeval_store::{AccessMode, Savepoint, StoreError, Transaction};
+use coeval_store::{AccessMode, Savepoint, Store, StoreError, Transaction};
 use coeval_txn::Isolation;
-use coeval_txn::ssi::SessionFloor;
+use coeval_txn::ssi::{Deferral, SessionFloor};
 use datafusion::sql::sqlparser::ast::{
     Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
 };
@@ -23,6 +24,7 @@ const BRIEF_CHANGES_MAX: usize = 1_000;
 pub(super) struct BlockOptions {
     pub(super) isolation: Isolation,
     pub(super) mode: AccessMode,
+    pub(super) deferrable: Deferrable,
     read_only_snapshot: ReadOnlySnapshot,
 }
 
@@ -32,6 +34,7 @@ impl BlockOptions {
         Ok(Self {
             isolation: settings.default_isolation(),
             mode: settings.default_access(),
+            deferrable: settings.default_deferrable(),
             read_only_snapshot: settings.read_only_snapshot(),
         })
     }
@@ -83,8 +86,29 @@ impl BlockOptions {
         self
     }
 
-    /// A transaction whose snapshot is taken now. `floor` is what its session has to find there, and notes it.
-    pub(super) fn begin(self, engine: &Engine, floor: &mut SessionFloor) -> Transaction {
+    /// What a transaction that begins now waits for, if it does.
+    pub(super) fn deferral(self, store: &Store) -> Option<Deferral> {
+        self.is_deferred().then(|| Deferral::until(store.world().version()))
+    }
+
+    /// A transaction whose snapshot is taken now, or when `deferral` is over. `floor` is what its session has to find
+    /// there, and notes it.
+    ///
+    /// # Errors
+    /// That of a statement that was cancelled while it waited.
+    pub(super) fn begin(
+        self,
+        engine: &Engine,
+        floor: &mut SessionFloor,
+        deferral: Option<Deferral>,
+        cancel: &CancelHandle,
+    ) -> Result<Transaction, SqlError> {
+        if let Some(deferral) = deferral {
+            let transaction = engine.store().begin_deferred(deferral, Some(&*cancel.interrupt()));
+            let transaction = transaction.map_err(|_| cancel.named(CancelReason::Request.error()))?;
+            floor.note_safe_snapshot(transaction.begin_version());
+            return Ok(transaction);
+        }
         if (self.isolation, self.mode) == (Isolation::Serializable, AccessMode::ReadOnly) {
             let safe = match self.read_only_snapshot {
                 ReadOnlySnapshot::Auto => engine.store().begin_safe(floor),
@@ -93,12 +117,12 @@ impl BlockOptions {
             };
             if let Some(transaction) = safe {
                 floor.note_safe_snapshot(transaction.begin_version());
-                return transaction;
+                return Ok(transaction);
             }
         }
         let transaction = engine.store().begin(self.isolation, self.mode);
         floor.note_snapshot(transaction.begin_version());
-        transaction
+        Ok(transaction)
     }
 }
 
@@ -149,6 +173,8 @@ pub(super) struct Block {
     pub(super) options: BlockOptions,
     pub(super) opened: Opened,
     transaction: Option<Transaction>,
+    /// What it waits for before it takes its snapshot: everything that was there when it was declared DEFERRABLE.
+    deferral: Option<Deferral>,
     /// Where it began, if there were savepoints before.
     beginning: Option<Savepoint>,
     clock: Option<Clock>,
@@ -157,11 +183,12 @@ pub(super) struct Block {
 }
 
 impl Block {
-    pub(super) fn new(options: BlockOptions, opened: Opened) -> Self {
+    fn new(options: BlockOptions, opened: Opened) -> Self {
         Self {
             options,
             opened,
             transaction: None,
+            deferral: None,
             beginning: None,
             clock: None,
             savepoints: Vec::new(),
@@ -179,15 +206,32 @@ impl Block {
         self.transaction.as_ref()
     }
 
+    /// Its modes may have changed: notes what it waits for, if it does.
+    pub(super) fn note_deferral(&mut self, store: &Store) {
+        self.deferral = match self.deferral {
+            Some(noted) if self.options.is_deferred() => Some(noted),
+            Some(_) | None => self.options.deferral(store),
+        };
+    }
+
     /// Its transaction, begun if this is the first statement.
-    pub(super) fn transaction(&mut self, engine: &Engine, floor: &mut SessionFloor) -> &mut Transaction {
-        let (options, beginning) = (self.options, &mut self.beginning);
+    ///
+    /// # Errors
+    /// As [`BlockOptions::begin`].
+    pub(super) fn transaction(
+        &mut self,
+        engine: &Engine,
+        floor: &mut SessionFloor,
+        cancel: &CancelHandle,
+    ) -> Result<&mut Transaction, SqlError> {
+        let options = self.options;
         let has_savepoints = !self.savepoints.is_empty() && options.isolation != Isolation::ReadCommitted;
-        self.transaction.get_or_insert_with(|| {
-            let transaction = options.begin(engine, floor);
-            *beginning = has_savepoints.then(|| transaction.savepoint());
-            transaction
-        })
+        if self.transaction.is_none() {
+            let transaction = options.begin(engine, floor, self.deferral, cancel)?;
+            self.beginning = has_savepoints.then(|| transaction.savepoint());
+            self.transaction = Some(transaction);
+        }
+        Ok(self.transaction.as_mut().expect("it is there or was just begun"))
     }
 
     /// The clock of its next statement.
@@ -241,7 +285,7 @@ impl Session {
         match &mut self.state {
             State::Idle => {
                 let options = BlockOptions::of(&self.settings)?.with(modes)?;
-                self.state = State::Active(Box::new(Block::new(options, Opened::Explicitly)));
+                self.open(options, Opened::Explicitly);
                 Ok(())
             }
             // PostgreSQL warns and goes on; the modes count if nothing has run yet. What statements sent together
@@ -281,7 +325,15 @@ impl Session {
             ));
         }
         block.options = options;
+        block.note_deferral(self.engine.store());
         Ok(())
+    }
+
+    /// Opens a block.
+    pub(super) fn open(&mut self, options: BlockOptions, opened: Opened) {
+        let mut block = Block::new(options, opened);
+        block.note_deferral(self.engine.store());
+        self.state = State::Active(Box::new(block));
     }
 
     /// The options of the block, if the next one is to begin with the same.
@@ -294,7 +346,7 @@ impl Session {
 
     fn begin_chained(&mut self, options: Option<BlockOptions>) {
         if let Some(options) = options {
-            self.state = State::Active(Box::new(Block::new(options, Opened::Explicitly)));
+            self.open(options, Opened::Explicitly);
         }
     }
 

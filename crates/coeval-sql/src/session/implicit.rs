@@ -4,7 +4,7 @@
 //! BEGIN among them makes the block an ordinary one, with what came before; COMMIT and ROLLBACK end it, and the
 //! next statement begins another. A statement that fails takes it along at once.
 
-use super::block::{Block, BlockOptions, Opened};
+use super::block::{BlockOptions, Opened};
 use super::{Session, State};
 use crate::error::SqlError;
 
@@ -16,7 +16,7 @@ impl Session {
     pub fn begin_implicit(&mut self) -> Result<(), SqlError> {
         if matches!(self.state, State::Idle) {
             let options = BlockOptions::of(&self.settings)?;
-            self.state = State::Active(Box::new(Block::new(options, Opened::Implicitly)));
+            self.open(options, Opened::Implicitly);
         }
         Ok(())
     }

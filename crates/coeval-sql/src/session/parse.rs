@@ -7,6 +7,7 @@ mod depth;
 mod identity;
 mod overriding;
 
+use super::deferrable::{Deferrable, DeferrableModes, take_deferrable};
 use super::utility::Utility;
 use crate::ddl::{BrickClause, Extended};
 use crate::error::{SqlError, syntax_error};
@@ -15,7 +16,6 @@ use bricks::take_bricks;
 use copy_options::spell_truths;
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 pub(crate) use depth::STACK_BYTES;
@@ -87,7 +87,7 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
             Some(_) => {}
         }
         depth::check(piece, sql)?;
-        let mut tokens = without_deferrable(piece);
+        let (mut tokens, deferrable) = take_deferrable(piece);
         order_identity_options(&mut tokens);
         spell_truths(&mut tokens);
         tokens = spell_out(tokens);
@@ -105,6 +105,9 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
                 None => error,
             });
         }
+        if let Some(deferrable) = deferrable {
+            statement = with_deferrable(statement, deferrable)?;
+        }
         if let (Some(whose), Parsed::Statement(statement)) = (overriding, &mut statement) {
             put_overriding(statement, whose);
         }
@@ -114,6 +117,16 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         parsed.push(statement);
     }
     Ok(parsed)
+}
+
+/// The statement about transaction modes with the word that was taken out of its tokens.
+fn with_deferrable(statement: Parsed, deferrable: Deferrable) -> Result<Parsed, SqlError> {
+    let modes = match statement {
+        Parsed::Statement(rest) => DeferrableModes::of(*rest, deferrable),
+        Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => None,
+    };
+    let modes = modes.ok_or_else(|| SqlError::syntax("syntax error at or near \"deferrable\""))?;
+    Ok(Parsed::Utility(Box::new(Utility::DeferrableModes(Box::new(modes)))))
 }
 
 /// The CREATE TABLE with the clause that was taken out of its tokens.
@@ -166,39 +179,6 @@ pub(crate) fn parse_query(sql: &str) -> Result<Query, SqlError> {
 
 fn is_word(token: &TokenWithSpan, wanted: &str) -> bool {
     matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
-}
-
-/// The tokens without `[NOT] DEFERRABLE` if they begin or set a transaction: it changes nothing here, since
-/// no reader ever waits.
-fn without_deferrable(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
-    let mut words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
-    let begins = words
-        .next()
-        .is_some_and(|first| is_word(first, "begin") || is_word(first, "start") || is_word(first, "set"));
-    if !begins || !tokens.iter().any(|token| is_word(token, "deferrable")) {
-        return tokens.to_vec();
-    }
-    let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
-    for token in tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))) {
-        if is_word(token, "deferrable") {
-            while kept.last().is_some_and(|last| is_word(last, "not") || last.token == Token::Comma) {
-                kept.pop();
-            }
-        } else if token.token == Token::Comma && kept.last().is_none_or(ends_introduction) {
-            // The comma behind a mode that has gone.
-        } else {
-            kept.push(token.clone());
-        }
-    }
-    kept
-}
-
-/// Whether no transaction mode stands before a comma here.
-fn ends_introduction(token: &TokenWithSpan) -> bool {
-    match &token.token {
-        Token::Word(word) => matches!(word.keyword, Keyword::BEGIN | Keyword::TRANSACTION | Keyword::WORK),
-        _ => false,
-    }
 }
 
 #[cfg(test)]

@@ -203,7 +203,7 @@ impl Session {
         let engine = &self.engine;
         let mut own;
         let transaction = match &mut self.state {
-            State::Active(block) => block.transaction(engine, &mut self.floor),
+            State::Active(block) => block.transaction(engine, &mut self.floor, &self.cancel)?,
             State::Idle | State::Failed(_) => {
                 own = engine.store().begin(Isolation::Snapshot, self.settings.default_access());
                 &mut own

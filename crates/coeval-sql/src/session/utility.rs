@@ -8,6 +8,7 @@
 
 use super::block::IsQuery;
 use super::cursors::{Declare, Fetch, ForwardFetch};
+use super::deferrable::DeferrableModes;
 use super::set_constraints::SetConstraints;
 use super::variables::Scope;
 use super::{Session, State};
@@ -35,6 +36,8 @@ pub(crate) enum Utility {
     SetConstraints(SetConstraints),
     /// `RESET SESSION AUTHORIZATION`.
     ResetAuthorization,
+    /// BEGIN or SET TRANSACTION with `[NOT] DEFERRABLE`.
+    DeferrableModes(Box<DeferrableModes>),
     /// `DECLARE`.
     Declare(Box<Declare>),
     /// `FETCH` and `MOVE`.
@@ -212,6 +215,7 @@ impl Session {
                 self.set_authorization(Scope::Session, None)?;
                 Ok(StatementResult::plain("RESET"))
             }
+            Utility::DeferrableModes(modes) => self.deferrable_modes(modes),
             Utility::SetConstraints(which) => self.set_constraints(which),
             Utility::Declare(declare) => self.declare(declare, &[], &[]),
             Utility::Fetch(fetch) => self.fetch(fetch),

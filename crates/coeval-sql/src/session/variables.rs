@@ -3,7 +3,7 @@
 
 use super::block::SettingsFrame;
 use super::description::text_columns;
-use super::{Session, State};
+use super::{Deferrable, Session, State};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::{CommandTag, RowSet, StatementResult};
@@ -104,6 +104,12 @@ impl Session {
         match name {
             "transaction_isolation" | "transaction_read_only" if !is_default => {
                 return self.set_modes(&[mode_of(name, &text)?]);
+            }
+            "transaction_deferrable" if !is_default => {
+                let mut checked = self.settings.clone();
+                checked.set(name, &text)?;
+                let is_on = checked.is_on(name);
+                return self.set_deferrable(if is_on { Deferrable::Yes } else { Deferrable::No });
             }
             // Not the session's but the database's.
             "coeval.safe_snapshot_max_lag" => {
@@ -235,6 +241,10 @@ impl Session {
                 let lag = self.engine.store().safe_snapshot_lag_max();
                 Some(lag.map_or_else(|| "0".to_owned(), |lag| format!("{}ms", lag.as_millis())))
             }
+            "transaction_deferrable" => Some(match options {
+                Some(options) => options.deferrable.shown().to_owned(),
+                None => self.settings.default_deferrable().shown().to_owned(),
+            }),
             "transaction_read_only" => match options {
                 Some(options) => {
                     Some(if options.mode == AccessMode::ReadOnly { "on" } else { "off" }.to_owned())

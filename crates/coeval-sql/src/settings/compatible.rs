@@ -62,7 +62,6 @@ pub(super) const COMPATIBLE: &[Known] = &[
     known("tcp_keepalives_idle", "0", Domain::Text, CLIENT),
     known("tcp_keepalives_interval", "0", Domain::Text, CLIENT),
     known("temp_buffers", "1024", Domain::Text, LIMIT),
-    known("transaction_deferrable", "off", Domain::Boolean, "No reader waits in any case."),
     known("wal_level", "replica", Domain::Fixed, SERVER),
     known("work_mem", "4096", Domain::Text, LIMIT),
     known("xmloption", "content", Domain::Text, CLIENT),

@@ -85,6 +85,6 @@ impl Wake for Unpark {
 }
 
 /// Wakes the calling thread out of [`std::thread::park`].
-pub(super) fn waker_of_this_thread() -> Waker {
+pub(crate) fn waker_of_this_thread() -> Waker {
     Waker::from(Arc::new(Unpark(std::thread::current())))
 }

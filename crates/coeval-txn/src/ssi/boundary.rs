@@ -22,12 +22,17 @@
 //! | passed | nothing | - |
 //! | certifying | its snapshot, or where the boundary was when it entered | no |
 
+mod waits;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+pub use waits::HeldBack;
+use waits::Waiting;
 
 use crate::{TransactionId, Version};
 
@@ -49,6 +54,7 @@ struct Registry<W> {
     holders: VecDeque<Holder<W>>,
     boundary: Version,
     next: u64,
+    waiting: Waiting,
 }
 
 struct Holder<W> {
@@ -97,7 +103,8 @@ impl<W: Clone> Boundary<W> {
     /// A registry without transactions, with the boundary at the version that was recovered.
     #[must_use]
     pub fn new(published: Version) -> Self {
-        let registry = Registry { holders: VecDeque::new(), boundary: published, next: 0 };
+        let (holders, waiting) = (VecDeque::new(), Waiting::default());
+        let registry = Registry { holders, boundary: published, next: 0, waiting };
         Self { registry: Arc::new(Mutex::new(registry)) }
     }
 
@@ -264,6 +271,15 @@ impl<W> Registry<W> {
         self.holders.iter().find(|holder| holder.state != State::Passed)
     }
 
+    /// Those who no longer wait because somebody has ended or moved: to be woken without the lock.
+    fn take_released(&mut self) -> Vec<Waker> {
+        if self.waiting.is_empty() {
+            return Vec::new();
+        }
+        let held_at = self.first_holder().map(|holder| holder.begin);
+        self.waiting.take_released(held_at)
+    }
+
     fn insert(&mut self, holder: Holder<W>) {
         let key = (holder.begin, holder.number);
         match self.holders.back() {
@@ -325,7 +341,7 @@ impl<W> BoundaryGuard<W> {
     /// then.
     pub fn refresh(&mut self, begin: Version, world: W) {
         assert!(begin >= self.begin, "a snapshot moves forward");
-        let old = {
+        let (old, released) = {
             let mut registry = self.registry.lock();
             let at = registry.position(self.begin, self.number);
             let is_certifying = registry.holders[at].state == State::Certifying;
@@ -335,22 +351,24 @@ impl<W> BoundaryGuard<W> {
             let Holder { number, transaction, since, .. } = old;
             registry.insert(Holder { begin, number, transaction, since, state, world });
             self.begin = begin;
-            old.world
+            (old.world, registry.take_released())
         };
         // The world is let go outside of the lock: it may be its last holder.
         drop(old);
+        released.into_iter().for_each(Waker::wake);
     }
 }
 
 impl<W> Drop for BoundaryGuard<W> {
     fn drop(&mut self) {
-        let holder = {
+        let (holder, released) = {
             let mut registry = self.registry.lock();
             let at = registry.position(self.begin, self.number);
-            registry.holders.remove(at)
+            (registry.holders.remove(at), registry.take_released())
         };
         // The world is let go outside of the lock: it may be its last holder.
         drop(holder);
+        released.into_iter().for_each(Waker::wake);
     }
 }
 

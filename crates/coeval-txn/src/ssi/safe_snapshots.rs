@@ -194,6 +194,12 @@ impl Deferral {
         Self(current)
     }
 
+    /// The version that the boundary is to reach.
+    #[must_use]
+    pub fn version(self) -> Version {
+        self.0
+    }
+
     /// Whether the wait is over.
     #[must_use]
     pub fn is_over(self, boundary: Version) -> bool {

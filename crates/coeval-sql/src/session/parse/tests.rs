@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of the parser's additions.
 
-use super::{Parsed, parse};
+use super::{Parsed, Utility, parse};
 
 #[test]
-fn deferrable_is_read_and_passed_over() {
+fn deferrable_is_a_mode_of_transactions_and_of_nothing_else() {
     for sql in [
         "BEGIN DEFERRABLE",
+        "SET TRANSACTION DEFERRABLE",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY, DEFERRABLE",
         "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY, DEFERRABLE",
         "BEGIN TRANSACTION NOT DEFERRABLE, READ ONLY",
         "START TRANSACTION READ ONLY NOT DEFERRABLE",
         "SET TRANSACTION READ WRITE, NOT DEFERRABLE",
     ] {
-        assert!(parse(sql).is_ok(), "{sql}");
+        let parsed = parse(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let [Parsed::Utility(utility)] = &parsed[..] else { panic!("{sql}") };
+        assert!(matches!(&**utility, Utility::DeferrableModes(_)), "{sql}");
     }
+    assert!(matches!(parse("SET search_path = deferrable, b").unwrap()[..], [Parsed::Statement(_)]));
+    assert_eq!(parse("SET SESSION a = deferrable").unwrap_err().state.code(), "42601");
 }
 
 #[test]

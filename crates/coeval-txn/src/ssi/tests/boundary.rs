@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::super::{Boundary, Deferral, Member, SafeSnapshots, SessionFloor};
+use super::super::{Boundary, Deferral, HeldBack, Member, SafeSnapshots, SessionFloor};
 use super::pipeline::id_of;
 use crate::{CommitOrder, Version};
 
@@ -91,6 +91,46 @@ fn a_moved_snapshot_holds_the_boundary_where_it_is_now() {
     assert!(!boundary.may_rest_in(version(1), version(4)) && boundary.may_rest_in(version(4), version(5)));
     let moved = boundary.advance(start, None, || (version(6), ()));
     assert_eq!((moved.map(|moved| moved.boundary), guard.begin()), (Some(version(4)), version(4)));
+}
+
+#[test]
+fn a_deferred_reader_waits_for_those_who_began_before_and_for_nobody_else() {
+    let boundary = Boundary::new(version(1));
+    let now = Instant::now();
+    let old = boundary.register(id_of(0), now, || (version(1), ()));
+    let mut moved = boundary.register(id_of(1), now, || (version(2), ()));
+    let _young = boundary.register(id_of(2), now, || (version(5), ()));
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut waits = 0;
+            while boundary.wait_while_held(version(5), None, None) == HeldBack::Was {
+                waits += 1;
+            }
+            waits
+        });
+        while boundary.waiting_count() == 0 {
+            std::thread::yield_now();
+        }
+        drop(old);
+        assert_eq!(boundary.waiting_count(), 1, "another is older than the version");
+        moved.refresh(version(6), ());
+        assert!(reader.join().unwrap() > 0);
+    });
+    assert_eq!(boundary.waiting_count(), 0);
+    assert_eq!(boundary.wait_while_held(version(5), None, None), HeldBack::No);
+}
+
+#[test]
+fn a_wait_for_one_that_may_be_passed_ends_when_it_may() {
+    let boundary = Boundary::new(version(1));
+    let _idle = boundary.register(id_of(0), Instant::now(), || (version(1), ()));
+    let lag_max = Some(Duration::from_millis(20));
+    let advance = || boundary.advance(Instant::now(), lag_max, || (version(3), ()));
+    assert_eq!(advance(), None);
+    while advance().is_none() {
+        boundary.wait_while_held(version(3), lag_max, None);
+    }
+    assert_eq!((boundary.version(), boundary.waiting_count()), (version(3), 0));
 }
 
 #[test]
