@@ -87,7 +87,11 @@ fn a_snapshot_that_could_not_move_is_told_with_the_row() {
             ("a", "UPDATE account SET balance = 1 WHERE id = 1", Done),
             ("b", "UPDATE account SET balance = 2 WHERE id = 1", CONFLICT),
             ("b", "ROLLBACK", Done),
-            ("a", "SELECT reason, key FROM coeval_conflicts", Rows(&["overtaken (id)=(1)"])),
+            (
+                "a",
+                "SELECT reason, key, winner_statement FROM coeval_conflicts",
+                Rows(&["overtaken (id)=(1) UPDATE account SET balance = 1 WHERE id = 1"]),
+            ),
         ],
     );
 }

@@ -330,6 +330,22 @@ impl Pipeline {
         (!is_affected).then_some(newest)
     }
 
+    /// The conflict, won by the latest of those who have changed the key since the snapshot `begin`, which is held.
+    pub(crate) fn with_writer_since(
+        &self,
+        shared: &Shared,
+        begin: Version,
+        key: &GlobalKey,
+        error: StoreError,
+    ) -> StoreError {
+        let StoreError::Conflict(mut conflict) = error else { return error };
+        let mut leader = self.lock_leader(shared);
+        if let Err(found) = leader.certifier.certify(begin, std::iter::once((key, Access::Update))) {
+            conflict.cause = conflict.cause.won_by(found.other_transaction);
+        }
+        leader.with_winner(StoreError::Conflict(conflict))
+    }
+
     /// Certifies a serializable transaction that wrote nothing, and remembers what it read.
     pub(crate) fn certify_reader(
         &self,

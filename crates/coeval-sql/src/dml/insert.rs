@@ -182,6 +182,19 @@ enum RowsToInsert {
     Selected(SelectedRows),
 }
 
+impl RowsToInsert {
+    fn count(&self) -> usize {
+        match self {
+            Self::Given(rows) => rows.len(),
+            Self::Selected(rows) => rows.count(),
+        }
+    }
+}
+
+/// Rows of an INSERT ... ON CONFLICT up to which what they are going to write is locked before. One with more is a load:
+/// if it loses, it fails and runs again.
+const LOCKED_AHEAD_MAX: usize = 1_000;
+
 fn write_rows(
     context: &mut StatementContext<'_>,
     shape: &Shape,
@@ -191,18 +204,25 @@ fn write_rows(
 ) -> Result<StatementResult, SqlError> {
     let target = &shape.target;
     let (environment, transaction) = environment::split(context);
+    let count = rows.count();
     let rows: Box<dyn Iterator<Item = Vec<Option<Value>>>> = match rows {
         RowsToInsert::Given(rows) => Box::new(rows.into_iter()),
         RowsToInsert::Selected(rows) => Box::new(rows.into_rows(target.def.columns.len())),
     };
+    let mut rows = rows.map(|given| -> Result<Vec<Value>, SqlError> {
+        cancel::check()?;
+        let generated = given.into_iter().zip(&shape.generators);
+        generated.map(|(value, generator)| value.map_or_else(|| generator.value(&environment), Ok)).collect()
+    });
+    let mut ahead = Vec::new();
+    if let Some(upsert) = upsert.as_ref().filter(|_| count <= LOCKED_AHEAD_MAX && transaction.locks_ahead()) {
+        ahead = rows.by_ref().collect::<Result<Vec<_>, _>>()?;
+        upsert.lock_ahead(transaction, target, &ahead)?;
+    }
     let mut inserted = 0;
     let mut bricks = target.def.bricks.as_ref().map(|_| BrickRowsToInsert::new(&target.def));
-    for given in rows {
-        cancel::check()?;
-        let mut values = Vec::with_capacity(given.len());
-        for (value, generator) in given.into_iter().zip(&shape.generators) {
-            values.push(value.map_or_else(|| generator.value(&environment), Ok)?);
-        }
+    for values in ahead.into_iter().map(Ok).chain(rows) {
+        let values = values?;
         let written = match (&mut bricks, &mut upsert) {
             (Some(bricks), _) => {
                 bricks.push(&values);

@@ -126,6 +126,41 @@ impl ConflictPlan {
         Ok(Resolution::Update(key, writer.finish()))
     }
 
+    /// Locks what the rows are going to write, where that is worth while before anything is written.
+    pub(super) fn lock_ahead(
+        &self,
+        transaction: &mut Transaction,
+        table: &TableDef,
+        rows: &[Row],
+    ) -> Result<(), SqlError> {
+        for row in rows {
+            let owner = self.found_owner(transaction, table, row)?;
+            match (&owner, &self.action) {
+                (Some(_), Action::Nothing) => {}
+                (Some(key), Action::Update { strength, .. }) => {
+                    transaction.lock_ahead(table.id, Some((key, *strength)), row)?;
+                }
+                (None, _) => transaction.lock_ahead(table.id, None, row)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn found_owner(
+        &self,
+        transaction: &Transaction,
+        table: &TableDef,
+        row: &Row,
+    ) -> Result<Option<Key>, SqlError> {
+        for arbiter in &self.arbiters {
+            let owner = arbiter.owner(transaction, table, row)?;
+            if owner.is_some() {
+                return Ok(owner);
+            }
+        }
+        Ok(None)
+    }
+
     /// The owner of one of the row's keys. Where writes take locks it is the newest one, and locked if it is going
     /// to be updated; if there is none, the keys are locked.
     fn owner(
@@ -135,13 +170,7 @@ impl ConflictPlan {
         row: &Row,
     ) -> Result<Option<Key>, SqlError> {
         loop {
-            let mut owner = None;
-            for arbiter in &self.arbiters {
-                owner = arbiter.owner(transaction, table, row)?;
-                if owner.is_some() {
-                    break;
-                }
-            }
+            let owner = self.found_owner(transaction, table, row)?;
             let state = match (&owner, &self.action) {
                 (Some(key), Action::Update { strength, .. }) => {
                     transaction.lock_for_update(table.id, key, *strength)?

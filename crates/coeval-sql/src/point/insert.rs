@@ -74,12 +74,20 @@ impl InsertPlan {
                 dml::refused(error, table, |column| value_of(table, &row, column), environment.zone())
             }
         };
-        for values in &self.rows {
+        let mut rows = self.rows.iter().map(|values| -> Result<Row, SqlError> {
             writer.clear();
             for value in values {
                 writer.push(value.eval(inputs)?.value()).map_err(StoreError::from)?;
             }
-            let row = writer.finish();
+            Ok(writer.finish())
+        });
+        let mut ahead = Vec::new();
+        if let Some(conflict) = self.conflict.as_ref().filter(|_| transaction.locks_ahead()) {
+            ahead = rows.by_ref().collect::<Result<Vec<_>, _>>()?;
+            conflict.lock_ahead(transaction, &self.table, &ahead)?;
+        }
+        for row in ahead.into_iter().map(Ok).chain(rows) {
+            let row = row?;
             let written = match &self.conflict {
                 None => {
                     transaction.insert(self.table.id, row.clone()).map_err(refused(&row))?;

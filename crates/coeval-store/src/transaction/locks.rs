@@ -22,7 +22,7 @@
 //! gives out a result earlier waits for the versions it depends on ([`Transaction::wait_for_dependencies`]). If the
 //! log fails, the versions never become visible, and neither does anything that was made from them.
 
-use super::{Footmark, GlobalKey, Transaction};
+use super::{AccessMode, Footmark, GlobalKey, Transaction};
 use crate::catalog::{IndexDef, TableDef};
 use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason};
 use crate::cursor::SpaceCursor;
@@ -304,6 +304,40 @@ impl Transaction {
         }
     }
 
+    /// Whether [`lock_ahead`](Self::lock_ahead) is for it: it may write, and its writes take no locks by themselves.
+    #[must_use]
+    pub fn locks_ahead(&self) -> bool {
+        !self.takes_locks() && self.mode == AccessMode::ReadWrite
+    }
+
+    /// For INSERT ... ON CONFLICT, before the statement writes anything: locks what it is about to update, the owner of
+    /// one of the row's keys, as [`lock_found`](Self::lock_found); or at SERIALIZABLE the keys of the row if they have
+    /// no owner. So those who want the same key wait for each other, and the next one begins behind the one before.
+    ///
+    /// # Errors
+    /// As [`lock_found`](Self::lock_found).
+    pub fn lock_ahead(
+        &mut self,
+        table: SpaceId,
+        owner: Option<(&Key, LockStrength)>,
+        row: &Row,
+    ) -> Result<(), StoreError> {
+        if let Some((key, strength)) = owner {
+            return self.lock_found(table, [key], strength);
+        }
+        if self.isolation != Isolation::Serializable {
+            return Ok(());
+        }
+        let before = self.snapshot;
+        match self.lock_new_row(table, row) {
+            // As in `lock_found`.
+            Err(StoreError::RowLock(RowLockError::Deadlock { .. })) => return Ok(()),
+            locked => self.note_loss(locked)?,
+        }
+        let state = if self.snapshot == before { LockedState::AsRead } else { LockedState::Changed };
+        self.require_as_read(&LockedRows { state, skipped: Vec::new() })
+    }
+
     /// Locks the row that a write is about to update, and says whether it is what was read. Does nothing at levels
     /// at which writes take no locks.
     ///
@@ -495,13 +529,22 @@ impl Transaction {
             Some(key) => (self.world.describe_key(table, key), self.world.place_of(table, key)),
             None => (self.world.describe_space(table), self.world.place_of_space(table)),
         };
-        StoreError::Conflict(ConflictError {
+        let error = StoreError::Conflict(ConflictError {
             what: "concurrent update",
             space: table,
             detail: format!("{place}: a row was changed or removed since this transaction began."),
             version: self.shared.applied().version(),
             cause: ConflictCause::new(ConflictReason::Overtaken, found),
-        })
+        });
+        match key {
+            Some(key) => self.shared.pipeline.with_writer_since(
+                &self.shared,
+                self.snapshot,
+                &(table, key.clone()),
+                error,
+            ),
+            None => error,
+        }
     }
 
     /// Locks the keys that a new row is about to take, and sees who has them.
@@ -543,7 +586,7 @@ impl Transaction {
             && self.writes_of(table.id()).is_none_or(|writes| writes.rows.get(key).is_none())
             && self.is_changed(&newest, table.id(), key)?
         {
-            return Err(self.changed(table.id()));
+            return Err(self.changed_at(table.id(), Some(key)));
         }
         let changed = |index: &IndexDef| {
             !keeps_key
@@ -641,7 +684,8 @@ impl Transaction {
         for (changes, space) in std::iter::once((&writes.rows, table.rows())).chain(indexes) {
             for (key, entry) in changes.iter() {
                 if space.contains(key)? == (entry.change() == Change::Inserted) {
-                    return Err(self.changed(table.id()));
+                    let of_table = Some(key).filter(|_| std::ptr::eq(space, table.rows()));
+                    return Err(self.changed_at(table.id(), of_table));
                 }
             }
         }

@@ -97,6 +97,49 @@ impl Upsert {
         Ok(Written::Row(values))
     }
 
+    /// Locks what the rows are going to write, where that is worth while before anything is written.
+    ///
+    /// # Errors
+    /// As those of locks; what is wrong with a row is left to [`write`](Self::write).
+    pub(super) fn lock_ahead(
+        &self,
+        transaction: &mut Transaction,
+        target: &Target,
+        rows: &[Vec<Value>],
+    ) -> Result<(), SqlError> {
+        let def = &target.def;
+        for values in rows {
+            let Ok(row) = encode(def, values) else { continue };
+            if check_not_null(def, values).is_err() {
+                continue;
+            }
+            let owner = self.found_owner(transaction, def, values)?;
+            match (&owner, &self.action) {
+                (Some(_), Action::Nothing) => {}
+                (Some(key), Action::Update { strength, .. }) => {
+                    transaction.lock_ahead(def.id, Some((key, *strength)), &row)?;
+                }
+                (None, _) => transaction.lock_ahead(def.id, None, &row)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn found_owner(
+        &self,
+        transaction: &Transaction,
+        def: &TableDef,
+        values: &[Value],
+    ) -> Result<Option<Key>, SqlError> {
+        for arbiter in &self.arbiters {
+            let owner = arbiter.owner(transaction, def, values)?;
+            if owner.is_some() {
+                return Ok(owner);
+            }
+        }
+        Ok(None)
+    }
+
     /// The owner of one of the row's keys. Where writes take locks it is the newest one, and locked if it is going
     /// to be updated; if there is none, the keys are locked.
     fn owner(
@@ -107,13 +150,7 @@ impl Upsert {
         row: &Row,
     ) -> Result<Option<Key>, SqlError> {
         loop {
-            let mut owner = None;
-            for arbiter in &self.arbiters {
-                owner = arbiter.owner(transaction, def, values)?;
-                if owner.is_some() {
-                    break;
-                }
-            }
+            let owner = self.found_owner(transaction, def, values)?;
             let state = match (&owner, &self.action) {
                 (Some(key), Action::Update { strength, .. }) => {
                     transaction.lock_for_update(def.id, key, *strength)?
