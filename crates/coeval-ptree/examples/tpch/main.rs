@@ -3,20 +3,23 @@
 //!
 //! ```text
 //! cargo run --release -p coeval-ptree --example tpch -- queries [SCALE] [ROUNDS]
+//! cargo run --release -p coeval-ptree --example tpch -- breakdown [SCALE] [ROUNDS]
 //! cargo run --release -p coeval-ptree --example tpch -- hybrid [SCALE] [TRANSACTIONS] [DIRECTORY]
 //! cargo run --release -p coeval-ptree --example tpch -- versions [SCALE] [TRANSACTIONS]
 //! cargo run --release -p coeval-ptree --example tpch -- space [SCALE]
 //! ```
 //!
 //! `queries` runs all 22 queries on one thread and on two, `ROUNDS` times after a warm-up, and prints the medians. At scale
-//! 1 the answers are checked against the published ones. `hybrid` runs TPC-HC: transactions alone, and with queries beside
+//! 1 the answers are checked against the published ones. `breakdown` runs twelve of them on flat trees, too. `hybrid` runs TPC-HC: transactions alone, and with queries beside
 //! them. `versions` keeps old versions: what collecting them costs, and what they take. `space` counts bytes per entry.
 //! One JSON line per experiment.
 
 mod answers;
 mod apply;
+mod breakdown;
 mod check;
 mod date;
+mod flat;
 mod hybrid;
 mod load;
 mod log;
@@ -61,6 +64,7 @@ fn main() {
     let scale: f64 = argument(&mut arguments, 1.0);
     match experiment.as_str() {
         "queries" => olap::run(scale, argument(&mut arguments, 5)),
+        "breakdown" => breakdown::run(scale, argument(&mut arguments, 5)),
         "hybrid" => {
             let count = argument(&mut arguments, 100_000);
             let directory = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);

@@ -4,12 +4,12 @@
 //! Each is a map-reduce over an outer tree with loops over inner ones (P-Trees paper, section 4 and Figure 4). Everything
 //! a query needs beyond the trees of the world it makes itself, within its time.
 
-mod by_customer;
-mod by_day;
-mod by_order;
-mod by_part;
-mod by_supplier;
-mod tables;
+pub(crate) mod by_customer;
+pub(crate) mod by_day;
+pub(crate) mod by_order;
+pub(crate) mod by_part;
+pub(crate) mod by_supplier;
+pub(crate) mod tables;
 
 use crate::answers::Answer;
 use crate::world::World;

@@ -11,6 +11,18 @@ use crate::text::Text;
 pub(crate) struct LineKey(u32);
 
 impl LineKey {
+    /// Before all lines.
+    pub(crate) const FIRST: Self = LineKey(0);
+    /// Keys of orders are less than this.
+    pub(crate) const ORDERS: u32 = (1 << 29) - 1;
+
+    /// Before all lines of an order, and after all of the order before.
+    #[inline]
+    pub(crate) fn first(order: u32) -> Self {
+        assert!(order <= Self::ORDERS, "an order's key has 29 bits");
+        LineKey(order << 3)
+    }
+
     /// The key of a line; an order has at most seven.
     pub(crate) fn new(order: u32, number: u32) -> Self {
         assert!(order < 1 << 29 && (1..=7).contains(&number), "a line key has 29 and 3 bits");

@@ -121,6 +121,27 @@ pub(crate) struct Tables {
     pub(crate) fixed: Fixed,
 }
 
+impl Tables {
+    /// A copy of the rows that flat trees hold.
+    pub(crate) fn rows(&self) -> Rows {
+        Rows {
+            lines: self.lines.clone(),
+            orders: self.orders.clone(),
+            customers: self.customers.clone(),
+            part_supps: self.part_supps.clone(),
+        }
+    }
+}
+
+/// The rows of the tables that change.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) lines: Vec<(LineKey, Line)>,
+    pub(crate) orders: Vec<(u32, Order)>,
+    pub(crate) customers: Vec<(u32, Customer)>,
+    pub(crate) part_supps: Vec<((u32, u32), PartSupp)>,
+}
+
 /// The database at one version. A clone is a snapshot for nine reference counts.
 #[derive(Clone, Debug)]
 pub(crate) struct World {

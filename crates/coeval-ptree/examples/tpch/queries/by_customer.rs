@@ -12,6 +12,9 @@ use crate::queries::tables::{add, add_all, append};
 use crate::rows::Phone;
 use crate::world::World;
 
+/// What query 3 finds of an order.
+pub(crate) type Shipment = (Reverse<i64>, Date, u32, u8);
+
 /// For a customer's orders and their lines.
 const ORDERS_AND_LINES: Grain = Grain::for_work(300);
 
@@ -19,9 +22,8 @@ const ORDERS_AND_LINES: Grain = Grain::for_work(300);
 pub(super) fn shipping_priority(world: &World) -> Answer<'_> {
     let segment = world.fixed.codes.segments.code("BUILDING");
     let day = Date::new(1995, 3, 15);
-    type Found = Vec<(Reverse<i64>, Date, u32, u8)>;
-    let mut found = world.customers.scan(ORDERS_AND_LINES).semi_map_reduce(
-        Found::new(),
+    let found = world.customers.scan(ORDERS_AND_LINES).semi_map_reduce(
+        Vec::new(),
         |mut found, _, (customer, orders)| {
             if customer.segment == segment {
                 orders.iter().filter(|(_, (order, _))| order.date < day).for_each(|(key, (order, lines))| {
@@ -36,12 +38,17 @@ pub(super) fn shipping_priority(world: &World) -> Answer<'_> {
         },
         append,
     );
+    shipment_rows(found)
+}
+
+/// The answer of query 3, of all orders found.
+pub(crate) fn shipment_rows(mut found: Vec<Shipment>) -> Answer<'static> {
     if found.len() > 10 {
         found.select_nth_unstable(9);
         found.truncate(10);
     }
     found.sort_unstable();
-    let row = |(Reverse(sum), day, key, priority): (Reverse<i64>, Date, u32, u8)| {
+    let row = |(Reverse(sum), day, key, priority): Shipment| {
         vec![Value::Count(i64::from(key)), revenue(sum), Value::Day(day), Value::Count(i64::from(priority))]
     };
     found.into_iter().map(row).collect()
@@ -82,10 +89,7 @@ pub(super) fn volume_shipping(world: &World) -> Answer<'_> {
 
 /// Query 13.
 pub(super) fn customer_distribution(world: &World) -> Answer<'_> {
-    let (special, requests) = (Finder::new("special"), Finder::new("requests"));
-    let is_special = |comment: &[u8]| {
-        special.find(comment).is_some_and(|at| requests.find(&comment[at + "special".len()..]).is_some())
-    };
+    let is_special = special_requests();
     let comments = &world.fixed.texts.orders;
     let size = world.customers.last().map_or(0, |(key, _)| *key as usize + 1);
     // By order, since that is how the comments lie. A count per customer for each task: few tasks.
@@ -100,9 +104,22 @@ pub(super) fn customer_distribution(world: &World) -> Answer<'_> {
         },
         add_all,
     );
+    distribution_rows(world.customers.keys().copied(), &counts)
+}
+
+/// Whether a comment is what query 13 looks for.
+pub(crate) fn special_requests() -> impl Fn(&[u8]) -> bool {
+    let (special, requests) = (Finder::new("special"), Finder::new("requests"));
+    move |comment| {
+        special.find(comment).is_some_and(|at| requests.find(&comment[at + "special".len()..]).is_some())
+    }
+}
+
+/// The answer of query 13, of the customers' keys and a count for each key.
+pub(crate) fn distribution_rows(keys: impl Iterator<Item = u32>, counts: &[i64]) -> Answer<'static> {
     let mut customers = Vec::new();
-    world.customers.iter().for_each(|(key, _)| {
-        let count = counts.get(*key as usize).map_or(0, |count| *count as usize);
+    keys.for_each(|key| {
+        let count = counts.get(key as usize).map_or(0, |count| *count as usize);
         if customers.len() <= count {
             customers.resize(count + 1, 0);
         }

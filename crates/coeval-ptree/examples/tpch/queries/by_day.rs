@@ -8,15 +8,15 @@ use coeval_ptree::Grain;
 use crate::answers::{Answer, Value, revenue};
 use crate::date::Date;
 use crate::queries::tables::{add, add_all, append, by_key};
-use crate::rows::LineState;
-use crate::world::World;
+use crate::rows::{Line, LineState};
+use crate::world::{Fixed, World};
 
 /// A day's two thousand lines or six hundred orders are work for a task.
 const DAY: Grain = Grain::entries(1);
 
 /// What query 1 sums up for each state of lines.
 #[derive(Clone, Copy, Default)]
-struct Pricing {
+pub(crate) struct Pricing {
     quantity: i64,
     price: i64,
     discount: i64,
@@ -25,7 +25,28 @@ struct Pricing {
     count: i64,
 }
 
+/// The sums of query 1, by state.
+pub(crate) type Pricings = [Pricing; LineState::COUNT];
+
 impl Pricing {
+    /// Adds a line to the sums of its state.
+    #[inline]
+    pub(crate) fn count(sums: &mut Pricings, line: &Line) {
+        let sum = &mut sums[line.state.index()];
+        let revenue = line.revenue();
+        sum.quantity += i64::from(line.quantity);
+        sum.price += i64::from(line.price);
+        sum.discount += i64::from(line.discount);
+        sum.discounted += revenue;
+        sum.charged += revenue * (100 + i64::from(line.tax));
+        sum.count += 1;
+    }
+
+    /// The sums of both.
+    pub(crate) fn all(one: Pricings, other: Pricings) -> Pricings {
+        std::array::from_fn(|state| one[state].plus(other[state]))
+    }
+
     fn plus(self, other: Self) -> Self {
         Pricing {
             quantity: self.quantity + other.quantity,
@@ -43,22 +64,18 @@ pub(super) fn pricing_summary(world: &World) -> Answer<'_> {
     let last = Date::new(1998, 9, 2);
     let sums = world.by_ship_date.range(..=last).scan(DAY).map_reduce(
         |_, lines| {
-            let mut sums = [Pricing::default(); LineState::COUNT];
-            lines.iter().for_each(|(_, line)| {
-                let sum = &mut sums[line.state.index()];
-                let revenue = line.revenue();
-                sum.quantity += i64::from(line.quantity);
-                sum.price += i64::from(line.price);
-                sum.discount += i64::from(line.discount);
-                sum.discounted += revenue;
-                sum.charged += revenue * (100 + i64::from(line.tax));
-                sum.count += 1;
-            });
+            let mut sums = Pricings::default();
+            lines.iter().for_each(|(_, line)| Pricing::count(&mut sums, line));
             sums
         },
-        |one, other| std::array::from_fn(|state| one[state].plus(other[state])),
-        [Pricing::default(); LineState::COUNT],
+        Pricing::all,
+        Pricings::default(),
     );
+    pricing_rows(&sums)
+}
+
+/// The answer of query 1.
+pub(crate) fn pricing_rows(sums: &Pricings) -> Answer<'static> {
     let states = sums.iter().enumerate().filter(|(_, sum)| sum.count > 0);
     let row = |(state, sum): (usize, &Pricing)| {
         let (flag, status) = LineState::names(state);
@@ -95,7 +112,12 @@ pub(super) fn order_priority_checking(world: &World) -> Answer<'_> {
         add,
         [0; 8],
     );
-    let priorities = &world.fixed.codes.priorities;
+    priority_rows(&world.fixed, counts)
+}
+
+/// The answer of query 4, of a count for each priority.
+pub(crate) fn priority_rows(fixed: &Fixed, counts: [i64; 8]) -> Answer<'_> {
+    let priorities = &fixed.codes.priorities;
     let found = (0..).zip(counts).filter(|(_, count)| *count > 0);
     found.map(|(code, count)| vec![Value::Text(priorities.name(code)), Value::Count(count)]).collect()
 }
@@ -124,6 +146,11 @@ pub(super) fn local_supplier_volume(world: &World) -> Answer<'_> {
         add,
         [0; 25],
     );
+    volume_rows(fixed, volumes)
+}
+
+/// The answer of query 5, of a sum for each nation.
+pub(crate) fn volume_rows(fixed: &Fixed, volumes: [i64; 25]) -> Answer<'_> {
     let mut found: Vec<_> = fixed.nations.iter().zip(volumes).filter(|(_, volume)| *volume > 0).collect();
     found.sort_unstable_by_key(|(_, volume)| Reverse(*volume));
     found.into_iter().map(|(nation, volume)| vec![Value::Text(nation.name), revenue(volume)]).collect()
@@ -191,32 +218,78 @@ pub(super) fn returned_items(world: &World) -> Answer<'_> {
 
 /// Query 12.
 pub(super) fn shipping_modes(world: &World) -> Answer<'_> {
-    let codes = &world.fixed.codes;
-    let wanted = codes.modes.which(|mode| mode == "MAIL" || mode == "SHIP");
-    let high = codes.priorities.which(|priority| priority == "1-URGENT" || priority == "2-HIGH");
+    let (wanted, high) = (wanted_modes(&world.fixed), high_priorities(&world.fixed));
     let year = Date::new(1994, 1, 1)..Date::new(1995, 1, 1);
     let counts = world.by_receipt_date.range(year).scan(DAY).map_reduce(
         |_, lines| {
-            let late = lines.iter().filter(|(_, line)| {
-                wanted[usize::from(line.handling.mode())] & line.is_late() & (line.ship < line.commit)
-            });
+            let late = lines
+                .iter()
+                .filter(|(_, line)| wanted[usize::from(line.handling.mode())] & is_late_in_transit(line));
             let found: Vec<(u32, u8)> = late.map(|(key, line)| (key.order(), line.handling.mode())).collect();
             let keys: Vec<u32> = found.iter().map(|(key, _)| *key).collect();
             let mut counts = [0; 16];
             for (order, (_, mode)) in world.orders.multi_find::<u32, _>(&keys).into_iter().zip(&found) {
                 let (order, _) = order.expect("lines have orders");
-                counts[2 * usize::from(*mode) + usize::from(!high[usize::from(order.priority)])] += 1;
+                counts[mode_place(*mode, order.priority, &high)] += 1;
             }
             counts
         },
         add,
         [0; 16],
     );
+    mode_rows(&world.fixed, counts)
+}
+
+/// The modes that query 12 asks for.
+pub(crate) fn wanted_modes(fixed: &Fixed) -> Vec<bool> {
+    fixed.codes.modes.which(|mode| mode == "MAIL" || mode == "SHIP")
+}
+
+/// The priorities that query 12 calls high.
+pub(crate) fn high_priorities(fixed: &Fixed) -> Vec<bool> {
+    fixed.codes.priorities.which(|priority| priority == "1-URGENT" || priority == "2-HIGH")
+}
+
+/// Whether query 12 counts a line of a mode it wants that was received in its year.
+#[inline]
+pub(crate) fn is_late_in_transit(line: &Line) -> bool {
+    line.is_late() & (line.ship < line.commit)
+}
+
+/// Where query 12 counts a line of this mode, of an order of this priority.
+#[inline]
+pub(crate) fn mode_place(mode: u8, priority: u8, high: &[bool]) -> usize {
+    2 * usize::from(mode) + usize::from(!high[usize::from(priority)])
+}
+
+/// The answer of query 12, of two counts for each mode.
+pub(crate) fn mode_rows(fixed: &Fixed, counts: [i64; 16]) -> Answer<'_> {
+    let (codes, wanted) = (&fixed.codes, wanted_modes(fixed));
     let row = |code: u8| {
         let counts = &counts[2 * usize::from(code)..][..2];
         vec![Value::Text(codes.modes.name(code)), Value::Count(counts[0]), Value::Count(counts[1])]
     };
     (0..).zip(&wanted).filter(|(_, wanted)| **wanted).map(|(code, _)| row(code)).collect()
+}
+
+/// Query 12 without the tree by receipt date: on all orders with their lines.
+pub(crate) fn shipping_modes_by_order(world: &World) -> Answer<'_> {
+    let (wanted, high) = (wanted_modes(&world.fixed), high_priorities(&world.fixed));
+    let year = Date::new(1994, 1, 1)..Date::new(1995, 1, 1);
+    let counts = world.orders.scan(Grain::for_work(20)).semi_map_reduce(
+        [0; 16],
+        |mut counts, _, (order, lines)| {
+            lines.iter().for_each(|(_, line)| {
+                let mode = line.handling.mode();
+                let fits =
+                    year.contains(&line.receipt) & wanted[usize::from(mode)] & is_late_in_transit(line);
+                counts[mode_place(mode, order.priority, &high)] += i64::from(fits);
+            });
+            counts
+        },
+        add,
+    );
+    mode_rows(&world.fixed, counts)
 }
 
 /// Query 14.

@@ -6,9 +6,13 @@ use std::cmp::Reverse;
 use coeval_ptree::Grain;
 
 use crate::answers::{Answer, Value};
+use crate::date::Date;
 use crate::queries::tables::{add_all, append};
-use crate::rows::OrderStatus;
-use crate::world::World;
+use crate::rows::{Customer, OrderStatus};
+use crate::world::{Fixed, World};
+
+/// What query 18 finds of an order: price, day, key, customer, quantity.
+pub(crate) type Volume = (Reverse<u32>, Date, u32, u32, i64);
 
 /// For an order's lines.
 const LINES: Grain = Grain::for_work(20);
@@ -18,7 +22,7 @@ const NOBODY: u32 = 0;
 
 /// Query 18.
 pub(super) fn large_volume_customers(world: &World) -> Answer<'_> {
-    let mut found = world.orders.scan(LINES).semi_map_reduce(
+    let found = world.orders.scan(LINES).semi_map_reduce(
         Vec::new(),
         |mut found, key, (order, lines)| {
             let quantity = lines.iter().fold(0, |sum, (_, line)| sum + i64::from(line.quantity));
@@ -29,12 +33,21 @@ pub(super) fn large_volume_customers(world: &World) -> Answer<'_> {
         },
         append,
     );
+    large_volume_rows(&world.fixed, found, |key| world.customers.get(&key).map(|(row, _)| *row))
+}
+
+/// The answer of query 18, of all orders found.
+pub(crate) fn large_volume_rows(
+    fixed: &Fixed,
+    mut found: Vec<Volume>,
+    customer_of: impl Fn(u32) -> Option<Customer>,
+) -> Answer<'_> {
     found.sort_unstable();
     found.truncate(100);
-    let row = |(Reverse(price), day, key, customer, quantity)| {
-        let (row, _) = world.customers.get(&customer).expect("orders have customers");
+    let row = |(Reverse(price), day, key, customer, quantity): Volume| {
+        let row = customer_of(customer).expect("orders have customers");
         vec![
-            Value::Text(world.fixed.texts.customers.str(row.name)),
+            Value::Text(fixed.texts.customers.str(row.name)),
             Value::Count(i64::from(customer)),
             Value::Count(i64::from(key)),
             Value::Day(day),

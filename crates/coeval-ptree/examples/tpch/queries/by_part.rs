@@ -11,7 +11,7 @@ use crate::answers::{Answer, Value, revenue};
 use crate::date::Date;
 use crate::queries::tables::{add, add_all, append, by_key};
 use crate::rows::{Line, Part};
-use crate::world::World;
+use crate::world::{Fixed, World};
 
 /// For parts few of which are picked.
 const FEW: Grain = Grain::for_work(10);
@@ -36,6 +36,11 @@ pub(super) fn minimum_cost_supplier(world: &World) -> Answer<'_> {
         },
         append,
     );
+    cheapest_rows(fixed, found)
+}
+
+/// The answer of query 2, of parts and suppliers.
+pub(crate) fn cheapest_rows(fixed: &Fixed, found: Vec<(u32, u32)>) -> Answer<'_> {
     let texts = &fixed.texts.suppliers;
     let mut found: Vec<_> = found
         .into_iter()
@@ -104,6 +109,11 @@ pub(super) fn national_market_share(world: &World) -> Answer<'_> {
         },
         add,
     );
+    share_rows(sums)
+}
+
+/// The answer of query 8, of two sums for each year.
+pub(crate) fn share_rows(sums: [i64; 4]) -> Answer<'static> {
     let share = |year: usize| Value::Real(sums[2 * year] as f64 / sums[2 * year + 1] as f64);
     vec![vec![Value::Count(1995), share(0)], vec![Value::Count(1996), share(1)]]
 }

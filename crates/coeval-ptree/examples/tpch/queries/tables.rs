@@ -7,7 +7,7 @@ use coeval_ptree::PTree;
 const TASK: usize = 16_384;
 
 /// What `code` says of each entry, at the place of its key; zero where there is no entry. In parallel.
-pub(super) fn by_key<V, const B: usize>(
+pub(crate) fn by_key<V, const B: usize>(
     tree: &PTree<u32, V, (), B>,
     code: impl Fn(&V) -> u8 + Sync,
 ) -> Vec<u8>
@@ -41,7 +41,7 @@ fn fill<V, const B: usize>(
 }
 
 /// Appends one list to another, the shorter one to the longer one where their order is not asked for.
-pub(super) fn append<T>(mut one: Vec<T>, mut other: Vec<T>) -> Vec<T> {
+pub(crate) fn append<T>(mut one: Vec<T>, mut other: Vec<T>) -> Vec<T> {
     if one.len() < other.len() {
         std::mem::swap(&mut one, &mut other);
     }
@@ -50,13 +50,13 @@ pub(super) fn append<T>(mut one: Vec<T>, mut other: Vec<T>) -> Vec<T> {
 }
 
 /// Adds sums place by place.
-pub(super) fn add<const N: usize>(mut one: [i64; N], other: [i64; N]) -> [i64; N] {
+pub(crate) fn add<const N: usize>(mut one: [i64; N], other: [i64; N]) -> [i64; N] {
     one.iter_mut().zip(other).for_each(|(sum, more)| *sum += more);
     one
 }
 
 /// As [`add`], for sums in the heap; an empty list is all zeros.
-pub(super) fn add_all(mut one: Vec<i64>, other: Vec<i64>) -> Vec<i64> {
+pub(crate) fn add_all(mut one: Vec<i64>, other: Vec<i64>) -> Vec<i64> {
     if one.is_empty() {
         return other;
     }
