@@ -36,7 +36,6 @@ const STRIDE: usize = 64;
 /// Writes of a batch at most.
 const BATCH_MAX: usize = 1_000_000;
 
-type Tree = PTree<u64, u64, (), 30>;
 type Pairs = Vec<(u64, u64)>;
 
 /// Numbers below `count`, small ones more often: the generator of YCSB (Gray et al., SIGMOD 1994).
@@ -356,6 +355,19 @@ fn run_all<S: Subject>(make: impl Fn(&[(u64, u64)]) -> S, name: &str, count: usi
     run(&make(&[]), name, ("insert-only", Workload::InsertOnly), count, time);
 }
 
+fn run_tree<const B: usize>(count: usize, time: Duration, batch_time: Duration) {
+    let make = |pairs: &[(u64, u64)]| Published::<PTree<u64, u64, (), B>> {
+        root: ArcSwap::from_pointee(PTree::from_sorted(pairs.to_vec())),
+        writer: Mutex::new(()),
+        queue: Mutex::default(),
+        batch_time,
+        apply: |tree, batch| tree.multi_insert_unsorted(batch, |_, _, new| new),
+        read: |tree, key| tree.get(key).copied(),
+        len: PTree::len,
+    };
+    run_all(make, &format!("PTree {B}"), count, time);
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let mut number =
@@ -365,17 +377,15 @@ fn main() {
     let time = Duration::from_secs(seconds as u64);
     let batch_time = Duration::from_millis(batch_ms as u64);
     let is_wanted = |name: &str| maps.is_empty() || maps.iter().any(|map| map == name);
-    if is_wanted("ptree") {
-        let make = |pairs: &[(u64, u64)]| Published::<Tree> {
-            root: ArcSwap::from_pointee(PTree::from_sorted(pairs.to_vec())),
-            writer: Mutex::new(()),
-            queue: Mutex::default(),
-            batch_time,
-            apply: |tree, batch| tree.multi_insert_unsorted(batch, |_, _, new| new),
-            read: |tree, key| tree.get(key).copied(),
-            len: PTree::len,
-        };
-        run_all(make, "PTree 30", count, time);
+    for (block, run) in [
+        (30, run_tree::<30> as fn(usize, Duration, Duration)),
+        (62, run_tree::<62>),
+        (126, run_tree::<126>),
+        (254, run_tree::<254>),
+    ] {
+        if is_wanted("ptree") && block == 126 || maps.contains(&format!("ptree{block}")) {
+            run(count, time, batch_time);
+        }
     }
     if is_wanted("skiplist") {
         run_all(

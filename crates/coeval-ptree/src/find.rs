@@ -3,6 +3,7 @@
 
 use std::borrow::Borrow;
 use std::hint::select_unpredictable;
+use std::mem::needs_drop;
 
 use arrayvec::ArrayVec;
 
@@ -30,13 +31,18 @@ where
 
 /// The entry of `key` in a block.
 ///
-/// The first probe is at a fixed place, so that its load does not wait for that of the block's length.
+/// In a tree larger than the caches the block's lines are yet to come. A binary search waits for them one by one; where
+/// comparing costs next to nothing, all probes of a round are made at once, so that their lines come together.
 #[inline]
 fn find_in_block<'a, K, V, Q, const B: usize>(entries: &'a [(K, V)], key: &Q) -> Option<&'a (K, V)>
 where
     K: Borrow<Q>,
     Q: Ord + ?Sized,
 {
+    if is_cheap::<K>() {
+        return find_in_rounds::<K, V, Q, B>(entries, key);
+    }
+    // The first probe is at a fixed place, so that its load does not wait for that of the block's length.
     let middle = B / 2;
     let run = match entries.get(middle) {
         Some(entry) => {
@@ -46,6 +52,38 @@ where
         None => entries,
     };
     search(run, key).ok().map(|at| &run[at])
+}
+
+/// Whether a key is compared within some cycles: it is small, and whole where it lies.
+const fn is_cheap<K>() -> bool {
+    size_of::<K>() <= 16 && !needs_drop::<K>()
+}
+
+/// Parts that a round of probes cuts a block into.
+const PARTS: usize = 8;
+
+/// The most entries that are compared one by one.
+const LINEAR_MAX: usize = 16;
+
+/// The entry of `key` in a block: rounds of probes at fixed places, then the entries that are left, in order.
+#[inline]
+fn find_in_rounds<'a, K, V, Q, const B: usize>(entries: &'a [(K, V)], key: &Q) -> Option<&'a (K, V)>
+where
+    K: Borrow<Q>,
+    Q: Ord + ?Sized,
+{
+    let (mut run, mut length) = (entries, B);
+    while length > LINEAR_MAX / 2 {
+        let step = length.div_ceil(PARTS).max(PARTS / 2);
+        let passed = |place: usize| run.get(place * step).is_some_and(|entry| entry.0.borrow() <= key);
+        let part = (1..PARTS).map(|place| usize::from(passed(place))).sum::<usize>();
+        let start = part * step;
+        run = &run[start..run.len().min(start + step)];
+        length = if step <= LINEAR_MAX { 0 } else { step };
+    }
+    let others = run.get(1..)?;
+    let at = others.iter().map(|entry| usize::from(entry.0.borrow() <= key)).sum::<usize>();
+    Some(&run[at]).filter(|entry| entry.0.borrow() == key)
 }
 
 /// Descents that run side by side: about as many misses as a core keeps in flight.
