@@ -29,6 +29,7 @@ mod origin;
 mod relations;
 mod roles;
 mod rows;
+mod sequence_row;
 mod server;
 mod types;
 
@@ -40,10 +41,13 @@ pub use origin::origin_of;
 pub(crate) use origin::{column_oids, set_origin};
 
 pub(crate) use access::{CatalogAccess, SettingRequest};
-pub(crate) use functions::{array_elements, array_of_text, functions, is_catalog_function, set_returning};
+pub(crate) use functions::{
+    array_elements, array_of_text, functions, gives_texts, is_catalog_function, set_returning,
+};
 pub(crate) use identifiers::quoted as quoted_name;
 pub(crate) use objects::ViewColumns;
-pub(crate) use relations::{holds_functions, is_vector, own_relations, standard_columns};
+pub(crate) use relations::{holds_functions, holds_names, is_vector, own_relations, standard_columns};
+pub(crate) use sequence_row::sequence_row;
 
 use crate::engine::Engine;
 use crate::error::SqlError;

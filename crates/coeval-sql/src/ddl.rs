@@ -43,7 +43,8 @@ mod view_query;
 
 pub(crate) use bricks::{BrickClause, DimensionClause};
 pub(crate) use columns::ROW_ID_COLUMN;
-pub(crate) use expressions::columns_named;
+pub(crate) use dependents::relations_of_view;
+pub(crate) use expressions::{columns_named, sequences_named};
 pub(crate) use extended::{Extended, execute as execute_extended};
 pub(crate) use values::default_column;
 

@@ -76,6 +76,12 @@ impl Sequences {
         Ok(value)
     }
 
+    /// The number that comes next, which stays the next one; `None` at the end.
+    pub(crate) fn upcoming(&self, def: &SequenceDef) -> Option<i64> {
+        let states = self.states.lock();
+        states.get(&def.id).map_or(Some(def.start), |state| state.next)
+    }
+
     /// Goes on at `next` from now on.
     pub(crate) fn set(
         &self,

@@ -265,6 +265,13 @@ impl Store {
         self.shared.sequences.next_value(sequence, |next| self.log_sequence(id, next))
     }
 
+    /// The number that [`next_value`](Self::next_value) would give; `None` at the end of the sequence. Nothing is taken:
+    /// somebody else may be given it meanwhile.
+    #[must_use]
+    pub fn upcoming_value(&self, sequence: &SequenceDef) -> Option<i64> {
+        self.shared.sequences.upcoming(sequence)
+    }
+
     /// Sets where a sequence stands (`setval`). Takes effect at once, whatever becomes of the transaction.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Real clients against `coeval serve`: psql, pgbench, psycopg, asyncpg, SQLAlchemy, pgjdbc, node-postgres, pgx.
+//! Real clients against `coeval serve`: psql, pgbench, pg_dump, psycopg, asyncpg, SQLAlchemy, pgjdbc, node-postgres, pgx.
 //!
 //! Each client is a small program in a folder beside this file, which says what it found when that is not what it
 //! wanted. What they want is what PostgreSQL 15 gives: `COEVAL_CLIENTS_SERVER=host:port` runs them all against such a
@@ -43,6 +43,7 @@ const CLIENTS: &[Client] = &[
         program: |places| places.psql("copy"),
     },
     Client { name: "pgbench", installed_by: "apt-get install postgresql-15", program: Places::pgbench },
+    Client { name: "pg_dump", installed_by: "apt-get install postgresql-client-15", program: Places::pg_dump },
     Client {
         name: "psycopg",
         installed_by: "pip install 'psycopg[binary]'",

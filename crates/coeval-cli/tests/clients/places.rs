@@ -69,6 +69,14 @@ impl Places {
         Some(Program { command, expected: Expected::Success })
     }
 
+    pub(crate) fn pg_dump(&self) -> Option<Program> {
+        let (pg_dump, psql) = (self.of_postgres("pg_dump")?, self.of_postgres("psql")?);
+        let folder = self.programs.join("pg_dump");
+        let mut command = Command::new("bash");
+        command.arg(folder.join("run")).args([pg_dump, psql, folder]);
+        Some(Program { command, expected: Expected::Success })
+    }
+
     /// A program in Python, for an interpreter that has these modules.
     pub(crate) fn python(&self, program: &str, modules: &[&str]) -> Option<Program> {
         let imports = format!("import {}", modules.join(", "));

@@ -1,28 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `pg_class`, `pg_attribute`, `pg_attrdef`, `pg_index`, `pg_sequence`, `pg_namespace`.
+//! `pg_class`, `pg_attribute`, `pg_attrdef`, `pg_index`, `pg_sequence`, `pg_namespace`, `pg_init_privs`.
 
 use super::objects::{Class, IndexShape, Kind, Objects};
 use super::roles::{owner_oid, role_oid};
 use super::rows::{Cell, Table};
 use super::types::{TypeFacts, facts, facts_of_arrow, facts_of_name};
-use super::{Source, deparse, oids};
+use super::{PG_CATALOG, Source, deparse, oids, sequence_row};
 use crate::rights::{self, access_list, schema_access};
+use crate::system::INFORMATION_SCHEMA;
 use coeval_store::{
     ColumnDef, ColumnState, DeclaredOrder, Identity, SequenceDef, SpaceId, TableDef, Transaction, Uniqueness,
     World,
 };
 use std::sync::Arc;
 
-/// The columns that every sequence has.
-const SEQUENCE_COLUMNS: [(&str, &str); 3] =
-    [("last_value", "int8"), ("log_cnt", "int8"), ("is_called", "bool")];
-
 /// Bytes of a page, by which clients count sizes.
 const PAGE_SIZE: usize = 8_192;
 
 /// Whether this module knows the relation.
 pub(super) fn has(name: &str) -> bool {
-    matches!(name, "pg_class" | "pg_attribute" | "pg_attrdef" | "pg_index" | "pg_sequence" | "pg_namespace")
+    matches!(
+        name,
+        "pg_class"
+            | "pg_attribute"
+            | "pg_attrdef"
+            | "pg_index"
+            | "pg_sequence"
+            | "pg_namespace"
+            | "pg_init_privs"
+    )
 }
 
 /// Fills the relation if this module knows it.
@@ -47,7 +53,22 @@ pub(super) fn fill(name: &str, table: &mut Table, objects: &Objects, source: &So
                 ("nspacl", acl.map(Cell::Texts).unwrap_or(Cell::Null)),
             ]);
         }),
+        "pg_init_privs" => push_initial_privileges(table, objects),
         _ => {}
+    }
+}
+
+/// What everyone may do with PostgreSQL's own schemas from the beginning, so that no dump says it.
+fn push_initial_privileges(table: &mut Table, objects: &Objects) {
+    for schema in [PG_CATALOG, INFORMATION_SCHEMA] {
+        let access = schema_access(objects.definitions.catalog(), schema);
+        let acl = access_list(rights::Kind::Schema, &access);
+        table.push([
+            ("objoid", oids::of_schema(schema).into()),
+            ("classoid", oids::PG_NAMESPACE.into()),
+            ("privtype", "i".into()),
+            ("initprivs", acl.map(Cell::Texts).unwrap_or(Cell::Null)),
+        ]);
     }
 }
 
@@ -99,7 +120,7 @@ fn push_class(table: &mut Table, class: &Class, transaction: &Transaction) {
             (class.index().map_or(0, |shape| shape.columns.len()), 0, false, false)
         }
         Kind::System(relation) => (relation.columns.len(), 0, false, false),
-        Kind::Sequence(_) => (SEQUENCE_COLUMNS.len(), 0, false, false),
+        Kind::Sequence(_) => (sequence_row::COLUMNS.len(), 0, false, false),
         Kind::View(_) => (0, 0, false, false),
     };
     let access = match class.letter() {
@@ -203,7 +224,7 @@ fn push_columns(table: &mut Table, class: &Class, objects: &Objects) {
             }
         }
         Kind::Sequence(_) => {
-            for (place, (name, ty)) in SEQUENCE_COLUMNS.into_iter().enumerate() {
+            for (place, (name, ty)) in sequence_row::COLUMNS.into_iter().enumerate() {
                 let attribute =
                     Attribute { not_null: true, ..Attribute::plain(name, place + 1, facts_of_name(ty)) };
                 push_attribute(table, class.oid, &attribute);

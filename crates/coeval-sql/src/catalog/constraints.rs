@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `pg_constraint` and `pg_depend`, and constraints by their ids.
+//! `pg_constraint`, `pg_depend` and the rules of views that dependencies go by, and constraints by their ids.
 
 use super::classes::{column_number, column_numbers};
 use super::deparse::{self, Style};
 use super::objects::{Class, Kind, Objects};
 use super::oids;
 use super::rows::{Cell, Table};
-use coeval_store::{CheckDef, Deferral, ForeignKeyDef, ReferentialAction, TableDef, Uniqueness};
+use coeval_store::{
+    CheckDef, ColumnDef, Deferral, ForeignKeyDef, ReferentialAction, TableDef, Uniqueness, ViewDef,
+};
 use std::sync::Arc;
 
 /// Whether this module knows the relation.
 pub(super) fn has(name: &str) -> bool {
-    matches!(name, "pg_constraint" | "pg_depend")
+    matches!(name, "pg_constraint" | "pg_depend" | "pg_rewrite")
 }
 
 /// Fills the relation if this module knows it.
@@ -19,6 +21,7 @@ pub(super) fn fill(name: &str, table: &mut Table, objects: &Objects) {
     match name {
         "pg_constraint" => objects.tables().flat_map(of_table).for_each(|one| push(table, &one, objects)),
         "pg_depend" => push_dependencies(table, objects),
+        "pg_rewrite" => push_rules(table, objects),
         _ => {}
     }
 }
@@ -206,11 +209,53 @@ fn push_dependencies(table: &mut Table, objects: &Objects) {
                         let number = column_number(def, index).unwrap_or_default();
                         let from = (oids::PG_ATTRDEF, oids::of_default(def.id, index));
                         depend(table, from, (oids::PG_CLASS, class.oid, number), "a");
+                        for sequence in sequences_of_default(objects, column) {
+                            depend(table, from, (oids::PG_CLASS, sequence, 0), "n");
+                        }
                     }
                 }
             }
-            Kind::View(_) | Kind::System(_) => {}
+            Kind::View(view) => depend_on_relations(table, class, view, objects),
+            Kind::System(_) => {}
         }
+    }
+}
+
+/// The sequences that a column's default takes values from.
+fn sequences_of_default(objects: &Objects, column: &ColumnDef) -> Vec<i32> {
+    let named = column.default.as_deref().map(crate::ddl::sequences_named).unwrap_or_default();
+    let found = named.iter().filter_map(|(schema, name)| objects.class_named(schema.as_deref(), name));
+    column.sequence.map(oids::of_sequence).into_iter().chain(found.map(|class| class.oid)).collect()
+}
+
+/// The rule that stands for a view's query.
+fn rule_oid(class: &Class) -> i32 {
+    oids::of_name("rule", &class.schema, &class.name)
+}
+
+/// A view's rule goes with the view, and with what its query names.
+fn depend_on_relations(table: &mut Table, class: &Class, view: &ViewDef, objects: &Objects) {
+    let rule = (oids::PG_REWRITE, rule_oid(class));
+    depend(table, rule, (oids::PG_CLASS, class.oid, 0), "i");
+    depend(table, rule, (oids::PG_CLASS, class.oid, 0), "n");
+    for (schema, name) in crate::ddl::relations_of_view(view) {
+        if let Some(named) = objects.class_named(schema.as_deref(), &name) {
+            depend(table, rule, (oids::PG_CLASS, named.oid, 0), "n");
+        }
+    }
+}
+
+/// The rules behind views.
+fn push_rules(table: &mut Table, objects: &Objects) {
+    for class in objects.classes.iter().filter(|class| matches!(class.kind, Kind::View(_))) {
+        table.push([
+            ("oid", rule_oid(class).into()),
+            ("rulename", "_RETURN".into()),
+            ("ev_class", class.oid.into()),
+            ("ev_type", "1".into()),
+            ("ev_enabled", "O".into()),
+            ("is_instead", true.into()),
+        ]);
     }
 }
 

@@ -104,9 +104,27 @@ pub(super) fn default(objects: &Objects, column: &ColumnDef) -> Option<String> {
     }
     if let Some(id) = column.sequence {
         let class = objects.class(oids::of_sequence(id))?;
-        return Some(format!("nextval({}::regclass)", literal(&objects.written_name(class))));
+        return Some(next_value(objects, class));
     }
-    declared_default(column)
+    let text = column.default.as_deref()?;
+    match crate::ddl::sequences_named(text).as_slice() {
+        [(schema, name)] if is_next_value(text) => {
+            let named = objects.class_named(schema.as_deref(), name);
+            Some(named.map_or_else(|| text.to_owned(), |class| next_value(objects, class)))
+        }
+        _ => declared_default(column),
+    }
+}
+
+fn next_value(objects: &Objects, class: &Class) -> String {
+    format!("nextval({}::regclass)", literal(&objects.written_name(class)))
+}
+
+/// Whether an expression is a call of `nextval` and nothing else.
+fn is_next_value(text: &str) -> bool {
+    let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(text);
+    matches!(parsed.and_then(|mut parser| parser.parse_expr()), Ok(Expr::Function(function))
+        if function.name.to_string().eq_ignore_ascii_case("nextval"))
 }
 
 /// The declared default of a column; a text has its type, as PostgreSQL shows it.
@@ -117,6 +135,13 @@ pub(crate) fn declared_default(column: &ColumnDef) -> Option<String> {
     Some(match parsed {
         Ok(Expr::Value(value)) if matches!(value.value, Value::SingleQuotedString(_) | Value::Null) => {
             format!("{text}::{}", cast_name(column.ty))
+        }
+        // As PostgreSQL spells the type.
+        Ok(Expr::Cast { expr, data_type, .. }) if matches!(expr.as_ref(), Expr::Value(_)) => {
+            match crate::types::column_type(&data_type) {
+                Ok(ty) => format!("{expr}::{}", cast_name(ty)),
+                Err(_) => text.clone(),
+            }
         }
         _ => text.clone(),
     })

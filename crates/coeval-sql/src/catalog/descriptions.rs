@@ -6,6 +6,11 @@ use super::objects::{Kind, Objects};
 use super::oids;
 use super::rows::Table;
 
+/// The schema that every database has.
+const PUBLIC: &str = "public";
+/// What PostgreSQL says of it.
+const OF_PUBLIC: &str = "standard public schema";
+
 /// Whether this module knows the relation.
 pub(super) fn has(name: &str) -> bool {
     name == "pg_description"
@@ -15,6 +20,13 @@ pub(super) fn has(name: &str) -> bool {
 pub(super) fn fill(name: &str, table: &mut Table, objects: &Objects) {
     if !has(name) {
         return;
+    }
+    if objects.definitions.catalog().has_schema(PUBLIC) {
+        table.push([
+            ("objoid", oids::of_schema(PUBLIC).into()),
+            ("classoid", oids::PG_NAMESPACE.into()),
+            ("description", OF_PUBLIC.into()),
+        ]);
     }
     for def in objects.tables() {
         let columns = def
@@ -29,6 +41,11 @@ pub(super) fn fill(name: &str, table: &mut Table, objects: &Objects) {
             ]);
         }
     }
+}
+
+/// What is said of a schema.
+pub(super) fn of_schema(oid: i32) -> Option<&'static str> {
+    (oid == oids::of_schema(PUBLIC)).then_some(OF_PUBLIC)
 }
 
 /// What was said of a table, or of its column of this number.

@@ -165,6 +165,11 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     listed.chain(arrays::functions()).collect()
 }
 
+/// Whether a function of this name gives an array of texts.
+pub(crate) fn gives_texts(name: &str) -> bool {
+    entries().any(|entry| entry.name == name && entry.gives == Gives::Texts)
+}
+
 /// Whether a function of this name asks for the statement's catalog.
 pub(crate) fn is_catalog_function(name: &str) -> bool {
     static NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| entries().map(|entry| entry.name).collect());

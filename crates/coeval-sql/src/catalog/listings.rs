@@ -7,7 +7,7 @@ use super::deparse::{self, Style};
 use super::objects::{Class, Kind, Objects};
 use super::relations::RelationKind;
 use super::rows::{Cell, Table};
-use super::{Source, oids};
+use super::{Source, oids, sequence_row};
 use coeval_store::Transaction;
 
 /// Whether this module knows the relation.
@@ -22,7 +22,7 @@ pub(super) fn fill(name: &str, table: &mut Table, objects: &Objects, source: &So
             "pg_tables" => push_table(table, class, source.transaction),
             "pg_views" => push_view(table, class),
             "pg_indexes" => push_index(table, class, objects),
-            "pg_sequences" => push_sequence(table, class, objects),
+            "pg_sequences" => push_sequence(table, class, objects, source),
             _ => match statistics_of(name) {
                 Some(Statistics::Tables) => push_table_statistics(table, class, source.transaction),
                 Some(Statistics::TableBlocks) => push_names(table, class, "r"),
@@ -101,8 +101,9 @@ fn push_index(table: &mut Table, class: &Class, objects: &Objects) {
     ]);
 }
 
-fn push_sequence(table: &mut Table, class: &Class, objects: &Objects) {
+fn push_sequence(table: &mut Table, class: &Class, objects: &Objects, source: &Source<'_>) {
     let Kind::Sequence(sequence) = &class.kind else { return };
+    let (last, is_called) = sequence_row::standing(source.engine.store(), sequence);
     table.push([
         ("schemaname", class.schema.as_str().into()),
         ("sequencename", class.name.as_str().into()),
@@ -114,6 +115,7 @@ fn push_sequence(table: &mut Table, class: &Class, objects: &Objects) {
         ("increment_by", sequence.increment.into()),
         ("cycle", sequence.cycle.into()),
         ("cache_size", 1.into()),
+        ("last_value", is_called.then_some(last).into()),
     ]);
 }
 

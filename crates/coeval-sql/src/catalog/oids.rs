@@ -9,7 +9,7 @@
 //! | table, index | 16384 + 4 x number of its key space |
 //! | index of a primary key | that of its table + 1 |
 //! | sequence | 16384 + 4 x its number + 2 |
-//! | view, schema, constraint, default | 2^30 + a hash of kind, owner and name |
+//! | view, its rule, schema, constraint, default | 2^30 + a hash of kind, owner and name |
 //!
 //! The last kind has no number in the store. Their ids change when they are renamed; that two of them meet in one
 //! catalog of a thousand such objects has a chance of one in two thousand.
@@ -21,8 +21,8 @@ const FIRST: i64 = 16_384;
 
 /// The namespace `pg_catalog`.
 pub(super) const PG_CATALOG_NAMESPACE: i32 = 11;
-/// The namespace `information_schema`.
-const INFORMATION_SCHEMA_NAMESPACE: i32 = 13_207;
+/// The namespace `information_schema`, as the fixed rows of `pg_type` and `pg_proc` name it.
+const INFORMATION_SCHEMA_NAMESPACE: i32 = 13_283;
 /// The namespace `public`.
 const PUBLIC_NAMESPACE: i32 = 2_200;
 /// The user that owns everything.
@@ -39,6 +39,8 @@ pub(super) const PG_CLASS: i32 = 1_259;
 pub(super) const PG_CONSTRAINT: i32 = 2_606;
 /// `pg_attrdef`.
 pub(super) const PG_ATTRDEF: i32 = 2_604;
+/// `pg_rewrite`.
+pub(super) const PG_REWRITE: i32 = 2_618;
 /// `pg_namespace`.
 pub(super) const PG_NAMESPACE: i32 = 2_615;
 

@@ -124,6 +124,16 @@ pub(crate) fn holds_functions(column: &str) -> bool {
     COLUMNS.contains(column)
 }
 
+/// Whether a column of a table of the catalog holds names.
+pub(crate) fn holds_names(column: &str) -> bool {
+    static COLUMNS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+        let tables = all().iter().filter(|relation| relation.kind == RelationKind::Table);
+        let columns = tables.flat_map(|relation| &relation.columns);
+        columns.filter(|column| column.type_name == "name").map(|column| column.name).collect()
+    });
+    COLUMNS.contains(column)
+}
+
 /// The columns of a view of `information_schema` with their types, in order; `None` if there is no such view.
 pub(crate) fn standard_columns(name: &str) -> Option<SchemaRef> {
     find(crate::system::INFORMATION_SCHEMA, name).map(Relation::arrow)

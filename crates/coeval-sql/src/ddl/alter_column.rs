@@ -8,7 +8,9 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::types;
 use coeval_store::{CatalogChange, ColumnType, Identity, SpaceId, TableDef};
-use datafusion::sql::sqlparser::ast::{AlterColumnOperation, DataType, Expr, GeneratedAs};
+use datafusion::sql::sqlparser::ast::{
+    AlterColumnOperation, DataType, Expr, GeneratedAs, ObjectName, SequenceOptions,
+};
 
 /// Alters the column; returns the table's number, which is new if its rows were written anew.
 ///
@@ -45,7 +47,7 @@ pub(super) fn execute(
         }
         AlterColumnOperation::SetDefault { value } => {
             values::validate_default(context, column, value)?;
-            column.default = Some(value.to_string());
+            column.default = Some(expressions::with_bound_sequences(context, value)?.to_string());
             column.sequence = None;
         }
         AlterColumnOperation::DropDefault => {
@@ -58,32 +60,71 @@ pub(super) fn execute(
                 Some(GeneratedAs::Always) | None => Identity::Always,
                 Some(GeneratedAs::ExpStored) => return Err(SqlError::unsupported("generated column")),
             };
-            if column.identity.is_some() || column.default.is_some() || column.sequence.is_some() {
-                let message =
-                    format!("column \"{name}\" of relation \"{relation}\" already has a default value");
-                return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message));
-            }
-            if !column.not_null {
-                let message = format!(
-                    "column \"{name}\" of relation \"{relation}\" must be declared NOT NULL before identity can be added"
-                );
-                return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message));
-            }
-            if !matches!(column.ty, ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt) {
-                let message = "identity column type must be smallint, integer, or bigint";
-                return Err(SqlError::new(SqlState::InvalidParameterValue, message));
-            }
-            let place = Place { table: def.id, name: &def.name, index };
-            let sequence =
-                owned_sequence(context, &place, column, sequence_options.as_deref().unwrap_or_default())?;
-            column.identity = Some(kind);
-            column.sequence = Some(sequence.id);
-            context.transaction.change_catalog(CatalogChange::PutSequence(sequence))?;
+            return add_identity(
+                context,
+                def,
+                &Added {
+                    column: name,
+                    identity: kind,
+                    sequence: None,
+                    options: sequence_options.as_deref().unwrap_or_default(),
+                },
+            );
         }
         AlterColumnOperation::SetDataType { data_type, using, .. } => {
             return set_type(context, def, index, data_type, using.as_ref());
         }
     }
+    put(context, changed)
+}
+
+/// What ADD GENERATED ... AS IDENTITY says.
+pub(super) struct Added<'a> {
+    pub(super) column: &'a str,
+    pub(super) identity: Identity,
+    /// The name of the sequence; `None`: one that is free is chosen.
+    pub(super) sequence: Option<&'a ObjectName>,
+    pub(super) options: &'a [SequenceOptions],
+}
+
+/// Makes a column an identity column; returns the table's number.
+///
+/// # Errors
+/// 42703 if it is not there, 55000 if it has a default or may be NULL, 22023 for a type that is no integer, 42P07 if
+/// the sequence's name is taken.
+pub(super) fn add_identity(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    added: &Added<'_>,
+) -> Result<SpaceId, SqlError> {
+    let index = lookup::column(def, added.column)?;
+    let mut changed = def.clone();
+    let column = &mut changed.columns[index];
+    let (name, relation) = (added.column, &def.name.name);
+    if column.identity.is_some() || column.default.is_some() || column.sequence.is_some() {
+        let message = format!("column \"{name}\" of relation \"{relation}\" already has a default value");
+        return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message));
+    }
+    if !column.not_null {
+        let message = format!(
+            "column \"{name}\" of relation \"{relation}\" must be declared NOT NULL before identity can be added"
+        );
+        return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message));
+    }
+    if !matches!(column.ty, ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt) {
+        let message = "identity column type must be smallint, integer, or bigint";
+        return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+    }
+    let place = Place { table: def.id, name: &def.name, index };
+    let mut sequence = owned_sequence(context, &place, column, added.options)?;
+    if let Some(wanted) = added.sequence {
+        let wanted = lookup::target(context, wanted)?;
+        lookup::refuse_taken(context, &wanted)?;
+        sequence.name = wanted;
+    }
+    column.identity = Some(added.identity);
+    column.sequence = Some(sequence.id);
+    context.transaction.change_catalog(CatalogChange::PutSequence(sequence))?;
     put(context, changed)
 }
 

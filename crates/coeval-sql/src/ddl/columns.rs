@@ -141,7 +141,7 @@ impl OptionReader<'_, '_> {
             return Err(SqlError::syntax(message));
         }
         expressions::refuse_in_default(expr)?;
-        column.default = Some(expr.to_string());
+        column.default = Some(expressions::with_bound_sequences(self.context, expr)?.to_string());
         Ok(())
     }
 

@@ -233,7 +233,12 @@ fn add_check(def: &mut TableDef, check: &CheckConstraint) -> Result<(), SqlError
     // PostgreSQL names a check after its column if it is about one.
     let columns = if let [column] = used.as_slice() { column_names(def, &[*column]) } else { Vec::new() };
     let name = name_for(def, check.name.as_ref(), &columns, "check", |_| false)?;
-    def.checks.push(CheckDef { name, expression: check.expr.to_string() });
+    // A dump puts parentheses around what is shown without them.
+    let mut condition = check.expr.as_ref();
+    while let Expr::Nested(inner) = condition {
+        condition = inner;
+    }
+    def.checks.push(CheckDef { name, expression: condition.to_string() });
     Ok(())
 }
 

@@ -34,6 +34,11 @@ pub(super) fn view_query_of(view: &ViewDef) -> Result<Box<Query>, SqlError> {
     super::values::parse_query(&view.query)
 }
 
+/// The relations that the query of a view names, with their schemas; none if its text cannot be read.
+pub(crate) fn relations_of_view(view: &ViewDef) -> BTreeSet<(Option<String>, String)> {
+    view_query_of(view).map(|query| view_query::relations(&query)).unwrap_or_default()
+}
+
 /// The views whose query names this relation.
 pub(super) fn views_on(
     context: &StatementContext<'_>,

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Expressions that definitions keep as text: defaults and checks.
 
+use super::lookup;
 use super::view_query::quoted;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::{fold, split_name};
-use coeval_store::{ColumnType, QualifiedName, TableDef};
+use coeval_store::{ColumnType, ObjectRef, QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, Value as AstValue,
-    visit_expressions, visit_expressions_mut,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query,
+    Value as AstValue, visit_expressions, visit_expressions_mut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -178,6 +179,11 @@ pub(super) fn named_sequences(text: &str) -> Result<Vec<(Option<String>, String)
     Ok(found)
 }
 
+/// The sequences that a default takes values from; none if its text cannot be read.
+pub(crate) fn sequences_named(text: &str) -> Vec<(Option<String>, String)> {
+    named_sequences(text).unwrap_or_default()
+}
+
 /// The expression with a sequence, named in `nextval('..')` and its like, renamed.
 pub(super) fn rename_sequence(expr: &mut Expr, old: &QualifiedName, new: &QualifiedName) {
     let _ = visit_expressions_mut(expr, |expr| {
@@ -194,6 +200,26 @@ pub(super) fn rename_sequence(expr: &mut Expr, old: &QualifiedName, new: &Qualif
         }
         ControlFlow::<()>::Continue(())
     });
+}
+
+/// The expression with the schema of each sequence that it names, so that it means the same whatever search path
+/// evaluates it.
+///
+/// # Errors
+/// 42P01 for a name that is none.
+pub(super) fn with_bound_sequences(context: &StatementContext<'_>, expr: &Expr) -> Result<Expr, SqlError> {
+    let mut bound = expr.clone();
+    for (schema, name) in named_sequences(&expr.to_string())? {
+        let ident = Ident::with_quote('"', name.clone());
+        if schema.is_none()
+            && let Some((found, ObjectRef::Sequence(_))) =
+                lookup::resolve(context, &ObjectName::from(vec![ident]))?
+        {
+            let old = QualifiedName::new(&found.schema, name);
+            rename_sequence(&mut bound, &old, &found);
+        }
+    }
+    Ok(bound)
 }
 
 /// Refuses aggregate and window functions in a check.

@@ -3,19 +3,20 @@
 //! and CREATE SEQUENCE with its options in any order.
 
 use super::bricks::{self, BrickClause, RetentionChange};
-use super::create_table;
 use super::role_syntax::{RoleName, RoleStatement, role_name};
 use super::sequence::{self, CreateSequence};
+use super::{alter_column, create_table};
 use super::{lookup, owners, rename, roles, sequence_values};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::result::StatementResult;
-use coeval_store::{CatalogChange, ObjectRef, QualifiedName, SequenceDef};
+use coeval_store::{CatalogChange, Identity, ObjectRef, QualifiedName, SequenceDef};
 use datafusion::sql::sqlparser::ast::{CreateTable, Expr, ObjectName, SequenceOptions};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
+use std::sync::Arc;
 
 /// A statement that is parsed here.
 #[derive(Clone, Debug)]
@@ -82,6 +83,17 @@ pub(crate) enum Change {
     Retention(RetentionChange),
     /// The options of a sequence.
     Sequence(Box<Options>),
+    /// `ALTER COLUMN ... ADD GENERATED ... AS IDENTITY (SEQUENCE NAME ...)`, as `pg_dump` writes it.
+    Identity(Box<NewIdentity>),
+}
+
+/// A column that becomes an identity column whose sequence has a given name.
+#[derive(Clone, Debug)]
+pub(crate) struct NewIdentity {
+    column: String,
+    identity: Identity,
+    sequence: ObjectName,
+    options: Options,
 }
 
 /// The options of a sequence.
@@ -158,6 +170,8 @@ impl Extended {
             Change::Schema(fold(&parser.parse_identifier()?))
         } else if parser.parse_keywords(&[Keyword::OWNER, Keyword::TO]) {
             Change::Owner(role_name(parser)?)
+        } else if let Some(identity) = parse_identity(parser)? {
+            Change::Identity(Box::new(identity))
         } else if let Some(retention) = parse_retention(parser)? {
             Change::Retention(retention)
         } else if kind != Kind::Table && parser.parse_keywords(&[Keyword::RENAME, Keyword::TO]) {
@@ -169,6 +183,34 @@ impl Extended {
         };
         Ok(Some(Self::Alter { kind, missing, name, change }))
     }
+}
+
+/// `ALTER COLUMN c ADD GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME s ...)`; without a name it is the parser's.
+fn parse_identity(parser: &mut Parser<'_>) -> Result<Option<NewIdentity>, ParserError> {
+    let start = parser.index();
+    if parser.parse_keyword(Keyword::ALTER) {
+        let _ = parser.parse_keyword(Keyword::COLUMN);
+        let column = fold(&parser.parse_identifier()?);
+        if parser.parse_keywords(&[Keyword::ADD, Keyword::GENERATED]) {
+            let by_default = parser.parse_keywords(&[Keyword::BY, Keyword::DEFAULT]);
+            let identity = if by_default { Identity::ByDefault } else { Identity::Always };
+            let _ = parser.parse_keyword(Keyword::ALWAYS);
+            if parser.parse_keywords(&[Keyword::AS, Keyword::IDENTITY])
+                && parser.consume_token(&Token::LParen)
+                && parser.parse_keyword(Keyword::SEQUENCE)
+                && parser.parse_keyword(Keyword::NAME)
+            {
+                let sequence = parser.parse_object_name(false)?;
+                let options = parse_options(parser)?;
+                parser.expect_token(&Token::RParen)?;
+                return Ok(Some(NewIdentity { column, identity, sequence, options }));
+            }
+        }
+    }
+    while parser.index() > start {
+        parser.prev_token();
+    }
+    Ok(None)
 }
 
 /// `SET RETENTION 'interval' ON column` and `DROP RETENTION`.
@@ -192,10 +234,10 @@ fn parse_retention(parser: &mut Parser<'_>) -> Result<Option<RetentionChange>, P
     Ok(None)
 }
 
-/// Options in any order, to the end of the statement.
+/// Options in any order, to the end of the statement or of the parentheses around them.
 fn parse_options(parser: &mut Parser<'_>) -> Result<Options, ParserError> {
     let mut options = Options::default();
-    while parser.peek_token().token != Token::EOF {
+    while !matches!(parser.peek_token().token, Token::EOF | Token::RParen) {
         if parser.parse_keyword(Keyword::AS) {
             options.data_type = Some(parser.parse_data_type()?);
         } else if parser.parse_keywords(&[Keyword::OWNED, Keyword::BY]) {
@@ -315,6 +357,17 @@ fn alter(
             alter_sequence(context, &sequence, options)
         }
         (Change::Sequence(_), _) => Err(lookup::wrong_kind(name, "sequence")),
+        (Change::Identity(new), ObjectRef::Table(id)) => {
+            let def = Arc::clone(context.transaction.table_def(id)?);
+            let added = alter_column::Added {
+                column: &new.column,
+                identity: new.identity,
+                sequence: Some(&new.sequence),
+                options: &new.options.settings,
+            };
+            alter_column::add_identity(context, &def, &added).map(|_| ())
+        }
+        (Change::Identity(_), _) => Err(lookup::wrong_kind(name, "table")),
     }
 }
 

@@ -24,7 +24,10 @@ fn fill(session: &mut Session, rows: usize) {
 }
 
 fn number(session: &mut Session, sql: &str) -> i64 {
-    let results = session.execute(sql).unwrap();
+    number_of(&session.execute(sql).unwrap())
+}
+
+fn number_of(results: &[crate::StatementResult]) -> i64 {
     let rows = results[0].rows.as_ref().unwrap();
     let column = rows.batches[0].column(0);
     column.as_any().downcast_ref::<arrow::array::Int64Array>().unwrap().value(0)
@@ -109,7 +112,7 @@ fn an_aggregation_that_does_not_fit_spills_and_is_right_or_fails() {
         let mut session = engine.session();
         fill(&mut session, 300_000);
         match session.execute(groups) {
-            Ok(_) => assert_eq!(number(&mut session, groups), 300_000),
+            Ok(results) => assert_eq!(number_of(&results), 300_000),
             Err(error) => {
                 assert_eq!(error.state, SqlState::OutOfMemory);
                 assert!(bytes < 1_024 * MIB, "it fits there: {error:?}");

@@ -13,6 +13,7 @@
 //! | `ARRAY(SELECT x ...)` | a subquery with `array_agg(x)` |
 //! | functions that return sets, in the select list or in FROM | `unnest` of a function that returns an array |
 //! | `(x).field`, subscripts of `int2vector` | a field by its name, a subscript from one |
+//! | `typname[0]` | the letter at that place |
 
 mod casts;
 mod rows;
@@ -36,7 +37,7 @@ const INT_SERIES: &str = crate::query::typing::INT_SERIES;
 
 /// The type that a cast to this one is to, in the form that columns are declared in; `None` if columns have no such
 /// type.
-pub(super) fn plain_type(ty: &DataType) -> Option<DataType> {
+pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
     casts::plain_type(ty)
 }
 
@@ -105,6 +106,13 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         }
         Expr::Cast { expr, data_type, .. } => casts::rewritten(expr, data_type),
         Expr::Function(function) => rewritten_function(function),
+        Expr::Case { conditions, else_result: Some(otherwise), .. } => {
+            if is_text(otherwise) && conditions.iter().any(|when| is_texts(&when.result)) {
+                let literal = otherwise.as_ref().clone();
+                **otherwise = call("coeval_array", vec![literal, text("text")]);
+            }
+            None
+        }
         Expr::Identifier(ident) if ident.quote_style.is_none() => register(&fold(ident)),
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
             sets::membership(left, right, sets::Quantifier::Any)
@@ -113,6 +121,11 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             sets::membership(left, right, sets::Quantifier::All)
         }
         Expr::CompoundFieldAccess { root, access_chain } => {
+            if let [AccessExpr::Subscript(Subscript::Index { index })] = access_chain.as_slice()
+                && casts::is_name(root)
+            {
+                return Ok(Some(call("substr", vec![root.as_ref().clone(), one_more(index), number("1")])));
+            }
             rewrite_accesses(root, access_chain);
             None
         }
@@ -298,6 +311,12 @@ fn plain_arguments(arguments: &[FunctionArg]) -> Vec<Expr> {
 
 fn is_text(expression: &Expr) -> bool {
     matches!(expression, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
+}
+
+/// Whether an expression is a call of a function of the catalog that gives an array of texts.
+fn is_texts(expression: &Expr) -> bool {
+    matches!(expression, Expr::Function(function)
+        if unqualified(&function.name).is_some_and(|name| crate::catalog::gives_texts(&name)))
 }
 
 fn number(digits: &str) -> Expr {

@@ -2,6 +2,7 @@
 //! From a query's syntax to a logical plan without a snapshot.
 
 use super::apply::{applied, has_correlated};
+use super::beside::types_beside;
 use super::dialect::in_dialect;
 use super::origins::{list_parameters, with_origins};
 use super::output_names;
@@ -121,12 +122,12 @@ pub(crate) fn plan_with_hidden(
 
 fn plan_query(
     context: &mut StatementContext<'_>,
-    query: &Query,
+    query_as_written: &Query,
     types: &[Option<ColumnType>],
     hidden: HiddenColumns,
 ) -> Result<PlannedQuery, SqlError> {
     let engine = Arc::clone(context.engine);
-    let mut query = query.clone();
+    let mut query = query_as_written.clone();
     without_subqueries_in_values(&mut query);
     let mut named = output_names::named(&query);
     in_dialect(&mut named)?;
@@ -137,6 +138,12 @@ fn plan_query(
     let mut names = PlannerContext::new().with_prepare_param_data_types(fields);
     let planner = Planner::new(engine.template(), context, &named, hidden);
     let logical = planner.plan(named, &mut names).map_err(|error| place_in(error.into(), context.sql))?;
+    if count > 0
+        && let Some(types) = with_types_beside(&logical, types, count)?
+    {
+        drop(planner);
+        return plan_query(context, query_as_written, &types, hidden);
+    }
     let applied = applied(settled(logical)?, engine.template(), planner.extent())?;
     let (logical, runs_subqueries) = (applied.data, applied.transformed);
     let logical = with_written_vectors(logical, engine.template())?;
@@ -161,6 +168,24 @@ fn plan_query(
         runs_subqueries,
         is_correlated,
     })
+}
+
+/// The parameters' types with those that what stands beside them in the plan says; `None` if it says nothing new.
+fn with_types_beside(
+    plan: &LogicalPlan,
+    types: &[Option<ColumnType>],
+    count: usize,
+) -> Result<Option<Vec<Option<ColumnType>>>, SqlError> {
+    let mut all = types.to_vec();
+    all.resize(count.max(all.len()), None);
+    let mut is_new = false;
+    for (place, ty) in types_beside(plan)? {
+        if let Some(unknown @ None) = all.get_mut(place) {
+            *unknown = column_type_of_arrow(&ty);
+            is_new |= unknown.is_some();
+        }
+    }
+    Ok(is_new.then_some(all))
 }
 
 /// The plan with vectors among its outputs as text, `1 2`: clients read them so, and arrays as `{1,2}`.

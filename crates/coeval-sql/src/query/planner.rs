@@ -241,7 +241,16 @@ impl<'a> Planner<'a> {
                 }
                 None => Err(unknown_table(&name.name).into()),
             },
-            Some(ObjectRef::Index(..) | ObjectRef::Sequence(_)) => {
+            Some(ObjectRef::Sequence(id)) => match self.transaction.catalog().sequence(id) {
+                Some(sequence) => {
+                    self.require_select(Kind::Sequence, name, &sequence.access)?;
+                    self.reads_system_tables.set(true);
+                    let row = crate::catalog::sequence_row(self.engine.store(), sequence)?;
+                    Ok(provider_as_source(row))
+                }
+                None => Err(unknown_table(&name.name).into()),
+            },
+            Some(ObjectRef::Index(..)) => {
                 let message = format!("\"{}\" is not a table or view", name.name);
                 Err(SqlError::new(crate::SqlState::WrongObjectType, message).into())
             }

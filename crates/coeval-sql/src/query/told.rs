@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a statement itself says about the types of its parameters: `$1::int`, `LIMIT $1`.
+//! What a statement itself says about the types of its parameters: `$1::int`, `LIMIT $1`, `NOT $1`, `left(x, $1)`.
 
 use super::dialect::plain_type;
+use crate::names::fold;
 use crate::types::column_type;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, LimitClause, Query, Statement, Value, Visit, Visitor,
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    LimitClause, Query, Select, Statement, UnaryOperator, Value, Visit, Visitor,
 };
 use std::ops::ControlFlow;
 
@@ -42,6 +44,18 @@ impl Told {
     }
 }
 
+impl Told {
+    fn tell_arguments(&mut self, function: &Function) {
+        let Some(name) = function.name.0.last().and_then(|part| part.as_ident()) else { return };
+        let FunctionArguments::List(list) = &function.args else { return };
+        for (argument, ty) in list.args.iter().zip(arguments_of(&fold(name), list.args.len())) {
+            if let (FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)), Some(ty)) = (argument, ty) {
+                self.tell(argument, *ty);
+            }
+        }
+    }
+}
+
 /// The type of a parameter that is cast to this one; `None` if the cast has to do more than to read it.
 fn read_as(ty: &DataType) -> Option<ColumnType> {
     match column_type(&plain_type(ty)?).ok()? {
@@ -62,13 +76,65 @@ impl Visitor for Told {
         ControlFlow::Continue(())
     }
 
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        let conditions = select.selection.iter().chain(&select.having);
+        conditions.for_each(|condition| self.tell(condition, ColumnType::Boolean));
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-        if let Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } = expression
-            && let Some(ty) = read_as(data_type)
-        {
-            self.tell(expr, ty);
+        match expression {
+            Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
+                if let Some(ty) = read_as(data_type) {
+                    self.tell(expr, ty);
+                }
+            }
+            Expr::UnaryOp { op: UnaryOperator::Not, expr }
+            | Expr::IsTrue(expr)
+            | Expr::IsNotTrue(expr)
+            | Expr::IsFalse(expr)
+            | Expr::IsNotFalse(expr) => self.tell(expr, ColumnType::Boolean),
+            Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
+                self.tell(left, ColumnType::Boolean);
+                self.tell(right, ColumnType::Boolean);
+            }
+            Expr::Case { operand: None, conditions, .. } => {
+                conditions.iter().for_each(|when| self.tell(&when.condition, ColumnType::Boolean));
+            }
+            // With commas; between FROM and FOR there may be patterns.
+            Expr::Substring { substring_from, substring_for, special: true, .. } => {
+                substring_from
+                    .iter()
+                    .chain(substring_for)
+                    .for_each(|place| self.tell(place, ColumnType::Int));
+            }
+            Expr::Function(function) => self.tell_arguments(function),
+            _ => {}
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// What the arguments of functions are whose other arguments do not say it; `None`: something else says it.
+fn arguments_of(function: &str, count: usize) -> &'static [Option<ColumnType>] {
+    const INT: Option<ColumnType> = Some(ColumnType::Int);
+    const FLOAT: Option<ColumnType> = Some(ColumnType::Double);
+    const TEXT: Option<ColumnType> = Some(ColumnType::Text);
+    match (function, count) {
+        ("substr" | "substring", 2 | 3) => &[None, INT, INT],
+        ("left" | "right" | "repeat" | "round" | "trunc", 2) => &[None, INT],
+        ("lpad" | "rpad", 2 | 3) => &[TEXT, INT, TEXT],
+        ("split_part", 3) => &[TEXT, TEXT, INT],
+        ("chr" | "ntile", 1) => &[INT],
+        ("lag" | "lead", 2 | 3) | ("nth_value", 2) => &[None, INT],
+        ("make_date", 3) => &[INT, INT, INT],
+        ("power" | "pow", 2) => &[FLOAT, FLOAT],
+        (
+            "abs" | "sqrt" | "exp" | "ln" | "ceil" | "ceiling" | "floor" | "round" | "trunc" | "to_timestamp"
+            | "pg_sleep",
+            1,
+        ) => &[FLOAT],
+        _ => &[],
     }
 }
 
@@ -89,6 +155,28 @@ mod tests {
         let cast = [ColumnType::Int, ColumnType::Date, ColumnType::Text, ColumnType::BigInt].map(Some);
         let counts = [ColumnType::BigInt; 2].map(Some);
         assert_eq!(told(sql, &[]), [&cast[..], &[None], &counts].concat());
+    }
+
+    #[test]
+    fn conditions_and_functions_tell_the_types_of_their_parameters() {
+        let sql = "SELECT NOT $1, CASE WHEN $2 THEN 1 END, substr(x, $3, $4), substring(x FROM $5 FOR 2), lpad($6, $7), \
+                   pg_catalog.left(x, $8), power($9, 2), make_date(2026, $10, 1) FROM t WHERE $11 AND ($12 OR a)";
+        let [boolean, int, text] = [ColumnType::Boolean, ColumnType::Int, ColumnType::Text].map(Some);
+        let wanted = [
+            boolean,
+            boolean,
+            int,
+            int,
+            None,
+            text,
+            int,
+            int,
+            Some(ColumnType::Double),
+            int,
+            boolean,
+            boolean,
+        ];
+        assert_eq!(told(sql, &[]), wanted);
     }
 
     #[test]

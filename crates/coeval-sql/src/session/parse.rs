@@ -6,6 +6,7 @@ mod copy_options;
 mod depth;
 mod identity;
 mod overriding;
+mod whole_tables;
 
 use super::deferrable::{Deferrable, DeferrableModes, take_deferrable};
 use super::utility::Utility;
@@ -21,6 +22,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 pub(crate) use depth::STACK_BYTES;
 use identity::order_identity_options;
 use overriding::{put_overriding, take_overriding};
+use whole_tables::spell_tables;
 
 /// How deep a statement may be nested.
 const DEPTH_MAX: usize = 200;
@@ -90,7 +92,7 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         let (mut tokens, deferrable) = take_deferrable(piece);
         order_identity_options(&mut tokens);
         spell_truths(&mut tokens);
-        tokens = spell_out(tokens);
+        tokens = spell_tables(spell_out(tokens));
         let overriding = take_overriding(&mut tokens);
         let bricks = take_bricks(&mut tokens)?;
         let mut parser =

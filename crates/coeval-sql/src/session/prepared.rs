@@ -313,8 +313,10 @@ impl Session {
             Statement::Prepare { name, data_types, statement: named } => {
                 let name = fold(name);
                 self.refuse_known_name(&name)?;
+                // Object ids and their like are what they are cast to.
+                let declared = |ty| column_type(&query::plain_type(ty).unwrap_or_else(|| ty.clone()));
                 let types =
-                    data_types.iter().map(|ty| column_type(ty).map(Some)).collect::<Result<Vec<_>, _>>()?;
+                    data_types.iter().map(|ty| declared(ty).map(Some)).collect::<Result<Vec<_>, _>>()?;
                 let text = named.to_string();
                 let parsed = Parsed::Statement(named.clone());
                 let prepared = self.prepare_parsed(parsed, &text, &types)?;

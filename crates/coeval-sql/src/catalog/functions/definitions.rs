@@ -29,8 +29,11 @@ pub(super) const ENTRIES: &[Entry] = &[
     called("shobj_description", 2..=2, Gives::Text, |_| Ok(Cell::Null)),
 ];
 
-/// Of a table; what else there is has no comment.
+/// Of a table or a schema; what else there is has no comment.
 fn object_comment(call: &Call<'_>) -> Result<Cell, SqlError> {
+    if call.text(1) == Some("pg_namespace") {
+        return Ok(call.oid(0).and_then(descriptions::of_schema).into());
+    }
     if call.text(1).is_some_and(|catalog| catalog != "pg_class") {
         return Ok(Cell::Null);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Object ids to names and back: `to_regclass`, the casts to `regclass` and its like, visibility.
 
-use super::type_names::{formatted, named};
+use super::type_names::{entry, formatted, named};
 use super::{Call, Entry, Gives, called, strict, undefined};
 use crate::catalog::identifiers::{parts, quoted};
 use crate::catalog::objects::Objects;
@@ -50,7 +50,9 @@ pub(super) const ENTRIES: &[Entry] = &[
         let objects = call.access()?.objects();
         Ok(call.oid(0).and_then(|oid| objects.class(oid)).map(|class| objects.is_visible(class)).into())
     }),
-    strict("pg_type_is_visible", 1..=1, Gives::Bool, |_| Ok(true.into())),
+    strict("pg_type_is_visible", 1..=1, Gives::Bool, |call| {
+        Ok(call.oid(0).and_then(entry).map(|entry| entry.is_visible).into())
+    }),
     strict("pg_function_is_visible", 1..=1, Gives::Bool, |_| Ok(true.into())),
     strict("pg_operator_is_visible", 1..=1, Gives::Bool, |_| Ok(true.into())),
     strict("pg_opclass_is_visible", 1..=1, Gives::Bool, |_| Ok(true.into())),

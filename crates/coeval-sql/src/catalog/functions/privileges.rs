@@ -6,7 +6,7 @@
 
 use super::names::role_named;
 use super::{Call, Entry, Gives, called, strict};
-use crate::catalog::identifiers::parts;
+use crate::catalog::identifiers::{parts, quoted};
 use crate::catalog::oids;
 use crate::catalog::rows::Cell;
 use crate::error::{SqlError, SqlState};
@@ -21,6 +21,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict("has_schema_privilege", 2..=3, Gives::Bool, on_schema),
     strict("has_database_privilege", 2..=3, Gives::Bool, on_database),
     strict("pg_has_role", 2..=3, Gives::Bool, on_role),
+    strict("acldefault", 2..=2, Gives::Texts, default_access),
     // What these are about belongs to everyone.
     called("has_function_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
     called("has_type_privilege", 2..=3, Gives::Bool, |_| Ok(true.into())),
@@ -128,6 +129,36 @@ fn on_database(call: &Call<'_>) -> Result<Cell, SqlError> {
     let list = call.text(place + 1).unwrap_or_default().to_uppercase();
     let is_open = |word: &str| matches!(word.trim(), "CONNECT" | "TEMP" | "TEMPORARY");
     Ok((rights.is_superuser() || list.split(',').any(is_open)).into())
+}
+
+/// The access list of an object to which nobody has granted anything, by the letter of its kind and its owner.
+fn default_access(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let owner = match call.oid(1) {
+        Some(oid) => role_named(call, i64::from(oid))?.unwrap_or_else(|| oid.to_string()),
+        None => return Ok(Cell::Null),
+    };
+    let owner = quoted(&owner);
+    // What everyone may do, and what the owner may.
+    let (everyone, own) = match call.text(0).unwrap_or_default() {
+        "c" => ("", ""),
+        "r" => ("", "arwdDxt"),
+        "s" => ("", "rwU"),
+        "d" => ("Tc", "CTc"),
+        "f" => ("X", "X"),
+        "l" | "T" => ("U", "U"),
+        "L" => ("", "rw"),
+        "n" => ("", "UC"),
+        "p" => ("", "sA"),
+        "t" => ("", "C"),
+        "F" | "S" => ("", "U"),
+        other => {
+            let message = format!("unrecognized object type abbreviation: {other}");
+            return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+        }
+    };
+    let entries = [("", everyone), (owner.as_str(), own)];
+    let granted = entries.iter().filter(|(_, letters)| !letters.is_empty());
+    Ok(Cell::Texts(granted.map(|(who, letters)| format!("{who}={letters}/{owner}")).collect()))
 }
 
 /// Whether a role is a member of another.

@@ -13,6 +13,8 @@ pub(super) struct TypeEntry {
     pub(super) name: String,
     /// The type of its elements, if it is an array type.
     pub(super) element: Option<i32>,
+    /// Whether it is found without its schema.
+    pub(super) is_visible: bool,
 }
 
 /// Types whose SQL name is not their name in `pg_type`.
@@ -69,12 +71,14 @@ fn read_types() -> HashMap<i32, TypeEntry> {
         let oids = column("oid").as_primitive::<Int32Type>();
         let names = column("typname").as_string_view();
         let elements = column("typelem").as_primitive::<Int32Type>();
+        let schemas = column("typnamespace").as_primitive::<Int32Type>();
         let lengths = column("typlen").as_primitive::<arrow::datatypes::Int16Type>();
         for row in 0..batch.num_rows() {
             let is_array = elements.value(row) != 0 && lengths.value(row) == -1 && !names.is_null(row);
             let name = names.value(row).to_owned();
             let element = (is_array && name.starts_with('_')).then(|| elements.value(row));
-            types.insert(oids.value(row), TypeEntry { name, element });
+            let is_visible = schemas.value(row) == crate::catalog::oids::PG_CATALOG_NAMESPACE;
+            types.insert(oids.value(row), TypeEntry { name, element, is_visible });
         }
     }
     types

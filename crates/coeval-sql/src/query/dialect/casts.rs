@@ -214,17 +214,24 @@ fn show(expression: &mut Expr) {
     }
 }
 
+/// The column that an expression names, and nothing else.
+fn column_name(expression: &Expr) -> Option<String> {
+    match expression {
+        Expr::Identifier(ident) => Some(fold(ident)),
+        Expr::CompoundIdentifier(idents) => idents.last().map(fold),
+        Expr::Nested(inner) => column_name(inner),
+        _ => None,
+    }
+}
+
+/// Whether an expression names a column of the catalog that holds names, whose subscripts give letters.
+pub(super) fn is_name(expression: &Expr) -> bool {
+    column_name(expression).is_some_and(|name| crate::catalog::holds_names(&name))
+}
+
 /// Whether an expression names a column of the catalog that is a vector, whose subscripts begin at zero.
 pub(super) fn is_vector(expression: &Expr) -> bool {
-    let name = match expression {
-        Expr::Identifier(ident) => fold(ident),
-        Expr::CompoundIdentifier(idents) => match idents.last() {
-            Some(ident) => fold(ident),
-            None => return false,
-        },
-        Expr::Nested(inner) => return is_vector(inner),
-        _ => return false,
-    };
+    let Some(name) = column_name(expression) else { return false };
     ["indkey", "indclass", "indoption", "indcollation", "proargtypes", "partattrs", "tgattr", "stxkeys"]
         .iter()
         .any(|vector| name.ends_with(vector))

@@ -87,6 +87,11 @@ fn of_function(
         let query = "SELECT * FROM pg_catalog.pg_get_keywords";
         return Some(derived(query_of(query)?, "pg_get_keywords", alias, &[]));
     }
+    if function == "pg_options_to_table" {
+        // Nothing of the catalog has options.
+        let query = "SELECT NULL::text AS option_name, NULL::text AS option_value WHERE false";
+        return Some(derived(query_of(query)?, function, alias, &[]));
+    }
     if let Some(array) = crate::catalog::set_returning(function) {
         return Some(unnested(call(array, arguments), function, alias, numbering));
     }

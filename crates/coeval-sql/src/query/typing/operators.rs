@@ -15,10 +15,11 @@ use super::settle::{comparable_pair, pair};
 use super::sums::sum;
 use crate::error::{SqlError, SqlState};
 use crate::types::column_type_of_arrow;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field};
+use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction, WindowFunctionParams};
+use datafusion::logical_expr::expr::{AggregateFunction, Placeholder, WindowFunction, WindowFunctionParams};
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr,
 };
@@ -47,9 +48,13 @@ impl ExprPlanner for PostgresOperators {
             }
             return Ok(PlannerResult::Original(raw));
         };
-        let (Ok(left), Ok(right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
+        let (Ok(left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(raw));
         };
+        if let Some(ty) = beside_time(operator, &left, &raw.right) {
+            raw.right = typed_parameter(raw.right, &ty);
+            right = ty;
+        }
         if let Some(product) = interval_product(operator, &raw, &left, &right) {
             return Ok(PlannerResult::Planned(product));
         }
@@ -111,6 +116,27 @@ impl ExprPlanner for PostgresOperators {
             }))
         };
         Ok(PlannerResult::Planned(mean(part(sum()), part(count_udaf()))))
+    }
+}
+
+/// What a parameter without a type is behind a point in time: an interval is added, the same taken away.
+fn beside_time(operator: Operator, left: &DataType, right: &Expr) -> Option<DataType> {
+    let is_bare = matches!(right, Expr::Placeholder(Placeholder { field, .. })
+        if field.as_ref().is_none_or(|field| field.data_type().is_null()));
+    match (operator, left) {
+        (Operator::Plus, DataType::Timestamp(..)) if is_bare => Some(ColumnType::Interval.arrow()),
+        (Operator::Minus, DataType::Date32) if is_bare => Some(DataType::Date32),
+        _ => None,
+    }
+}
+
+fn typed_parameter(parameter: Expr, ty: &DataType) -> Expr {
+    match parameter {
+        Expr::Placeholder(Placeholder { id, .. }) => {
+            let field = Arc::new(Field::new("parameter", ty.clone(), true));
+            Expr::Placeholder(Placeholder { id, field: Some(field) })
+        }
+        other => other,
     }
 }
 

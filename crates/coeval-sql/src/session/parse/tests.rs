@@ -71,3 +71,19 @@ fn blanks_before_a_statement_are_passed_over() {
     assert_eq!(parse(sql).unwrap().len(), 3);
     assert_eq!(parse(" \n GRANT usage, b TO c").unwrap().len(), 1);
 }
+
+#[test]
+fn table_is_a_query_where_one_may_stand() {
+    let shown = |sql: &str| match &parse(sql).unwrap()[..] {
+        [Parsed::Statement(statement)] => statement.to_string(),
+        other => panic!("{sql}: {other:?}"),
+    };
+    assert_eq!(shown("TABLE t"), "SELECT * FROM t");
+    assert_eq!(shown("table s.\"T\" ORDER BY 1"), "SELECT * FROM s.\"T\" ORDER BY 1");
+    assert_eq!(shown("SELECT 1 UNION ALL TABLE t"), "SELECT 1 UNION ALL SELECT * FROM t");
+    assert_eq!(shown("SELECT (TABLE t)"), "SELECT (SELECT * FROM t)");
+    assert_eq!(shown("CREATE VIEW v AS TABLE t"), "CREATE VIEW v AS SELECT * FROM t");
+    assert_eq!(shown("DROP TABLE t"), "DROP TABLE t");
+    assert_eq!(shown("SELECT a FROM ONLY t JOIN ONLY u ON true"), "SELECT a FROM t JOIN u ON true");
+    assert!(parse("TABLE").is_err());
+}

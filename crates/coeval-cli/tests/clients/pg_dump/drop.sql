@@ -1,0 +1,3 @@
+DROP SCHEMA shop CASCADE;
+DROP TABLE customers CASCADE;
+DROP VIEW IF EXISTS best, a_best;

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `TABLE t`, which is `SELECT * FROM t`, and `ONLY t`, which is `t` where no table inherits from another: the parser
+//! knows them in few of the places where they may stand.
+
+use super::is_word;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// Words behind which a query begins. Behind others TABLE says what kind of object a statement is about.
+const BEFORE_A_QUERY: [&str; 7] = ["union", "except", "intersect", "all", "distinct", "as", "explain"];
+
+/// Words behind which a table stands.
+const BEFORE_A_TABLE: [&str; 3] = ["from", "join", "update"];
+
+/// Writes each `TABLE t` that is a query in full, and each `ONLY t` without the word.
+pub(super) fn spell_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    if !tokens.iter().any(|token| is_word(token, "table") || is_word(token, "only")) {
+        return tokens;
+    }
+    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+    let mut spelled: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 2);
+    let mut before: Option<&TokenWithSpan> = None;
+    for (at, token) in tokens.iter().enumerate() {
+        let is_behind =
+            |words: &[&str]| before.is_some_and(|before| words.iter().any(|word| is_word(before, word)));
+        let begins =
+            || before.is_none_or(|before| before.token == Token::LParen) || is_behind(&BEFORE_A_QUERY);
+        let is_named = || {
+            let next = tokens[at + 1..].iter().find(|token| !is_space(token));
+            next.is_some_and(|next| matches!(next.token, Token::Word(_)))
+        };
+        if is_word(token, "table") && is_named() && begins() {
+            let like = |word| TokenWithSpan { token: word, span: token.span };
+            let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
+            spelled.extend(words.map(like));
+        } else if !(is_word(token, "only") && is_named() && is_behind(&BEFORE_A_TABLE)) {
+            spelled.push(token.clone());
+        }
+        if !is_space(token) {
+            before = Some(token);
+        }
+    }
+    spelled
+}
