@@ -111,6 +111,32 @@ class Pgbench:
         return context.pgbench(server, *self.arguments, isolation=self.isolation)
 
 
+class Beside(Pgbench):
+    """Point SELECTs alone, and beside a client that groups all rows again and again."""
+
+    query = "SELECT count(*) FROM (SELECT aid % 1000 AS g, sum(abalance), count(*) FROM pgbench_accounts GROUP BY 1) AS s"
+
+    def run(self, context, server):
+        alone = super().run(context, server)
+        script = context.work / "analytics.sql"
+        script.write_text(self.query + ";\n")
+        command = [str(context.postgres / "pgbench"), "-n", "-T", str(round(context.seconds) + 2), "-f", str(script)]
+        analytics = subprocess.Popen(command, env=server.environment(), stdout=subprocess.PIPE,
+                                     stderr=subprocess.DEVNULL, text=True)
+        time.sleep(1)
+        beside = super().run(context, server)
+        said, _ = analytics.communicate()
+        queries = float((re.search(r"tps = ([\d.]+)", said) or [0, 0])[1])
+        return {
+            "alone_latency_ms": alone["latency_mean_ms"],
+            "beside_latency_ms": beside["latency_mean_ms"],
+            "transactions_per_s": beside["transactions_per_s"],
+            "queries_per_h": queries * 3600,
+            "failed": alone["failed"] + beside["failed"],
+            "foreign_cpu": max(alone["foreign_cpu"], beside["foreign_cpu"]),
+        }
+
+
 class Hot:
     """Clients that increment one row, at READ COMMITTED."""
 
@@ -264,6 +290,7 @@ PIECES = {
     "chbench": Chbench(),
     "idle": Idle(),
     "hot": Hot(),
+    "beside": Beside("-S", "-M", "prepared", "-c", 2, "-j", 2),
 }
 # Pieces whose bar speaks of Coeval alone.
 COEVAL_ONLY = {"idle"}

@@ -29,6 +29,8 @@ LINES = [
     ("chbench", "transactions_per_s", "CH-benCHmark, 4 terminals beside 1 stream: transactions", "/s", 1.3),
     ("chbench", "queries_per_h", "CH-benCHmark, 4 terminals beside 1 stream: queries", "/h", 10.0),
     ("hot", "transactions_per_s", "16 clients increment one row, READ COMMITTED", "/s", 1.0),
+    ("beside", "transactions_per_s", "point SELECT, prepared, 2 clients beside 1 that groups all rows", "/s", 0.9),
+    ("beside", "queries_per_h", "the queries of the one that groups all rows", "/h", 1.0),
 ]
 BESIDE_LEAST = 0.9
 CONNECTION_KIB_MOST = 64
@@ -132,7 +134,7 @@ def alone(server, servers):
 
 def brief(figures):
     names = ["transactions_per_s", "queries_per_h", "rows_per_s", "beside_share", "used_kib", "abort_rate", "failed",
-             "latency_p99_ms", "foreign_cpu"]
+             "alone_latency_ms", "beside_latency_ms", "latency_p99_ms", "foreign_cpu"]
     return ", ".join(f"{name} {figures[name]:g}" for name in names if name in figures)
 
 
