@@ -39,7 +39,7 @@ ROUNDS_LEAST = 5
 
 def add_options(parser):
     options = parser.add_argument_group("the report `wire`: Coeval and PostgreSQL, each as a server")
-    options.add_argument("--pieces", default=",".join(PIECES), metavar="A,B,..",
+    options.add_argument("--pieces", metavar="A,B,..",
                          help="what to measure: " + ", ".join(PIECES))
     options.add_argument("--seconds", type=float, default=10, help="how long a round measures")
     options.add_argument("--warehouses", type=int, default=4, help="TPC-C's size")
@@ -50,7 +50,7 @@ def add_options(parser):
 
 def run(arguments):
     binaries = postgres_binaries()
-    chosen = arguments.pieces.split(",")
+    chosen = (arguments.pieces or ",".join(PIECES)).split(",")
     unknown = [name for name in chosen if name not in PIECES]
     if unknown:
         sys.exit(f"there is no piece {', '.join(unknown)}; there are {', '.join(PIECES)}")
