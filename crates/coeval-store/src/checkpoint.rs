@@ -66,6 +66,7 @@ use coeval_txn::{Epoch, EpochSet};
 use parking_lot::Mutex;
 pub use report::CheckpointReport;
 use spaces::{MergedSpaces, merge_spaces};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -211,13 +212,21 @@ impl<'s> Checkpoint<'s> {
     }
 
     /// Steps 5 and 6.
+    ///
+    /// # Errors
+    /// Those of the file system, and [`StoreError::Corrupt`] if what was written is damaged where a load goes
+    /// between its rows: the space's old base and all files stay then. Contents are the same either way.
     pub(crate) fn install(&mut self) -> Result<CheckpointReport, StoreError> {
         let spaces = self.frozen.tables().flat_map(|table| table.spaces());
         let frozen_spaces: BTreeMap<SpaceId, &Space> = spaces.collect();
         let merged = &self.merged;
+        let damage = RefCell::new(None);
         let on_new_base = |id: SpaceId, space: &Space| {
             let (frozen, base) = (frozen_spaces.get(&id)?, merged.base(id)?);
-            space.with_new_base(frozen, base)
+            space.with_new_base(frozen, base).unwrap_or_else(|error| {
+                damage.borrow_mut().get_or_insert(error);
+                space.with_checkpoint_abandoned()
+            })
         };
         let begun = Instant::now();
         let old = self.shared.pipeline.replace_worlds(self.shared, |world| world.with_spaces(on_new_base));
@@ -225,6 +234,10 @@ impl<'s> Checkpoint<'s> {
         self.report.note_pause(begun.elapsed());
         self.shared.bury(old);
         self.shared.bury(vec![Arc::clone(&self.frozen)]);
+        if let Some(error) = damage.into_inner() {
+            // The old base is used on; the next checkpoint writes it anew.
+            return Err(error);
+        }
         if let Some(disk) = &self.shared.disk {
             let mut segments = merged.segments();
             segments.extend(self.rounds.iter().flat_map(FlushedTable::segments));

@@ -150,28 +150,34 @@ impl Space {
 
     /// Takes in new chunks between whose first and last key this space has no key. An old chunk with keys on
     /// both sides is split; the entries of the delta must not know places in it.
-    pub(crate) fn add_chunks(&mut self, chunks: &[Arc<Chunk>]) {
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if a chunk that is to be split is damaged; some of the new ones are in then.
+    pub(crate) fn add_chunks(&mut self, chunks: &[Arc<Chunk>]) -> Result<(), StoreError> {
         for chunk in chunks {
-            self.make_gap(chunk);
+            self.make_gap(chunk)?;
             self.base_rows += chunk.rows() as u64;
             let old = self.base.insert(chunk.first_key(), Arc::clone(chunk));
             assert!(old.is_none(), "a bulk load goes where no chunk is");
         }
+        Ok(())
     }
 
     /// Splits the chunk in whose range the new one falls.
-    fn make_gap(&mut self, new: &Chunk) {
-        let Some((_, old)) = self.base.floor(&new.first_key()) else { return };
+    fn make_gap(&mut self, new: &Chunk) -> Result<(), StoreError> {
+        let Some((_, old)) = self.base.floor(&new.first_key()) else { return Ok(()) };
         if old.last_key() < new.first_key() {
-            return;
+            return Ok(());
         }
         let old = Arc::clone(old);
+        old.check_whole()?;
         let place = old.keys().search(new.first_key().as_slice());
         let index = place.expect_err("a bulk load brings keys that are not there");
         assert!(old.keys().get(index) > new.last_key().as_slice(), "a bulk load goes between two keys");
         let (before, behind) = old.split(index);
         self.base.insert(before.first_key(), Arc::new(before));
         self.base.insert(behind.first_key(), Arc::new(behind));
+        Ok(())
     }
 
     /// Whether there is neither a chunk nor a change, also none that a running checkpoint does not know of:
@@ -209,9 +215,11 @@ impl Space {
     /// this space   frozen's base + loaded chunks     frozen's delta, then since
     /// the new one  base          + loaded chunks     since
     /// ```
-    #[must_use]
-    pub(crate) fn with_new_base(&self, frozen: &Self, base: &Base) -> Option<Self> {
-        let since = self.since.clone()?;
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if a chunk of the new base is damaged that a load goes into.
+    pub(crate) fn with_new_base(&self, frozen: &Self, base: &Base) -> Result<Option<Self>, StoreError> {
+        let Some(since) = self.since.clone() else { return Ok(None) };
         let mut space = Self {
             base: base.clone(),
             base_rows: frozen.len(),
@@ -222,10 +230,10 @@ impl Space {
         };
         if !self.base.ptr_eq(&frozen.base) {
             let loaded = self.base.iter().filter(|(key, _)| frozen.base.get(key).is_none());
-            space.add_chunks(&loaded.map(|(_, chunk)| Arc::clone(chunk)).collect::<Vec<_>>());
+            space.add_chunks(&loaded.map(|(_, chunk)| Arc::clone(chunk)).collect::<Vec<_>>())?;
         }
         assert_eq!(space.len(), self.len(), "a checkpoint changes no contents");
-        Some(space)
+        Ok(Some(space))
     }
 
     /// Bytes of the base's keys and columns.

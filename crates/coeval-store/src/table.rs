@@ -194,10 +194,10 @@ impl Table {
     pub(crate) fn load(&mut self, load: &BulkLoad) -> Result<(), StoreError> {
         assert_eq!(load.indexes().len(), self.indexes.len(), "a load follows its table's definition");
         self.pieces = Pieces::default();
-        self.rows.add_chunks(load.chunks());
+        self.rows.add_chunks(load.chunks())?;
         for (index, chunks) in self.indexes.iter_mut().zip(load.indexes()) {
             if index.has_no_parts() {
-                index.add_chunks(chunks);
+                index.add_chunks(chunks)?;
             } else {
                 // The index was made after the load: its entries lie between those of other rows.
                 index.apply(&inserted_entries(chunks)?, None);

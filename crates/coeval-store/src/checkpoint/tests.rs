@@ -4,12 +4,14 @@
 
 use super::{Checkpoint, run};
 use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};
+use crate::error::StoreError;
 use crate::files::{Fault, FileSystem, SimulatedFiles};
 use crate::key::KeyWriter;
 use crate::log::LogOptions;
 use crate::model_workload::{Outcome, Workload};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::row::RowWriter;
+use crate::segment::segment_path;
 use crate::store::Store;
 use crate::transaction::{AccessMode, Transaction};
 use crate::types::ColumnType;
@@ -202,6 +204,31 @@ fn a_load_between_two_keys_of_a_chunk_that_is_just_being_merged_splits_it() {
     run(&store.shared).unwrap();
     drop(store);
     assert_eq!(ids(&open(&files.restart()), &def), expected);
+}
+
+#[test]
+fn a_damaged_chunk_that_a_load_would_split_is_an_error() {
+    let files = SimulatedFiles::new(1);
+    let store = open(&files);
+    let def = things(&store, &[1, 2, 1_000, 1_001]);
+    run(&store.shared).unwrap();
+    let place = store.world().table(def.id).unwrap().rows().base().iter().next().unwrap().1.place().unwrap();
+    drop(store);
+    let files = files.restart();
+    let path = segment_path(Path::new(DIR), place.segment);
+    // Keys and columns come before what describes them.
+    for offset in 0..files.len(&path).unwrap() / 2 {
+        files.damage(&path, offset, 0x10);
+    }
+    let store = open(&files);
+    let other = in_memory();
+    let loaded = things(&other, &[]);
+    load(&other, &loaded, 10..40);
+    let world = other.world();
+    let chunk = world.table(loaded.id).unwrap().rows().base().iter().next().unwrap().1;
+    let mut space = store.world().table(def.id).unwrap().rows().clone();
+    let error = space.add_chunks(&[Arc::clone(chunk)]).unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
 }
 
 #[test]
