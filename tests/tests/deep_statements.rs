@@ -34,6 +34,38 @@ fn a_long_chain_runs_on_a_thread_for_statements() {
     }
 }
 
+/// `n - 3 + 5 - 3 + 5 ...` of this many operators, and what it adds to `n`.
+fn seesaw(operators: usize) -> (String, i64) {
+    let terms = ["- 3", "+ 5"].into_iter().cycle().take(operators);
+    let sum = [-3, 5].into_iter().cycle().take(operators).sum();
+    (format!("n {}", terms.collect::<Vec<_>>().join(" ")), sum)
+}
+
+#[test]
+fn a_chain_gives_the_same_however_long_it_is() {
+    for operators in [1, 2, 15, 16, 17, 18, 33, 100, 1_000] {
+        let (chain, sum) = seesaw(operators);
+        // Once of a constant, once of a column.
+        let statements = vec![
+            format!("SELECT 1 FROM (VALUES (CAST(7 AS bigint))) v(n) WHERE {chain} = {}", 7 + sum),
+            format!("SELECT 1 FROM t WHERE {chain} = {}", 1 + sum),
+        ];
+        for outcome in run(STATEMENT_STACK_BYTES, statements) {
+            assert_eq!(outcome.unwrap(), 1, "{operators} operators");
+        }
+    }
+}
+
+#[test]
+fn a_long_chain_overflows_where_a_short_one_does() {
+    let (chain, sum) = seesaw(101);
+    let almost = i64::MAX - sum.max(0);
+    let statement = |n: i64| format!("SELECT 1 FROM (SELECT n + {n} AS n FROM t) t WHERE {chain} > 0");
+    let outcomes = run(STATEMENT_STACK_BYTES, vec![statement(almost - 10), statement(almost)]);
+    assert_eq!(*outcomes[0].as_ref().unwrap(), 1);
+    assert_eq!(outcomes[1].as_ref().unwrap_err().state(), SqlState::NumericValueOutOfRange);
+}
+
 #[test]
 fn a_chain_that_is_too_long_for_any_thread_is_refused() {
     for outcome in run(STATEMENT_STACK_BYTES, chains(100_000)) {

@@ -101,41 +101,83 @@ fn checked_binary(
     let is_division = matches!(operator, Operator::Divide | Operator::Modulo);
     let is_unchecked = left_type == right_type
         && (left_type.is_floating() || (left_type.is_signed_integer() && !is_division));
-    let arguments = || vec![left.clone(), right.clone()];
-    is_unchecked.then(|| Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(function), arguments())))
+    is_unchecked.then(|| {
+        let (function, arguments) = match LongChain::of(left) {
+            Some(chain) => chain.extended(operator, right),
+            None => (Arc::clone(function), vec![left.clone(), right.clone()]),
+        };
+        Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments))
+    })
+}
+
+/// The most operators that stand below each other as one function each. A longer chain is one function of many
+/// operands: whatever walks over expressions would take the square, or worse, of its depth.
+const CHAIN_DEPTH_MAX: usize = 16;
+
+/// A chain that leans to the left and is as deep as it may be.
+struct LongChain<'e> {
+    operators: Vec<Operator>,
+    operands: Vec<&'e Expr>,
+}
+
+impl<'e> LongChain<'e> {
+    fn of(expression: &'e Expr) -> Option<Self> {
+        let mut depth = 0;
+        // From the last operand to the first one.
+        let (mut operators, mut operands) = (Vec::new(), Vec::new());
+        let mut first = expression;
+        while let Some((of_function, of_operands)) = chain_of(first) {
+            depth += of_function.len();
+            operators.extend(of_function.iter().rev());
+            let (next, others) = of_operands.split_first()?;
+            operands.extend(others.iter().rev());
+            first = next;
+        }
+        operands.push(first);
+        operators.reverse();
+        operands.reverse();
+        (depth >= CHAIN_DEPTH_MAX).then_some(Self { operators, operands })
+    }
+
+    fn extended(mut self, operator: Operator, operand: &Expr) -> (Arc<ScalarUDF>, Vec<Expr>) {
+        self.operators.push(operator);
+        let operands = self.operands.into_iter().chain([operand]).cloned().collect();
+        (Arc::new(ScalarUDF::new_from_impl(Checked::new(self.operators))), operands)
+    }
 }
 
 fn function_of(operator: Operator) -> Option<&'static Arc<ScalarUDF>> {
     static FUNCTIONS: LazyLock<Vec<(Operator, Arc<ScalarUDF>)>> = LazyLock::new(|| {
         [Operator::Plus, Operator::Minus, Operator::Multiply, Operator::Divide, Operator::Modulo]
             .into_iter()
-            .map(|operator| (operator, Arc::new(ScalarUDF::new_from_impl(Checked::new(operator)))))
+            .map(|operator| (operator, Arc::new(ScalarUDF::new_from_impl(Checked::new(vec![operator])))))
             .collect()
     });
     FUNCTIONS.iter().find(|(known, _)| *known == operator).map(|(_, function)| function)
 }
 
-/// One operator on two numbers of one type, checked.
+/// Operators between numbers of one type, from left to right, checked; mostly there is one.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Checked {
-    operator: Operator,
+    operators: Vec<Operator>,
     signature: Signature,
 }
 
 impl Checked {
-    fn new(operator: Operator) -> Self {
-        Self { operator, signature: Signature::any(2, Volatility::Immutable) }
+    fn new(operators: Vec<Operator>) -> Self {
+        let signature = Signature::any(operators.len() + 1, Volatility::Immutable);
+        Self { operators, signature }
     }
 
     /// The operands of a chain that leans to the left are written one after the other: each into the text of those
     /// before it would take the square of its length, at each of its levels.
     fn text(&self, arguments: &[Expr], show: impl Fn(&Expr) -> String) -> String {
-        let [left, right] = arguments else { return self.name().to_owned() };
-        let mut behind = vec![(self.operator, right)];
-        let mut first = left;
-        while let Some((operator, left, right)) = operands(first) {
-            behind.push((operator, right));
-            first = left;
+        let Some((mut first, others)) = arguments.split_first() else { return self.name().to_owned() };
+        let mut behind: Vec<_> = self.operators.iter().zip(others).rev().collect();
+        while let Some((operators, operands)) = chain_of(first) {
+            let Some((next, others)) = operands.split_first() else { break };
+            behind.extend(operators.iter().zip(others).rev());
+            first = next;
         }
         let mut text = show(first);
         for (operator, right) in behind.into_iter().rev() {
@@ -145,24 +187,33 @@ impl Checked {
     }
 }
 
-/// The operator and the operands of an expression that is such a function.
-fn operands(expression: &Expr) -> Option<(Operator, &Expr, &Expr)> {
+/// The operators and the operands of an expression that is such a function.
+fn chain_of(expression: &Expr) -> Option<(&[Operator], &[Expr])> {
     let Expr::ScalarFunction(function) = expression else { return None };
     let checked = function.func.inner().downcast_ref::<Checked>()?;
-    match &function.args[..] {
-        [left, right] => Some((checked.operator, left, right)),
-        _ => None,
+    Some((&checked.operators, &function.args))
+}
+
+/// What the operator makes of two numbers.
+fn calculated(operator: Operator, left: &ColumnarValue, right: &ColumnarValue) -> Result<ColumnarValue> {
+    match operator {
+        Operator::Plus => apply(left, right, |left, right| without_overflow(left, right, add)),
+        Operator::Minus => apply(left, right, |left, right| without_overflow(left, right, sub)),
+        Operator::Multiply => apply(left, right, |left, right| without_overflow(left, right, mul)),
+        Operator::Divide => apply(left, right, |left, right| float_division(left, right, div)),
+        _ => apply(left, right, |left, right| float_division(left, right, rem)),
     }
 }
 
 impl ScalarUDFImpl for Checked {
     fn name(&self) -> &str {
-        match self.operator {
-            Operator::Plus => "checked_add",
-            Operator::Minus => "checked_subtract",
-            Operator::Multiply => "checked_multiply",
-            Operator::Divide => "checked_divide",
-            _ => "checked_modulo",
+        match self.operators[..] {
+            [Operator::Plus] => "checked_add",
+            [Operator::Minus] => "checked_subtract",
+            [Operator::Multiply] => "checked_multiply",
+            [Operator::Divide] => "checked_divide",
+            [Operator::Modulo] => "checked_modulo",
+            _ => "checked_chain",
         }
     }
 
@@ -183,18 +234,14 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [left, right] = &arguments.args[..] else {
-            return Err(SqlError::internal("an operator has two operands").into());
-        };
-        let ty = left.data_type();
-        let done = match self.operator {
-            Operator::Plus => apply(left, right, |left, right| without_overflow(left, right, add)),
-            Operator::Minus => apply(left, right, |left, right| without_overflow(left, right, sub)),
-            Operator::Multiply => apply(left, right, |left, right| without_overflow(left, right, mul)),
-            Operator::Divide => apply(left, right, |left, right| float_division(left, right, div)),
-            _ => apply(left, right, |left, right| float_division(left, right, rem)),
-        };
-        done.map_err(|error| overflow_of(error, &ty))
+        let mut operands = arguments.args.into_iter();
+        let first = operands.next();
+        let first = first.ok_or_else(|| SqlError::internal("an operator has operands"))?;
+        let ty = first.data_type();
+        let mut operators = self.operators.iter().zip(operands);
+        operators
+            .try_fold(first, |left, (operator, right)| calculated(*operator, &left, &right))
+            .map_err(|error| overflow_of(error, &ty))
     }
 
     fn output_ordering(
