@@ -11,6 +11,8 @@
 //! handed in and publishes the new root; who finds it taken lends a hand if there is work to share, and goes on
 //! otherwise. A write's latency is the time from its collection to its publication; each write of a batch is taken to
 //! have waited for as long as the first one. The others are written directly. One JSON line per map and workload.
+//!
+//! Maps are `ptree`, `skiplist`, `btree`, `scc` and `imbl`; `ptree30`, `ptree62`, `ptree254` are the tree with other blocks.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
