@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lists in TiQuE on the default engine.
+//! Lists in TiQuE on the default engine; on DuckDB if `COEVAL_TIQUE_DUCKDB` names its library.
 
 use crate::history::History;
 use crate::recorder::{self, Lists, Notes, Steps};
 use coeval_tique::{
-    DataFusionEngine, Database, Layout, Options, Session, SqlState, TiqueError, Trials, Writes,
+    AdbcEngine, DataFusionEngine, Database, Engine, Layout, Options, Session, SqlState, TiqueError, Trials,
+    Writes,
 };
 use rand::Rng;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The history of so many transactions of eight clients, with checkpoints beside them.
 pub(crate) fn record(layout: Layout, trials: Trials, transactions: usize, seed: u64) -> History {
-    let engine = DataFusionEngine::in_memory().unwrap();
+    let engine: Arc<dyn Engine> = match std::env::var_os("COEVAL_TIQUE_DUCKDB") {
+        Some(library) => Arc::new(AdbcEngine::duckdb(Path::new(&library), None).unwrap()),
+        None => Arc::new(DataFusionEngine::in_memory().unwrap()),
+    };
     let options =
         Options { layout, trials, writes: Writes::Buffered, checkpoint_at: 100, ..Options::default() };
-    let database = Database::open(Arc::new(engine), options).unwrap();
+    let database = Database::open(engine, options).unwrap();
     database.session().unwrap().execute(recorder::TABLE).unwrap();
     recorder::record(|| Client { session: database.session().unwrap() }, transactions, seed)
 }

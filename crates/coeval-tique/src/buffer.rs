@@ -23,6 +23,7 @@ pub(crate) enum Fate {
     Deleted,
 }
 
+#[derive(Clone)]
 struct Version {
     row: Row,
     fate: Fate,
@@ -30,6 +31,7 @@ struct Version {
     is_sent: bool,
 }
 
+#[derive(Clone)]
 struct Versions {
     table: Arc<Table>,
     /// By the text of the key.
@@ -39,7 +41,7 @@ struct Versions {
 }
 
 /// The writes of one transaction.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Buffer {
     tables: BTreeMap<String, Versions>,
     next_sequence: i64,
@@ -96,6 +98,19 @@ impl Buffer {
             list.push(version);
         }
         batch(&versions.table, &list, txid).map(Some)
+    }
+
+    /// The tables of which the cache has versions of this transaction.
+    pub(crate) fn sent(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.values().filter(|versions| versions.are_sent).map(|versions| &versions.table)
+    }
+
+    /// The caches have lost all versions of this transaction.
+    pub(crate) fn note_taken_back(&mut self) {
+        for versions in self.tables.values_mut() {
+            versions.are_sent = false;
+            versions.of_rows.values_mut().for_each(|version| version.is_sent = false);
+        }
     }
 
     /// All versions, as rows of their caches without commit timestamp.

@@ -62,6 +62,11 @@ impl Catalog {
         self.tables.contains_key(name)
     }
 
+    /// Whether a table has a column of this name.
+    pub(crate) fn has_column(&self, name: &str) -> bool {
+        self.tables().any(|table| table.definition.columns.iter().any(|column| column.name == name))
+    }
+
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.tables.values()
     }

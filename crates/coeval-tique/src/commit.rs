@@ -59,6 +59,18 @@ struct Waiting {
     outcome: Mutex<Option<Result<Timestamp>>>,
 }
 
+/// A transaction whose versions are in the caches, and whose marker is not.
+pub(crate) struct Prepared {
+    members: Vec<Arc<Waiting>>,
+    timestamps: Vec<Timestamp>,
+}
+
+impl Prepared {
+    pub(crate) fn timestamp(&self) -> Timestamp {
+        *self.timestamps.first().expect("a prepared transaction has its timestamp")
+    }
+}
+
 /// Where transactions commit.
 ///
 /// # Locking
@@ -147,6 +159,64 @@ impl Pipeline {
         }
     }
 
+    /// Takes a transaction up to its marker, in a batch of its own. It can commit and abort from here on; later start
+    /// timestamps wait for it.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit); the transaction has aborted.
+    pub(crate) fn prepare(&self, submission: Submission) -> Result<Prepared> {
+        let mut queue = self.queue.lock();
+        while queue.has_leader {
+            self.changed.wait(&mut queue);
+        }
+        queue.has_leader = true;
+        drop(queue);
+        let mut leading = Leading { pipeline: Some(self) };
+        let mine = Arc::new(Waiting { submission, outcome: Mutex::new(None) });
+        let members = vec![Arc::clone(&mine)];
+        let mut batch = Batch { pipeline: self, members, timestamps: Vec::new(), stage: Stage::Queued };
+        let prepared = batch.prepare(&mut leading).and_then(|mut connection| {
+            connection.sync()?;
+            self.give_back(connection);
+            Ok(())
+        });
+        if let Err(error) = prepared {
+            batch.fail(&error);
+        }
+        if let Some(Err(error)) = mine.outcome.lock().take() {
+            batch.stage = Stage::Ended;
+            return Err(error);
+        }
+        let (members, timestamps) =
+            (std::mem::take(&mut batch.members), std::mem::take(&mut batch.timestamps));
+        batch.stage = Stage::Ended;
+        Ok(Prepared { members, timestamps })
+    }
+
+    /// Ends a prepared transaction.
+    ///
+    /// # Errors
+    /// 08007, 57P03: the marker may or may not be there. Nothing commits any more until the database is opened again.
+    pub(crate) fn complete(&self, prepared: Prepared) -> Result<()> {
+        let mut batch = self.again(prepared);
+        let outcome = self.connection().and_then(|connection| batch.complete(connection));
+        if let Err(error) = &outcome {
+            batch.stage = Stage::Marking;
+            batch.fail(error);
+        }
+        outcome
+    }
+
+    /// Takes a prepared transaction's versions back.
+    pub(crate) fn abort(&self, prepared: Prepared) {
+        self.again(prepared).fail(&TiqueError::new(SqlState::SerializationFailure, "aborted"));
+    }
+
+    fn again(&self, prepared: Prepared) -> Batch<'_> {
+        let Prepared { members, timestamps } = prepared;
+        Batch { pipeline: self, members, timestamps, stage: Stage::Stamped }
+    }
+
     fn lead(&self, members: Vec<Arc<Waiting>>) {
         let mut leading = Leading { pipeline: Some(self) };
         let mut batch = Batch { pipeline: self, members, timestamps: Vec::new(), stage: Stage::Queued };
@@ -196,6 +266,12 @@ impl Drop for Leading<'_> {
 
 impl Batch<'_> {
     fn run(&mut self, leading: &mut Leading<'_>) -> Result<()> {
+        let connection = self.prepare(leading)?;
+        self.complete(connection)
+    }
+
+    /// Everything up to the marker. Those who may not commit have been told; `members` are the others.
+    fn prepare(&mut self, leading: &mut Leading<'_>) -> Result<Box<dyn Connection>> {
         if let Some(reason) = self.pipeline.counters.stopped() {
             return Err(stopped(&reason));
         }
@@ -205,6 +281,11 @@ impl Batch<'_> {
         let refused = self.certify(&mut *connection)?;
         self.abort_refused(&mut *connection, &refused)?;
         self.write_versions(&mut *connection)?;
+        Ok(connection)
+    }
+
+    /// The marker, and the start timestamp behind it.
+    fn complete(&mut self, mut connection: Box<dyn Connection>) -> Result<()> {
         self.mark(&mut *connection)?;
         self.pipeline.give_back(connection);
         let newest = self.timestamps.iter().copied().max();

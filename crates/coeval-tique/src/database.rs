@@ -11,6 +11,7 @@ use crate::recovery;
 use crate::schema::{Definition, KeyColumns, Kind, quoted};
 use crate::session::Session;
 use crate::snapshot::{Formulation, Layout};
+use crate::spanning::Decision;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{CreateTable, DataType};
 use parking_lot::{Mutex, RwLock};
@@ -101,8 +102,17 @@ impl Database {
     /// # Errors
     /// What the engine says. What was recovered by then stays; opening again goes on.
     pub fn open(engine: Arc<dyn Engine>, options: Options) -> Result<Self> {
+        Self::open_decided(engine, options, &[])
+    }
+
+    /// As [`open`](Self::open), where these prepared transactions have committed: whoever coordinated them kept that.
+    /// They are part of the database when this returns, durably; prepared ones that are not among them have aborted.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_decided(engine: Arc<dyn Engine>, options: Options, decided: &[Decision]) -> Result<Self> {
         let mut connection = engine.connect()?;
-        let (catalog, counters) = recovery::recover(&*engine, &mut *connection, options.layout)?;
+        let (catalog, counters) = recovery::recover(&*engine, &mut *connection, options.layout, decided)?;
         let pipeline = Pipeline::new(Arc::clone(&engine), counters, options.layout, options.trials);
         let shared = Shared {
             engine,

@@ -32,6 +32,10 @@ pub enum SqlState {
     ReadOnlyTransaction,
     /// 25P02: the block failed before; only ROLLBACK helps.
     InFailedTransaction,
+    /// 25P01: inside a transaction block only.
+    NoActiveTransaction,
+    /// 3B001: no savepoint of that name.
+    InvalidSavepoint,
     /// 40001: another transaction committed a conflicting write first; run it again.
     SerializationFailure,
     /// 42601: not SQL.
@@ -70,7 +74,9 @@ impl SqlState {
             Self::CheckViolation => "23514",
             Self::ActiveTransaction => "25001",
             Self::ReadOnlyTransaction => "25006",
+            Self::NoActiveTransaction => "25P01",
             Self::InFailedTransaction => "25P02",
+            Self::InvalidSavepoint => "3B001",
             Self::SerializationFailure => "40001",
             Self::SyntaxError => "42601",
             Self::UndefinedColumn => "42703",

@@ -47,9 +47,11 @@ mod physical;
 mod priority;
 mod recovery;
 mod rewrite;
+mod savepoints;
 mod schema;
 mod session;
 mod snapshot;
+mod spanning;
 mod write_set;
 
 pub use database::{Database, Options, Reading, Trials, Writes};
@@ -58,5 +60,7 @@ pub use engine::{
     EngineErrorKind, Rows,
 };
 pub use error::{Result, SqlState, TiqueError};
+pub use savepoints::SavepointPlace;
 pub use session::{Outcome, Priority, Session};
 pub use snapshot::{Formulation, Layout};
+pub use spanning::{Decision, PreparedCommit};

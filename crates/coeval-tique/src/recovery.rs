@@ -5,6 +5,8 @@
 //! |---|---|---|
 //! | before the marker of a commit | versions without marker | deletes them: aborted |
 //! | behind the marker, before the client was told | versions and marker | keeps them: committed |
+//! | behind PREPARE of a spanning commit, before its decision | versions without marker | deletes them: aborted |
+//! | behind the decision, before the marker | versions, and the decision elsewhere | writes the marker: committed |
 //! | before the start timestamp moved | markers above it | starts behind the last marker |
 //! | in a checkpoint, while storage was written | stable versions still in the cache, which hide the storage | nothing; the next checkpoint writes them again |
 //! | in a checkpoint, while the cache was trimmed | the rest of the stable versions, newest last | nothing |
@@ -23,6 +25,7 @@ use crate::physical::{CTS, TXID, cache, create_schema, create_table};
 use crate::rewrite::parse;
 use crate::schema::{Definition, quoted};
 use crate::snapshot::Layout;
+use crate::spanning::Decision;
 use arrow::array::{Array, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
@@ -37,10 +40,12 @@ pub(crate) fn recover(
     engine: &dyn Engine,
     connection: &mut dyn Connection,
     layout: Layout,
+    decided: &[Decision],
 ) -> Result<(Catalog, Counters)> {
     for statement in create_schema(engine.dialect()) {
         connection.execute(&statement)?;
     }
+    settle(connection, decided)?;
     let mut catalog = Catalog::default();
     for definition in definitions(connection)? {
         for statement in create_table(&definition, engine.dialect()) {
@@ -67,6 +72,18 @@ pub(crate) fn recover(
     }
     connection.sync()?;
     Ok((catalog, Counters::after(Txid(last_txid), Timestamp(last_cts))))
+}
+
+/// Writes the markers that decided transactions lack. They were prepared: their versions are there, or in the storage.
+fn settle(connection: &mut dyn Connection, decided: &[Decision]) -> Result<()> {
+    for Decision { transaction, timestamp } in decided {
+        let marked = format!("SELECT count(*) FROM tique_committed WHERE txid = {transaction}");
+        if number(connection, &marked)? == 0 {
+            connection
+                .execute(&format!("INSERT INTO tique_committed VALUES ({transaction}, {timestamp})"))?;
+        }
+    }
+    Ok(connection.sync()?)
 }
 
 /// The tables that are there; drops that were begun are ended.

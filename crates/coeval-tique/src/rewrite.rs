@@ -197,6 +197,13 @@ impl<'a> Visitor<'a> {
         Self { catalog, pass, hidden, selects, found: BTreeMap::new(), all_by_key: true }
     }
 
+    fn quote_column(&self, ident: &mut Ident) {
+        let name = folded(ident);
+        if ident.quote_style.is_none() && self.catalog.has_column(&name) {
+            *ident = Ident::with_quote('"', name);
+        }
+    }
+
     fn is_hidden(&self, name: &ObjectName) -> bool {
         match name.0.as_slice() {
             [part] => part.as_ident().is_some_and(|ident| {
@@ -303,6 +310,19 @@ impl VisitorMut for Visitor<'_> {
 
     fn post_visit_select(&mut self, _select: &mut Select) -> ControlFlow<TiqueError> {
         self.selects.pop();
+        ControlFlow::Continue(())
+    }
+
+    /// Columns are quoted: what is a word of the engine's and not of the application's SQL would not be read as a name.
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<TiqueError> {
+        if let (Pass::Replace { .. }, Expr::Identifier(ident)) = (self.pass, &mut *expr) {
+            self.quote_column(ident);
+        }
+        if let (Pass::Replace { .. }, Expr::CompoundIdentifier(parts)) = (self.pass, expr)
+            && let Some(last) = parts.last_mut()
+        {
+            self.quote_column(last);
+        }
         ControlFlow::Continue(())
     }
 

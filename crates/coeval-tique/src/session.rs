@@ -10,6 +10,7 @@ use crate::engine::{Connection, Effort, Rows};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::physical::cache;
 use crate::rewrite::{self, parse};
+use crate::savepoints::Savepoints;
 use crate::schema::{folded, table_name};
 use crate::snapshot::{Formulation, Layout, View};
 use datafusion::sql::sqlparser::ast::{
@@ -63,16 +64,17 @@ pub(crate) struct Transaction {
     pub(crate) txid: Txid,
     sts: Timestamp,
     pub(crate) buffer: Buffer,
+    pub(crate) savepoints: Savepoints,
     block: Block,
     mode: Mode,
-    has_failed: bool,
+    pub(crate) has_failed: bool,
 }
 
 /// A client of a database. Dropping it rolls back what it has not committed.
 pub struct Session {
     pub(crate) shared: Arc<Shared>,
     pub(crate) connection: Box<dyn Connection>,
-    transaction: Option<Transaction>,
+    pub(crate) transaction: Option<Transaction>,
     reading: Reading,
     priority: Priority,
     reservation: Option<Txid>,
@@ -95,10 +97,18 @@ impl Session {
     pub fn execute(&mut self, sql: &str) -> Result<Vec<Outcome>> {
         let mut outcomes = Vec::new();
         for statement in parse(sql)? {
-            let text = statement.to_string();
-            outcomes.push(self.statement(statement).map_err(|error| error.of_statement(&text))?);
+            outcomes.push(self.execute_parsed(statement)?);
         }
         Ok(outcomes)
+    }
+
+    /// As [`execute`](Self::execute), for one statement that was parsed before, in PostgreSQL's dialect.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    pub fn execute_parsed(&mut self, statement: Statement) -> Result<Outcome> {
+        let text = statement.to_string();
+        self.statement(statement).map_err(|error| error.of_statement(&text))
     }
 
     /// How the transactions of this session compete from now on.
@@ -113,8 +123,8 @@ impl Session {
     }
 
     fn statement(&mut self, statement: Statement) -> Result<Outcome> {
-        let ends_block = matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. });
-        if self.transaction.as_ref().is_some_and(|transaction| transaction.has_failed) && !ends_block {
+        let ends_failure = matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. });
+        if self.transaction.as_ref().is_some_and(|transaction| transaction.has_failed) && !ends_failure {
             let message = "the transaction has failed; statements are ignored until ROLLBACK";
             return Err(TiqueError::new(SqlState::InFailedTransaction, message));
         }
@@ -125,6 +135,11 @@ impl Session {
                 self.rollback();
                 return Ok(Outcome::done("ROLLBACK"));
             }
+            Statement::Rollback { chain: false, savepoint: Some(name) } => {
+                return self.rollback_to(&folded(&name));
+            }
+            Statement::Savepoint { name } => self.named_savepoint(folded(&name)),
+            Statement::ReleaseSavepoint { name } => self.release_savepoint(&folded(&name)),
             Statement::Set(set) => self.set(&set),
             Statement::CreateTable(create) => {
                 self.outside_block("CREATE TABLE")?;
@@ -253,7 +268,9 @@ impl Session {
             self.shared.pipeline.reservations.hold(reserved, txid);
         }
         let buffer = Buffer::default();
-        self.transaction = Some(Transaction { txid, sts, buffer, block, mode, has_failed: false });
+        let savepoints = Savepoints::default();
+        self.transaction =
+            Some(Transaction { txid, sts, buffer, savepoints, block, mode, has_failed: false });
         Ok(())
     }
 
@@ -273,26 +290,36 @@ impl Session {
 
     /// Commits the transaction.
     fn finish(&mut self) -> Result<()> {
-        let outcome = self.submit();
+        let outcome = self.submission().and_then(|submission| match submission {
+            Some(submission) => self.shared.pipeline.commit(submission).map(drop),
+            None => Ok(()),
+        });
         if let Some(transaction) = self.transaction.take() {
             self.shared.pipeline.counters.end(transaction.txid);
-            let was_refused = matches!(&outcome, Err(error) if error.state == SqlState::SerializationFailure);
-            if was_refused && self.priority == Priority::High {
-                // The older reservation is replaced: the newer write set is what the next run will most likely write.
-                self.shared.pipeline.reservations.reserve(transaction.txid);
-                self.release();
-                self.reservation = Some(transaction.txid);
-            } else if outcome.is_ok() {
-                self.release();
-            }
+            self.note_end(transaction.txid, &outcome);
         }
+        self.shared.checkpoint_if_worth();
         outcome
     }
 
-    fn submit(&mut self) -> Result<()> {
+    /// What the end of a transaction means for the next one's chances.
+    pub(crate) fn note_end<T>(&mut self, txid: Txid, outcome: &Result<T>) {
+        let was_refused = matches!(outcome, Err(error) if error.state == SqlState::SerializationFailure);
+        if was_refused && self.priority == Priority::High {
+            // The older reservation is replaced: the newer write set is what the next run will most likely write.
+            self.shared.pipeline.reservations.reserve(txid);
+            self.release();
+            self.reservation = Some(txid);
+        } else if outcome.is_ok() {
+            self.release();
+        }
+    }
+
+    /// What the pipeline is to commit; nothing if the transaction wrote nothing.
+    pub(crate) fn submission(&mut self) -> Result<Option<Submission>> {
         let is_empty = self.transaction.as_ref().is_none_or(|transaction| transaction.buffer.is_empty());
         if is_empty {
-            return Ok(());
+            return Ok(None);
         }
         let joined = self.shared.options.layout == Layout::Joined;
         if joined {
@@ -302,13 +329,10 @@ impl Session {
         let transaction = self.transaction.as_mut().expect("a transaction with writes is there");
         let rows = if joined { Vec::new() } else { transaction.buffer.rows(transaction.txid)? };
         let write_set = std::mem::take(&mut transaction.buffer.write_set);
-        let submission = Submission { txid: transaction.txid, sts: transaction.sts, write_set, rows };
-        self.shared.pipeline.commit(submission)?;
-        self.shared.checkpoint_if_worth();
-        Ok(())
+        Ok(Some(Submission { txid: transaction.txid, sts: transaction.sts, write_set, rows }))
     }
 
-    fn rollback(&mut self) {
+    pub(crate) fn rollback(&mut self) {
         if let Some(transaction) = self.transaction.take() {
             self.shared.pipeline.counters.end(transaction.txid);
         }

@@ -15,14 +15,20 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::ScalarValue;
 use interface::{Database, Driver, Link};
+use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
 
 /// An engine behind an ADBC driver. Cheap to clone; clones are the same engine.
+///
+/// # Locking
+/// `_owner` is never taken: it is there for its drop.
 #[derive(Clone)]
 pub struct AdbcEngine {
     dialect: Dialect,
     database: Arc<Database>,
+    /// Holds the lock that makes us the owner, where the engine itself does not see to that.
+    _owner: Option<Arc<Mutex<Link>>>,
 }
 
 impl AdbcEngine {
@@ -44,9 +50,48 @@ impl AdbcEngine {
         let driver = Driver::load(library, c"duckdb_adbc_init")?;
         let path = file.map(|file| file.to_string_lossy().into_owned());
         let options: Vec<_> = path.iter().map(|path| ("path", path.as_str())).collect();
-        Ok(Self { dialect, database: Arc::new(Database::open(driver, &options)?) })
+        let database = Arc::new(Database::open(driver, &options)?);
+        Ok(Self { dialect, database, _owner: None })
+    }
+
+    /// PostgreSQL, by the library of `adbc-driver-postgresql`, at this address (`postgresql://user@host:port/database`).
+    /// The engine owns the database's physical schema until it is dropped, by an advisory lock.
+    ///
+    /// # Errors
+    /// The library is not there (the message says how to get it) or is not the driver; the server is not there; another
+    /// process owns the schema.
+    pub fn postgresql(library: &Path, address: &str) -> Result<Self, EngineError> {
+        if !library.exists() {
+            let place = library.display();
+            return Err(EngineError::refused(format!(
+                "there is no driver at {place}: run crates/coeval-tique/fetch-adbc postgresql DIRECTORY, then name \
+                 DIRECTORY/libadbc_driver_postgresql.so"
+            )));
+        }
+        let dialect = Dialect {
+            name: "PostgreSQL",
+            unlogged: "UNLOGGED",
+            bigint: "bigint",
+            boolean: "boolean",
+            text: "text",
+        };
+        let driver = Driver::load(library, c"AdbcDriverPostgresqlInit")?;
+        let database = Arc::new(Database::open(driver, &[("uri", address)])?);
+        let mut owner = Link::connect(Arc::clone(&database))?;
+        let locked = owner.run(&format!("SELECT pg_try_advisory_lock({OWNER_LOCK})"))?;
+        let is_ours = locked.batches.iter().any(|batch| {
+            batch.num_rows() == 1 && batch.column(0).as_boolean_opt().is_some_and(|locked| locked.value(0))
+        });
+        if !is_ours {
+            let message = "another process owns the tables of TiQuE in this database (advisory lock)";
+            return Err(EngineError::refused(message));
+        }
+        Ok(Self { dialect, database, _owner: Some(Arc::new(Mutex::new(owner))) })
     }
 }
+
+/// Who holds this advisory lock of a PostgreSQL database owns TiQuE's schema in it: "tique" in ASCII.
+const OWNER_LOCK: i64 = 0x74_69_71_75_65;
 
 impl Engine for AdbcEngine {
     fn dialect(&self) -> &Dialect {
@@ -68,12 +113,12 @@ impl Connection for Remote {
     }
 
     fn execute(&mut self, sql: &str) -> Result<u64, EngineError> {
-        let rows = self.link.run(sql)?;
-        // Changes answer with their count, definitions with nothing.
+        let (rows, touched) = self.link.run_counted(sql)?;
+        // DuckDB answers changes with a row that holds their count, definitions with nothing.
         let first = rows.batches.first().filter(|batch| batch.num_rows() == 1 && batch.num_columns() == 1);
         let count = first.and_then(|batch| cast(batch.column(0), &DataType::Int64).ok());
         let count = count.map_or(0, |count| count.as_primitive::<Int64Type>().value(0));
-        Ok(u64::try_from(count).unwrap_or(0))
+        Ok(u64::try_from(count).unwrap_or(0).max(touched.unwrap_or(0)))
     }
 
     fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError> {
@@ -117,5 +162,7 @@ mod tests {
     fn a_missing_library_is_an_error_that_says_how_to_get_it() {
         let error = AdbcEngine::duckdb(Path::new("nowhere/libduckdb.so"), None).map(drop).unwrap_err();
         assert!(error.message.contains("fetch-duckdb"), "{error}");
+        let error = AdbcEngine::postgresql(Path::new("nowhere.so"), "postgresql://").map(drop).unwrap_err();
+        assert!(error.message.contains("fetch-adbc postgresql"), "{error}");
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 /// How an engine ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum End {
+pub(crate) enum End {
     /// The call fails, and all behind it; what it asked for was not done.
     Before,
     /// The same, but it was done.
@@ -84,19 +84,19 @@ impl Connection for MortalConnection {
 
 const FOREVER: i64 = i64::MAX / 2;
 
-fn open(directory: &Path, end: End, options: Options) -> (Database, Arc<AtomicI64>) {
+pub(crate) fn open(directory: &Path, end: End, options: Options) -> (Database, Arc<AtomicI64>) {
     let engine = DataFusionEngine::open(directory, Durability::Process).unwrap();
     let left = Arc::new(AtomicI64::new(FOREVER));
     let engine = Mortal { engine, left: Arc::clone(&left), end };
     (Database::open(Arc::new(engine), options).unwrap(), left)
 }
 
-const CONTENTS: &str = "SELECT * FROM t ORDER BY k";
-const BEFORE: [&str; 3] = ["1|a1", "2|b", "4|d"];
-const AFTER: [&str; 3] = ["1|a2", "3|c", "4|d"];
+pub(crate) const CONTENTS: &str = "SELECT * FROM t ORDER BY k";
+pub(crate) const BEFORE: [&str; 3] = ["1|a1", "2|b", "4|d"];
+pub(crate) const AFTER: [&str; 3] = ["1|a2", "3|c", "4|d"];
 
 /// A database with stable rows, versions of two transactions in the cache, and garbage of one that was rolled back.
-fn prepare(directory: &Path, end: End, options: Options) -> (Database, Arc<AtomicI64>) {
+pub(crate) fn prepare(directory: &Path, end: End, options: Options) -> (Database, Arc<AtomicI64>) {
     let (database, left) = open(directory, end, options);
     let mut session = database.session().unwrap();
     session
@@ -112,11 +112,11 @@ fn prepare(directory: &Path, end: End, options: Options) -> (Database, Arc<Atomi
 }
 
 /// A transaction over two tables that inserts, updates and deletes.
-const CHANGE: &str = "BEGIN; UPDATE t SET v = 'a2' WHERE k = 1; DELETE FROM t WHERE k = 2; \
+pub(crate) const CHANGE: &str = "BEGIN; UPDATE t SET v = 'a2' WHERE k = 1; DELETE FROM t WHERE k = 2; \
                       INSERT INTO t VALUES (3, 'c'); INSERT INTO u VALUES (1); COMMIT";
 
 /// The database works, and goes on working.
-fn check_alive(database: &Database) {
+pub(crate) fn check_alive(database: &Database) {
     let mut session = database.session().unwrap();
     let before = rows(&mut session, CONTENTS);
     database.checkpoint().unwrap();

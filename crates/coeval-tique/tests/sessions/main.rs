@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sessions in every layout and way to write: what they see, what they are told, what survives.
 //!
-//! On the default engine, or, if `COEVAL_TIQUE_DUCKDB` in the environment names its library, on DuckDB; what looks at
-//! plans, files or physical tables stays on the default engine.
+//! On the default engine; or, if `COEVAL_TIQUE_DUCKDB` in the environment names its library, on DuckDB; or, if
+//! `COEVAL_TIQUE_POSTGRESQL` names the driver and `COEVAL_TIQUE_POSTGRESQL_ADDRESS` a server, on PostgreSQL (there one test
+//! at a time: `--test-threads=1`). What looks at plans, files or physical tables stays on the default engine.
 
 // Helper functions of a test are a test too.
 #![allow(clippy::unwrap_used)]
@@ -11,6 +12,8 @@ mod commits;
 mod constraints;
 mod kills;
 mod reads;
+mod savepoints;
+mod spanning;
 mod writes;
 
 use coeval_tique::{
@@ -19,6 +22,7 @@ use coeval_tique::{
 };
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Each combination of layout and way to write.
 fn all_options() -> Vec<Options> {
@@ -33,11 +37,24 @@ fn all_options() -> Vec<Options> {
 }
 
 fn database(options: Options) -> Database {
-    let engine: Arc<dyn Engine> = match std::env::var_os("COEVAL_TIQUE_DUCKDB") {
-        Some(library) => Arc::new(AdbcEngine::duckdb(Path::new(&library), None).unwrap()),
-        None => Arc::new(DataFusionEngine::in_memory().unwrap()),
+    let named = |name: &str| std::env::var(name).ok();
+    let engine: Arc<dyn Engine> = match (named("COEVAL_TIQUE_DUCKDB"), named("COEVAL_TIQUE_POSTGRESQL")) {
+        (Some(library), _) => Arc::new(AdbcEngine::duckdb(Path::new(&library), None).unwrap()),
+        (None, Some(library)) => Arc::new(postgresql(Path::new(&library))),
+        (None, None) => Arc::new(DataFusionEngine::in_memory().unwrap()),
     };
     Database::open(engine, options).unwrap()
+}
+
+/// PostgreSQL, in a database of this test's own. `COEVAL_TIQUE_POSTGRESQL_ADDRESS` is the server's address without one.
+fn postgresql(library: &Path) -> AdbcEngine {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let address = std::env::var("COEVAL_TIQUE_POSTGRESQL_ADDRESS").unwrap();
+    let name = format!("tique_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let made = AdbcEngine::postgresql(library, &format!("{address}/postgres")).unwrap();
+    made.connect().unwrap().execute(&format!("CREATE DATABASE {name}")).unwrap();
+    drop(made);
+    AdbcEngine::postgresql(library, &format!("{address}/{name}")).unwrap()
 }
 
 /// A database whose plans are DataFusion's.

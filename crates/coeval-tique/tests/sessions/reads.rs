@@ -5,6 +5,23 @@ use crate::{all_options, database, default_database, error, rows, state, tag};
 use coeval_tique::{Options, SqlState};
 
 #[test]
+fn columns_may_be_named_like_words_of_the_engine() {
+    for options in all_options() {
+        let database = database(options);
+        let mut session = database.session().unwrap();
+        session.execute("CREATE TABLE t (pivot int PRIMARY KEY, summarize text, qualify int)").unwrap();
+        session.execute("INSERT INTO t (pivot, qualify, summarize) VALUES (1, 2, 'a'), (2, 3, 'b')").unwrap();
+        session.execute("UPDATE t SET qualify = qualify + t.pivot WHERE summarize = 'b'").unwrap();
+        let sql = "SELECT pivot, x.qualify FROM t AS x WHERE x.summarize >= 'a' ORDER BY qualify, pivot";
+        assert_eq!(rows(&mut session, sql), ["1|2", "2|5"], "{options:?}");
+        assert_eq!(
+            rows(&mut session, "SELECT max(qualify) FROM t GROUP BY summarize HAVING min(pivot) = 2"),
+            ["5"]
+        );
+    }
+}
+
+#[test]
 fn a_transaction_reads_one_snapshot_and_its_own_writes() {
     for options in all_options() {
         let database = database(options);

@@ -244,6 +244,11 @@ impl Link {
 
     /// Runs a statement and reads all that it gives.
     pub(super) fn run(&mut self, sql: &str) -> Result<Rows, EngineError> {
+        self.run_counted(sql).map(|(rows, _)| rows)
+    }
+
+    /// Runs a statement; what it gives, and how many rows it touched, if the driver says so.
+    pub(super) fn run_counted(&mut self, sql: &str) -> Result<(Rows, Option<u64>), EngineError> {
         let functions = &self.database.driver.functions;
         let new = functions.statement_new.ok_or_else(lacking)?;
         let set = functions.statement_set_sql_query.ok_or_else(lacking)?;
@@ -256,9 +261,10 @@ impl Link {
         // SAFETY: a statement that was made, and a text that outlives the call.
         call(|error| unsafe { set(statement.handle, sql.as_ptr(), error) })?;
         let mut stream = ArrowArrayStream::empty();
-        // SAFETY: a statement with its text, and an empty stream for the driver to fill in.
-        call(|error| unsafe { execute(statement.handle, &raw mut stream, null_mut::<i64>(), error) })?;
-        read_stream(&mut stream)
+        let mut touched = -1_i64;
+        // SAFETY: a statement with its text, and an empty stream and a number for the driver to fill in.
+        call(|error| unsafe { execute(statement.handle, &raw mut stream, &raw mut touched, error) })?;
+        Ok((read_stream(&mut stream)?, u64::try_from(touched).ok()))
     }
 }
 
