@@ -14,6 +14,12 @@ pub enum BenchError {
     /// The engine refused a statement or a transaction.
     #[error(transparent)]
     Engine(#[from] coeval::Error),
+    /// TiQuE refused a statement or a transaction.
+    #[error(transparent)]
+    Tique(#[from] coeval_tique::TiqueError),
+    /// An engine of TiQuE's refused a statement.
+    #[error(transparent)]
+    ForeignEngine(#[from] coeval_tique::EngineError),
     /// The server behind the URL refused something, or the connection to it broke.
     #[error("{}", of_server(.0))]
     Server(#[from] tokio_postgres::Error),
@@ -60,7 +66,9 @@ impl BenchError {
                 let lost = [&SqlState::T_R_SERIALIZATION_FAILURE, &SqlState::T_R_DEADLOCK_DETECTED];
                 error.code().is_some_and(|code| lost.contains(&code))
             }
+            Self::Tique(error) => error.state == coeval_tique::SqlState::SerializationFailure,
             Self::Options(_)
+            | Self::ForeignEngine(_)
             | Self::Client(_)
             | Self::File { .. }
             | Self::Arrow(_)

@@ -2,13 +2,13 @@
 //! Workloads of Coeval, the figures they report, and the populations they run on.
 //!
 //! # Owns
-//! TPC-C, TPC-H, CH-benCHmark, YCSB and three experiments on gets, loads and opening: their rows, transactions and
+//! TPC-C, TPC-H, CH-benCHmark, YCSB, TiQuE on its engines, and three experiments on gets, loads and opening: their rows, transactions and
 //! queries, the threads that run them, the checks of what they leave behind, and the one line of JSON at the end. A client
 //! of PostgreSQL's protocol, so that three of them measure a server, Coeval's or PostgreSQL, in the same way.
 //!
 //! # Never does
-//! Parse a command line or print: the binary `coeval` does. Reach below the facade `coeval`: a workload does what
-//! any user of the library can do.
+//! Parse a command line or print: the binary `coeval` does. Reach below the facades `coeval` and `coeval-tique`: a
+//! workload does what any user of the libraries can do.
 //!
 //! # Invariants
 //! - A transaction counts when its commit was acknowledged while the clock ran, and not otherwise.
@@ -32,6 +32,7 @@ mod recovery;
 mod report;
 mod system;
 mod table;
+mod tique;
 pub mod tpcc;
 pub mod tpch;
 mod wire;

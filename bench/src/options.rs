@@ -22,12 +22,22 @@ pub enum Workload {
     Load,
     /// Time to open: log replay, and a clean directory with secondary indexes.
     Recovery,
+    /// TiQuE on one of its engines, beside the engine by itself.
+    Tique,
 }
 
 impl Workload {
     /// All of them, in the order they are listed to users.
-    pub const ALL: [Self; 7] =
-        [Self::Tpcc, Self::Tpch, Self::Chbench, Self::Ycsb, Self::Get, Self::Load, Self::Recovery];
+    pub const ALL: [Self; 8] = [
+        Self::Tpcc,
+        Self::Tpch,
+        Self::Chbench,
+        Self::Ycsb,
+        Self::Get,
+        Self::Load,
+        Self::Recovery,
+        Self::Tique,
+    ];
 
     /// The name on the command line and in the report.
     #[must_use]
@@ -40,6 +50,7 @@ impl Workload {
             Self::Get => "get",
             Self::Load => "load",
             Self::Recovery => "recovery",
+            Self::Tique => "tique",
         }
     }
 
@@ -157,6 +168,12 @@ pub struct Options {
     pub key_choice: KeyChoice,
     /// Recovery: size of the log to replay.
     pub log_bytes: u64,
+    /// TiQuE: the engine.
+    pub engine: String,
+    /// TiQuE: the engine's library, if it is one.
+    pub engine_library: Option<PathBuf>,
+    /// TiQuE: where the engine's server is, if it is one.
+    pub engine_address: Option<String>,
 }
 
 impl Default for Options {
@@ -184,6 +201,9 @@ impl Default for Options {
             ycsb_mix: YcsbMix::A,
             key_choice: KeyChoice::Zipfian,
             log_bytes: 1 << 30,
+            engine: "datafusion".to_owned(),
+            engine_library: None,
+            engine_address: None,
         }
     }
 }

@@ -202,3 +202,13 @@ fn options_that_make_no_sense_are_refused_by_name() {
     );
     assert!(refused(Workload::Get, Options { rows: 0, ..options() }).contains("row"));
 }
+
+#[test]
+fn tique_counts_every_committed_increment_once() {
+    let report = passes(Workload::Tique, &Options { rows: 500, ..options() });
+    assert!(
+        figure(&report, "point_reads_per_s_empty") > 0.0 && figure(&report, "commit_ms_empty_100_rows") > 0.0
+    );
+    let refused = run(Workload::Tique, &Options { engine: "none".to_owned(), ..options() }, &Silent);
+    assert!(refused.unwrap_err().to_string().contains("datafusion, duckdb, postgresql"));
+}

@@ -120,6 +120,7 @@ pub(crate) struct SqlArguments {
 Examples:
   coeval serve my-data
   coeval serve --in-memory --listen 127.0.0.1:6432
+  coeval serve my-data --engine duckdb --engine-option library=libduckdb.so
   coeval serve my-data --listen 0.0.0.0:5432 --user app --password-file secret --tls-cert server.crt --tls-key server.key
   psql -h 127.0.0.1 -U me coeval")]
 pub(crate) struct ServeArguments {
@@ -129,6 +130,12 @@ pub(crate) struct ServeArguments {
     /// A new database in memory, gone at the end
     #[arg(long)]
     pub(crate) in_memory: bool,
+    /// Keep new tables in this engine, with snapshot isolation that TiQuE gives it: datafusion, duckdb, postgresql
+    #[arg(long, value_name = "NAME")]
+    pub(crate) engine: Option<String>,
+    /// An option of the engine, as in library=/usr/lib/libduckdb.so. May be given more than once
+    #[arg(long = "engine-option", value_name = "NAME=VALUE", requires = "engine", value_parser = engine_option)]
+    pub(crate) engine_options: Vec<(String, String)>,
     /// Where to listen; port 0 takes any that is free
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:5432")]
     pub(crate) listen: String,
@@ -258,6 +265,15 @@ pub(crate) struct BenchArguments {
     /// recovery: bytes of log to replay
     #[arg(long, value_name = "N", default_value_t = defaults().log_bytes)]
     log_bytes: u64,
+    /// tique: datafusion, duckdb, postgresql
+    #[arg(long, value_name = "NAME", default_value_t = defaults().engine)]
+    engine: String,
+    /// tique: the engine's library, or its driver's
+    #[arg(long, value_name = "FILE")]
+    engine_library: Option<PathBuf>,
+    /// tique: where the engine is a server, as in postgresql://me@127.0.0.1:5432/database
+    #[arg(long, value_name = "URL")]
+    engine_address: Option<String>,
 }
 
 impl BenchArguments {
@@ -286,6 +302,9 @@ impl BenchArguments {
             ycsb_mix: self.mix,
             key_choice: self.keys,
             log_bytes: self.log_bytes,
+            engine: self.engine.clone(),
+            engine_library: self.engine_library.clone(),
+            engine_address: self.engine_address.clone(),
         }
     }
 }
@@ -332,6 +351,13 @@ fn query_memory(text: &str) -> Result<usize, String> {
         Some(bytes) if bytes >= QUERY_MEMORY_MIN => Ok(bytes),
         Some(_) => Err(format!("at least {}MB are needed", QUERY_MEMORY_MIN >> 20)),
         None => Err("a number with kB, MB, GB or TB is wanted".to_owned()),
+    }
+}
+
+fn engine_option(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some(_) | None => Err("a name and a value with = between them are wanted".to_owned()),
     }
 }
 

@@ -2,6 +2,8 @@
 //! `coeval serve`: the database for clients that speak PostgreSQL's protocol.
 
 use crate::arguments::ServeArguments;
+mod engine;
+
 use crate::directory;
 use crate::failure::Failure;
 use coeval::Database;
@@ -17,7 +19,7 @@ use tracing_subscriber::EnvFilter;
 /// used.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     log(arguments);
-    let options = options(arguments)?;
+    let mut options = options(arguments)?;
     let mut opening = Database::options();
     if let Some(bytes) = arguments.query_memory {
         opening = opening.query_memory(bytes);
@@ -26,6 +28,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         Some(dir) => directory::open_with(dir, opening)?,
         None => opening.in_memory().map_err(|error| Failure::work("cannot make a database", error))?,
     };
+    if let Some(engine) = &arguments.engine {
+        options.session_settings = engine::serve_from(&database, engine, arguments)?;
+    }
     let runtime =
         coeval_server::runtime(&options).map_err(|error| Failure::work("cannot start threads", error))?;
     runtime.block_on(async {

@@ -48,6 +48,8 @@ pub struct ServerOptions {
     pub slow_statement: Option<Duration>,
     /// Where Prometheus asks for figures by HTTP.
     pub metrics_address: Option<String>,
+    /// Settings that sessions begin with, unless their clients ask for others: names and values.
+    pub session_settings: Vec<(String, String)>,
 }
 
 impl Default for ServerOptions {
@@ -61,6 +63,7 @@ impl Default for ServerOptions {
             stopping_timeout: Duration::from_secs(10),
             slow_statement: None,
             metrics_address: None,
+            session_settings: Vec::new(),
         }
     }
 }

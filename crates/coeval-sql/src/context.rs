@@ -7,8 +7,10 @@ use crate::error::{SqlError, SqlState};
 use crate::rights::{Checks, Rights};
 use crate::session::OpenObjects;
 use crate::settings::Settings;
+use crate::tique;
 use chrono::Utc;
 use coeval_store::{ColumnType, SequenceId, Transaction, Value};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -54,6 +56,9 @@ impl SequenceValues {
 }
 
 /// What one statement runs in.
+///
+/// # Locking
+/// `tique` is held for one call of a server, and nothing else is taken meanwhile but what the server takes.
 pub(crate) struct StatementContext<'a> {
     /// The database.
     pub(crate) engine: &'a Arc<Engine>,
@@ -77,6 +82,8 @@ pub(crate) struct StatementContext<'a> {
     pub(crate) checks: Checks,
     /// What its session has open.
     pub(crate) open: OpenObjects<'a>,
+    /// What the transaction does on servers.
+    pub(crate) tique: &'a Mutex<tique::Part>,
     /// What it has to say without failing.
     pub(crate) notices: &'a mut Vec<SqlError>,
 }

@@ -52,7 +52,9 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
 use coeval_store::ObjectRef;
-use datafusion::sql::sqlparser::ast::{AlterIndexOperation, CreateExtension, ObjectName, Statement};
+use datafusion::sql::sqlparser::ast::{
+    AlterIndexOperation, CreateExtension, CreateTable, ObjectName, Statement,
+};
 use dependents::Behavior;
 
 /// Runs a DDL statement; `None` if it is not one.
@@ -65,7 +67,10 @@ pub(crate) fn execute(
     statement: &Statement,
 ) -> Result<Option<StatementResult>, SqlError> {
     let result = match statement {
-        Statement::CreateTable(create) => create_table::execute(context, create, None)?,
+        Statement::CreateTable(create) => match context.settings.table_server() {
+            Some(server) if create.query.is_none() => crate::tique::create_table(context, create, &server)?,
+            _ => create_table::execute(context, create, None)?,
+        },
         Statement::AlterTable(alter) => alter_table::execute(context, alter)?,
         Statement::CreateIndex(create) => index::create(context, create)?,
         Statement::CreateView(create) => view::create(context, create)?,
@@ -80,6 +85,17 @@ pub(crate) fn execute(
         _ => return Ok(None),
     };
     Ok(Some(result))
+}
+
+/// CREATE TABLE of a row table, whatever the session's default server is.
+///
+/// # Errors
+/// As [`create_table::execute`].
+pub(crate) fn create_row_table(
+    context: &mut StatementContext<'_>,
+    create: &CreateTable,
+) -> Result<StatementResult, SqlError> {
+    create_table::execute(context, create, None)
 }
 
 /// PostgreSQL has `plpgsql` in every database, and scripts make sure of it whether or not they use it. There are no

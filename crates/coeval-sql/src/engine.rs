@@ -9,6 +9,7 @@ use crate::error::SqlError;
 use crate::memory::{QueryEnvironment, QueryMemory};
 use crate::registry::Registry;
 use crate::session::Session;
+use crate::tique::Servers;
 use coeval_store::Store;
 use coeval_txn::RowLocks;
 use datafusion::common::runtime::SpawnedTask;
@@ -32,6 +33,7 @@ pub struct Engine {
     pub(crate) queries: QueryEnvironment,
     registry: Arc<Registry>,
     advisory_locks: AdvisoryLocks,
+    servers: Servers,
 }
 
 /// Stack of a thread that runs statements, whatever they are: no statement that is accepted there needs more. Only
@@ -70,7 +72,9 @@ impl Engine {
             queries,
             registry: Arc::default(),
             advisory_locks: Arc::new(RowLocks::new()),
+            servers: Servers::default(),
         });
+        engine.servers.look(engine.store.world().catalog());
         engine.store.set_check_compiler(crate::scalar::check_compiler(&engine));
         engine.store.set_run_aside(|work| aside(work));
         Ok(engine)
@@ -97,6 +101,11 @@ impl Engine {
     /// The advisory locks of all sessions.
     pub(crate) fn advisory_locks(&self) -> &AdvisoryLocks {
         &self.advisory_locks
+    }
+
+    /// The servers that have tables of the database.
+    pub(crate) fn servers(&self) -> &Servers {
+        &self.servers
     }
 
     /// A new session with default settings.

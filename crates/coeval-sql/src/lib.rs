@@ -43,6 +43,7 @@ mod session;
 mod settings;
 mod statement;
 mod system;
+mod tique;
 mod types;
 
 pub use cancel::{CancelHandle, CancelReason, StatementNumber};

@@ -26,7 +26,7 @@ pub(crate) use told::told_types;
 pub use typing::column_type_of_field;
 pub(crate) use typing::{marked_field, settled_expression, with_postgres_types, with_typed_literals};
 
-pub(crate) use output_names::name_of as column_name;
+pub(crate) use output_names::{name_of as column_name, named as named_outputs, shown as shown_names};
 pub(crate) use plan::refuse_parameters;
 
 use crate::context::StatementContext;

@@ -50,6 +50,7 @@ use crate::result::{CommandTag, StatementResult};
 use crate::rights::Checks;
 use crate::settings::{PointPath, Settings};
 use crate::statement;
+use crate::tique;
 use acknowledgement::Acknowledgements;
 use block::{Block, BlockOptions, IsQuery, Opened};
 use coeval_store::{AccessMode, ColumnType, LockWaits, Origin, Publication, StoreError, Transaction, Value};
@@ -58,6 +59,7 @@ use coeval_txn::ssi::SessionFloor;
 use cursors::Cursor;
 use datafusion::sql::sqlparser::ast::Statement;
 use named::NamedStatements;
+use parking_lot::Mutex;
 use parse::{Neighbours, Parsed};
 use prepared::{Outcome, Plan};
 use std::borrow::Cow;
@@ -135,6 +137,9 @@ fn until_settled<T>(
 }
 
 /// One client of a database. Dropping it rolls back what is open.
+///
+/// # Locking
+/// `tique` is the running statement's; it is a lock because a context is shared within its statement.
 pub struct Session {
     engine: Arc<Engine>,
     settings: Settings,
@@ -155,6 +160,8 @@ pub struct Session {
     floor: SessionFloor,
     advisory_locks: Arc<SessionLocks>,
     acknowledgements: Acknowledgements,
+    /// What its transaction does on servers.
+    tique: Mutex<tique::Part>,
 }
 
 impl Session {
@@ -175,6 +182,7 @@ impl Session {
             notices: Vec::new(),
             floor: SessionFloor::default(),
             acknowledgements: Acknowledgements::default(),
+            tique: Mutex::default(),
         }
     }
 
@@ -494,6 +502,7 @@ impl Session {
             sql,
             checks: Checks::All,
             open: OpenObjects::new(&self.named, &self.cursors),
+            tique: &self.tique,
             notices: &mut self.notices,
         };
         let outcome = until_settled(&mut context, body).map_err(|error| self.cancel.named(error));
@@ -523,6 +532,7 @@ impl Session {
         let (mut attempt, said) = (0, self.notices.len());
         loop {
             attempt += 1;
+            self.tique.get_mut().rollback();
             let mut transaction = if attempt == 1 {
                 let deferral = options.deferral(engine.store());
                 options.begin(engine, &mut self.floor, deferral, &self.cancel)?
@@ -543,15 +553,20 @@ impl Session {
                 sql,
                 checks: Checks::All,
                 open: OpenObjects::new(&self.named, &self.cursors),
+                tique: &self.tique,
                 notices: &mut self.notices,
             };
             let settled = until_settled(&mut context, &mut body).map_err(|error| self.cancel.named(error));
+            let settled = tique::end_statement(&mut context, settled);
             self.floor.note_snapshot(transaction.begin_version());
             let outcome = self.acknowledgements.end(engine.store(), &mut self.floor, transaction, settled);
             match outcome {
                 Err(error) if options.may_run_again(&error) && attempt < AUTOCOMMIT_ATTEMPTS_MAX => {}
                 Err(error) => return Err(place_in(error, sql)),
-                Ok(value) => return self.grant_requests().map(|()| value),
+                Ok(value) => {
+                    self.remove_dropped();
+                    return self.grant_requests().map(|()| value);
+                }
             }
         }
     }

@@ -109,6 +109,12 @@ const KNOWN: &[Known] = &[
         Domain::Fixed,
         "How far safe snapshots are behind, and because of whom.",
     ),
+    known(
+        "coeval.table_server",
+        "",
+        Domain::Text,
+        "Server of new tables; none: they are the database's own.",
+    ),
     known("datestyle", "ISO, MDY", Domain::Text, "Order and style of dates; output is always ISO."),
     known(
         "deadlock_timeout",
@@ -303,6 +309,12 @@ impl Settings {
     #[must_use]
     pub fn copy_bytes_max(&self) -> usize {
         self.copy_bytes_max
+    }
+
+    /// The server that new tables go to, if they do not say.
+    pub(crate) fn table_server(&self) -> Option<String> {
+        let name = self.get("coeval.table_server").unwrap_or_default();
+        (!name.is_empty()).then(|| name.to_owned())
     }
 
     /// The level of new transactions.

@@ -4,7 +4,7 @@
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
-use crate::{copy, ddl, dml, explain, query};
+use crate::{copy, ddl, dml, explain, query, tique};
 use datafusion::sql::sqlparser::ast::Statement;
 
 /// Runs a statement that works inside a transaction. The point path has been tried before.
@@ -16,6 +16,10 @@ pub(crate) fn execute(
     statement: &Statement,
 ) -> Result<StatementResult, SqlError> {
     refuse_read_only(context, statement)?;
+    if let Some(result) = tique::run(context, statement)? {
+        return Ok(result);
+    }
+    tique::refuse_change(context, statement)?;
     match statement {
         Statement::Query(body) => match dml::statement_of(body) {
             Some(inner) => dml::execute_with(context, inner, body.with.as_ref()),

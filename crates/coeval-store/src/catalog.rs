@@ -214,7 +214,18 @@ pub struct TableDef {
     pub comment: Option<String>,
     /// How its rows are laid out in bricks, if it is a brick table. Its rows have no keys then.
     pub bricks: Option<BrickDef>,
+    /// Where its rows are, if they are not here. It is empty then, for the store.
+    pub foreign: Option<ForeignDef>,
     layout: Arc<Layout>,
+}
+
+/// A table of another engine, under whose transactions its rows are (DESIGN 7).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForeignDef {
+    /// The server, by its name.
+    pub server: String,
+    /// What the table is called there.
+    pub table: String,
 }
 
 /// What of a [`TableDef`] is stored; the layout is derived.
@@ -234,6 +245,8 @@ struct StoredTableDef {
     comment: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bricks: Option<BrickDef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    foreign: Option<ForeignDef>,
 }
 
 impl From<StoredTableDef> for TableDef {
@@ -251,6 +264,7 @@ impl From<StoredTableDef> for TableDef {
             access: stored.access,
             comment: stored.comment,
             bricks: stored.bricks,
+            foreign: stored.foreign,
             layout,
         }
     }
@@ -270,6 +284,7 @@ impl From<TableDef> for StoredTableDef {
             access: def.access,
             comment: def.comment,
             bricks: def.bricks,
+            foreign: def.foreign,
         }
     }
 }
@@ -304,6 +319,7 @@ impl TableDef {
             access: ObjectAccess::default(),
             comment: None,
             bricks: None,
+            foreign: None,
         }
         .into()
     }

@@ -77,8 +77,8 @@ pub use brick_def::{BrickDef, BrickDimension, Retention};
 pub use bricks::BrickRows;
 pub use catalog::{
     Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DEFAULT_SCHEMA, DeclaredOrder, Deferral,
-    ForeignKeyDef, Identity, IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef, TableDef,
-    Uniqueness, ViewDef,
+    ForeignDef, ForeignKeyDef, Identity, IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef,
+    TableDef, Uniqueness, ViewDef,
 };
 pub use checkpoint::CheckpointReport;
 pub use checks::{CheckCompiler, RowChecks};

@@ -137,12 +137,13 @@ impl Database {
     /// quoted).
     ///
     /// # Errors
-    /// [`Error::UnknownTable`].
+    /// [`Error::UnknownTable`]; that of another engine's table, whose rows are not here.
     pub fn table(&self, name: &str) -> Result<Table, Error> {
         let (schema, table) = name.split_once('.').unwrap_or((DEFAULT_SCHEMA, name));
         let world = self.store.world();
         let table = world.table_named(&QualifiedName::new(schema, table));
         table
+            .filter(|table| table.def().foreign.is_none())
             .map(|table| Table::new(Arc::clone(table.def())))
             .ok_or_else(|| Error::UnknownTable(name.to_owned()))
     }

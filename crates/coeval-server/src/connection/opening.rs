@@ -247,7 +247,8 @@ async fn admitted(
     let standing = authenticated(shared, user, stream, address, input, output).await?;
     let mut session = shared.engine.session();
     session.set_acknowledgement(Acknowledgement::LeftToCaller);
-    for (name, value) in settings_of(startup) {
+    let given = shared.options.session_settings.iter().cloned();
+    for (name, value) in given.chain(settings_of(startup)) {
         session.configure(&name, &value).map_err(End::Fatal)?;
     }
     let database = parameter("database").filter(|name| !name.is_empty()).unwrap_or(user);

@@ -46,6 +46,9 @@ pub(super) fn execute(
         return Ok(done);
     }
     let ObjectRef::Table(id) = object else { return Err(lookup::wrong_kind(&name, "table")) };
+    if !matches!(alter.operations.as_slice(), [AlterTableOperation::RenameTable { .. }]) {
+        crate::tique::refuse_definition(context.transaction.table_def(id)?)?;
+    }
     let mut id = id;
     for operation in &alter.operations {
         id = apply(context, id, operation)?;

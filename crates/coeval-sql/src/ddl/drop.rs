@@ -187,6 +187,7 @@ fn drop_table(
         context.transaction.change_catalog(CatalogChange::RemoveSequence(sequence.id))?;
     }
     context.transaction.change_catalog(CatalogChange::RemoveTable(def.id))?;
+    crate::tique::forget_table(context, def);
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::result::StatementResult;
+use crate::tique::{self, ServerStatement};
 use coeval_store::{CatalogChange, Identity, ObjectRef, QualifiedName, SequenceDef};
 use datafusion::sql::sqlparser::ast::{CreateTable, Expr, ObjectName, SequenceOptions};
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -37,6 +38,15 @@ pub(crate) enum Extended {
         /// The clause.
         bricks: BrickClause,
     },
+    /// `CREATE TABLE ... USING tique SERVER ...`.
+    CreateOnServer {
+        /// The table without the clause.
+        create: Box<CreateTable>,
+        /// The server.
+        server: String,
+    },
+    /// A statement about servers.
+    Server(Box<ServerStatement>),
     /// `ALTER` of a relation.
     Alter {
         /// What it must be.
@@ -114,6 +124,9 @@ impl Extended {
     pub(crate) fn parse(parser: &mut Parser<'_>) -> Result<Option<Self>, ParserError> {
         if let Some(statement) = RoleStatement::parse(parser)? {
             return Ok(Some(Self::Role(Box::new(statement))));
+        }
+        if let Some(statement) = ServerStatement::parse(parser)? {
+            return Ok(Some(Self::Server(Box::new(statement))));
         }
         if let Some(found) = Self::parse_schema_owner(parser)? {
             return Ok(Some(found));
@@ -309,6 +322,8 @@ pub(crate) fn execute(
             sequence::create(context, &create)
         }
         Extended::CreateBricks { create, bricks } => create_table::execute(context, create, Some(bricks)),
+        Extended::CreateOnServer { create, server } => tique::create_table(context, create, server),
+        Extended::Server(statement) => statement.execute(context),
         Extended::Alter { kind, missing, name, change } => {
             let tag = StatementResult::plain(match kind {
                 Kind::Table => "ALTER TABLE",

@@ -122,7 +122,11 @@ pub(super) fn wrong_kind(name: &QualifiedName, kind: &str) -> SqlError {
 /// 42P01 if there is nothing of this name, 42809 if it is not a table.
 pub(super) fn table(context: &StatementContext<'_>, name: &ObjectName) -> Result<Arc<TableDef>, SqlError> {
     match resolve(context, name)? {
-        Some((_, ObjectRef::Table(id))) => Ok(Arc::clone(context.transaction.table_def(id)?)),
+        Some((_, ObjectRef::Table(id))) => {
+            let def = Arc::clone(context.transaction.table_def(id)?);
+            crate::tique::refuse_definition(&def)?;
+            Ok(def)
+        }
         Some((name, _)) => Err(wrong_kind(&name, "table")),
         None => Err(unknown_relation(name)),
     }

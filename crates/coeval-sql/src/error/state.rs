@@ -35,6 +35,8 @@ macro_rules! states {
 states! {
     SuccessfulCompletion = "00000",
     InvalidTransactionStateNotice = "01000",
+    ConnectionFailure = "08006",
+    TransactionResolutionUnknown = "08007",
     ProtocolViolation = "08P01",
     FeatureNotSupported = "0A000",
     CardinalityViolation = "21000",
@@ -130,6 +132,7 @@ states! {
     IoError = "58030",
     UndefinedFile = "58P01",
     DuplicateFile = "58P02",
+    FdwError = "HV000",
     InternalError = "XX000",
     DataCorrupted = "XX001",
 }

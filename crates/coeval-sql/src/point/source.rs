@@ -84,6 +84,9 @@ impl<'c> Planner<'c> {
         if def.bricks.is_some() {
             return Err(Refusal::unsupported("a brick table"));
         }
+        if def.foreign.is_some() {
+            return Err(Refusal::unsupported("a table of a server"));
+        }
         for privilege in needs {
             let catalog = context.transaction.catalog();
             self.rights.require(catalog, Kind::Table, &def.name, &def.access, *privilege)?;

@@ -3,6 +3,7 @@
 
 use crate::error::SqlError;
 use crate::query::Carry;
+use crate::result::RowSet;
 use coeval_store::{BrickSnapshot, Scanned, SpaceId, TableView};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ pub(crate) type PlannedScan = (SpaceId, Vec<Scanned>);
 pub(crate) struct StatementSnapshot {
     views: Arc<HashMap<SpaceId, TableView>>,
     bricks: Arc<HashMap<SpaceId, BrickSnapshot>>,
+    foreign: Arc<HashMap<SpaceId, RowSet>>,
     scans: Arc<Mutex<Scans>>,
 }
 
@@ -47,12 +49,27 @@ impl StatementSnapshot {
 
     fn with(views: impl IntoIterator<Item = TableView>, scans: Scans) -> Self {
         let views = views.into_iter().map(|view| (view.def().id, view)).collect();
-        Self { views: Arc::new(views), bricks: Arc::default(), scans: Arc::new(Mutex::new(scans)) }
+        Self {
+            views: Arc::new(views),
+            bricks: Arc::default(),
+            foreign: Arc::default(),
+            scans: Arc::new(Mutex::new(scans)),
+        }
     }
 
     /// The same with these brick tables, which count as read as a whole.
     pub(crate) fn with_bricks(self, bricks: HashMap<SpaceId, BrickSnapshot>) -> Self {
         Self { bricks: Arc::new(bricks), ..self }
+    }
+
+    /// The same with the rows of these tables of servers, of which there is nothing to note.
+    pub(crate) fn with_foreign(self, foreign: HashMap<SpaceId, RowSet>) -> Self {
+        Self { foreign: Arc::new(foreign), ..self }
+    }
+
+    /// The rows of a server's table, if the statement named it.
+    pub(super) fn foreign(&self, table: SpaceId) -> Option<&RowSet> {
+        self.foreign.get(&table)
     }
 
     /// What the statement reads of a brick table, if it named that.

@@ -14,6 +14,7 @@ use coeval_store::{ColumnState, NOTED_ROWS_MAX, Scanned, TableDef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Constraint, Constraints, DFSchema};
+use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
@@ -100,6 +101,9 @@ impl TableProvider for CoevalTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        if self.def.foreign.is_some() {
+            return Ok(vec![TableProviderFilterPushDown::Unsupported; filters.len()]);
+        }
         Ok(filters
             .iter()
             .map(|filter| {
@@ -131,6 +135,12 @@ impl TableProvider for CoevalTable {
         let projection = projection.cloned().unwrap_or_else(|| (0..self.columns.len()).collect());
         let unknown =
             || SqlError::internal(format!("table \"{}\" is planned without a snapshot", self.def.name));
+        if self.def.foreign.is_some() {
+            let rows = snapshot.and_then(|snapshot| snapshot.foreign(self.def.id)).ok_or_else(unknown)?;
+            let batches = [rows.batches.clone()];
+            let plan = MemorySourceConfig::try_new_exec(&batches, self.schema.clone(), Some(projection))?;
+            return Ok(plan);
+        }
         if self.def.bricks.is_some() {
             let request = BrickRequest {
                 snapshot: snapshot

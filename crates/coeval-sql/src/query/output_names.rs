@@ -17,7 +17,7 @@ use std::sync::Arc;
 const MARK: char = '\u{1}';
 
 /// The query with all outputs of all its parts named.
-pub(super) fn named(query: &Query) -> Query {
+pub(crate) fn named(query: &Query) -> Query {
     let mut query = query.clone();
     // Nothing breaks off the visit.
     let _ = query.visit(&mut Namer);
@@ -25,7 +25,7 @@ pub(super) fn named(query: &Query) -> Query {
 }
 
 /// The schema with the names as users see them.
-pub(super) fn shown(schema: &Schema) -> SchemaRef {
+pub(crate) fn shown(schema: &Schema) -> SchemaRef {
     let fields: Vec<Field> = schema
         .fields()
         .iter()

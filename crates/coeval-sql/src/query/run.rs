@@ -201,16 +201,19 @@ fn snapshot_of(
     planned: &PlannedQuery,
 ) -> Result<StatementSnapshot, SqlError> {
     let transaction = &*context.transaction;
-    let (bricks, rows): (Vec<_>, Vec<_>) = planned.tables().iter().partition(|def| def.bricks.is_some());
+    let (foreign, own): (Vec<_>, Vec<_>) = planned.tables().iter().partition(|def| def.foreign.is_some());
+    let foreign = foreign.into_iter().map(|def| Ok((def.id, crate::tique::scan(context, def)?)));
+    let foreign = foreign.collect::<Result<HashMap<_, _>, SqlError>>()?;
+    let (bricks, rows): (Vec<_>, Vec<_>) = own.into_iter().partition(|def| def.bricks.is_some());
     let bricks = bricks.iter().map(|def| Ok((def.id, transaction.brick_view(def.id, |all| all)?)));
     let bricks = bricks.collect::<Result<HashMap<_, _>, StoreError>>()?;
     let tables = rows.iter().map(|def| def.id);
     if !transaction.notes_reads() || planned.runs_subqueries() {
         let views = tables.map(|table| transaction.view(table)).collect::<Result<Vec<_>, _>>()?;
-        return Ok(StatementSnapshot::new(views).with_bricks(bricks));
+        return Ok(StatementSnapshot::new(views).with_bricks(bricks).with_foreign(foreign));
     }
     let views = tables.map(|table| transaction.view_to_note(table)).collect::<Result<Vec<_>, _>>()?;
-    Ok(StatementSnapshot::collecting(views).with_bricks(bricks))
+    Ok(StatementSnapshot::collecting(views).with_bricks(bricks).with_foreign(foreign))
 }
 
 /// The optimized plan. Where DataFusion makes no join of a correlated subquery, the plan's correlated subqueries run

@@ -9,6 +9,7 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::StatementResult;
 use crate::settings::{ReadOnlySnapshot, Settings};
+use crate::tique::Ended;
 use coeval_store::{AccessMode, Savepoint, Store, StoreError, Transaction};
 use coeval_txn::Isolation;
 use coeval_txn::ssi::{Deferral, SessionFloor};
@@ -362,14 +363,24 @@ impl Session {
             State::Idle => Ok(()),
             State::Active(block) => {
                 let Block { transaction, frame, .. } = *block;
-                let store = self.engine.store();
-                let outcome = match transaction {
-                    Some(transaction) => {
+                let applied = match self.end_parts(transaction.map(Box::new)) {
+                    Ok(Ended::Spanned(applied)) => Some(applied),
+                    Ok(Ended::Left(left)) => left.map(|transaction| {
                         let is_brief = transaction.change_count() <= BRIEF_CHANGES_MAX;
                         let commit = || transaction.commit_applied();
-                        let applied = if is_brief { commit() } else { aside(commit) };
-                        self.acknowledgements.commit(store, &mut self.floor, applied)
+                        if is_brief { commit() } else { aside(commit) }
+                    }),
+                    Err(error) => {
+                        if let Some(frame) = frame {
+                            self.settings = frame.before;
+                        }
+                        self.keep_held_cursors(End::Rollback);
+                        return Err(error);
                     }
+                };
+                let store = self.engine.store();
+                let outcome = match applied {
+                    Some(applied) => self.acknowledgements.commit(store, &mut self.floor, applied),
                     None => Ok(()),
                 };
                 if let Err(StoreError::Conflict(conflict)) = &outcome {
@@ -382,6 +393,9 @@ impl Session {
                     self.settings = if outcome.is_ok() { frame.lasting } else { frame.before };
                 }
                 self.keep_held_cursors(if outcome.is_ok() { End::Commit } else { End::Rollback });
+                if outcome.is_ok() {
+                    self.remove_dropped();
+                }
                 outcome.map_err(SqlError::from)
             }
             failed @ State::Failed(_) => {
@@ -400,6 +414,7 @@ impl Session {
                 if let Some(frame) = block.frame {
                     self.settings = frame.before;
                 }
+                self.tique.get_mut().rollback();
                 if let Some(transaction) = block.transaction {
                     let is_brief = transaction.change_count() <= BRIEF_CHANGES_MAX;
                     let rollback = || transaction.rollback();
@@ -408,6 +423,25 @@ impl Session {
                 self.advisory_locks.end_transaction();
                 self.keep_held_cursors(End::Rollback);
             }
+        }
+    }
+
+    /// Ends what the block did on servers, and the block's own transaction with it where a commit spans both.
+    fn end_parts(&mut self, transaction: Option<Box<Transaction>>) -> Result<Ended, SqlError> {
+        let part = self.tique.get_mut();
+        if !part.is_touched() {
+            return Ok(Ended::Left(transaction));
+        }
+        let (store, notices) = (self.engine.store(), &mut self.notices);
+        aside(|| part.end(store, transaction, notices))
+    }
+
+    /// Removes tables from servers whose definitions have gone with the transaction that has committed.
+    pub(super) fn remove_dropped(&mut self) {
+        let part = self.tique.get_mut();
+        if part.is_touched() {
+            let (engine, notices) = (&self.engine, &mut self.notices);
+            aside(|| part.remove_dropped(engine, notices));
         }
     }
 
@@ -424,6 +458,8 @@ impl Session {
     fn set_savepoint(&mut self, name: String) -> Result<(), SqlError> {
         self.refuse_if_failed()?;
         let settings = self.settings.clone();
+        self.open_block("SAVEPOINT")?;
+        self.tique.get_mut().set_savepoint()?;
         let block = self.open_block("SAVEPOINT")?;
         let point = block.transaction.as_ref().map(Transaction::savepoint);
         let frame = block.frame.clone();
@@ -436,12 +472,15 @@ impl Session {
         let block = self.open_block("RELEASE SAVEPOINT")?;
         let at = find_savepoint(&block.savepoints, name)?;
         block.savepoints.truncate(at);
+        self.tique.get_mut().release(at);
         Ok(())
     }
 
     fn rollback_to(&mut self, name: &str) -> Result<(), SqlError> {
         let block = self.open_block("ROLLBACK TO SAVEPOINT")?;
         let at = find_savepoint(&block.savepoints, name)?;
+        self.tique.get_mut().rollback_to(at)?;
+        let block = self.open_block("ROLLBACK TO SAVEPOINT")?;
         block.savepoints.truncate(at + 1);
         let savepoint = &block.savepoints[at];
         match (&savepoint.point, &mut block.transaction) {

@@ -16,7 +16,7 @@ use crate::error::SqlError;
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
 use crate::result::{CommandTag, RowSet, RowStream, StatementResult};
-use crate::{dml, statement};
+use crate::{dml, statement, tique};
 use arrow::datatypes::SchemaRef;
 use coeval_store::Value;
 use datafusion::sql::sqlparser::ast::Statement;
@@ -102,6 +102,9 @@ impl Outcome for Execution {
                 Exchange::In(copy) => Self::CopyIn(Box::new(copy)),
                 Exchange::Out(copy) => Self::CopyOut(Box::new(copy)),
             });
+        }
+        if let Some(result) = tique::run(context, statement)? {
+            return Self::of_result(result);
         }
         if let Some(body) = plain_query(statement) {
             let types: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();

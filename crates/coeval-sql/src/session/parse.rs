@@ -6,6 +6,7 @@ mod copy_options;
 mod depth;
 mod identity;
 mod overriding;
+mod servers;
 mod whole_tables;
 
 use super::deferrable::{Deferrable, DeferrableModes, take_deferrable};
@@ -22,6 +23,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 pub(crate) use depth::STACK_BYTES;
 use identity::order_identity_options;
 use overriding::{put_overriding, take_overriding};
+use servers::take_server;
 use whole_tables::spell_tables;
 
 /// How deep a statement may be nested.
@@ -95,6 +97,7 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         tokens = spell_tables(spell_out(tokens));
         let overriding = take_overriding(&mut tokens);
         let bricks = take_bricks(&mut tokens)?;
+        let server = take_server(&mut tokens)?;
         let mut parser =
             Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);
         let mut statement = parse_one(&mut parser).map_err(|error| syntax_error(error, sql))?;
@@ -116,6 +119,9 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         if let Some(bricks) = bricks {
             statement = in_bricks(statement, bricks)?;
         }
+        if let Some(server) = server {
+            statement = on_server(statement, server)?;
+        }
         parsed.push(statement);
     }
     Ok(parsed)
@@ -129,6 +135,14 @@ fn with_deferrable(statement: Parsed, deferrable: Deferrable) -> Result<Parsed, 
     };
     let modes = modes.ok_or_else(|| SqlError::syntax("syntax error at or near \"deferrable\""))?;
     Ok(Parsed::Utility(Box::new(Utility::DeferrableModes(Box::new(modes)))))
+}
+
+/// The CREATE TABLE with the server whose clause was taken out of its tokens.
+fn on_server(statement: Parsed, server: String) -> Result<Parsed, SqlError> {
+    let misplaced = || SqlError::syntax("USING tique belongs to CREATE TABLE with a list of columns");
+    let Parsed::Statement(statement) = statement else { return Err(misplaced()) };
+    let Statement::CreateTable(create) = *statement else { return Err(misplaced()) };
+    Ok(Parsed::Definition(Box::new(Extended::CreateOnServer { create: Box::new(create), server })))
 }
 
 /// The CREATE TABLE with the clause that was taken out of its tokens.

@@ -18,6 +18,7 @@ use crate::session::block::IsQuery;
 use crate::session::execution::is_query_statement;
 use crate::settings::PointPath;
 use crate::statement;
+use crate::tique;
 use crate::types::column_type;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{ColumnType, Value};
@@ -224,6 +225,7 @@ impl Session {
             sql,
             checks: Checks::All,
             open: OpenObjects::new(&self.named, &self.cursors),
+            tique: &self.tique,
             notices: &mut self.notices,
         };
         if point_path == PointPath::On
@@ -238,7 +240,9 @@ impl Session {
                 let (parameter_types, columns) =
                     (planned.parameter_types().to_vec(), Some(planned.columns().clone()));
                 let lists = planned.list_parameters().to_vec();
-                Ok(Planned { plan: Plan::Query(planned), parameter_types, columns, lists })
+                let is_sent = tique::is_sent_whole(&context, statement);
+                let plan = if is_sent { Plan::General } else { Plan::Query(planned) };
+                Ok(Planned { plan, parameter_types, columns, lists })
             }
             other => {
                 // It is checked when it runs.
@@ -260,6 +264,9 @@ impl Session {
         let mut stale = false;
         let is_query = is_query_statement(statement);
         let newer = self.replanned.get(&prepared.number).cloned();
+        if self.engine.servers().are_there() {
+            self.tique.lock().promise(prepared.columns.clone());
+        }
         let result =
             self.in_transaction(&prepared.sql, parameters, &prepared.parameter_types, is_query, |context| {
                 if prepared.compares_with_lists

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a server answers, as SQL errors.
+
+use crate::error::{SqlError, SqlState};
+use coeval_tique::TiqueError;
+
+impl From<TiqueError> for SqlError {
+    fn from(error: TiqueError) -> Self {
+        let state = SqlState::of_code(error.state.code()).unwrap_or(SqlState::FdwError);
+        let mut known = Self::new(state, error.message);
+        (known.detail, known.hint) = (error.detail, error.hint);
+        known
+    }
+}
+
+/// `42704`.
+pub(super) fn unknown_server(name: &str) -> SqlError {
+    SqlError::new(SqlState::UndefinedObject, format!("server \"{name}\" does not exist"))
+        .with_hint("CREATE SERVER makes one; it is there for others once its transaction has committed.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_servers_state_is_the_clients() {
+        for state in ["08006", "08007", "0A000", "23505", "25P02", "40001", "42939", "57P03", "HV000"] {
+            assert_eq!(SqlState::of_code(state).map(SqlState::code), Some(state));
+        }
+    }
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A session's part on the servers: its connections, and what its transaction does there.
+//!
+//! A transaction's part on a server begins with its first statement there, and ends with the transaction. How it ends:
+//!
+//! | wrote on | how |
+//! |---|---|
+//! | no server | the parts end; the database commits as ever |
+//! | one server alone | the server commits |
+//! | one server and the database | prepare there; the decision commits with the database's changes; commit there |
+//! | two servers | refused (0A000) |
+//!
+//! **Atomic.** The decision is a row of the same commit record as the database's changes, so it is durable with them or not
+//! at all, and the record is synced before the server's marker is written. **Seen whole.** Who spans holds the server's
+//! lock from its prepare until both are seen; a snapshot of the server is taken under it, and refused (40001) if a later
+//! commit spanned it than the transaction's snapshot of the database has.
+
+use super::servers::Server;
+use super::{DECISIONS, SCHEMA};
+use crate::context::StatementContext;
+use crate::engine::{Engine, aside};
+use crate::error::{SqlError, SqlState};
+use arrow::datatypes::SchemaRef;
+use coeval_store::{Committed, QualifiedName, RowWriter, Store, StoreError, Transaction, ValueRef};
+use coeval_tique::{Decision, Outcome, PreparedCommit, Session};
+use coeval_txn::Isolation;
+use datafusion::sql::sqlparser::ast::Statement;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+struct Open {
+    server: Arc<Server>,
+    session: Session,
+}
+
+/// See the module. Dropping it rolls back what is open.
+#[derive(Default)]
+pub(crate) struct Part {
+    open: HashMap<String, Open>,
+    /// How many savepoints the session's block has: a part that begins later begins behind them.
+    savepoints: usize,
+    /// Tables whose definitions the transaction has removed: server and table.
+    dropped: Vec<(String, String)>,
+    /// The columns that the client was told of the statement that runs.
+    promised: Option<SchemaRef>,
+}
+
+/// How a block's parts on the servers ended.
+pub(crate) enum Ended {
+    /// They have ended; the database's is left to the caller.
+    Left(Option<Box<Transaction>>),
+    /// The whole has ended.
+    Spanned(Result<Committed, StoreError>),
+}
+
+impl Part {
+    /// Notes what the client was told of the next statement's columns.
+    pub(crate) fn promise(&mut self, columns: Option<SchemaRef>) {
+        self.promised = columns;
+    }
+
+    pub(super) fn promised(&self) -> Option<&SchemaRef> {
+        self.promised.as_ref()
+    }
+
+    /// Runs a statement on a server, in the part of this transaction.
+    ///
+    /// # Errors
+    /// `0A000` at SERIALIZABLE; `40001` if the snapshots do not go together; what the server says.
+    pub(super) fn execute(
+        &mut self,
+        engine: &Arc<Engine>,
+        transaction: &Transaction,
+        server: &str,
+        statement: Statement,
+    ) -> Result<Outcome, SqlError> {
+        let outcome = self.begun(engine, transaction, server)?.execute_parsed(statement);
+        if outcome.as_ref().is_err_and(|error| error.state.code() == "08006") {
+            // The next one connects again.
+            self.open.remove(server);
+        }
+        Ok(outcome?)
+    }
+
+    /// Runs a definition on a server, outside of its transactions.
+    pub(super) fn define(
+        &mut self,
+        engine: &Arc<Engine>,
+        server: &str,
+        statement: Statement,
+    ) -> Result<(), SqlError> {
+        let mut session = engine.servers().get(engine, server)?.database.session()?;
+        session.execute_parsed(statement)?;
+        Ok(())
+    }
+
+    fn begun(
+        &mut self,
+        engine: &Arc<Engine>,
+        transaction: &Transaction,
+        server: &str,
+    ) -> Result<&mut Session, SqlError> {
+        if transaction.isolation() == Isolation::Serializable {
+            let message = "SERIALIZABLE over a table of a server is not supported";
+            let hint = "Servers give snapshot isolation: BEGIN ISOLATION LEVEL REPEATABLE READ, or SET \
+                        default_transaction_isolation TO 'repeatable read'.";
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message).with_hint(hint));
+        }
+        if !self.open.contains_key(server) {
+            let server = engine.servers().get(engine, server)?;
+            let session = server.database.session()?;
+            self.open.insert(server.name.clone(), Open { server, session });
+        }
+        let Some(open) = self.open.get_mut(server) else { unreachable!("it is open now") };
+        if !open.session.is_in_block() {
+            let spanned = open.server.spanned.read();
+            if spanned.is_some_and(|version| version > transaction.begin_version()) {
+                let message =
+                    "could not begin on the server: a commit that spans it is newer than the snapshot";
+                return Err(SqlError::new(SqlState::SerializationFailure, message)
+                    .with_hint("Run the transaction again."));
+            }
+            open.session.execute(if transaction.is_read_only() { "BEGIN READ ONLY" } else { "BEGIN" })?;
+            drop(spanned);
+            for _ in 0..self.savepoints {
+                open.session.set_savepoint()?;
+            }
+        }
+        Ok(&mut open.session)
+    }
+
+    fn begun_sessions(&mut self) -> impl Iterator<Item = &mut Session> {
+        self.open.values_mut().map(|open| &mut open.session).filter(|session| session.is_in_block())
+    }
+
+    /// Whether the transaction has done anything on a server.
+    pub(crate) fn is_touched(&self) -> bool {
+        !self.dropped.is_empty() || self.open.values().any(|open| open.session.is_in_block())
+    }
+
+    /// A savepoint of the block.
+    ///
+    /// # Errors
+    /// None today; whatever keeps a server from setting one.
+    pub(crate) fn set_savepoint(&mut self) -> Result<(), SqlError> {
+        for session in self.begun_sessions() {
+            session.set_savepoint()?;
+        }
+        self.savepoints += 1;
+        Ok(())
+    }
+
+    /// Back to a savepoint, by how many there were before it.
+    ///
+    /// # Errors
+    /// What a server says; only ROLLBACK helps then.
+    pub(crate) fn rollback_to(&mut self, place: usize) -> Result<(), SqlError> {
+        for session in self.begun_sessions() {
+            session.rollback_to_savepoint(place)?;
+        }
+        self.savepoints = place + 1;
+        Ok(())
+    }
+
+    /// Forgets savepoints from this one on.
+    pub(crate) fn release(&mut self, place: usize) {
+        self.begun_sessions().for_each(|session| session.release_savepoints(place));
+        self.savepoints = place;
+    }
+
+    /// Ends the parts without a trace.
+    pub(crate) fn rollback(&mut self) {
+        for session in self.begun_sessions() {
+            // A session in a block rolls back without asking its engine.
+            let _ = session.execute("ROLLBACK");
+        }
+        self.savepoints = 0;
+        self.dropped.clear();
+    }
+
+    /// Notes that the transaction removes the definition of a table.
+    pub(super) fn note_dropped(&mut self, server: &str, table: &str) {
+        self.dropped.push((server.to_owned(), table.to_owned()));
+    }
+
+    /// Removes the tables from their servers whose definitions have gone. What a server refuses stays there as a table
+    /// that nobody knows, which CREATE TABLE of the name takes over if it is empty.
+    pub(crate) fn remove_dropped(&mut self, engine: &Arc<Engine>, notices: &mut Vec<SqlError>) {
+        for (server, table) in std::mem::take(&mut self.dropped) {
+            let sql = format!("DROP TABLE IF EXISTS \"{}\"", table.replace('"', "\"\""));
+            let outcome = engine
+                .servers()
+                .get(engine, &server)
+                .and_then(|server| Ok(server.database.session()?.execute(&sql)?));
+            if let Err(error) = outcome {
+                let message =
+                    format!("server \"{server}\" keeps the rows of table {table}: {}", error.message);
+                notices.push(SqlError::new(SqlState::InvalidTransactionStateNotice, message));
+            }
+        }
+    }
+
+    /// Ends the parts of a block that commits.
+    ///
+    /// # Errors
+    /// What a server or the rules of this module refuse: nothing of the transaction remains anywhere, but for `08007`.
+    pub(crate) fn end(
+        &mut self,
+        store: &Store,
+        transaction: Option<Box<Transaction>>,
+        notices: &mut Vec<SqlError>,
+    ) -> Result<Ended, SqlError> {
+        let mut written = self.open.values().filter(|open| open.session.has_written());
+        let (first, second) = (written.next().map(|open| open.server.name.clone()), written.next());
+        if second.is_some() {
+            self.rollback();
+            return Err(SqlError::unsupported("a transaction that writes on two servers")
+                .with_hint("Commit between the two."));
+        }
+        let Some(name) = first else {
+            self.end_parts();
+            return Ok(Ended::Left(transaction));
+        };
+        let Some(open) = self.open.get_mut(&name) else { unreachable!("it has written") };
+        let outcome = match transaction {
+            Some(transaction) if transaction.has_writes() => {
+                span(store, &open.server, &mut open.session, *transaction, notices).map(Ended::Spanned)
+            }
+            left => open.session.execute("COMMIT").map(|_| Ended::Left(left)).map_err(SqlError::from),
+        };
+        if outcome.is_err() {
+            self.rollback()
+        } else {
+            self.end_parts()
+        }
+        outcome
+    }
+
+    fn end_parts(&mut self) {
+        let dropped = std::mem::take(&mut self.dropped);
+        self.rollback();
+        self.dropped = dropped;
+    }
+}
+
+/// Ends the parts of a statement that is a transaction of its own: they commit if it has not failed.
+///
+/// # Errors
+/// The statement's; what a server says.
+pub(crate) fn end_statement<T>(
+    context: &mut StatementContext<'_>,
+    outcome: Result<T, SqlError>,
+) -> Result<T, SqlError> {
+    let mut part = context.tique.lock();
+    if !part.is_touched() {
+        return outcome;
+    }
+    match outcome {
+        Ok(value) => {
+            let has_both =
+                context.transaction.has_writes() && part.open.values().any(|open| open.session.has_written());
+            if has_both {
+                part.rollback();
+                return Err(SqlError::unsupported("a statement that writes here and on a server"));
+            }
+            aside(|| part.end(context.engine.store(), None, context.notices))?;
+            Ok(value)
+        }
+        Err(error) => {
+            part.rollback();
+            Err(error)
+        }
+    }
+}
+
+/// Commits what a transaction has changed here and on a server.
+fn span(
+    store: &Store,
+    server: &Server,
+    session: &mut Session,
+    mut transaction: Transaction,
+    notices: &mut Vec<SqlError>,
+) -> Result<Result<Committed, StoreError>, SqlError> {
+    let mut spanned = server.spanned.write();
+    let Some(prepared) = session.prepare()? else { return Ok(transaction.commit_applied()) };
+    let known = std::mem::take(&mut *server.known.lock());
+    if let Err(error) = decide(&mut transaction, &server.name, prepared.decision(), &known) {
+        server.known.lock().extend(known);
+        return Err(error);
+    }
+    let committed = match transaction.commit_applied() {
+        Ok(committed) => committed,
+        Err(error) => {
+            server.known.lock().extend(known);
+            return Ok(Err(error));
+        }
+    };
+    // The marker is not written before the decision is durable.
+    if let Err(error) = store.wait_published(committed.version) {
+        prepared.leave_to_recovery("it is not known whether a commit that spans the server is durable");
+        return Ok(Err(error));
+    }
+    *spanned = Some(committed.version);
+    mark(server, prepared, notices);
+    Ok(Ok(committed))
+}
+
+/// Tells the server of its transaction's commit, which is decided.
+fn mark(server: &Server, prepared: PreparedCommit, notices: &mut Vec<SqlError>) {
+    let decision = prepared.decision();
+    match prepared.commit() {
+        Ok(()) => server.known.lock().push(decision.transaction),
+        Err(error) => {
+            let message = format!(
+                "the transaction has committed, and server \"{}\" shows it once it is opened again: {}",
+                server.name, error.message
+            );
+            notices.push(SqlError::new(SqlState::InvalidTransactionStateNotice, message));
+        }
+    }
+}
+
+/// Adds the decision to the transaction's changes, and takes out those that need not be kept any longer.
+fn decide(
+    transaction: &mut Transaction,
+    server: &str,
+    decision: Decision,
+    known: &[i64],
+) -> Result<(), SqlError> {
+    let def = transaction.resolve_table(&QualifiedName::new(SCHEMA, DECISIONS));
+    let def = def.ok_or_else(|| SqlError::internal("the table of decisions is not there"))?;
+    let row = |transaction: i64, timestamp: i64| {
+        let mut writer = RowWriter::new(def.layout());
+        let values = [ValueRef::Text(server), ValueRef::Int64(transaction), ValueRef::Int64(timestamp)];
+        for value in values {
+            writer.push(value).map_err(|_| SqlError::internal("the table of decisions has other columns"))?;
+        }
+        Ok::<_, SqlError>(writer.finish())
+    };
+    for &old in known {
+        let values = [ValueRef::Text(server), ValueRef::Int64(old)];
+        let key = def.key_of(|column| values[column]);
+        transaction.delete(def.id, &key)?;
+    }
+    transaction.insert(def.id, row(decision.transaction, decision.timestamp)?)?;
+    Ok(())
+}

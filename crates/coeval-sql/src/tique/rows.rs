@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Values on their way to a server and back.
+
+use crate::context::StatementContext;
+use crate::error::SqlError;
+use crate::result::{CommandTag, RowSet, StatementResult};
+use crate::types::{column_type_of_arrow, format_value};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::compute::cast;
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use coeval_store::{ColumnType, Value as StoredValue, ValueRef, value_at};
+use coeval_tique::{Outcome, Rows};
+use datafusion::sql::sqlparser::ast::{Expr, Statement, Value, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// A value as a literal.
+fn literal(value: ValueRef<'_>, ty: ColumnType, context: &StatementContext<'_>) -> String {
+    match value {
+        ValueRef::Null => format!("CAST(NULL AS {ty})"),
+        ValueRef::Boolean(truth) => truth.to_string(),
+        ValueRef::Int16(number) => number.to_string(),
+        ValueRef::Int32(number) if ty == ColumnType::Int => number.to_string(),
+        ValueRef::Int64(number) if ty == ColumnType::BigInt => number.to_string(),
+        value => {
+            let mut out = String::new();
+            format_value(value, ty, context.settings.zone(), &mut out);
+            let quoted = super::servers::text(&out);
+            if matches!(ty, ColumnType::Text | ColumnType::Varchar(_)) {
+                quoted
+            } else {
+                format!("CAST({quoted} AS {ty})")
+            }
+        }
+    }
+}
+
+/// Puts the statement's parameters in place of `$1`, `$2`, ...
+///
+/// # Errors
+/// If a value cannot be written: a bug.
+pub(super) fn put_parameters(
+    statement: &mut Statement,
+    context: &StatementContext<'_>,
+) -> Result<(), SqlError> {
+    struct Put<'c, 's>(&'c StatementContext<'s>);
+    impl VisitorMut for Put<'_, '_> {
+        type Break = SqlError;
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+            let Expr::Value(value) = expr else { return ControlFlow::Continue(()) };
+            let Value::Placeholder(name) = &value.value else { return ControlFlow::Continue(()) };
+            let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok()).unwrap_or(0);
+            let at = number.wrapping_sub(1);
+            let (Some(given), Some(ty)) = (self.0.parameters.get(at), self.0.parameter_types.get(at)) else {
+                return ControlFlow::Break(SqlError::internal(format!("no value for parameter {name}")));
+            };
+            match parsed(&literal(StoredValue::borrow(given), *ty, self.0)) {
+                Ok(literal) => *expr = literal,
+                Err(error) => return ControlFlow::Break(error),
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    if context.parameters.is_empty() {
+        return Ok(());
+    }
+    match statement.visit(&mut Put(context)) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+fn parsed(sql: &str) -> Result<Expr, SqlError> {
+    let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql);
+    let expr = parser.and_then(|mut parser| parser.parse_expr());
+    expr.map_err(|error| SqlError::internal(format!("the literal {sql}: {error}")))
+}
+
+/// Rows as a list of VALUES.
+///
+/// # Errors
+/// `0A000` for a column of a type that cannot be sent.
+pub(super) fn values_of(rows: &RowSet, context: &StatementContext<'_>) -> Result<String, SqlError> {
+    let types: Vec<ColumnType> = rows
+        .schema
+        .fields()
+        .iter()
+        .map(|field| {
+            column_type_of_arrow(field.data_type()).ok_or_else(|| {
+                SqlError::unsupported(format!("a column of type {} on a server", field.data_type()))
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    let mut list = Vec::with_capacity(rows.rows());
+    for batch in &rows.batches {
+        let columns: Vec<ArrayRef> = batch
+            .columns()
+            .iter()
+            .zip(&types)
+            .map(|(column, ty)| cast(column, &ty.arrow()))
+            .collect::<Result<_, _>>()?;
+        for row in 0..batch.num_rows() {
+            let cells: Vec<String> = columns
+                .iter()
+                .zip(&types)
+                .map(|(column, ty)| match value_at(column, row) {
+                    ValueRef::Null => "NULL".to_owned(),
+                    value => literal(value, *ty, context),
+                })
+                .collect();
+            list.push(format!("({})", cells.join(", ")));
+        }
+    }
+    Ok(list.join(", "))
+}
+
+/// What a server's statement came to, in types that clients know: those they were told, if they were.
+///
+/// # Errors
+/// If the server's values are not of the types that were told.
+pub(super) fn result_of(outcome: Outcome, promised: Option<&SchemaRef>) -> Result<StatementResult, SqlError> {
+    let rows = outcome.rows.map(|rows| row_set(&rows, promised)).transpose()?;
+    let count = outcome.tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
+    let tag = match outcome.tag.split(' ').next() {
+        Some("INSERT") => CommandTag::Insert(count),
+        Some("UPDATE") => CommandTag::Update(count),
+        Some("DELETE") => CommandTag::Delete(count),
+        Some("EXPLAIN") => CommandTag::Plain("EXPLAIN"),
+        _ => CommandTag::Select(count),
+    };
+    Ok(StatementResult { tag, rows })
+}
+
+/// Rows of a server in the types of `told`, or in the nearest that clients know.
+///
+/// # Errors
+/// As [`result_of`].
+pub(super) fn row_set(rows: &Rows, told: Option<&SchemaRef>) -> Result<RowSet, SqlError> {
+    let told = told.filter(|told| told.fields().len() == rows.schema.fields().len());
+    let fields = rows.schema.fields().iter().enumerate().map(|(at, field)| match told {
+        Some(told) => told.field(at).clone().with_nullable(true),
+        None => {
+            let ty = column_type_of_arrow(field.data_type());
+            let ty = ty.map_or_else(|| field.data_type().clone(), ColumnType::arrow);
+            Field::new(field.name(), ty, true)
+        }
+    });
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let schema = if told.is_some() { schema } else { crate::query::shown_names(&schema) };
+    let mut batches = Vec::with_capacity(rows.batches.len());
+    for batch in rows.batches.iter().filter(|batch| batch.num_rows() > 0) {
+        let columns = batch.columns().iter().zip(schema.fields());
+        let columns: Vec<ArrayRef> =
+            columns.map(|(column, field)| converted(column, field)).collect::<Result<_, SqlError>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        batches.push(RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options)?);
+    }
+    Ok(RowSet { schema, batches })
+}
+
+fn converted(column: &ArrayRef, field: &Field) -> Result<ArrayRef, SqlError> {
+    if column.data_type() == field.data_type() {
+        return Ok(Arc::clone(column));
+    }
+    let options = arrow::compute::CastOptions { safe: false, ..arrow::compute::CastOptions::default() };
+    Ok(arrow::compute::cast_with_options(column, field.data_type(), &options)?)
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The servers of a database: which there are, and those that are open.
+//!
+//! A server is opened when somebody first needs it. Before anybody uses it, its prepared transactions are settled: those
+//! that a decision is kept of are marked committed there, durably, and the decisions go then.
+
+use super::error::unknown_server;
+use super::{DECISIONS, SCHEMA, SERVERS};
+use crate::engine::Engine;
+use crate::error::{SqlError, SqlState};
+use crate::result::StatementResult;
+use arrow::array::AsArray;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type};
+use coeval_store::Catalog;
+use coeval_tique::{AdbcEngine, DataFusionEngine, Database, Decision, Durability, Options};
+use coeval_txn::Version;
+use parking_lot::{Mutex, RwLock};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Names of engines, for messages.
+const ENGINES: &str = "datafusion, duckdb, postgresql";
+
+/// A server that is open.
+pub(crate) struct Server {
+    pub(super) name: String,
+    pub(super) database: Database,
+    /// The version of the last commit that spanned this server and the database. Held by who makes one, from before its
+    /// prepare until both parts are seen, and shared by who takes a snapshot of the server.
+    pub(super) spanned: RwLock<Option<Version>>,
+    /// Decisions that the server knows of, and that need not be kept.
+    pub(super) known: Mutex<Vec<i64>>,
+}
+
+/// The servers of a database.
+///
+/// # Locking
+/// `open` is held while a server is opened: two sessions open it once.
+#[derive(Default)]
+pub(crate) struct Servers {
+    are_there: AtomicBool,
+    open: Mutex<HashMap<String, Arc<Server>>>,
+}
+
+impl Servers {
+    /// Whether there may be servers: what keeps everybody else from looking.
+    pub(crate) fn are_there(&self) -> bool {
+        self.are_there.load(Ordering::Relaxed)
+    }
+
+    /// Looks whether a database that is opened has any.
+    pub(crate) fn look(&self, catalog: &Catalog) {
+        if catalog.has_schema(SCHEMA) {
+            self.note();
+        }
+    }
+
+    /// There is one, or may be soon.
+    pub(crate) fn note(&self) {
+        self.are_there.store(true, Ordering::Relaxed);
+    }
+
+    /// The server of this name, opened if it is not.
+    ///
+    /// # Errors
+    /// `42704` if there is none; what its engine says.
+    pub(super) fn get(&self, engine: &Arc<Engine>, name: &str) -> Result<Arc<Server>, SqlError> {
+        let mut open = self.open.lock();
+        if let Some(server) = open.get(name) {
+            return Ok(Arc::clone(server));
+        }
+        let (kind, options) = described(engine, name)?;
+        let driver = driver(&kind, &options)?;
+        let decided = decisions(engine, name)?;
+        let database = Database::open_decided(driver, Options::default(), &decided)?;
+        if !decided.is_empty() {
+            let sql = format!("DELETE FROM {SCHEMA}.{DECISIONS} WHERE server = {}", text(name));
+            ask(engine, &sql)?;
+        }
+        let server =
+            Server { name: name.to_owned(), database, spanned: RwLock::default(), known: Mutex::default() };
+        let server = Arc::new(server);
+        open.insert(name.to_owned(), Arc::clone(&server));
+        Ok(server)
+    }
+
+    /// Forgets a server that was dropped; it is closed when the last session has let go of it.
+    pub(super) fn forget(&self, name: &str) {
+        self.open.lock().remove(name);
+    }
+}
+
+/// A text as a literal.
+pub(super) fn text(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "''"))
+}
+
+/// Runs a statement of ours in a session of its own, on a thread of its own: the caller's statement stays the one that is
+/// cancelled on the caller's thread.
+fn ask(engine: &Arc<Engine>, sql: &str) -> Result<StatementResult, SqlError> {
+    let run = || {
+        let mut session = engine.session();
+        session.configure("default_transaction_isolation", "repeatable read")?;
+        let result = session.execute(sql)?.pop();
+        result.ok_or_else(|| SqlError::internal("a statement of ours gave no result"))
+    };
+    let outcome = std::thread::scope(|scope| scope.spawn(run).join());
+    outcome.unwrap_or_else(|_| Err(SqlError::internal("a statement of ours panicked")))
+}
+
+/// The engine and the options of a server.
+fn described(engine: &Arc<Engine>, name: &str) -> Result<(String, BTreeMap<String, String>), SqlError> {
+    if !engine.store().world().catalog().has_schema(SCHEMA) {
+        return Err(unknown_server(name));
+    }
+    let sql = format!("SELECT engine, options FROM {SCHEMA}.{SERVERS} WHERE name = {}", text(name));
+    let rows = ask(engine, &sql)?.rows.map(|rows| rows.batches).unwrap_or_default();
+    let Some(batch) = rows.iter().find(|batch| batch.num_rows() == 1) else {
+        return Err(unknown_server(name));
+    };
+    let column = |at: usize| -> Result<String, SqlError> {
+        let column = cast(batch.column(at), &DataType::Utf8)?;
+        Ok(column.as_string::<i32>().value(0).to_owned())
+    };
+    let options = serde_json::from_str(&column(1)?);
+    let options = options.map_err(|error| SqlError::internal(format!("the options of {name}: {error}")))?;
+    Ok((column(0)?, options))
+}
+
+/// The decisions that are kept for a server.
+fn decisions(engine: &Arc<Engine>, name: &str) -> Result<Vec<Decision>, SqlError> {
+    let sql = format!("SELECT transaction, stamp FROM {SCHEMA}.{DECISIONS} WHERE server = {}", text(name));
+    let mut decisions = Vec::new();
+    for batch in ask(engine, &sql)?.rows.map(|rows| rows.batches).unwrap_or_default() {
+        let (transactions, stamps) =
+            (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Int64Type>());
+        let pairs = transactions.values().iter().zip(stamps.values());
+        decisions.extend(pairs.map(|(&transaction, &timestamp)| Decision { transaction, timestamp }));
+    }
+    Ok(decisions)
+}
+
+/// Opens an engine.
+///
+/// # Errors
+/// `22023` for an engine or option that does not exist; what the engine says.
+pub(super) fn driver(
+    kind: &str,
+    options: &BTreeMap<String, String>,
+) -> Result<Arc<dyn coeval_tique::Engine>, SqlError> {
+    check(kind, options)?;
+    let path = options.get("path").map(PathBuf::from);
+    let refused = |error: coeval_tique::EngineError| {
+        SqlError::new(SqlState::FdwError, format!("engine {kind} cannot be opened: {error}"))
+    };
+    Ok(match (kind, path) {
+        ("datafusion", Some(path)) => {
+            Arc::new(DataFusionEngine::open(&path, Durability::Machine).map_err(refused)?)
+        }
+        ("datafusion", None) => Arc::new(DataFusionEngine::in_memory().map_err(refused)?),
+        ("postgresql", _) => {
+            let library = options.get("library").map_or("libadbc_driver_postgresql.so", String::as_str);
+            let address = options.get("address").map_or("postgresql://", String::as_str);
+            Arc::new(AdbcEngine::postgresql(Path::new(library), address).map_err(refused)?)
+        }
+        (_, path) => {
+            let library = options.get("library").map_or("libduckdb.so", String::as_str);
+            Arc::new(AdbcEngine::duckdb(Path::new(library), path.as_deref()).map_err(refused)?)
+        }
+    })
+}
+
+/// Refuses engines and options that do not exist.
+///
+/// # Errors
+/// `22023`, with those that do.
+pub(super) fn check(kind: &str, options: &BTreeMap<String, String>) -> Result<(), SqlError> {
+    let known: &[&str] = match kind {
+        "datafusion" => &["path"],
+        "duckdb" => &["library", "path"],
+        "postgresql" => &["address", "library"],
+        other => {
+            let message = format!("there is no engine \"{other}\"");
+            let hint = format!("There are {ENGINES}.");
+            return Err(SqlError::new(SqlState::InvalidParameterValue, message).with_hint(hint));
+        }
+    };
+    match options.keys().find(|key| !known.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(option) => {
+            let message = format!("engine {kind} has no option \"{option}\"");
+            let hint = format!("Its options are: {}.", known.join(", "));
+            Err(SqlError::new(SqlState::InvalidParameterValue, message).with_hint(hint))
+        }
+    }
+}

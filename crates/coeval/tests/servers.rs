@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tables of servers: statements that go there, statements over both, transactions that span both, kills.
+
+#![allow(clippy::unwrap_used)]
+
+use coeval::{Database, Session, SqlState, Value};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+fn rows(session: &mut Session, sql: &str) -> Vec<String> {
+    let batches = session.query(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let mut list = Vec::new();
+    for batch in &batches {
+        for row in 0..batch.num_rows() {
+            let cells = batch.columns().iter();
+            let cells: Vec<_> =
+                cells.map(|cell| arrow::util::display::array_value_to_string(cell, row).unwrap()).collect();
+            list.push(cells.join("|"));
+        }
+    }
+    list
+}
+
+fn run(session: &mut Session, sql: &str) {
+    for statement in sql.split(';').filter(|statement| !statement.trim().is_empty()) {
+        session.run(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+}
+
+fn state(session: &mut Session, sql: &str) -> SqlState {
+    session.run(sql).map(drop).expect_err(sql).state()
+}
+
+fn session(database: &Database) -> Session {
+    let mut session = database.session();
+    run(&mut session, "SET default_transaction_isolation TO 'repeatable read'");
+    session
+}
+
+/// A database with a server in memory, a table there and one of its own.
+fn database() -> (Database, Session) {
+    let database = Database::in_memory().unwrap();
+    let mut session = session(&database);
+    run(
+        &mut session,
+        "CREATE SERVER wh ENGINE datafusion; \
+         CREATE TABLE stock (w int, i int, quantity int CHECK (quantity >= 0), PRIMARY KEY (w, i)) USING tique SERVER wh; \
+         CREATE TABLE items (i int PRIMARY KEY, name text); \
+         INSERT INTO stock VALUES (1, 1, 10), (1, 2, 20), (2, 1, 30); \
+         INSERT INTO items VALUES (1, 'one'), (2, 'two')",
+    );
+    (database, session)
+}
+
+#[test]
+fn statements_over_a_servers_tables_run_there() {
+    let (_database, mut session) = database();
+    assert_eq!(
+        rows(&mut session, "SELECT w, sum(quantity) FROM stock GROUP BY w ORDER BY w"),
+        ["1|30", "2|30"]
+    );
+    let plan = rows(&mut session, "EXPLAIN SELECT quantity FROM stock WHERE w = 1 AND i = 2").join("\n");
+    assert!(plan.contains("stock_storage"), "the server's own plan: {plan}");
+    assert_eq!(session.execute("UPDATE stock SET quantity = quantity - 1 WHERE w = 1").unwrap(), 2);
+    assert_eq!(session.execute("DELETE FROM public.stock AS s WHERE s.w = 2").unwrap(), 1);
+    assert_eq!(
+        rows(&mut session, "INSERT INTO stock VALUES (3, 1, 5) ON CONFLICT DO NOTHING RETURNING quantity"),
+        ["5"]
+    );
+    assert_eq!(state(&mut session, "INSERT INTO stock VALUES (3, 1, 5)"), SqlState::UniqueViolation);
+    assert_eq!(state(&mut session, "UPDATE stock SET quantity = -1"), SqlState::CheckViolation);
+    assert_eq!(rows(&mut session, "SELECT * FROM stock ORDER BY w, i"), ["1|1|9", "1|2|19", "3|1|5"]);
+}
+
+#[test]
+fn prepared_statements_have_the_types_of_the_definition() {
+    let (_database, mut session) = database();
+    let sum = session.prepare("SELECT sum(quantity), count(*) FROM stock WHERE w = $1").unwrap();
+    let update = session.prepare("UPDATE stock SET quantity = $1 WHERE w = $2 AND i = $3").unwrap();
+    let values = [Value::Int32(7), Value::Int32(2), Value::Int32(1)];
+    assert_eq!(session.execute_prepared(&update, &values).unwrap(), 1);
+    let batches = session.query_prepared(&sum, &[Value::Int32(2)]).unwrap();
+    let types: Vec<_> = batches[0].schema().fields().iter().map(|field| field.data_type().clone()).collect();
+    assert_eq!(types, [arrow::datatypes::DataType::Int64, arrow::datatypes::DataType::Int64]);
+    assert_eq!(arrow::util::display::array_value_to_string(batches[0].column(0), 0).unwrap(), "7");
+}
+
+#[test]
+fn queries_over_both_are_joined_here_and_rows_go_both_ways() {
+    let (_database, mut session) = database();
+    let joined =
+        "SELECT name, sum(quantity) FROM stock JOIN items ON items.i = stock.i GROUP BY name ORDER BY name";
+    assert_eq!(rows(&mut session, joined), ["one|40", "two|20"]);
+    run(&mut session, "CREATE VIEW low AS SELECT i FROM stock WHERE quantity < 15");
+    assert_eq!(rows(&mut session, "SELECT i FROM low"), ["1"]);
+    run(
+        &mut session,
+        "INSERT INTO stock SELECT 9, i, 0 FROM items; INSERT INTO items SELECT 10 + w, 'w' FROM stock WHERE w = 2",
+    );
+    assert_eq!(rows(&mut session, "SELECT i FROM stock WHERE w = 9 ORDER BY i"), ["1", "2"]);
+    assert_eq!(rows(&mut session, "SELECT name FROM items WHERE i = 12"), ["w"]);
+    assert_eq!(
+        session.execute("DELETE FROM items USING stock WHERE stock.w = 9 AND stock.i = items.i").unwrap(),
+        2
+    );
+    let changes = "UPDATE stock SET quantity = 1 FROM items WHERE items.i = stock.i";
+    assert_eq!(state(&mut session, changes), SqlState::FeatureNotSupported);
+}
+
+#[test]
+fn what_a_servers_table_cannot_do_is_refused() {
+    let (database, mut session) = database();
+    for sql in [
+        "ALTER TABLE stock ADD COLUMN a int",
+        "CREATE INDEX ON stock (quantity)",
+        "SELECT * FROM stock FOR UPDATE",
+        "TRUNCATE stock",
+        "CREATE TABLE child (w int, i int, FOREIGN KEY (w, i) REFERENCES stock)",
+        "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT * FROM stock; COMMIT",
+        "CREATE TABLE other (i int PRIMARY KEY REFERENCES items) USING tique SERVER wh",
+    ] {
+        assert_eq!(state(&mut session, sql), SqlState::FeatureNotSupported, "{sql}");
+        let _ = session.run("ROLLBACK");
+    }
+    assert!(database.table("stock").is_err(), "its rows are not in the store");
+    assert_eq!(
+        state(&mut session, "CREATE TABLE t (k int PRIMARY KEY) USING tique SERVER no"),
+        SqlState::UndefinedObject
+    );
+    assert_eq!(state(&mut session, "CREATE SERVER s ENGINE no"), SqlState::InvalidParameterValue);
+    assert_eq!(
+        state(&mut session, "CREATE SERVER s ENGINE datafusion OPTIONS (no 'x')"),
+        SqlState::InvalidParameterValue
+    );
+    assert_eq!(state(&mut session, "DROP SERVER wh"), SqlState::DependentObjectsStillExist);
+    run(&mut session, "DROP TABLE stock; CREATE TABLE stock (k int PRIMARY KEY) USING tique SERVER wh");
+    assert!(rows(&mut session, "SELECT * FROM stock").is_empty(), "the dropped table's rows went with it");
+    run(&mut session, "DROP TABLE stock; DROP SERVER wh");
+}
+
+#[test]
+fn a_transaction_spans_both_and_so_does_its_rollback() {
+    let (database, mut one) = database();
+    let mut two = session(&database);
+    let both =
+        "SELECT (SELECT quantity FROM stock WHERE w = 1 AND i = 1), (SELECT name FROM items WHERE i = 1)";
+    let change = "UPDATE stock SET quantity = quantity + 1 WHERE w = 1 AND i = 1; UPDATE items SET name = name || '+' WHERE i = 1";
+    run(&mut one, &format!("BEGIN; {change}"));
+    assert_eq!(rows(&mut one, both), ["11|one+"]);
+    assert_eq!(rows(&mut two, both), ["10|one"]);
+    run(&mut one, "ROLLBACK");
+    run(&mut one, &format!("BEGIN; {change}; SAVEPOINT s; {change}; ROLLBACK TO s; COMMIT"));
+    assert_eq!(rows(&mut two, both), ["11|one+"]);
+    // A conflict on either side takes both along.
+    for (held, state) in [
+        ("UPDATE stock SET quantity = 0 WHERE w = 1 AND i = 1", SqlState::SerializationFailure),
+        ("UPDATE items SET name = 'mine' WHERE i = 1", SqlState::SerializationFailure),
+    ] {
+        run(&mut one, &format!("BEGIN; {change}"));
+        run(&mut two, held);
+        let outcome = one.run("COMMIT").map(drop).expect_err("somebody else was first");
+        assert_eq!(outcome.state(), state, "{held}");
+    }
+    assert_eq!(rows(&mut two, both), ["0|mine"]);
+    // Decisions that the server knows of go with a later one.
+    for _ in 0..3 {
+        run(&mut one, &format!("BEGIN; {change}; COMMIT"));
+    }
+    assert_eq!(rows(&mut two, both), ["3|mine+++"]);
+    assert_eq!(rows(&mut one, "SELECT count(*) FROM tique.decisions"), ["1"]);
+}
+
+#[test]
+fn a_snapshot_never_holds_half_of_a_spanning_commit() {
+    let (database, mut setup) = database();
+    run(&mut setup, "CREATE TABLE counter (k int PRIMARY KEY, n int); INSERT INTO counter VALUES (1, 10)");
+    let writer = |database: &Database| {
+        let mut session = session(database);
+        for _ in 0..60 {
+            run(
+                &mut session,
+                "BEGIN; UPDATE stock SET quantity = quantity + 1 WHERE w = 1 AND i = 1; \
+                 UPDATE counter SET n = n + 1; COMMIT",
+            );
+        }
+    };
+    let mut seen = 0;
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| writer(&database));
+        let mut reader = session(&database);
+        while !writing.is_finished() {
+            let sql = "SELECT n = quantity FROM counter, stock WHERE w = 1 AND i = 1";
+            assert_eq!(rows(&mut reader, sql), ["true"]);
+            seen += 1;
+        }
+    });
+    assert!(seen > 3, "{seen} looks");
+    assert_eq!(rows(&mut setup, "SELECT n FROM counter"), ["70"]);
+}
+
+const DIRECTORY: &str = "COEVAL_SPANNING_DIRECTORY";
+
+/// The process that is killed: commits that span both, each told when it is acknowledged.
+#[test]
+fn child() {
+    let Some(directory) = std::env::var_os(DIRECTORY) else { return };
+    let database = Database::open(Path::new(&directory).join("db")).unwrap();
+    let mut session = session(&database);
+    let first: u64 = rows(&mut session, "SELECT coalesce(max(n), 0) FROM own")[0].parse().unwrap();
+    for n in first + 1.. {
+        run(
+            &mut session,
+            &format!("BEGIN; INSERT INTO own VALUES ({n}); INSERT INTO there VALUES ({n}, 'x'); COMMIT"),
+        );
+        println!("done {n}");
+    }
+}
+
+#[test]
+fn killed_at_any_time_both_sides_have_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    {
+        let database = Database::open(directory.path().join("db")).unwrap();
+        let mut session = session(&database);
+        let path = directory.path().join("wh");
+        run(
+            &mut session,
+            &format!(
+                "CREATE SERVER wh ENGINE datafusion OPTIONS (path '{}'); \
+                 CREATE TABLE there (n int PRIMARY KEY, v text) USING tique SERVER wh; \
+                 CREATE TABLE own (n int PRIMARY KEY)",
+                path.display()
+            ),
+        );
+    }
+    let mut last = 0;
+    for round in 0..12_u64 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["child", "--exact", "--nocapture", "--test-threads=1"])
+            .env(DIRECTORY, directory.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut acknowledged = last;
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        for line in lines.by_ref() {
+            let line = line.unwrap();
+            let Some((_, n)) = line.rsplit_once("done ") else { continue };
+            acknowledged = n.parse().unwrap();
+            if acknowledged >= last + 3 + round % 4 {
+                break;
+            }
+        }
+        std::thread::sleep(std::time::Duration::from_micros(round * 370));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let told = lines.map_while(Result::ok).filter_map(|line| line.rsplit_once("done ")?.1.parse().ok());
+        acknowledged = told.fold(acknowledged, u64::max);
+        let database = Database::open(directory.path().join("db")).unwrap();
+        let mut session = session(&database);
+        let own = rows(&mut session, "SELECT n FROM own ORDER BY n");
+        assert_eq!(own, rows(&mut session, "SELECT n FROM there ORDER BY n"), "round {round}");
+        last = own.len() as u64;
+        assert!(last >= acknowledged, "{acknowledged} were acknowledged, {last} are there");
+        assert_eq!(rows(&mut session, "SELECT count(*) FROM tique.decisions"), ["0"], "settled");
+    }
+}
