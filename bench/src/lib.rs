@@ -2,8 +2,9 @@
 //! Workloads of Coeval, the figures they report, and the populations they run on.
 //!
 //! # Owns
-//! TPC-C, TPC-H, CH-benCHmark, YCSB, TiQuE on its engines, and three experiments on gets, loads and opening: their rows, transactions and
-//! queries, the threads that run them, the checks of what they leave behind, and the one line of JSON at the end. A client
+//! TPC-C, TPC-H, CH-benCHmark, YCSB, TiQuE on its engines, and three experiments on gets, loads and opening: their rows,
+//! transactions and queries, the threads that run them, the checks of what they leave behind, and the one line of JSON at
+//! the end. Histories of clients that append to lists, their recorder and the checker that looks for anomalies in them. A client
 //! of PostgreSQL's protocol, so that three of them measure a server, Coeval's or PostgreSQL, in the same way.
 //!
 //! # Never does
@@ -24,6 +25,8 @@ mod engine;
 mod error;
 mod get;
 mod histogram;
+pub mod histories;
+mod list_append;
 mod load;
 mod machine;
 mod options;

@@ -24,11 +24,13 @@ pub enum Workload {
     Recovery,
     /// TiQuE on one of its engines, beside the engine by itself.
     Tique,
+    /// Appends to lists and reads of them, recorded and looked through for anomalies.
+    ListAppend,
 }
 
 impl Workload {
     /// All of them, in the order they are listed to users.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Tpcc,
         Self::Tpch,
         Self::Chbench,
@@ -37,6 +39,7 @@ impl Workload {
         Self::Load,
         Self::Recovery,
         Self::Tique,
+        Self::ListAppend,
     ];
 
     /// The name on the command line and in the report.
@@ -51,6 +54,7 @@ impl Workload {
             Self::Load => "load",
             Self::Recovery => "recovery",
             Self::Tique => "tique",
+            Self::ListAppend => "list-append",
         }
     }
 
@@ -174,6 +178,10 @@ pub struct Options {
     pub engine_library: Option<PathBuf>,
     /// TiQuE: where the engine's server is, if it is one.
     pub engine_address: Option<String>,
+    /// List-append: transactions to record.
+    pub transactions: u64,
+    /// List-append: where to write the history, in EDN as Elle reads it.
+    pub out: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -204,6 +212,8 @@ impl Default for Options {
             engine: "datafusion".to_owned(),
             engine_library: None,
             engine_address: None,
+            transactions: 100_000,
+            out: None,
         }
     }
 }

@@ -1,63 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Histories of concurrent clients, judged by what each was told and by nothing else.
 //!
-//! [`recorder`] has eight clients append to lists and read them; [`checker`] infers from the lists who came before
-//! whom, and looks for cycles. `COEVAL_HISTORY=100000` in the environment says how many transactions a level gets;
+//! Eight clients append to lists and read them; the checker of `coeval-bench` infers from the lists who came before whom,
+//! and looks for cycles. `COEVAL_HISTORY=100000` in the environment says how many transactions a level gets;
 //! `COEVAL_HISTORY_DIR` where to keep the records, in Elle's format.
 
 // Helper functions of a test are a test too.
 #![allow(clippy::unwrap_used)]
 
-mod checker;
-mod history;
-mod own_tables;
-mod recorder;
 mod tique;
 
-use checker::{Anomaly, anomalies};
+use coeval::Isolation;
+use coeval_bench::histories::{Anomaly, History, Levels, anomalies};
 use coeval_tique::{Layout, Trials};
-use history::Ending;
-use own_tables::{Levels, record};
 
-const SERIALIZABLE: Levels = Levels {
-    writing: "BEGIN ISOLATION LEVEL SERIALIZABLE",
-    reading: "BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY",
-};
-const REPEATABLE_READ: Levels = Levels {
-    writing: "BEGIN ISOLATION LEVEL REPEATABLE READ",
-    reading: "BEGIN ISOLATION LEVEL REPEATABLE READ",
-};
-const READ_COMMITTED: Levels = Levels {
-    writing: "BEGIN ISOLATION LEVEL READ COMMITTED",
-    reading: "BEGIN ISOLATION LEVEL READ COMMITTED",
-};
+const CLIENTS: usize = 8;
 
 fn size() -> usize {
     let given = std::env::var("COEVAL_HISTORY").ok().and_then(|count| count.parse().ok());
     given.unwrap_or(12_000)
 }
 
-/// The anomalies of a recorded history, with examples.
-fn recorded(name: &str, levels: Levels) -> std::collections::BTreeMap<Anomaly, String> {
-    let history = record(levels, size(), 7);
+/// Says what there is, writes it down if asked, and sees that it is enough. What is written is read again as it was.
+fn keep(name: &str, history: &History) {
+    let edn = history.to_edn();
     if let Ok(dir) = std::env::var("COEVAL_HISTORY_DIR") {
-        std::fs::write(format!("{dir}/{name}.edn"), history.to_edn()).unwrap();
+        std::fs::write(format!("{dir}/{name}.edn"), &edn).unwrap();
     }
-    let committed = history.transactions.iter().filter(|one| one.ending == Ending::Committed).count();
-    println!("{name}: {committed} of {} committed", history.transactions.len());
-    assert!(committed > history.transactions.len() / 4, "{name}: too few to say anything");
+    assert_eq!(History::from_edn(&edn).unwrap().to_edn(), edn);
+    let (committed, all) = (history.committed(), history.transactions.len());
+    println!("{name}: {committed} of {all} committed");
+    assert!(committed > all / 4, "{name}: too few to say anything");
+}
+
+/// The anomalies of a recorded history, with examples.
+fn recorded(name: &str, isolation: Isolation) -> std::collections::BTreeMap<Anomaly, String> {
+    let history = Levels::of(isolation).record(CLIENTS, size(), 7).unwrap();
+    keep(name, &history);
     anomalies(&history)
 }
 
 #[test]
 fn what_commits_at_serializable_has_a_serial_order_safe_readers_included() {
-    let found = recorded("serializable", SERIALIZABLE);
+    let found = recorded("serializable", Isolation::Serializable);
     assert!(found.is_empty(), "{found:#?}");
 }
 
 #[test]
 fn repeatable_read_allows_write_skew_and_nothing_else() {
-    let found = recorded("repeatable_read", REPEATABLE_READ);
+    let found = recorded("repeatable_read", Isolation::Snapshot);
     let forbidden: Vec<_> = found.iter().filter(|(anomaly, _)| !anomaly.is_allowed_on_snapshots()).collect();
     assert!(forbidden.is_empty(), "{forbidden:#?}");
     assert!(found.contains_key(&Anomaly::WriteSkew), "the same clients show write skew where it is allowed");
@@ -65,7 +56,7 @@ fn repeatable_read_allows_write_skew_and_nothing_else() {
 
 #[test]
 fn read_committed_reads_nothing_that_is_not_committed_or_finished() {
-    let found = recorded("read_committed", READ_COMMITTED);
+    let found = recorded("read_committed", Isolation::ReadCommitted);
     let forbidden = [
         Anomaly::IncompatibleOrder,
         Anomaly::Internal,
@@ -86,12 +77,7 @@ fn of_tique(name: &str, layout: Layout, trials: Trials) -> (Vec<(Anomaly, String
     let transactions =
         std::env::var("COEVAL_HISTORY").ok().and_then(|count| count.parse().ok()).unwrap_or(1_600);
     let history = tique::record(layout, trials, transactions, 7);
-    if let Ok(dir) = std::env::var("COEVAL_HISTORY_DIR") {
-        std::fs::write(format!("{dir}/{name}.edn"), history.to_edn()).unwrap();
-    }
-    let committed = history.transactions.iter().filter(|one| one.ending == Ending::Committed).count();
-    println!("{name}: {committed} of {} committed", history.transactions.len());
-    assert!(committed > history.transactions.len() / 4, "{name}: too few to say anything");
+    keep(name, &history);
     let found = anomalies(&history);
     let skews = found.keys().filter(|anomaly| anomaly.is_allowed_on_snapshots()).count();
     (found.into_iter().filter(|(anomaly, _)| !anomaly.is_allowed_on_snapshots()).collect(), skews)

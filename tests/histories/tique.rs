@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Lists in TiQuE on the default engine; on DuckDB if `COEVAL_TIQUE_DUCKDB` names its library.
 
-use crate::history::History;
-use crate::recorder::{self, Lists, Notes, Steps};
+use coeval_bench::histories::{self, History, Lists, Notes, Steps};
 use coeval_tique::{
     AdbcEngine, DataFusionEngine, Database, Engine, Layout, Options, Session, SqlState, TiqueError, Trials,
     Writes,
@@ -20,8 +19,10 @@ pub(crate) fn record(layout: Layout, trials: Trials, transactions: usize, seed: 
     let options =
         Options { layout, trials, writes: Writes::Buffered, checkpoint_at: 100, ..Options::default() };
     let database = Database::open(engine, options).unwrap();
-    database.session().unwrap().execute(recorder::TABLE).unwrap();
-    recorder::record(|| Client { session: database.session().unwrap() }, transactions, seed)
+    database.session().unwrap().execute(histories::TABLE).unwrap();
+    let clients = (0..crate::CLIENTS).map(|_| Client { session: database.session().unwrap() }).collect();
+    let history = histories::record(clients, transactions, seed, &|| false);
+    history.unwrap_or_else(|error| panic!("{error}"))
 }
 
 struct Client {
@@ -49,7 +50,7 @@ impl Lists for Client {
         for batch in &rows.batches {
             for row in 0..batch.num_rows() {
                 let text = arrow::util::display::array_value_to_string(batch.column(0), row).unwrap();
-                list.extend(recorder::numbers(&text));
+                list.extend(histories::numbers(&text));
             }
         }
         Ok(vec![(key, list)])

@@ -20,6 +20,7 @@ Examples:
   coeval serve my-data              the same for psql, drivers and tools of PostgreSQL
   coeval bench tpcc --threads 8     a measured workload
   coeval check my-data              is everything in the directory as it should be?
+  coeval check-history run.edn      is there a serial order of what clients were told?
 
 Exit codes: 0 all is well, 1 something failed, 2 the command line makes no sense.",
     max_term_width = 110
@@ -38,6 +39,7 @@ pub(crate) enum Command {
     Serve(ServeArguments),
     Bench(Box<BenchArguments>),
     Check(CheckArguments),
+    CheckHistory(CheckHistoryArguments),
 }
 
 /// Run transactions and analytics on the same live data and check every snapshot
@@ -184,6 +186,26 @@ pub(crate) struct CheckArguments {
     pub(crate) dir: PathBuf,
 }
 
+/// Look for anomalies in a recorded history of list appends and reads
+///
+/// Reads the EDN that `coeval bench list-append --out` and Jepsen's list-append tests write: maps with :type and :value, of
+/// [:append key value] and [:r key [value ...]]. Finds dirty, intermediate and inconsistent reads and the cycles G0, G1c,
+/// G-single, G-nonadjacent and G2-item.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval bench list-append --isolation serializable --threads 8 --out history.edn
+  coeval check-history history.edn
+  coeval check-history --isolation snapshot history.edn")]
+pub(crate) struct CheckHistoryArguments {
+    /// The level that was promised: what it allows is no violation
+    #[arg(long, default_value = "serializable", value_parser = isolation())]
+    pub(crate) isolation: Isolation,
+    /// The file; - is the standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
 /// Run a workload and measure it; the last line of the output is one JSON object
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -274,6 +296,12 @@ pub(crate) struct BenchArguments {
     /// tique: where the engine is a server, as in postgresql://me@127.0.0.1:5432/database
     #[arg(long, value_name = "URL")]
     engine_address: Option<String>,
+    /// list-append: transactions to record
+    #[arg(long, value_name = "N", default_value_t = defaults().transactions)]
+    transactions: u64,
+    /// list-append: write the history here, for check-history and for Elle
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 impl BenchArguments {
@@ -305,6 +333,8 @@ impl BenchArguments {
             engine: self.engine.clone(),
             engine_library: self.engine_library.clone(),
             engine_address: self.engine_address.clone(),
+            transactions: self.transactions,
+            out: self.out.clone(),
         }
     }
 }

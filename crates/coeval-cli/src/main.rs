@@ -19,6 +19,7 @@ mod arguments;
 mod bench;
 mod cells;
 mod check;
+mod check_history;
 mod demo;
 mod directory;
 mod failure;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::CheckHistory(arguments) => check_history::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

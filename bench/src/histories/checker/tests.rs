@@ -2,7 +2,7 @@
 //! Each anomaly in the smallest history that has it.
 
 use super::{Anomaly, anomalies};
-use crate::history::{Ending, History, Operation, Transaction};
+use crate::histories::history::{Ending, History, Operation, Transaction};
 
 fn append(key: u64, value: u64) -> Operation {
     Operation::Append { key, value }

@@ -8,42 +8,68 @@ use std::fmt::Write;
 
 /// What a transaction did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub enum Operation {
     /// Appended a value to the list of a key.
-    Append { key: u64, value: u64 },
+    Append {
+        /// Whose list.
+        key: u64,
+        /// No other append has it.
+        value: u64,
+    },
     /// Read the list of a key.
-    Read { key: u64, list: Vec<u64> },
+    Read {
+        /// Whose list.
+        key: u64,
+        /// What was found.
+        list: Vec<u64>,
+    },
 }
 
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub enum Ending {
+    /// It took effect.
     Committed,
+    /// It did not.
     Aborted,
+    /// Nobody was told.
+    Unknown,
 }
 
 /// A transaction that has ended.
 #[derive(Clone, Debug)]
-pub(crate) struct Transaction {
-    pub(crate) process: usize,
-    pub(crate) operations: Vec<Operation>,
-    pub(crate) ending: Ending,
+pub struct Transaction {
+    /// The client.
+    pub process: usize,
+    /// In their order.
+    pub operations: Vec<Operation>,
+    /// What became of it.
+    pub ending: Ending,
 }
 
 /// Transactions in any order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct History {
-    pub(crate) transactions: Vec<Transaction>,
+pub struct History {
+    /// Those that have ended.
+    pub transactions: Vec<Transaction>,
 }
 
 impl History {
+    /// How many transactions have committed.
+    #[must_use]
+    pub fn committed(&self) -> usize {
+        self.transactions.iter().filter(|one| one.ending == Ending::Committed).count()
+    }
+
     /// As a file of Elle's: one map for each transaction.
-    pub(crate) fn to_edn(&self) -> String {
+    #[must_use]
+    pub fn to_edn(&self) -> String {
         let mut edn = String::new();
         for (index, transaction) in self.transactions.iter().enumerate() {
             let ending = match transaction.ending {
                 Ending::Committed => "ok",
                 Ending::Aborted => "fail",
+                Ending::Unknown => "info",
             };
             let process = transaction.process;
             let _ = write!(edn, "{{:index {index}, :type :{ending}, :process {process}, :f :txn, :value [");

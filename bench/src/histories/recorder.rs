@@ -1,33 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Clients that append to lists and read them, in SQL, and write down what they were told.
 
-use crate::history::{Ending, History, Operation, Transaction};
+use crate::histories::history::{Ending, History, Operation, Transaction};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-const CLIENTS: usize = 8;
 /// Keys that are in use at a time; each makes place for a new one when its list is long.
 const KEYS: u64 = 6;
 const APPENDS_PER_KEY: u64 = 40;
 
 /// What the lists are kept in.
-pub(crate) const TABLE: &str = "CREATE TABLE lists (key bigint PRIMARY KEY, list text NOT NULL)";
+pub const TABLE: &str = "CREATE TABLE lists (key bigint PRIMARY KEY, list text NOT NULL)";
 
 /// A session that keeps lists, of whatever system.
-pub(crate) trait Lists: Send + 'static {
-    type Error: fmt::Display;
+pub trait Lists: Send {
+    /// What its statements fail with.
+    type Error: fmt::Display + Send;
 
     /// Runs a statement.
+    ///
+    /// # Errors
+    /// The system's.
     fn execute(&mut self, sql: &str) -> Result<(), Self::Error>;
 
     /// The lists that are there of the keys in this range.
+    ///
+    /// # Errors
+    /// The system's.
     fn read(&mut self, first: u64, last: u64, steps: &mut Steps)
     -> Result<Vec<(u64, Vec<u64>)>, Self::Error>;
 
     /// Runs a transaction up to its COMMIT.
+    ///
+    /// # Errors
+    /// The system's; the transaction is rolled back then.
     fn transact(&mut self, notes: &mut Notes<'_>) -> Result<(), Self::Error>;
 
     /// Whether a transaction may fail so, and is tried no more.
@@ -35,8 +44,9 @@ pub(crate) trait Lists: Send + 'static {
 }
 
 /// What a client does next, at random; no value is appended twice.
-pub(crate) struct Steps {
-    pub(crate) random: StdRng,
+pub struct Steps {
+    /// Where it comes from.
+    pub random: StdRng,
     next_value: Arc<AtomicU64>,
 }
 
@@ -48,14 +58,18 @@ impl Steps {
 }
 
 /// The operations of one transaction, as they are done.
-pub(crate) struct Notes<'c> {
-    pub(crate) steps: &'c mut Steps,
+pub struct Notes<'c> {
+    /// What comes next.
+    pub steps: &'c mut Steps,
     operations: Vec<Operation>,
 }
 
 impl Notes<'_> {
     /// A few reads and appends of one key each.
-    pub(crate) fn read_and_append<L: Lists>(&mut self, lists: &mut L) -> Result<(), L::Error> {
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn read_and_append<L: Lists>(&mut self, lists: &mut L) -> Result<(), L::Error> {
         for _ in 0..self.steps.random.random_range(1..=4) {
             let key = self.steps.key();
             if self.steps.random.random() {
@@ -74,7 +88,10 @@ impl Notes<'_> {
     }
 
     /// A read or two, of up to three keys each.
-    pub(crate) fn read_many<L: Lists>(&mut self, lists: &mut L) -> Result<(), L::Error> {
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn read_many<L: Lists>(&mut self, lists: &mut L) -> Result<(), L::Error> {
         for _ in 0..self.steps.random.random_range(1..=2) {
             let key = self.steps.key();
             let last = key + self.steps.random.random_range(0..3);
@@ -94,21 +111,43 @@ impl Notes<'_> {
     }
 }
 
-/// The history of so many transactions of eight clients, each with a session of its own.
-pub(crate) fn record<L: Lists>(open: impl Fn() -> L, transactions: usize, seed: u64) -> History {
+/// The history of about so many transactions of these clients, each with a session of its own. `is_over` ends it early.
+///
+/// # Errors
+/// The first that is no refusal, of any client; the others end their transactions first.
+pub fn record<L: Lists>(
+    clients: Vec<L>,
+    transactions: usize,
+    seed: u64,
+    is_over: &(impl Fn() -> bool + Sync),
+) -> Result<History, L::Error> {
     let next_value = Arc::new(AtomicU64::new(1));
-    let clients: Vec<_> = (0..CLIENTS)
-        .map(|process| {
-            let random = StdRng::seed_from_u64(seed * 1_000 + process as u64);
-            let steps = Steps { random, next_value: Arc::clone(&next_value) };
-            let mut client = Client { process, lists: open(), steps };
-            std::thread::spawn(move || -> Vec<_> {
-                (0..transactions / CLIENTS).map(|_| client.transaction()).collect()
+    let each = transactions / clients.len().max(1);
+    let has_failed = &AtomicBool::new(false);
+    let done: Vec<Result<Vec<Transaction>, L::Error>> = std::thread::scope(|scope| {
+        let running: Vec<_> = (clients.into_iter().enumerate())
+            .map(|(process, lists)| {
+                let random = StdRng::seed_from_u64(seed * 1_000 + process as u64);
+                let steps = Steps { random, next_value: Arc::clone(&next_value) };
+                let mut client = Client { process, lists, steps };
+                scope.spawn(move || {
+                    let mut done = Vec::with_capacity(each);
+                    while done.len() < each && !is_over() && !has_failed.load(Ordering::Relaxed) {
+                        let one = client.transaction();
+                        has_failed.fetch_or(one.is_err(), Ordering::Relaxed);
+                        done.push(one?);
+                    }
+                    Ok(done)
+                })
             })
-        })
-        .collect();
-    let done = clients.into_iter().flat_map(|client| client.join().expect("a client does not panic"));
-    History { transactions: done.collect() }
+            .collect();
+        running.into_iter().map(|client| client.join().expect("a client does not panic")).collect()
+    });
+    let mut history = History::default();
+    for client in done {
+        history.transactions.extend(client?);
+    }
+    Ok(history)
 }
 
 struct Client<L> {
@@ -118,7 +157,7 @@ struct Client<L> {
 }
 
 impl<L: Lists> Client<L> {
-    fn transaction(&mut self) -> Transaction {
+    fn transaction(&mut self) -> Result<Transaction, L::Error> {
         let mut notes = Notes { steps: &mut self.steps, operations: Vec::new() };
         let outcome = self.lists.transact(&mut notes);
         let operations = notes.operations;
@@ -126,17 +165,23 @@ impl<L: Lists> Client<L> {
             std::thread::yield_now();
             self.lists.execute("COMMIT")
         });
-        if let Err(error) = &outcome {
-            assert!(L::is_refusal(error), "{error}");
-            let rolled_back = self.lists.execute("ROLLBACK");
-            assert!(rolled_back.is_ok(), "a failed transaction can be rolled back");
-        }
-        let ending = if outcome.is_ok() { Ending::Committed } else { Ending::Aborted };
-        Transaction { process: self.process, operations, ending }
+        let ending = match outcome {
+            Ok(()) => Ending::Committed,
+            Err(error) if L::is_refusal(&error) => {
+                self.lists.execute("ROLLBACK")?;
+                Ending::Aborted
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Transaction { process: self.process, operations, ending })
     }
 }
 
 /// The numbers of a list as it is kept.
-pub(crate) fn numbers(list: &str) -> Vec<u64> {
+///
+/// # Panics
+/// If it holds anything else.
+#[must_use]
+pub fn numbers(list: &str) -> Vec<u64> {
     list.split(',').map(|value| value.parse().expect("values are integers")).collect()
 }
