@@ -115,6 +115,9 @@ impl Notes<'_> {
 ///
 /// # Errors
 /// The first that is no refusal, of any client; the others end their transactions first.
+///
+/// # Panics
+/// If a client does.
 pub fn record<L: Lists>(
     clients: Vec<L>,
     transactions: usize,
