@@ -30,6 +30,7 @@ mod list_append;
 mod load;
 mod machine;
 mod options;
+mod priority;
 mod progress;
 mod recovery;
 mod report;

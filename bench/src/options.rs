@@ -26,11 +26,13 @@ pub enum Workload {
     Tique,
     /// Appends to lists and reads of them, recorded and looked through for anomalies.
     ListAppend,
+    /// TiQuE 4.3.4: one transaction of a thousand operations among short ones, with priority and without.
+    Priority,
 }
 
 impl Workload {
     /// All of them, in the order they are listed to users.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Tpcc,
         Self::Tpch,
         Self::Chbench,
@@ -40,6 +42,7 @@ impl Workload {
         Self::Recovery,
         Self::Tique,
         Self::ListAppend,
+        Self::Priority,
     ];
 
     /// The name on the command line and in the report.
@@ -55,6 +58,7 @@ impl Workload {
             Self::Recovery => "recovery",
             Self::Tique => "tique",
             Self::ListAppend => "list-append",
+            Self::Priority => "priority",
         }
     }
 

@@ -211,4 +211,23 @@ fn tique_counts_every_committed_increment_once() {
     );
     let refused = run(Workload::Tique, &Options { engine: "none".to_owned(), ..options() }, &Silent);
     assert!(refused.unwrap_err().to_string().contains("datafusion, duckdb, postgresql"));
+fn histories_are_recorded_and_have_what_their_level_promises() {
+    let out = std::env::temp_dir().join(format!("coeval-history-{}.edn", std::process::id()));
+    for isolation in [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted] {
+        let options =
+            Options { transactions: 400, threads: 4, isolation, out: Some(out.clone()), ..options() };
+        let report = passes(Workload::ListAppend, &options);
+        assert!(figure(&report, "committed") > 0.0);
+    }
+    let read = coeval_bench::histories::History::from_edn(&std::fs::read_to_string(&out).unwrap()).unwrap();
+    assert_eq!(read.transactions.len(), 400);
+    std::fs::remove_file(&out).unwrap();
+}
+
+#[test]
+fn with_priority_a_long_transaction_loses_once_at_most() {
+    for isolation in [Isolation::Snapshot, Isolation::Serializable] {
+        let report = passes(Workload::Priority, &Options { threads: 3, isolation, ..options() });
+        assert!(figure(&report, "with_long_transactions") > 0.0, "{}", report.to_json());
+    }
 }

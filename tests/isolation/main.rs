@@ -7,7 +7,7 @@
 //! [`anomalies`] holds the classic ones, [`constraints`] write skew that would break a constraint,
 //! [`definitions`] DDL beside DML, [`row_locks`] `FOR UPDATE` and its weaker forms, [`read_committed`] statements
 //! that each have their own snapshot, [`serializable`] what SERIALIZABLE adds, [`precise_reads`] which part of a table counts as
-//! read, [`upserts`] `ON CONFLICT` there, [`contention`] many threads on few rows,
+//! read, [`upserts`] `ON CONFLICT` there, [`priority`] one that loses once at most, [`contention`] many threads on few rows,
 //! [`deferrable`] readers that would rather wait, [`conflicts`] what is told of who was refused.
 
 mod anomalies;
@@ -17,6 +17,7 @@ mod contention;
 mod deferrable;
 mod definitions;
 mod precise_reads;
+mod priority;
 mod read_committed;
 mod row_locks;
 mod script;

@@ -21,7 +21,7 @@ pub(crate) enum Expected {
     Rows(&'static [&'static str]),
     /// It fails with this SQLSTATE.
     Fails(&'static str),
-    /// It waits for a row lock, or a safe snapshot. What it gives in the end is a later step of its session, [`THEN`].
+    /// It waits for a row lock, a safe snapshot, or one with priority. What it gives in the end is a later step of its session, [`THEN`].
     Waits,
 }
 
@@ -89,7 +89,11 @@ pub(crate) fn run(setup: &[&str], steps: &[Step]) {
         if matches!(expected, Expected::Waits) {
             waiting.insert(name);
             let store = engine.store();
-            while store.waiting_for_locks() + store.waiting_for_safe_snapshots() < waiting.len() {
+            let waiting_count = || {
+                let (locks, snapshots) = (store.waiting_for_locks(), store.waiting_for_safe_snapshots());
+                locks + snapshots + store.waiting_for_reservations()
+            };
+            while waiting_count() < waiting.len() {
                 if let Ok(outcome) = client.results.try_recv() {
                     panic!("step {number}, {name}: {sql}\ndid not wait, but gave {outcome:?}");
                 }

@@ -53,7 +53,9 @@ use crate::statement;
 use crate::tique;
 use acknowledgement::Acknowledgements;
 use block::{Block, BlockOptions, IsQuery, Opened};
-use coeval_store::{AccessMode, ColumnType, LockWaits, Origin, Publication, StoreError, Transaction, Value};
+use coeval_store::{
+    AccessMode, ColumnType, LockWaits, Origin, Priority, Publication, StoreError, Transaction, Value,
+};
 use coeval_txn::Isolation;
 use coeval_txn::ssi::SessionFloor;
 use cursors::Cursor;
@@ -119,6 +121,20 @@ fn begin_statement(
     transaction.begin_statement()
 }
 
+/// Gives a transaction the session's priority, if it has one.
+fn claim(
+    priority: &mut Option<Priority>,
+    settings: &Settings,
+    engine: &Engine,
+    transaction: &mut Transaction,
+) {
+    if settings.has_priority() {
+        transaction.claim(priority.get_or_insert_with(|| engine.store().priority()));
+    } else if priority.is_some() {
+        *priority = None;
+    }
+}
+
 /// Runs a statement; if rows that it has locked were changed meanwhile, again on a snapshot that shows the change.
 fn until_settled<T>(
     context: &mut StatementContext<'_>,
@@ -162,6 +178,8 @@ pub struct Session {
     acknowledgements: Acknowledgements,
     /// What its transaction does on servers.
     tique: Mutex<tique::Part>,
+    /// What its transactions that have lost hand on to the next one, if they have priority.
+    priority: Option<Priority>,
 }
 
 impl Session {
@@ -183,6 +201,7 @@ impl Session {
             floor: SessionFloor::default(),
             acknowledgements: Acknowledgements::default(),
             tique: Mutex::default(),
+            priority: None,
         }
     }
 
@@ -486,6 +505,7 @@ impl Session {
             Ok(transaction) => transaction,
             Err(error) => return Err(self.fail(error)),
         };
+        claim(&mut self.priority, &self.settings, engine, transaction);
         let begun = begin_statement(transaction, &self.settings, &self.cancel, sql);
         if let Err(error) = begun {
             return Err(self.fail(place_in(error.into(), sql)));
@@ -539,6 +559,7 @@ impl Session {
             } else {
                 options.begin_again(engine)
             };
+            claim(&mut self.priority, &self.settings, engine, &mut transaction);
             begin_statement(&mut transaction, &self.settings, &self.cancel, sql)?;
             self.notices.truncate(said);
             let mut context = StatementContext {

@@ -92,6 +92,12 @@ const KNOWN: &[Known] = &[
     ),
     known("coeval.point_path", "on", Domain::Boolean, "Whether statements by key bypass DataFusion."),
     known(
+        "coeval.priority",
+        "off",
+        Domain::Boolean,
+        "Whether what a transaction accessed that has lost is reserved for the session's next one.",
+    ),
+    known(
         "coeval.read_only_snapshot",
         "auto",
         Domain::OneOf(&["auto", "safe", "current"]),
@@ -188,6 +194,7 @@ pub struct Settings {
     copy_bytes_max: usize,
     default_isolation: Isolation,
     default_deferrable: Deferrable,
+    has_priority: bool,
     read_only_snapshot: ReadOnlySnapshot,
     lock_timeout: Option<Duration>,
     deadlock_timeout: Duration,
@@ -241,6 +248,7 @@ impl Default for Settings {
             copy_bytes_max: DEFAULT_COPY_BYTES,
             default_isolation: Isolation::Serializable,
             default_deferrable: Deferrable::No,
+            has_priority: false,
             read_only_snapshot: ReadOnlySnapshot::Auto,
             lock_timeout: None,
             deadlock_timeout: Duration::ZERO,
@@ -326,6 +334,11 @@ impl Settings {
     /// Whether new transactions, if read-only and SERIALIZABLE, wait for a safe snapshot of their own time.
     pub(crate) fn default_deferrable(&self) -> Deferrable {
         self.default_deferrable
+    }
+
+    /// Whether what a transaction that has lost accessed is reserved for the next one.
+    pub(crate) fn has_priority(&self) -> bool {
+        self.has_priority
     }
 
     /// Which snapshot declared read-only transactions read at SERIALIZABLE.
@@ -547,6 +560,7 @@ impl Settings {
             _ => ReadOnlySnapshot::Auto,
         };
         self.default_isolation = isolation.unwrap_or_default();
+        self.has_priority = self.is_on("coeval.priority");
         let deferrable = self.is_on("default_transaction_deferrable");
         self.default_deferrable = if deferrable { Deferrable::Yes } else { Deferrable::No };
         self.statement_timeout = statement_timeout;

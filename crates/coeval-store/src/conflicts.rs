@@ -88,6 +88,8 @@ pub enum ConflictReason {
     Load,
     /// It met a newer row, and its snapshot could not move.
     Overtaken,
+    /// It met what is reserved for a transaction with priority.
+    Reserved,
     /// A rule of serializability.
     Rule(SsiRule),
     /// It read what was overwritten, and changed definitions or loaded rows.
@@ -103,6 +105,7 @@ impl ConflictReason {
             Self::Definition => "definition",
             Self::Load => "load",
             Self::Overtaken => "overtaken",
+            Self::Reserved => "reserved",
             Self::Structural => "structural",
             Self::Rule(SsiRule::Pivot) => "pivot",
             Self::Rule(SsiRule::PivotOfReader) => "pivot of a reader",

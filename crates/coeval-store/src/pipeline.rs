@@ -29,6 +29,7 @@ use crate::options::Durability;
 use crate::publishing::Publishing;
 use crate::range::KeyRange;
 use crate::record::{encode_batch, encode_boundary};
+use crate::reservations::{Accessed, Reservations};
 use crate::serializable::{ActiveGuard, Certification, Certifications};
 use crate::shared::Shared;
 use crate::space::Space;
@@ -37,7 +38,7 @@ use crate::table::Table;
 use crate::transaction::{Committed, Footmark, GlobalKey, ReadSet, is_free};
 use crate::world::World;
 use coeval_txn::ssi::Certified;
-use coeval_txn::{Access, Certifier, CommitOrder, Conflict, LockOwner, Version};
+use coeval_txn::{Access, Certifier, CommitOrder, Conflict, LockOwner, TransactionId, Version};
 use parking_lot::{Mutex, MutexGuard};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -120,6 +121,7 @@ pub(crate) struct Pipeline {
     someone_looks_on: AtomicBool,
     processors: usize,
     durability: Durability,
+    pub(crate) reservations: Reservations,
 }
 
 impl Pipeline {
@@ -139,6 +141,7 @@ impl Pipeline {
             someone_looks_on: AtomicBool::new(false),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             durability,
+            reservations: Reservations::default(),
         }
     }
 
@@ -227,8 +230,10 @@ impl Pipeline {
         for ticket in tickets {
             let mut submission =
                 ticket.submission.lock().take().expect("a submission is taken from the queue once");
-            let outcome = self.publishing.check_running().and_then(|()| leader.certify(&newest, &submission));
-            let outcome = outcome.and_then(|certified| {
+            let is_free =
+                self.publishing.check_running().and_then(|()| self.reservations.check(&newest, &submission));
+            let certified = is_free.and_then(|()| leader.certify(&newest, &submission));
+            let outcome = certified.and_then(|certified| {
                 leader.apply(&mut world, &submission)?;
                 Ok(certified)
             });
@@ -328,6 +333,20 @@ impl Pipeline {
             || leader.certifications.is_overwritten(begin, reads)
             || leader.certify_footprint(&newest, footprint).is_err();
         (!is_affected).then_some(newest)
+    }
+
+    /// Reserves what a transaction with priority accessed that has lost. Returns the newest applied version: who begins
+    /// there or later and accesses the same finds it as it is.
+    pub(crate) fn reserve(
+        &self,
+        shared: &Shared,
+        number: u64,
+        transaction: TransactionId,
+        accessed: Accessed,
+    ) -> Version {
+        let _leader = self.lock_leader(shared);
+        self.reservations.reserve(number, transaction, accessed);
+        shared.applied().version()
     }
 
     /// The conflict, won by the latest of those who have changed the key since the snapshot `begin`, which is held.

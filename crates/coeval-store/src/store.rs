@@ -14,6 +14,7 @@ use crate::options::{Durability, Sizes, StoreOptions};
 use crate::publishing::Publication;
 use crate::record::encode_sequence;
 use crate::recovery::{Recovered, recover};
+use crate::reservations::Priority;
 use crate::serializable::{DeferralInterrupted, SnapshotLag};
 use crate::shared::{BeginAt, Contents, RunAside, Shared};
 use crate::syncer::Syncer;
@@ -207,6 +208,18 @@ impl Store {
     #[must_use]
     pub fn waiting_for_safe_snapshots(&self) -> usize {
         self.shared.serializable.deferred_count()
+    }
+
+    /// How many have lost against what is reserved for one with priority, and wait for it.
+    #[must_use]
+    pub fn waiting_for_reservations(&self) -> usize {
+        self.shared.pipeline.reservations.waiting_count()
+    }
+
+    /// Somebody whose transactions have [priority](Transaction::claim).
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        Priority::new(Arc::clone(&self.shared))
     }
 
     /// How far read safe snapshots are behind, and who holds them back.

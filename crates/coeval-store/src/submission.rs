@@ -31,6 +31,8 @@ pub(crate) struct Submission {
     pub(crate) transaction: TransactionId,
     /// Who it is, for those that lose against it.
     pub(crate) party: Party,
+    /// Whose reservation it comes with, if it has priority.
+    pub(crate) priority: Option<u64>,
     /// The oldest version that anything in the footprint was looked at.
     pub(crate) begin: Version,
     /// The version of `snapshot`; later than `begin` if that has moved.

@@ -29,13 +29,14 @@ pub(crate) use write::{primary_key_taken, unique_key_taken};
 
 use crate::bulk::BulkLoad;
 use crate::catalog::{Catalog, CatalogChange, QualifiedName, TableDef};
-use crate::conflicts::{Origin, Party};
+use crate::conflicts::{ConflictReason, Origin, Party};
 use crate::cursor::SpaceCursor;
 use crate::delta::Delta;
 use crate::error::StoreError;
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
 use crate::range::{Direction, KeyRange};
+use crate::reservations::{Accessed, Priority};
 use crate::shared::Shared;
 use crate::space::Found;
 use crate::submission::{Submission, TableWrites, WriteSet};
@@ -43,7 +44,9 @@ use crate::table::{IndexEntry, RowRef, Table, primary_key_start};
 use crate::view::TableView;
 use crate::world::World;
 use bricks::BrickWrites;
-use coeval_txn::{Access, CommitOrder, Isolation, LockOwner, SnapshotGuard, TransactionId, Version};
+use coeval_txn::{
+    Access, CommitOrder, Interrupt, Isolation, LockOwner, SnapshotGuard, TransactionId, Version,
+};
 use deferred::{Deferred, DeferredMark};
 use foreign_key::PendingCheck;
 use reads::Walked;
@@ -116,6 +119,8 @@ pub struct Transaction {
     /// Row locks, if it took any.
     locks: Option<LockOwner<GlobalKey>>,
     lock_waits: LockWaits,
+    /// Whose reservation it makes use of, or makes when it loses.
+    priority: Option<u64>,
     /// The version at which the keys were looked at that are marked next.
     looked_at: Version,
     /// What a result of it must not be given out before.
@@ -174,6 +179,7 @@ impl Transaction {
             bricks: BrickWrites::default(),
             locks: None,
             lock_waits: LockWaits::default(),
+            priority: None,
             statements: 0,
             restart_wanted: false,
             has_moved: false,
@@ -192,6 +198,13 @@ impl Transaction {
         self.origin = Some(origin);
     }
 
+    /// Gives it priority: if it loses, what it accessed is reserved for the next transaction that claims the same priority,
+    /// until that commits or some seconds have passed. Others who change that meanwhile are refused, at any level. So
+    /// one that accesses the same keys each time loses once at most.
+    pub fn claim(&mut self, priority: &Priority) {
+        self.priority = Some(priority.number());
+    }
+
     fn party(&self) -> Party {
         let is_declared_reader = self.mode == AccessMode::ReadOnly;
         Party { transaction: self.id, origin: self.origin, is_declared_reader }
@@ -201,6 +214,11 @@ impl Transaction {
     fn note_loss<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(StoreError::Conflict(conflict)) = &outcome {
             self.shared.conflicts.note(self.isolation, self.party(), conflict);
+            // One that is refused at its commit has handed its footprint over, and keeps a copy itself.
+            if let Some(priority) = self.priority.filter(|_| !self.footprint.is_empty()) {
+                let accessed = Accessed::new(&self.footprint, self.reads_so_far());
+                self.shared.pipeline.reserve(&self.shared, priority, self.id, accessed);
+            }
         }
         outcome
     }
@@ -457,8 +475,13 @@ impl Transaction {
         let bricks = self.bricks.changes(&self.world)?;
         let written =
             WriteSet::new(&self.world, &self.writes, &self.catalog_changes, &loads, &self.footprint, &bricks);
+        let accessed = self.priority.map(|priority| {
+            let reads = certification.as_ref().map(|certification| certification.reads.clone());
+            (priority, Accessed::new(&self.footprint, reads.unwrap_or_default()))
+        });
         let submission = Submission {
             transaction: self.id,
+            priority: self.priority,
             party: self.party(),
             written: Arc::new(written),
             certification,
@@ -477,9 +500,10 @@ impl Transaction {
         if verdict.is_ok() {
             self.bricks.note_logged();
         }
-        let verdict = self.note_loss(verdict);
+        let (verdict, id) = (self.note_loss(verdict), self.id);
+        let interrupt = self.lock_waits.interrupt.take();
         drop(self);
-        verdict
+        settle_priority(&shared, id, accessed, verdict, interrupt.as_deref())
     }
 
     /// Notes that the transaction relies on a table's definition.
@@ -518,6 +542,34 @@ impl Transaction {
         });
         self.writes.last_mut().expect("one was just pushed")
     }
+}
+
+/// What becomes of reservations when a transaction has got its verdict: its own is made or has been of use, and for
+/// another's it waits.
+fn settle_priority(
+    shared: &Shared,
+    transaction: TransactionId,
+    accessed: Option<(u64, Accessed)>,
+    verdict: Result<Committed, StoreError>,
+    interrupt: Option<&(dyn Interrupt + Send + Sync)>,
+) -> Result<Committed, StoreError> {
+    let mut conflict = match verdict {
+        Err(StoreError::Conflict(conflict)) => conflict,
+        settled => {
+            if let (Some((priority, _)), Ok(_)) = (&accessed, &settled) {
+                shared.pipeline.reservations.release(*priority);
+            }
+            return settled;
+        }
+    };
+    if let Some((priority, accessed)) = accessed {
+        let newest = shared.pipeline.reserve(shared, priority, transaction, accessed);
+        conflict.version = conflict.version.max(newest);
+    }
+    if let (ConflictReason::Reserved, Some(winner)) = (conflict.cause.reason, conflict.cause.winner) {
+        shared.aside(|| shared.pipeline.reservations.wait_for(winner.transaction, interrupt));
+    }
+    Err(StoreError::Conflict(conflict))
 }
 
 /// The key that stands for a table's definition.

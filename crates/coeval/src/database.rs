@@ -9,8 +9,8 @@ use arrow::array::RecordBatch;
 use coeval_sql::{Engine, QueryMemory};
 use coeval_store::files::DiskFiles;
 use coeval_store::{
-    AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, Durability, QualifiedName, Store,
-    StoreOptions, VerifyReport, World, verify,
+    AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, Durability, Priority, QualifiedName,
+    Store, StoreOptions, VerifyReport, World, verify,
 };
 use coeval_txn::Isolation;
 use std::path::{Path, PathBuf};
@@ -162,10 +162,35 @@ impl Database {
     pub fn transaction<T, E: From<Error>>(
         &self,
         isolation: Isolation,
+        run: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.until_committed(isolation, None, run)
+    }
+
+    /// As [`transaction`](Self::transaction), with priority: when it has lost once, what it accessed is reserved for its
+    /// next run, and others that change that meanwhile are refused. So it runs twice at most if it accesses the same keys
+    /// again: for long transactions among short ones, which would lose for ever. The others pay with waiting.
+    ///
+    /// # Errors
+    /// As [`transaction`](Self::transaction).
+    pub fn transaction_with_priority<T, E: From<Error>>(
+        &self,
+        isolation: Isolation,
+        run: impl FnMut(&mut Transaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.until_committed(isolation, Some(&self.store.priority()), run)
+    }
+
+    fn until_committed<T, E: From<Error>>(
+        &self,
+        isolation: Isolation,
+        priority: Option<&Priority>,
         mut run: impl FnMut(&mut Transaction) -> Result<T, E>,
     ) -> Result<T, E> {
         loop {
-            let mut transaction = Transaction::new(self.store.begin_applied(isolation));
+            let mut transaction = self.store.begin_applied(isolation);
+            priority.into_iter().for_each(|priority| transaction.claim(priority));
+            let mut transaction = Transaction::new(transaction);
             let value = run(&mut transaction)?;
             match transaction.commit() {
                 Ok(()) => return Ok(value),

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 fn submission(catalog_changes: Vec<CatalogChange>, writes: Vec<TableWrites>) -> Submission {
     Submission {
+        priority: None,
         transaction: coeval_txn::TransactionId::default(),
         party: crate::conflicts::Party {
             transaction: coeval_txn::TransactionId::default(),

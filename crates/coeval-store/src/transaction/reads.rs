@@ -102,6 +102,14 @@ impl Reads {
         with_definitions(noted.earlier.clone(), &noted.tables)
     }
 
+    /// What was read so far, that of the statement that runs too.
+    pub(crate) fn so_far(&self) -> ReadSet {
+        let noted = self.noted.lock();
+        let mut all = noted.earlier.clone();
+        all.absorb(noted.set.clone());
+        with_definitions(all, &noted.tables)
+    }
+
     /// What was read, ready for certification; nothing is left here.
     pub(crate) fn take(&self) -> ReadSet {
         let Noted { set, mut earlier, tables } = std::mem::take(&mut *self.noted.lock());

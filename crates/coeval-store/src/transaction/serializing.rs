@@ -2,7 +2,7 @@
 //! A serializable transaction: its registration, and what it notes of its reads.
 
 use super::Transaction;
-use super::reads::{Reads, Walked};
+use super::reads::{ReadSet, Reads, Walked};
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
 use crate::range::{Direction, KeyRange};
@@ -128,6 +128,11 @@ impl Transaction {
             }
             Registration::Reader(guard) => *guard = self.shared.register_reader(version),
         }
+    }
+
+    /// What it has read so far, as far as that is noted.
+    pub(super) fn reads_so_far(&self) -> ReadSet {
+        self.serializing.as_ref().map(|serializing| serializing.reads.so_far()).unwrap_or_default()
     }
 
     /// A statement begins.

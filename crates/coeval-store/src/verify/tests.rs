@@ -176,6 +176,7 @@ fn commit(files: &SimulatedFiles, def: &TableDef, changes: Changes) {
         indexes: vec![delta(changes.by_name), delta(changes.by_code)],
     };
     let submission = Submission {
+        priority: None,
         transaction: coeval_txn::TransactionId::default(),
         party: crate::conflicts::Party {
             transaction: coeval_txn::TransactionId::default(),
