@@ -9,8 +9,7 @@ fn error(text: &str) -> String {
 
 #[test]
 fn what_is_written_is_read_again() {
-    let operations =
-        vec![Operation::Append { key: 1, value: 2 }, Operation::Read { key: 3, list: vec![4, 5] }];
+    let operations = [Operation::Append { key: 1, value: 2 }, Operation::Read { key: 3, list: vec![4, 5] }];
     let of = |(process, ending)| {
         let operations = operations.iter().map(|operation| match operation {
             Operation::Append { key, .. } => Operation::Append { key: *key, value: process as u64 },
