@@ -211,6 +211,9 @@ fn tique_counts_every_committed_increment_once() {
     );
     let refused = run(Workload::Tique, &Options { engine: "none".to_owned(), ..options() }, &Silent);
     assert!(refused.unwrap_err().to_string().contains("datafusion, duckdb, postgresql"));
+}
+
+#[test]
 fn histories_are_recorded_and_have_what_their_level_promises() {
     let out = std::env::temp_dir().join(format!("coeval-history-{}.edn", std::process::id()));
     for isolation in [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted] {

@@ -43,7 +43,11 @@ const CLIENTS: &[Client] = &[
         program: |places| places.psql("copy"),
     },
     Client { name: "pgbench", installed_by: "apt-get install postgresql-15", program: Places::pgbench },
-    Client { name: "pg_dump", installed_by: "apt-get install postgresql-client-15", program: Places::pg_dump },
+    Client {
+        name: "pg_dump",
+        installed_by: "apt-get install postgresql-client-15",
+        program: Places::pg_dump,
+    },
     Client {
         name: "psycopg",
         installed_by: "pip install 'psycopg[binary]'",
