@@ -8,6 +8,7 @@ use arrow::datatypes::DataType;
 
 use crate::block::RowValues;
 use crate::brick_id::BrickId;
+use crate::written::written;
 
 /// Rows in the order of their shards and bricks, ready to be appended. After this nothing about them can fail.
 #[derive(Debug)]
@@ -48,10 +49,19 @@ pub struct Routed {
     pub rejected: Vec<Rejection>,
 }
 
+/// What routing a load of some batches gives.
+#[derive(Debug)]
+pub struct RoutedBatches {
+    /// The good rows of each batch, in their order.
+    pub loads: Vec<RoutedLoad>,
+    /// The others, in ascending order; no more than were allowed.
+    pub rejected: Vec<Rejection>,
+}
+
 /// A row that cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// Its place in the batch, from 0.
+    /// Its place in the load, from 0: batches follow one another.
     pub row: usize,
     /// Why.
     pub reason: RejectReason,
@@ -86,7 +96,10 @@ pub enum RejectReason {
     },
     /// A value that the dimension has no ordinal for.
     #[error(
-        "dimension \"{column}\": {value} is outside of {origin} and the {cardinality} values from there on"
+        "dimension \"{column}\": {} is not between {} and {}",
+        written(.data_type, (*.value).into()),
+        written(.data_type, (*.origin).into()),
+        written(.data_type, i128::from(*.origin) + i128::from(*.cardinality) - 1)
     )]
     OutsideCardinality {
         /// The dimension.
@@ -97,6 +110,8 @@ pub enum RejectReason {
         origin: i64,
         /// How many values there are.
         cardinality: u64,
+        /// The dimension's type.
+        data_type: DataType,
     },
     /// A new string for which the dimension has no ordinal left.
     #[error("dimension \"{column}\": '{value}' would be one more than its cardinality of {cardinality}")]
@@ -120,7 +135,7 @@ pub enum RejectReason {
     },
 }
 
-/// Why a batch is refused as a whole. Nothing of it has been applied; strings that it brought keep their codes.
+/// Why a load is refused as a whole. Nothing of it is left: neither rows nor new strings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// Too few or too many columns.

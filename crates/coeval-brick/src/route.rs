@@ -5,8 +5,8 @@
 //! and one gather for each column; what is left for a shard's thread is copying contiguous bytes. All this runs on
 //! the loading client's thread.
 //!
-//! Strings are entered into dictionaries last, of rows that are good otherwise, so that a bad load uses up as
-//! little of a dimension's cardinality as possible.
+//! New strings are entered into dictionaries last, of rows that are good otherwise, and all of a load or none: see
+//! `new_strings`.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,9 @@ use hashbrown::HashMap;
 use crate::block::RowValues;
 use crate::brick_id::{BrickId, BrickLayout, DimensionLayout};
 use crate::column::{ColumnValues, Values};
-use crate::dictionary::{Dictionary, DictionaryFull};
-use crate::load::{LoadError, Piece, RejectReason, Rejection, Routed, RoutedLoad};
+use crate::dictionary::Dictionary;
+use crate::load::{LoadError, Piece, RejectReason, Rejection, RoutedBatches, RoutedLoad};
+use crate::new_strings::{EncodedBatch, EncodedColumn, enter_new_strings};
 use crate::schema::{BrickSchema, Column, DimensionValues, Nulls, Place, Storage};
 use crate::table::Dictionaries;
 
@@ -30,38 +31,54 @@ const STRING_BYTES_MAX: usize = 1 << 16;
 /// than a load of some thousand rows saves by it.
 const DIRECT_ID_BITS_MAX: u32 = 12;
 
-/// See [`BrickTable::route`](crate::BrickTable::route).
+/// See [`BrickTable::route_all`](crate::BrickTable::route_all).
 pub(crate) fn route(
     schema: &BrickSchema,
     dictionaries: &Dictionaries,
     shard_count: usize,
-    batch: &RecordBatch,
+    batches: &[&RecordBatch],
     rejected_max: usize,
-) -> Result<Routed, LoadError> {
-    check_columns(schema, batch)?;
+) -> Result<RoutedBatches, LoadError> {
     let mut rejections = Rejections { reasons: BTreeMap::new(), rejected_max };
-    let mut places = Places { bricks: vec![0; batch.num_rows()], besses: vec![0; batch.num_rows()] };
-    for (column, array) in schema.columns().iter().zip(batch.columns()) {
-        check_values(column, array, &mut rejections)?;
-    }
-    for index in 0..schema.dimension_columns().len() {
-        place_ordered(schema, index, batch, &mut places, &mut rejections)?;
-    }
-    let mut codes: Vec<Option<Vec<u32>>> = vec![None; schema.columns().len()];
-    for (column, array) in batch.columns().iter().enumerate() {
-        if let Some(dictionary) = dictionaries.get(column) {
-            codes[column] = Some(encode(&schema.columns()[column], dictionary, array, &mut rejections)?);
+    let (mut encoded, mut placed) = (Vec::new(), Vec::new());
+    let mut first_row = 0;
+    for batch in batches {
+        check_columns(schema, batch)?;
+        let mut rejections = rejections.of_batch_at(first_row);
+        for (column, array) in schema.columns().iter().zip(batch.columns()) {
+            check_values(column, array, &mut rejections)?;
         }
-    }
-    for (index, column) in schema.dimension_columns().iter().enumerate() {
-        if let Some(codes) = &codes[*column] {
-            place_codes(&schema.layout().dimensions()[index], codes, &mut places);
+        let mut places = Places { bricks: vec![0; batch.num_rows()], besses: vec![0; batch.num_rows()] };
+        for index in 0..schema.dimension_columns().len() {
+            place_ordered(schema, index, batch, &mut places, &mut rejections)?;
         }
+        let columns = batch.columns().iter().enumerate();
+        let columns = columns.filter_map(|(column, array)| {
+            let dictionary = dictionaries.get(column)?;
+            Some(encode(column, dictionary, array, &rejections))
+        });
+        encoded.push(EncodedBatch { batch, first_row, columns: columns.collect() });
+        placed.push(places);
+        first_row += batch.num_rows();
     }
-    let (pieces, order) = group(schema.layout(), &places.bricks, &rejections, shard_count);
-    let values = gather(schema, batch, &places, codes, &order);
-    let shard_pieces = shard_pieces(&pieces, shard_count);
-    Ok(Routed { load: RoutedLoad { values, pieces, shard_pieces }, rejected: rejections.into_list() })
+    enter_new_strings(schema, dictionaries, &mut encoded, &mut rejections)?;
+    let loads = encoded.into_iter().zip(placed).map(|(encoded, mut places)| {
+        let EncodedBatch { batch, first_row, columns } = encoded;
+        let mut codes: Vec<Option<Vec<u32>>> = vec![None; schema.columns().len()];
+        columns.into_iter().for_each(|column| codes[column.column] = Some(column.codes));
+        for (index, column) in schema.dimension_columns().iter().enumerate() {
+            if let Some(codes) = &codes[*column] {
+                place_codes(&schema.layout().dimensions()[index], codes, &mut places);
+            }
+        }
+        let rejections = rejections.of_batch_at(first_row);
+        let (pieces, order) = group(schema.layout(), &places.bricks, &rejections, shard_count);
+        let values = gather(schema, batch, &places, codes, &order);
+        let shard_pieces = shard_pieces(&pieces, shard_count);
+        RoutedLoad { values, pieces, shard_pieces }
+    });
+    let loads = loads.collect();
+    Ok(RoutedBatches { loads, rejected: rejections.into_list() })
 }
 
 /// The shard that a brick belongs to.
@@ -77,14 +94,18 @@ struct Places {
     besses: Vec<u64>,
 }
 
-/// The bad rows, each with the first reason that was found.
-struct Rejections {
+/// The bad rows of a load, each with the first reason that was found.
+pub(crate) struct Rejections {
     reasons: BTreeMap<usize, RejectReason>,
     rejected_max: usize,
 }
 
 impl Rejections {
-    fn add(&mut self, row: usize, reason: impl FnOnce() -> RejectReason) -> Result<(), LoadError> {
+    /// Notes a bad row, by its place in the load.
+    ///
+    /// # Errors
+    /// If there are more than may be.
+    pub(crate) fn add(&mut self, row: usize, reason: impl FnOnce() -> RejectReason) -> Result<(), LoadError> {
         self.reasons.entry(row).or_insert_with(reason);
         if self.reasons.len() <= self.rejected_max {
             return Ok(());
@@ -94,12 +115,34 @@ impl Rejections {
         Err(LoadError::TooManyRejected { rejected_max, rejected })
     }
 
-    fn has(&self, row: usize) -> bool {
-        !self.reasons.is_empty() && self.reasons.contains_key(&row)
+    /// Those of the batch that begins with this row of the load.
+    fn of_batch_at(&mut self, first_row: usize) -> BatchRejections<'_> {
+        BatchRejections { all: self, first_row }
     }
 
     fn into_list(self) -> Vec<Rejection> {
         self.reasons.into_iter().map(Rejection::of).collect()
+    }
+}
+
+/// The bad rows of one batch, by their place in it.
+struct BatchRejections<'a> {
+    all: &'a mut Rejections,
+    first_row: usize,
+}
+
+impl BatchRejections<'_> {
+    fn add(&mut self, row: usize, reason: impl FnOnce() -> RejectReason) -> Result<(), LoadError> {
+        self.all.add(self.first_row + row, reason)
+    }
+
+    fn has(&self, row: usize) -> bool {
+        !self.all.reasons.is_empty() && self.all.reasons.contains_key(&(self.first_row + row))
+    }
+
+    /// Whether no row of the whole load is bad.
+    fn has_none_in_load(&self) -> bool {
+        self.all.reasons.is_empty()
     }
 }
 
@@ -128,7 +171,11 @@ fn check_columns(schema: &BrickSchema, batch: &RecordBatch) -> Result<(), LoadEr
 }
 
 /// Rejects NULLs where there may be none, and strings that are too long.
-fn check_values(column: &Column, array: &ArrayRef, rejections: &mut Rejections) -> Result<(), LoadError> {
+fn check_values(
+    column: &Column,
+    array: &ArrayRef,
+    rejections: &mut BatchRejections<'_>,
+) -> Result<(), LoadError> {
     let name = || column.name().to_owned();
     if let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
         for row in (0..array.len()).filter(|row| nulls.is_null(*row)) {
@@ -183,10 +230,11 @@ fn place_ordered(
     index: usize,
     batch: &RecordBatch,
     places: &mut Places,
-    rejections: &mut Rejections,
+    rejections: &mut BatchRejections<'_>,
 ) -> Result<(), LoadError> {
     let dimension = schema.dimension(index);
-    let DimensionValues::Ordered { origin, .. } = dimension.values else { return Ok(()) };
+    let DimensionValues::Ordered { origin, data_type } = &dimension.values else { return Ok(()) };
+    let origin = *origin;
     let layout = &schema.layout().dimensions()[index];
     let data = batch.column(schema.dimension_columns()[index]).to_data();
     let outside = |value| RejectReason::OutsideCardinality {
@@ -194,6 +242,7 @@ fn place_ordered(
         value,
         origin,
         cardinality: dimension.cardinality,
+        data_type: data_type.clone(),
     };
     let bad_rows = match data.data_type().primitive_width() {
         Some(1) => place_numbers::<i8>(layout, origin, data.buffer(0), places),
@@ -240,78 +289,75 @@ fn place_codes(layout: &DimensionLayout, codes: &[u32], places: &mut Places) {
     }
 }
 
-/// The codes of a column's strings; 0 for NULLs and rejected rows.
+/// The codes of a column's strings, as far as they have some. Those of rejected rows are not looked up.
 fn encode(
-    column: &Column,
+    column: usize,
     dictionary: &Dictionary,
     array: &ArrayRef,
-    rejections: &mut Rejections,
-) -> Result<Vec<u32>, LoadError> {
+    rejections: &BatchRejections<'_>,
+) -> EncodedColumn {
+    let mut unknown = Vec::new();
     let codes = match array.data_type() {
-        DataType::Utf8 => encode_strings(dictionary, array.as_string::<i32>().iter(), rejections),
-        DataType::LargeUtf8 => encode_strings(dictionary, array.as_string::<i64>().iter(), rejections),
-        DataType::Utf8View => encode_strings(dictionary, array.as_string_view().iter(), rejections),
-        _ => encode_dictionary(dictionary, array, rejections),
+        DataType::Utf8 => {
+            dictionary.codes(good_strings(array.as_string::<i32>().iter(), rejections), &mut unknown)
+        }
+        DataType::LargeUtf8 => {
+            dictionary.codes(good_strings(array.as_string::<i64>().iter(), rejections), &mut unknown)
+        }
+        DataType::Utf8View => {
+            dictionary.codes(good_strings(array.as_string_view().iter(), rejections), &mut unknown)
+        }
+        _ => return encode_dictionary(column, dictionary, array, rejections),
     };
-    if !codes.contains(&Err(DictionaryFull)) {
-        return Ok(codes.into_iter().map(Result::unwrap_or_default).collect());
-    }
-    let mut strings: Vec<Option<String>> = Vec::new();
-    for_strings(array, &mut |_, string| strings.push(string.map(str::to_owned)));
-    let cardinality = match column {
-        Column::Dimension(dimension) => dimension.cardinality,
-        Column::Metric(_) => u64::from(u32::MAX),
-    };
-    for (row, _) in codes.iter().enumerate().filter(|(_, code)| code.is_err()) {
-        let value = strings[row].take().unwrap_or_default();
-        let column = column.name().to_owned();
-        rejections.add(row, || RejectReason::TooManyStrings { column, value, cardinality })?;
-    }
-    Ok(codes.into_iter().map(Result::unwrap_or_default).collect())
+    EncodedColumn { column, codes, unknown }
 }
 
-fn encode_strings<'a>(
-    dictionary: &Dictionary,
+fn good_strings<'a>(
     strings: impl Iterator<Item = Option<&'a str>>,
-    rejections: &Rejections,
-) -> Vec<Result<u32, DictionaryFull>> {
-    let mut codes = Vec::new();
-    let good = strings.enumerate().map(|(row, string)| string.filter(|_| !rejections.has(row)));
-    dictionary.encode(good, |code| codes.push(code.unwrap_or(Ok(0))));
-    codes
+    rejections: &BatchRejections<'_>,
+) -> impl Iterator<Item = Option<&'a str>> {
+    strings.enumerate().map(|(row, string)| string.filter(|_| !rejections.has(row)))
 }
 
-/// As [`encode_strings`], with one look-up for each string of the load's own dictionary that a good row has.
+/// As [`encode`], with one look-up for each string of the load's own dictionary.
 fn encode_dictionary(
+    column: usize,
     dictionary: &Dictionary,
     array: &ArrayRef,
-    rejections: &Rejections,
-) -> Vec<Result<u32, DictionaryFull>> {
+    rejections: &BatchRejections<'_>,
+) -> EncodedColumn {
     let source = array.as_any_dictionary();
     let keys = source.normalized_keys();
-    let is_good = |row: usize| source.keys().is_valid(row) && !rejections.has(row);
-    let mut is_used = vec![false; source.values().len()];
-    for row in (0..keys.len()).filter(|row| is_good(*row)) {
-        is_used[keys[row]] = true;
-    }
-    let mut codes = vec![Ok(0); source.values().len()];
-    for_strings(source.values(), &mut |index, string| {
-        let string = string.filter(|_| is_used[index]);
-        dictionary.encode(std::iter::once(string), |code| codes[index] = code.unwrap_or(Ok(0)));
-    });
-    (0..keys.len()).map(|row| if is_good(row) { codes[keys[row]] } else { Ok(0) }).collect()
+    let mut values: Vec<Option<String>> = Vec::new();
+    for_strings(source.values(), &mut |_, string| values.push(string.map(str::to_owned)));
+    let mut without_code = Vec::new();
+    let codes_of_values = dictionary.codes(values.iter().map(Option::as_deref), &mut without_code);
+    let mut has_code = vec![true; values.len()];
+    without_code.into_iter().for_each(|value| has_code[value] = false);
+    let mut unknown = Vec::new();
+    let mut code = |row: usize| {
+        if source.keys().is_null(row) || rejections.has(row) {
+            return 0;
+        }
+        if !has_code[keys[row]] {
+            unknown.push(row);
+        }
+        codes_of_values[keys[row]]
+    };
+    let codes = (0..keys.len()).map(&mut code).collect();
+    EncodedColumn { column, codes, unknown }
 }
 
 /// The pieces of a load by shard and brick, and its good rows in that order.
 fn group(
     layout: &BrickLayout,
     bricks: &[u64],
-    rejections: &Rejections,
+    rejections: &BatchRejections<'_>,
     shard_count: usize,
 ) -> (Vec<Piece>, Vec<u32>) {
     let mut groups = Groups::new(layout.id_bits());
     let is_good = |row: &usize| !rejections.has(*row);
-    let group_of: Vec<u32> = if rejections.reasons.is_empty() {
+    let group_of: Vec<u32> = if rejections.has_none_in_load() {
         bricks.iter().map(|brick| groups.count(*brick)).collect()
     } else {
         (0..bricks.len()).filter(is_good).map(|row| groups.count(bricks[row])).collect()

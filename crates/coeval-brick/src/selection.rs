@@ -9,6 +9,7 @@ use arrow::array::Array;
 use crate::brick_id::BrickId;
 use crate::schema::{BrickSchema, DimensionValues};
 use crate::table::Dictionaries;
+use crate::written::written;
 
 /// A conjunction of conditions, each of which lets a dimension have the values of some intervals.
 #[derive(Clone)]
@@ -128,9 +129,9 @@ impl Selection {
         let ranges = self.schema.layout().ordinals(brick);
         let describe = |(index, range): (usize, &RangeInclusive<u64>)| {
             let dimension = self.schema.dimension(index);
-            match dimension.values {
-                DimensionValues::Ordered { origin, .. } => {
-                    let value = |ordinal: u64| i128::from(origin) + i128::from(ordinal);
+            match &dimension.values {
+                DimensionValues::Ordered { origin, data_type } => {
+                    let value = |ordinal: u64| written(data_type, i128::from(*origin) + i128::from(ordinal));
                     format!("{} from {} to {}", dimension.name, value(*range.start()), value(*range.end()))
                 }
                 DimensionValues::String => self.describe_strings(index, range),

@@ -189,11 +189,7 @@ pub(crate) fn decode_strings<'a>(
             let string = std::str::from_utf8(reader.slice(length)?);
             let string = string.map_err(|_| malformed("a string that is not UTF-8"))?;
             let expected = first.checked_add(code);
-            let mut found = None;
-            if expected.is_some_and(|expected| dictionary.may_give(expected, string)) {
-                dictionary.encode(std::iter::once(Some(string)), |code| found = code);
-            }
-            if found != expected.map(Ok) {
+            if !expected.is_some_and(|expected| dictionary.restore(expected, string)) {
                 return Err(malformed("a string with the code of another one"));
             }
         }

@@ -9,7 +9,7 @@ use coeval_txn::Epoch;
 use crate::brick::{BrickMemory, BrickView, Deletion};
 use crate::brick_id::BrickId;
 use crate::dictionary::Dictionary;
-use crate::load::{LoadError, Routed, RoutedLoad};
+use crate::load::{LoadError, Routed, RoutedBatches, RoutedLoad};
 use crate::route::{route, shard_of};
 use crate::scan::TableView;
 use crate::schema::{BrickSchema, Column};
@@ -76,13 +76,29 @@ impl BrickTable {
     /// Validates `batch`, whose columns are the table's in order, and puts its rows into the order of their bricks.
     ///
     /// Up to `rejected_max` bad rows are left out and reported. Nothing is visible or changed by this, but that
-    /// new strings get their codes. Cost: some passes over the columns on the caller's thread.
+    /// new strings of good rows get their codes. Cost: some passes over the columns on the caller's thread.
     ///
     /// # Errors
     ///
-    /// If columns or types are not the table's, or more rows are bad: then nothing of the batch is loaded.
+    /// If columns or types are not the table's, or more rows are bad: then nothing of the batch is loaded, and no
+    /// string got a code.
     pub fn route(&self, batch: &RecordBatch, rejected_max: usize) -> Result<Routed, LoadError> {
-        route(&self.schema, &self.dictionaries, self.shards.count(), batch, rejected_max)
+        let mut routed =
+            route(&self.schema, &self.dictionaries, self.shards.count(), &[batch], rejected_max)?;
+        Ok(Routed { load: routed.loads.swap_remove(0), rejected: routed.rejected })
+    }
+
+    /// As [`route`](Self::route), for batches that are one load: all of it is refused, or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`route`](Self::route).
+    pub fn route_all(
+        &self,
+        batches: &[&RecordBatch],
+        rejected_max: usize,
+    ) -> Result<RoutedBatches, LoadError> {
+        route(&self.schema, &self.dictionaries, self.shards.count(), batches, rejected_max)
     }
 
     /// Appends rows that [`route`](Self::route) has put in order as rows of `epoch`, a pending one.

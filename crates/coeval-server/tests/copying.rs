@@ -151,3 +151,35 @@ fn rows_that_have_to_be_kept_are_bounded() {
     let messages = copy_much(&mut raw, "COPY mixed FROM STDIN", |row| row * 7 % 80_000);
     assert_eq!(messages[0].tag(), "COPY 80000");
 }
+
+#[test]
+fn rows_that_a_brick_table_does_not_take_are_told_with_line_and_reason() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE TABLE t (region text, n int) USING brick PARTITION BY (region CARDINALITY 2)");
+    // The region of line 4 ends in line 5, and takes the last place.
+    let lines = "a,1\nb,many\nb\n\"a\nb\",2\nb,3\nc,4\n";
+    let mut copy = |max: usize| {
+        begin_copy(&mut raw, &format!("COPY t FROM STDIN (FORMAT csv, MAX_REJECTED {max})"));
+        raw.send_all(&[data(&lines[..9]), data(&lines[9..]), done()]);
+        raw.until_ready()
+    };
+    let refused = copy(3);
+    assert_eq!((error_code(&refused).as_str(), status(&refused)), ("22P02", 'I'));
+    assert_eq!(refused[0].field('M').unwrap(), "more than 3 rows were rejected");
+    assert!(refused[0].field('D').unwrap().starts_with("The first is line 2: "));
+    let told = copy(4);
+    assert_eq!(kinds(&told), "NNNNNCZ");
+    let expected = [
+        "COPY t, line 2 was rejected: invalid input syntax for type integer: \"many\"",
+        "COPY t, line 3 was rejected: missing data for column \"n\"",
+        "COPY t, line 6 was rejected: dimension \"region\": 'b' would be one more than its cardinality of 2",
+        "COPY t, line 7 was rejected: dimension \"region\": 'c' would be one more than its cardinality of 2",
+        "COPY t: 4 rows were rejected, 2 were loaded",
+    ];
+    for (message, expected) in told.iter().zip(expected) {
+        assert_eq!(message.field('M').unwrap(), expected);
+        assert_eq!(message.field('S').unwrap(), "NOTICE");
+    }
+    assert_eq!(raw.run("SELECT count(*), sum(n) FROM t")[1].texts(), ["2", "3"]);
+}

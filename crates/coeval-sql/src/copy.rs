@@ -16,6 +16,7 @@ pub(crate) mod load;
 pub(crate) mod options;
 mod parquet;
 mod record;
+mod rejected;
 
 pub use exchange::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub(crate) use exchange::{Exchange, begin as begin_exchange, is_exchange};
@@ -149,6 +150,7 @@ fn copy_from(
 ) -> Result<u64, SqlError> {
     let def = copied_table(context, name, CopyDirection::From)?;
     let columns = copied_columns(&def, named)?;
+    options.check_table(&def)?;
     if options.format == CopyFormat::Parquet {
         // A list of columns chooses; without one, nothing of the file is left out silently.
         let others = if named.is_empty() { parquet::Others::Refuse } else { parquet::Others::Skip };
@@ -157,19 +159,21 @@ fn copy_from(
     }
     let mut input = file::open(path)?;
     let mut decoder = exchange::AnyDecoder::new(&def, &columns, options, context.settings.zone())?;
-    let mut rows = Loading::new(def, columns, context.settings.copy_bytes_max());
+    let mut rows = Loading::new(def, columns, context.settings.copy_bytes_max(), options);
     file::read_pieces(&mut input, path, |piece| {
         let mut batches = Vec::new();
         decoder.feed(piece, &mut batches)?;
+        rows.reject(decoder.take_rejected())?;
         rows.push(batches)?;
         if rows.is_group() {
             let group = rows.append_group(context)?;
-            rows.note_group(group);
+            rows.note_group(group)?;
         }
         Ok(())
     })?;
     let mut batches = Vec::new();
     decoder.finish(&mut batches)?;
+    rows.reject(decoder.take_rejected())?;
     rows.push(batches)?;
     rows.append_rest(context)
 }

@@ -6,6 +6,8 @@ mod parser;
 mod state;
 mod store;
 
+pub(crate) use store::of_rejection;
+
 pub(crate) use datafusion::{division_by_zero, out_of_range, place_in};
 pub(crate) use parser::{character_position, syntax_error};
 pub use state::SqlState;

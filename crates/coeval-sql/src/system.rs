@@ -2,8 +2,8 @@
 //! System tables: what the database says about itself, as tables of the statement's own snapshot.
 //!
 //! `information_schema` follows the standard as PostgreSQL has it, with the columns that have something to
-//! say here. `coeval_bricks`, `coeval_conflicts`, `coeval_epochs`, `coeval_snapshots`, `coeval_store`, `coeval_tables`
-//! and `coeval_transactions` are ours and are found without a schema. Each is put together when a statement names it;
+//! say here. `coeval_bricks`, `coeval_conflicts`, `coeval_epochs`, `coeval_ingest_offsets`, `coeval_snapshots`,
+//! `coeval_store`, `coeval_tables` and `coeval_transactions` are ours and are found without a schema. Each is put together when a statement names it;
 //! nothing is kept.
 
 mod bricks;
@@ -42,7 +42,7 @@ pub(crate) fn provider(
     match schema {
         Some(INFORMATION_SCHEMA) => standard_table(name, source, view_columns),
         Some(PG_CATALOG) => catalog::provider(name, source, view_columns),
-        None => match own_table(name, source) {
+        None => match own_table(name, source)? {
             Some(rows) => Ok(Some(rows.into_provider())),
             None => catalog::provider(name, source, view_columns),
         },
@@ -83,16 +83,17 @@ fn standard_table(
     }
 }
 
-fn own_table(name: &str, source: &Source<'_>) -> Option<Rows> {
+fn own_table(name: &str, source: &Source<'_>) -> Result<Option<Rows>, SqlError> {
     let (store, registry) = (source.engine.store(), source.engine.registry());
-    Some(match name {
+    Ok(Some(match name {
         "coeval_bricks" => bricks::bricks(source.transaction),
         "coeval_epochs" => bricks::epochs(store),
+        "coeval_ingest_offsets" => bricks::ingest_offsets(source.transaction)?,
         "coeval_conflicts" => conflicts::conflicts(store, source),
         "coeval_store" => store::store(store),
         "coeval_snapshots" => store::snapshots(store, registry),
         "coeval_tables" => store::tables(source.transaction),
         "coeval_transactions" => store::transactions(store, registry),
-        _ => return None,
-    })
+        _ => return Ok(None),
+    }))
 }

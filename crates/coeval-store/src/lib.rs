@@ -40,6 +40,7 @@ pub mod files;
 #[cfg(test)]
 mod id_value;
 mod ids;
+mod ingest;
 mod keeper;
 mod key;
 mod key_column;
@@ -93,6 +94,7 @@ pub use conflicts::{ConflictCause, ConflictPlace, ConflictReason, Origin, Party,
 pub use delta::{BasePosition, Change, Delta, DeltaEntry};
 pub use error::{ConflictError, ConstraintError, StoreError};
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
+pub use ingest::{IngestOffset, Ingested, SourceOffset};
 pub use key::{KEY_INLINE_MAX, Key, KeyDamage, KeyReader, KeyWriter, Nullable};
 pub use key_column::{KeyColumn, KeyColumnBuilder};
 pub use options::{CheckpointPolicy, Durability, StoreOptions};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Opening a database, sessions, and transactions that are run again until they commit.
 
+use crate::append::AppendOptions;
 use crate::error::Error;
 use crate::session::Session;
 use crate::table::Table;
@@ -9,8 +10,8 @@ use arrow::array::RecordBatch;
 use coeval_sql::{Engine, QueryMemory};
 use coeval_store::files::DiskFiles;
 use coeval_store::{
-    AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, Durability, Priority, QualifiedName,
-    Store, StoreOptions, VerifyReport, World, verify,
+    AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, Durability, Ingested, Priority,
+    QualifiedName, Store, StoreOptions, VerifyReport, World, verify,
 };
 use coeval_txn::Isolation;
 use std::path::{Path, PathBuf};
@@ -220,6 +221,51 @@ impl Database {
         let rows = transaction.bulk_insert(table.id(), batches)?;
         transaction.commit()?;
         Ok(rows)
+    }
+
+    /// Appends a batch, whose columns are the table's in their order and Arrow types (of text, any of Arrow's), to a
+    /// brick table. Validated and routed on this thread, then flushed by the shards' threads; it waits while their
+    /// queues are full. Visible to everyone who begins after this returns, durable as the options say. Any number of
+    /// threads may append at once: they never conflict. Returns how many rows there were.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`]; [`Error::Store`] if it is no brick table, a column is of another type or a row is
+    /// none of the table. Nothing is appended then.
+    pub fn append(&self, table: &str, batch: &RecordBatch) -> Result<u64, Error> {
+        let outcome = self.append_with(table, std::slice::from_ref(batch), &AppendOptions::default())?;
+        match outcome {
+            Ingested::Appended(appended) => Ok(appended.rows),
+            Ingested::Repeated => Ok(0),
+        }
+    }
+
+    /// Appends batches as one load, as [`append`](Self::append) does: without some bad rows, or with the offset of the
+    /// source that they come from.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn append_with(
+        &self,
+        table: &str,
+        batches: &[RecordBatch],
+        options: &AppendOptions,
+    ) -> Result<Ingested, Error> {
+        let table = self.table(table)?;
+        Ok(self.store.ingest(table.id(), batches, options.rejected_max, options.source.as_ref())?)
+    }
+
+    /// The last offset that `source` has appended to a brick table with; none before its first load. It goes on
+    /// behind that, whatever happened to whom.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTable`]; [`Error::Store`] if offsets cannot be read.
+    pub fn source_offset(&self, table: &str, source: &str) -> Result<Option<i64>, Error> {
+        let table = self.table(table)?;
+        let transaction = self.store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+        let offsets = transaction.ingest_offsets()?;
+        let mut of_source =
+            offsets.iter().filter(|offset| offset.table == table.id() && offset.source == source);
+        Ok(of_source.next().map(|offset| offset.offset))
     }
 
     /// Merges all changed rows into the columnar base and, with a directory, makes the log short. Readers and

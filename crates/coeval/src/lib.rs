@@ -39,23 +39,25 @@
 //! # Start reading at
 //! [`Database`].
 
+mod append;
 mod database;
 mod error;
 mod session;
 mod table;
 mod transaction;
 
+pub use append::AppendOptions;
 pub use coeval_sql::{
     CancelHandle, CommandTag, Definitions, QUERY_MEMORY_MIN, RowSet, Rows, STATEMENT_STACK_BYTES, Settings,
     SqlError, SqlState, StatementResult, TransactionStatus, column_type_of_arrow, column_type_of_field,
     format_value,
 };
 pub use coeval_store::{
-    CheckpointPolicy, ColumnDef, ColumnType, ConstraintError, DeclaredOrder, Deferral, Direction, Durability,
-    ForeignKeyDef, Grant, Identity, IndexDef, IndexEntry, IntervalValue, Key, KeyRange, KeyWriter,
-    Membership, NUMERIC_PRECISION_MAX, ObjectAccess, ObjectRef, Privilege, Privileges, QualifiedName,
-    ReferentialAction, RoleAttribute, RoleDef, Row, RowRef, SequenceDef, SpaceId, StoreError, TableDef,
-    Uniqueness, Value, ValueRef, VerifyReport, ViewDef, value_at,
+    Appended, CheckpointPolicy, ColumnDef, ColumnType, ConstraintError, DeclaredOrder, Deferral, Direction,
+    Durability, ForeignKeyDef, Grant, Identity, IndexDef, IndexEntry, Ingested, IntervalValue, Key, KeyRange,
+    KeyWriter, Membership, NUMERIC_PRECISION_MAX, ObjectAccess, ObjectRef, Privilege, Privileges,
+    QualifiedName, ReferentialAction, RejectReason, Rejection, RoleAttribute, RoleDef, Row, RowRef,
+    SequenceDef, SpaceId, StoreError, TableDef, Uniqueness, Value, ValueRef, VerifyReport, ViewDef, value_at,
 };
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};

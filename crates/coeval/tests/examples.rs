@@ -3,10 +3,17 @@
 // Their `main` is public for this test.
 #![allow(unreachable_pub)]
 
+#[path = "../examples/ingest.rs"]
+mod ingest;
 #[path = "../examples/key_value.rs"]
 mod key_value;
 #[path = "../examples/sql.rs"]
 mod sql;
+
+#[test]
+fn the_ingest_example_counts_each_row_once() {
+    ingest::main().unwrap();
+}
 
 #[test]
 fn the_key_value_example_keeps_the_money() {

@@ -89,6 +89,7 @@ impl Connection {
     async fn finish_copy(&mut self, copying: Copying) -> Result<(), Failure> {
         let Copying { copy, origin, _limited } = copying;
         let tag = self.run(|session| session.finish_copy(copy)).await?;
+        self.tell_notices();
         self.output.command_complete(tag);
         match origin {
             Origin::Simple(rest) => self.run_rest(rest).await,

@@ -130,7 +130,7 @@ impl BinaryDecoder {
     ///
     /// # Errors
     /// 22P04 if the file breaks off.
-    pub(super) fn finish(mut self, out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
+    pub(super) fn finish(&mut self, out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
         if self.expected == Expected::Header {
             return Err(self.malformed("COPY file signature not recognized"));
         }

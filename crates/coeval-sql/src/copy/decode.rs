@@ -4,8 +4,11 @@
 use super::field;
 use super::options::{CopyOptions, Header};
 use super::record::{Fields, Input, Quoted, RecordReader, Step};
+use super::rejected::RejectedRow;
 use crate::error::{SqlError, SqlState};
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt64Array};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::DataType;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use chrono_tz::Tz;
 use coeval_store::{CHUNK_ROWS, ColumnBuilder, ColumnType, TableDef, ValueRef};
@@ -64,6 +67,22 @@ pub(super) struct Decoder {
     line: u64,
     header: Header,
     ended: bool,
+    /// How many rows may be left out.
+    rejected_max: usize,
+    /// Rows that were left out and nobody has [taken](Self::take_rejected) yet.
+    rejected: Vec<RejectedRow>,
+    /// The places of such rows in the batch that is being filled.
+    rejected_places: Vec<usize>,
+    lines: Lines,
+}
+
+/// Whether batches tell the line of each row, in a column behind the others.
+#[derive(Debug)]
+enum Lines {
+    /// They do; those of the rows so far.
+    Told(Vec<u64>),
+    /// They do not.
+    Untold,
 }
 
 impl Decoder {
@@ -96,8 +115,14 @@ impl Decoder {
                 },
             })
             .collect();
-        let fields: Vec<Field> =
+        let mut fields: Vec<Field> =
             targets.iter().map(|target| Field::new(&target.name, target.ty.arrow(), true)).collect();
+        let lines = if def.bricks.is_some() {
+            fields.push(Field::new("line", DataType::UInt64, false));
+            Lines::Told(Vec::new())
+        } else {
+            Lines::Untold
+        };
         Ok(Self {
             reader: RecordReader::new(options),
             relation: def.name.name.clone(),
@@ -114,7 +139,16 @@ impl Decoder {
             line: 1,
             header: options.header,
             ended: false,
+            rejected_max: options.rejected_max.unwrap_or(0),
+            rejected: Vec::new(),
+            rejected_places: Vec::new(),
+            lines,
         })
+    }
+
+    /// The rows that were left out since the last call.
+    pub(super) fn take_rejected(&mut self) -> Vec<RejectedRow> {
+        std::mem::take(&mut self.rejected)
     }
 
     /// Takes a piece; full batches go to `out`.
@@ -145,7 +179,7 @@ impl Decoder {
     ///
     /// # Errors
     /// As [`feed`](Self::feed).
-    pub(super) fn finish(mut self, out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
+    pub(super) fn finish(&mut self, out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
         let pending = std::mem::take(&mut self.pending);
         if !self.ended {
             self.read_all(&pending, Input::Complete, out)?;
@@ -163,8 +197,21 @@ impl Decoder {
         let mut at = 0;
         while at < bytes.len() && !self.ended {
             let mut fields = std::mem::take(&mut self.fields);
-            let step = self.reader.read(bytes, at, input, &mut fields);
-            match step.map_err(|fault| self.malformed(fault.message()))? {
+            let step = match self.reader.read(bytes, at, input, &mut fields) {
+                Ok(step) => step,
+                Err(fault) => {
+                    let line_end = bytes[at..].iter().position(|byte| *byte == b'\n');
+                    if line_end.is_some() || input == Input::Complete {
+                        self.reject(0, self.malformed(fault.message()))?;
+                        self.line += 1;
+                        at = line_end.map_or(bytes.len(), |end| at + end + 1);
+                        self.fields = fields;
+                        continue;
+                    }
+                    Step::Incomplete
+                }
+            };
+            match step {
                 Step::Incomplete => {
                     self.fields = fields;
                     break;
@@ -174,7 +221,9 @@ impl Decoder {
                     at = bytes.len();
                 }
                 Step::Record(next) => {
-                    self.take_record(bytes, &fields)?;
+                    if let Err((filled, error)) = self.take_record(bytes, &fields) {
+                        self.reject(filled, *error)?;
+                    }
                     self.line += 1 + lines_inside(&bytes[at..next], &fields);
                     self.bytes += next - at;
                     at = next;
@@ -189,17 +238,18 @@ impl Decoder {
     }
 
     #[inline]
-    fn take_record(&mut self, bytes: &[u8], fields: &Fields) -> Result<(), SqlError> {
+    fn take_record(&mut self, bytes: &[u8], fields: &Fields) -> Result<(), (usize, Box<SqlError>)> {
         if self.header == Header::Present {
             self.header = Header::Absent;
             return Ok(());
         }
         if fields.len() < self.targets.len() {
             let missing = &self.targets[fields.len()].name;
-            return Err(self.malformed(&format!("missing data for column \"{missing}\"")));
+            let error = self.malformed(&format!("missing data for column \"{missing}\""));
+            return Err((0, Box::new(error)));
         }
         if fields.len() > self.targets.len() {
-            return Err(self.malformed("extra data after last expected column"));
+            return Err((0, Box::new(self.malformed("extra data after last expected column"))));
         }
         for index in 0..self.targets.len() {
             let target = &self.targets[index];
@@ -221,12 +271,37 @@ impl Decoder {
                     if let Err(error) = field::append(builder, target.ty, text, self.zone) {
                         let shown: String = String::from_utf8_lossy(text).chars().take(SHOWN_MAX).collect();
                         let place = format!(", column {}: \"{shown}\"", target.name);
-                        return Err(self.place(error, &place));
+                        return Err((index, Box::new(self.place(error, &place))));
                     }
                 }
             }
         }
+        self.note_row();
+        Ok(())
+    }
+
+    fn note_row(&mut self) {
         self.rows += 1;
+        if let Lines::Told(lines) = &mut self.lines {
+            lines.push(self.line);
+        }
+    }
+
+    /// Leaves out the record at the present line, of which so many columns are filled.
+    ///
+    /// # Errors
+    /// The error, if no record may be left out.
+    fn reject(&mut self, filled: usize, error: SqlError) -> Result<(), SqlError> {
+        if self.rejected_max == 0 {
+            return Err(error);
+        }
+        // Whoever takes them counts them, and ends the COPY if there are too many.
+        self.rejected.push(RejectedRow { line: self.line, error });
+        if filled > 0 {
+            self.builders[filled..].iter_mut().for_each(|builder| builder.push(ValueRef::Null));
+            self.rejected_places.push(self.rows);
+            self.note_row();
+        }
         Ok(())
     }
 
@@ -242,8 +317,17 @@ impl Decoder {
 
     fn give_batch(&mut self, out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
         if self.rows > 0 {
-            let columns = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
-            out.push(RecordBatch::try_new(Arc::clone(&self.schema), columns)?);
+            let mut columns: Vec<ArrayRef> = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
+            if let Lines::Told(lines) = &mut self.lines {
+                columns.push(Arc::new(UInt64Array::from(std::mem::take(lines))));
+            }
+            let mut batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
+            if !self.rejected_places.is_empty() {
+                let mut is_kept = vec![true; self.rows];
+                self.rejected_places.drain(..).for_each(|row| is_kept[row] = false);
+                batch = filter_record_batch(&batch, &BooleanArray::from(is_kept))?;
+            }
+            out.push(batch);
             self.rows = 0;
             self.bytes = 0;
         }

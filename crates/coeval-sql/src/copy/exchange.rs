@@ -7,6 +7,7 @@ use super::decode::Decoder;
 use super::encode::Encoder;
 use super::load::{Group, Loading};
 use super::options::{CopyDirection, CopyFormat, CopyOptions};
+use super::rejected::RejectedRow;
 use super::{copied_columns, copied_table};
 use crate::context::StatementContext;
 use crate::error::SqlError;
@@ -112,10 +113,18 @@ impl AnyDecoder {
     ///
     /// # Errors
     /// As [`feed`](Self::feed).
-    pub(super) fn finish(self, out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
+    pub(super) fn finish(&mut self, out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
         match self {
             Self::Text(decoder) => decoder.finish(out),
             Self::Binary(decoder) => decoder.finish(out),
+        }
+    }
+
+    /// The rows that were left out since the last call.
+    pub(super) fn take_rejected(&mut self) -> Vec<RejectedRow> {
+        match self {
+            Self::Text(decoder) => decoder.take_rejected(),
+            Self::Binary(_) => Vec::new(),
         }
     }
 }
@@ -147,8 +156,9 @@ fn begin_in(
 ) -> Result<CopyIn, SqlError> {
     let def = copied_table(context, name, CopyDirection::From)?;
     let columns = copied_columns(&def, named)?;
+    options.check_table(&def)?;
     let decoder = AnyDecoder::new(&def, &columns, options, context.settings.zone())?;
-    let rows = Loading::new(def, columns, context.settings.copy_bytes_max());
+    let rows = Loading::new(def, columns, context.settings.copy_bytes_max(), options);
     Ok(CopyIn { encoding: encoding_of(options), decoder: Some(decoder), rows, block: OpenedFor::Others })
 }
 
@@ -181,6 +191,7 @@ impl CopyIn {
         let Some(decoder) = &mut self.decoder else { return Ok(()) };
         let mut batches = Vec::new();
         decoder.feed(piece, &mut batches)?;
+        self.rows.reject(decoder.take_rejected())?;
         self.rows.push(batches)
     }
 
@@ -189,9 +200,10 @@ impl CopyIn {
     /// # Errors
     /// As [`take`](Self::take).
     pub(crate) fn finish(&mut self) -> Result<(), SqlError> {
-        let Some(decoder) = self.decoder.take() else { return Ok(()) };
+        let Some(mut decoder) = self.decoder.take() else { return Ok(()) };
         let mut batches = Vec::new();
         decoder.finish(&mut batches)?;
+        self.rows.reject(decoder.take_rejected())?;
         self.rows.push(batches)
     }
 
@@ -209,8 +221,11 @@ impl CopyIn {
     }
 
     /// Notes what became of the rows so far.
-    pub(crate) fn note_group(&mut self, group: Group) {
-        self.rows.note_group(group);
+    ///
+    /// # Errors
+    /// If more rows were rejected than may be.
+    pub(crate) fn note_group(&mut self, group: Group) -> Result<(), SqlError> {
+        self.rows.note_group(group)
     }
 
     /// Puts what is left into the table; how many rows there were in all.

@@ -5,14 +5,17 @@
 //! of them is bounded, and each group becomes chunks as if there were no others. All other rows are kept and go into
 //! the table together, because only then they are sorted as a whole; `coeval.copy_memory` bounds them.
 
+use super::options::CopyOptions;
+use super::rejected::{RejectedRow, RejectedRows};
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::ddl;
+use crate::error::of_rejection;
 use crate::error::{SqlError, SqlState};
 use crate::types::assign_array;
-use arrow::array::{ArrayRef, RecordBatch, new_null_array};
-use arrow::datatypes::{Field, Schema, SchemaRef};
-use coeval_store::{ColumnState, TableDef};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, new_null_array};
+use arrow::datatypes::{Field, Schema, SchemaRef, UInt64Type};
+use coeval_store::{ColumnState, LoadError, Rejection, StoreError, TableDef};
 use std::sync::Arc;
 
 /// Bytes of rows that go into a table together, if they can in groups.
@@ -33,6 +36,7 @@ pub(super) struct Loading {
     bytes_max: usize,
     /// Rows that are in the table.
     appended: u64,
+    rejected: RejectedRows,
 }
 
 /// Whether rows come in the order of their key, as far as is known.
@@ -46,21 +50,27 @@ enum Order {
 
 /// What became of a group of rows.
 pub(crate) enum Group {
-    /// It is in the table, as part of the transaction: so many rows.
-    Appended(u64),
+    /// It is in the table, as part of the transaction: so many rows, without those that were rejected.
+    Appended(u64, Vec<RejectedRow>),
     /// It was not in order. The rows, with every column.
     Kept(Vec<RecordBatch>),
 }
 
 impl Loading {
     /// No rows yet, for these columns of the table, of which no more than so many bytes are kept.
-    pub(super) fn new(def: Arc<TableDef>, columns: Vec<usize>, bytes_max: usize) -> Self {
+    pub(super) fn new(
+        def: Arc<TableDef>,
+        columns: Vec<usize>,
+        bytes_max: usize,
+        options: &CopyOptions,
+    ) -> Self {
         // A row may refer to one of a later group.
         let refers_to_itself = def.foreign_keys.iter().any(|key| key.parent == def.id);
         let takes_groups = def.indexes.is_empty() && !refers_to_itself;
         let order = if takes_groups { Order::Ascending } else { Order::Any };
         let (batches, complete) = (Vec::new(), Vec::new());
-        Self { def, columns, order, batches, complete, bytes: 0, bytes_max, appended: 0 }
+        let rejected = RejectedRows::new(&def.name.name, options.rejected_max.unwrap_or(0));
+        Self { def, columns, order, batches, complete, bytes: 0, bytes_max, appended: 0, rejected }
     }
 
     /// The table.
@@ -95,6 +105,14 @@ impl Loading {
         Ok(())
     }
 
+    /// Takes rows that are left out.
+    ///
+    /// # Errors
+    /// The first one's, if they are more than may be.
+    pub(super) fn reject(&mut self, rows: Vec<RejectedRow>) -> Result<(), SqlError> {
+        self.rejected.take(rows)
+    }
+
     /// Whether there are enough rows for a [group](Self::append_group).
     pub(super) fn is_group(&self) -> bool {
         self.order == Order::Ascending && self.bytes >= GROUP_BYTES
@@ -107,26 +125,35 @@ impl Loading {
     /// added then, once the caller rolls back to where the statement began.
     pub(super) fn append_group(&self, context: &mut StatementContext<'_>) -> Result<Group, SqlError> {
         let complete = self.completed(context)?;
+        if self.def.bricks.is_some() {
+            let (rows, rejected) = self.append_to_bricks(context, &complete)?;
+            return Ok(Group::Appended(rows, rejected));
+        }
         if context.transaction.bulk_append(self.def.id, &complete)? {
-            Ok(Group::Appended(rows_of(&complete)))
+            Ok(Group::Appended(rows_of(&complete), Vec::new()))
         } else {
             Ok(Group::Kept(complete))
         }
     }
 
     /// Notes what became of the rows so far.
-    pub(super) fn note_group(&mut self, group: Group) {
+    ///
+    /// # Errors
+    /// If more rows were rejected than may be.
+    pub(super) fn note_group(&mut self, group: Group) -> Result<(), SqlError> {
         self.batches.clear();
         match group {
-            Group::Appended(rows) => {
+            Group::Appended(rows, rejected) => {
                 self.appended += rows;
                 self.bytes = 0;
+                self.rejected.take(rejected)?;
             }
             Group::Kept(complete) => {
                 self.complete = complete;
                 self.order = Order::Any;
             }
         }
+        Ok(())
     }
 
     /// Puts what is left into the table; how many rows there were in all.
@@ -135,7 +162,55 @@ impl Loading {
     /// As [`append_group`](Self::append_group).
     pub(super) fn append_rest(&self, context: &mut StatementContext<'_>) -> Result<u64, SqlError> {
         let complete = self.completed(context)?;
+        if self.def.bricks.is_some() {
+            let (rows, rejected) = self.append_to_bricks(context, &complete)?;
+            let mut all = self.rejected.clone();
+            all.take(rejected)?;
+            all.report(context, self.appended + rows);
+            return Ok(self.appended + rows);
+        }
         Ok(self.appended + context.transaction.bulk_insert(self.def.id, &complete)?)
+    }
+
+    /// Appends these rows, which are `batches` with every column, to a brick table; how many, and those that are none
+    /// of it.
+    fn append_to_bricks(
+        &self,
+        context: &mut StatementContext<'_>,
+        complete: &[RecordBatch],
+    ) -> Result<(u64, Vec<RejectedRow>), SqlError> {
+        let live: Vec<usize> = self.def.live_columns().map(|(index, _)| index).collect();
+        let live = complete.iter().map(|batch| batch.project(&live)).collect::<Result<Vec<_>, _>>()?;
+        match context.transaction.append_all(self.def.id, &live, self.rejected.left()) {
+            Ok(appended) => Ok((appended.rows, self.rejected_rows(&appended.rejected))),
+            Err(StoreError::BrickLoad(LoadError::TooManyRejected { rejected, .. })) => {
+                Err(self.rejected.too_many(self.rejected_rows(&rejected)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn rejected_rows(&self, rejected: &[Rejection]) -> Vec<RejectedRow> {
+        let row = |rejection: &Rejection| {
+            let error = of_rejection(&rejection.reason);
+            RejectedRow { line: self.line_of(rejection.row), error }
+        };
+        rejected.iter().map(row).collect()
+    }
+
+    /// The line of a row of `batches`. A format without lines has none: then it is the row, from 1.
+    fn line_of(&self, mut row: usize) -> u64 {
+        let mut before = self.appended;
+        for batch in &self.batches {
+            if row < batch.num_rows() {
+                let lines = batch.columns().get(self.columns.len());
+                return lines
+                    .map_or(before + row as u64 + 1, |lines| lines.as_primitive::<UInt64Type>().value(row));
+            }
+            row -= batch.num_rows();
+            before += batch.num_rows() as u64;
+        }
+        before + row as u64 + 1
     }
 
     /// The rows that are kept, with every column.

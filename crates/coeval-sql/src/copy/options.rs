@@ -2,6 +2,7 @@
 //! The options of COPY, in the syntax with parentheses and in the one before it.
 
 use crate::error::{SqlError, SqlState};
+use coeval_store::TableDef;
 use datafusion::sql::sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Ident};
 
 /// How rows look in the file.
@@ -56,7 +57,13 @@ pub(crate) struct CopyOptions {
     pub(crate) force_not_null: Vec<String>,
     /// Columns in which a quoted NULL text is NULL too.
     pub(crate) force_null: Vec<String>,
+    /// How many bad rows a load of a brick table leaves out; one more and nothing is loaded.
+    pub(crate) rejected_max: Option<usize>,
 }
+
+/// Begins the text of an ENCODING that is `MAX_REJECTED`, which the parser does not know: no statement's text holds a
+/// zero byte.
+pub(crate) const MAX_REJECTED_MARK: &str = "\0max_rejected ";
 
 /// What the statement said so far; `None`: nothing.
 #[derive(Default)]
@@ -71,6 +78,7 @@ struct Said {
     force_not_null: Option<Vec<String>>,
     force_null: Option<Vec<String>>,
     encoding: Option<String>,
+    rejected_max: Option<usize>,
 }
 
 fn put<T>(slot: &mut Option<T>, value: T) -> Result<(), SqlError> {
@@ -104,6 +112,13 @@ impl Said {
             CopyOption::ForceQuote(columns) => put(&mut self.force_quote, names(columns)),
             CopyOption::ForceNotNull(columns) => put(&mut self.force_not_null, names(columns)),
             CopyOption::ForceNull(columns) => put(&mut self.force_null, names(columns)),
+            CopyOption::Encoding(name) if name.starts_with(MAX_REJECTED_MARK) => {
+                let number = name[MAX_REJECTED_MARK.len()..].parse().map_err(|_| {
+                    let message = "COPY MAX_REJECTED is a number of rows that is not negative";
+                    SqlError::new(SqlState::InvalidParameterValue, message)
+                })?;
+                put(&mut self.rejected_max, number)
+            }
             CopyOption::Encoding(name) => put(&mut self.encoding, name.clone()),
         }
     }
@@ -175,9 +190,24 @@ impl CopyOptions {
             force_quote: said.force_quote.unwrap_or_default(),
             force_not_null: said.force_not_null.unwrap_or_default(),
             force_null: said.force_null.unwrap_or_default(),
+            rejected_max: said.rejected_max,
         };
         options.check_characters()?;
         Ok(options)
+    }
+
+    /// Whether the options go with loading this table.
+    ///
+    /// # Errors
+    /// `0A000` for what only brick tables know.
+    pub(crate) fn check_table(&self, def: &TableDef) -> Result<(), SqlError> {
+        if self.rejected_max.is_some() && def.bricks.is_none() {
+            return Err(unsupported(format!(
+                "COPY MAX_REJECTED needs a brick table, and \"{}\" is none",
+                def.name.name
+            )));
+        }
+        Ok(())
     }
 
     fn check_characters(&self) -> Result<(), SqlError> {
@@ -236,6 +266,7 @@ fn refuse_misplaced(format: CopyFormat, direction: CopyDirection, said: &Said) -
         ("DELIMITER", said.delimiter.is_some()),
         ("NULL", said.null.is_some()),
         ("HEADER", said.header.is_some()),
+        ("MAX_REJECTED", said.rejected_max.is_some()),
     ];
     let format_name = match format {
         CopyFormat::Text | CopyFormat::Csv => None,
@@ -248,6 +279,7 @@ fn refuse_misplaced(format: CopyFormat, direction: CopyDirection, said: &Said) -
     let wrong_way = match direction {
         CopyDirection::From if said.force_quote.is_some() => Some(("FORCE_QUOTE", "COPY FROM")),
         CopyDirection::To if said.force_not_null.is_some() => Some(("FORCE_NOT_NULL", "COPY TO")),
+        CopyDirection::To if said.rejected_max.is_some() => Some(("MAX_REJECTED", "COPY TO")),
         CopyDirection::To if said.force_null.is_some() => Some(("FORCE_NULL", "COPY TO")),
         CopyDirection::From | CopyDirection::To => None,
     };

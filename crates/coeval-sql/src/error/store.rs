@@ -73,6 +73,8 @@ impl From<StoreError> for SqlError {
             StoreError::BrickLoad(error) => of_load(&error),
             StoreError::CutBrick(_) => Self::new(SqlState::FeatureNotSupported, message)
                 .with_hint("Widen or narrow the condition to the borders of the ranges of the table's dimensions."),
+            StoreError::TransactionSize { .. } => Self::new(SqlState::ProgramLimitExceeded, message)
+                .with_hint("Commit after fewer rows: a COPY or INSERT of all of them can be several."),
             other => Self::new(SqlState::of(&other), message),
         }
     }
@@ -130,7 +132,7 @@ fn of_load(error: &LoadError) -> SqlError {
 }
 
 /// Why a row is not one of a brick table.
-fn of_rejection(reason: &RejectReason) -> SqlError {
+pub(crate) fn of_rejection(reason: &RejectReason) -> SqlError {
     let (state, column) = match reason {
         RejectReason::NullDimension { column } | RejectReason::NullMetric { column } => {
             (SqlState::NotNullViolation, column)

@@ -220,8 +220,7 @@ impl Session {
             copy.note_own_block();
         }
         let group = self.in_transaction("", &[], &[], IsQuery::No, |context| copy.append_group(context))?;
-        copy.note_group(group);
-        Ok(())
+        copy.note_group(group).map_err(|error| self.fail(error))
     }
 
     /// Puts the rows of a COPY FROM STDIN, which the client has sent completely, into the table. Outside a block

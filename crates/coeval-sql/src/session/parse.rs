@@ -15,7 +15,7 @@ use crate::ddl::{BrickClause, Extended};
 use crate::error::{SqlError, syntax_error};
 use crate::row_locking::spell_out;
 use bricks::take_bricks;
-use copy_options::spell_truths;
+use copy_options::spell_copy_options;
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -93,7 +93,7 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         depth::check(piece, sql)?;
         let (mut tokens, deferrable) = take_deferrable(piece);
         order_identity_options(&mut tokens);
-        spell_truths(&mut tokens);
+        spell_copy_options(&mut tokens);
         tokens = spell_tables(spell_out(tokens));
         let overriding = take_overriding(&mut tokens);
         let bricks = take_bricks(&mut tokens)?;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! System tables on brick tables: `coeval_bricks` and `coeval_epochs`.
+//! System tables on brick tables: `coeval_bricks`, `coeval_epochs` and `coeval_ingest_offsets`.
 
 use super::rows::{Rows, count, table_defs, text};
+use crate::error::SqlError;
 use crate::types::format_value;
 use coeval_store::{
-    BrickSnapshot, BrickView, ColumnType, DimensionBounds, Store, TableDef, Transaction, Value,
+    BrickSnapshot, BrickView, ColumnType, DimensionBounds, Store, TableDef, Transaction, Value, ValueRef,
 };
 
 const TEXT: ColumnType = ColumnType::Text;
@@ -80,6 +81,33 @@ fn number(number: i64, ty: ColumnType) -> String {
     let mut out = String::new();
     format_value(value.borrow(), ty, chrono_tz::UTC, &mut out);
     out
+}
+
+/// `coeval_ingest_offsets`: how far each source of each table has come.
+///
+/// # Errors
+/// If the offsets cannot be read.
+pub(super) fn ingest_offsets(transaction: &Transaction) -> Result<Rows, SqlError> {
+    let mut rows = Rows::new(&[
+        ("table_schema", TEXT),
+        ("table_name", TEXT),
+        ("source", TEXT),
+        ("last_offset", BIGINT),
+        ("rows", BIGINT),
+    ]);
+    let offsets = transaction.ingest_offsets()?;
+    for (name, def) in table_defs(transaction) {
+        for offset in offsets.iter().filter(|offset| offset.table == def.id) {
+            rows.push([
+                text(&name.schema),
+                text(&name.name),
+                text(&offset.source),
+                ValueRef::Int64(offset.offset),
+                ValueRef::Int64(offset.rows),
+            ]);
+        }
+    }
+    Ok(rows)
 }
 
 /// `coeval_epochs`: one row.

@@ -15,7 +15,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use coeval_brick::{
     BrickId, BrickView, ColumnStatistics, Coverage, Deletion, DimensionBounds, Number, Reader, Rejection,
-    Selection, ShardStopped, TableView, Ticket, Visible,
+    RoutedLoad, Selection, ShardStopped, TableView, Ticket, Visible,
 };
 use coeval_txn::Epoch;
 use parking_lot::Mutex;
@@ -38,7 +38,9 @@ impl Transaction {
     /// its commit.
     ///
     /// # Errors
-    /// [`StoreError::BrickLoad`] if columns or types are not the table's or more rows are bad; nothing is changed then.
+    /// [`StoreError::BrickLoad`] if columns or types are not the table's or more rows are bad;
+    /// [`StoreError::TransactionSize`] if one log record would not take what this transaction has appended; nothing is
+    /// changed then, and no string has taken up a dimension's cardinality.
     /// [`StoreError::NoBrickTable`], [`StoreError::ReadOnly`]; [`StoreError::ShardStopped`]: open the store again.
     pub fn append(
         &mut self,
@@ -46,26 +48,64 @@ impl Transaction {
         batch: &RecordBatch,
         rejected_max: usize,
     ) -> Result<Appended, StoreError> {
+        self.append_all(table, std::slice::from_ref(batch), rejected_max)
+    }
+
+    /// As [`append`](Self::append), for batches that are one load: rejected rows are counted through all of them.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn append_all(
+        &mut self,
+        table: SpaceId,
+        batches: &[RecordBatch],
+        rejected_max: usize,
+    ) -> Result<Appended, StoreError> {
         self.writable("INSERT")?;
         let rows = Arc::clone(self.brick_rows(table)?);
-        let routed = rows.table().route(batch, rejected_max)?;
-        let appended = Appended { rows: routed.load.rows() as u64, rejected: routed.rejected };
-        if appended.rows == 0 {
-            return Ok(appended);
+        self.check_appended_bytes(batches)?;
+        let routed = rows.table().route_all(&batches.iter().collect::<Vec<_>>(), rejected_max)?;
+        let mut appended = Appended { rows: 0, rejected: routed.rejected };
+        for load in routed.loads.into_iter().filter(|load| load.rows() > 0) {
+            appended.rows += load.rows() as u64;
+            self.append_load(table, &rows, load)?;
         }
+        Ok(appended)
+    }
+
+    /// Fails if a log record is full with what has been appended, so that a load ends when that happens and not with
+    /// its commit.
+    fn check_appended_bytes(&self, batches: &[RecordBatch]) -> Result<(), StoreError> {
+        if self.shared.disk.is_none() {
+            return Ok(());
+        }
+        let done: usize = self.bricks.done.iter().map(|done| done.bytes.len()).sum();
+        let max = self.shared.sizes.batch_bytes_max;
+        if done > max && batches.iter().any(|batch| batch.num_rows() > 0) {
+            return Err(StoreError::TransactionSize { bytes: done, max });
+        }
+        Ok(())
+    }
+
+    fn append_load(
+        &mut self,
+        table: SpaceId,
+        rows: &Arc<BrickRows>,
+        load: RoutedLoad,
+    ) -> Result<(), StoreError> {
         self.reference_bricks(table);
         let mut bytes = Vec::new();
         if self.shared.disk.is_some() {
             begin_append(&mut bytes);
-            self.bricks.encode_strings(&rows, &mut bytes);
-            routed.load.encode(&mut bytes);
+            self.bricks.encode_strings(rows, &mut bytes);
+            load.encode(&mut bytes);
         }
-        let bricks = routed.load.bricks().collect();
+        let bricks = load.bricks().collect();
         let epoch = self.bricks.epoch(self.world.shared_bricks());
-        self.bricks.done.push(Done { table, rows: Arc::clone(&rows), epoch, bricks, bytes });
-        let ticket = rows.table().append(epoch, routed.load)?;
+        self.bricks.done.push(Done { table, rows: Arc::clone(rows), epoch, bricks, bytes });
+        let ticket = rows.table().append(epoch, load)?;
         self.bricks.tickets.lock().push(ticket);
-        Ok(appended)
+        Ok(())
     }
 
     /// Appends the rows of batches that hold every column of the definition, dropped and hidden ones included.
@@ -75,22 +115,10 @@ impl Transaction {
         batches: &[RecordBatch],
     ) -> Result<u64, StoreError> {
         let live: Vec<usize> = self.table_def(table)?.live_columns().map(|(index, _)| index).collect();
-        let savepoint = self.savepoint();
-        let mut rows = 0;
-        for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
-            match batch
-                .project(&live)
-                .map_err(StoreError::from)
-                .and_then(|batch| self.append(table, &batch, 0))
-            {
-                Ok(appended) => rows += appended.rows,
-                Err(error) => {
-                    self.rollback_to(&savepoint);
-                    return Err(error);
-                }
-            }
-        }
-        Ok(rows)
+        let batches = batches.iter().filter(|batch| batch.num_rows() > 0);
+        let batches: Vec<RecordBatch> =
+            batches.map(|batch| batch.project(&live)).collect::<Result<_, _>>()?;
+        Ok(self.append_all(table, &batches, 0)?.rows)
     }
 
     /// Deletes the bricks that `select` selects, which must select whole ones. What it deletes is what this transaction

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+mod offsets;
+
 use crate::brick_def::{BrickDef, BrickDimension, Retention};
 use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};
 use crate::error::StoreError;
