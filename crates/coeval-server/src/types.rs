@@ -23,6 +23,7 @@ pub(crate) mod oid {
     pub(crate) const INT4: u32 = 23;
     pub(crate) const TEXT: u32 = 25;
     pub(crate) const JSON: u32 = 114;
+    pub(crate) const JSONB: u32 = 3802;
     pub(crate) const FLOAT4: u32 = 700;
     pub(crate) const FLOAT8: u32 = 701;
     pub(crate) const BPCHAR: u32 = 1042;
@@ -78,6 +79,7 @@ impl WireType {
             ColumnType::Interval => Self::new(oid::INTERVAL, 16),
             ColumnType::Uuid => Self::new(oid::UUID, 16),
             ColumnType::Json => Self::new(oid::JSON, SIZE_VARIES),
+            ColumnType::Jsonb => Self::new(oid::JSONB, SIZE_VARIES),
         }
     }
 
@@ -107,6 +109,7 @@ impl WireType {
             ColumnType::Interval => 1187,
             ColumnType::Uuid => 2951,
             ColumnType::Json => 199,
+            ColumnType::Jsonb => 3807,
         };
         Self::new(oid, SIZE_VARIES)
     }

@@ -2,6 +2,7 @@
 //! What a statement can answer instead of rows: an error with a SQLSTATE, as PostgreSQL words it.
 
 mod datafusion;
+mod instead;
 mod parser;
 mod state;
 mod store;
@@ -64,7 +65,12 @@ impl SqlError {
     /// `0A000`: what is not supported, named.
     #[must_use]
     pub fn unsupported(what: impl fmt::Display) -> Self {
-        Self::new(SqlState::FeatureNotSupported, format!("{what} is not supported"))
+        let what = what.to_string();
+        let error = Self::new(SqlState::FeatureNotSupported, format!("{what} is not supported"));
+        match instead::instead(&what) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
     }
 
     /// `42601`: the statement cannot be read.

@@ -18,7 +18,7 @@ mod typing;
 
 pub(crate) use arithmetic::CheckedArithmetic;
 pub(crate) use carried::Carry;
-pub(crate) use dialect::plain_type;
+pub(crate) use dialect::{plain_type, with_translated_patterns};
 pub(crate) use join_order::JoinOrder;
 pub(crate) use plan::{PlannedQuery, parameter_types_of, plan, plan_with_hidden};
 pub(crate) use run::{collect, collect_with_hidden, optimized_physical_plan, run, single_row, stream};

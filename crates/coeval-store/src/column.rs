@@ -99,9 +99,11 @@ impl ColumnBuilder {
                 Inner::Decimal(PrimitiveBuilder::with_capacity(capacity).with_data_type(ty.arrow()))
             }
             ColumnType::Boolean => Inner::Boolean(BooleanBuilder::with_capacity(capacity)),
-            ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json => {
-                Inner::Text(StringViewBuilder::with_capacity(capacity))
-            }
+            ColumnType::Text
+            | ColumnType::Varchar(_)
+            | ColumnType::Char(_)
+            | ColumnType::Json
+            | ColumnType::Jsonb => Inner::Text(StringViewBuilder::with_capacity(capacity)),
             ColumnType::Bytea => Inner::Bytes(BinaryViewBuilder::with_capacity(capacity)),
             ColumnType::Date => Inner::Date(PrimitiveBuilder::with_capacity(capacity)),
             ColumnType::Time => Inner::Time(PrimitiveBuilder::with_capacity(capacity)),

@@ -55,6 +55,8 @@ pub enum ColumnType {
     Uuid,
     /// JSON, kept as its text.
     Json,
+    /// JSON, kept as the one text that all equal documents have.
+    Jsonb,
 }
 
 /// How values of a column lie in rows and keys. Several column types share one.
@@ -104,7 +106,7 @@ impl ColumnType {
                 }
             }
             Self::Boolean => Physical::Boolean,
-            Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Json => Physical::Text,
+            Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Json | Self::Jsonb => Physical::Text,
             Self::Bytea => Physical::Bytes,
             Self::Interval => Physical::Interval,
             Self::Uuid => Physical::Uuid,
@@ -122,7 +124,7 @@ impl ColumnType {
             Self::Double => DataType::Float64,
             Self::Numeric { precision, scale } => DataType::Decimal128(precision, scale),
             Self::Boolean => DataType::Boolean,
-            Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Json => DataType::Utf8View,
+            Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Json | Self::Jsonb => DataType::Utf8View,
             Self::Bytea => DataType::BinaryView,
             Self::Date => DataType::Date32,
             Self::Time => DataType::Time64(TimeUnit::Microsecond),
@@ -156,6 +158,7 @@ impl fmt::Display for ColumnType {
             Self::Interval => f.write_str("interval"),
             Self::Uuid => f.write_str("uuid"),
             Self::Json => f.write_str("json"),
+            Self::Jsonb => f.write_str("jsonb"),
         }
     }
 }

@@ -30,6 +30,7 @@ pub(crate) fn element_of(array: u32) -> Option<ColumnType> {
         1231 => super::parameters::ANY_NUMERIC,
         2951 => ColumnType::Uuid,
         199 => ColumnType::Json,
+        3807 => ColumnType::Jsonb,
         _ => return None,
     })
 }
@@ -52,6 +53,7 @@ fn element_type(number: u32, bytes: &[u8]) -> Result<ColumnType, SqlError> {
         }
         oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | 705 => ColumnType::Text,
         oid::JSON => ColumnType::Json,
+        oid::JSONB => ColumnType::Jsonb,
         oid::DATE => ColumnType::Date,
         oid::TIME => ColumnType::Time,
         oid::TIMESTAMP => ColumnType::Timestamp,

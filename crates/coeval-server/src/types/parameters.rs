@@ -78,6 +78,7 @@ pub(crate) fn declared_types(oids: impl Iterator<Item = u32>) -> Result<Vec<Decl
             oid::NUMERIC => Declared::Numeric,
             oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME => Declared::Type(ColumnType::Text),
             oid::JSON => Declared::Type(ColumnType::Json),
+            oid::JSONB => Declared::Type(ColumnType::Jsonb),
             oid::DATE => Declared::Type(ColumnType::Date),
             oid::TIME => Declared::Type(ColumnType::Time),
             oid::TIMESTAMP => Declared::Type(ColumnType::Timestamp),

@@ -188,7 +188,10 @@ fn write_value(
 fn write_text(value: ValueRef<'_>, ty: ColumnType, zone: Tz, text: &mut String, out: &mut Vec<u8>) {
     match (value, ty) {
         // Text that is its own output needs no copy.
-        (ValueRef::Text(own), ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Json) => {
+        (
+            ValueRef::Text(own),
+            ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Json | ColumnType::Jsonb,
+        ) => {
             out.extend_from_slice(own.as_bytes());
         }
         (ValueRef::Int16(v), ColumnType::SmallInt) => write_integer(i64::from(v), out),

@@ -43,7 +43,6 @@ enum Gives {
     BigInt,
     Text,
     Texts,
-    Json,
     Time,
 }
 
@@ -53,7 +52,7 @@ impl Gives {
             Self::Bool => DataType::Boolean,
             Self::Int => DataType::Int32,
             Self::BigInt => DataType::Int64,
-            Self::Text | Self::Json => DataType::Utf8View,
+            Self::Text => DataType::Utf8View,
             Self::Texts => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true))),
             Self::Time => coeval_store::ColumnType::TimestampTz.arrow(),
         }
@@ -215,11 +214,7 @@ impl ScalarUDFImpl for CatalogFunction {
     }
 
     fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let field = Field::new(self.entry.name, self.entry.gives.arrow(), true);
-        Ok(Arc::new(match self.entry.gives {
-            Gives::Json => crate::query::marked_field(field, coeval_store::ColumnType::Json),
-            _ => field,
-        }))
+        Ok(Arc::new(Field::new(self.entry.name, self.entry.gives.arrow(), true)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -61,6 +61,7 @@ pub(super) fn facts(ty: ColumnType) -> TypeFacts {
         },
         ColumnType::Bytea => TypeFacts { storage: "x", ..fixed(17, -1, "i") },
         ColumnType::Json => TypeFacts { storage: "x", ..fixed(114, -1, "i") },
+        ColumnType::Jsonb => TypeFacts { storage: "x", ..fixed(3802, -1, "i") },
         ColumnType::Text => text(TEXT, -1),
         ColumnType::Varchar(characters) => text(1043, length(characters)),
         ColumnType::Char(characters) => text(1042, length(characters)),
@@ -112,6 +113,7 @@ fn array_of(element: i32) -> i32 {
         1186 => 1187,
         1700 => 1231,
         2950 => 2951,
+        3802 => 3807,
         _ => 1009,
     }
 }

@@ -136,7 +136,10 @@ impl Encoder {
         let ty = self.columns[index].1;
         // Text that is its own output needs no copy.
         let text = match (value, ty) {
-            (ValueRef::Text(text), ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Json) => text,
+            (
+                ValueRef::Text(text),
+                ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Json | ColumnType::Jsonb,
+            ) => text,
             _ => {
                 self.text.clear();
                 format_value(value, ty, self.zone, &mut self.text);

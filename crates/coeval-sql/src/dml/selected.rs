@@ -86,7 +86,11 @@ fn family(ty: ColumnType) -> Family {
         | ColumnType::Double
         | ColumnType::Numeric { .. } => Family::Number,
         // Arrow carries json as text, so a query cannot tell them apart.
-        ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json => Family::Text,
+        ColumnType::Text
+        | ColumnType::Varchar(_)
+        | ColumnType::Char(_)
+        | ColumnType::Json
+        | ColumnType::Jsonb => Family::Text,
         ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz => Family::Moment,
         ColumnType::Time => Family::Time,
         ColumnType::Interval => Family::Interval,
@@ -99,7 +103,7 @@ fn family(ty: ColumnType) -> Family {
 fn is_assignable(from: ColumnType, to: ColumnType) -> bool {
     let pair = (family(from), family(to));
     pair.0 == pair.1
-        || pair.1 == Family::Text && to != ColumnType::Json
+        || pair.1 == Family::Text && !matches!(to, ColumnType::Json | ColumnType::Jsonb)
         || matches!(pair, (Family::Moment | Family::Interval, Family::Time)) && from != ColumnType::Date
         || pair == (Family::Time, Family::Interval)
 }

@@ -33,7 +33,10 @@ pub(super) fn session_state(threads: usize, query_bytes_max: usize) -> Result<Se
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
         .with_optimizer_rules(optimizer_rules())
         .build();
-    let own = crate::ddl::sequence_functions::functions().into_iter().chain(crate::catalog::functions());
+    let own = crate::ddl::sequence_functions::functions()
+        .into_iter()
+        .chain(crate::catalog::functions())
+        .chain(crate::json::functions());
     for function in own {
         state.register_udf(Arc::new(function))?;
     }

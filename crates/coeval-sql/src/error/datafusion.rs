@@ -233,6 +233,7 @@ fn not_implemented(text: &str) -> SqlError {
     for (expression, words) in [
         ("logical expression Exists", "EXISTS outside a condition"),
         ("logical expression InSubquery", "IN with a subquery outside a condition"),
+        ("logical expression OuterReferenceColumn", "LATERAL subquery that refers to a table beside it"),
     ] {
         if text.contains(expression) {
             return SqlError::unsupported(words);

@@ -60,6 +60,7 @@ states! {
     InvalidTextRepresentation = "22P02",
     InvalidBinaryRepresentation = "22P03",
     BadCopyFileFormat = "22P04",
+    UntranslatableCharacter = "22P05",
     IntegrityConstraintViolation = "23000",
     RestrictViolation = "23001",
     NotNullViolation = "23502",

@@ -34,7 +34,7 @@ pub(super) enum Fitting {
 pub(super) fn fitting(value: ColumnType, column: ColumnType) -> Option<Fitting> {
     let text = |ty| matches!(ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_));
     match (value, column) {
-        (ColumnType::Json, _) | (_, ColumnType::Json) => None,
+        (ColumnType::Json | ColumnType::Jsonb, _) | (_, ColumnType::Json | ColumnType::Jsonb) => None,
         (value, column) if is_integer(value) && is_integer(column) => {
             Some(if value == column { Fitting::Same } else { Fitting::Integer(column.physical()) })
         }

@@ -217,8 +217,8 @@ fn sort_keys(
                 compiler.scalar(expr)?
             }
         };
-        if scalar.ty() == ColumnType::Json {
-            return Err(Refusal::unsupported("ORDER BY json"));
+        if matches!(scalar.ty(), ColumnType::Json | ColumnType::Jsonb) {
+            return Err(Refusal::unsupported(format!("ORDER BY {}", scalar.ty())));
         }
         let direction = if options.asc == Some(false) { Direction::Backward } else { Direction::Forward };
         let nulls = match (options.nulls_first, direction) {

@@ -13,9 +13,12 @@
 //! | `ARRAY(SELECT x ...)` | a subquery with `array_agg(x)` |
 //! | functions that return sets, in the select list or in FROM | `unnest` of a function that returns an array |
 //! | `(x).field`, subscripts of `int2vector` | a field by its name, a subscript from one |
+//! | `json_agg(x)` | a document made of `array_agg(to_json(x))` |
+//! | `to_char(x, 'YYYY-MM')` and its like | the same with DataFusion's pattern |
 //! | `typname[0]` | the letter at that place |
 
 mod casts;
+mod patterns;
 mod rows;
 mod sets;
 mod tables;
@@ -25,7 +28,7 @@ use crate::names::fold;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SetExpr, Subscript, TableFactor,
-    Value, ValueWithSpan, VisitMut, VisitorMut,
+    Value, ValueWithSpan, VisitMut, VisitorMut, visit_expressions_mut,
 };
 use std::ops::ControlFlow;
 
@@ -57,6 +60,21 @@ struct Dialect;
 
 impl VisitorMut for Dialect {
     type Break = SqlError;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
+            if let SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement) =
+                table.query.body.as_ref()
+            {
+                let what = crate::statement::statement_name(statement);
+                let what = what.split_whitespace().next().unwrap_or_default();
+                return ControlFlow::Break(SqlError::unsupported(format_args!("{what} in WITH")).with_hint(
+                    "Run it as a statement of its own, with RETURNING, and what uses its rows in the same transaction.",
+                ));
+            }
+        }
+        ControlFlow::Continue(())
+    }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
         match rewritten(expression) {
@@ -105,7 +123,10 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             None
         }
         Expr::Cast { expr, data_type, .. } => casts::rewritten(expr, data_type),
-        Expr::Function(function) => rewritten_function(function),
+        Expr::Function(function) => {
+            translate_pattern(function)?;
+            rewritten_function(function)
+        }
         Expr::Case { conditions, else_result: Some(otherwise), .. } => {
             if is_text(otherwise) && conditions.iter().any(|when| is_texts(&when.result)) {
                 let literal = otherwise.as_ref().clone();
@@ -258,6 +279,9 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
     {
         casts::by_name(sequence);
     }
+    if let Some((value, document)) = crate::json::aggregated(&name) {
+        return Some(collected(function, value, document));
+    }
     let name = match name.as_str() {
         "every" => "bool_and".to_owned(),
         "gen_random_uuid" => return Some(casts::cast(call("uuid", Vec::new()), DataType::Uuid)),
@@ -265,6 +289,51 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
     };
     function.name = ObjectName::from(vec![Ident::new(name)]);
     None
+}
+
+/// The expression with the patterns of functions of times in DataFusion's letters.
+///
+/// # Errors
+/// `0A000` for a template that has no translation.
+pub(crate) fn with_translated_patterns(expression: &mut Expr) -> Result<(), SqlError> {
+    let translated = visit_expressions_mut(expression, |part| match part {
+        Expr::Function(function) => match translate_pattern(function) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        },
+        _ => ControlFlow::Continue(()),
+    });
+    match translated {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+/// Writes the pattern of a function of times in DataFusion's letters, if it is a literal.
+fn translate_pattern(function: &mut Function) -> Result<(), SqlError> {
+    if unqualified(&function.name).is_some_and(|name| patterns::has_pattern(&name))
+        && let FunctionArguments::List(list) = &mut function.args
+        && let [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(pattern)))] =
+            list.args.as_mut_slice()
+        && let Value::SingleQuotedString(text) = &mut pattern.value
+    {
+        *text = patterns::translated(text)?;
+    }
+    Ok(())
+}
+
+/// An aggregate of documents: the array of its values, each as JSON, made one document.
+fn collected(function: &Function, value: &str, document: &str) -> Expr {
+    let mut array = function.clone();
+    array.name = ObjectName::from(vec![Ident::new("array_agg")]);
+    if let FunctionArguments::List(list) = &mut array.args {
+        for argument in &mut list.args {
+            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) = argument {
+                *expression = call(value, vec![expression.clone()]);
+            }
+        }
+    }
+    call(document, vec![Expr::Function(array)])
 }
 
 /// Words that stand for a call without parentheses.

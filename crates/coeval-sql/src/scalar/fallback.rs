@@ -110,11 +110,14 @@ impl Fallback {
             return Err(error);
         }
         let inputs = places.found;
+        crate::query::with_translated_patterns(&mut rewritten)?;
         crate::query::with_typed_literals(&mut rewritten)?;
         let fields: Vec<Field> = inputs
             .iter()
             .enumerate()
-            .map(|(place, input)| Field::new(column_name(place), input.ty.arrow(), true))
+            .map(|(place, input)| {
+                crate::query::marked_field(Field::new(column_name(place), input.ty.arrow(), true), input.ty)
+            })
             .collect();
         let schema = Arc::new(Schema::new(fields));
         let df_schema = DFSchema::try_from(Arc::clone(&schema))?;
@@ -126,11 +129,14 @@ impl Fallback {
         let checked = CheckedArithmetic::of_expression(coerced, &df_schema)?;
         // Some functions exist only until they are simplified.
         let expression = state.create_physical_expr(simplifier.simplify(checked)?, &df_schema)?;
-        let arrow_type = expression.data_type(&schema)?;
-        let ty = types::column_type_of_arrow(&arrow_type).ok_or_else(|| {
+        let field = expression.return_field(&schema)?;
+        // Text of a length is cut to it when it is assigned, as any text is.
+        let marked = crate::query::column_type_of_field(&field);
+        let document = marked.filter(|ty| matches!(ty, ColumnType::Json | ColumnType::Jsonb));
+        let ty = document.or_else(|| types::column_type_of_arrow(field.data_type())).ok_or_else(|| {
             SqlError::new(
                 SqlState::FeatureNotSupported,
-                format!("a value of type {arrow_type} is not supported"),
+                format!("a value of type {} is not supported", field.data_type()),
             )
         })?;
         Ok(Self { expression, schema, inputs, ty })

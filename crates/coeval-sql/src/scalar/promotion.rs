@@ -23,6 +23,11 @@ pub(super) fn is_number(ty: ColumnType) -> bool {
     is_integer(ty) || is_float(ty) || matches!(ty, ColumnType::Numeric { .. })
 }
 
+/// The types of documents, which are compared with nothing here.
+pub(super) fn is_document(ty: ColumnType) -> bool {
+    matches!(ty, ColumnType::Json | ColumnType::Jsonb)
+}
+
 /// The text types. A `char(n)` is kept without its trailing blanks, so all of them compare as they are kept.
 pub(super) fn is_text(ty: ColumnType) -> bool {
     matches!(ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_))
@@ -48,7 +53,8 @@ pub(super) fn decimal_shape(ty: ColumnType) -> Option<(i32, i32)> {
         | ColumnType::TimestampTz
         | ColumnType::Interval
         | ColumnType::Uuid
-        | ColumnType::Json => None,
+        | ColumnType::Json
+        | ColumnType::Jsonb => None,
     }
 }
 

@@ -236,7 +236,8 @@ impl NumberFacts {
             | ColumnType::TimestampTz
             | ColumnType::Interval
             | ColumnType::Uuid
-            | ColumnType::Json => return Self { precision: None, radix: None, scale: None },
+            | ColumnType::Json
+            | ColumnType::Jsonb => return Self { precision: None, radix: None, scale: None },
         };
         Self { precision: Some(precision), radix: Some(radix), scale }
     }
@@ -288,6 +289,7 @@ fn type_name(ty: ColumnType) -> &'static str {
         ColumnType::Interval => "interval",
         ColumnType::Uuid => "uuid",
         ColumnType::Json => "json",
+        ColumnType::Jsonb => "jsonb",
     }
 }
 
@@ -312,5 +314,6 @@ fn internal_type_name(ty: ColumnType) -> &'static str {
         ColumnType::Interval => "interval",
         ColumnType::Uuid => "uuid",
         ColumnType::Json => "json",
+        ColumnType::Jsonb => "jsonb",
     }
 }

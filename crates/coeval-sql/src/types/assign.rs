@@ -34,7 +34,11 @@ pub(crate) fn assign(value: Value, from: ColumnType, to: ColumnType, zone: Tz) -
         ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt => to_integer(physical, from, to),
         ColumnType::Real | ColumnType::Double => to_float(physical, from, to),
         ColumnType::Numeric { precision, scale } => to_decimal(physical, from, to, precision, scale),
-        ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json => {
+        ColumnType::Text
+        | ColumnType::Varchar(_)
+        | ColumnType::Char(_)
+        | ColumnType::Json
+        | ColumnType::Jsonb => {
             let mut text = String::new();
             match physical {
                 ValueRef::Boolean(truth) => text.push_str(if truth { "true" } else { "false" }),
@@ -204,7 +208,8 @@ pub(crate) fn assign_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result
     if *from_arrow == DataType::Null {
         return Ok(arrow::array::new_null_array(&wanted, array.len()));
     }
-    let bounded = matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json);
+    let bounded =
+        matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json | ColumnType::Jsonb);
     if *from_arrow == wanted && !bounded {
         return Ok(array.clone());
     }

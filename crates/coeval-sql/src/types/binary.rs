@@ -11,6 +11,8 @@ use crate::types::text::{fit_char, fit_varchar, format_value, parse_value};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, IntervalValue, Value, ValueRef};
 
+/// The first byte of the binary form of `jsonb`.
+const JSONB_VERSION: u8 = 1;
 const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
 const NANOS_PER_MICRO: i64 = 1_000;
@@ -57,6 +59,10 @@ pub fn encode_binary(value: ValueRef<'_>, ty: ColumnType, out: &mut Vec<u8>) -> 
             let mut padded = String::new();
             format_value(value, ty, Tz::UTC, &mut padded);
             out.extend_from_slice(padded.as_bytes());
+        }
+        (ValueRef::Text(text), ColumnType::Jsonb) => {
+            out.push(JSONB_VERSION);
+            out.extend_from_slice(text.as_bytes());
         }
         (ValueRef::Boolean(v), _) => out.push(u8::from(v)),
         (ValueRef::Int16(v), _) => out.extend_from_slice(&v.to_be_bytes()),
@@ -140,6 +146,11 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
         ColumnType::Text => Value::from(utf8(bytes)?),
         // Its binary form is its text.
         ColumnType::Json => parse_value(utf8(bytes)?, ty, Tz::UTC)?,
+        // Its text, behind the number of a version.
+        ColumnType::Jsonb => match bytes.split_first() {
+            Some((&JSONB_VERSION, text)) => parse_value(utf8(text)?, ty, Tz::UTC)?,
+            _ => return Err(wrong_format(ty)),
+        },
         ColumnType::Varchar(length) => Value::from(fit_varchar(utf8(bytes)?, length)?),
         ColumnType::Char(length) => Value::from(fit_char(utf8(bytes)?, length)?),
         ColumnType::Bytea => Value::Bytes(bytes.into()),

@@ -44,6 +44,7 @@ pub fn column_type(ty: &AstType) -> Result<ColumnType, SqlError> {
         AstType::Interval { .. } => ColumnType::Interval,
         AstType::Uuid => ColumnType::Uuid,
         AstType::JSON => ColumnType::Json,
+        AstType::JSONB => ColumnType::Jsonb,
         AstType::Custom(name, arguments) => custom(name, arguments)?,
         other => {
             return Err(SqlError::unsupported(format_args!("type {}", other.to_string().to_lowercase())));

@@ -173,6 +173,11 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
                 .map_err(|error| bad().with_detail(error.to_string()))?;
             Value::from(text)
         }
+        ColumnType::Jsonb => {
+            serde_json::from_str::<serde::de::IgnoredAny>(text)
+                .map_err(|error| bad().with_detail(error.to_string()))?;
+            Value::from(crate::json::canonical(text)?)
+        }
     })
 }
 

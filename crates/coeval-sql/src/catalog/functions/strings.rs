@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Functions of text that DataFusion has not: quoting, type names of values, JSON of values.
+//! Functions of text that DataFusion has not: quoting, type names of values.
 
 use super::{Call, Entry, Gives, called, strict};
 use crate::catalog::identifiers::{literal, quoted};
@@ -24,7 +24,6 @@ pub(super) const ENTRIES: &[Entry] = &[
         Ok(like_pattern(call.text(0).unwrap_or_default(), call.text(1).unwrap_or_default()).into())
     }),
     called("format", 1..=20, Gives::Text, format),
-    called("json_build_object", 2..=40, Gives::Json, json_object),
 ];
 
 fn text(value: &ScalarValue) -> Option<String> {
@@ -32,18 +31,6 @@ fn text(value: &ScalarValue) -> Option<String> {
         Some(Some(text)) => text.to_owned(),
         _ => value.to_string(),
     })
-}
-
-/// `{"a" : 1, "b" : null}`, spaced as PostgreSQL spaces it.
-fn json_object(call: &Call<'_>) -> Result<Cell, SqlError> {
-    let pairs = call.arguments.chunks(2).map(|pair| match pair {
-        [key, value] => Ok(format!("{} : {}", json_text(&text(key).unwrap_or_default()), json_value(value))),
-        _ => Err(SqlError::new(
-            SqlState::InvalidParameterValue,
-            "argument list must have even number of elements",
-        )),
-    });
-    Ok(format!("{{{}}}", pairs.collect::<Result<Vec<_>, _>>()?.join(", ")).into())
 }
 
 /// A pattern of LIKE with another escape than the backslash, written with that.
@@ -106,17 +93,4 @@ fn format(call: &Call<'_>) -> Result<Cell, SqlError> {
     }
     written.push_str(rest);
     Ok(written.into())
-}
-
-fn json_value(value: &ScalarValue) -> String {
-    match value {
-        value if value.is_null() => "null".to_owned(),
-        ScalarValue::Boolean(Some(truth)) => truth.to_string(),
-        value if value.data_type().is_numeric() => value.to_string(),
-        value => json_text(&text(value).unwrap_or_default()),
-    }
-}
-
-fn json_text(text: &str) -> String {
-    serde_json::Value::String(text.to_owned()).to_string()
 }

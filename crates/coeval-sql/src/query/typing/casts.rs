@@ -39,6 +39,7 @@ pub(super) fn is_own(to: ColumnType) -> bool {
             | ColumnType::Interval
             | ColumnType::Uuid
             | ColumnType::Json
+            | ColumnType::Jsonb
     )
 }
 
@@ -134,7 +135,8 @@ impl ScalarUDFImpl for CastFunction {
             return Ok(ExprSimplifyResult::Original(arguments));
         };
         let to = target(Some(ty))?;
-        let is_bounded = matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json);
+        let is_bounded =
+            matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json | ColumnType::Jsonb);
         if !is_bounded && info.get_data_type(input)? == to.arrow() {
             return Ok(ExprSimplifyResult::Simplified(arguments.swap_remove(0)));
         }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 const KEY: &str = "coeval.type";
 const JSON: &str = "json";
+const JSONB: &str = "jsonb";
 const CHAR: &str = "char ";
 const VARCHAR: &str = "varchar ";
 
@@ -21,6 +22,7 @@ const VARCHAR: &str = "varchar ";
 pub(crate) fn marked(field: Field, ty: ColumnType) -> Field {
     let mark = match ty {
         ColumnType::Json => JSON.to_owned(),
+        ColumnType::Jsonb => JSONB.to_owned(),
         ColumnType::Char(length) => format!("{CHAR}{length}"),
         ColumnType::Varchar(length) => format!("{VARCHAR}{length}"),
         _ => return field,
@@ -41,6 +43,9 @@ fn marked_type(field: &Field) -> Option<ColumnType> {
     let length = |kind: &str| mark.strip_prefix(kind)?.parse().ok();
     if mark == JSON {
         return Some(ColumnType::Json);
+    }
+    if mark == JSONB {
+        return Some(ColumnType::Jsonb);
     }
     length(CHAR).map(ColumnType::Char).or_else(|| length(VARCHAR).map(ColumnType::Varchar))
 }

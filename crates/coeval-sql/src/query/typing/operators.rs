@@ -9,6 +9,7 @@
 //! | an interval times or by a number | an interval | refused |
 //! | `avg` of integers and `numeric` | `numeric`: the sum by the count | a float; cut off |
 
+use super::declared::column_type_of_field;
 use super::intervals::{part, product};
 use super::numbers::{mean, quotient};
 use super::settle::{comparable_pair, pair};
@@ -35,6 +36,10 @@ pub(crate) struct PostgresOperators;
 
 impl ExprPlanner for PostgresOperators {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let raw = match of_json(raw, schema)? {
+            PlannerResult::Original(raw) => raw,
+            planned => return Ok(planned),
+        };
         let mut raw = raw;
         let Some(operator) = arithmetic(&raw.op) else {
             if is_comparison(&raw.op) {
@@ -117,6 +122,35 @@ impl ExprPlanner for PostgresOperators {
         };
         Ok(PlannerResult::Planned(mean(part(sum()), part(count_udaf()))))
     }
+}
+
+/// An operator on documents of JSON as the function that stands for it.
+fn of_json(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    let is_jsonb = |side: &Expr| {
+        let field = side.to_field(schema).map(|(_, field)| field);
+        field.is_ok_and(|field| column_type_of_field(&field) == Some(ColumnType::Jsonb))
+    };
+    // What has no type by itself takes that of the other side.
+    let is_open = |side: &Expr| matches!(side, Expr::Literal(..) | Expr::Placeholder(_));
+    let are_documents = |left: &Expr, right: &Expr| {
+        let (left_fits, right_fits) = (is_jsonb(left), is_jsonb(right));
+        (left_fits && (right_fits || is_open(right))) || (right_fits && is_open(left))
+    };
+    let is_text = |side: &Expr| side.get_type(schema).is_ok_and(|ty| ty.is_string() || ty.is_null());
+    let name = match &raw.op {
+        BinaryOperator::StringConcat if are_documents(&raw.left, &raw.right) => "coeval_jsonb_concat",
+        // Arrays have the operators of containment, too.
+        _ if !is_text(&raw.left) => return Ok(PlannerResult::Original(raw)),
+        operator => match crate::json::operator(operator) {
+            Some(name) => name,
+            None => return Ok(PlannerResult::Original(raw)),
+        },
+    };
+    let arguments = match raw.op {
+        BinaryOperator::ArrowAt => vec![raw.right, raw.left],
+        _ => vec![raw.left, raw.right],
+    };
+    Ok(PlannerResult::Planned(crate::json::function(name)?.call(arguments)))
 }
 
 /// What a parameter without a type is behind a point in time: an interval is added, the same taken away.

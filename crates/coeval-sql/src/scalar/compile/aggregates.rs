@@ -159,7 +159,11 @@ fn result_type(function: AggregateFunction, input: ColumnType) -> Option<ColumnT
     match function {
         AggregateFunction::Count => Some(ColumnType::BigInt),
         AggregateFunction::Min | AggregateFunction::Max => match input {
-            ColumnType::Boolean | ColumnType::Json | ColumnType::Char(_) | ColumnType::Uuid => None,
+            ColumnType::Boolean
+            | ColumnType::Json
+            | ColumnType::Jsonb
+            | ColumnType::Char(_)
+            | ColumnType::Uuid => None,
             other => Some(other),
         },
         AggregateFunction::Sum => match input {

@@ -96,7 +96,7 @@ impl Compiler<'_> {
 
     fn extreme(&mut self, wanted: CompareOp, arguments: &[&Expr]) -> Result<Typed, Refusal> {
         let (inputs, ty) = self.alternatives(arguments)?;
-        if ty == ColumnType::Json {
+        if matches!(ty, ColumnType::Json | ColumnType::Jsonb) {
             return Err(Refusal::unsupported(format!("comparison of {ty}")));
         }
         Ok(Typed::known(Node::Extreme { wanted, inputs: inputs.into() }, ty))

@@ -7,7 +7,9 @@ use crate::scalar::cast::CastContext;
 use crate::scalar::compare::CompareOp;
 use crate::scalar::literal;
 use crate::scalar::node::{LetterCase, LikeStyle, Node, Polarity, Scaling, Test};
-use crate::scalar::promotion::{self, decimal_shape, is_float, is_integer, is_number, is_text, power_of_ten};
+use crate::scalar::promotion::{
+    self, decimal_shape, is_document, is_float, is_integer, is_number, is_text, power_of_ten,
+};
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, UnaryOperator};
 
@@ -157,7 +159,7 @@ impl Compiler<'_> {
         (left, left_type): (Node, ColumnType),
         (right, right_type): (Node, ColumnType),
     ) -> Result<(Node, Node, Scaling), Refusal> {
-        let same = left_type == right_type && left_type != ColumnType::Json;
+        let same = left_type == right_type && !is_document(left_type);
         if same
             || (is_integer(left_type) && is_integer(right_type))
             || (is_text(left_type) && is_text(right_type))
@@ -182,7 +184,7 @@ impl Compiler<'_> {
             }
         }
         if let Some(ty) = promotion::common(left_type, right_type)
-            && ty != ColumnType::Json
+            && !is_document(ty)
         {
             let left = self.cast(left, left_type, ty, CastContext::Explicit)?;
             let right = self.cast(right, right_type, ty, CastContext::Explicit)?;
@@ -194,7 +196,7 @@ impl Compiler<'_> {
     fn distinct(&mut self, left: &Expr, right: &Expr, polarity: Polarity) -> Result<Typed, Refusal> {
         let sides = vec![self.expression(left)?, self.expression(right)?];
         let (mut nodes, ty) = self.unify(sides)?;
-        if ty == ColumnType::Json {
+        if is_document(ty) {
             return Err(Refusal::unsupported(format!("comparison of {ty}")));
         }
         let right = Box::new(nodes.pop().expect("two sides"));
@@ -223,7 +225,7 @@ impl Compiler<'_> {
             sides.push(self.expression(candidate)?);
         }
         let (mut nodes, ty) = self.unify(sides)?;
-        if ty == ColumnType::Json {
+        if is_document(ty) {
             return Err(Refusal::unsupported(format!("comparison of {ty}")));
         }
         let list = nodes.split_off(1).into();
@@ -251,6 +253,9 @@ impl Compiler<'_> {
     }
 
     fn concat(&mut self, left: Typed, right: Typed) -> Result<Typed, Refusal> {
+        if left.ty.is_some_and(is_document) || right.ty.is_some_and(is_document) {
+            return Err(Refusal::unsupported("|| of documents"));
+        }
         if !left.ty.is_none_or(is_text) && !right.ty.is_none_or(is_text) {
             return Err(Refusal::unsupported("|| without text"));
         }

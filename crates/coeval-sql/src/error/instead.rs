@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What to do instead of what is not there: hints of `0A000`.
+
+/// What is refused begins with the first, or ends with it if it begins with a star; the second is done instead.
+const INSTEAD: &[(&str, &str)] = &[
+    (
+        "TEMPORARY",
+        "Make an ordinary one, in a schema of its own if its name is taken, and drop it at the end.",
+    ),
+    ("generated column", "Compute it in a view, or set it in INSERT and UPDATE."),
+    (
+        "partial index",
+        "Leave out WHERE: the index then holds all rows. For uniqueness among some rows, let a column be NULL in the others.",
+    ),
+    ("expression", "Keep the expression's value in a column, and index that."),
+    (
+        "CREATE TYPE",
+        "For an enum: text, with a CHECK that lists its values. For a composite type: columns, or jsonb.",
+    ),
+    ("ALTER TYPE", "For an enum: text, with a CHECK that lists its values."),
+    ("CREATE DOMAIN", "Use the type itself, with a CHECK in each table."),
+    ("LATERAL", "Write it as a join, or as a subquery in the select list."),
+    ("MERGE", "Use INSERT ... ON CONFLICT DO UPDATE, or UPDATE and INSERT in one transaction."),
+    ("CREATE FUNCTION", "Functions belong to the application."),
+    (
+        "CREATE TRIGGER",
+        "Do it in the application's transaction, or by ON DELETE and ON UPDATE of a foreign key.",
+    ),
+    ("materialized view", "Make a table and fill it with INSERT ... SELECT."),
+    (
+        "table partition",
+        "Leave out PARTITION: one table holds them all. For rows that only come, see CREATE TABLE ... USING brick.",
+    ),
+    (
+        "extension",
+        "Nothing has to be installed: gen_random_uuid() and the functions listed in pg_proc are there or not.",
+    ),
+    ("type timetz", "Use timestamptz, or time and the name of the zone."),
+    ("LISTEN", "Ask the table again, or use a message queue."),
+    ("NOTIFY", "Ask the table again, or use a message queue."),
+    ("*[]", "Use a table with a row for each element, or jsonb."),
+];
+
+/// The hint for something that is refused, if there is one.
+pub(super) fn instead(what: &str) -> Option<&'static str> {
+    let fits = |pattern: &str| match pattern.strip_prefix('*') {
+        Some(end) => what.ends_with(end),
+        None => what.get(..pattern.len()).is_some_and(|start| start.eq_ignore_ascii_case(pattern)),
+    };
+    INSTEAD.iter().find(|(pattern, _)| fits(pattern)).map(|(_, hint)| *hint)
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `json` and `jsonb`: their operators and functions.
+//!
+//! Values of both types are text. A `json` is the text as it was written; a `jsonb` is written in one way only
+//! ([`canonical`]), so that equal documents are equal texts. What is in a document is found by walking over its text
+//! ([`document`]), without building anything.
+
+mod canonical;
+mod document;
+mod functions;
+mod operators;
+mod written;
+
+pub(crate) use canonical::canonical;
+pub(crate) use functions::{function, functions};
+pub(crate) use operators::{aggregated, operator};

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The functions of JSON, and those that stand behind its operators.
+
+use super::canonical::{canonical, push_string};
+use super::document::{Kind, Part};
+use super::written::push_value;
+use crate::error::{SqlError, SqlState};
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use coeval_store::ColumnType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, LazyLock};
+
+/// What a function gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Gives {
+    Text,
+    Json,
+    Jsonb,
+    /// The type of its first argument.
+    Same,
+    Bool,
+    Int,
+}
+
+/// The arguments of a function, as arrays of the same length.
+struct Arguments<'a> {
+    arrays: &'a [ArrayRef],
+    fields: &'a [FieldRef],
+}
+
+type Body = fn(&Arguments<'_>, usize) -> std::result::Result<Option<Answer>, SqlError>;
+
+/// What a function gives for a row.
+enum Answer {
+    Text(String),
+    Truth(bool),
+    Number(i32),
+}
+
+struct Entry {
+    name: &'static str,
+    arguments: RangeInclusive<usize>,
+    gives: Gives,
+    body: Body,
+}
+
+const fn entry(name: &'static str, arguments: RangeInclusive<usize>, gives: Gives, body: Body) -> Entry {
+    Entry { name, arguments, gives, body }
+}
+
+/// The most arguments that a function is given.
+const MANY: usize = 100;
+
+const ENTRIES: &[Entry] = &[
+    entry("coeval_json_get", 2..=2, Gives::Same, |call, row| Ok(call.step(row).map(text))),
+    entry("coeval_json_get_text", 2..=2, Gives::Text, |call, row| Ok(call.step(row).and_then(plain))),
+    entry("coeval_json_path", 2..=2, Gives::Same, |call, row| Ok(call.path(row)?.map(text))),
+    entry("coeval_json_path_text", 2..=2, Gives::Text, |call, row| Ok(call.path(row)?.and_then(plain))),
+    entry("coeval_json_contains", 2..=2, Gives::Bool, |call, row| {
+        let (Some(left), Some(right)) = (call.document(0, row), call.given(1, row)?) else { return Ok(None) };
+        Ok(Some(Answer::Truth(contains(left, Part::of(&right), Level::Top))))
+    }),
+    entry("coeval_json_exists", 2..=2, Gives::Bool, |call, row| {
+        let (Some(document), Some(key)) = (call.document(0, row), call.text(1, row)) else { return Ok(None) };
+        Ok(Some(Answer::Truth(exists(document, key))))
+    }),
+    entry("coeval_jsonb_concat", 2..=2, Gives::Jsonb, |call, row| {
+        let (Some(left), Some(right)) = (call.given(0, row)?, call.given(1, row)?) else { return Ok(None) };
+        Ok(Some(Answer::Text(concatenated(Part::of(&left), Part::of(&right))?)))
+    }),
+    entry("json_extract_path", 2..=MANY, Gives::Json, |call, row| Ok(call.steps(row).map(text))),
+    entry("jsonb_extract_path", 2..=MANY, Gives::Jsonb, |call, row| Ok(call.steps(row).map(text))),
+    entry("json_extract_path_text", 2..=MANY, Gives::Text, |call, row| Ok(call.steps(row).and_then(plain))),
+    entry("jsonb_extract_path_text", 2..=MANY, Gives::Text, |call, row| Ok(call.steps(row).and_then(plain))),
+    entry("json_typeof", 1..=1, Gives::Text, type_of),
+    entry("jsonb_typeof", 1..=1, Gives::Text, type_of),
+    entry("json_array_length", 1..=1, Gives::Int, length),
+    entry("jsonb_array_length", 1..=1, Gives::Int, length),
+    entry("to_json", 1..=1, Gives::Json, |call, row| call.unless_null(row, |call| call.value(0, row))),
+    entry("to_jsonb", 1..=1, Gives::Jsonb, |call, row| {
+        call.unless_null(row, |call| canonical(&call.value(0, row)?))
+    }),
+    entry("json_build_object", 0..=MANY, Gives::Json, |call, row| Ok(Some(Answer::Text(call.object(row)?)))),
+    entry("jsonb_build_object", 0..=MANY, Gives::Jsonb, |call, row| {
+        Ok(Some(Answer::Text(canonical(&call.object(row)?)?)))
+    }),
+    entry("json_build_array", 0..=MANY, Gives::Json, |call, row| Ok(Some(Answer::Text(call.array(row)?)))),
+    entry("jsonb_build_array", 0..=MANY, Gives::Jsonb, |call, row| {
+        Ok(Some(Answer::Text(canonical(&call.array(row)?)?)))
+    }),
+    // The array that the aggregates collect their values in, of JSON already.
+    entry("coeval_json_collected", 1..=1, Gives::Json, |call, row| {
+        call.unless_null(row, |call| call.collected(row))
+    }),
+    entry("coeval_jsonb_collected", 1..=1, Gives::Jsonb, |call, row| {
+        call.unless_null(row, |call| canonical(&call.collected(row)?))
+    }),
+];
+
+/// The function of this name.
+///
+/// # Errors
+/// If there is none: a bug.
+pub(crate) fn function(name: &str) -> std::result::Result<Arc<ScalarUDF>, SqlError> {
+    static FUNCTIONS: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
+        functions().into_iter().map(|function| (function.name().to_owned(), Arc::new(function))).collect()
+    });
+    FUNCTIONS.get(name).cloned().ok_or_else(|| SqlError::internal(format!("there is no function {name}")))
+}
+
+/// All of them, for the engine's registry.
+pub(crate) fn functions() -> Vec<ScalarUDF> {
+    let function = |entry| {
+        let signature = Signature::user_defined(Volatility::Immutable);
+        ScalarUDF::from(JsonFunction { entry, signature })
+    };
+    ENTRIES.iter().map(function).collect()
+}
+
+fn text(part: Part<'_>) -> Answer {
+    Answer::Text(part.text().to_owned())
+}
+
+fn plain(part: Part<'_>) -> Option<Answer> {
+    part.plain().map(|text| Answer::Text(text.into_owned()))
+}
+
+fn type_of(call: &Arguments<'_>, row: usize) -> std::result::Result<Option<Answer>, SqlError> {
+    Ok(call.document(0, row).map(|document| Answer::Text(document.kind().name().to_owned())))
+}
+
+fn length(call: &Arguments<'_>, row: usize) -> std::result::Result<Option<Answer>, SqlError> {
+    let Some(document) = call.document(0, row) else { return Ok(None) };
+    if document.kind() != Kind::Array {
+        let what = if document.kind() == Kind::Object { "a non-array" } else { "a scalar" };
+        let message = format!("cannot get array length of {what}");
+        return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+    }
+    Ok(i32::try_from(document.elements().count()).ok().map(Answer::Number))
+}
+
+impl<'a> Arguments<'a> {
+    fn text(&self, index: usize, row: usize) -> Option<&'a str> {
+        let array = self.arrays.get(index)?;
+        match array.data_type() {
+            DataType::Utf8View if !array.is_null(row) => Some(array.as_string_view().value(row)),
+            _ => None,
+        }
+    }
+
+    fn document(&self, index: usize, row: usize) -> Option<Part<'a>> {
+        self.text(index, row).map(Part::of)
+    }
+
+    /// A document that may be a literal: then it is looked at here.
+    fn given(&self, index: usize, row: usize) -> std::result::Result<Option<String>, SqlError> {
+        let Some(text) = self.text(index, row) else { return Ok(None) };
+        crate::types::parse_value(text, ColumnType::Json, chrono_tz::Tz::UTC)?;
+        canonical(text).map(Some)
+    }
+
+    /// What one step of the second argument leads to.
+    fn step(&self, row: usize) -> Option<Part<'a>> {
+        let document = self.document(0, row)?;
+        let key = self.arrays.get(1)?;
+        match key.data_type() {
+            DataType::Int64 if !key.is_null(row) => (document.kind() == Kind::Array)
+                .then(|| document.element(key.as_primitive::<Int64Type>().value(row)))?,
+            _ => {
+                let name = self.text(1, row)?;
+                (document.kind() == Kind::Object).then(|| document.member(name))?
+            }
+        }
+    }
+
+    /// What the path of the second argument leads to: an array of texts, or its text.
+    fn path(&self, row: usize) -> std::result::Result<Option<Part<'a>>, SqlError> {
+        let Some(mut at) = self.document(0, row) else { return Ok(None) };
+        let steps = match self.arrays[1].data_type() {
+            DataType::List(_) if !self.arrays[1].is_null(row) => {
+                let steps =
+                    arrow::compute::cast(&self.arrays[1].as_list::<i32>().value(row), &DataType::Utf8View)?;
+                steps.as_string_view().iter().map(|step| step.map(str::to_owned)).collect()
+            }
+            _ => match self.text(1, row) {
+                Some(text) => crate::catalog::array_elements(text)?,
+                None => return Ok(None),
+            },
+        };
+        for step in steps {
+            match step.and_then(|step| at.step(&step)) {
+                Some(next) => at = next,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(at))
+    }
+
+    /// What the arguments behind the first one lead to, one after another.
+    fn steps(&self, row: usize) -> Option<Part<'a>> {
+        (1..self.arrays.len()).try_fold(self.document(0, row)?, |at, index| at.step(self.text(index, row)?))
+    }
+
+    fn unless_null(
+        &self,
+        row: usize,
+        answer: impl FnOnce(&Self) -> std::result::Result<String, SqlError>,
+    ) -> std::result::Result<Option<Answer>, SqlError> {
+        if self.arrays[0].is_null(row) {
+            return Ok(None);
+        }
+        answer(self).map(|text| Some(Answer::Text(text)))
+    }
+
+    /// An argument as JSON.
+    fn value(&self, index: usize, row: usize) -> std::result::Result<String, SqlError> {
+        let mut out = String::new();
+        push_value(&self.arrays[index], row, &self.fields[index], &mut out)?;
+        Ok(out)
+    }
+
+    /// `{"a" : 1, "b" : null}`, spaced as PostgreSQL spaces it.
+    fn object(&self, row: usize) -> std::result::Result<String, SqlError> {
+        let wrong = |message: String| SqlError::new(SqlState::InvalidParameterValue, message);
+        if !self.arrays.len().is_multiple_of(2) {
+            return Err(wrong("argument list must have even number of elements".to_owned()));
+        }
+        let mut out = String::from("{");
+        for index in (0..self.arrays.len()).step_by(2) {
+            if self.arrays[index].is_null(row) {
+                return Err(wrong(format!("argument {}: key must not be null", index + 1)));
+            }
+            out.push_str(if index == 0 { "" } else { ", " });
+            match self.text(index, row) {
+                Some(key) => push_string(key, &mut out),
+                None => push_string(self.value(index, row)?.trim_matches('"'), &mut out),
+            }
+            out.push_str(" : ");
+            push_value(&self.arrays[index + 1], row, &self.fields[index + 1], &mut out)?;
+        }
+        out.push('}');
+        Ok(out)
+    }
+
+    fn array(&self, row: usize) -> std::result::Result<String, SqlError> {
+        let values = (0..self.arrays.len()).map(|index| self.value(index, row));
+        Ok(format!("[{}]", values.collect::<std::result::Result<Vec<_>, _>>()?.join(", ")))
+    }
+
+    fn collected(&self, row: usize) -> std::result::Result<String, SqlError> {
+        let values = arrow::compute::cast(&self.arrays[0].as_list::<i32>().value(row), &DataType::Utf8View)?;
+        let values: Vec<_> = values.as_string_view().iter().map(|value| value.unwrap_or("null")).collect();
+        Ok(format!("[{}]", values.join(", ")))
+    }
+}
+
+/// Whether a document is looked at as a whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Top,
+    Inner,
+}
+
+/// Whether the left document has all that the right one has, as `@>` wants it.
+fn contains(left: Part<'_>, right: Part<'_>, level: Level) -> bool {
+    match (left.kind(), right.kind()) {
+        (Kind::Object, Kind::Object) => right.members().all(|(key, wanted)| {
+            let own = key.string().and_then(|key| left.member(&key));
+            own.is_some_and(|own| contains(own, wanted, Level::Inner))
+        }),
+        (Kind::Array, Kind::Array) => {
+            right.elements().all(|wanted| left.elements().any(|own| contains(own, wanted, Level::Inner)))
+        }
+        (Kind::Object | Kind::Array, Kind::Object | Kind::Array) => false,
+        // An array as a whole contains a value that is one of its elements.
+        (Kind::Array, _) if level == Level::Top => {
+            left.elements().any(|own| contains(own, right, Level::Inner))
+        }
+        (Kind::Number, Kind::Number) => shortest(left.text()) == shortest(right.text()),
+        (own, wanted) => own == wanted && left.plain() == right.plain(),
+    }
+}
+
+/// A number without the zeros at its end.
+fn shortest(number: &str) -> String {
+    let text = canonical(number).unwrap_or_else(|_| number.to_owned());
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// Whether a string is a key of an object, or an element of an array.
+fn exists(document: Part<'_>, key: &str) -> bool {
+    let is_key =
+        |part: Part<'_>| part.kind() == Kind::String && part.string().is_some_and(|text| text == key);
+    match document.kind() {
+        Kind::Object => document.member(key).is_some(),
+        Kind::Array => document.elements().any(is_key),
+        _ => is_key(document),
+    }
+}
+
+/// `||` of two documents: the members of both objects, else the elements of both.
+fn concatenated(left: Part<'_>, right: Part<'_>) -> std::result::Result<String, SqlError> {
+    let inner = |part: Part<'_>| match part.kind() {
+        Kind::Object | Kind::Array => part.text()[1..part.text().len() - 1].trim().to_owned(),
+        _ => part.text().to_owned(),
+    };
+    let (open, close, parts) = match (left.kind(), right.kind()) {
+        (Kind::Object, Kind::Object) => ('{', '}', [inner(left), inner(right)]),
+        (Kind::Array, Kind::Array) => ('[', ']', [inner(left), inner(right)]),
+        (Kind::Array, _) => ('[', ']', [inner(left), right.text().to_owned()]),
+        (_, Kind::Array) => ('[', ']', [left.text().to_owned(), inner(right)]),
+        (Kind::Object, _) | (_, Kind::Object) => {
+            return Err(SqlError::new(
+                SqlState::InvalidParameterValue,
+                "invalid concatenation of jsonb objects",
+            ));
+        }
+        _ => ('[', ']', [left.text().to_owned(), right.text().to_owned()]),
+    };
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    canonical(&format!("{open}{}{close}", parts.join(",")))
+}
+
+struct JsonFunction {
+    entry: &'static Entry,
+    signature: Signature,
+}
+
+impl std::fmt::Debug for JsonFunction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.entry.name)
+    }
+}
+
+impl PartialEq for JsonFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.entry.name == other.entry.name
+    }
+}
+
+impl Eq for JsonFunction {}
+
+impl std::hash::Hash for JsonFunction {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.entry.name.hash(state);
+    }
+}
+
+impl Gives {
+    fn arrow(self) -> DataType {
+        match self {
+            Self::Text | Self::Json | Self::Jsonb | Self::Same => DataType::Utf8View,
+            Self::Bool => DataType::Boolean,
+            Self::Int => DataType::Int32,
+        }
+    }
+}
+
+impl ScalarUDFImpl for JsonFunction {
+    fn name(&self) -> &str {
+        self.entry.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// Texts of one kind, and numbers of one; what becomes a value of JSON stays what it is.
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        if !self.entry.arguments.contains(&types.len()) {
+            let message = format!("function {} does not exist", self.entry.name);
+            return Err(SqlError::new(SqlState::UndefinedFunction, message)
+                .with_hint("No function matches the given name and argument types.")
+                .into());
+        }
+        let stays = self.entry.name.starts_with("to_json") || self.entry.name.contains("_build_");
+        Ok(types
+            .iter()
+            .map(|ty| match ty {
+                DataType::Null | DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+                ty if ty.is_integer() && !stays => DataType::Int64,
+                ty => ty.clone(),
+            })
+            .collect())
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.entry.gives.arrow())
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let field = Field::new(self.entry.name, self.entry.gives.arrow(), true);
+        let first =
+            || arguments.arg_fields.first().and_then(|field| crate::query::column_type_of_field(field));
+        let ty = match self.entry.gives {
+            Gives::Json => ColumnType::Json,
+            Gives::Jsonb => ColumnType::Jsonb,
+            Gives::Same => first().filter(|ty| *ty == ColumnType::Jsonb).unwrap_or(ColumnType::Json),
+            Gives::Text | Gives::Bool | Gives::Int => return Ok(Arc::new(field)),
+        };
+        Ok(Arc::new(crate::query::marked_field(field, ty)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let is_constant = args.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
+        let rows = if is_constant { 1 } else { args.number_rows };
+        let arrays: Vec<ArrayRef> =
+            args.args.iter().map(|argument| argument.to_array(rows)).collect::<Result<_>>()?;
+        let call = Arguments { arrays: &arrays, fields: &args.arg_fields };
+        let answers =
+            (0..rows).map(|row| (self.entry.body)(&call, row)).collect::<std::result::Result<Vec<_>, _>>()?;
+        let array = array_of(self.entry.gives, answers);
+        if is_constant {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?));
+        }
+        Ok(ColumnarValue::Array(array))
+    }
+}
+
+fn array_of(gives: Gives, answers: Vec<Option<Answer>>) -> ArrayRef {
+    use arrow::array::{BooleanArray, Int32Array, StringViewArray};
+    match gives {
+        Gives::Bool => Arc::new(BooleanArray::from_iter(answers.into_iter().map(|answer| match answer {
+            Some(Answer::Truth(truth)) => Some(truth),
+            _ => None,
+        }))),
+        Gives::Int => Arc::new(Int32Array::from_iter(answers.into_iter().map(|answer| match answer {
+            Some(Answer::Number(number)) => Some(number),
+            _ => None,
+        }))),
+        Gives::Text | Gives::Json | Gives::Jsonb | Gives::Same => {
+            Arc::new(StringViewArray::from_iter(answers.into_iter().map(|answer| match answer {
+                Some(Answer::Text(text)) => Some(text),
+                _ => None,
+            })))
+        }
+    }
+}

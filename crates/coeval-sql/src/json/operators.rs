@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The operators of JSON, and its aggregates: which function stands for each.
+
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+
+/// The function behind an operator; `None` if it is none of JSON.
+pub(crate) fn operator(operator: &BinaryOperator) -> Option<&'static str> {
+    Some(match operator {
+        BinaryOperator::Arrow => "coeval_json_get",
+        BinaryOperator::LongArrow => "coeval_json_get_text",
+        BinaryOperator::HashArrow => "coeval_json_path",
+        BinaryOperator::HashLongArrow => "coeval_json_path_text",
+        BinaryOperator::AtArrow | BinaryOperator::ArrowAt => "coeval_json_contains",
+        BinaryOperator::Question => "coeval_json_exists",
+        _ => return None,
+    })
+}
+
+/// What an aggregate is made of: the function that makes JSON of each value, and that which makes one document of all.
+pub(crate) fn aggregated(aggregate: &str) -> Option<(&'static str, &'static str)> {
+    Some(match aggregate {
+        "json_agg" => ("to_json", "coeval_json_collected"),
+        "jsonb_agg" => ("to_jsonb", "coeval_jsonb_collected"),
+        _ => return None,
+    })
+}
