@@ -38,6 +38,17 @@ fn is_empty(engine: &Engine) -> bool {
     taken.bytes == 0 && taken.large_queries == 0
 }
 
+/// Whether all memory comes back. The tasks of a query that failed are told to end, and have it until they have.
+fn becomes_empty(engine: &Engine) -> bool {
+    (0..30_000).any(|_| {
+        let empty = is_empty(engine);
+        if !empty {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        empty
+    })
+}
+
 fn pool(budget: &Arc<MemoryBudget>) -> Arc<dyn MemoryPool> {
     Arc::new(QueryPool::new(budget))
 }
@@ -118,7 +129,7 @@ fn an_aggregation_that_does_not_fit_spills_and_is_right_or_fails() {
                 assert!(bytes < 1_024 * MIB, "it fits there: {error:?}");
             }
         }
-        assert!(is_empty(&engine));
+        assert!(becomes_empty(&engine));
     }
 }
 
@@ -142,5 +153,5 @@ fn a_join_that_does_not_fit_fails_alone() {
         }
         joining.join().unwrap();
     });
-    assert!(is_empty(&engine));
+    assert!(becomes_empty(&engine));
 }
