@@ -4,7 +4,7 @@
 //! Each case is a script: steps of two or three sessions, in the order in which they run, with what each
 //! must give (see [`script`]). A step that waits for a row lock says so, and the next one runs when it does, so
 //! the interleaving is exactly the one that is written down.
-//! [`anomalies`] holds the classic ones, [`constraints`] write skew that would break a constraint,
+//! [`anomalies`] holds the classic ones, [`levels`] the table of all of them by level, [`constraints`] write skew that would break a constraint,
 //! [`definitions`] DDL beside DML, [`row_locks`] `FOR UPDATE` and its weaker forms, [`read_committed`] statements
 //! that each have their own snapshot, [`serializable`] what SERIALIZABLE adds, [`precise_reads`] which part of a table counts as
 //! read, [`upserts`] `ON CONFLICT` there, [`priority`] one that loses once at most, [`contention`] many threads on few rows,
@@ -16,6 +16,7 @@ mod constraints;
 mod contention;
 mod deferrable;
 mod definitions;
+mod levels;
 mod precise_reads;
 mod priority;
 mod read_committed;

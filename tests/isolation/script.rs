@@ -108,6 +108,42 @@ pub(crate) fn run(setup: &[&str], steps: &[Step]) {
     assert!(waiting.is_empty(), "what {waiting:?} waited for is not looked at");
 }
 
+/// What a statement has given: its rows, or the SQLSTATE that it failed with.
+pub(crate) type Observed = Result<Vec<String>, String>;
+
+/// Runs steps in a fresh database, each after those before it have ended or wait, whatever they give; tells what each gave.
+/// Statements of a session that waits come after the wait.
+pub(crate) fn observe(setup: &[&str], steps: &[(&str, String)]) -> Vec<Observed> {
+    let engine = Engine::new(Store::in_memory(StoreOptions::default())).expect("threads can be started");
+    let mut first = engine.session();
+    for sql in setup {
+        first.execute(sql).unwrap_or_else(|error| panic!("setup {sql}: {error}"));
+    }
+    let mut clients: BTreeMap<&str, (Client, Vec<usize>)> = BTreeMap::new();
+    let mut observed = vec![Ok(Vec::new()); steps.len()];
+    for (number, (name, sql)) in steps.iter().enumerate() {
+        let (client, pending) =
+            clients.entry(name).or_insert_with(|| (Client::of(engine.session()), Vec::new()));
+        client.begin(sql);
+        pending.push(number);
+        loop {
+            for (client, pending) in clients.values_mut() {
+                while let Some(outcome) = pending.first().and_then(|_| client.results.try_recv().ok()) {
+                    let rows = outcome.map(|results| rows_of(&results));
+                    observed[pending.remove(0)] = rows.map_err(|error| error.state.code().to_owned());
+                }
+            }
+            let busy = clients.values().filter(|(_, pending)| !pending.is_empty()).count();
+            if engine.store().waiting_for_locks() >= busy {
+                break;
+            }
+            std::thread::yield_now();
+        }
+    }
+    assert!(clients.values().all(|(_, pending)| pending.is_empty()), "nobody waits for ever");
+    observed
+}
+
 fn difference(expected: &Expected, result: Outcome) -> Option<String> {
     match (expected, result) {
         (Expected::Waits, _) => Some("ended instead of waiting".to_owned()),
