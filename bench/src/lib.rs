@@ -19,6 +19,7 @@
 //! # Start reading at
 //! [`run`], then `board.rs` (how threads are measured) and `tpcc/run.rs`.
 
+mod aosi;
 mod board;
 pub mod chbench;
 mod engine;

@@ -28,11 +28,17 @@ pub enum Workload {
     ListAppend,
     /// TiQuE 4.3.4: one transaction of a thousand operations among short ones, with priority and without.
     Priority,
+    /// AOSI: what epochs take of memory beside the rows of brick tables.
+    AosiMemory,
+    /// AOSI: rows per second into brick tables, by Arrow appends and COPY.
+    AosiIngest,
+    /// Scans and aggregates of a brick table.
+    AosiScan,
 }
 
 impl Workload {
     /// All of them, in the order they are listed to users.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Tpcc,
         Self::Tpch,
         Self::Chbench,
@@ -43,6 +49,9 @@ impl Workload {
         Self::Tique,
         Self::ListAppend,
         Self::Priority,
+        Self::AosiMemory,
+        Self::AosiIngest,
+        Self::AosiScan,
     ];
 
     /// The name on the command line and in the report.
@@ -59,6 +68,9 @@ impl Workload {
             Self::Tique => "tique",
             Self::ListAppend => "list-append",
             Self::Priority => "priority",
+            Self::AosiMemory => "aosi-memory",
+            Self::AosiIngest => "aosi-ingest",
+            Self::AosiScan => "aosi-scan",
         }
     }
 

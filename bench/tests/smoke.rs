@@ -234,3 +234,16 @@ fn with_priority_a_long_transaction_loses_once_at_most() {
         assert!(figure(&report, "with_long_transactions") > 0.0, "{}", report.to_json());
     }
 }
+
+#[test]
+fn aosi_measures_memory_ingestion_and_scans() {
+    let options = Options { rows: 100_000, ..options() };
+    let report = passes(Workload::AosiMemory, &options);
+    let (peak, purged) =
+        (figure(&report, "epochs_overhead_peak_ratio"), figure(&report, "epochs_overhead_after_purge_ratio"));
+    assert!(peak > purged && purged > 0.0, "{}", report.to_json());
+    let report = passes(Workload::AosiIngest, &options);
+    assert!(figure(&report, "narrow_append_rows_per_s") > 0.0 && figure(&report, "copy_rows_per_s") > 0.0);
+    let report = passes(Workload::AosiScan, &options);
+    assert!(figure(&report, "group_by_ms") > 0.0 && figure(&report, "pruned_sum_ms") > 0.0);
+}

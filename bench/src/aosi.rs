@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//! AOSI's experiments on brick tables: what epochs take of memory, how fast rows come in, how fast they are read.
+//!
+//! A table has a dimension of 64-bit integers, uniformly at random, and metrics of eight bytes. Clients append Arrow
+//! batches that were made before the clock runs, the same few again and again.
+
+use crate::engine::{Place, open, query_number};
+use crate::error::BenchError;
+use crate::machine::{CpuWatch, measure_sync};
+use crate::options::{Options, Workload};
+use crate::progress::Progress;
+use crate::report::Report;
+use crate::tpch::median;
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use coeval::{CheckpointPolicy, Database, Durability, Session};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Clients that append at once, as in the paper.
+const CLIENTS: usize = 4;
+/// Different batches of a client.
+const CLIENT_BATCHES: usize = 16;
+/// Values of the dimension.
+const KEYS: i64 = 1_600;
+/// Rows of a transaction where their number is the paper's.
+const TRANSACTION_ROWS: usize = 5_000;
+/// Rows of a transaction where ingestion alone is measured.
+const LOAD_ROWS: usize = 65_536;
+/// How long purge is waited for.
+const PURGE_PATIENCE: Duration = Duration::from_secs(20);
+
+/// A table to be filled.
+struct Target {
+    name: &'static str,
+    /// How many columns, the dimension included.
+    columns: usize,
+    /// How many bricks the dimension is cut into.
+    bricks: i64,
+}
+
+impl Target {
+    fn create(&self, session: &mut Session) -> Result<(), BenchError> {
+        let metrics: String = (1..self.columns).map(|metric| format!(", m{metric} bigint")).collect();
+        let (name, size) = (self.name, KEYS / self.bricks);
+        session.execute(&format!(
+            "CREATE TABLE {name} (key bigint{metrics}) USING brick \
+             PARTITION BY (key CARDINALITY {KEYS} RANGE SIZE {size})"
+        ))?;
+        Ok(())
+    }
+
+    fn batch(&self, random: &mut StdRng, rows: usize) -> Result<RecordBatch, BenchError> {
+        let mut column = |limit: i64| -> ArrayRef {
+            Arc::new((0..rows).map(|_| random.random_range(0..limit)).collect::<Int64Array>())
+        };
+        let mut columns = vec![("key".to_owned(), column(KEYS))];
+        columns.extend((1..self.columns).map(|metric| (format!("m{metric}"), column(1_000_000))));
+        Ok(RecordBatch::try_from_iter(columns)?)
+    }
+
+    /// Appends `rows` rows, a few more so that transactions are whole; how many they were and how long it took.
+    fn fill(
+        &self,
+        db: &Database,
+        seed: u64,
+        rows: u64,
+        transaction_rows: usize,
+        progress: &dyn Progress,
+    ) -> Result<(u64, f64), BenchError> {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut batches = || -> Result<Vec<RecordBatch>, BenchError> {
+            (0..CLIENT_BATCHES).map(|_| self.batch(&mut random, transaction_rows)).collect()
+        };
+        let clients = (0..CLIENTS).map(|_| batches()).collect::<Result<Vec<_>, _>>()?;
+        let loads = rows.div_ceil((transaction_rows * CLIENTS) as u64) as usize;
+        let total = (loads * CLIENTS * transaction_rows) as u64;
+        progress.begin(&format!("append to {}", self.name), Some(total));
+        let started = Instant::now();
+        std::thread::scope(|scope| {
+            let client = |batches: Vec<RecordBatch>| {
+                scope.spawn(move || {
+                    for load in 0..loads {
+                        let rows = db.append(self.name, &batches[load % CLIENT_BATCHES])?;
+                        progress.advance(rows);
+                    }
+                    Ok::<(), BenchError>(())
+                })
+            };
+            let clients: Vec<_> = clients.into_iter().map(client).collect();
+            clients.into_iter().try_for_each(|client| client.join().expect("a client does not panic"))
+        })?;
+        let seconds = started.elapsed().as_secs_f64();
+        progress.end();
+        Ok((total, seconds))
+    }
+
+    /// Notes whether the table has as many rows as were appended.
+    fn check(&self, session: &mut Session, rows: u64, report: &mut Report) -> Result<(), BenchError> {
+        let found = query_number(session, &format!("SELECT count(*) FROM {}", self.name))?;
+        report.check(format!("{}_rows_missing", self.name), rows.abs_diff(found.unsigned_abs()));
+        Ok(())
+    }
+}
+
+/// What epochs vectors take beside the values: Figures 6 and 7.
+///
+/// # Errors
+/// If the database refuses something.
+pub(crate) fn memory(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
+    let sync = measure_sync(&std::env::temp_dir())?;
+    let mut report = Report::new(Workload::AosiMemory, options, options.rows);
+    let cpu = CpuWatch::start();
+    for (prefix, columns, rows) in [("", 1, options.rows), ("wide_", 40, options.rows / 40)] {
+        let db = Database::options().durability(Durability::None).in_memory()?;
+        let target = Target { name: "events", columns, bricks: 100 };
+        let mut session = db.session();
+        target.create(&mut session)?;
+        // A snapshot that is held keeps purge away until the peak was looked at.
+        let peak = db.read(|_| {
+            let (rows, seconds) = target.fill(&db, options.seed, rows, TRANSACTION_ROWS, progress)?;
+            let bytes = epochs_bytes(&mut session)?;
+            Ok::<_, BenchError>((rows, seconds, bytes))
+        })?;
+        let (rows, seconds, peak_bytes) = peak;
+        let data_bytes = (rows * 8 * columns as u64) as f64;
+        target.check(&mut session, rows, &mut report)?;
+        report.figure(format!("{prefix}rows_per_s"), rows as f64 / seconds);
+        report.count(format!("{prefix}epochs_peak_bytes"), peak_bytes);
+        report.figure(format!("{prefix}epochs_overhead_peak_ratio"), peak_bytes as f64 / data_bytes);
+        let purged_bytes = purged(&db, &mut session)?;
+        report.count(format!("{prefix}epochs_after_purge_bytes"), purged_bytes);
+        report.figure(format!("{prefix}epochs_overhead_after_purge_ratio"), purged_bytes as f64 / data_bytes);
+        report.figure(format!("{prefix}timestamps_ratio"), 16.0 / (8 * columns) as f64);
+        target.check(&mut session, rows, &mut report)?;
+    }
+    report.environment(cpu.foreign_cores(), sync);
+    Ok(report)
+}
+
+fn epochs_bytes(session: &mut Session) -> Result<u64, BenchError> {
+    let bytes = query_number(session, "SELECT CAST(sum(epochs_bytes) AS bigint) FROM coeval_bricks")?;
+    Ok(bytes.unsigned_abs())
+}
+
+/// What epochs vectors take once purge has merged them.
+fn purged(db: &Database, session: &mut Session) -> Result<u64, BenchError> {
+    let started = Instant::now();
+    let mut least = epochs_bytes(session)?;
+    while started.elapsed() < PURGE_PATIENCE {
+        db.checkpoint()?;
+        std::thread::sleep(Duration::from_millis(100));
+        let bytes = epochs_bytes(session)?;
+        if bytes == least && started.elapsed() > Duration::from_secs(2) {
+            break;
+        }
+        least = least.min(bytes);
+    }
+    Ok(least)
+}
+
+/// Rows per second by Arrow appends and by COPY: Figure 10.
+///
+/// # Errors
+/// If the database refuses something, or a file cannot be written.
+pub(crate) fn ingest(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
+    let place = Place::new(options)?;
+    let db = open(place.path(), options, CheckpointPolicy::Manual)?;
+    let sync = measure_sync(place.path())?;
+    let mut report = Report::new(Workload::AosiIngest, options, options.rows);
+    let mut session = db.session();
+    let cpu = CpuWatch::start();
+    let narrow = Target { name: "narrow", columns: 1, bricks: 100 };
+    let wide = Target { name: "wide", columns: 20, bricks: 100 };
+    for (target, rows) in [(&narrow, options.rows), (&wide, options.rows / 20)] {
+        target.create(&mut session)?;
+        let (rows, seconds) = target.fill(&db, options.seed, rows, LOAD_ROWS, progress)?;
+        target.check(&mut session, rows, &mut report)?;
+        let per_second = rows as f64 / seconds;
+        report.figure(format!("{}_append_rows_per_s", target.name), per_second);
+        report
+            .figure(format!("{}_append_bytes_per_s", target.name), per_second * 8.0 * target.columns as f64);
+    }
+    copy(&mut session, place.path(), &wide, &mut report, progress)?;
+    report.environment(cpu.foreign_cores(), sync);
+    Ok(report)
+}
+
+/// COPY of a table to CSV and back into another; the file stays in a directory of the options'.
+fn copy(
+    session: &mut Session,
+    directory: &Path,
+    source: &Target,
+    report: &mut Report,
+    progress: &dyn Progress,
+) -> Result<(), BenchError> {
+    let path = directory.join("wide.csv");
+    let name = path.display().to_string().replace('\'', "''");
+    let target = Target { name: "copied", ..*source };
+    target.create(session)?;
+    progress.begin("copy", None);
+    let rows = session.execute(&format!("COPY {} TO '{name}' (FORMAT csv)", source.name))?;
+    let bytes = std::fs::metadata(&path).map_err(|error| BenchError::file(&path, error))?.len();
+    let started = Instant::now();
+    session.execute(&format!("COPY {} FROM '{name}' (FORMAT csv)", target.name))?;
+    let seconds = started.elapsed().as_secs_f64();
+    progress.end();
+    target.check(session, rows, report)?;
+    report.count("copy_rows", rows);
+    report.figure("copy_rows_per_s", rows as f64 / seconds);
+    report.figure("copy_bytes_per_s", bytes as f64 / seconds);
+    Ok(())
+}
+
+/// Scans and aggregates, with and without ranges that are left out.
+///
+/// # Errors
+/// If the database refuses something, or the file of the options cannot be written.
+pub(crate) fn scan(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
+    let sync = measure_sync(&std::env::temp_dir())?;
+    let mut report = Report::new(Workload::AosiScan, options, options.rows);
+    let db = Database::options().durability(Durability::None).in_memory()?;
+    let mut session = db.session();
+    let target = Target { name: "facts", columns: 3, bricks: 16 };
+    target.create(&mut session)?;
+    let (rows, _) = target.fill(&db, options.seed, options.rows, LOAD_ROWS, progress)?;
+    target.check(&mut session, rows, &mut report)?;
+    if let Some(directory) = &options.write_parquet {
+        let path = directory.join("facts.parquet").display().to_string().replace('\'', "''");
+        session.execute(&format!("COPY facts TO '{path}' (FORMAT parquet)"))?;
+    }
+    let cpu = CpuWatch::start();
+    progress.begin("query", Some(options.runs as u64));
+    let queries = [
+        ("group_by", "SELECT key, sum(m1) FROM facts GROUP BY key"),
+        ("filtered_sum", "SELECT sum(m1) FROM facts WHERE m2 < 500000"),
+        ("pruned_sum", "SELECT sum(m1) FROM facts WHERE key BETWEEN 300 AND 399 AND m2 < 500000"),
+    ];
+    let mut times = queries.map(|_| Vec::new());
+    for _ in 0..options.runs.max(1) {
+        for ((_, sql), times) in queries.iter().zip(&mut times) {
+            let started = Instant::now();
+            session.query(sql)?;
+            times.push(started.elapsed().as_secs_f64() * 1e3);
+        }
+        progress.advance(1);
+    }
+    progress.end();
+    for ((name, _), mut times) in queries.iter().zip(times) {
+        report.figure(format!("{name}_ms"), median(&mut times));
+    }
+    report.environment(cpu.foreign_cores(), sync);
+    Ok(report)
+}
