@@ -8,17 +8,53 @@ use crate::error::{SqlError, SqlState};
 /// The most digits that the exponent of a number can make of it.
 const EXPONENT_MAX: i32 = 16_383;
 
+/// The most arrays and objects within each other: what looks for one `jsonb` in another calls itself for each, and each
+/// is walked over once for every one around it.
+const DEPTH_MAX: usize = 1_000;
+
 /// The text of a document as a `jsonb`. The text has to be JSON.
 ///
 /// # Errors
-/// `22P05` for a character that text cannot hold, `22003` for a number that is too long.
+/// `22P05` for a character that text cannot hold, `22003` for a number that is too long, `54001` for a document that is
+/// too deep.
 pub(crate) fn canonical(text: &str) -> Result<String, SqlError> {
     let mut out = String::with_capacity(text.len());
-    write(Part::of(text), &mut out)?;
+    // What is still to be written, the next one last.
+    let mut steps = vec![Step::Value(Part::of(text), 0)];
+    while let Some(step) = steps.pop() {
+        match step {
+            Step::Text(text) => out.push_str(text),
+            Step::Key(key) => {
+                push_string(&key, &mut out);
+                out.push_str(": ");
+            }
+            Step::Value(part, depth) => write(part, depth, &mut out, &mut steps)?,
+        }
+    }
     Ok(out)
 }
 
-fn write(part: Part<'_>, out: &mut String) -> Result<(), SqlError> {
+/// A piece of a document.
+enum Step<'a> {
+    Text(&'static str),
+    Key(String),
+    /// A value below so many arrays and objects.
+    Value(Part<'a>, usize),
+}
+
+/// Writes the beginning of a value, and notes the rest of it.
+fn write<'a>(
+    part: Part<'a>,
+    depth: usize,
+    out: &mut String,
+    steps: &mut Vec<Step<'a>>,
+) -> Result<(), SqlError> {
+    if depth > DEPTH_MAX {
+        let message = format!("a jsonb has at most {DEPTH_MAX} arrays and objects within each other");
+        let error = SqlError::new(SqlState::StatementTooComplex, message);
+        return Err(error.with_hint("Keep the document as json, which has no limit."));
+    }
+    let inside = steps.len();
     match part.kind() {
         Kind::Object => {
             let mut members = Vec::new();
@@ -28,30 +64,33 @@ fn write(part: Part<'_>, out: &mut String) -> Result<(), SqlError> {
             // The last one of several of a name counts: the order among them stays.
             members.sort_by(|(left, _), (right, _)| (left.len(), left).cmp(&(right.len(), right)));
             out.push('{');
-            let mut is_first = true;
-            for (place, (key, value)) in members.iter().enumerate() {
-                if members.get(place + 1).is_some_and(|(next, _)| next == key) {
+            let mut members = members.into_iter().peekable();
+            while let Some((key, value)) = members.next() {
+                if members.peek().is_some_and(|(next, _)| *next == key) {
                     continue;
                 }
-                out.push_str(if std::mem::take(&mut is_first) { "" } else { ", " });
-                push_string(key, out);
-                out.push_str(": ");
-                write(*value, out)?;
+                if steps.len() > inside {
+                    steps.push(Step::Text(", "));
+                }
+                steps.extend([Step::Key(key), Step::Value(value, depth + 1)]);
             }
-            out.push('}');
+            steps.push(Step::Text("}"));
         }
         Kind::Array => {
             out.push('[');
-            for (place, element) in part.elements().enumerate() {
-                out.push_str(if place == 0 { "" } else { ", " });
-                write(element, out)?;
+            for element in part.elements() {
+                if steps.len() > inside {
+                    steps.push(Step::Text(", "));
+                }
+                steps.push(Step::Value(element, depth + 1));
             }
-            out.push(']');
+            steps.push(Step::Text("]"));
         }
         Kind::String => push_string(&string(part)?, out),
         Kind::Number => push_number(part.text(), out)?,
         Kind::Boolean | Kind::Null => out.push_str(part.text()),
     }
+    steps[inside..].reverse();
     Ok(())
 }
 
@@ -111,6 +150,20 @@ fn push_number(text: &str, out: &mut String) -> Result<(), SqlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_document_is_as_deep_as_it_may_be_and_no_deeper() {
+        let nested =
+            |open: &str, close: &str, depth| format!("{}1{}", open.repeat(depth), close.repeat(depth));
+        for (open, close) in [("[", "]"), ("{\"a\": ", "}")] {
+            let deepest = nested(open, close, DEPTH_MAX);
+            assert_eq!(canonical(&deepest).unwrap(), deepest);
+            for depth in [DEPTH_MAX + 1, 100_000] {
+                let error = canonical(&nested(open, close, depth)).unwrap_err();
+                assert_eq!(error.state, SqlState::StatementTooComplex);
+            }
+        }
+    }
 
     #[test]
     fn a_document_has_one_text() {
