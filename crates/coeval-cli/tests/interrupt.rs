@@ -23,11 +23,15 @@ struct Terminal {
 impl Terminal {
     /// `None`: there is no `script`.
     fn open(home: &std::path::Path) -> Option<Self> {
-        // What the program ended with is shown as well: `script` has reasons of its own to fail.
-        let shell = format!("'{}' sql --in-memory; echo left with $?.", env!("CARGO_BIN_EXE_coeval"));
+        // What the program ended with is shown, for `script` has reasons of its own to fail. Ctrl-C
+        // goes to `sh` as well, as it does to all that run in the foreground: some (dash) would
+        // end of it once the program has ended, whatever that made of it.
+        let program = env!("CARGO_BIN_EXE_coeval");
+        let shell = format!("trap : INT; '{program}' sql --in-memory; echo left with $?.");
         let mut script = Command::new("script")
             .args(["--quiet", "--command", &shell, "/dev/null"])
             .env("HOME", home)
+            .env("SHELL", "/bin/sh")
             .env("TERM", "xterm")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
