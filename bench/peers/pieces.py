@@ -80,6 +80,12 @@ class Tpcc:
         return figures
 
 
+class TpccOneByOne(Tpcc):
+    """The same, each statement waiting for the answer of the one before."""
+
+    arguments = [*Tpcc.arguments, "--one-by-one"]
+
+
 class Chbench(Tpcc):
     """CH-benCHmark: 4 terminals and one stream of analytical queries."""
 
@@ -281,6 +287,7 @@ def exactly(stream, count):
 
 PIECES = {
     "tpcc": Tpcc(),
+    "tpcc-one-by-one": TpccOneByOne(),
     "select-prepared-1": Pgbench("-S", "-M", "prepared", "-c", 1),
     "select-prepared-8": Pgbench("-S", "-M", "prepared", "-c", 8, "-j", 2),
     "select-simple-1": Pgbench("-S", "-c", 1),

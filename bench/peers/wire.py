@@ -20,6 +20,7 @@ from peers.servers import POSTGRES_SETTINGS, Coeval, Postgres, postgres_binaries
 # What each line of the report shows: piece, figure, words, unit, and the least ratio of ours to theirs.
 LINES = [
     ("tpcc", "transactions_per_s", "TPC-C, 8 terminals, REPEATABLE READ", "/s", 1.3),
+    ("tpcc-one-by-one", "transactions_per_s", "the same, each statement waiting for the one before", "/s", 1.3),
     ("select-prepared-1", "transactions_per_s", "point SELECT, prepared, 1 client", "/s", 0.9),
     ("select-prepared-8", "transactions_per_s", "point SELECT, prepared, 8 clients", "/s", 0.9),
     ("select-simple-1", "transactions_per_s", "point SELECT, simple protocol, 1 client", "/s", 0.7),
@@ -169,7 +170,8 @@ def report(kept):
     lines = [
         "# Over the wire: Coeval and PostgreSQL", "",
         "Both are servers on one machine, asked by the same clients over the loopback: `coeval bench --url` "
-        "(tokio-postgres, prepared statements) for TPC-C and CH-benCHmark, PostgreSQL's pgbench and psql for the rest. "
+        "(tokio-postgres, prepared statements, those that do not depend on each other sent together) for TPC-C and "
+        "CH-benCHmark, PostgreSQL's pgbench and psql for the rest. "
         "Both wait for the disk at each commit. Rounds alternate; the one that is not measured is stopped meanwhile. "
         "Medians count.", "",
         f"- {where['date']}; commit {where['commit']}; {where['machine']}",

@@ -110,6 +110,26 @@ impl Api {
     }
 }
 
+/// How statements that do not depend on each other go to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// Together, as drivers send batches.
+    Batched,
+    /// Each when the one before has been answered.
+    OneByOne,
+}
+
+impl Sending {
+    /// The name in the report.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Batched => "batched",
+            Self::OneByOne => "one by one",
+        }
+    }
+}
+
 /// How much of the specification's population is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Population {
@@ -150,6 +170,8 @@ pub struct Options {
     pub url: Option<String>,
     /// The first process of that server, if it runs on this machine: what it uses is not foreign.
     pub server_process: Option<ProcessId>,
+    /// How statements go to that server.
+    pub sending: Sending,
     /// TPC-C's and CH-benCHmark's size.
     pub warehouses: u32,
     /// TPC-H's size; 1 is about 1 GB as text.
@@ -206,6 +228,7 @@ impl Default for Options {
             dir: None,
             url: None,
             server_process: None,
+            sending: Sending::Batched,
             warehouses: 1,
             scale: 1.0,
             rows: 1_000_000,

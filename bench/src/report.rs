@@ -2,7 +2,7 @@
 //! What a run found: one JSON object on one line.
 
 use crate::machine::{CpuUsage, Machine, SyncTimes, commit};
-use crate::options::{Options, Population, Workload, level_name};
+use crate::options::{Options, Population, Sending, Workload, level_name};
 use crate::system::System;
 use coeval::{Durability, Isolation};
 use serde_json::{Map, Value, json};
@@ -54,6 +54,13 @@ impl Report {
             self.header.insert("durability".into(), server.durability().into());
             self.header.insert("isolation".into(), level_name(self.isolation).into());
             self.header.insert("api".into(), "wire".into());
+        }
+    }
+
+    /// Says how statements went to a server, if one ran.
+    pub(crate) fn name_sending(&mut self, system: System<'_>, sending: Sending) {
+        if let System::Server(_) = system {
+            self.header.insert("sending".into(), sending.name().into());
         }
     }
 

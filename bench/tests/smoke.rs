@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use coeval::{Database, Isolation};
-use coeval_bench::{Api, Options, Population, Report, Silent, Workload, YcsbMix, run};
+use coeval_bench::{Api, Options, Population, Report, Sending, Silent, Workload, YcsbMix, run};
 use coeval_server::{Server, ServerOptions};
 use std::sync::mpsc::channel;
 
@@ -70,7 +70,9 @@ fn tpcc_runs_over_the_wire_on_what_it_loads_and_on_what_it_finds() {
         let head = "\"system\":\"coeval 0.1.0\",\"isolation\":\"repeatable read\"";
         assert!(line.contains(head) && line.contains("\"api\":\"wire\""), "{line}");
         assert!(line.contains("\"foreign_cpu\":null"), "nobody said which process the server is: {line}");
-        passes(Workload::Tpcc, &options);
+        assert!(line.contains("\"sending\":\"batched\""), "{line}");
+        let one_by_one = passes(Workload::Tpcc, &Options { sending: Sending::OneByOne, ..options.clone() });
+        assert!(one_by_one.to_json().contains("\"sending\":\"one by one\""));
         let other = Options { warehouses: 3, ..options };
         assert!(run(Workload::Tpcc, &other, &Silent).unwrap_err().to_string().contains("another one"));
     });

@@ -119,6 +119,7 @@ fn mix(
 ) -> Result<(Report, CpuUsage), BenchError> {
     let mut report = Report::new(Workload::Chbench, options, options.warehouses);
     report.name_system(system);
+    report.name_sending(system, options.sending);
     let board = Board::new(options.threads, Kind::ALL.len());
     let streams = StreamBoard { figures: Mutex::new(StreamFigures::new(options.streams)) };
     let workers = terminal_workers(system, options)?;

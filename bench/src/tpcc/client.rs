@@ -6,6 +6,9 @@ use super::statements::Statement;
 use crate::error::BenchError;
 use coeval::Value;
 
+/// A statement and its parameters.
+pub(super) type Call = (Statement, Vec<Value>);
+
 /// A session in which all statements are prepared.
 pub(super) trait Client: Send {
     /// The rows of one answer.
@@ -20,11 +23,14 @@ pub(super) trait Client: Send {
     /// Leaves the transaction; nothing happens if there is none.
     fn roll_back(&mut self) -> Result<(), BenchError>;
 
-    /// Runs a statement that answers with rows.
-    fn query(&mut self, statement: Statement, parameters: &[Value]) -> Result<Self::Answer, BenchError>;
+    /// Runs a statement.
+    fn call(&mut self, statement: Statement, parameters: &[Value]) -> Result<Self::Answer, BenchError>;
 
-    /// Runs a statement that answers with none.
-    fn run(&mut self, statement: Statement, parameters: &[Value]) -> Result<(), BenchError>;
+    /// Runs statements of which none depends on another's answer, in this order: their answers, or the first error,
+    /// behind which nothing has been done.
+    fn call_all(&mut self, calls: &[Call]) -> Result<Vec<Self::Answer>, BenchError> {
+        calls.iter().map(|(statement, parameters)| self.call(*statement, parameters)).collect()
+    }
 }
 
 /// The rows of one answer. A column that is not what is asked for, or NULL, is a mistake of the workload: a panic.

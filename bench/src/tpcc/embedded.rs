@@ -47,13 +47,8 @@ impl Client for EmbeddedClient {
         Ok(())
     }
 
-    fn query(&mut self, statement: Statement, parameters: &[Value]) -> Result<Rows, BenchError> {
+    fn call(&mut self, statement: Statement, parameters: &[Value]) -> Result<Rows, BenchError> {
         Ok(self.session.query_rows(self.statements.get(statement), parameters)?)
-    }
-
-    fn run(&mut self, statement: Statement, parameters: &[Value]) -> Result<(), BenchError> {
-        self.session.execute_prepared(self.statements.get(statement), parameters)?;
-        Ok(())
     }
 }
 

@@ -41,6 +41,7 @@ fn run_on(
     let sync = measure_sync(directory)?;
     let mut report = Report::new(Workload::Tpcc, options, options.warehouses);
     report.name_system(system);
+    report.name_sending(system, options.sending);
     let board = Board::new(options.threads, Kind::ALL.len());
     let workers = terminal_workers(system, options)?;
     progress.begin("TPC-C", None);
@@ -105,7 +106,10 @@ fn executor<'d>(
         (System::Embedded(db), Api::Sql) => {
             Box::new(SqlExecutor::new(EmbeddedClient::new(db, isolation)?, ids))
         }
-        (System::Server(server), _) => Box::new(SqlExecutor::new(WireClient::new(server, isolation)?, ids)),
+        (System::Server(server), _) => {
+            let client = WireClient::new(server, isolation, options.sending)?;
+            Box::new(SqlExecutor::new(client, ids))
+        }
     })
 }
 

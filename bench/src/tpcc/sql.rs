@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The five transactions as prepared SQL statements, in whatever session.
+//!
+//! Statements of a transaction that do not depend on each other's answers are handed over together: a client that can
+//! sends them without waiting in between.
 
-use super::client::{Answer, Client};
+use super::client::{Answer, Call, Client, RowAt};
 use super::execution::{
     BadCreditPayment, Execution, Executor, HistoryIds, bad_credit_data, is_brand, middle, order_total,
     stock_after,
@@ -53,13 +56,25 @@ fn money(cents: i64) -> Value {
     Value::Decimal(i128::from(cents))
 }
 
+/// An answer whose first row the population promises.
+fn answer<A>(answers: &mut impl Iterator<Item = A>) -> A {
+    answers.next().expect("each call has an answer")
+}
+
 impl<C: Client> Transactions<C> {
-    fn query(&mut self, statement: Statement, parameters: &[Value]) -> Result<C::Answer, BenchError> {
-        self.0.query(statement, parameters)
+    fn call(&mut self, statement: Statement, parameters: &[Value]) -> Result<C::Answer, BenchError> {
+        self.0.call(statement, parameters)
     }
 
-    fn run(&mut self, statement: Statement, parameters: &[Value]) -> Result<(), BenchError> {
-        self.0.run(statement, parameters)
+    fn call_all(&mut self, calls: &[Call]) -> Result<impl Iterator<Item = C::Answer> + use<C>, BenchError> {
+        let answers = self.0.call_all(calls)?;
+        debug_assert_eq!(answers.len(), calls.len(), "each call has an answer");
+        Ok(answers.into_iter())
+    }
+
+    fn run_all(&mut self, calls: &[Call]) -> Result<(), BenchError> {
+        self.0.call_all(calls)?;
+        Ok(())
     }
 
     fn attempt(&mut self, input: &Input, history_id: i64) -> Result<Outcome, BenchError> {
@@ -84,138 +99,134 @@ impl<C: Client> Transactions<C> {
 
     /// What the order costs and how many of its items are of a brand; `None` if an item does not exist.
     fn new_order(&mut self, input: &NewOrder) -> Result<Option<(i128, usize)>, BenchError> {
-        let (warehouse, district) = (Value::from(input.warehouse), Value::from(input.district));
-        let of_district = [warehouse.clone(), district.clone()];
-        // First what it may have to wait for: its snapshot is then one from behind the wait.
-        let rows = self.query(Statement::DistrictOrder, &of_district)?;
-        let (number, district_tax) = (rows.first().int(0), rows.first().number(1));
-        let warehouse_tax =
-            self.query(Statement::WarehouseTax, std::slice::from_ref(&warehouse))?.first().number(0);
-        self.run(Statement::AdvanceDistrict, &[(number + 1).into(), warehouse.clone(), district.clone()])?;
-        let of_customer = [warehouse.clone(), district.clone(), input.customer.into()];
-        let customer = self.query(Statement::CustomerDiscount, &of_customer)?;
-        let discount = customer.first().number(0);
-        let now = now_microseconds();
-        let lines = i32::try_from(input.items.len()).expect("an order has at most fifteen lines");
-        self.run(
-            Statement::InsertOrder,
-            &[
-                number.into(),
-                district.clone(),
-                warehouse.clone(),
-                input.customer.into(),
-                now.into(),
-                lines.into(),
-                i32::from(input.is_all_local()).into(),
-            ],
-        )?;
-        self.run(Statement::InsertNewOrder, &[number.into(), district, warehouse])?;
-        let (mut sum, mut brands) = (0, 0);
+        let (warehouse, district) = (input.warehouse, input.district);
         // In the order of keys: terminals that wait for each other's stock then never wait in a circle.
         let mut lines: Vec<(i32, &OrderItem)> = (1..).zip(&input.items).collect();
         lines.sort_by_key(|(_, item)| (item.supply_warehouse, item.item));
-        for (line, item) in lines {
-            let Some((amount, brand)) = self.order_line(input, item, (number, line))? else {
-                return Ok(None);
-            };
-            sum += amount;
-            brands += usize::from(brand);
+        let mut calls = vec![
+            // First what it may have to wait for: its snapshot is then one from behind the wait.
+            (Statement::DistrictOrder, vec![warehouse.into(), district.into()]),
+            (Statement::WarehouseTax, vec![warehouse.into()]),
+            (Statement::CustomerDiscount, vec![warehouse.into(), district.into(), input.customer.into()]),
+        ];
+        calls.extend(lines.iter().map(|(_, line)| (Statement::Item, vec![line.item.into()])));
+        let mut answers = self.call_all(&calls)?;
+        let of_district = answer(&mut answers);
+        let (number, district_tax) = (of_district.first().int(0), of_district.first().number(1));
+        let warehouse_tax = answer(&mut answers).first().number(0);
+        let discount = answer(&mut answers).first().number(0);
+        let found: Vec<_> = lines.into_iter().zip(answers).filter(|(_, item)| item.row_count() > 0).collect();
+        let ordered: Vec<&OrderItem> = found.iter().map(|((_, ordered), _)| *ordered).collect();
+        let stocks = self.place_order(input, number, &ordered)?;
+        if found.len() < input.items.len() {
+            return Ok(None);
         }
+        let (mut sum, mut brands) = (0, 0);
+        let mut writes = Vec::with_capacity(2 * found.len());
+        for (((line, ordered), item), stock) in found.iter().zip(stocks) {
+            let (item, stock) = (item.first(), stock.first());
+            let amount = item.number(0) * i64::from(ordered.quantity);
+            writes.extend(order_line(input, ordered, (number, *line), amount, &stock));
+            sum += amount;
+            brands += usize::from(is_brand(item.text(1), stock.text(4)));
+        }
+        self.run_all(&writes)?;
         Ok(Some((order_total(sum, discount, warehouse_tax, district_tax), brands)))
     }
 
-    /// Takes one item from stock and writes its line. `None` if the item does not exist. `place` is the order's
-    /// number and the line's number in it.
-    fn order_line(
+    /// Writes an order without its lines and reads what is in stock for them.
+    fn place_order(
         &mut self,
         input: &NewOrder,
-        ordered: &OrderItem,
-        place: (i32, i32),
-    ) -> Result<Option<(i64, bool)>, BenchError> {
-        let &OrderItem { item, supply_warehouse, quantity } = ordered;
-        let items = self.query(Statement::Item, &[item.into()])?;
-        let Some(found) = items.rows().next() else { return Ok(None) };
-        let amount = found.number(0) * i64::from(quantity);
-        let stock =
-            self.query(Statement::stock_of(input.district), &[supply_warehouse.into(), item.into()])?;
-        let stock = stock.first();
-        let remote = i32::from(supply_warehouse != input.warehouse);
-        self.run(
-            Statement::TakeStock,
-            &[
-                stock_after(stock.int(0), quantity).into(),
-                (stock.int(1) + quantity).into(),
-                (stock.int(2) + 1).into(),
-                (stock.int(3) + remote).into(),
-                supply_warehouse.into(),
-                item.into(),
-            ],
-        )?;
-        self.run(
-            Statement::InsertOrderLine,
-            &[
-                place.0.into(),
-                input.district.into(),
-                input.warehouse.into(),
-                place.1.into(),
-                item.into(),
-                supply_warehouse.into(),
-                quantity.into(),
-                money(amount),
-                stock.text(5).into(),
-            ],
-        )?;
-        Ok(Some((amount, is_brand(found.text(1), stock.text(4)))))
+        number: i32,
+        lines: &[&OrderItem],
+    ) -> Result<impl Iterator<Item = C::Answer> + use<C>, BenchError> {
+        let (warehouse, district) = (input.warehouse, input.district);
+        let count = i32::try_from(input.items.len()).expect("an order has at most fifteen lines");
+        let order = vec![
+            number.into(),
+            district.into(),
+            warehouse.into(),
+            input.customer.into(),
+            now_microseconds().into(),
+            count.into(),
+            i32::from(input.is_all_local()).into(),
+        ];
+        let mut calls = vec![
+            (Statement::AdvanceDistrict, vec![(number + 1).into(), warehouse.into(), district.into()]),
+            (Statement::InsertOrder, order),
+            (Statement::InsertNewOrder, vec![number.into(), district.into(), warehouse.into()]),
+        ];
+        let stock = Statement::stock_of(district);
+        calls.extend(lines.iter().map(|line| (stock, vec![line.supply_warehouse.into(), line.item.into()])));
+        Ok(self.call_all(&calls)?.skip(3))
     }
 
-    /// The number of the customer that is meant.
-    fn find_customer(&mut self, warehouse: i32, district: i32, by: &CustomerBy) -> Result<i32, BenchError> {
+    /// Where the number of the customer that is meant has to be asked for.
+    fn asked_customer(warehouse: i32, district: i32, by: &CustomerBy) -> Option<Call> {
         match by {
-            CustomerBy::Number(number) => Ok(*number),
+            CustomerBy::Number(_) => None,
             CustomerBy::LastName(name) => {
-                let parameters = [warehouse.into(), district.into(), Value::Text(name.as_str().into())];
-                let rows = self.query(Statement::CustomersOfName, &parameters)?;
-                let numbers: Vec<i32> = rows.rows().map(|row| row.int(0)).collect();
-                Ok(numbers[middle(numbers.len())])
+                let parameters = vec![warehouse.into(), district.into(), Value::Text(name.as_str().into())];
+                Some((Statement::CustomersOfName, parameters))
             }
         }
     }
 
-    fn payment(&mut self, input: &Payment, history_id: i64) -> Result<(), BenchError> {
-        let warehouse = Value::from(input.warehouse);
-        let of_district = [warehouse.clone(), input.district.into()];
-        let rows = self.query(Statement::WarehousePaid, std::slice::from_ref(&warehouse))?;
-        let mut data = rows.first().text(0).to_owned();
-        let paid = money(rows.first().number(1) + input.amount);
-        self.run(Statement::PayWarehouse, &[paid, warehouse.clone()])?;
-        let rows = self.query(Statement::DistrictPaid, &of_district)?;
-        data.push_str("    ");
-        data.push_str(rows.first().text(0));
-        let paid = money(rows.first().number(1) + input.amount);
-        self.run(Statement::PayDistrict, &[paid, warehouse.clone(), input.district.into()])?;
-        let customer =
-            self.find_customer(input.customer_warehouse, input.customer_district, &input.customer)?;
-        self.pay_customer(input, customer)?;
-        self.run(
-            Statement::InsertHistory,
-            &[
-                history_id.into(),
-                customer.into(),
-                input.customer_district.into(),
-                input.customer_warehouse.into(),
-                input.district.into(),
-                warehouse,
-                now_microseconds().into(),
-                money(input.amount),
-                data.into(),
-            ],
-        )
+    /// The number of the customer that is meant, from what was asked.
+    fn found_customer(by: &CustomerBy, answer: Option<&C::Answer>) -> i32 {
+        match (by, answer) {
+            (CustomerBy::Number(number), _) => *number,
+            (CustomerBy::LastName(_), Some(rows)) => {
+                let numbers: Vec<i32> = rows.rows().map(|row| row.int(0)).collect();
+                numbers[middle(numbers.len())]
+            }
+            (CustomerBy::LastName(_), None) => unreachable!("a name has been asked for"),
+        }
     }
 
-    fn pay_customer(&mut self, input: &Payment, customer: i32) -> Result<(), BenchError> {
+    fn payment(&mut self, input: &Payment, history_id: i64) -> Result<(), BenchError> {
+        let (warehouse, district, by) = (input.warehouse, input.district, &input.customer);
+        let mut calls = vec![
+            (Statement::WarehousePaid, vec![warehouse.into()]),
+            (Statement::DistrictPaid, vec![warehouse.into(), district.into()]),
+        ];
+        calls.extend(Self::asked_customer(input.customer_warehouse, input.customer_district, by));
+        let mut answers = self.call_all(&calls)?;
+        let (of_warehouse, of_district) = (answer(&mut answers), answer(&mut answers));
+        let customer = Self::found_customer(by, answers.next().as_ref());
+        let (of_warehouse, of_district) = (of_warehouse.first(), of_district.first());
         let key = [input.customer_warehouse.into(), input.customer_district.into(), customer.into()];
-        let rows = self.query(Statement::CustomerPaid, &key)?;
-        let row = rows.first();
+        let paid = |row: &RowAt<'_, C::Answer>| money(row.number(1) + input.amount);
+        let answers = self.call_all(&[
+            (Statement::PayWarehouse, vec![paid(&of_warehouse), warehouse.into()]),
+            (Statement::PayDistrict, vec![paid(&of_district), warehouse.into(), district.into()]),
+            (Statement::CustomerPaid, key.to_vec()),
+        ])?;
+        let pay = self.paying_customer(input, customer, key, &answer(&mut answers.skip(2)))?;
+        let history = vec![
+            history_id.into(),
+            customer.into(),
+            input.customer_district.into(),
+            input.customer_warehouse.into(),
+            district.into(),
+            warehouse.into(),
+            now_microseconds().into(),
+            money(input.amount),
+            format!("{}    {}", of_warehouse.text(0), of_district.text(0)).into(),
+        ];
+        self.run_all(&[pay, (Statement::InsertHistory, history)])
+    }
+
+    /// What takes the payment from a customer, of which this was read.
+    fn paying_customer(
+        &mut self,
+        input: &Payment,
+        customer: i32,
+        key: [Value; 3],
+        read: &C::Answer,
+    ) -> Result<Call, BenchError> {
+        let row = read.first();
         let mut parameters = vec![
             money(row.number(1) - input.amount),
             money(row.number(2) + input.amount),
@@ -223,7 +234,7 @@ impl<C: Client> Transactions<C> {
         ];
         if row.text(0) != "BC" {
             parameters.extend(key);
-            return self.run(Statement::PayCustomer, &parameters);
+            return Ok((Statement::PayCustomer, parameters));
         }
         let payment = BadCreditPayment {
             customer,
@@ -233,19 +244,25 @@ impl<C: Client> Transactions<C> {
             warehouse: input.warehouse,
             amount: input.amount,
         };
-        let old = self.query(Statement::CustomerData, &key)?;
+        let old = self.call(Statement::CustomerData, &key)?;
         parameters.push(bad_credit_data(&payment, old.first().text(0)).into());
         parameters.extend(key);
-        self.run(Statement::PayBadCustomer, &parameters)
+        Ok((Statement::PayBadCustomer, parameters))
     }
 
     fn order_status(&mut self, input: &OrderStatus) -> Result<(), BenchError> {
         let &OrderStatus { warehouse, district, ref customer } = input;
-        let customer = self.find_customer(warehouse, district, customer)?;
-        let key = [warehouse.into(), district.into(), customer.into()];
-        black_box(self.query(Statement::CustomerBalance, &key)?.first().number(0));
-        let order = self.query(Statement::NewestOrder, &key)?.first().int(0);
-        let lines = self.query(Statement::OrderLines, &[warehouse.into(), district.into(), order.into()])?;
+        let named = match Self::asked_customer(warehouse, district, customer) {
+            Some((statement, parameters)) => Some(self.call(statement, &parameters)?),
+            None => None,
+        };
+        let customer = Self::found_customer(customer, named.as_ref());
+        let key = vec![warehouse.into(), district.into(), customer.into()];
+        let mut answers =
+            self.call_all(&[(Statement::CustomerBalance, key.clone()), (Statement::NewestOrder, key)])?;
+        black_box(answer(&mut answers).first().number(0));
+        let order = answer(&mut answers).first().int(0);
+        let lines = self.call(Statement::OrderLines, &[warehouse.into(), district.into(), order.into()])?;
         black_box(lines.rows().map(|line| line.number(3)).sum::<i64>());
         Ok(())
     }
@@ -253,42 +270,90 @@ impl<C: Client> Transactions<C> {
     fn delivery(&mut self, input: Delivery) -> Result<(), BenchError> {
         let warehouse = Value::from(input.warehouse);
         let now = Value::from(now_microseconds());
-        for district in (1..=DISTRICTS).map(Value::from) {
-            let oldest = self.query(Statement::OldestNewOrder, &[warehouse.clone(), district.clone()])?;
-            let Some(order) = oldest.rows().next().map(|row| Value::from(row.int(0))) else { continue };
-            let key = [warehouse.clone(), district.clone(), order.clone()];
-            self.run(Statement::DeleteNewOrder, &key)?;
-            let customer = self.query(Statement::OrderCustomer, &key)?.first().int(0);
-            let carrier = input.carrier.into();
-            self.run(Statement::CarryOrder, &[carrier, warehouse.clone(), district.clone(), order.clone()])?;
-            self.run(Statement::DeliverLines, &[now.clone(), warehouse.clone(), district.clone(), order])?;
-            let lines = self.query(Statement::LineAmounts, &key)?;
-            let sum: i64 = lines.rows().map(|line| line.number(0)).sum();
-            let key = [warehouse.clone(), district, customer.into()];
-            let billed = self.query(Statement::CustomerBilled, &key)?;
-            let mut parameters =
-                vec![money(billed.first().number(0) + sum), (billed.first().int(1) + 1).into()];
-            parameters.extend(key);
-            self.run(Statement::BillCustomer, &parameters)?;
+        let oldest: Vec<Call> = (1..=DISTRICTS)
+            .map(|district| (Statement::OldestNewOrder, vec![warehouse.clone(), district.into()]))
+            .collect();
+        let answers = self.call_all(&oldest)?;
+        let orders: Vec<(i32, i32)> = (1..=DISTRICTS)
+            .zip(answers)
+            .filter_map(|(district, oldest)| oldest.rows().next().map(|row| (district, row.int(0))))
+            .collect();
+        let mut calls = Vec::new();
+        for &(district, order) in &orders {
+            let key = vec![warehouse.clone(), district.into(), order.into()];
+            let with = |value: Value| [vec![value], key.clone()].concat();
+            calls.push((Statement::CarryOrder, with(input.carrier.into())));
+            calls.push((Statement::DeliverLines, with(now.clone())));
+            calls.push((Statement::DeleteNewOrder, key.clone()));
+            calls.push((Statement::OrderCustomer, key.clone()));
+            calls.push((Statement::LineAmounts, key));
         }
-        Ok(())
+        let mut answers = self.call_all(&calls)?;
+        let mut bills = Vec::with_capacity(orders.len());
+        for &(district, _) in &orders {
+            let mut of_order = answers.by_ref().skip(3);
+            let customer = answer(&mut of_order).first().int(0);
+            let sum: i64 = answer(&mut of_order).rows().map(|line| line.number(0)).sum();
+            bills.push((vec![warehouse.clone(), district.into(), customer.into()], sum));
+        }
+        let calls: Vec<Call> =
+            bills.iter().map(|(key, _)| (Statement::CustomerBilled, key.clone())).collect();
+        let billed = self.call_all(&calls)?;
+        let bill = |((key, sum), billed): ((Vec<Value>, i64), C::Answer)| {
+            let billed = billed.first();
+            let values = vec![money(billed.number(0) + sum), (billed.int(1) + 1).into()];
+            (Statement::BillCustomer, [values, key].concat())
+        };
+        let calls: Vec<Call> = bills.into_iter().zip(billed).map(bill).collect();
+        self.run_all(&calls)
     }
 
     /// How many different items of the last twenty orders run low.
     fn stock_level(&mut self, input: StockLevel) -> Result<usize, BenchError> {
         let (warehouse, district) = (Value::from(input.warehouse), Value::from(input.district));
-        let next =
-            self.query(Statement::DistrictNext, &[warehouse.clone(), district.clone()])?.first().int(0);
+        let next = self.call(Statement::DistrictNext, &[warehouse.clone(), district.clone()])?.first().int(0);
         let range = [warehouse.clone(), district, (next - LAST_ORDERS).into(), next.into()];
-        let lines = self.query(Statement::RecentItems, &range)?;
+        let lines = self.call(Statement::RecentItems, &range)?;
         let mut items: Vec<i32> = lines.rows().map(|line| line.int(0)).collect();
         items.sort_unstable();
         items.dedup();
-        let mut low = 0;
-        for item in items {
-            let stock = self.query(Statement::StockQuantity, &[warehouse.clone(), item.into()])?;
-            low += usize::from(stock.first().int(0) < input.threshold);
-        }
-        Ok(low)
+        let calls: Vec<Call> = items
+            .into_iter()
+            .map(|item| (Statement::StockQuantity, vec![warehouse.clone(), item.into()]))
+            .collect();
+        let stocks = self.call_all(&calls)?;
+        Ok(stocks.filter(|stock| stock.first().int(0) < input.threshold).count())
     }
+}
+
+/// What takes one item from stock and writes its line. `place` is the order's number and the line's number in it.
+fn order_line<A: Answer>(
+    input: &NewOrder,
+    ordered: &OrderItem,
+    place: (i32, i32),
+    amount: i64,
+    stock: &RowAt<'_, A>,
+) -> [Call; 2] {
+    let &OrderItem { item, supply_warehouse, quantity } = ordered;
+    let remote = i32::from(supply_warehouse != input.warehouse);
+    let taken = vec![
+        stock_after(stock.int(0), quantity).into(),
+        (stock.int(1) + quantity).into(),
+        (stock.int(2) + 1).into(),
+        (stock.int(3) + remote).into(),
+        supply_warehouse.into(),
+        item.into(),
+    ];
+    let line = vec![
+        place.0.into(),
+        input.district.into(),
+        input.warehouse.into(),
+        place.1.into(),
+        item.into(),
+        supply_warehouse.into(),
+        quantity.into(),
+        money(amount),
+        stock.text(5).into(),
+    ];
+    [(Statement::TakeStock, taken), (Statement::InsertOrderLine, line)]
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! SQL transactions over a connection to a server.
 //!
-//! BEGIN travels with the first statement of its transaction, as drivers send it; each other statement waits for the
-//! answer of the one before.
+//! BEGIN travels with the first statement of its transaction, as drivers send it. Statements that do not depend on each
+//! other travel together, as drivers send batches, or each waits for the answer of the one before.
 
-use super::client::{Answer, Client};
+use super::client::{Answer, Call, Client};
 use super::statements::{Statement, Statements, begin};
 use crate::error::BenchError;
+use crate::options::Sending;
 use crate::wire::{Answer as Rows, Connection, Server};
 use coeval::{Isolation, Value};
 use tokio_postgres::Statement as Prepared;
@@ -20,17 +21,18 @@ pub(super) struct WireClient {
     statements: Statements<Prepared>,
     /// Whether a transaction was asked for that the server has not heard of yet.
     begins: bool,
+    sending: Sending,
 }
 
 impl WireClient {
     /// A connection whose transactions are of this level.
-    pub(super) fn new(server: &Server, isolation: Isolation) -> Result<Self, BenchError> {
+    pub(super) fn new(server: &Server, isolation: Isolation, sending: Sending) -> Result<Self, BenchError> {
         let connection = server.connect()?;
         let statements = Statements::new(isolation, |text| connection.prepare(text))?;
         let begin = connection.prepare(&begin(isolation))?;
         let commit = connection.prepare("COMMIT")?;
         let rollback = connection.prepare("ROLLBACK")?;
-        Ok(Self { connection, begin, commit, rollback, statements, begins: false })
+        Ok(Self { connection, begin, commit, rollback, statements, begins: false, sending })
     }
 }
 
@@ -52,20 +54,24 @@ impl Client for WireClient {
         self.connection.run(&self.rollback, &[])
     }
 
-    fn query(&mut self, statement: Statement, parameters: &[Value]) -> Result<Rows, BenchError> {
+    fn call(&mut self, statement: Statement, parameters: &[Value]) -> Result<Rows, BenchError> {
         let statement = self.statements.get(statement);
-        if std::mem::take(&mut self.begins) {
-            return self.connection.query_after(&self.begin, statement, parameters);
-        }
-        self.connection.query(statement, parameters)
+        let begin = std::mem::take(&mut self.begins).then_some((&self.begin, &[][..]));
+        let calls = begin.into_iter().chain([(statement, parameters)]);
+        Ok(self.connection.query_all(calls)?.pop().expect("each statement has an answer"))
     }
 
-    fn run(&mut self, statement: Statement, parameters: &[Value]) -> Result<(), BenchError> {
-        if self.begins {
-            self.query(statement, parameters)?;
-            return Ok(());
+    fn call_all(&mut self, calls: &[Call]) -> Result<Vec<Rows>, BenchError> {
+        if self.sending == Sending::OneByOne {
+            return calls.iter().map(|(statement, parameters)| self.call(*statement, parameters)).collect();
         }
-        self.connection.run(self.statements.get(statement), parameters)
+        let begin = std::mem::take(&mut self.begins).then_some((&self.begin, &[][..]));
+        let before = usize::from(begin.is_some());
+        let calls =
+            calls.iter().map(|(statement, parameters)| (self.statements.get(*statement), &**parameters));
+        let mut answers = self.connection.query_all(begin.into_iter().chain(calls))?;
+        answers.drain(..before);
+        Ok(answers)
     }
 }
 

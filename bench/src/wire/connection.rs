@@ -9,7 +9,7 @@ use crate::table::TableSpec;
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 use coeval::Value;
-use futures::future::join;
+use futures::future::join_all;
 use futures::{SinkExt, TryStreamExt};
 use std::pin::pin;
 use std::time::Duration;
@@ -54,17 +54,15 @@ impl Connection {
         Ok(Answer(self.runtime.block_on(self.rows(statement, parameters))?))
     }
 
-    /// The same, with a statement in front that is sent along: both answers cost one round trip.
-    pub(crate) fn query_after(
+    /// The rows of prepared statements that are sent together, in their order: one round trip for all. Fails with the
+    /// first that does.
+    pub(crate) fn query_all<'a>(
         &self,
-        first: &Statement,
-        statement: &Statement,
-        parameters: &[Value],
-    ) -> Result<Answer, BenchError> {
-        let both = join(self.rows(first, &[]), self.rows(statement, parameters));
-        let (before, rows) = self.runtime.block_on(both);
-        before?;
-        Ok(Answer(rows?))
+        calls: impl IntoIterator<Item = (&'a Statement, &'a [Value])>,
+    ) -> Result<Vec<Answer>, BenchError> {
+        let answers = calls.into_iter().map(|(statement, parameters)| self.rows(statement, parameters));
+        let answers = self.runtime.block_on(join_all(answers));
+        answers.into_iter().map(|rows| Ok(Answer(rows?))).collect()
     }
 
     async fn rows(

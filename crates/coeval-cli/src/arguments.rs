@@ -5,7 +5,7 @@ use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
 use clap::{Args, Parser, Subcommand};
 use coeval::{Durability, Isolation, QUERY_MEMORY_MIN};
-use coeval_bench::{Api, KeyChoice, Options, Population, ProcessId, Workload, YcsbMix};
+use coeval_bench::{Api, KeyChoice, Options, Population, ProcessId, Sending, Workload, YcsbMix};
 use std::path::PathBuf;
 
 /// Coeval: transactions and analytics on the same live data.
@@ -230,6 +230,10 @@ pub(crate) struct BenchArguments {
     /// The number of that server's first process on this machine, so that foreign_cpu leaves it out
     #[arg(long, value_name = "N", requires = "url")]
     server_process: Option<u32>,
+    /// tpcc, chbench: each statement waits for the answer of the one before; otherwise those that do not depend on each
+    /// other are sent together, as drivers send batches
+    #[arg(long, requires = "url")]
+    one_by_one: bool,
     /// tpcc, chbench: size
     #[arg(long, value_name = "N", default_value_t = defaults().warehouses, value_parser = clap::value_parser!(u32).range(1..))]
     warehouses: u32,
@@ -311,6 +315,7 @@ impl BenchArguments {
             dir: self.dir.clone(),
             url: self.url.clone(),
             server_process: self.server_process.map(ProcessId),
+            sending: if self.one_by_one { Sending::OneByOne } else { Sending::Batched },
             warehouses: self.warehouses,
             scale: self.scale,
             rows: self.rows,
