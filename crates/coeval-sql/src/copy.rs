@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! COPY between tables and files or clients, as text, CSV, PostgreSQL's binary format and Parquet.
 //!
-//! Reading is split so that it serves any source of bytes: [`decode::Decoder`] takes pieces of text or CSV and
-//! [`binary::BinaryDecoder`] pieces of the binary format, both give batches; [`load::Loading`] puts them into
-//! a table, in groups where their order allows it. Writing likewise: [`encode::Encoder`] makes bytes of batches.
+//! Reading is split so that it serves any source of bytes: [`decode::Decoder`] reads text and CSV, of which
+//! [`portions::PortionReader`] gives parts to several threads, and [`binary::BinaryDecoder`] the binary format; all give
+//! batches; [`load::Loading`] puts them into a table, in groups where their order allows it. Writing likewise: [`encode::Encoder`] makes bytes of batches.
 //! [`exchange`] is the same with a client at the other end.
 
 mod binary;
@@ -15,11 +15,13 @@ mod file;
 pub(crate) mod load;
 pub(crate) mod options;
 mod parquet;
+mod portions;
 mod record;
 mod rejected;
 
 pub use exchange::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub(crate) use exchange::{Exchange, begin as begin_exchange, is_exchange};
+pub(crate) use portions::Gathered;
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -161,8 +163,11 @@ fn copy_from(
     let mut decoder = exchange::AnyDecoder::new(&def, &columns, options, context.settings.zone())?;
     let mut rows = Loading::new(def, columns, context.settings.copy_bytes_max(), options);
     file::read_pieces(&mut input, path, |piece| {
+        if decoder.gather(piece) == Gathered::Little {
+            return Ok(());
+        }
         let mut batches = Vec::new();
-        decoder.feed(piece, &mut batches)?;
+        decoder.read(&mut batches)?;
         rows.reject(decoder.take_rejected())?;
         rows.push(batches)?;
         if rows.is_group() {

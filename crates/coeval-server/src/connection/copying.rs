@@ -9,9 +9,6 @@ use crate::protocol::input::Frame;
 use coeval::{SqlError, SqlState};
 use coeval_sql::CopyIn;
 
-/// Pieces up to this length are read before anybody would notice.
-const SHORT_PIECE_BYTES: usize = 4 << 10;
-
 /// A COPY that is under way.
 #[derive(Debug)]
 pub(super) struct Copying {
@@ -40,14 +37,10 @@ impl Connection {
     pub(super) async fn copy_message(&mut self, frame: Frame<'_>) -> Result<(), End> {
         let Phase::Copying(copying) = &mut self.phase else { unreachable!("a COPY is under way") };
         let outcome = match Frontend::read(frame.kind, frame.body) {
-            Ok(Frontend::CopyData(bytes)) => {
-                let mut feed = || self.session.feed_copy(&mut copying.copy, bytes);
-                let is_short = bytes.len() <= SHORT_PIECE_BYTES;
-                match if is_short { feed() } else { tokio::task::block_in_place(feed) } {
-                    Ok(()) => return Ok(()),
-                    Err(error) => Err(error),
-                }
-            }
+            Ok(Frontend::CopyData(bytes)) => match self.session.feed_copy(&mut copying.copy, bytes) {
+                Ok(()) => return Ok(()),
+                Err(error) => Err(error),
+            },
             // Clients send these before they know that a COPY has begun.
             Ok(Frontend::Flush | Frontend::Sync) => return Ok(()),
             Ok(Frontend::Terminate) => return Err(End::Finished),

@@ -18,12 +18,13 @@ use std::sync::Arc;
 const BATCH_BYTES_MAX: usize = 16 << 20;
 
 /// Longest record, as in PostgreSQL.
-const RECORD_BYTES_MAX: usize = 1 << 30;
+pub(super) const RECORD_BYTES_MAX: usize = 1 << 30;
 
 /// Longest field that an error shows, in characters.
 const SHOWN_MAX: usize = 100;
 
 /// A column that fields go into.
+#[derive(Clone)]
 struct Target {
     name: String,
     ty: ColumnType,
@@ -146,6 +147,61 @@ impl Decoder {
         })
     }
 
+    /// One for the same rows, which has read none and expects no header.
+    pub(super) fn another(&self) -> Self {
+        Self {
+            reader: self.reader.clone(),
+            relation: self.relation.clone(),
+            targets: self.targets.clone(),
+            builders: self.targets.iter().map(|target| ColumnBuilder::new(target.ty, 0)).collect(),
+            schema: Arc::clone(&self.schema),
+            null: self.null.clone(),
+            zone: self.zone,
+            fields: Fields::default(),
+            pending: Vec::new(),
+            pending_min: 0,
+            rows: 0,
+            bytes: 0,
+            line: 1,
+            header: Header::Absent,
+            ended: false,
+            rejected_max: self.rejected_max,
+            rejected: Vec::new(),
+            rejected_places: Vec::new(),
+            lines: match self.lines {
+                Lines::Told(_) => Lines::Told(Vec::new()),
+                Lines::Untold => Lines::Untold,
+            },
+        }
+    }
+
+    /// Whether the line has come that ends the rows.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// What is said of a record that starts in this line and is too long.
+    pub(super) fn too_long(&mut self, line: u64) -> SqlError {
+        self.line = line;
+        self.place(SqlError::new(SqlState::ProgramLimitExceeded, "a record is longer than 1 GiB"), "")
+    }
+
+    /// Reads whole records, of which the first starts in this line; what they give goes to `out`.
+    ///
+    /// # Errors
+    /// As [`feed`](Self::feed); then nothing more is to be read by this decoder.
+    pub(super) fn read_portion(
+        &mut self,
+        bytes: &[u8],
+        line: u64,
+        out: &mut Vec<RecordBatch>,
+    ) -> Result<(), SqlError> {
+        debug_assert_eq!(self.rows, 0, "each portion is given whole");
+        self.line = line;
+        self.read_all(bytes, Input::Complete, out)?;
+        self.give_batch(out)
+    }
+
     /// The rows that were left out since the last call.
     pub(super) fn take_rejected(&mut self) -> Vec<RejectedRow> {
         std::mem::take(&mut self.rejected)
@@ -166,8 +222,7 @@ impl Decoder {
             let read = self.read_all(&pending, Input::Partial, out)?;
             pending.drain(..read);
             if pending.len() > RECORD_BYTES_MAX {
-                let message = "a record is longer than 1 GiB";
-                return Err(self.place(SqlError::new(SqlState::ProgramLimitExceeded, message), ""));
+                return Err(self.too_long(self.line));
             }
             self.pending_min = pending.len() + pending.len() / 4;
         }

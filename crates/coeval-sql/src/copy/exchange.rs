@@ -7,6 +7,7 @@ use super::decode::Decoder;
 use super::encode::Encoder;
 use super::load::{Group, Loading};
 use super::options::{CopyDirection, CopyFormat, CopyOptions};
+use super::portions::{Gathered, PORTION_BYTES, PortionReader};
 use super::rejected::RejectedRow;
 use super::{copied_columns, copied_table};
 use crate::context::StatementContext;
@@ -75,8 +76,9 @@ pub(crate) fn begin(context: &mut StatementContext<'_>, statement: &Statement) -
 
 /// A decoder of either kind.
 pub(super) enum AnyDecoder {
-    Text(Box<Decoder>),
-    Binary(BinaryDecoder),
+    Text(Box<PortionReader>),
+    /// With what has come and is not read yet.
+    Binary(BinaryDecoder, Vec<u8>),
 }
 
 impl AnyDecoder {
@@ -91,40 +93,59 @@ impl AnyDecoder {
         zone: Tz,
     ) -> Result<Self, SqlError> {
         Ok(match options.format {
-            CopyFormat::Binary => Self::Binary(BinaryDecoder::new(def, columns)),
+            CopyFormat::Binary => Self::Binary(BinaryDecoder::new(def, columns), Vec::new()),
             CopyFormat::Text | CopyFormat::Csv | CopyFormat::Parquet => {
-                Self::Text(Box::new(Decoder::new(def, columns, options, zone)?))
+                let decoder = Decoder::new(def, columns, options, zone)?;
+                Self::Text(Box::new(PortionReader::new(decoder, options, PORTION_BYTES)))
             }
         })
     }
 
-    /// Takes a piece; full batches go to `out`.
+    /// Keeps a piece, cut wherever. If it is enough, it is to be [read](Self::read).
+    pub(super) fn gather(&mut self, piece: &[u8]) -> Gathered {
+        match self {
+            Self::Text(reader) => reader.gather(piece),
+            Self::Binary(_, gathered) => {
+                gathered.extend_from_slice(piece);
+                Gathered::of(gathered.len(), PORTION_BYTES)
+            }
+        }
+    }
+
+    /// Reads what was gathered; full batches go to `out`, now or later.
     ///
     /// # Errors
     /// What is wrong with the input, with line and column.
-    pub(super) fn feed(&mut self, piece: &[u8], out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
+    pub(super) fn read(&mut self, out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
         match self {
-            Self::Text(decoder) => decoder.feed(piece, out),
-            Self::Binary(decoder) => decoder.feed(piece, out),
+            Self::Text(reader) => reader.read(out),
+            Self::Binary(decoder, gathered) => {
+                decoder.feed(gathered, out)?;
+                gathered.clear();
+                Ok(())
+            }
         }
     }
 
     /// There is no further piece: the rest goes to `out`.
     ///
     /// # Errors
-    /// As [`feed`](Self::feed).
+    /// As [`read`](Self::read).
     pub(super) fn finish(&mut self, out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
         match self {
-            Self::Text(decoder) => decoder.finish(out),
-            Self::Binary(decoder) => decoder.finish(out),
+            Self::Text(reader) => reader.finish(out),
+            Self::Binary(decoder, gathered) => {
+                decoder.feed(gathered, out)?;
+                decoder.finish(out)
+            }
         }
     }
 
     /// The rows that were left out since the last call.
     pub(super) fn take_rejected(&mut self) -> Vec<RejectedRow> {
         match self {
-            Self::Text(decoder) => decoder.take_rejected(),
-            Self::Binary(_) => Vec::new(),
+            Self::Text(reader) => reader.take_rejected(),
+            Self::Binary(..) => Vec::new(),
         }
     }
 }
@@ -182,23 +203,28 @@ impl CopyIn {
         self.encoding
     }
 
-    /// Takes the client's next bytes, cut wherever.
+    /// Keeps the client's next bytes, cut wherever. If they are enough, they are to be [read](Self::read).
+    pub(crate) fn gather(&mut self, piece: &[u8]) -> Gathered {
+        self.decoder.as_mut().map_or(Gathered::Little, |decoder| decoder.gather(piece))
+    }
+
+    /// Reads what was gathered. May wait for other threads.
     ///
     /// # Errors
     /// `22P04` for what is no row, and what the columns' types say of values, with line and column; `53200` for more
     /// rows than are kept.
-    pub(crate) fn take(&mut self, piece: &[u8]) -> Result<(), SqlError> {
+    pub(crate) fn read(&mut self) -> Result<(), SqlError> {
         let Some(decoder) = &mut self.decoder else { return Ok(()) };
         let mut batches = Vec::new();
-        decoder.feed(piece, &mut batches)?;
+        decoder.read(&mut batches)?;
         self.rows.reject(decoder.take_rejected())?;
         self.rows.push(batches)
     }
 
-    /// There are no further bytes.
+    /// There are no further bytes. May wait for other threads.
     ///
     /// # Errors
-    /// As [`take`](Self::take).
+    /// As [`read`](Self::read).
     pub(crate) fn finish(&mut self) -> Result<(), SqlError> {
         let Some(mut decoder) = self.decoder.take() else { return Ok(()) };
         let mut batches = Vec::new();

@@ -10,7 +10,7 @@ use super::prepared::{Outcome, run_unplanned};
 use super::{Prepared, Session, State};
 use crate::cancel;
 use crate::context::StatementContext;
-use crate::copy::{self, CopyIn, CopyOut, Exchange};
+use crate::copy::{self, CopyIn, CopyOut, Exchange, Gathered};
 use crate::engine::aside;
 use crate::error::SqlError;
 use crate::point::{PointPlan, Rows};
@@ -210,8 +210,13 @@ impl Session {
     /// `coeval.copy_memory`; what constraints say; `57014` if the COPY was cancelled. No row is added then.
     pub fn feed_copy(&mut self, copy: &mut CopyIn, piece: &[u8]) -> Result<(), SqlError> {
         let _running = self.cancel.resume();
-        cancel::check().and_then(|()| copy.take(piece)).map_err(|error| self.fail(error))?;
-        if copy.is_group() { aside(|| self.append_group(copy)) } else { Ok(()) }
+        if copy.gather(piece) == Gathered::Little {
+            return Ok(());
+        }
+        aside(|| {
+            cancel::check().and_then(|()| copy.read()).map_err(|error| self.fail(error))?;
+            if copy.is_group() { self.append_group(copy) } else { Ok(()) }
+        })
     }
 
     fn append_group(&mut self, copy: &mut CopyIn) -> Result<(), SqlError> {
@@ -231,9 +236,10 @@ impl Session {
     /// added then.
     pub fn finish_copy(&mut self, mut copy: CopyIn) -> Result<CommandTag, SqlError> {
         let _running = self.cancel.resume();
-        cancel::check().and_then(|()| copy.finish()).map_err(|error| self.fail(error))?;
-        let append = |context: &mut StatementContext<'_>| copy.append_rest(context);
-        let count = aside(|| self.in_transaction("", &[], &[], IsQuery::No, append))?;
+        let count = aside(|| {
+            cancel::check().and_then(|()| copy.finish()).map_err(|error| self.fail(error))?;
+            self.in_transaction("", &[], &[], IsQuery::No, |context| copy.append_rest(context))
+        })?;
         if copy.has_own_block() {
             self.end_implicit()?;
         }
