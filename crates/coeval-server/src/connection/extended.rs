@@ -9,6 +9,7 @@ use super::portal::{OpenRows, Portal, Progress, RowSource};
 use super::{Connection, Failure};
 use crate::protocol::frontend::{Bind, Formats, Target, Types};
 use crate::types::{Column, RowEncoder, bound_values, columns_of, declared_types, described_types};
+use arrow::datatypes::SchemaRef;
 use coeval::{CommandTag, SqlError, SqlState, TransactionStatus};
 use coeval_sql::{Execution, NamedStatement, Prepared, RowStream};
 use std::collections::HashMap;
@@ -23,19 +24,44 @@ pub(super) struct Statement {
     parameters: Box<[u32]>,
     /// The columns of its rows; `None`: it has no rows.
     pub(super) columns: Option<Arc<[Column]>>,
+    /// What they were made of.
+    schema: Option<SchemaRef>,
 }
 
 impl Statement {
     /// What a client is told of a statement, whose parameters' types it has declared like this.
     fn new(named: &NamedStatement, declared: impl Iterator<Item = u32>) -> Self {
         match named {
-            NamedStatement::Empty => Self { prepared: None, parameters: Box::default(), columns: None },
+            NamedStatement::Empty => {
+                Self { prepared: None, parameters: Box::default(), columns: None, schema: None }
+            }
             NamedStatement::Planned(prepared) => Self {
                 parameters: described_types(declared, prepared.described_parameters()),
                 columns: prepared.columns().map(|schema| columns_of(schema)),
+                schema: prepared.columns().cloned(),
                 prepared: Some(Arc::clone(prepared)),
             },
         }
+    }
+
+    /// The columns of rows of this schema: most often those that the client was told of.
+    fn columns_of(&self, schema: &SchemaRef) -> Result<Arc<[Column]>, SqlError> {
+        if let (Some(columns), Some(told)) = (&self.columns, &self.schema)
+            && Arc::ptr_eq(told, schema)
+        {
+            return Ok(Arc::clone(columns));
+        }
+        let columns = columns_of(schema);
+        // What the client was told before, it may rely on: the sizes of binary values are in it.
+        let is_as_told = |told: &[Column]| {
+            told.len() == columns.len()
+                && told.iter().zip(&*columns).all(|(told, now)| told.ty.oid == now.ty.oid)
+        };
+        if !self.columns.as_deref().is_none_or(is_as_told) {
+            let message = "cached plan must not change result type";
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+        }
+        Ok(columns)
     }
 
     /// Whether it is this one.
@@ -283,16 +309,7 @@ impl Connection {
                 (RowSource::stream(rows), schema, None)
             }
         };
-        let columns = columns_of(&schema);
-        // What the client was told before, it may rely on: the sizes of binary values are in it.
-        let is_as_told = |told: &[Column]| {
-            told.len() == columns.len()
-                && told.iter().zip(&*columns).all(|(told, now)| told.ty.oid == now.ty.oid)
-        };
-        if !portal.statement.columns.as_deref().is_none_or(is_as_told) {
-            let message = "cached plan must not change result type";
-            return Err(self.session.abort(SqlError::new(SqlState::FeatureNotSupported, message)).into());
-        }
+        let columns = portal.statement.columns_of(&schema).map_err(|error| self.session.abort(error))?;
         let formats = Formats::of_codes(&portal.formats);
         let encoder = RowEncoder::new(columns, formats, self.session.settings().zone());
         // A query tells how many rows it gave this time.
