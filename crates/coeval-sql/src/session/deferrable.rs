@@ -5,6 +5,7 @@
 //! not know the word; it is taken out of the tokens, and what is left is run with it.
 
 use super::block::BlockOptions;
+use super::parse::is_word;
 use super::variables::Scope;
 use super::{Session, State};
 use crate::error::{SqlError, SqlState};
@@ -49,18 +50,18 @@ impl DeferrableModes {
     }
 }
 
-/// The tokens without `[NOT] DEFERRABLE` if they begin a transaction or set its modes, and which of them it was.
-pub(super) fn take_deferrable(tokens: &[TokenWithSpan]) -> (Vec<TokenWithSpan>, Option<Deferrable>) {
-    let words: Vec<_> = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).collect();
-    let is = |place: usize, wanted: &str| words.get(place).is_some_and(|token| is_word(token, wanted));
+/// Removes `[NOT] DEFERRABLE` from tokens that begin a transaction or set its modes; which of them it was.
+pub(super) fn take_deferrable(tokens: &mut Vec<TokenWithSpan>) -> Option<Deferrable> {
+    let words = || tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let is = |place: usize, wanted: &str| words().nth(place).is_some_and(|token| is_word(token, wanted));
     let sets_modes =
         is(0, "begin") || is(0, "start") || is(0, "set") && (is(1, "transaction") || is(1, "session"));
-    if !sets_modes || !words.iter().any(|token| is_word(token, "deferrable")) {
-        return (tokens.to_vec(), None);
+    if !sets_modes || !words().any(|token| is_word(token, "deferrable")) {
+        return None;
     }
-    let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(words.len());
+    let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     let mut found = Deferrable::Yes;
-    for token in words {
+    for token in words() {
         if is_word(token, "deferrable") {
             found = if kept.last().is_some_and(|last| is_word(last, "not")) {
                 Deferrable::No
@@ -76,11 +77,8 @@ pub(super) fn take_deferrable(tokens: &[TokenWithSpan]) -> (Vec<TokenWithSpan>, 
             kept.push(token.clone());
         }
     }
-    (kept, Some(found))
-}
-
-fn is_word(token: &TokenWithSpan, wanted: &str) -> bool {
-    matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+    *tokens = kept;
+    Some(found)
 }
 
 /// Whether no transaction mode stands before a comma here.

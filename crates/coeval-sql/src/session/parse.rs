@@ -93,7 +93,8 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
             Some(_) => {}
         }
         depth::check(piece, sql)?;
-        let (mut tokens, deferrable) = take_deferrable(piece);
+        let mut tokens = piece.to_vec();
+        let deferrable = take_deferrable(&mut tokens);
         order_identity_options(&mut tokens);
         spell_copy_options(&mut tokens);
         tokens = split_signs(spell_tables(spell_out(tokens)));
@@ -195,7 +196,8 @@ pub(crate) fn parse_query(sql: &str) -> Result<Query, SqlError> {
     }
 }
 
-fn is_word(token: &TokenWithSpan, wanted: &str) -> bool {
+/// Whether a token is this word, whatever its case, and not in quotes.
+pub(super) fn is_word(token: &TokenWithSpan, wanted: &str) -> bool {
     matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
 }
 

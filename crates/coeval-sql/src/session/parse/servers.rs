@@ -12,12 +12,13 @@ use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 /// # Errors
 /// `42601` if no SERVER and name stand behind USING tique.
 pub(super) fn take_server(tokens: &mut Vec<TokenWithSpan>) -> Result<Option<String>, SqlError> {
-    let places: Vec<usize> =
-        (0..tokens.len()).filter(|&at| !matches!(tokens[at].token, Token::Whitespace(_))).collect();
-    let is_at = |word: usize, wanted: &str| places.get(word).is_some_and(|&at| is_word(&tokens[at], wanted));
-    if !(is_at(0, "create") && is_at(1, "table")) {
+    let words = || (0..tokens.len()).filter(|&at| !matches!(tokens[at].token, Token::Whitespace(_)));
+    let begins = |word: usize, wanted: &str| words().nth(word).is_some_and(|at| is_word(&tokens[at], wanted));
+    if !(begins(0, "create") && begins(1, "table")) {
         return Ok(None);
     }
+    let places: Vec<usize> = words().collect();
+    let is_at = |word: usize, wanted: &str| places.get(word).is_some_and(|&at| is_word(&tokens[at], wanted));
     let mut depth = 0_usize;
     for word in 2..places.len() {
         match &tokens[places[word]].token {
