@@ -2,6 +2,7 @@
 //! What a statement runs in: its transaction, its session's settings, its parameters, its time.
 
 use crate::advisory::SessionLocks;
+use crate::dml::Parts;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{Checks, Rights};
@@ -84,6 +85,8 @@ pub(crate) struct StatementContext<'a> {
     pub(crate) open: OpenObjects<'a>,
     /// What the transaction does on servers.
     pub(crate) tique: &'a Mutex<tique::Part>,
+    /// What its parts share, if it has several.
+    pub(crate) parts: Option<Arc<Parts>>,
     /// What it has to say without failing.
     pub(crate) notices: &'a mut Vec<SqlError>,
 }

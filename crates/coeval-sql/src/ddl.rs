@@ -34,6 +34,7 @@ mod sequence;
 pub(crate) mod sequence_functions;
 mod sequence_values;
 mod storage_parameters;
+mod temporary;
 mod truncate;
 mod validate;
 mod values;

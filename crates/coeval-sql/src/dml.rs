@@ -3,7 +3,8 @@
 //!
 //! Each statement stands on a query of the same snapshot, own writes included, that runs to its end before
 //! the first row is written; then the rows go through the transaction in key order, which enforces the
-//! constraints. [`insert`], [`update`], [`delete`] and [`row_locks`] are the statements. What they share:
+//! constraints. [`insert`], [`update`], [`delete`], [`merge`] and [`row_locks`] are the statements,
+//! [`parts`] runs those with others in their WITH. What they share:
 //! [`target`] (the table that is changed), [`select`] (putting the query together), [`expressions`] (values
 //! made row by row), [`selected`] (values out of the query), [`generated`] (defaults), [`returning`].
 
@@ -16,8 +17,11 @@ mod expressions;
 mod generated;
 mod insert;
 mod joined;
+mod merge;
 mod needs;
 mod parameters;
+mod parts;
+mod parts_described;
 mod returning;
 mod row_locks;
 mod rows;
@@ -28,8 +32,11 @@ mod target;
 mod update;
 
 pub(crate) use insert::OVERRIDING;
+pub(crate) use merge::{DEFAULTS as MERGE_DEFAULTS, NOTHING as MERGE_NOTHING};
 pub(crate) use needs::needs_of_insert;
 pub(crate) use parameters::{parameter_types, returned};
+pub(crate) use parts::{Parts, execute_in_parts, first_change, is_in_parts, is_plain_query, refuse_nested};
+pub(crate) use parts_described::columns_of_parts;
 pub(crate) use row_locks::execute as select_for_update;
 pub(crate) use rows::refused;
 pub(crate) use select::body as select_body;
@@ -53,9 +60,10 @@ pub(crate) fn execute(
 /// The DML statement that a query with common table expressions in front of it is, if it is one.
 pub(crate) fn statement_of(query: &Query) -> Option<&Statement> {
     match query.body.as_ref() {
-        SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement) => {
-            Some(statement)
-        }
+        SetExpr::Insert(statement)
+        | SetExpr::Update(statement)
+        | SetExpr::Delete(statement)
+        | SetExpr::Merge(statement) => Some(statement),
         _ => None,
     }
 }
@@ -75,6 +83,7 @@ pub(crate) fn execute_with(
         Statement::Insert(insert) => insert::run(context, insert, with),
         Statement::Update(update) => update::run(context, update, with),
         Statement::Delete(delete) => delete::run(context, delete, with),
+        Statement::Merge(merge) => merge::run(context, merge, with),
         other => Err(SqlError::unsupported(crate::statement::statement_name(other))),
     }
 }

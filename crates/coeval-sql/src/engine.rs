@@ -77,6 +77,7 @@ impl Engine {
         engine.servers.look(engine.store.world().catalog());
         engine.store.set_check_compiler(crate::scalar::check_compiler(&engine));
         engine.store.set_run_aside(|work| aside(work));
+        crate::temporary::remove_left_over(&engine.store)?;
         Ok(engine)
     }
 

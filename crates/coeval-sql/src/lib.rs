@@ -44,6 +44,7 @@ mod session;
 mod settings;
 mod statement;
 mod system;
+mod temporary;
 mod tique;
 mod types;
 

@@ -106,8 +106,8 @@ pub(crate) fn resolve(
         catalog.resolve(&name).map(|_| name)
     };
     match schema {
-        Some(schema) => found(schema),
-        None => settings.search_path().iter().find_map(|schema| found(schema)),
+        Some(schema) => found(settings.temporary().meant(schema)),
+        None => settings.name_path().iter().find_map(|schema| found(schema)),
     }
 }
 

@@ -20,6 +20,8 @@ pub enum CommandTag {
     Update(u64),
     /// `DELETE n`.
     Delete(u64),
+    /// `MERGE n`.
+    Merge(u64),
     /// `COPY n`.
     Copy(u64),
     /// `FETCH n`.
@@ -39,6 +41,7 @@ impl CommandTag {
             | Self::Insert(rows)
             | Self::Update(rows)
             | Self::Delete(rows)
+            | Self::Merge(rows)
             | Self::Copy(rows)
             | Self::Fetch(rows)
             | Self::Move(rows) => Some(rows),
@@ -54,6 +57,7 @@ impl fmt::Display for CommandTag {
             Self::Insert(rows) => write!(f, "INSERT 0 {rows}"),
             Self::Update(rows) => write!(f, "UPDATE {rows}"),
             Self::Delete(rows) => write!(f, "DELETE {rows}"),
+            Self::Merge(rows) => write!(f, "MERGE {rows}"),
             Self::Copy(rows) => write!(f, "COPY {rows}"),
             Self::Fetch(rows) => write!(f, "FETCH {rows}"),
             Self::Move(rows) => write!(f, "MOVE {rows}"),

@@ -523,6 +523,7 @@ impl Session {
             checks: Checks::All,
             open: OpenObjects::new(&self.named, &self.cursors),
             tique: &self.tique,
+            parts: None,
             notices: &mut self.notices,
         };
         let outcome = until_settled(&mut context, body).map_err(|error| self.cancel.named(error));
@@ -575,10 +576,14 @@ impl Session {
                 checks: Checks::All,
                 open: OpenObjects::new(&self.named, &self.cursors),
                 tique: &self.tique,
+                parts: None,
                 notices: &mut self.notices,
             };
             let settled = until_settled(&mut context, &mut body).map_err(|error| self.cancel.named(error));
-            let settled = tique::end_statement(&mut context, settled);
+            let settled = tique::end_statement(&mut context, settled).and_then(|value| {
+                let temporary = Arc::clone(context.settings.temporary());
+                temporary.before_commit(context.transaction).map(|()| value)
+            });
             self.floor.note_snapshot(transaction.begin_version());
             let outcome = self.acknowledgements.end(engine.store(), &mut self.floor, transaction, settled);
             match outcome {
@@ -616,8 +621,10 @@ impl Session {
 impl Drop for Session {
     /// Rows of a stream may be read after this; locks do not wait for that.
     fn drop(&mut self) {
+        self.state = State::Idle;
         self.advisory_locks.end_transaction();
         self.advisory_locks.unlock_all();
+        self.settings.temporary().drop_all(self.engine.store());
     }
 }
 

@@ -8,11 +8,13 @@ use crate::catalog::SettingRequest;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{Principal, Rights};
 use crate::session::Deferrable;
+use crate::temporary::{PG_TEMP, Temporary};
 use chrono_tz::Tz;
 use coeval_store::AccessMode;
 use coeval_txn::Isolation;
 use compatible::COMPATIBLE;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 pub(crate) use units::limit;
@@ -186,6 +188,9 @@ pub struct Settings {
     initial: BTreeMap<String, String>,
     zone: Tz,
     search_path: Vec<String>,
+    /// The same with the session's own schema, where it is looked at.
+    name_path: Vec<String>,
+    temporary: Arc<Temporary>,
     point_path: PointPath,
     default_access: AccessMode,
     statement_timeout: Option<Duration>,
@@ -235,11 +240,14 @@ static NEXT_REVISION: AtomicU64 = AtomicU64::new(1);
 impl Default for Settings {
     fn default() -> Self {
         let embedded = Principal::administrator(crate::engine::CATALOG_NAME);
+        let temporary = Arc::new(Temporary::default());
         Self {
             changed: BTreeMap::new(),
             initial: BTreeMap::new(),
             zone: Tz::UTC,
             search_path: vec![coeval_store::DEFAULT_SCHEMA.to_owned()],
+            name_path: vec![temporary.schema().to_owned(), coeval_store::DEFAULT_SCHEMA.to_owned()],
+            temporary,
             point_path: PointPath::On,
             default_access: AccessMode::ReadWrite,
             statement_timeout: None,
@@ -275,6 +283,17 @@ impl Settings {
     #[must_use]
     pub fn search_path(&self) -> &[String] {
         &self.search_path
+    }
+
+    /// The schemas that unqualified names of relations are looked up in, in order: the session's own one first, unless
+    /// the search path has it elsewhere.
+    pub(crate) fn name_path(&self) -> &[String] {
+        &self.name_path
+    }
+
+    /// The session's temporary objects.
+    pub(crate) fn temporary(&self) -> &Arc<Temporary> {
+        &self.temporary
     }
 
     /// Whether the point path may take statements.
@@ -552,6 +571,10 @@ impl Settings {
         let lock_timeout = limit(&text("lock_timeout"));
         let deadlock_timeout = limit(&text("deadlock_timeout")).unwrap_or_default();
         self.zone = zone;
+        self.name_path = path.iter().map(|schema| self.temporary.meant(schema).to_owned()).collect();
+        if !path.iter().any(|schema| schema == PG_TEMP) {
+            self.name_path.insert(0, self.temporary.schema().to_owned());
+        }
         self.search_path = path;
         self.point_path = point_path;
         self.read_only_snapshot = match self.get("coeval.read_only_snapshot") {

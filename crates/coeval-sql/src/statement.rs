@@ -21,11 +21,12 @@ pub(crate) fn execute(
     }
     tique::refuse_change(context, statement)?;
     match statement {
+        Statement::Query(body) if dml::is_in_parts(body) => dml::execute_in_parts(context, body),
         Statement::Query(body) => match dml::statement_of(body) {
             Some(inner) => dml::execute_with(context, inner, body.with.as_ref()),
             None => query::execute(context, body),
         },
-        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Merge(_) => {
             dml::execute(context, statement)
         }
         Statement::Copy { .. } => copy::execute(context, statement),
@@ -46,13 +47,14 @@ pub(crate) fn refuse_read_only(
     statement: &Statement,
 ) -> Result<(), SqlError> {
     let inner = match statement {
-        Statement::Query(body) => dml::statement_of(body),
+        Statement::Query(body) => dml::first_change(body),
         other => Some(other),
     };
     let verb = match inner {
         Some(Statement::Insert(_)) => "INSERT",
         Some(Statement::Update(_)) => "UPDATE",
         Some(Statement::Delete(_)) => "DELETE",
+        Some(Statement::Merge(_)) => "MERGE",
         Some(Statement::Copy { to: false, .. }) => "COPY FROM",
         _ => return Ok(()),
     };

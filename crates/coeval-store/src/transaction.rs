@@ -15,6 +15,7 @@ mod locks;
 mod reads;
 mod scanned;
 mod serializing;
+mod statement_parts;
 mod write;
 
 pub use bricks::{Appended, BrickSnapshot};

@@ -117,6 +117,7 @@ impl<'o> Shell<'o> {
             CommandTag::Insert(_)
             | CommandTag::Update(_)
             | CommandTag::Delete(_)
+            | CommandTag::Merge(_)
             | CommandTag::Copy(_)
             | CommandTag::Move(_) => false,
         };

@@ -8,6 +8,7 @@ use super::types::{TypeFacts, facts, facts_of_arrow, facts_of_name};
 use super::{PG_CATALOG, Source, deparse, oids, sequence_row};
 use crate::rights::{self, access_list, schema_access};
 use crate::system::INFORMATION_SCHEMA;
+use crate::temporary::is_temporary;
 use coeval_store::{
     ColumnDef, ColumnState, DeclaredOrder, Identity, SequenceDef, SpaceId, TableDef, Transaction, Uniqueness,
     World,
@@ -141,7 +142,7 @@ fn push_class(table: &mut Table, class: &Class, transaction: &Transaction) {
         ("relpages", bytes.div_ceil(PAGE_SIZE).into()),
         ("reltuples", Cell::Float(rows as f64)),
         ("relhasindex", indexed.into()),
-        ("relpersistence", "p".into()),
+        ("relpersistence", (if is_temporary(&class.schema) { "t" } else { "p" }).into()),
         ("relkind", class.letter().into()),
         ("relnatts", columns.into()),
         ("relchecks", checks.into()),

@@ -148,7 +148,7 @@ impl Objects {
             .enumerate()
             .map(|(place, class)| ((class.schema.clone(), class.name.clone()), place))
             .collect();
-        let path = settings.search_path().iter();
+        let path = settings.name_path().iter();
         let path = path.filter(|schema| definitions.catalog().has_schema(schema)).cloned().collect();
         Self { definitions, path, classes, view_columns: view_columns.clone(), places, names }
     }

@@ -255,6 +255,7 @@ fn add_foreign_key(
     }
     let parent = parent_of(context, def, declared)?;
     let parent = parent.as_deref().unwrap_or(def);
+    super::temporary::refuse_reference(context, def, parent)?;
     let columns: Vec<usize> = declared
         .columns
         .iter()

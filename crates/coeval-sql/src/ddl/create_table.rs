@@ -4,10 +4,12 @@
 use super::bricks::{self, BrickClause};
 use super::columns::{self, DeclaredColumn, Place, ROW_ID_COLUMN};
 use super::constraints::{self, DeclaredKey};
+use super::temporary::{self, Lasting};
 use super::{expressions, lookup, naming, storage_parameters, values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::{CommandTag, StatementResult};
+use crate::temporary::OnCommit;
 use crate::types;
 use coeval_store::{
     CatalogChange, ColumnDef, ColumnState, ColumnType, QualifiedName, SequenceDef, SpaceId, TableDef,
@@ -29,7 +31,12 @@ pub(super) fn execute(
     bricks: Option<&BrickClause>,
 ) -> Result<StatementResult, SqlError> {
     refuse_unsupported(create)?;
-    let name = lookup::target(context, &create.name)?;
+    let lasting = Lasting::of(&create.name, create.temporary.into())?;
+    let on_commit = temporary::on_commit(create, lasting)?;
+    if bricks.is_some() && lasting == Lasting::Session {
+        return Err(SqlError::unsupported("a temporary brick table").with_hint("Leave out USING brick."));
+    }
+    let name = temporary::target(context, &create.name, lasting)?;
     if create.if_not_exists && context.transaction.catalog().resolve(&name).is_some() {
         lookup::note_existing(context, &name.name);
         return Ok(StatementResult::plain("CREATE TABLE"));
@@ -41,7 +48,7 @@ pub(super) fn execute(
             return Err(SqlError::unsupported("CREATE TABLE AS of a brick table")
                 .with_hint("Create the table, then INSERT INTO it what the query gives."));
         }
-        return create_as(context, name, create, query);
+        return create_as(context, name, create, (query, on_commit));
     }
     let mut draft = Draft::new(context, name);
     if let Some(CreateTableLikeKind::Parenthesized(like)) = &create.like {
@@ -59,18 +66,23 @@ pub(super) fn execute(
         None => draft.finish(context)?,
         Some(clause) => draft.finish_in_bricks(context, clause)?,
     };
+    note_on_commit(context, &finished, on_commit);
     finished.put(context)?;
     Ok(StatementResult::plain("CREATE TABLE"))
+}
+
+fn note_on_commit(context: &StatementContext<'_>, finished: &Finished, action: Option<OnCommit>) {
+    if let Some(action) = action {
+        context.settings.temporary().note_on_commit(finished.def.id, action);
+    }
 }
 
 /// Refuses every clause of other dialects and of PostgreSQL that has no meaning here.
 fn refuse_unsupported(create: &CreateTable) -> Result<(), SqlError> {
     let named = [
-        ("TEMPORARY table", create.temporary),
         ("table inheritance", create.inherits.is_some()),
         ("table partition", create.partition_of.is_some() || create.partition_by.is_some()),
         ("CREATE TABLE LIKE without parentheses", matches!(create.like, Some(CreateTableLikeKind::Plain(_)))),
-        ("ON COMMIT", create.on_commit.is_some()),
         ("CREATE OR REPLACE TABLE", create.or_replace),
         ("EXTERNAL table", create.external),
     ];
@@ -79,6 +91,9 @@ fn refuse_unsupported(create: &CreateTable) -> Result<(), SqlError> {
     }
     let understood = CreateTableBuilder::new(create.name.clone())
         .if_not_exists(create.if_not_exists)
+        .temporary(create.temporary)
+        .global(create.global)
+        .on_commit(create.on_commit)
         .columns(create.columns.clone())
         .like(create.like.clone())
         .constraints(create.constraints.clone())
@@ -255,7 +270,7 @@ fn create_as(
     context: &mut StatementContext<'_>,
     name: QualifiedName,
     create: &CreateTable,
-    query: &Query,
+    (query, on_commit): (&Query, Option<OnCommit>),
 ) -> Result<StatementResult, SqlError> {
     if !create.constraints.is_empty() || create.columns.iter().any(|column| !column.options.is_empty()) {
         return Err(SqlError::unsupported("constraint in CREATE TABLE AS"));
@@ -275,6 +290,7 @@ fn create_as(
         draft.add(DeclaredColumn { column, sequence: None, constraints: Vec::new() })?;
     }
     let finished = draft.finish(context)?;
+    note_on_commit(context, &finished, on_commit);
     let def = finished.def.clone();
     let columns: Vec<usize> = def.live_columns().map(|(index, _)| index).collect();
     finished.put(context)?;

@@ -84,8 +84,8 @@ pub(super) fn find(
         catalog.resolve(&name).map(|object| (name, object))
     };
     match schema {
-        Some(schema) => lookup(schema),
-        None => context.settings.search_path().iter().find_map(|schema| lookup(schema)),
+        Some(schema) => lookup(context.settings.temporary().meant(schema)),
+        None => context.settings.name_path().iter().find_map(|schema| lookup(schema)),
     }
 }
 

@@ -46,7 +46,7 @@ impl SequenceAccess {
         Self(Arc::new(Shared {
             store: context.engine.store().clone(),
             world: Arc::clone(context.transaction.world()),
-            path: context.settings.search_path().to_vec(),
+            path: context.settings.name_path().to_vec(),
             taking,
             rights: context.rights(),
             values: Mutex::new(context.sequences.clone()),

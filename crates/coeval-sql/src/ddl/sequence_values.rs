@@ -37,7 +37,7 @@ impl<'a> Sequences<'a> {
         Self {
             store: context.engine.store(),
             catalog: context.transaction.catalog(),
-            path: context.settings.search_path(),
+            path: context.settings.name_path(),
             taking,
             values: context.sequences,
         }

@@ -2,12 +2,14 @@
 //! CREATE VIEW.
 
 use super::dependents;
+use super::temporary::{self, Lasting};
 use super::view_query::{self, quoted};
 use super::{lookup, values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
 use crate::rights::Kind;
+use crate::temporary::is_temporary;
 use arrow::datatypes::Schema;
 use coeval_store::{CatalogChange, ObjectRef, QualifiedName, ViewDef};
 use datafusion::sql::sqlparser::ast::{CreateTableOptions, CreateView, Query, SelectItem, Visit, Visitor};
@@ -24,16 +26,23 @@ pub(super) fn create(
     create: &CreateView,
 ) -> Result<StatementResult, SqlError> {
     refuse_unsupported(create)?;
-    let name = lookup::target(context, &create.name)?;
+    let mut body = Query::clone(&create.query);
+    qualify(context, &mut body);
+    let relations = view_query::relations(&body);
+    let reads_temporary = relations.iter().any(|(schema, _)| schema.as_deref().is_some_and(is_temporary));
+    let lasting = Lasting::of(&create.name, (create.temporary || reads_temporary).into())?;
+    let name = temporary::target(context, &create.name, lasting)?;
+    if lasting == Lasting::Session && !create.temporary {
+        let message = format!("view \"{}\" will be a temporary view", name.name);
+        context.notice(SqlState::SuccessfulCompletion, message);
+    }
     lookup::require_create(context, &name.schema)?;
     let old = existing(context, &name, create)?;
     if matches!(old, Existing::Keep) {
         lookup::note_existing(context, &name.name);
         return Ok(StatementResult::plain("CREATE VIEW"));
     }
-    let mut body = Query::clone(&create.query);
-    qualify(context, &mut body);
-    if view_query::relations(&body).contains(&(Some(name.schema.clone()), name.name.clone())) {
+    if relations.contains(&(Some(name.schema.clone()), name.name.clone())) {
         let message = format!("infinite recursion detected in rules for relation \"{}\"", name.name);
         return Err(SqlError::new(SqlState::InvalidObjectDefinition, message));
     }
@@ -85,7 +94,6 @@ fn existing(
 fn refuse_unsupported(create: &CreateView) -> Result<(), SqlError> {
     let named = [
         ("materialized view", create.materialized),
-        ("TEMPORARY view", create.temporary),
         ("option of a view", create.options != CreateTableOptions::None || create.params.is_some()),
         ("SECURE view", create.secure),
         (

@@ -5,6 +5,7 @@ use super::environment;
 use super::expressions::Rows;
 use super::joined::JoinedTables;
 use super::needs;
+use super::parts::has_written;
 use super::returning::{Relation, Returning};
 use super::rows::{found_rows, values_of};
 use super::select;
@@ -49,8 +50,10 @@ pub(super) fn run(
     relations.extend(joined.relations().iter().cloned());
     let mut returning = Returning::compile(context, delete.returning.as_deref(), &relations)?;
 
-    let rows = found_rows(&target.def, &found.batches)?;
+    let mut rows = found_rows(&target.def, &found.batches)?;
+    let parts = context.parts.clone();
     let (environment, transaction) = environment::split(context);
+    rows.retain(|row| !has_written(parts.as_deref(), transaction, target.id(), &row.key));
     transaction.lock_found(target.id(), rows.iter().map(|row| &row.key), LockStrength::Update)?;
     if let Some(returning) = &mut returning {
         for row in &rows {

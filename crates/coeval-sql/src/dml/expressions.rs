@@ -31,7 +31,7 @@ impl<'s> Expressions<'s> {
             parameters: ParameterTypes::declared(declared),
             functions: context.engine.template().clone(),
             world: Arc::clone(context.transaction.world()),
-            search_path: context.settings.search_path().to_vec(),
+            search_path: context.settings.name_path().to_vec(),
         }
     }
 

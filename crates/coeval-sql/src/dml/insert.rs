@@ -5,7 +5,7 @@ mod source;
 mod upsert;
 mod values;
 
-use super::assignments::always_generated;
+use super::assignments::{always_generated, is_default};
 use super::bricks::BrickRowsToInsert;
 use super::environment;
 use super::expressions::Rows;
@@ -19,7 +19,7 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::{CommandTag, StatementResult};
 use coeval_store::{Identity, Value};
-use datafusion::sql::sqlparser::ast::{Insert, ObjectName, OnInsert, SetExpr, TableObject, With};
+use datafusion::sql::sqlparser::ast::{Expr, Insert, ObjectName, OnInsert, SetExpr, TableObject, With};
 use source::SelectedRows;
 use upsert::{Upsert, Written};
 use values::given_rows;
@@ -168,11 +168,55 @@ pub(super) fn run(
         && rows.count() >= BULK_ROWS_MIN
         && upsert.is_none()
         && returning.is_none()
+        && context.parts.is_none()
     {
         let inserted = rows.insert_in_bulk(context, &shape)?;
         return Ok(StatementResult::tagged(CommandTag::Insert(inserted)));
     }
     write_rows(context, &shape, rows, upsert, returning)
+}
+
+/// The columns of a target that a list of values fills, with the values: all those of `columns`, or the first ones
+/// if none are named.
+///
+/// # Errors
+/// `42601` for too many or too few values, `42703`, `428C9`.
+pub(super) fn given_columns(
+    context: &StatementContext<'_>,
+    target: &Target,
+    columns: &[ObjectName],
+    values: &[Expr],
+) -> Result<Vec<(usize, Expr)>, SqlError> {
+    let shape = Shape {
+        columns: listed_columns(target, columns)?,
+        generators: generators(context, &target.def)?,
+        target: target.clone(),
+        overriding: Overriding::Nothing,
+    };
+    let list = if columns.is_empty() { ColumnList::Implied } else { ColumnList::Given };
+    let filled = shape.filled(values.len(), list)?;
+    for (column, value) in filled.iter().zip(values) {
+        if !is_default(value) {
+            shape.check_given(*column)?;
+        }
+    }
+    Ok(filled.iter().copied().zip(values.iter().cloned()).collect())
+}
+
+/// Adds rows, given by column of the definition, `None` for what is to be generated; how many.
+///
+/// # Errors
+/// Constraints; what the defaults refuse.
+pub(super) fn add_rows(
+    context: &mut StatementContext<'_>,
+    target: &Target,
+    rows: Vec<Vec<Option<Value>>>,
+) -> Result<u64, SqlError> {
+    let generators = generators(context, &target.def)?;
+    let overriding = Overriding::Nothing;
+    let shape = Shape { target: target.clone(), columns: Vec::new(), generators, overriding };
+    let written = write_rows(context, &shape, RowsToInsert::Given(rows), None, None)?;
+    Ok(written.tag.rows().unwrap_or(0))
 }
 
 /// Where the rows come from.

@@ -2,18 +2,22 @@
 //! The types of a changing statement's parameters: of the column that one is assigned to, else what the
 //! query that the statement stands on infers, else text.
 
+use super::parts_described::described;
 use super::target::Target;
-use super::{select, statement_of};
+use super::{is_in_parts, merge, select, statement_of};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::query;
 use crate::session::ParameterType;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, Delete, Expr, FromTable, Insert, ObjectName, OnConflictAction, OnInsert,
-    Query, SelectItem, SetExpr, Statement, TableObject, TableWithJoins, Update, UpdateTableFromKind, Value,
-    With,
+    Assignment, AssignmentTarget, Delete, Expr, FromTable, Insert, Merge, MergeAction, MergeInsertExpr,
+    MergeInsertKind, ObjectName, OnConflictAction, OnInsert, Query, SelectItem, SetExpr, Statement,
+    TableObject, TableWithJoins, Update, UpdateTableFromKind, Value, With,
 };
+
+/// The types of parameters as far as they are known, and those of the ones that are read as arrays.
+type InferredTypes = (Vec<Option<ColumnType>>, Vec<Option<ParameterType>>);
 
 /// The types of all parameters of a statement that is not a plain query, and those of the ones that are read as arrays.
 /// Those in `types` are as the client declared them.
@@ -25,6 +29,26 @@ pub(crate) fn parameter_types(
     statement: &Statement,
     types: &[Option<ColumnType>],
 ) -> Result<(Vec<ColumnType>, Vec<Option<ParameterType>>), SqlError> {
+    let (known, lists) = match statement {
+        Statement::Query(query) if is_in_parts(query) => match described(context, query, types) {
+            Ok(described) => (described.types, described.lists),
+            // It is said when it runs.
+            Err(_) => (types.to_vec(), Vec::new()),
+        },
+        other => inferred(context, other, types)?,
+    };
+    Ok((query::parameter_types_of(context, statement, &known)?, lists))
+}
+
+/// As [`parameter_types`], as far as they are known, of a statement that is in one part.
+///
+/// # Errors
+/// None so far: what is wrong with a statement is said when it runs.
+pub(super) fn inferred(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+    types: &[Option<ColumnType>],
+) -> Result<InferredTypes, SqlError> {
     let mut known = types.to_vec();
     let mut lists = Vec::new();
     let (statement, with) = match statement {
@@ -39,7 +63,7 @@ pub(crate) fn parameter_types(
             known[index] = Some(ty);
         }
     }
-    if let Some(query) = underlying(statement, with)
+    if let Some(query) = underlying(context, statement, with)
         && let Ok(planned) = query::plan_with_hidden(context, &query, &known)
     {
         let inferred = planned.parameter_types();
@@ -47,7 +71,7 @@ pub(crate) fn parameter_types(
         known.resize(known.len().max(inferred.len()), None);
         known.iter_mut().zip(inferred).for_each(|(known, inferred)| *known = known.or(Some(*inferred)));
     }
-    Ok((query::parameter_types_of(context, statement, &known)?, lists))
+    Ok((known, lists))
 }
 
 /// The index of the parameter that an expression is.
@@ -73,8 +97,40 @@ fn assigned<'s>(context: &StatementContext<'_>, statement: &'s Statement) -> Vec
             Ok(target) => of_assignments(&target, &update.assignments),
             Err(_) => Vec::new(),
         },
+        Statement::Merge(merge) => of_merge(context, merge).unwrap_or_default(),
         _ => Vec::new(),
     }
+}
+
+fn of_merge<'s>(
+    context: &StatementContext<'_>,
+    merge: &'s Merge,
+) -> Result<Vec<(&'s Expr, ColumnType)>, SqlError> {
+    let target = merge::target_of(context, merge)?;
+    let mut assigned = Vec::new();
+    for clause in &merge.clauses {
+        match &clause.action {
+            MergeAction::Update(update) => assigned.extend(of_assignments(&target, &update.assignments)),
+            MergeAction::Insert(MergeInsertExpr {
+                columns, kind: MergeInsertKind::Values(values), ..
+            }) => {
+                let types = types_of_columns(&target, columns)?;
+                let rows = values.rows.iter();
+                assigned.extend(rows.flat_map(|row| row.content.iter().zip(types.iter().copied())));
+            }
+            MergeAction::Insert(_) | MergeAction::Delete { .. } => {}
+        }
+    }
+    Ok(assigned)
+}
+
+/// The types of the columns that are named, or of all.
+fn types_of_columns(target: &Target, columns: &[ObjectName]) -> Result<Vec<ColumnType>, SqlError> {
+    if columns.is_empty() {
+        return Ok(target.def.live_columns().map(|(_, column)| column.ty).collect());
+    }
+    let ty = |name: &ObjectName| target.column_of_name(name).map(|column| target.def.columns[column].ty);
+    columns.iter().map(ty).collect()
 }
 
 fn of_insert<'s>(
@@ -83,12 +139,7 @@ fn of_insert<'s>(
 ) -> Result<Vec<(&'s Expr, ColumnType)>, SqlError> {
     let TableObject::TableName(name) = &insert.table else { return Ok(Vec::new()) };
     let target = Target::resolve(context, name, None)?;
-    let types: Vec<ColumnType> = if insert.columns.is_empty() {
-        target.def.live_columns().map(|(_, column)| column.ty).collect()
-    } else {
-        let ty = |name: &ObjectName| target.column_of_name(name).map(|column| target.def.columns[column].ty);
-        insert.columns.iter().map(ty).collect::<Result<_, _>>()?
-    };
+    let types = types_of_columns(&target, &insert.columns)?;
     let mut assigned = Vec::new();
     match insert.source.as_deref().map(|query| query.body.as_ref()) {
         Some(SetExpr::Values(values)) => {
@@ -125,7 +176,7 @@ fn of_assignments<'s>(target: &Target, assignments: &'s [Assignment]) -> Vec<(&'
 }
 
 /// A query with all expressions of the statement, to infer types from.
-fn underlying(statement: &Statement, with: Option<&With>) -> Option<Query> {
+fn underlying(context: &StatementContext<'_>, statement: &Statement, with: Option<&With>) -> Option<Query> {
     match statement {
         Statement::Insert(insert) => {
             let mut query = insert.source.as_deref()?.clone();
@@ -134,6 +185,9 @@ fn underlying(statement: &Statement, with: Option<&With>) -> Option<Query> {
         }
         Statement::Update(update) => Some(of_update(update, with)),
         Statement::Delete(delete) => Some(of_delete(delete, with)),
+        Statement::Merge(merge) => {
+            Some(merge::underlying(&merge::target_of(context, merge).ok()?, merge, with))
+        }
         _ => None,
     }
 }

@@ -22,6 +22,16 @@ pub(super) struct FoundRow {
 /// # Errors
 /// If the key columns cannot be read as the table's.
 pub(super) fn found_rows(def: &TableDef, batches: &[RecordBatch]) -> Result<Vec<FoundRow>, SqlError> {
+    let mut found = found_pairs(def, batches)?;
+    found.dedup_by(|later, first| later.key == first.key);
+    Ok(found)
+}
+
+/// As [`found_rows`], each as often as it is met.
+///
+/// # Errors
+/// As [`found_rows`].
+pub(super) fn found_pairs(def: &TableDef, batches: &[RecordBatch]) -> Result<Vec<FoundRow>, SqlError> {
     let mut found = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
     for (batch, columns) in batches.iter().enumerate() {
         let keys = key_arrays(def, columns, 0)?;
@@ -33,7 +43,6 @@ pub(super) fn found_rows(def: &TableDef, batches: &[RecordBatch]) -> Result<Vec<
     }
     // Stable, so that the first match stays first among its equals.
     found.sort_by(|a, b| a.key.cmp(&b.key));
-    found.dedup_by(|later, first| later.key == first.key);
     Ok(found)
 }
 

@@ -11,6 +11,7 @@ use super::expressions::{ColumnExpression, Expressions, Rows, StoredRow};
 use super::generated::{Generator, generators};
 use super::joined::JoinedTables;
 use super::needs;
+use super::parts::has_written;
 use super::returning::{Relation, Returning};
 use super::rows::{FoundRow, found_rows, refused};
 use super::select;
@@ -78,12 +79,16 @@ pub(super) fn run(
     let mut returning = Returning::compile(context, update.returning.as_deref(), &relations)?;
 
     let rows = found_rows(&target.def, &found.batches)?;
+    let parts = context.parts.clone();
     let (environment, transaction) = environment::split(context);
     let strength = strength_of_update(&target.def, changes.iter().map(|change| change.column));
     transaction.lock_found(target.id(), rows.iter().map(|row| &row.key), strength)?;
     let mut updated = 0;
     for row in &rows {
         cancel::check()?;
+        if has_written(parts.as_deref(), transaction, target.id(), &row.key) {
+            continue;
+        }
         // A referential action of this very statement may have moved the row.
         let Some(old) = transaction.get(target.id(), &row.key)? else { continue };
         let new = changed_row(old, row, &changes, &selected, &environment)?;

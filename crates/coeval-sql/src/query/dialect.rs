@@ -62,18 +62,10 @@ impl VisitorMut for Dialect {
     type Break = SqlError;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
-        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
-            if let SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement) =
-                table.query.body.as_ref()
-            {
-                let what = crate::statement::statement_name(statement);
-                let what = what.split_whitespace().next().unwrap_or_default();
-                return ControlFlow::Break(SqlError::unsupported(format_args!("{what} in WITH")).with_hint(
-                    "Run it as a statement of its own, with RETURNING, and what uses its rows in the same transaction.",
-                ));
-            }
+        match crate::dml::refuse_nested(query) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
         }
-        ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {

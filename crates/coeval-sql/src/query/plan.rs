@@ -19,7 +19,7 @@ use crate::rights::MadeFor;
 use crate::session::ParameterType;
 use crate::types::{column_type, column_type_of_arrow};
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
-use coeval_store::{ColumnType, TableDef};
+use coeval_store::{ColumnType, QualifiedName, TableDef};
 use datafusion::error::Result as PlanResult;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::planner::TypePlanner;
@@ -91,8 +91,18 @@ impl PlannedQuery {
                 transaction
                     .resolve_table(&known.name)
                     .is_some_and(|now| Arc::ptr_eq(&now, known) || *now == **known)
+                    && !is_hidden(known, context)
             })
     }
+}
+
+/// Whether the session has made a temporary relation since whose name hides this table's.
+fn is_hidden(table: &TableDef, context: &StatementContext<'_>) -> bool {
+    let own = context.settings.temporary().schema();
+    let catalog = context.transaction.catalog();
+    table.name.schema != own
+        && catalog.has_schema(own)
+        && catalog.resolve(&QualifiedName::new(own, &table.name.name)).is_some()
 }
 
 /// Plans a query. Parameters whose type is known have it in `types`; the others are inferred from where they

@@ -5,6 +5,7 @@ use super::apply::Extent;
 use super::typing::OuterTables;
 use crate::catalog::{Source, ViewColumns};
 use crate::context::StatementContext;
+use crate::dml::Parts;
 use crate::engine::Engine;
 use crate::error::SqlError;
 use crate::names::{resolve, unknown_table};
@@ -47,6 +48,8 @@ pub(super) struct Planner<'a> {
     exempt: Option<SpaceId>,
     /// What the session has open.
     open: OpenObjects<'a>,
+    /// What other parts of the statement have returned.
+    parts: Option<Arc<Parts>>,
     /// Whether the statement names `tableoid`.
     has_table_ids: bool,
     expression_planners: Vec<Arc<dyn ExprPlanner>>,
@@ -87,6 +90,7 @@ impl<'a> Planner<'a> {
             transaction: context.transaction,
             engine: context.engine,
             open: context.open,
+            parts: context.parts.clone(),
             has_table_ids: names_table_ids(query),
             rights: RefCell::new(match context.checks {
                 Checks::Nothing => Rights::of_owner(None, context.transaction.catalog()),
@@ -200,6 +204,12 @@ impl<'a> Planner<'a> {
     }
 
     fn source(&self, schema: Option<&str>, name: &str) -> Result<Arc<dyn TableSource>> {
+        if let (None, 0, Some(parts)) = (schema, self.depth.get(), &self.parts)
+            && let Some(provider) = parts.provider(name)?
+        {
+            self.reads_system_tables.set(true);
+            return Ok(provider_as_source(provider));
+        }
         if let Some(found) = resolve(schema, name, self.settings, self.transaction) {
             return self.object(&found);
         }

@@ -209,10 +209,18 @@ fn snapshot_of(
     let bricks = bricks.collect::<Result<HashMap<_, _>, StoreError>>()?;
     let tables = rows.iter().map(|def| def.id);
     if !transaction.notes_reads() || planned.runs_subqueries() {
-        let views = tables.map(|table| transaction.view(table)).collect::<Result<Vec<_>, _>>()?;
+        let view = |table| match &context.parts {
+            None => transaction.view(table),
+            Some(parts) => parts.view(transaction, table),
+        };
+        let views = tables.map(view).collect::<Result<Vec<_>, _>>()?;
         return Ok(StatementSnapshot::new(views).with_bricks(bricks).with_foreign(foreign));
     }
-    let views = tables.map(|table| transaction.view_to_note(table)).collect::<Result<Vec<_>, _>>()?;
+    let view = |table| match &context.parts {
+        None => transaction.view_to_note(table),
+        Some(parts) => parts.view_to_note(transaction, table),
+    };
+    let views = tables.map(view).collect::<Result<Vec<_>, _>>()?;
     Ok(StatementSnapshot::collecting(views).with_bricks(bricks).with_foreign(foreign))
 }
 

@@ -16,6 +16,7 @@ use coeval_txn::ssi::{Deferral, SessionFloor};
 use datafusion::sql::sqlparser::ast::{
     Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
 };
+use std::sync::Arc;
 
 /// Changed rows up to which a transaction ends before anybody would notice.
 const BRIEF_CHANGES_MAX: usize = 1_000;
@@ -362,8 +363,10 @@ impl Session {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => Ok(()),
             State::Active(block) => {
-                let Block { transaction, frame, .. } = *block;
-                let applied = match self.end_parts(transaction.map(Box::new)) {
+                let Block { mut transaction, frame, .. } = *block;
+                let temporary = Arc::clone(self.settings.temporary());
+                let ready = transaction.as_mut().map_or(Ok(()), |open| temporary.before_commit(open));
+                let applied = match ready.and_then(|()| self.end_parts(transaction.map(Box::new))) {
                     Ok(Ended::Spanned(applied)) => Some(applied),
                     Ok(Ended::Left(left)) => left.map(|transaction| {
                         let is_brief = transaction.change_count() <= BRIEF_CHANGES_MAX;

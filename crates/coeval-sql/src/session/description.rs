@@ -43,6 +43,7 @@ pub(super) fn columns_of(
     let known: Vec<_> = types.iter().copied().map(Some).collect();
     match statement {
         Statement::Explain { .. } => Some(text_columns(&["QUERY PLAN"])),
+        Statement::Query(body) if dml::is_in_parts(body) => dml::columns_of_parts(context, body, &known),
         Statement::Query(body) if dml::statement_of(body).is_none() => {
             let mut unlocked = body.clone();
             unlocked.locks.clear();

@@ -48,7 +48,7 @@ impl ParsedStatement {
 /// The query that a statement is, if it changes and locks nothing.
 fn plain_query(statement: &Statement) -> Option<&datafusion::sql::sqlparser::ast::Query> {
     match statement {
-        Statement::Query(body) if !query::locks_rows(body) && dml::statement_of(body).is_none() => Some(body),
+        Statement::Query(body) if dml::is_plain_query(body) => Some(body),
         _ => None,
     }
 }

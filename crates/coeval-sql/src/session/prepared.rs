@@ -226,6 +226,7 @@ impl Session {
             checks: Checks::All,
             open: OpenObjects::new(&self.named, &self.cursors),
             tique: &self.tique,
+            parts: None,
             notices: &mut self.notices,
         };
         if point_path == PointPath::On
@@ -235,7 +236,7 @@ impl Session {
             return Ok(Planned { plan: Plan::Point(plan), parameter_types, columns, lists: Vec::new() });
         }
         match statement {
-            Statement::Query(body) if !query::locks_rows(body) && dml::statement_of(body).is_none() => {
+            Statement::Query(body) if dml::is_plain_query(body) => {
                 let planned = query::plan(&mut context, body, types)?;
                 let (parameter_types, columns) =
                     (planned.parameter_types().to_vec(), Some(planned.columns().clone()));

@@ -75,7 +75,7 @@ fn named(context: &StatementContext<'_>, wanted: &[ObjectName]) -> Result<Vec<(S
     let mut found = Vec::new();
     for written in wanted {
         let (schema, name) = names::split_name(written)?;
-        let schemas = schema.map_or_else(|| context.settings.search_path().to_vec(), |schema| vec![schema]);
+        let schemas = schema.map_or_else(|| context.settings.name_path().to_vec(), |schema| vec![schema]);
         let constraint =
             schemas.iter().map(|schema| of_schema(context, schema, &name)).find(|all| !all.is_empty());
         let Some(constraints) = constraint else {

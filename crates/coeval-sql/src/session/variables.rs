@@ -285,6 +285,7 @@ impl Session {
                 self.replanned.clear();
                 self.sequences = crate::context::SequenceValues::default();
                 self.advisory_locks.unlock_all();
+                self.settings.temporary().drop_all(self.engine.store());
                 Ok(StatementResult::plain("DISCARD ALL"))
             }
             DiscardObject::PLANS => {
@@ -296,7 +297,16 @@ impl Session {
                 self.sequences = crate::context::SequenceValues::default();
                 Ok(StatementResult::plain("DISCARD SEQUENCES"))
             }
-            DiscardObject::TEMP => Ok(StatementResult::plain("DISCARD TEMP")),
+            DiscardObject::TEMP => {
+                if matches!(self.state, State::Active(_)) {
+                    return Err(SqlError::new(
+                        SqlState::ActiveSqlTransaction,
+                        "DISCARD TEMP cannot run inside a transaction block",
+                    ));
+                }
+                self.settings.temporary().drop_all(self.engine.store());
+                Ok(StatementResult::plain("DISCARD TEMP"))
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 use super::rows::{Rows, integer, table_defs, text, yes_or_no};
 use super::{DATABASE_NAME, INFORMATION_SCHEMA};
 use crate::catalog::ViewColumns;
+use crate::temporary::is_temporary;
 use coeval_store::{ColumnDef, ColumnType, Identity, Transaction, ValueRef};
 
 const TEXT: ColumnType = ColumnType::Text;
@@ -37,7 +38,8 @@ pub(super) fn tables(transaction: &Transaction) -> Rows {
         rows.push([text(DATABASE_NAME), text(schema), text(name), text(kind), yes_or_no(insertable)]);
     };
     for (name, _) in table_defs(transaction) {
-        push(&name.schema, &name.name, "BASE TABLE", true);
+        let kind = if is_temporary(&name.schema) { "LOCAL TEMPORARY" } else { "BASE TABLE" };
+        push(&name.schema, &name.name, kind, true);
     }
     for view in transaction.catalog().views() {
         push(&view.name.schema, &view.name.name, "VIEW", false);

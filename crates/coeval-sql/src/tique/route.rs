@@ -123,9 +123,7 @@ fn table_of(from: &TableWithJoins) -> Option<&ObjectName> {
 /// The server that the statement goes to whole, if it does.
 fn whole(context: &StatementContext<'_>, statement: &Statement) -> Option<(Named, String)> {
     let is_fitting = match statement {
-        Statement::Query(body) => {
-            !query::locks_rows(body) && crate::dml::statement_of(body).is_none() && !is_values(body)
-        }
+        Statement::Query(body) => crate::dml::is_plain_query(body) && !is_values(body),
         Statement::Explain { statement, .. } => matches!(**statement, Statement::Query(_)),
         Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => true,
         _ => false,

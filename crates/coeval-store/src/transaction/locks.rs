@@ -520,7 +520,7 @@ impl Transaction {
         Ok(())
     }
 
-    fn changed(&self, table: SpaceId) -> StoreError {
+    pub(super) fn changed(&self, table: SpaceId) -> StoreError {
         self.changed_at(table, None)
     }
 

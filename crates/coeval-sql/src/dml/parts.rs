@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Statements of several parts: those whose WITH changes or locks rows.
+//!
+//! The parts run one after another, the statement itself behind those that it reads, and then those that nobody reads,
+//! as in PostgreSQL. All of them read what was there when the statement
+//! began; what one returns is a table to those behind it, and nothing else of it can be seen. Each part
+//! that changes rows runs once. A part that only reads runs once too, if it is read: a value of a sequence in it is the
+//! same for all that read it. A row that two parts change is left as the first of them made it. If a part finds that the snapshot has moved behind a lock, what was written is undone and all parts run again.
+
+use super::{execute, execute_with, statement_of};
+use crate::context::StatementContext;
+use crate::error::{SqlError, SqlState};
+use crate::names::fold;
+use crate::query;
+use crate::result::{RowSet, StatementResult};
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use coeval_store::{Key, Savepoint, SpaceId, StoreError, TableView, Transaction};
+use datafusion::catalog::{MemTable, TableProvider};
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{
+    Cte, FromTable, Ident, ObjectName, ObjectNamePart, Query, SelectItem, SetExpr, Statement, TableAlias,
+    TableFactor, TableObject, TableWithJoins, Visit, Visitor, WildcardAdditionalOptions, With,
+};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// What a part has returned.
+#[derive(Clone, Debug)]
+struct Returned {
+    /// The name it goes by in the parts behind it.
+    name: String,
+    /// `None` if it returns nothing.
+    rows: Option<RowSet>,
+}
+
+/// What the parts of a statement share.
+#[derive(Clone, Debug)]
+pub(crate) struct Parts {
+    /// Where the statement began.
+    began: Arc<Savepoint>,
+    returned: Vec<Returned>,
+}
+
+impl Parts {
+    /// Those of a statement that begins now.
+    pub(super) fn begin(transaction: &Transaction) -> Self {
+        Self { began: Arc::new(transaction.savepoint()), returned: Vec::new() }
+    }
+
+    /// The same with what one more part has returned.
+    pub(super) fn with(&self, name: String, rows: Option<RowSet>) -> Self {
+        let mut more = self.clone();
+        more.returned.push(Returned { name, rows });
+        more
+    }
+
+    /// What the part of this name has returned, as a table; `None` if there is no such part.
+    ///
+    /// # Errors
+    /// `0A000` if it returns nothing.
+    pub(crate) fn provider(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
+        let Some(returned) = self.returned.iter().rev().find(|part| part.name == name) else {
+            return Ok(None);
+        };
+        let Some(rows) = &returned.rows else {
+            let message = format!("WITH query \"{name}\" does not have a RETURNING clause");
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+        };
+        let table = MemTable::try_new(Arc::clone(&rows.schema), vec![rows.batches.clone()])?;
+        Ok(Some(Arc::new(table)))
+    }
+
+    /// The whole table as it was when the statement began.
+    ///
+    /// # Errors
+    /// As [`Transaction::view`].
+    pub(crate) fn view(&self, transaction: &Transaction, table: SpaceId) -> Result<TableView, StoreError> {
+        transaction.view_at(&self.began, table)
+    }
+
+    /// As [`view`](Self::view), for a caller that says what it looks at.
+    ///
+    /// # Errors
+    /// As [`Transaction::view`].
+    pub(crate) fn view_to_note(
+        &self,
+        transaction: &Transaction,
+        table: SpaceId,
+    ) -> Result<TableView, StoreError> {
+        transaction.view_at_to_note(&self.began, table)
+    }
+}
+
+/// Whether another part of the statement has written the row with this key.
+pub(super) fn has_written(
+    parts: Option<&Parts>,
+    transaction: &Transaction,
+    table: SpaceId,
+    key: &Key,
+) -> bool {
+    parts.is_some_and(|parts| transaction.has_written_since(&parts.began, table, key))
+}
+
+/// Whether a query's WITH changes or locks rows.
+pub(crate) fn is_in_parts(query: &Query) -> bool {
+    let mut tables = query.with.iter().flat_map(|with| &with.cte_tables);
+    tables.any(|table| statement_of(&table.query).is_some() || query::locks_rows(&table.query))
+}
+
+/// Whether a query changes and locks nothing.
+pub(crate) fn is_plain_query(query: &Query) -> bool {
+    !query::locks_rows(query) && statement_of(query).is_none() && !is_in_parts(query)
+}
+
+/// The first statement in a query that changes rows.
+pub(crate) fn first_change(query: &Query) -> Option<&Statement> {
+    let mut tables = query.with.iter().flat_map(|with| &with.cte_tables);
+    tables.find_map(|table| statement_of(&table.query)).or_else(|| statement_of(query))
+}
+
+/// Runs a query whose WITH changes or locks rows.
+///
+/// # Errors
+/// As those of its parts; what they have written is undone.
+pub(crate) fn execute_in_parts(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+) -> Result<StatementResult, SqlError> {
+    let parts = Parts::begin(context.transaction);
+    let began = Arc::clone(&parts.began);
+    context.parts = Some(Arc::new(parts));
+    let outcome = run(context, query, &began);
+    context.parts = None;
+    if outcome.is_err() {
+        context.transaction.undo_writes_since(&began);
+    }
+    outcome
+}
+
+fn run(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+    began: &Savepoint,
+) -> Result<StatementResult, SqlError> {
+    let checks = context.checks;
+    let (read, unread): (Vec<_>, Vec<_>) =
+        parts_of(query).partition(|(part, _)| is_named(query, &part.alias.name));
+    for (part, recursive) in read {
+        let rows = match statement_of(&part.query) {
+            Some(statement) => change(context, part, statement)?,
+            None if query::locks_rows(&part.query) => query::execute(context, &part.query)?.rows,
+            None => Some(query::collect(context, &alone(part, recursive))?),
+        };
+        context.checks = checks;
+        context.transaction.require_unmoved_since(began)?;
+        let rows = rows.map(|rows| under_names(rows, &part.alias)).transpose()?;
+        add(context, fold(&part.alias.name), rows);
+    }
+    let rest = without_with(query);
+    let result = match statement_of(&rest) {
+        Some(statement) => execute(context, statement)?,
+        None => query::execute(context, &rest)?,
+    };
+    for (part, _) in unread {
+        if let Some(statement) = statement_of(&part.query) {
+            context.checks = checks;
+            context.transaction.require_unmoved_since(began)?;
+            change(context, part, statement)?;
+        }
+    }
+    Ok(result)
+}
+
+/// Runs a part that changes rows.
+fn change(
+    context: &mut StatementContext<'_>,
+    part: &Cte,
+    statement: &Statement,
+) -> Result<Option<RowSet>, SqlError> {
+    refuse_bricks(context, statement)?;
+    Ok(execute_with(context, statement, part.query.with.as_ref())?.rows)
+}
+
+/// What a part has returned can be read from here on.
+pub(super) fn add(context: &mut StatementContext<'_>, name: String, rows: Option<RowSet>) {
+    let parts = context.parts.as_deref().expect("the statement runs in parts");
+    context.parts = Some(Arc::new(parts.with(name, rows)));
+}
+
+/// The parts before the statement itself, each with whether it may read itself.
+pub(super) fn parts_of(query: &Query) -> impl Iterator<Item = (&Cte, Recursive)> {
+    query.with.iter().flat_map(|with| {
+        let recursive = if with.recursive { Recursive::Yes } else { Recursive::No };
+        with.cte_tables.iter().map(move |table| (table, recursive))
+    })
+}
+
+/// Whether RECURSIVE was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Recursive {
+    No,
+    Yes,
+}
+
+/// The statement itself.
+pub(super) fn without_with(query: &Query) -> Query {
+    Query { with: None, ..query.clone() }
+}
+
+/// `WITH part SELECT * FROM part`.
+pub(super) fn alone(part: &Cte, recursive: Recursive) -> Query {
+    let with_token = AttachedToken::empty();
+    let with = With { with_token, recursive: recursive == Recursive::Yes, cte_tables: vec![part.clone()] };
+    let relation = TableFactor::Table {
+        name: ObjectName::from(vec![part.alias.name.clone()]),
+        alias: None,
+        args: None,
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    };
+    let all = SelectItem::Wildcard(WildcardAdditionalOptions::default());
+    super::select::query(Some(with), vec![all], vec![TableWithJoins { relation, joins: Vec::new() }], None)
+}
+
+/// Whether a query names a table so.
+fn is_named(query: &Query, name: &Ident) -> bool {
+    struct Names(String);
+    impl Visitor for Names {
+        type Break = ();
+        fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+            match relation.0.as_slice() {
+                [ObjectNamePart::Identifier(ident)] if fold(ident) == self.0 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    query.visit(&mut Names(fold(name))).is_break()
+}
+
+/// The rows with their columns named as the part says.
+pub(super) fn under_names(rows: RowSet, alias: &TableAlias) -> Result<RowSet, SqlError> {
+    if alias.columns.is_empty() {
+        return Ok(rows);
+    }
+    let (given, there) = (alias.columns.len(), rows.schema.fields().len());
+    if given > there {
+        let name = fold(&alias.name);
+        let message =
+            format!("WITH query \"{name}\" has {there} columns available but {given} columns specified");
+        return Err(SqlError::new(SqlState::InvalidColumnReference, message));
+    }
+    let field = |(place, field): (usize, &Arc<Field>)| match alias.columns.get(place) {
+        Some(column) => Arc::new(field.as_ref().clone().with_name(fold(&column.name))),
+        None => Arc::clone(field),
+    };
+    let fields: Vec<_> = rows.schema.fields().iter().enumerate().map(field).collect();
+    let schema: SchemaRef = Arc::new(Schema::new(fields));
+    let renamed = |batch: &RecordBatch| {
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(Arc::clone(&schema), batch.columns().to_vec(), &options)
+    };
+    let batches = rows.batches.iter().map(renamed).collect::<Result<_, _>>()?;
+    Ok(RowSet { schema, batches })
+}
+
+/// Rows of bricks are appended where other parts would see them.
+fn refuse_bricks(context: &StatementContext<'_>, statement: &Statement) -> Result<(), SqlError> {
+    let target = match statement {
+        Statement::Insert(insert) => match &insert.table {
+            TableObject::TableName(name) => name,
+            _ => return Ok(()),
+        },
+        Statement::Delete(delete) => {
+            let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
+            match tables.first().map(|table| &table.relation) {
+                Some(TableFactor::Table { name, .. }) => name,
+                _ => return Ok(()),
+            }
+        }
+        _ => return Ok(()),
+    };
+    let def = crate::names::table(target, context.settings, context.transaction)?;
+    let instead = "Change the brick table in a statement of its own, in the same transaction.";
+    super::bricks::refuse_rows(&def, "a change in WITH", instead)
+}
+
+/// `0A000` for a change of rows in the WITH of a query that is part of another.
+pub(crate) fn refuse_nested(query: &Query) -> Result<(), SqlError> {
+    let mut tables = query.with.iter().flat_map(|with| &with.cte_tables);
+    let is_change = |body: &SetExpr| {
+        matches!(body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_))
+    };
+    if tables.any(|table| is_change(&table.query.body)) {
+        let message = "WITH clause containing a data-modifying statement must be at the top level";
+        return Err(SqlError::new(SqlState::FeatureNotSupported, message)
+            .with_hint("Move it in front of the whole statement."));
+    }
+    Ok(())
+}

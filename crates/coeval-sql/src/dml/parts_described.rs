@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Parameters and columns of a statement of several parts, before it runs: each part is planned with tables in place
+//! of what those before it will return, of their columns and without rows.
+
+use super::parameters::{inferred, returned};
+use super::parts::{Parts, add, alone, parts_of, under_names, without_with};
+use super::statement_of;
+use crate::context::StatementContext;
+use crate::error::SqlError;
+use crate::query;
+use crate::result::RowSet;
+use crate::session::ParameterType;
+use arrow::datatypes::SchemaRef;
+use coeval_store::ColumnType;
+use datafusion::sql::sqlparser::ast::{Query, Statement, Value, ValueWithSpan, Visit, Visitor};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// What is known of a statement in parts.
+#[derive(Default)]
+pub(super) struct Described {
+    /// The types of its parameters, as far as they are known.
+    pub(super) types: Vec<Option<ColumnType>>,
+    /// For each parameter its type, if it is read as an array.
+    pub(super) lists: Vec<Option<ParameterType>>,
+    columns: Option<SchemaRef>,
+}
+
+/// The columns of a statement in parts; `None` if it returns no rows, or if it is wrong, which is said when it runs.
+pub(crate) fn columns_of_parts(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+    types: &[Option<ColumnType>],
+) -> Option<SchemaRef> {
+    described(context, query, types).ok()?.columns
+}
+
+/// What is known of a statement whose WITH changes or locks rows, beside the parameter types in `types`.
+///
+/// # Errors
+/// What planning its parts finds.
+pub(super) fn described(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+    types: &[Option<ColumnType>],
+) -> Result<Described, SqlError> {
+    context.parts = Some(Arc::new(Parts::begin(context.transaction)));
+    let mut described = Described { types: types.to_vec(), ..Described::default() };
+    let outcome = describe(context, query, &mut described);
+    context.parts = None;
+    outcome.map(|()| described)
+}
+
+fn describe(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+    described: &mut Described,
+) -> Result<(), SqlError> {
+    for (part, recursive) in parts_of(query) {
+        let whole = match statement_of(&part.query) {
+            Some(_) => part.query.as_ref().clone(),
+            None => {
+                let mut unlocked = part.clone();
+                unlocked.query.locks.clear();
+                alone(&unlocked, recursive)
+            }
+        };
+        let columns = describe_part(context, &whole, described)?;
+        let rows = columns.map(|schema| RowSet { schema, batches: Vec::new() });
+        let name = crate::names::fold(&part.alias.name);
+        let rows = rows.map(|rows| under_names(rows, &part.alias)).transpose()?;
+        add(context, name, rows);
+    }
+    let mut rest = without_with(query);
+    rest.locks.clear();
+    described.columns = describe_part(context, &rest, described)?;
+    Ok(())
+}
+
+/// Adds what a part says of the parameters; its columns.
+fn describe_part(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+    described: &mut Described,
+) -> Result<Option<SchemaRef>, SqlError> {
+    let is_change = statement_of(query).is_some();
+    let statement = Statement::Query(Box::new(query.clone()));
+    let (types, lists) = if is_change {
+        inferred(context, &statement, &described.types)?
+    } else {
+        let planned = query::plan(context, query, &described.types)?;
+        let types = planned.parameter_types().iter().copied().map(Some).collect();
+        (types, planned.list_parameters().to_vec())
+    };
+    // A part that does not name a parameter knows nothing of it.
+    for place in parameters_of(query) {
+        note(&mut described.types, place, types.get(place).copied().flatten());
+        note(&mut described.lists, place, lists.get(place).copied().flatten());
+    }
+    if !is_change {
+        let planned = query::plan(context, query, &described.types)?;
+        return Ok(Some(Arc::clone(planned.columns())));
+    }
+    let Some(returned) = returned(&statement) else { return Ok(None) };
+    Ok(Some(Arc::clone(query::plan(context, &returned, &described.types)?.columns())))
+}
+
+fn note<T>(all: &mut Vec<Option<T>>, place: usize, found: Option<T>) {
+    if all.len() <= place {
+        all.resize_with(place + 1, || None);
+    }
+    if all[place].is_none() {
+        all[place] = found;
+    }
+}
+
+/// The places of the parameters that a query names.
+fn parameters_of(query: &Query) -> Vec<usize> {
+    struct Places(Vec<usize>);
+    impl Visitor for Places {
+        type Break = ();
+        fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
+            if let Value::Placeholder(name) = &value.value
+                && let Some(number) = name.strip_prefix('$').and_then(|number| number.parse::<u16>().ok())
+                && let Some(place) = usize::from(number).checked_sub(1)
+            {
+                self.0.push(place);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut places = Places(Vec::new());
+    // Nothing breaks off the visit.
+    let _ = query.visit(&mut places);
+    places.0
+}

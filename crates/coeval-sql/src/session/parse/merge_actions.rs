@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `DO NOTHING` and `INSERT DEFAULT VALUES` of MERGE, which the parser does not know: written as actions that it does,
+//! on columns that no table has.
+
+use super::is_word;
+use crate::dml::{MERGE_DEFAULTS, MERGE_NOTHING};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+/// Writes the actions of MERGE in forms that the parser knows.
+pub(super) fn spell_merge(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    if !tokens.iter().any(|token| is_word(token, "merge")) {
+        return tokens;
+    }
+    let mut words = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        if !matches!(token.token, Token::Whitespace(_)) {
+            words.push(at);
+        }
+    }
+    let says = |place: usize, wanted: &[&str]| {
+        wanted
+            .iter()
+            .enumerate()
+            .all(|(offset, word)| words.get(place + offset).is_some_and(|&at| is_word(&tokens[at], word)))
+    };
+    let mut spelled = Vec::with_capacity(tokens.len());
+    let mut is_matched = false;
+    let (mut place, mut next) = (0, 0);
+    while place < words.len() {
+        if says(place, &["when", "matched"]) {
+            is_matched = true;
+        } else if says(place, &["when", "not", "matched"]) {
+            is_matched = false;
+        }
+        let written = if says(place, &["then", "do", "nothing"]) {
+            let instead = if is_matched { update(MERGE_NOTHING) } else { insert(MERGE_NOTHING) };
+            Some((instead, 3))
+        } else if says(place, &["then", "insert", "default", "values"]) {
+            Some((insert(MERGE_DEFAULTS), 4))
+        } else {
+            None
+        };
+        let Some((instead, count)) = written else {
+            place += 1;
+            continue;
+        };
+        // Up to THEN, itself included.
+        let span = tokens[words[place]].span;
+        spelled.extend_from_slice(&tokens[next..=words[place]]);
+        spelled.extend(instead.into_iter().map(|token| TokenWithSpan { token, span }));
+        next = words[place + count - 1] + 1;
+        place += count;
+    }
+    spelled.extend_from_slice(&tokens[next..]);
+    spelled
+}
+
+fn column(name: &str) -> Token {
+    Token::Word(Word { value: name.to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword })
+}
+
+fn zero() -> Token {
+    Token::Number("0".to_owned(), false)
+}
+
+fn update(name: &str) -> Vec<Token> {
+    vec![Token::make_keyword("UPDATE"), Token::make_keyword("SET"), column(name), Token::Eq, zero()]
+}
+
+fn insert(name: &str) -> Vec<Token> {
+    let columns = [Token::make_keyword("INSERT"), Token::LParen, column(name), Token::RParen];
+    let values = [Token::make_keyword("VALUES"), Token::LParen, zero(), Token::RParen];
+    columns.into_iter().chain(values).collect()
+}
