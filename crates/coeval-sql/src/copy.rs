@@ -125,7 +125,8 @@ fn copied_table(
 /// The columns that are copied: those named, or all.
 fn copied_columns(def: &TableDef, named: &[Ident]) -> Result<Vec<usize>, SqlError> {
     if named.is_empty() {
-        return Ok(def.live_columns().map(|(index, _)| index).collect());
+        let written = def.live_columns().filter(|(_, column)| column.generated.is_none());
+        return Ok(written.map(|(index, _)| index).collect());
     }
     let mut columns = Vec::with_capacity(named.len());
     for ident in named {
@@ -134,6 +135,11 @@ fn copied_columns(def: &TableDef, named: &[Ident]) -> Result<Vec<usize>, SqlErro
             let message = format!("column \"{name}\" of relation \"{}\" does not exist", def.name.name);
             SqlError::new(SqlState::UndefinedColumn, message)
         })?;
+        if def.columns[index].generated.is_some() {
+            let message = format!("column \"{name}\" is a generated column");
+            return Err(SqlError::new(SqlState::InvalidColumnReference, message)
+                .with_detail("Generated columns cannot be used in COPY."));
+        }
         if columns.contains(&index) {
             let message = format!("column \"{name}\" specified more than once");
             return Err(SqlError::new(SqlState::DuplicateColumn, message));

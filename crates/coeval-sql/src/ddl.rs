@@ -20,6 +20,7 @@ mod drop_column;
 mod drop_constraint;
 mod expressions;
 mod extended;
+mod generated_columns;
 mod grants;
 mod index;
 mod lookup;

@@ -24,7 +24,7 @@ mod promotion;
 mod scope;
 
 pub(crate) use cast::{CastContext, CastPlan, plan as cast_plan};
-pub(crate) use checks::{check_compiler, parse_stored};
+pub(crate) use checks::{check_compiler, compile_generated, parse_stored};
 pub(crate) use compile::{
     AggregateCall, AggregateFunction, AggregateScope, Compiler, DistinctInput, Refusal, SequenceNames,
 };

@@ -69,6 +69,8 @@ pub enum ColumnState {
     Live,
     /// Not named by users: the row id of a table without a primary key.
     Hidden,
+    /// Not named by users: what an index is declared on that is no column, a generated value.
+    Computed,
     /// Dropped: keeps its place in rows, always NULL in new ones.
     Dropped,
 }
@@ -95,6 +97,9 @@ pub struct ColumnDef {
     /// What `COMMENT ON COLUMN` says of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// `GENERATED ALWAYS AS (...) STORED` as SQL text over the table's columns: the value of every row that is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generated: Option<String>,
 }
 
 impl ColumnDef {
@@ -111,6 +116,7 @@ impl ColumnDef {
             missing: None,
             state: ColumnState::Live,
             comment: None,
+            generated: None,
         }
     }
 

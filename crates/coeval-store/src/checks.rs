@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! CHECK constraints and defaults: the store keeps their text and asks the SQL layer what it means.
+//! CHECK constraints, defaults and generated columns: the store keeps their text and asks the SQL layer what it means.
 
 use crate::catalog::TableDef;
 use crate::error::ConstraintError;
@@ -30,4 +30,10 @@ pub trait RowChecks: Send + Sync + Debug {
     /// # Errors
     /// Why it cannot be computed.
     fn default_value(&self, table: &TableDef, column: usize) -> Result<Value, ConstraintError>;
+
+    /// The values of the generated columns, by column, of a row whose other columns are these.
+    ///
+    /// # Errors
+    /// Why one cannot be computed.
+    fn generated(&self, table: &TableDef, row: &Row) -> Result<Vec<(usize, Value)>, ConstraintError>;
 }

@@ -26,6 +26,8 @@ pub struct Table {
     indexes: Vec<Space>,
     /// What rows have in columns that were added after they were written, per column.
     missing: Arc<[Value]>,
+    /// Whether some of its columns are generated.
+    generates: bool,
     checks: CompiledChecks,
     /// For scans of this version.
     pieces: Pieces,
@@ -53,7 +55,8 @@ impl Table {
         assert_eq!(indexes.len(), def.indexes.len(), "each index has its space");
         let missing = missing_values(&def);
         let (checks, pieces) = (CompiledChecks::default(), Pieces::default());
-        Self { def, rows, indexes, missing, checks, pieces, bricks: None }
+        let generates = def.columns.iter().any(|column| column.generated.is_some());
+        Self { def, rows, indexes, missing, generates, checks, pieces, bricks: None }
     }
 
     /// The same table with its rows in these bricks.
@@ -151,6 +154,11 @@ impl Table {
         &self.missing
     }
 
+    /// Whether some of its columns are generated.
+    pub(crate) fn generates(&self) -> bool {
+        self.generates
+    }
+
     pub(crate) fn checks(&self) -> &OnceLock<Result<Arc<dyn RowChecks>, String>> {
         &self.checks
     }
@@ -169,6 +177,7 @@ impl Table {
             rows: self.rows.overlaid(&writes.rows),
             indexes,
             missing: Arc::clone(&self.missing),
+            generates: self.generates,
             checks: Arc::clone(&self.checks),
             pieces: Pieces::default(),
             bricks: self.bricks.clone(),

@@ -10,6 +10,7 @@ mod bricks;
 mod ddl;
 mod deferred;
 mod foreign_key;
+mod generated;
 mod load;
 mod locks;
 mod reads;

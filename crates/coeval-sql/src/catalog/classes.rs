@@ -163,12 +163,14 @@ struct Attribute<'a> {
     not_null: bool,
     has_default: bool,
     identity: &'static str,
+    is_generated: bool,
     dropped: bool,
 }
 
 impl<'a> Attribute<'a> {
     fn plain(name: &'a str, number: usize, facts: TypeFacts) -> Self {
-        Self { name, number, facts, not_null: false, has_default: false, identity: "", dropped: false }
+        let (not_null, has_default, is_generated) = (false, false, false);
+        Self { name, number, facts, not_null, has_default, identity: "", is_generated, dropped: false }
     }
 
     fn of(def: &'a TableDef, number: usize, column: &'a ColumnDef, dropped_name: &'a str) -> Self {
@@ -185,6 +187,7 @@ impl<'a> Attribute<'a> {
                 Some(Identity::ByDefault) => "d",
                 None => "",
             },
+            is_generated: column.generated.is_some(),
             dropped,
         }
     }
@@ -192,7 +195,8 @@ impl<'a> Attribute<'a> {
 
 /// Whether the column has a default that shows: identity columns have none.
 fn has_default(column: &ColumnDef) -> bool {
-    column.is_live() && column.identity.is_none() && (column.default.is_some() || column.sequence.is_some())
+    let is_filled = column.default.is_some() || column.sequence.is_some() || column.generated.is_some();
+    column.is_live() && column.identity.is_none() && is_filled
 }
 
 fn push_columns(table: &mut Table, class: &Class, objects: &Objects) {
@@ -251,6 +255,7 @@ fn push_attribute(table: &mut Table, class: i32, attribute: &Attribute<'_>) {
         ("attnotnull", attribute.not_null.into()),
         ("atthasdef", attribute.has_default.into()),
         ("attidentity", attribute.identity.into()),
+        ("attgenerated", (if attribute.is_generated { "s" } else { "" }).into()),
         ("attisdropped", attribute.dropped.into()),
         ("attislocal", true.into()),
         ("attcollation", facts.collation.into()),

@@ -127,8 +127,21 @@ fn is_next_value(text: &str) -> bool {
         if function.name.to_string().eq_ignore_ascii_case("nextval"))
 }
 
+/// An expression of a definition as PostgreSQL shows it: operators stand in parentheses, functions do not.
+pub(crate) fn shown_expression(text: &str) -> String {
+    let parsed =
+        Parser::new(&PostgreSqlDialect {}).try_with_sql(text).and_then(|mut parser| parser.parse_expr());
+    match parsed {
+        Ok(Expr::BinaryOp { .. } | Expr::UnaryOp { .. }) => format!("({text})"),
+        _ => text.to_owned(),
+    }
+}
+
 /// The declared default of a column; a text has its type, as PostgreSQL shows it.
 pub(crate) fn declared_default(column: &ColumnDef) -> Option<String> {
+    if let Some(generated) = &column.generated {
+        return Some(shown_expression(generated));
+    }
     let text = column.default.as_ref()?;
     let parsed =
         Parser::new(&PostgreSqlDialect {}).try_with_sql(text).and_then(|mut parser| parser.parse_expr());

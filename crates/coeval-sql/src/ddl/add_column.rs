@@ -6,7 +6,7 @@
 
 use super::alter_table::{add_constraint, put};
 use super::columns::{self, Place};
-use super::{create_table, expressions, lookup, values};
+use super::{create_table, expressions, generated_columns, lookup, values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use coeval_store::{
@@ -74,8 +74,9 @@ fn add(
         let what = "a change of columns".to_owned();
         return Err(StoreError::BrickDefinition { table: Box::new(def.name.clone()), what }.into());
     }
-    let differs =
-        column.sequence.is_some() || default.is_some_and(|expr| expressions::is_volatile(context, expr));
+    let differs = column.sequence.is_some()
+        || column.generated.is_some()
+        || default.is_some_and(|expr| expressions::is_volatile(context, expr));
     if differs {
         return add_row_by_row(context, def, column);
     }
@@ -109,6 +110,7 @@ fn add_row_by_row(
     let index = def.columns.len();
     let mut nullable = def.clone();
     nullable.add_column(ColumnDef { not_null: false, ..column.clone() });
+    generated_columns::validate(context, &nullable)?;
     let id = put(context, nullable.clone())?;
     let rows = context.transaction.scan(id, &KeyRange::all(), Direction::Forward)?;
     let keys: Vec<_> = rows.map(|row| row.map(|(key, _)| key)).collect::<Result<_, _>>()?;

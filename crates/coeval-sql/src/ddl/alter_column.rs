@@ -3,7 +3,7 @@
 
 use super::alter_table::put;
 use super::columns::{Place, owned_sequence};
-use super::{expressions, lookup, rewrite, validate, values, view_columns};
+use super::{expressions, generated_columns, lookup, rewrite, validate, values, view_columns};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::types;
@@ -45,6 +45,12 @@ pub(super) fn execute(
         {
             return Err(identity());
         }
+        AlterColumnOperation::SetDefault { .. } | AlterColumnOperation::DropDefault
+            if column.generated.is_some() =>
+        {
+            let message = format!("column \"{name}\" of relation \"{relation}\" is a generated column");
+            return Err(SqlError::syntax(message));
+        }
         AlterColumnOperation::SetDefault { value } => {
             values::validate_default(context, column, value)?;
             column.default = Some(expressions::with_bound_sequences(context, value)?.to_string());
@@ -72,6 +78,11 @@ pub(super) fn execute(
             );
         }
         AlterColumnOperation::SetDataType { data_type, using, .. } => {
+            if let Some(generated) = generated_columns::using(def, name)?.first() {
+                let message = "cannot alter type of a column used by a generated column";
+                return Err(SqlError::new(SqlState::FeatureNotSupported, message)
+                    .with_detail(format!("Column \"{name}\" is used by generated column \"{generated}\".")));
+            }
             return set_type(context, def, index, data_type, using.as_ref());
         }
     }

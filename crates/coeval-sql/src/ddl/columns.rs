@@ -8,7 +8,8 @@ use crate::error::{SqlError, SqlState};
 use crate::types;
 use coeval_store::{ColumnDef, ColumnState, ColumnType, Identity, QualifiedName, SequenceDef, SpaceId};
 use datafusion::sql::sqlparser::ast::{
-    self, ColumnOption, DataType, Expr, GeneratedAs, Ident, ObjectNamePart, SequenceOptions, TableConstraint,
+    self, ColumnOption, DataType, Expr, GeneratedAs, GeneratedExpressionMode, Ident, ObjectNamePart,
+    SequenceOptions, TableConstraint,
 };
 
 /// The hidden column that stands in for a primary key.
@@ -102,11 +103,35 @@ impl OptionReader<'_, '_> {
                 };
                 self.identity(identity, sequence_options.as_deref().unwrap_or_default())
             }
-            ColumnOption::Generated { .. } => Err(SqlError::unsupported("generated column")),
+            ColumnOption::Generated {
+                generation_expr: Some(expr),
+                generation_expr_mode: Some(GeneratedExpressionMode::Stored),
+                ..
+            } => self.generated(expr),
+            ColumnOption::Generated { .. } => Err(SqlError::unsupported("a virtual generated column")
+                .with_hint("Say GENERATED ALWAYS AS (expression) STORED.")),
             other => {
                 Err(SqlError::unsupported(format!("column option {other} of column \"{}\"", ident.value)))
             }
         }
+    }
+
+    fn generated(&mut self, expr: &Expr) -> Result<(), SqlError> {
+        let column = &mut self.declared.column;
+        let other = if column.identity.is_some() {
+            "identity"
+        } else if column.default.is_some() || column.sequence.is_some() {
+            "default"
+        } else if column.generated.is_some() {
+            return Err(SqlError::syntax(format!(
+                "multiple generation clauses specified for column \"{}\" of table \"{}\"",
+                column.name, self.place.name.name
+            )));
+        } else {
+            column.generated = Some(expr.to_string());
+            return Ok(());
+        };
+        Err(both(other, "generation expression", &column.name, &self.place.name.name))
     }
 
     fn say_null(&mut self, said: Null) -> Result<(), SqlError> {
@@ -126,6 +151,9 @@ impl OptionReader<'_, '_> {
     fn default(&mut self, expr: &Expr) -> Result<(), SqlError> {
         let column = &mut self.declared.column;
         let table = &self.place.name.name;
+        if column.generated.is_some() {
+            return Err(both("default", "generation expression", &column.name, table));
+        }
         if column.identity.is_some() {
             let message = format!(
                 "both default and identity specified for column \"{}\" of table \"{table}\"",
@@ -178,6 +206,11 @@ impl OptionReader<'_, '_> {
         self.declared.sequence = Some(sequence);
         Ok(())
     }
+}
+
+/// `42601` for two ways to fill a column.
+fn both(one: &str, other: &str, column: &str, table: &str) -> SqlError {
+    SqlError::syntax(format!("both {one} and {other} specified for column \"{column}\" of table \"{table}\""))
 }
 
 /// The sequence of an identity or serial column: `table_column_seq`, owned by the column.

@@ -270,6 +270,7 @@ fn add_foreign_key(
         .collect::<Result<_, _>>()?;
     let parent_columns = parent_columns(parent, &declared.referred_columns)?;
     let (columns, parent_columns) = align(parent, &columns, &parent_columns)?;
+    refuse_generated(def, &columns, declared)?;
     let name = name_for(def, declared.name.as_ref(), &column_names(def, &columns), "fkey", |_| false)?;
     refuse_other_types(def, parent, &name, &columns, &parent_columns)?;
     let foreign_key = ForeignKeyDef {
@@ -283,6 +284,29 @@ fn add_foreign_key(
     };
     def.foreign_keys.push(foreign_key);
     Ok(())
+}
+
+/// Refuses actions that would write a generated column.
+fn refuse_generated(
+    def: &TableDef,
+    columns: &[usize],
+    declared: &ForeignKeyConstraint,
+) -> Result<(), SqlError> {
+    if columns.iter().all(|&column| def.columns[column].generated.is_none()) {
+        return Ok(());
+    }
+    let sets = |action| matches!(action, ReferentialAction::SetNull | ReferentialAction::SetDefault);
+    let (delete, update) = (action(declared.on_delete.as_ref()), action(declared.on_update.as_ref()));
+    let event = if sets(delete) {
+        "DELETE"
+    } else if sets(update) || update == ReferentialAction::Cascade {
+        "UPDATE"
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::syntax(format!(
+        "invalid ON {event} action for foreign key constraint containing generated column"
+    )))
 }
 
 /// The parent's definition; `None` if the table refers to itself.

@@ -5,7 +5,7 @@ use super::bricks::{self, BrickClause};
 use super::columns::{self, DeclaredColumn, Place, ROW_ID_COLUMN};
 use super::constraints::{self, DeclaredKey};
 use super::temporary::{self, Lasting};
-use super::{expressions, lookup, naming, storage_parameters, values};
+use super::{expressions, generated_columns, lookup, naming, storage_parameters, values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::{CommandTag, StatementResult};
@@ -203,6 +203,10 @@ impl Draft {
         clause: &BrickClause,
     ) -> Result<Finished, SqlError> {
         let zone = context.settings.zone();
+        if self.columns.iter().any(|column| column.generated.is_some()) {
+            return Err(SqlError::unsupported("a generated column of a brick table")
+                .with_hint("Compute it in the query that loads the rows, or in a view."));
+        }
         let layout = bricks::layout(clause, &mut self.columns, &self.constraints, zone)?;
         let mut hidden = ColumnDef::new(ROW_ID_COLUMN, ColumnType::BigInt);
         hidden.state = ColumnState::Hidden;
@@ -231,6 +235,7 @@ impl Finished {
             context.transaction.change_catalog(CatalogChange::PutSequence(sequence))?;
         }
         let def = self.def;
+        generated_columns::validate(context, &def)?;
         context.transaction.change_catalog(CatalogChange::PutTable(Box::new(def.clone())))?;
         for (_, column) in def.live_columns() {
             if let Some(default) = &column.default {

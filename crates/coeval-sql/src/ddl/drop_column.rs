@@ -3,7 +3,7 @@
 
 use super::alter_table::{put, release_unique_key};
 use super::dependents::{self, Behavior, still_needed};
-use super::{expressions, lookup, rewrite, view_columns};
+use super::{expressions, generated_columns, lookup, rewrite, view_columns};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use coeval_store::{CatalogChange, ColumnState, SpaceId, TableDef};
@@ -24,6 +24,15 @@ pub(super) fn execute(
     let index = lookup::column(def, name)?;
     let what = format!("column {name} of table {}", def.name);
     release_views(context, def, name, &what, behavior)?;
+    if let Some(generated) = generated_columns::using(def, name)?.first() {
+        if behavior == Behavior::Restrict {
+            let detail = format!("column {generated} of table {} depends on {what}", def.name);
+            return Err(still_needed(&what, &[detail]));
+        }
+        let id = execute(context, def, generated, behavior)?;
+        let again = Arc::clone(context.transaction.table_def(id)?);
+        return execute(context, &again, name, behavior);
+    }
     let in_primary_key = def.has_declared_primary_key() && def.primary_key.contains(&index);
     let mut keys: Vec<Vec<usize>> = Vec::new();
     keys.extend(def.indexes.iter().filter(|key| key.columns.contains(&index)).map(|key| key.columns.clone()));
@@ -57,6 +66,7 @@ pub(super) fn execute(
     column.name = format!("........dropped.{index}........");
     column.not_null = false;
     column.default = None;
+    column.generated = None;
     column.identity = None;
     column.sequence = None;
     put(context, def)

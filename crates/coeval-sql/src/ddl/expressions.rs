@@ -43,7 +43,7 @@ fn is_subquery(expr: &Expr) -> bool {
 }
 
 /// Refuses what neither a default nor a check can hold.
-fn refuse_subquery(expr: &Expr, place: &str) -> Result<(), SqlError> {
+pub(super) fn refuse_subquery(expr: &Expr, place: &str) -> Result<(), SqlError> {
     match search(expr, |expr| is_subquery(expr).then_some(())) {
         Some(()) => {
             Err(SqlError::new(SqlState::FeatureNotSupported, format!("cannot use subquery in {place}")))
@@ -227,17 +227,32 @@ pub(super) fn with_bound_sequences(context: &StatementContext<'_>, expr: &Expr) 
 /// # Errors
 /// 42803.
 pub(super) fn refuse_aggregates(context: &StatementContext<'_>, expr: &Expr) -> Result<(), SqlError> {
+    refuse_aggregates_in(context, expr, "check constraint")
+}
+
+/// Refuses aggregate and window functions in expressions of this kind.
+///
+/// # Errors
+/// 42803.
+pub(super) fn refuse_aggregates_in(
+    context: &StatementContext<'_>,
+    expr: &Expr,
+    place: &str,
+) -> Result<(), SqlError> {
     let aggregates = context.engine.template().aggregate_functions();
     let refused = search(expr, |expr| {
         let Expr::Function(function) = expr else { return None };
         if function.over.is_some() {
-            return Some("window functions are not allowed in check constraints");
+            return Some("window");
         }
         let name = function.name.to_string().to_lowercase();
-        aggregates.contains_key(&name).then_some("aggregate functions are not allowed in check constraints")
+        aggregates.contains_key(&name).then_some("aggregate")
     });
     match refused {
-        Some(message) => Err(SqlError::new(SqlState::GroupingError, message)),
+        Some(kind) => {
+            let message = format!("{kind} functions are not allowed in {place}s");
+            Err(SqlError::new(SqlState::GroupingError, message))
+        }
         None => Ok(()),
     }
 }
@@ -290,4 +305,20 @@ pub(super) fn is_volatile(context: &StatementContext<'_>, expr: &Expr) -> bool {
             .then_some(())
     };
     search(expr, volatile).is_some()
+}
+
+/// Whether the value of an expression over one row may be another one later: it calls a function that is not immutable.
+pub(super) fn is_changing(context: &StatementContext<'_>, expr: &Expr) -> bool {
+    use datafusion::logical_expr::Volatility;
+    let functions = context.engine.template().scalar_functions();
+    let changing = |expr: &Expr| {
+        let Expr::Function(function) = expr else { return None };
+        let name = function.name.to_string().to_lowercase();
+        let known = functions.get(&name).map(|function| function.signature().volatility);
+        let is_known = matches!(known, Some(Volatility::Volatile | Volatility::Stable));
+        let is_time =
+            matches!(name.as_str(), "now" | "current_date" | "current_timestamp" | "localtimestamp");
+        (is_known || is_time).then_some(())
+    };
+    is_volatile(context, expr) || search(expr, changing).is_some()
 }

@@ -4,7 +4,7 @@
 
 use super::alter_table::put;
 use super::view_query::{self, quoted};
-use super::{create_table, dependents, expressions, lookup, naming, view_columns};
+use super::{create_table, dependents, expressions, generated_columns, lookup, naming, view_columns};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use coeval_store::{CatalogChange, ObjectRef, QualifiedName, SequenceDef, SpaceId, TableDef, ViewDef};
@@ -105,6 +105,9 @@ fn move_table(context: &mut StatementContext<'_>, id: SpaceId, new: &QualifiedNa
         expressions::rename_table(&mut expr, &old.name.name, &quoted(&new.name));
         check.expression = expr.to_string();
     }
+    generated_columns::rename(&mut def, |expr| {
+        expressions::rename_table(expr, &old.name.name, &quoted(&new.name));
+    })?;
     def.name = new.clone();
     put(context, def)?;
     Ok(())
@@ -173,6 +176,7 @@ pub(super) fn column(
         expressions::rename_column(&mut expr, old, &quoted(&name));
         check.expression = expr.to_string();
     }
+    generated_columns::rename_column(&mut changed, old, &quoted(&name))?;
     put(context, changed)?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use super::{dependents, expressions, sequence_values, validate, values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::types::assign_array;
-use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, new_null_array};
 use arrow::datatypes::{Field, Schema};
 use coeval_store::{
     CatalogChange, ColumnDef, ColumnState, ColumnType, ForeignKeyDef, IndexDef, SequenceDef, SpaceId,
@@ -147,7 +147,7 @@ fn map_columns(def: &TableDef, change: &Change) -> Mapping {
     for (index, column) in def.columns.iter().enumerate() {
         let stays = match (column.state, change) {
             (ColumnState::Dropped, _) | (ColumnState::Hidden, Change::PrimaryKey { .. }) => false,
-            (ColumnState::Live | ColumnState::Hidden, _) => true,
+            (ColumnState::Live | ColumnState::Hidden | ColumnState::Computed, _) => true,
         };
         mapping.places.push(stays.then_some(mapping.columns.len()));
         if stays {
@@ -239,6 +239,9 @@ fn read_rows(
         for column in &new.columns {
             if column.state == ColumnState::Hidden {
                 columns.push(row_ids(context, sequence.as_deref(), batch.num_rows())?);
+            } else if column.state == ColumnState::Computed {
+                // The load computes it.
+                columns.push(new_null_array(&column.ty.arrow(), batch.num_rows()));
             } else {
                 let array = given.next().ok_or_else(|| SqlError::internal("a column is missing"))?;
                 columns.push(assign_array(array, column.ty, zone)?);

@@ -60,6 +60,11 @@ pub(super) fn resolve(target: &Target, assignments: &[Assignment]) -> Result<Vec
 
 fn refuse_generated(target: &Target, column: usize, value: &SetValue) -> Result<(), SqlError> {
     let column = &target.def.columns[column];
+    if column.generated.is_some() && *value != SetValue::Default {
+        let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
+        return Err(SqlError::new(SqlState::GeneratedAlways, message)
+            .with_detail(format!("Column \"{}\" is a generated column.", column.name)));
+    }
     if column.identity != Some(Identity::Always) || *value == SetValue::Default {
         return Ok(());
     }

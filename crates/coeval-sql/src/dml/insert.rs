@@ -12,7 +12,7 @@ use super::expressions::Rows;
 use super::generated::{Generator, generators};
 use super::needs;
 use super::returning::{Relation, Returning};
-use super::rows::{encode, refused};
+use super::rows::{encoded, refused};
 use super::target::Target;
 use crate::cancel;
 use crate::context::StatementContext;
@@ -91,6 +91,11 @@ impl Shape {
     /// Refuses a value for a column that takes none.
     fn check_given(&self, column: usize) -> Result<(), SqlError> {
         let column = &self.target.def.columns[column];
+        if column.generated.is_some() {
+            let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
+            return Err(SqlError::new(SqlState::GeneratedAlways, message)
+                .with_detail(format!("Column \"{}\" is a generated column.", column.name)));
+        }
         if column.identity != Some(Identity::Always) || self.overriding != Overriding::Nothing {
             return Ok(());
         }
@@ -274,7 +279,7 @@ fn write_rows(
             }
             (None, Some(upsert)) => upsert.write(transaction, &environment, target, values)?,
             (None, None) => {
-                let row = encode(&target.def, &values)?;
+                let (row, values) = encoded(transaction, &target.def, values)?;
                 transaction.insert(target.id(), row).map_err(|error| {
                     refused(error, &target.def, |column| values[column].borrow(), environment.zone)
                 })?;

@@ -5,7 +5,9 @@ use crate::error::{SqlError, SqlState};
 use crate::types::format_value;
 use arrow::array::{ArrayRef, RecordBatch};
 use chrono_tz::Tz;
-use coeval_store::{Key, KeyWriter, Row, RowRef, RowWriter, StoreError, TableDef, Value, ValueRef, value_at};
+use coeval_store::{
+    Key, KeyWriter, Row, RowRef, RowWriter, StoreError, TableDef, Transaction, Value, ValueRef, value_at,
+};
 use std::collections::HashSet;
 
 /// A row found by a query: its primary key, and where the query's other columns for it are.
@@ -91,6 +93,26 @@ pub(super) fn encode(def: &TableDef, values: &[Value]) -> Result<Row, SqlError> 
         writer.push(value.borrow()).map_err(StoreError::from)?;
     }
     Ok(writer.finish())
+}
+
+/// The row with these values, and all its values: those of generated columns are computed.
+///
+/// # Errors
+/// As [`encode`]; `23514` and the like if one cannot be computed.
+pub(super) fn encoded(
+    transaction: &Transaction,
+    def: &TableDef,
+    mut values: Vec<Value>,
+) -> Result<(Row, Vec<Value>), SqlError> {
+    let row = encode(def, &values)?;
+    if def.columns.iter().all(|column| column.generated.is_none()) {
+        return Ok((row, values));
+    }
+    let row = transaction.with_generated(def.id, row)?;
+    for (index, value) in values.iter_mut().enumerate() {
+        *value = row.get(def.layout(), index).unwrap_or(ValueRef::Null).to_owned();
+    }
+    Ok((row, values))
 }
 
 /// The error of a change, with the row in its detail where PostgreSQL shows it.

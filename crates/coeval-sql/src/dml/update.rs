@@ -92,6 +92,7 @@ pub(super) fn run(
         // A referential action of this very statement may have moved the row.
         let Some(old) = transaction.get(target.id(), &row.key)? else { continue };
         let new = changed_row(old, row, &changes, &selected, &environment)?;
+        let new = transaction.with_generated(target.id(), new)?;
         transaction.update(target.id(), &row.key, new.clone()).map_err(|error| {
             refused(error, &target.def, |column| value_of(&new, &target.def, column), environment.zone)
         })?;

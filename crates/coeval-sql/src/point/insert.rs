@@ -5,7 +5,7 @@ use super::Outcome;
 use super::conflict::{ConflictPlan, Resolution};
 use super::output::Output;
 use super::source::{Planner, Source};
-use super::update::{is_always_generated, is_default};
+use super::update::{is_always_generated, is_default, refuse_generated};
 use crate::dml;
 use crate::error::SqlError;
 use crate::scalar::{Environment, Inputs, NewRow, NoRows, Refusal, Scalar, Scope, folded};
@@ -39,6 +39,7 @@ impl InsertPlan {
             return Err(Refusal::unsupported("a clause of this INSERT"));
         };
         let table = planner.table(name, crate::dml::needs_of_insert(insert))?;
+        refuse_generated(&table)?;
         let alias = insert.table_alias.as_ref().map(|alias| folded(&alias.alias));
         let columns = target_columns(&table, &insert.columns)?;
         let values = insert.source.as_deref().ok_or_else(|| Refusal::unsupported("DEFAULT VALUES"))?;

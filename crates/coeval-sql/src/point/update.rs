@@ -49,6 +49,7 @@ impl UpdatePlan {
         let (name, alias) = table_name(&update.table.relation)?;
         let source = Source::of_table(planner.table(name, &[Privilege::Update, Privilege::Select])?, alias);
         let table = Arc::clone(&source.tables[0]);
+        refuse_generated(&table)?;
         let mut changes = vec![None; table.columns.len()];
         for assignment in &update.assignments {
             let column = assigned_column(&table, assignment)?;
@@ -149,6 +150,14 @@ pub(super) fn assigned_value(value: &Expr) -> Result<&Expr, Refusal> {
 pub(super) fn is_default(value: &Expr) -> bool {
     matches!(value, Expr::Identifier(ident)
         if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
+}
+
+/// Generated columns are computed as a row is written, and the general path looks at it then.
+pub(super) fn refuse_generated(table: &TableDef) -> Result<(), Refusal> {
+    match table.columns.iter().any(|column| column.generated.is_some()) {
+        true => Err(Refusal::unsupported("generated columns")),
+        false => Ok(()),
+    }
 }
 
 pub(super) fn is_always_generated(column: &ColumnDef) -> bool {

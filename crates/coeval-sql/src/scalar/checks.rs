@@ -63,8 +63,30 @@ impl CheckCompiler for SqlChecks {
             Some(compile_default(text, column, &engine).map(|scalar| (index, scalar)))
         });
         let defaults = defaults.collect::<Result<_, SqlError>>().map_err(|error| error.to_string())?;
-        Ok(Arc::new(CompiledChecks { checks, defaults }))
+        let generated = table.columns.iter().enumerate().filter(|(_, column)| column.generated.is_some());
+        let generated = generated.map(|(index, column)| {
+            let scalar = compile_generated(&engine, table, column)
+                .map_err(|error| format!("generated column \"{}\": {error}", column.name))?;
+            Ok((index, scalar))
+        });
+        let generated = generated.collect::<Result<_, String>>()?;
+        Ok(Arc::new(CompiledChecks { checks, defaults, generated }))
     }
+}
+
+/// What computes a generated column from the others of its row, as the column's type.
+///
+/// # Errors
+/// What is wrong with its expression as the value of the column; `0A000` if it cannot be computed row by row.
+pub(crate) fn compile_generated(
+    engine: &Engine,
+    table: &TableDef,
+    column: &ColumnDef,
+) -> Result<Scalar, SqlError> {
+    let text = column.generated.as_deref().unwrap_or("NULL");
+    let (scope, mut parameters) = (Scope::of_table(table), ParameterTypes::new());
+    let mut compiler = Compiler::new(&scope, &mut parameters).with_fallback(engine.template());
+    Ok(compiler.assignment(&parse_stored(text)?, column)?)
 }
 
 fn compile_default(text: &str, column: &ColumnDef, engine: &Engine) -> Result<Scalar, SqlError> {
@@ -74,11 +96,12 @@ fn compile_default(text: &str, column: &ColumnDef, engine: &Engine) -> Result<Sc
     Ok(compiler.assignment(&expression, column)?)
 }
 
-/// The checks of one table, by name, and the defaults that its foreign keys may set, by column.
+/// The checks of one table, by name, and by column the defaults that its foreign keys may set and what is generated.
 #[derive(Debug)]
 struct CompiledChecks {
     checks: Vec<(String, Scalar)>,
     defaults: Vec<(usize, Scalar)>,
+    generated: Vec<(usize, Scalar)>,
 }
 
 /// Why an expression could not be computed.
@@ -129,5 +152,14 @@ impl RowChecks for CompiledChecks {
         };
         let inputs = Inputs { rows: &NoRows, parameters: &[], environment: &NoStatement };
         default.eval(inputs).map(Datum::into_value).map_err(failed)
+    }
+
+    fn generated(&self, table: &TableDef, row: &Row) -> Result<Vec<(usize, Value)>, ConstraintError> {
+        let source = NewRow { table, row };
+        let inputs = Inputs { rows: &source, parameters: &[], environment: &NoStatement };
+        let value = |(column, scalar): &(usize, Scalar)| {
+            scalar.eval(inputs).map(|value| (*column, value.into_value())).map_err(failed)
+        };
+        self.generated.iter().map(value).collect()
     }
 }

@@ -146,7 +146,8 @@ fn push_column(rows: &mut Rows, place: &Place<'_>, column: &ColumnDef, default: 
             None => ValueRef::Null,
         },
         yes_or_no(false),
-        text("NEVER"),
+        text(if column.generated.is_some() { "ALWAYS" } else { "NEVER" }),
+        column.generated.as_deref().map_or(ValueRef::Null, text),
         yes_or_no(true),
     ]);
 }
@@ -176,6 +177,7 @@ pub(super) fn columns(transaction: &Transaction, view_columns: &ViewColumns) -> 
         ("identity_generation", TEXT),
         ("identity_cycle", TEXT),
         ("is_generated", TEXT),
+        ("generation_expression", TEXT),
         ("is_updatable", TEXT),
     ]);
     for (name, def) in table_defs(transaction) {
@@ -187,6 +189,7 @@ pub(super) fn columns(transaction: &Transaction, view_columns: &ViewColumns) -> 
                 column: &column.name,
                 position: position + 1,
             };
+            let default = default.filter(|_| column.generated.is_none());
             push_column(&mut rows, &place, column, default.as_deref());
         }
     }

@@ -33,6 +33,7 @@ impl Transaction {
         self.looked_at = self.begin_version();
         let table = Arc::clone(self.row_table(table)?);
         let batches: Vec<_> = batches.iter().filter(|batch| batch.num_rows() > 0).cloned().collect();
+        let batches = self.batches_with_generated(&table, batches)?;
         let chunks = sorted_chunks(table.def(), &batches)?;
         let rows: usize = chunks.iter().map(|chunk| chunk.rows()).sum();
         let is_large = rows >= self.shared.sizes.direct_load_rows_min;
@@ -64,7 +65,8 @@ impl Transaction {
         if !table.def().indexes.is_empty() {
             return Ok(false);
         }
-        let Some(chunks) = ordered_chunks(table.def(), batches)? else { return Ok(false) };
+        let batches = self.batches_with_generated(&table, batches.to_vec())?;
+        let Some(chunks) = ordered_chunks(table.def(), &batches)? else { return Ok(false) };
         if !self.takes_chunks(&table, &chunks)? {
             return Ok(false);
         }

@@ -34,6 +34,7 @@ impl Transaction {
     /// [`end_statement`](Self::end_statement).
     pub fn insert(&mut self, table: SpaceId, row: Row) -> Result<Key, StoreError> {
         self.writable("INSERT")?;
+        let row = self.with_generated(table, row)?;
         if self.takes_locks() {
             self.lock_new_row(table, &row)?;
         }
@@ -60,6 +61,7 @@ impl Transaction {
     /// [`insert`](Self::insert), and if children refer to a key that changes. Nothing is changed then.
     pub fn update(&mut self, table: SpaceId, key: &Key, row: Row) -> Result<(), StoreError> {
         self.writable("UPDATE")?;
+        let row = self.with_generated(table, row)?;
         if self.takes_locks() {
             self.lock_old_row(table, key, Some(&row))?;
         }
@@ -114,6 +116,7 @@ impl Transaction {
     /// # Errors
     /// As [`insert`](Self::insert) and [`update`](Self::update).
     pub fn put(&mut self, table: SpaceId, row: Row) -> Result<(), StoreError> {
+        let row = self.with_generated(table, row)?;
         let table_now = self.row_table(table)?;
         let new = RowRef::of_row(table_now.def(), table_now.missing(), &row);
         check_not_null(new)?;

@@ -311,6 +311,10 @@ impl RowChecks for CodeAtMostTen {
     fn default_value(&self, _: &TableDef, _: usize) -> Result<Value, ConstraintError> {
         Ok(Value::Null)
     }
+
+    fn generated(&self, _: &TableDef, _: &Row) -> Result<Vec<(usize, Value)>, ConstraintError> {
+        Ok(Vec::new())
+    }
 }
 
 #[test]

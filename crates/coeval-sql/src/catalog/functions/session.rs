@@ -3,9 +3,11 @@
 
 use super::{Call, Entry, Gives, called, strict};
 use crate::catalog::access::SettingRequest;
+use crate::catalog::objects::Objects;
 use crate::catalog::rows::Cell;
 use crate::error::SqlError;
 use crate::rights::{Rights, insufficient, is_member};
+use crate::temporary::is_temporary;
 use std::net::SocketAddr;
 
 /// What `version()` answers: clients read the first two words.
@@ -17,7 +19,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     called("current_database", 0..=0, Gives::Text, database),
     called("current_catalog", 0..=0, Gives::Text, database),
     called("current_schema", 0..=0, Gives::Text, |call| {
-        Ok(call.access()?.objects().path.first().cloned().into())
+        Ok(lasting(call.access()?.objects()).next().cloned().into())
     }),
     strict("current_schemas", 1..=1, Gives::Texts, schemas),
     called("current_user", 0..=0, Gives::Text, user),
@@ -66,9 +68,17 @@ fn user(call: &Call<'_>) -> Result<Cell, SqlError> {
     Ok(call.access()?.settings().user().into())
 }
 
+/// The schemas of the search path, without the session's own.
+fn lasting(objects: &Objects) -> impl Iterator<Item = &String> {
+    objects.path.iter().filter(|schema| !is_temporary(schema))
+}
+
 fn schemas(call: &Call<'_>) -> Result<Cell, SqlError> {
-    let mut path = call.access()?.objects().path.clone();
-    if call.truth(0) == Some(true) && !path.iter().any(|schema| schema == crate::catalog::PG_CATALOG) {
+    let objects = call.access()?.objects();
+    let with_implicit = call.truth(0) == Some(true);
+    let mut path: Vec<String> =
+        if with_implicit { objects.path.clone() } else { lasting(objects).cloned().collect() };
+    if with_implicit && !path.iter().any(|schema| schema == crate::catalog::PG_CATALOG) {
         path.insert(0, crate::catalog::PG_CATALOG.to_owned());
     }
     Ok(Cell::Texts(path))

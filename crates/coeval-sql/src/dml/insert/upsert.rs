@@ -7,7 +7,7 @@ use crate::dml::conflict::{Arbiter, arbiters};
 use crate::dml::environment::StatementEnvironment;
 use crate::dml::expressions::{ColumnExpression, Expressions, Rows};
 use crate::dml::generated::{Generator, generators};
-use crate::dml::rows::{TouchedRows, encode, refused, values_of};
+use crate::dml::rows::{TouchedRows, encoded, refused, values_of};
 use crate::dml::target::Target;
 use crate::error::{SqlError, SqlState};
 use crate::row_locking::strength_of_update;
@@ -79,9 +79,9 @@ impl Upsert {
         values: Vec<Value>,
     ) -> Result<Written, SqlError> {
         let def = &target.def;
+        let (row, values) = encoded(transaction, def, values)?;
         check_not_null(def, &values)
             .map_err(|error| refused(error, def, |column| values[column].borrow(), environment.zone))?;
-        let row = encode(def, &values)?;
         if let Some(owner) = self.owner(transaction, def, &values, &row)? {
             return match &self.action {
                 Action::Nothing => Ok(Written::Skipped),
@@ -109,11 +109,11 @@ impl Upsert {
     ) -> Result<(), SqlError> {
         let def = &target.def;
         for values in rows {
-            let Ok(row) = encode(def, values) else { continue };
-            if check_not_null(def, values).is_err() {
+            let Ok((row, values)) = encoded(transaction, def, values.clone()) else { continue };
+            if check_not_null(def, &values).is_err() {
                 continue;
             }
-            let owner = self.found_owner(transaction, def, values)?;
+            let owner = self.found_owner(transaction, def, &values)?;
             match (&owner, &self.action) {
                 (Some(_), Action::Nothing) => {}
                 (Some(key), Action::Update { strength, .. }) => {
@@ -193,7 +193,7 @@ impl Upsert {
                 NewValue::Generated(generator) => generator.value(environment)?,
             };
         }
-        let row = encode(def, &new)?;
+        let (row, new) = encoded(transaction, def, new)?;
         transaction
             .update(def.id, owner, row)
             .map_err(|error| refused(error, def, |column| new[column].borrow(), environment.zone))?;
