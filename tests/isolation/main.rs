@@ -17,6 +17,7 @@ mod contention;
 mod deferrable;
 mod definitions;
 mod levels;
+mod parts;
 mod precise_reads;
 mod priority;
 mod read_committed;

@@ -23,6 +23,7 @@ mod extended;
 mod generated_columns;
 mod grants;
 mod index;
+pub(crate) mod index_keys;
 mod lookup;
 mod naming;
 mod owners;

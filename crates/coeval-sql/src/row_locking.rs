@@ -78,7 +78,9 @@ impl RowLocking {
 pub(crate) fn strength_of_update(table: &TableDef, mut columns: impl Iterator<Item = usize>) -> LockStrength {
     let is_key = |column: usize| {
         let mut unique = table.indexes.iter().filter(|index| index.uniqueness.is_unique());
-        table.primary_key.contains(&column) || unique.any(|index| index.columns.contains(&column))
+        // What is generated may be another one after any change.
+        let is_of = |key: &usize| *key == column || table.columns[*key].generated.is_some();
+        table.primary_key.contains(&column) || unique.any(|index| index.columns.iter().any(is_of))
     };
     if columns.any(is_key) { LockStrength::Update } else { LockStrength::NoKeyUpdate }
 }

@@ -103,6 +103,15 @@ pub struct ColumnDef {
 }
 
 impl ColumnDef {
+    /// How the name of a computed column begins that says whether a row is in a partial index.
+    pub const MARKER: &'static str = "\u{1}where ";
+
+    /// Whether it says which rows a partial index is about.
+    #[must_use]
+    pub fn is_marker(&self) -> bool {
+        self.state == ColumnState::Computed && self.name.starts_with(Self::MARKER)
+    }
+
     /// A live, nullable column without a default.
     #[must_use]
     pub fn new(name: impl Into<String>, ty: ColumnType) -> Self {

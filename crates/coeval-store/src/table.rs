@@ -403,6 +403,8 @@ pub(crate) fn describe_columns<'a>(
     columns: &[usize],
     value: impl Fn(usize) -> ValueRef<'a>,
 ) -> String {
+    let columns: Vec<usize> =
+        columns.iter().copied().filter(|&column| !def.columns[column].is_marker()).collect();
     let names: Vec<_> = columns.iter().map(|&column| def.columns[column].name.as_str()).collect();
     let values: Vec<_> = columns.iter().map(|&column| describe_value(def, column, value(column))).collect();
     format!("({})=({})", names.join(", "), values.join(", "))

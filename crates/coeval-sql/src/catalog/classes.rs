@@ -75,14 +75,18 @@ fn push_initial_privileges(table: &mut Table, objects: &Objects) {
 
 /// The number of a column, from 1; hidden columns have none. Dropped columns keep theirs.
 pub(super) fn column_number(def: &TableDef, index: usize) -> Option<usize> {
-    if def.columns[index].state == ColumnState::Hidden {
+    if !has_number(&def.columns[index]) {
         return None;
     }
-    let before = def.columns[..index].iter().filter(|column| column.state != ColumnState::Hidden);
+    let before = def.columns[..index].iter().filter(|column| has_number(column));
     Some(before.count() + 1)
 }
 
-/// The numbers of these columns.
+fn has_number(column: &ColumnDef) -> bool {
+    !matches!(column.state, ColumnState::Hidden | ColumnState::Computed)
+}
+
+/// The numbers of these columns; 0 for expressions.
 pub(super) fn column_numbers(def: &TableDef, columns: &[usize]) -> Cell {
     let number = |column: &usize| column_number(def, *column).and_then(|number| i64::try_from(number).ok());
     Cell::Ints(columns.iter().map(|column| number(column).unwrap_or_default()).collect())
@@ -112,7 +116,7 @@ pub(super) fn class_size(world: &World, class: &Class) -> (usize, usize) {
 fn push_class(table: &mut Table, class: &Class, transaction: &Transaction) {
     let (columns, checks, indexed, references) = match &class.kind {
         Kind::Table(def) => (
-            def.columns.iter().filter(|column| column.state != ColumnState::Hidden).count(),
+            def.columns.iter().filter(|column| has_number(column)).count(),
             def.checks.len(),
             def.has_declared_primary_key() || !def.indexes.is_empty(),
             !def.foreign_keys.is_empty() || transaction.catalog().children(def.id).next().is_some(),
@@ -290,6 +294,8 @@ fn push_index(table: &mut Table, class: &Class) {
         ("indisvalid", true.into()),
         ("indisready", true.into()),
         ("indislive", true.into()),
+        ("indexprs", deparse::index_expressions(&shape).into()),
+        ("indpred", shape.predicate.map(deparse::shown_expression).into()),
         ("indkey", column_numbers(shape.table, shape.columns)),
         ("indcollation", Cell::Ints(collations.collect())),
         ("indclass", Cell::Ints(classes.collect())),

@@ -5,7 +5,9 @@ use super::identifiers::{literal, quoted};
 use super::objects::{Class, IndexShape, Kind, Objects};
 use super::oids;
 use super::types::cast_name;
-use coeval_store::{ColumnDef, DeclaredOrder, Deferral, ForeignKeyDef, ReferentialAction, TableDef, ViewDef};
+use coeval_store::{
+    ColumnDef, ColumnState, DeclaredOrder, Deferral, ForeignKeyDef, ReferentialAction, TableDef, ViewDef,
+};
 use datafusion::sql::sqlparser::ast::{Expr, Value};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -35,12 +37,36 @@ pub(super) fn index(objects: &Objects, class: &Class, shape: &IndexShape<'_>, st
     let name = quoted(&class.name);
     let columns: Vec<_> =
         shape.columns.iter().enumerate().map(|(place, _)| index_column(shape, place)).collect();
-    format!("CREATE {unique}INDEX {name} ON {on} USING btree ({})", columns.join(", "))
+    let condition = shape.predicate.map(|predicate| format!(" WHERE {}", parenthesized(predicate)));
+    let condition = condition.unwrap_or_default();
+    format!("CREATE {unique}INDEX {name} ON {on} USING btree ({}){condition}", columns.join(", "))
+}
+
+fn parenthesized(expression: &str) -> String {
+    let shown = shown_expression(expression);
+    if shown.starts_with('(') { shown } else { format!("({shown})") }
+}
+
+/// The expressions among the keys of an index; `None` if all are columns.
+pub(super) fn index_expressions(shape: &IndexShape<'_>) -> Option<String> {
+    let columns = shape.columns.iter().map(|&column| &shape.table.columns[column]);
+    let expressions: Vec<String> = columns
+        .filter(|column| column.state == ColumnState::Computed)
+        .map(|column| shown_expression(&column.name))
+        .collect();
+    (!expressions.is_empty()).then(|| expressions.join(", "))
 }
 
 /// A column of an index as it was declared.
 pub(super) fn index_column(shape: &IndexShape<'_>, place: usize) -> String {
-    let name = quoted(&shape.table.columns[shape.columns[place]].name);
+    let column = &shape.table.columns[shape.columns[place]];
+    let name = match column.state {
+        ColumnState::Computed => match shown_expression(&column.name) {
+            operation if operation.starts_with('(') => format!("({operation})"),
+            call => call,
+        },
+        ColumnState::Live | ColumnState::Hidden | ColumnState::Dropped => quoted(&column.name),
+    };
     let order = match shape.declared_order.get(place) {
         None | Some(DeclaredOrder::Ascending) => "",
         Some(DeclaredOrder::AscendingNullsFirst) => " NULLS FIRST",
@@ -105,6 +131,9 @@ pub(super) fn default(objects: &Objects, column: &ColumnDef) -> Option<String> {
     if let Some(id) = column.sequence {
         let class = objects.class(oids::of_sequence(id))?;
         return Some(next_value(objects, class));
+    }
+    if column.generated.is_some() {
+        return declared_default(column);
     }
     let text = column.default.as_deref()?;
     match crate::ddl::sequences_named(text).as_slice() {

@@ -4,6 +4,7 @@
 use super::oids;
 use super::relations;
 use super::roles::owner_name;
+use crate::ddl::index_keys;
 use crate::definitions::Definitions;
 use crate::rights;
 use crate::settings::Settings;
@@ -48,6 +49,8 @@ pub(super) struct Class {
 pub(super) struct IndexShape<'a> {
     pub(super) table: &'a Arc<TableDef>,
     pub(super) columns: &'a [usize],
+    /// The condition of a partial index.
+    pub(super) predicate: Option<&'a str>,
     pub(super) uniqueness: Uniqueness,
     /// Empty: all ascend.
     pub(super) declared_order: &'a [DeclaredOrder],
@@ -101,6 +104,7 @@ impl Class {
                 table,
                 columns: &table.primary_key,
                 uniqueness: Uniqueness::Constraint,
+                predicate: None,
                 declared_order: &[],
                 is_primary: true,
             }),
@@ -108,7 +112,8 @@ impl Class {
                 let IndexDef { columns, uniqueness, declared_order, .. } = &table.indexes[*place];
                 Some(IndexShape {
                     table,
-                    columns,
+                    columns: index_keys::keys_of(table, columns),
+                    predicate: index_keys::predicate_of(table, &table.indexes[*place]),
                     uniqueness: *uniqueness,
                     declared_order,
                     is_primary: false,

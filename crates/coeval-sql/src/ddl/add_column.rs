@@ -101,6 +101,18 @@ fn add(
     put(context, changed)
 }
 
+/// Adds a column that an index stands on; returns the table's number.
+///
+/// # Errors
+/// What is wrong with its expression, and what computing it answers.
+pub(super) fn add_computed(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    column: ColumnDef,
+) -> Result<SpaceId, SqlError> {
+    add_row_by_row(context, def, column)
+}
+
 /// Adds the column and writes a value of its own into each row.
 fn add_row_by_row(
     context: &mut StatementContext<'_>,

@@ -100,14 +100,10 @@ fn deferral(characteristics: Option<&ConstraintCharacteristics>) -> Result<Defer
 pub(super) fn key_columns(columns: &[ColumnDef], key: &[IndexColumn]) -> Result<Vec<usize>, SqlError> {
     let mut found = Vec::with_capacity(key.len());
     for part in key {
-        let Expr::Identifier(ident) = &part.column.expr else {
+        let Expr::Identifier(ident) = super::index_keys::plain(&part.column.expr) else {
             return Err(SqlError::unsupported(format!("expression {} in a key", part.column.expr)));
         };
-        if let Some(class) = &part.operator_class
-            && !is_of_ordered_indexes(class)
-        {
-            return Err(SqlError::unsupported(format!("operator class {class}")));
-        }
+        refuse_operator_class(part)?;
         let name = lookup::fold(ident);
         let column = columns.iter().position(|column| column.is_live() && column.name == name);
         let column = column.ok_or_else(|| {
@@ -121,6 +117,16 @@ pub(super) fn key_columns(columns: &[ColumnDef], key: &[IndexColumn]) -> Result<
         found.push(column);
     }
     Ok(found)
+}
+
+/// Refuses an operator class that asks for another order than entries have.
+pub(super) fn refuse_operator_class(part: &IndexColumn) -> Result<(), SqlError> {
+    match &part.operator_class {
+        Some(class) if !is_of_ordered_indexes(class) => {
+            Err(SqlError::unsupported(format!("operator class {class}")))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Whether an operator class asks for the order that entries have: the default one of a type, or byte by byte, which is

@@ -3,7 +3,7 @@
 
 use super::alter_table::{put, release_unique_key};
 use super::dependents::{self, Behavior, still_needed};
-use super::{expressions, generated_columns, lookup, rewrite, view_columns};
+use super::{expressions, generated_columns, index_keys, lookup, rewrite, view_columns};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use coeval_store::{CatalogChange, ColumnState, SpaceId, TableDef};
@@ -24,6 +24,14 @@ pub(super) fn execute(
     let index = lookup::column(def, name)?;
     let what = format!("column {name} of table {}", def.name);
     release_views(context, def, name, &what, behavior)?;
+    let indexes = index_keys::using(def, name)?;
+    if !indexes.is_empty() {
+        let mut without = def.clone();
+        index_keys::retire(&mut without, &indexes);
+        let id = put(context, without)?;
+        let again = Arc::clone(context.transaction.table_def(id)?);
+        return execute(context, &again, name, behavior);
+    }
     if let Some(generated) = generated_columns::using(def, name)?.first() {
         if behavior == Behavior::Restrict {
             let detail = format!("column {generated} of table {} depends on {what}", def.name);
@@ -48,7 +56,9 @@ pub(super) fn execute(
         let again = Arc::clone(context.transaction.table_def(id)?);
         return execute(context, &again, name, behavior);
     }
-    def.indexes.retain(|key| !key.columns.contains(&index));
+    let gone: Vec<SpaceId> =
+        def.indexes.iter().filter(|key| key.columns.contains(&index)).map(|key| key.id).collect();
+    index_keys::retire(&mut def, &gone);
     def.foreign_keys.retain(|key| !key.columns.contains(&index));
     let mut kept = Vec::new();
     for check in std::mem::take(&mut def.checks) {

@@ -4,7 +4,7 @@
 use super::expressions;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use coeval_store::{ColumnState, TableDef};
+use coeval_store::{ColumnDef, ColumnState, TableDef};
 use datafusion::sql::sqlparser::ast::{Expr, Ident};
 
 /// Refuses expressions that are no value of one row for ever, of the generated columns of a table.
@@ -71,6 +71,15 @@ pub(super) fn rename(def: &mut TableDef, change: impl Fn(&mut Expr)) -> Result<(
             let mut expr = expressions::parse(text)?;
             change(&mut expr);
             *text = expr.to_string();
+            if column.state == ColumnState::Computed {
+                let (mark, shown) = match column.name.strip_prefix(ColumnDef::MARKER) {
+                    Some(shown) => (ColumnDef::MARKER, shown),
+                    None => ("", column.name.as_str()),
+                };
+                let mut shown = expressions::parse(shown)?;
+                change(&mut shown);
+                column.name = format!("{mark}{shown}");
+            }
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CREATE INDEX and DROP INDEX.
 
+use super::index_keys::{self, Keys};
 use super::{constraints, lookup, naming, storage_parameters};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -8,7 +9,7 @@ use crate::result::StatementResult;
 use coeval_store::{
     CatalogChange, DeclaredOrder, IndexDef, ObjectRef, QualifiedName, SpaceId, TableDef, Uniqueness,
 };
-use datafusion::sql::sqlparser::ast::{CreateIndex, IndexColumn, IndexType, ObjectName};
+use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, IndexColumn, IndexType, ObjectName};
 use std::sync::Arc;
 
 /// CREATE INDEX: built from the rows of the snapshot and own changes.
@@ -21,30 +22,28 @@ pub(super) fn create(
     create: &CreateIndex,
 ) -> Result<StatementResult, SqlError> {
     refuse_unsupported(create)?;
-    let mut def = TableDef::clone(&*lookup::table(context, &create.table_name)?);
+    let def = lookup::table(context, &create.table_name)?;
     lookup::require_owner(context, &def.name, ObjectRef::Table(def.id))?;
-    let columns = constraints::key_columns(&def.columns, &create.columns)?;
+    if has_only_columns(create) {
+        // Refuses columns that are named twice.
+        constraints::key_columns(&def.columns, &create.columns)?;
+    } else if def.bricks.is_some() {
+        return Err(SqlError::unsupported("an index on a brick table")
+            .with_hint("Conditions on dimensions leave out whole bricks."));
+    }
+    if let Some(skipped) = existing(context, &def, create)? {
+        return Ok(skipped);
+    }
+    let Keys { table, columns } = index_keys::read(context, &def, create)?;
+    let mut def = TableDef::clone(&table);
     let catalog = context.transaction.catalog();
     let schema = &def.name.schema;
     let is_taken = |name: &str| naming::is_relation(catalog, schema, name);
     let name = match &create.name {
-        Some(name) => {
-            let (given, name) = lookup::split_name(name)?;
-            if given.is_some_and(|given| given != *schema) {
-                return Err(SqlError::syntax("an index is created in the schema of its table"));
-            }
-            if is_taken(&name) {
-                if create.if_not_exists {
-                    lookup::note_existing(context, &name);
-                    return Ok(StatementResult::plain("CREATE INDEX"));
-                }
-                let message = format!("relation \"{name}\" already exists");
-                return Err(SqlError::new(SqlState::DuplicateTable, message));
-            }
-            name
-        }
+        Some(name) => lookup::split_name(name)?.1,
         None => {
-            let parts: Vec<&str> = columns.iter().map(|&column| def.columns[column].name.as_str()).collect();
+            let parts = index_keys::name_parts(&def, &columns);
+            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
             naming::choose(&def.name.name, &parts, "idx", is_taken)
         }
     };
@@ -56,9 +55,37 @@ pub(super) fn create(
     Ok(StatementResult::plain("CREATE INDEX"))
 }
 
+/// Whether an index is on columns and on all rows.
+fn has_only_columns(create: &CreateIndex) -> bool {
+    let is_column = |key: &IndexColumn| matches!(index_keys::plain(&key.column.expr), Expr::Identifier(_));
+    create.predicate.is_none() && create.columns.iter().all(is_column)
+}
+
+/// What CREATE INDEX answers if there is something of the index's name; `None` if there is nothing.
+fn existing(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    create: &CreateIndex,
+) -> Result<Option<StatementResult>, SqlError> {
+    let Some(name) = &create.name else { return Ok(None) };
+    let schema = &def.name.schema;
+    let (given, name) = lookup::split_name(name)?;
+    if given.is_some_and(|given| given != *schema) {
+        return Err(SqlError::syntax("an index is created in the schema of its table"));
+    }
+    if !naming::is_relation(context.transaction.catalog(), schema, &name) {
+        return Ok(None);
+    }
+    if create.if_not_exists {
+        lookup::note_existing(context, &name);
+        return Ok(Some(StatementResult::plain("CREATE INDEX")));
+    }
+    let message = format!("relation \"{name}\" already exists");
+    Err(SqlError::new(SqlState::DuplicateTable, message))
+}
+
 fn refuse_unsupported(create: &CreateIndex) -> Result<(), SqlError> {
     let named = [
-        ("partial index", create.predicate.is_some()),
         ("INCLUDE in an index", !create.include.is_empty()),
         ("NULLS NOT DISTINCT", create.nulls_distinct == Some(false)),
         ("option of an index", !create.index_options.is_empty() || !create.alter_options.is_empty()),
@@ -114,7 +141,7 @@ pub(super) fn drop(
             .with_hint("Drop the foreign key first."));
     }
     let mut changed = TableDef::clone(&def);
-    changed.indexes.retain(|candidate| candidate.id != index);
+    index_keys::retire(&mut changed, &[index]);
     context.transaction.change_catalog(CatalogChange::PutTable(Box::new(changed)))?;
     Ok(())
 }

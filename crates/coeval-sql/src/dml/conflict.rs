@@ -2,9 +2,11 @@
 //! ON CONFLICT: which unique keys decide, and who owns them.
 
 use super::target::Target;
+use crate::ddl::index_keys::{self, TARGET_EXPRESSION, TARGET_PREDICATE};
 use crate::error::{SqlError, SqlState};
 use coeval_store::{
-    Direction, IndexDef, Key, KeyRange, KeyWriter, StoreError, TableDef, Transaction, Uniqueness, Value,
+    ColumnDef, ColumnState, Direction, IndexDef, Key, KeyRange, KeyWriter, StoreError, TableDef, Transaction,
+    Uniqueness, Value,
 };
 use datafusion::sql::sqlparser::ast::{ConflictTarget, Ident, ObjectName};
 
@@ -40,19 +42,40 @@ fn all(def: &TableDef) -> Vec<Arbiter> {
 }
 
 fn by_columns(target: &Target, names: &[Ident]) -> Result<Vec<Arbiter>, SqlError> {
-    let wanted = names.iter().map(|name| target.column(name)).collect::<Result<Vec<_>, _>>()?;
+    let def = &target.def;
+    let (mut wanted, mut predicate, mut is_known) = (Vec::new(), None, true);
+    for name in names {
+        if let Some(condition) = name.value.strip_prefix(TARGET_PREDICATE) {
+            predicate = Some(condition);
+        } else if let Some(expression) = name.value.strip_prefix(TARGET_EXPRESSION) {
+            let computed = index_keys::normal(expression);
+            let is_it = |column: &ColumnDef| {
+                column.state == ColumnState::Computed && Some(&column.name) == computed.as_ref()
+            };
+            let columns = def.columns.iter().enumerate().filter(|(_, column)| is_it(column));
+            let columns: Vec<usize> = columns.map(|(index, _)| index).collect();
+            is_known &= !columns.is_empty();
+            wanted.push(columns);
+        } else {
+            wanted.push(vec![target.column(name)?]);
+        }
+    }
     let matches = |columns: &[usize]| {
-        columns.iter().all(|column| wanted.contains(column))
-            && wanted.iter().all(|column| columns.contains(column))
+        columns.iter().all(|column| wanted.iter().any(|wanted| wanted.contains(column)))
+            && wanted.iter().all(|wanted| wanted.iter().any(|column| columns.contains(column)))
     };
-    let found: Vec<Arbiter> = all(&target.def)
+    let found: Vec<Arbiter> = all(def)
         .into_iter()
         .filter(|arbiter| match arbiter {
-            Arbiter::PrimaryKey => matches(&target.def.primary_key),
-            Arbiter::Index(place) => matches(&target.def.indexes[*place].columns),
+            Arbiter::PrimaryKey => matches(&def.primary_key),
+            Arbiter::Index(place) => {
+                let index = &def.indexes[*place];
+                matches(index_keys::keys_of(def, &index.columns))
+                    && index_keys::implies(predicate, index_keys::predicate_of(def, index))
+            }
         })
         .collect();
-    if found.is_empty() {
+    if found.is_empty() || !is_known {
         let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
         return Err(SqlError::new(SqlState::InvalidColumnReference, message));
     }

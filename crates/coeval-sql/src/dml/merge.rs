@@ -42,7 +42,7 @@ pub(crate) const DEFAULTS: &str = "\u{1}default values";
 enum NewValue {
     Generated(Generator),
     /// From this column of the query.
-    Selected(usize, Expr),
+    Selected(usize, Box<Expr>),
 }
 
 /// What a clause does.
@@ -269,7 +269,7 @@ fn action(
             for (column, value) in given {
                 if !is_default(&value) {
                     let place = select(value.clone());
-                    new.push((column, NewValue::Selected(place, value)));
+                    new.push((column, NewValue::Selected(place, Box::new(value))));
                 }
             }
             Ok(Action::Insert(new))
@@ -287,7 +287,9 @@ fn values(
     let value = |set: SetColumn| {
         let value = match set.value {
             SetValue::Default => NewValue::Generated(generators[set.column].clone()),
-            SetValue::Expression(expression) => NewValue::Selected(select(expression.clone()), expression),
+            SetValue::Expression(expression) => {
+                NewValue::Selected(select(expression.clone()), Box::new(expression))
+            }
         };
         (set.column, value)
     };

@@ -3,16 +3,7 @@
 
 /// What is refused begins with the first, or ends with it if it begins with a star; the second is done instead.
 const INSTEAD: &[(&str, &str)] = &[
-    (
-        "TEMPORARY",
-        "Make an ordinary one, in a schema of its own if its name is taken, and drop it at the end.",
-    ),
-    ("generated column", "Compute it in a view, or set it in INSERT and UPDATE."),
-    (
-        "partial index",
-        "Leave out WHERE: the index then holds all rows. For uniqueness among some rows, let a column be NULL in the others.",
-    ),
-    ("expression", "Keep the expression's value in a column, and index that."),
+    ("expression", "Make a unique index on it: CREATE UNIQUE INDEX ON t ((expression))."),
     (
         "CREATE TYPE",
         "For an enum: text, with a CHECK that lists its values. For a composite type: columns, or jsonb.",
@@ -20,7 +11,6 @@ const INSTEAD: &[(&str, &str)] = &[
     ("ALTER TYPE", "For an enum: text, with a CHECK that lists its values."),
     ("CREATE DOMAIN", "Use the type itself, with a CHECK in each table."),
     ("LATERAL", "Write it as a join, or as a subquery in the select list."),
-    ("MERGE", "Use INSERT ... ON CONFLICT DO UPDATE, or UPDATE and INSERT in one transaction."),
     ("CREATE FUNCTION", "Functions belong to the application."),
     (
         "CREATE TRIGGER",
@@ -38,6 +28,10 @@ const INSTEAD: &[(&str, &str)] = &[
     ("type timetz", "Use timestamptz, or time and the name of the zone."),
     ("LISTEN", "Ask the table again, or use a message queue."),
     ("NOTIFY", "Ask the table again, or use a message queue."),
+    (
+        "index method",
+        "Leave out USING: the index is ordered. What gin and gist are for is found by reading the table.",
+    ),
     ("*[]", "Use a table with a row for each element, or jsonb."),
 ];
 

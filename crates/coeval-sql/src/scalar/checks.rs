@@ -3,7 +3,7 @@
 
 use super::compile::Compiler;
 use super::datum::Datum;
-use super::environment::{Environment, Inputs, NewRow, NoRows};
+use super::environment::{Environment, Inputs, NewRow, NoRows, RowSource};
 use super::node::Scalar;
 use super::parameters::ParameterTypes;
 use super::scope::Scope;
@@ -11,8 +11,8 @@ use crate::engine::Engine;
 use crate::error::{SqlError, syntax_error};
 use chrono_tz::Tz;
 use coeval_store::{
-    CheckCompiler, ColumnDef, ConstraintError, ForeignKeyDef, ReferentialAction, Row, RowChecks, SequenceDef,
-    TableDef, Value,
+    CheckCompiler, ColumnDef, ColumnState, ConstraintError, ForeignKeyDef, ReferentialAction, Row, RowChecks,
+    SequenceDef, TableDef, Value, ValueRef,
 };
 use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
@@ -69,7 +69,9 @@ impl CheckCompiler for SqlChecks {
                 .map_err(|error| format!("generated column \"{}\": {error}", column.name))?;
             Ok((index, scalar))
         });
-        let generated = generated.collect::<Result<_, String>>()?;
+        let mut generated = generated.collect::<Result<Vec<_>, String>>()?;
+        // What indexes stand on may name generated columns.
+        generated.sort_by_key(|(index, _)| table.columns[*index].state == ColumnState::Computed);
         Ok(Arc::new(CompiledChecks { checks, defaults, generated }))
     }
 }
@@ -155,11 +157,27 @@ impl RowChecks for CompiledChecks {
     }
 
     fn generated(&self, table: &TableDef, row: &Row) -> Result<Vec<(usize, Value)>, ConstraintError> {
-        let source = NewRow { table, row };
-        let inputs = Inputs { rows: &source, parameters: &[], environment: &NoStatement };
-        let value = |(column, scalar): &(usize, Scalar)| {
-            scalar.eval(inputs).map(|value| (*column, value.into_value())).map_err(failed)
-        };
-        self.generated.iter().map(value).collect()
+        let mut source = PartlyNew { row: NewRow { table, row }, values: Vec::new() };
+        for (column, scalar) in &self.generated {
+            let inputs = Inputs { rows: &source, parameters: &[], environment: &NoStatement };
+            let value = scalar.eval(inputs).map(Datum::into_value).map_err(failed)?;
+            source.values.push((*column, value));
+        }
+        Ok(source.values)
+    }
+}
+
+/// A row of which some values have been computed anew.
+struct PartlyNew<'a> {
+    row: NewRow<'a>,
+    values: Vec<(usize, Value)>,
+}
+
+impl RowSource for PartlyNew<'_> {
+    fn value(&self, table: usize, column: usize) -> ValueRef<'_> {
+        match self.values.iter().find(|(known, _)| *known == column) {
+            Some((_, value)) => value.borrow(),
+            None => self.row.value(table, column),
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! From text to statements, with the few forms of PostgreSQL that the parser does not know.
 
 mod bricks;
+mod conflict_targets;
 mod copy_options;
 mod depth;
 mod identity;
@@ -17,6 +18,7 @@ use crate::ddl::{BrickClause, Extended};
 use crate::error::{SqlError, syntax_error};
 use crate::row_locking::spell_out;
 use bricks::take_bricks;
+use conflict_targets::spell_targets;
 use copy_options::spell_copy_options;
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
@@ -99,7 +101,7 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         let deferrable = take_deferrable(&mut tokens);
         order_identity_options(&mut tokens);
         spell_copy_options(&mut tokens);
-        tokens = spell_merge(split_signs(spell_tables(spell_out(tokens))));
+        tokens = spell_targets(spell_merge(split_signs(spell_tables(spell_out(tokens)))));
         let overriding = take_overriding(&mut tokens);
         let bricks = take_bricks(&mut tokens)?;
         let server = take_server(&mut tokens)?;
