@@ -3,7 +3,7 @@
 //! one thread. One JSON line per figure.
 //!
 //! ```text
-//! cargo run --release -p coeval-ptree --example peers -- find|batch|union|drop [ENTRIES]
+//! cargo run --release -p coeval-ptree --example peers -- find|blocks|batch|union|drop [ENTRIES]
 //! cargo run --release -p coeval-ptree --example peers -- speedup ENTRIES passes|builds|batches|sets
 //! cargo run --release -p coeval-ptree --example peers -- memory ENTRIES 16|30|62|packed|btree|imbl|...
 //! ```
@@ -72,46 +72,56 @@ impl Best {
     }
 }
 
+/// What all lookups find, folded.
+fn found(keys: &[u64], get: impl FnMut(&u64) -> Option<u64>) -> u64 {
+    keys.iter().filter_map(get).fold(0, |one, other| one ^ other)
+}
+
+/// A map under the lookups of [`find`].
+type Finder = (String, Box<dyn Fn(&[u64]) -> u64>);
+
+/// A tree with blocks of this size.
+fn finder<const B: usize>(pairs: &Pairs) -> Finder {
+    let tree = PTree::<u64, u64, (), B>::from_sorted(pairs.clone());
+    (format!("PTree {B}"), Box::new(move |keys| found(keys, |key| tree.get(key).copied())))
+}
+
 fn find(count: usize) {
     let pairs = sorted_pairs(count);
     let standard: BTreeMap<u64, u64> = pairs.iter().copied().collect();
-    let default: PTree<u64, u64> = PTree::from_sorted(pairs.clone());
-    let medium: PTree<u64, u64, (), 30> = PTree::from_sorted(pairs.clone());
-    let large: PTree<u64, u64, (), LARGE> = PTree::from_sorted(pairs.clone());
+    let persistent: imbl::OrdMap<u64, u64> = pairs.iter().copied().collect();
     let packed = PackedTree::<u64, u64>::from_sorted(pairs.clone());
-    let persistent: imbl::OrdMap<u64, u64> = pairs.into_iter().collect();
+    let large: PTree<u64, u64, (), LARGE> = PTree::from_sorted(pairs.clone());
+    let mut finders: Vec<Finder> = vec![
+        ("BTreeMap".into(), Box::new(move |keys| found(keys, |key| standard.get(key).copied()))),
+        ("imbl::OrdMap".into(), Box::new(move |keys| found(keys, |key| persistent.get(key).copied()))),
+        ("PackedTree".into(), Box::new(move |keys| found(keys, |key| packed.get(key)))),
+        (
+            "PTree 62 multi_find, 1 thread".into(),
+            Box::new(move |keys| {
+                let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
+                pool.install(|| {
+                    large.multi_find(keys).into_iter().flatten().fold(0, |one, other| one ^ other)
+                })
+            }),
+        ),
+    ];
+    finders.extend([finder::<16>(&pairs), finder::<20>(&pairs), finder::<23>(&pairs), finder::<27>(&pairs)]);
+    finders.extend([finder::<30>(&pairs), finder::<62>(&pairs)]);
+    drop(pairs);
     let random = &mut StdRng::seed_from_u64(1);
-    let mut best = [Best(f64::MAX); 7];
+    let mut best = vec![Best(f64::MAX); finders.len()];
     for _ in 0..4 {
         let keys: Vec<u64> =
             (0..OPERATIONS).map(|_| scatter(2 * random.random_range(0..count as u64))).collect();
-        let sums = [
-            best[0].round(OPERATIONS, || keys.iter().map(|key| standard[key]).fold(0, u64::wrapping_add)),
-            best[1]
-                .round(OPERATIONS, || keys.iter().filter_map(|key| default.get(key)).fold(0, |a, b| a ^ b)),
-            best[2].round(OPERATIONS, || keys.iter().filter_map(|key| medium.get(key)).fold(0, |a, b| a ^ b)),
-            best[3].round(OPERATIONS, || keys.iter().filter_map(|key| large.get(key)).fold(0, |a, b| a ^ b)),
-            best[4].round(OPERATIONS, || {
-                let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
-                pool.install(|| large.multi_find(&keys).into_iter().flatten().fold(0, |a, b| a ^ b))
-            }),
-            best[5].round(OPERATIONS, || {
-                keys.iter().filter_map(|key| persistent.get(key)).fold(0, |a, b| a ^ b)
-            }),
-            best[6].round(OPERATIONS, || keys.iter().filter_map(|key| packed.get(key)).fold(0, |a, b| a ^ b)),
-        ];
-        assert!(sums[1..].windows(2).all(|two| two[0] == two[1]), "all find the same");
+        let sums: Vec<u64> = finders
+            .iter()
+            .zip(&mut best)
+            .map(|((_, find), best)| best.round(OPERATIONS, || find(&keys)))
+            .collect();
+        assert!(sums.windows(2).all(|two| two[0] == two[1]), "all find the same");
     }
-    let names = [
-        "BTreeMap",
-        "PTree 16",
-        "PTree 30",
-        "PTree 62",
-        "PTree 62 multi_find, 1 thread",
-        "imbl::OrdMap",
-        "PackedTree",
-    ];
-    for (name, best) in names.iter().zip(best) {
+    for ((name, _), best) in finders.iter().zip(best) {
         print("find", name, count, "ns", best.0);
     }
 }
@@ -164,6 +174,56 @@ fn batch_into<const B: usize>(
     }
     assert_eq!(tree.len(), expected, "as many entries as the others have");
     print("multi_insert", &format!("{name}, sorting included, old version held"), count, "ns", best.0);
+}
+
+/// What the default block size was chosen by: trees of several ones in turn, a round of each.
+fn blocks(count: usize) {
+    let pairs = sorted_pairs(count);
+    let random = &mut StdRng::seed_from_u64(5);
+    for _ in 0..3 {
+        let changes = random_pairs(random, count);
+        updates::<16>(&pairs, &changes);
+        updates::<20>(&pairs, &changes);
+        updates::<23>(&pairs, &changes);
+        updates::<27>(&pairs, &changes);
+        updates::<30>(&pairs, &changes);
+        updates::<62>(&pairs, &changes);
+    }
+}
+
+/// What changes a tree.
+type Work<'w> = &'w mut dyn FnMut(&[(u64, u64)]);
+
+/// Changes of one tree, one by one and at once, and the memory that it takes.
+fn updates<const B: usize>(pairs: &Pairs, changes: &Pairs) {
+    let loaded = PTree::<u64, u64, (), B>::from_sorted(pairs.clone());
+    let report = |what: &str, unit: &str, value: f64| {
+        print("blocks", &format!("PTree {B}, {what}"), pairs.len(), unit, value);
+    };
+    let each = |work: Work<'_>, changes: &[(u64, u64)]| {
+        time(|| work(changes)).0.as_nanos() as f64 / changes.len() as f64
+    };
+    let (few, others) = changes.split_at(changes.len() / 4);
+    let mut tree = loaded.clone();
+    let held = |changes: &[(u64, u64)]| {
+        changes.iter().for_each(|(key, value)| {
+            let held = tree.clone();
+            tree.insert(*key, *value);
+            drop(held);
+        });
+    };
+    report("insert, last version held", "ns", each(&mut { held }, few));
+    let at_once = |changes: &[(u64, u64)]| tree.multi_insert_unsorted(changes.to_vec(), |_, _, new| new);
+    report("multi_insert, old version held", "ns", each(&mut { at_once }, others));
+    drop((tree, loaded));
+    let mut tree = PTree::<u64, u64, (), B>::from_sorted(pairs.clone());
+    let alone = |changes: &[(u64, u64)]| {
+        changes.iter().for_each(|(key, value)| {
+            tree.insert(*key, *value);
+        });
+    };
+    report("insert, sole owner", "ns", each(&mut { alone }, changes));
+    report("nodes after these", "mb", tree.memory().bytes as f64 / 1e6);
 }
 
 /// What two threads do on one job, against what two sequential copies of it do side by side.
@@ -473,6 +533,7 @@ fn main() {
     match bench.as_str() {
         "find" => find(count),
         "batch" => batch(count),
+        "blocks" => blocks(count),
         "speedup" => speedup(count, &arguments.next().unwrap_or_else(|| "passes".to_owned())),
         "union" => union(count),
         "memory" => memory(count, &arguments.next().unwrap_or_else(|| "16".to_owned())),

@@ -2,21 +2,24 @@
 //! YCSB A, B, C and insert-only on the tree and on concurrent ordered maps (P-Trees paper, 8.1 and 8.2).
 //!
 //! ```text
-//! cargo run --release -p coeval-ptree --example ycsb -- [ENTRIES] [SECONDS] [BATCH_MS] [MAP ...]
+//! cargo run --release -p coeval-ptree --example ycsb -- [ENTRIES] [SECONDS] [BATCH_MS] [only=LETTERS] [threads=N] [MAP ...]
 //! ```
 //!
-//! Keys and values are `u64`, keys drawn from a scrambled Zipfian distribution (0.99), two threads. The persistent
-//! maps are read at the last published root, and written in batches: each thread collects its writes for `BATCH_MS`
-//! milliseconds or until there are a million, then hands them in. Who finds the writer's lock free applies all that was
-//! handed in and publishes the new root; who finds it taken lends a hand if there is work to share, and goes on
+//! Keys and values are `u64`, keys drawn from a scrambled Zipfian distribution (0.99), two threads unless said otherwise.
+//! `only=CA` runs these workloads in this order; `I` is insert-only.
+//!
+//! The persistent maps are read at the last published root, and written in batches: each thread collects its writes for
+//! `BATCH_MS` milliseconds or until there are a million, then hands them in. Who finds the writer's lock free applies all
+//! that was handed in and publishes the new root; who finds it taken lends a hand if there is work to share, and goes on
 //! otherwise. A write's latency is the time from its collection to its publication; each write of a batch is taken to
 //! have waited for as long as the first one. The others are written directly. One JSON line per map and workload.
 //!
-//! Maps are `ptree`, `skiplist`, `btree`, `scc` and `imbl`; `ptree30`, `ptree62`, `ptree254` are the tree with other blocks.
+//! Maps are `ptree`, `skiplist`, `btree`, `scc` and `imbl`; `ptree16`, `ptree30`, `ptree62`, `ptree126`, `ptree254` are the
+//! tree with these blocks.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant};
 
@@ -29,8 +32,6 @@ use rayon::ThreadPoolBuilder;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-const THREADS: usize = 2;
 
 /// Operations between two looks at the clock.
 const STRIDE: usize = 64;
@@ -105,7 +106,7 @@ struct Published<M> {
     /// Batches that wait for whoever writes next, and when each was begun.
     queue: Mutex<Vec<(Pairs, Instant)>>,
     batch_time: Duration,
-    apply: fn(&mut M, Pairs),
+    apply: fn(&M, Pairs) -> M,
     read: fn(&M, &u64) -> Option<u64>,
     len: fn(&M) -> usize,
 }
@@ -119,7 +120,7 @@ struct Batching<'a, M> {
     latencies: Vec<(Duration, usize)>,
 }
 
-impl<M: Clone + Send + Sync> Subject for Published<M> {
+impl<M: Send + Sync> Subject for Published<M> {
     type Handle<'a>
         = Batching<'a, M>
     where
@@ -136,7 +137,7 @@ impl<M: Clone + Send + Sync> Subject for Published<M> {
     }
 }
 
-impl<M: Clone> Batching<'_, M> {
+impl<M> Batching<'_, M> {
     fn hand_in(&mut self) {
         let Some(since) = self.since.take() else { return };
         let pending = std::mem::take(&mut self.pending);
@@ -156,8 +157,7 @@ impl<M: Clone> Batching<'_, M> {
             all.extend(batch);
             all
         });
-        let mut next = M::clone(&self.map.root.load());
-        (self.map.apply)(&mut next, batch.unwrap_or_default());
+        let next = (self.map.apply)(&self.map.root.load(), batch.unwrap_or_default());
         let old = self.map.root.swap(Arc::new(next));
         drop(writer);
         self.latencies.extend(times.into_iter().map(|(since, count)| (since.elapsed(), count)));
@@ -166,7 +166,7 @@ impl<M: Clone> Batching<'_, M> {
     }
 }
 
-impl<M: Clone> Handle for Batching<'_, M> {
+impl<M> Handle for Batching<'_, M> {
     fn get(&mut self, key: u64) -> Option<u64> {
         (self.map.read)(self.root.load(), &key)
     }
@@ -289,141 +289,207 @@ fn quantiles(mut latencies: Vec<(Duration, usize)>) -> (f64, f64) {
     (0.0, maximum)
 }
 
-fn run<S: Subject>(map: &S, name: &str, workload: (&str, Workload), count: usize, time: Duration) {
-    let zipfian = Zipfian::new(count);
-    let (stop, done, latencies) = (AtomicBool::new(false), AtomicU64::new(0), Mutex::new(Vec::new()));
-    let pool = ThreadPoolBuilder::new().num_threads(THREADS).build().expect("threads");
+/// What is run on each map, and how.
+struct Plan {
+    count: usize,
+    time: Duration,
+    batch_time: Duration,
+    threads: usize,
+    /// C, B, A, and I for insert-only.
+    letters: String,
+}
+
+/// Operations of one thread until the time is over, or until its share of the inserts is done.
+fn operate(map: &mut impl Handle, thread: usize, workload: Workload, plan: &Plan, zipfian: &Zipfian) -> u64 {
+    let start = Instant::now();
+    let mut random = StdRng::seed_from_u64(thread as u64);
+    let mut serial = thread as u64;
+    let mut operations = 0u64;
+    loop {
+        for _ in 0..STRIDE {
+            match workload {
+                Workload::Mixed { read_percent } => {
+                    // The hash scatters popular keys over the key space.
+                    let key = scatter(scatter(zipfian.draw(&mut random)) % plan.count as u64);
+                    if random.random_range(0..100) < read_percent {
+                        black_box(map.get(key));
+                    } else {
+                        map.put(key, operations);
+                    }
+                }
+                Workload::InsertOnly => {
+                    map.put(scatter(serial), operations);
+                    serial += plan.threads as u64;
+                }
+            }
+        }
+        operations += STRIDE as u64;
+        let now = Instant::now();
+        map.tick(now);
+        let is_over = match workload {
+            Workload::Mixed { .. } => now.duration_since(start) >= plan.time,
+            Workload::InsertOnly => operations as usize >= plan.count / plan.threads,
+        };
+        if is_over {
+            return operations;
+        }
+    }
+}
+
+fn run<S: Subject>(map: &S, name: &str, letter: char, plan: &Plan) {
+    let workload = match letter {
+        'C' => Workload::Mixed { read_percent: 100 },
+        'B' => Workload::Mixed { read_percent: 95 },
+        'A' => Workload::Mixed { read_percent: 50 },
+        'I' => Workload::InsertOnly,
+        other => panic!("there is no workload {other}"),
+    };
+    let zipfian = Zipfian::new(plan.count);
+    let (done, latencies) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    let pool = ThreadPoolBuilder::new().num_threads(plan.threads).build().expect("threads");
     let before = map.len();
     let start = Instant::now();
     pool.broadcast(|context| {
-        let mut random = StdRng::seed_from_u64(context.index() as u64);
         let mut map = map.handle();
-        let mut serial = context.index() as u64;
-        let mut operations = 0u64;
-        while !stop.load(Ordering::Relaxed) {
-            for _ in 0..STRIDE {
-                match workload.1 {
-                    Workload::Mixed { read_percent } => {
-                        // The hash scatters popular keys over the key space.
-                        let key = scatter(scatter(zipfian.draw(&mut random)) % count as u64);
-                        if random.random_range(0..100) < read_percent {
-                            black_box(map.get(key));
-                        } else {
-                            map.put(key, operations);
-                        }
-                    }
-                    Workload::InsertOnly => {
-                        map.put(scatter(serial), operations);
-                        serial += THREADS as u64;
-                    }
-                }
-            }
-            operations += STRIDE as u64;
-            let now = Instant::now();
-            map.tick(now);
-            let is_over = match workload.1 {
-                Workload::Mixed { .. } => now.duration_since(start) >= time,
-                Workload::InsertOnly => operations as usize >= count / THREADS,
-            };
-            if is_over {
-                break;
-            }
-        }
+        let operations = operate(&mut map, context.index(), workload, plan, &zipfian);
         latencies.lock().expect("no thread panics").extend(map.finish());
         done.fetch_add(operations, Ordering::Relaxed);
     });
-    let seconds = start.elapsed().as_secs_f64();
-    let per_second = done.into_inner() as f64 / seconds;
+    let per_second = done.into_inner() as f64 / start.elapsed().as_secs_f64();
     let (latency_99, latency_max) = quantiles(latencies.into_inner().expect("no thread panics"));
-    if let Workload::InsertOnly = workload.1 {
-        assert!(map.len() >= before + count - STRIDE * THREADS, "every key was inserted");
+    if let Workload::InsertOnly = workload {
+        assert!(map.len() >= before + plan.count - STRIDE * plan.threads, "every key was inserted");
     }
     println!(
-        r#"{{"bench":"ycsb","workload":"{}","map":"{name}","entries":{count},"threads":{THREADS},"ops_per_s":{per_second:.0},"write_latency_99_ms":{latency_99:.1},"write_latency_max_ms":{latency_max:.1}}}"#,
-        workload.0
+        r#"{{"bench":"ycsb","workload":"{}","map":"{name}","entries":{},"threads":{},"batch_ms":{},"ops_per_s":{per_second:.0},"write_latency_99_ms":{latency_99:.1},"write_latency_max_ms":{latency_max:.1}}}"#,
+        if letter == 'I' { "insert-only".to_owned() } else { letter.to_string() },
+        plan.count,
+        plan.threads,
+        plan.batch_time.as_millis(),
     );
 }
 
-fn run_all<S: Subject>(make: impl Fn(&[(u64, u64)]) -> S, name: &str, count: usize, time: Duration) {
-    let mut pairs: Pairs = (0..count as u64).map(|number| (scatter(number), number)).collect();
-    pairs.sort_unstable();
-    let map = make(&pairs);
-    drop(pairs);
-    assert_eq!(map.len(), count);
-    for (letter, read_percent) in [("C", 100), ("B", 95), ("A", 50)] {
-        run(&map, name, (letter, Workload::Mixed { read_percent }), count, time);
+fn run_all<S: Subject>(make: impl Fn(&[(u64, u64)]) -> S, name: &str, plan: &Plan) {
+    let mixed = plan.letters.replace('I', "");
+    if !mixed.is_empty() {
+        let mut pairs: Pairs = (0..plan.count as u64).map(|number| (scatter(number), number)).collect();
+        pairs.sort_unstable();
+        let map = make(&pairs);
+        drop(pairs);
+        assert_eq!(map.len(), plan.count);
+        mixed.chars().for_each(|letter| run(&map, name, letter, plan));
     }
-    drop(map);
-    run(&make(&[]), name, ("insert-only", Workload::InsertOnly), count, time);
+    if plan.letters.contains('I') {
+        run(&make(&[]), name, 'I', plan);
+    }
 }
 
-fn run_tree<const B: usize>(count: usize, time: Duration, batch_time: Duration) {
+/// A version after a batch.
+fn after<const B: usize>(tree: &PTree<u64, u64, (), B>, batch: Pairs) -> PTree<u64, u64, (), B> {
+    let mut tree = tree.clone();
+    tree.multi_insert_unsorted(batch, |_, _, new| new);
+    tree
+}
+
+fn run_tree<const B: usize>(plan: &Plan) {
     let make = |pairs: &[(u64, u64)]| Published::<PTree<u64, u64, (), B>> {
         root: ArcSwap::from_pointee(PTree::from_sorted(pairs.to_vec())),
         writer: Mutex::new(()),
         queue: Mutex::default(),
-        batch_time,
-        apply: |tree, batch| tree.multi_insert_unsorted(batch, |_, _, new| new),
+        batch_time: plan.batch_time,
+        apply: after,
         read: |tree, key| tree.get(key).copied(),
         len: PTree::len,
     };
-    run_all(make, &format!("PTree {B}"), count, time);
+    run_all(make, &format!("PTree {B}"), plan);
+}
+
+/// The map, if it is a tree.
+fn run_trees(plan: &Plan, map: &str) {
+    match map {
+        "ptree16" => run_tree::<16>(plan),
+        "ptree30" => run_tree::<30>(plan),
+        "ptree62" => run_tree::<62>(plan),
+        "ptree" | "ptree126" => run_tree::<126>(plan),
+        "ptree254" => run_tree::<254>(plan),
+        _ => {}
+    }
+}
+
+/// The map, if it is one that others have made.
+fn run_peers(plan: &Plan, map: &str) {
+    match map {
+        "skiplist" => {
+            let make = |pairs: &[(u64, u64)]| pairs.iter().copied().collect::<SkipMap<u64, u64>>();
+            run_all(make, "crossbeam SkipMap", plan);
+        }
+        "btree" => {
+            let make =
+                |pairs: &[(u64, u64)]| RwLock::new(pairs.iter().copied().collect::<BTreeMap<u64, u64>>());
+            run_all(make, "RwLock<BTreeMap>", plan);
+        }
+        "scc" => {
+            let make = |pairs: &[(u64, u64)]| {
+                let index = scc::TreeIndex::new();
+                pairs.iter().for_each(|(key, value)| {
+                    index.insert_sync(*key, *value).expect("keys are unique");
+                });
+                index
+            };
+            run_all(make, "scc::TreeIndex", plan);
+        }
+        "imbl" => {
+            let make = |pairs: &[(u64, u64)]| Published::<imbl::OrdMap<u64, u64>> {
+                root: ArcSwap::from_pointee(pairs.iter().copied().collect()),
+                writer: Mutex::new(()),
+                queue: Mutex::default(),
+                batch_time: plan.batch_time,
+                apply: |map, batch| {
+                    let mut map = map.clone();
+                    batch.into_iter().for_each(|(key, value)| {
+                        map.insert(key, value);
+                    });
+                    map
+                },
+                read: |map, key| map.get(key).copied(),
+                len: imbl::OrdMap::len,
+            };
+            run_all(make, "imbl::OrdMap behind ArcSwap", plan);
+        }
+        _ => {}
+    }
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let mut number =
-        |default: usize| arguments.next().map_or(default, |text| text.parse().expect("a number"));
-    let (count, seconds, batch_ms) = (number(10_000_000), number(3), number(20));
-    let maps: Vec<String> = arguments.collect();
-    let time = Duration::from_secs(seconds as u64);
-    let batch_time = Duration::from_millis(batch_ms as u64);
-    let is_wanted = |name: &str| maps.is_empty() || maps.iter().any(|map| map == name);
-    for (block, run) in [
-        (30, run_tree::<30> as fn(usize, Duration, Duration)),
-        (62, run_tree::<62>),
-        (126, run_tree::<126>),
-        (254, run_tree::<254>),
-    ] {
-        if is_wanted("ptree") && block == 126 || maps.contains(&format!("ptree{block}")) {
-            run(count, time, batch_time);
+    let (mut numbers, mut maps) = (Vec::new(), Vec::new());
+    let mut plan = Plan {
+        count: 10_000_000,
+        time: Duration::from_secs(3),
+        batch_time: Duration::from_millis(20),
+        threads: 2,
+        letters: "CBAI".to_owned(),
+    };
+    for argument in std::env::args().skip(1) {
+        if let Some(letters) = argument.strip_prefix("only=") {
+            plan.letters = letters.to_owned();
+        } else if let Some(threads) = argument.strip_prefix("threads=") {
+            plan.threads = threads.parse().expect("a number of threads");
+        } else if let Ok(number) = argument.parse::<u64>() {
+            numbers.push(number);
+        } else {
+            maps.push(argument);
         }
     }
-    if is_wanted("skiplist") {
-        run_all(
-            |pairs| pairs.iter().copied().collect::<SkipMap<u64, u64>>(),
-            "crossbeam SkipMap",
-            count,
-            time,
-        );
+    if let Some(count) = numbers.first() {
+        plan.count = *count as usize;
     }
-    if is_wanted("btree") {
-        run_all(|pairs| RwLock::new(pairs.iter().copied().collect()), "RwLock<BTreeMap>", count, time);
+    plan.time = numbers.get(1).map_or(plan.time, |seconds| Duration::from_secs(*seconds));
+    plan.batch_time = numbers.get(2).map_or(plan.batch_time, |batch| Duration::from_millis(*batch));
+    if maps.is_empty() {
+        maps = ["ptree", "skiplist", "btree", "scc", "imbl"].map(str::to_owned).to_vec();
     }
-    if is_wanted("scc") {
-        let make = |pairs: &[(u64, u64)]| {
-            let index = scc::TreeIndex::new();
-            pairs.iter().for_each(|(key, value)| {
-                index.insert_sync(*key, *value).expect("keys are unique");
-            });
-            index
-        };
-        run_all(make, "scc::TreeIndex", count, time);
-    }
-    if is_wanted("imbl") {
-        let make = |pairs: &[(u64, u64)]| Published::<imbl::OrdMap<u64, u64>> {
-            root: ArcSwap::from_pointee(pairs.iter().copied().collect()),
-            writer: Mutex::new(()),
-            queue: Mutex::default(),
-            batch_time,
-            apply: |map, batch| {
-                batch.into_iter().for_each(|(key, value)| {
-                    map.insert(key, value);
-                })
-            },
-            read: |map, key| map.get(key).copied(),
-            len: imbl::OrdMap::len,
-        };
-        run_all(make, "imbl::OrdMap behind ArcSwap", count, time);
+    for map in &maps {
+        run_trees(&plan, map);
+        run_peers(&plan, map);
     }
 }

@@ -430,48 +430,58 @@ struct Copies<K, V, const B: usize> {
     rest: Vec<(K, V)>,
 }
 
-impl<K, V, const B: usize> Extend<(K, V)> for Copies<K, V, B> {
+impl<K: Clone, V: Clone, const B: usize> Copies<K, V, B> {
     #[inline]
-    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
-        for entry in entries {
-            if let Err(excess) = self.block.try_push(entry) {
-                self.rest.push(excess.element());
-            }
+    fn push(&mut self, entry: (K, V)) {
+        if let Err(excess) = self.block.try_push(entry) {
+            self.rest.push(excess.element());
         }
+    }
+
+    /// Copies a run of entries: what fits is told beforehand, so that entries are not counted one by one.
+    #[inline]
+    fn push_copies(&mut self, entries: &[(K, V)]) {
+        let (fitting, excess) = entries.split_at(entries.len().min(self.block.remaining_capacity()));
+        self.block.extend(fitting.iter().cloned());
+        self.rest.extend_from_slice(excess);
     }
 }
 
 /// Appends copies of old entries, as the batch changes them, to `merged`; whether anything is new.
-fn merge_copies<K, V, E, M>(merged: &mut M, old: &[(K, V)], batch: &mut [E::Item], edit: &E) -> bool
+fn merge_copies<K, V, E, const B: usize>(
+    merged: &mut Copies<K, V, B>,
+    old: &[(K, V)],
+    batch: &mut [E::Item],
+    edit: &E,
+) -> bool
 where
     K: Ord + Clone,
     V: Clone,
     E: Edit<K, V>,
-    M: Extend<(K, V)>,
 {
     let (mut rest, mut is_changed) = (old, false);
     for item in batch {
         match search(rest, edit.key(item)) {
             Ok(at) => {
-                merged.extend(rest[..at].iter().cloned());
+                merged.push_copies(&rest[..at]);
                 let (key, mut value) = rest[at].clone();
                 if edit.present(item, &key, &mut value) == Fate::Keep {
-                    merged.extend(Some((key, value)));
+                    merged.push((key, value));
                 }
                 rest = &rest[at + 1..];
                 is_changed = true;
             }
             Err(at) => {
                 let Some(entry) = edit.absent(item) else { continue };
-                merged.extend(rest[..at].iter().cloned());
-                merged.extend(Some(entry));
+                merged.push_copies(&rest[..at]);
+                merged.push(entry);
                 rest = &rest[at..];
                 is_changed = true;
             }
         }
     }
     if is_changed {
-        merged.extend(rest.iter().cloned());
+        merged.push_copies(rest);
     }
     is_changed
 }

@@ -55,7 +55,7 @@ where
 }
 
 /// Whether a key is compared within some cycles: it is small, and whole where it lies.
-const fn is_cheap<K>() -> bool {
+pub(crate) const fn is_cheap<K>() -> bool {
     size_of::<K>() <= 16 && !needs_drop::<K>()
 }
 
