@@ -55,22 +55,34 @@ fn what_the_transaction_wrote_before_stays_when_a_part_runs_again() {
     );
 }
 
+/// The ways in which workers write that they take the next row that nobody has.
+const WAYS: [&str; 4] = [
+    "WITH next AS (SELECT id FROM counter ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) \
+     UPDATE counter SET n = n + 1 FROM next WHERE counter.id = next.id RETURNING counter.id",
+    "UPDATE counter SET n = n + 1 WHERE id = (SELECT id FROM counter ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) \
+     RETURNING id",
+    "UPDATE counter SET n = n + 1 WHERE id IN (SELECT id FROM counter ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) \
+     RETURNING id",
+    "UPDATE counter SET n = n + 1 FROM (SELECT id FROM counter ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) AS next \
+     WHERE counter.id = next.id RETURNING counter.id",
+];
+
 #[test]
 fn workers_take_different_rows() {
-    const TAKE: &str = "WITH next AS (SELECT id FROM counter ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) \
-                        UPDATE counter SET n = n + 1 FROM next WHERE counter.id = next.id RETURNING counter.id";
-    run(
-        TABLES,
-        &[
-            ("a", BEGIN, Done),
-            ("b", BEGIN, Done),
-            ("a", TAKE, Rows(&["1"])),
-            ("b", TAKE, Rows(&["2"])),
-            ("a", "COMMIT", Done),
-            ("b", "COMMIT", Done),
-            ("a", "SELECT n FROM counter ORDER BY id", Rows(&["1", "1"])),
-        ],
-    );
+    for take in WAYS {
+        run(
+            TABLES,
+            &[
+                ("a", BEGIN, Done),
+                ("b", BEGIN, Done),
+                ("a", take, Rows(&["1"])),
+                ("b", take, Rows(&["2"])),
+                ("a", "COMMIT", Done),
+                ("b", "COMMIT", Done),
+                ("a", "SELECT n FROM counter ORDER BY id", Rows(&["1", "1"])),
+            ],
+        );
+    }
 }
 
 #[test]
