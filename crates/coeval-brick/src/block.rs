@@ -31,6 +31,8 @@ pub(crate) struct RowValues {
 
 /// The reading side of a block.
 pub(crate) struct Block {
+    /// What its rows came as.
+    schema: Arc<BrickSchema>,
     capacity: usize,
     bess: Option<StoredColumn>,
     columns: Box<[StoredColumn]>,
@@ -49,7 +51,7 @@ pub(crate) struct BlockWriter {
 
 impl BlockWriter {
     /// An empty block for `capacity` rows.
-    pub(crate) fn new(schema: &BrickSchema, capacity: usize) -> Self {
+    pub(crate) fn new(schema: &Arc<BrickSchema>, capacity: usize) -> Self {
         assert!(capacity > 0, "a block has room for a row");
         let (mut bess, mut bess_writer) = (None, None);
         if schema.layout().bess_bytes() > 0 {
@@ -64,6 +66,7 @@ impl BlockWriter {
             .map(|(index, storage)| StoredColumn::new(*storage, schema.metric(index).nulls, capacity));
         let (columns, writers): (Vec<_>, Vec<_>) = metrics.unzip();
         let block = Block {
+            schema: Arc::clone(schema),
             capacity,
             bess,
             columns: columns.into(),
@@ -86,11 +89,12 @@ impl BlockWriter {
     ///
     /// # Panics
     ///
-    /// If they do not fit.
-    pub(crate) fn append(&mut self, schema: &BrickSchema, source: &RowValues, from: Range<usize>) {
+    /// If they do not fit, or have other columns.
+    pub(crate) fn append(&mut self, source: &RowValues, from: Range<usize>) {
         let rows = self.block.rows();
         assert!(from.len() <= self.room(), "the rows fit into the block");
         assert!(from.end <= source.rows, "the rows are the source's");
+        assert_eq!(source.columns.len(), self.columns.len(), "the rows have the block's columns");
         if let (Some(stored), Some(values)) = (&self.block.bess, &source.bess) {
             stored.append(&mut self.bess, rows, values, from.clone());
         }
@@ -101,12 +105,23 @@ impl BlockWriter {
         }
         self.block.rows.store(rows + from.len(), Ordering::Release);
         if self.room() == 0 {
-            self.block.statistics.get_or_init(|| self.block.compute_statistics(schema, self.block.capacity));
+            self.close();
         }
+    }
+
+    /// Notes what is known of the rows, no other one following.
+    pub(crate) fn close(&self) {
+        let block = &self.block;
+        block.statistics.get_or_init(|| block.compute_statistics(block.rows()));
     }
 }
 
 impl Block {
+    /// What its rows came as.
+    pub(crate) fn schema(&self) -> &Arc<BrickSchema> {
+        &self.schema
+    }
+
     /// The published rows.
     pub(crate) fn rows(&self) -> usize {
         self.rows.load(Ordering::Acquire)
@@ -126,14 +141,38 @@ impl Block {
         }
     }
 
-    /// The values of one metric in `rows`.
+    /// The values of `rows` as rows of `schema`.
     ///
     /// # Panics
     ///
     /// If they are not all published.
-    pub(crate) fn read_metric(&self, metric: usize, rows: Range<usize>) -> ColumnValues {
+    pub(crate) fn read_as(&self, schema: &BrickSchema, rows: Range<usize>) -> RowValues {
         assert!(rows.end <= self.rows(), "only published rows are read");
-        self.columns[metric].read(rows)
+        let metrics = 0..schema.storages().len();
+        RowValues {
+            rows: rows.len(),
+            bess: self.bess.as_ref().map(|bess| bess.read(rows.clone())),
+            columns: metrics.map(|metric| self.read_metric(schema, metric, rows.clone())).collect(),
+        }
+    }
+
+    /// The values of one metric of `schema` in `rows`.
+    ///
+    /// # Panics
+    ///
+    /// If they are not all published.
+    pub(crate) fn read_metric(
+        &self,
+        schema: &BrickSchema,
+        metric: usize,
+        rows: Range<usize>,
+    ) -> ColumnValues {
+        assert!(rows.end <= self.rows(), "only published rows are read");
+        if self.schema.has_metric_of(schema, metric) {
+            self.columns[metric].read(rows)
+        } else {
+            schema.missing(metric, rows.len())
+        }
     }
 
     /// The packed offsets of `rows`, and the bytes of one; `None` if they take none.
@@ -149,14 +188,27 @@ impl Block {
         }
     }
 
-    /// What is known of each metric in all rows, if the block is full.
-    pub(crate) fn statistics(&self) -> Option<&[ColumnStatistics]> {
-        self.statistics.get().map(AsRef::as_ref)
+    /// What is known of a metric of `schema` in all rows, if no other row comes.
+    pub(crate) fn statistics(&self, schema: &BrickSchema, metric: usize) -> Option<ColumnStatistics> {
+        if self.schema.has_metric_of(schema, metric) {
+            return self.statistics.get().map(|statistics| statistics[metric]);
+        }
+        Some(self.compute_metric_statistics(schema, metric, self.rows()))
     }
 
-    fn compute_statistics(&self, schema: &BrickSchema, rows: usize) -> Box<[ColumnStatistics]> {
-        let of =
-            |metric| self.read_metric(metric, 0..rows).statistics(&schema.metric(metric).data_type, rows);
+    /// What is known of a metric of `schema` in the first `rows` rows. Cost: a look at each.
+    pub(crate) fn compute_metric_statistics(
+        &self,
+        schema: &BrickSchema,
+        metric: usize,
+        rows: usize,
+    ) -> ColumnStatistics {
+        let values = self.read_metric(schema, metric, 0..rows);
+        values.statistics(&schema.metric(metric).data_type, rows)
+    }
+
+    fn compute_statistics(&self, rows: usize) -> Box<[ColumnStatistics]> {
+        let of = |metric| self.compute_metric_statistics(&self.schema, metric, rows);
         (0..self.columns.len()).map(of).collect()
     }
 

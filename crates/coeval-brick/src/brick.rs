@@ -27,7 +27,7 @@ pub(crate) struct Brick {
     rows: AtomicUsize,
 }
 
-/// A block and where its rows are in the brick. All blocks but the last are full.
+/// A block and where its rows are in the brick. All blocks but the last take no more rows.
 pub(crate) struct PlacedBlock {
     pub(crate) first_row: usize,
     pub(crate) block: Arc<Block>,
@@ -37,7 +37,7 @@ pub(crate) struct PlacedBlock {
 pub(crate) struct BrickWriter {
     brick: Arc<Brick>,
     blocks_end: ChainEnd<PlacedBlock>,
-    /// The last block, while it is not full.
+    /// The last block, while it takes rows.
     open_block: Option<BlockWriter>,
     epochs: EpochsWriter,
 }
@@ -98,7 +98,7 @@ impl BrickWriter {
     /// Appends the rows `from` of `source` as rows of `epoch` (AOSI III-C1).
     pub(crate) fn append(
         &mut self,
-        schema: &BrickSchema,
+        schema: &Arc<BrickSchema>,
         epoch: Epoch,
         source: &RowValues,
         from: Range<usize>,
@@ -113,18 +113,26 @@ impl BrickWriter {
         self.brick.rows.store(rows, Ordering::Release);
     }
 
-    /// Fills blocks with the rows `from` of `source`; the brick has `rows` before.
+    /// Fills blocks with the rows `from` of `source`; the brick has `rows` before. A block takes rows of one schema.
     fn append_values(
         &mut self,
-        schema: &BrickSchema,
+        schema: &Arc<BrickSchema>,
         mut rows: usize,
         source: &RowValues,
         mut from: Range<usize>,
     ) {
         while !from.is_empty() {
-            let mut block = self.open_block.take().unwrap_or_else(|| self.open(schema, rows));
+            let open = self.open_block.take();
+            let open = open.filter(|block| {
+                let is_of_schema = Arc::ptr_eq(block.block().schema(), schema);
+                if !is_of_schema {
+                    block.close();
+                }
+                is_of_schema
+            });
+            let mut block = open.unwrap_or_else(|| self.open(schema, rows));
             let part = from.start..from.end.min(from.start + block.room());
-            block.append(schema, source, part.clone());
+            block.append(source, part.clone());
             (rows, from.start) = (rows + part.len(), part.end);
             self.open_block = (block.room() > 0).then_some(block);
         }
@@ -132,7 +140,7 @@ impl BrickWriter {
 
     /// Each block is as long as all before it together, up to a limit: so at most half of the rows' memory waits
     /// for rows to come.
-    fn open(&mut self, schema: &BrickSchema, rows: usize) -> BlockWriter {
+    fn open(&mut self, schema: &Arc<BrickSchema>, rows: usize) -> BlockWriter {
         let capacity = rows.next_power_of_two().clamp(BLOCK_ROWS_MIN, BLOCK_ROWS_MAX);
         let block = BlockWriter::new(schema, capacity);
         self.place(rows, Arc::clone(block.block()));
@@ -141,7 +149,7 @@ impl BrickWriter {
 
     /// Puts a block behind the others.
     pub(crate) fn place(&mut self, first_row: usize, block: Arc<Block>) {
-        assert!(self.open_block.is_none(), "all blocks but the last are full");
+        assert!(self.open_block.is_none(), "all blocks but the last take no more rows");
         self.blocks_end.push(&self.brick.blocks, PlacedBlock { first_row, block });
     }
 
@@ -255,8 +263,13 @@ impl BrickView {
     }
 
     pub(crate) fn markers(&self) -> impl Iterator<Item = &DeleteMarker> {
-        let deletes = self.steps().filter(|step| matches!(step, Step::Delete)).count();
-        self.brick.epochs.markers().take(deletes).map(AsRef::as_ref)
+        let markers = self.brick.epochs.markers();
+        // A marker comes before its entry, so without markers no entry needs to be looked at.
+        let deletes = match self.brick.epochs.markers().next() {
+            None => 0,
+            Some(_) => self.steps().filter(|step| matches!(step, Step::Delete)).count(),
+        };
+        markers.take(deletes).map(AsRef::as_ref)
     }
 
     pub(crate) fn shared_markers(&self) -> impl Iterator<Item = &Arc<DeleteMarker>> {

@@ -69,7 +69,7 @@ pub enum LayoutError {
 }
 
 /// How the ordinals of a table's dimensions become brick ids and bess.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrickLayout {
     dimensions: Vec<DimensionLayout>,
     id_bits: u32,
@@ -77,7 +77,7 @@ pub struct BrickLayout {
 }
 
 /// One dimension's part.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DimensionLayout {
     pub(crate) cardinality: u64,
     range_size: u64,

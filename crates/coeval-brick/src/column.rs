@@ -16,7 +16,7 @@ use crate::schema::{Nulls, Storage};
 use crate::statistics::ColumnStatistics;
 
 /// The bytes of a dictionary code.
-const CODE_BYTES: usize = size_of::<u32>();
+pub(crate) const CODE_BYTES: usize = size_of::<u32>();
 
 /// The values of some rows, wherever they are.
 #[derive(Clone, Debug)]

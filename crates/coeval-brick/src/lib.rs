@@ -71,6 +71,7 @@ mod epochs_vector;
 #[expect(unsafe_code, reason = "readers scan memory in place while its one writer appends behind them")]
 mod fixed_buffer;
 mod load;
+mod missing;
 mod new_strings;
 mod rebuild;
 mod route;

@@ -3,16 +3,20 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 
 use crate::block::RowValues;
 use crate::brick_id::BrickId;
+use crate::schema::BrickSchema;
 use crate::written::written;
 
 /// Rows in the order of their shards and bricks, ready to be appended. After this nothing about them can fail.
 #[derive(Debug)]
 pub struct RoutedLoad {
+    /// The columns of the values.
+    pub(crate) schema: Arc<BrickSchema>,
     pub(crate) values: RowValues,
     /// By shard, then by brick.
     pub(crate) pieces: Vec<Piece>,

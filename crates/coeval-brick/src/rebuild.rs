@@ -21,7 +21,6 @@ use coeval_txn::Epoch;
 use crate::block::{Block, BlockWriter};
 use crate::brick::{BrickView, BrickWriter};
 use crate::epochs_vector::{DeleteMarker, Step};
-use crate::schema::BrickSchema;
 
 /// What has become of a brick.
 pub(crate) enum Rebuilt {
@@ -45,7 +44,7 @@ enum Kept {
 
 impl BrickWriter {
     /// Merges entries and applies deletes at or below `safe` (LSE).
-    pub(crate) fn purge(self, schema: &BrickSchema, safe: Epoch) -> Rebuilt {
+    pub(crate) fn purge(self, safe: Epoch) -> Rebuilt {
         let view = BrickView::of(Arc::clone(self.brick()));
         let markers: Vec<Arc<DeleteMarker>> = view.shared_markers().cloned().collect();
         let (applied, open): (Vec<_>, Vec<_>) = markers.iter().partition(|marker| marker.epoch <= safe);
@@ -57,18 +56,18 @@ impl BrickWriter {
                 && open.iter().all(|marker| marker.clears(one.0, one.1) == marker.clears(other.0, other.1))
         };
         let kept = keep(&view, |epoch, run| !is_deleted(epoch, run), |marker| marker.epoch > safe, are_alike);
-        self.rebuild(schema, &view, kept)
+        self.rebuild(&view, kept)
     }
 
     /// Removes the rows and deletes of `epochs`.
-    pub(crate) fn roll_back(self, schema: &BrickSchema, epochs: &[Epoch]) -> Rebuilt {
+    pub(crate) fn roll_back(self, epochs: &[Epoch]) -> Rebuilt {
         let view = BrickView::of(Arc::clone(self.brick()));
         let stays = |epoch: &Epoch| !epochs.contains(epoch);
         let kept = keep(&view, |epoch, _| stays(&epoch), |marker| stays(&marker.epoch), |_, _| false);
-        self.rebuild(schema, &view, kept)
+        self.rebuild(&view, kept)
     }
 
-    fn rebuild(mut self, schema: &BrickSchema, view: &BrickView, kept: Vec<Kept>) -> Rebuilt {
+    fn rebuild(mut self, view: &BrickView, kept: Vec<Kept>) -> Rebuilt {
         let ranges = || {
             kept.iter().flat_map(|entry| match entry {
                 Kept::Run(_, ranges) => ranges.as_slice(),
@@ -84,7 +83,7 @@ impl BrickWriter {
             return Rebuilt::Unchanged(self);
         }
         let mut rebuilt = Self::new(view.id());
-        rebuilt.take_blocks(schema, view, self.take_open_block(), ranges().cloned());
+        rebuilt.take_blocks(view, self.take_open_block(), ranges().cloned());
         rebuilt.relabel(&kept);
         assert_eq!(
             BrickView::of(Arc::clone(rebuilt.brick())).rows(),
@@ -114,7 +113,6 @@ impl BrickWriter {
     /// Takes over the `kept` rows of the blocks of `view`, the last of which is `open` unless it is full.
     fn take_blocks(
         &mut self,
-        schema: &BrickSchema,
         view: &BrickView,
         mut open: Option<BlockWriter>,
         kept: impl Iterator<Item = Range<usize>>,
@@ -138,7 +136,7 @@ impl BrickWriter {
             }
             let count: usize = parts.iter().map(Range::len).sum();
             let growing = open.take_if(|open| Arc::ptr_eq(open.block(), &placed.block));
-            self.take_block(schema, first_row, (&placed.block, rows), &parts, growing);
+            self.take_block(first_row, (&placed.block, rows), &parts, growing);
             first_row += count;
         }
         assert!(kept.next().is_none(), "each row that stays is in a block");
@@ -147,7 +145,6 @@ impl BrickWriter {
     /// Takes over the rows `parts` of one block with `rows` rows, which has a writer if it is `growing`.
     fn take_block(
         &mut self,
-        schema: &BrickSchema,
         first_row: usize,
         (block, rows): (&Arc<Block>, usize),
         parts: &[Range<usize>],
@@ -167,9 +164,9 @@ impl BrickWriter {
         // A block that will not grow is cut to its rows, and so is full.
         let capacity = growing.map_or(count, |growing| count + growing.room() + (rows - count));
         let source = block.read(0..rows);
-        let mut copy = BlockWriter::new(schema, capacity);
+        let mut copy = BlockWriter::new(block.schema(), capacity);
         for part in parts {
-            copy.append(schema, &source, part.clone());
+            copy.append(&source, part.clone());
         }
         self.place(first_row, Arc::clone(copy.block()));
         self.reopen(copy);

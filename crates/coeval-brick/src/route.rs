@@ -9,6 +9,7 @@
 //! `new_strings`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
@@ -33,7 +34,7 @@ const DIRECT_ID_BITS_MAX: u32 = 12;
 
 /// See [`BrickTable::route_all`](crate::BrickTable::route_all).
 pub(crate) fn route(
-    schema: &BrickSchema,
+    schema: &Arc<BrickSchema>,
     dictionaries: &Dictionaries,
     shard_count: usize,
     batches: &[&RecordBatch],
@@ -75,7 +76,7 @@ pub(crate) fn route(
         let (pieces, order) = group(schema.layout(), &places.bricks, &rejections, shard_count);
         let values = gather(schema, batch, &places, codes, &order);
         let shard_pieces = shard_pieces(&pieces, shard_count);
-        RoutedLoad { values, pieces, shard_pieces }
+        RoutedLoad { schema: Arc::clone(schema), values, pieces, shard_pieces }
     });
     let loads = loads.collect();
     Ok(RoutedBatches { loads, rejected: rejections.into_list() })

@@ -83,7 +83,7 @@ impl TableView {
                 let end = run.end.min(placed.first_row + rows);
                 if start < end {
                     let rows = start - placed.first_row..end - placed.first_row;
-                    sources.push((placed.block.read(rows.clone()), 0..rows.len()));
+                    sources.push((placed.block.read_as(&self.schema, rows.clone()), 0..rows.len()));
                 }
             }
             epochs.push((epoch, run.len()));
@@ -166,7 +166,8 @@ impl TableView {
             Place::Metric(metric) => {
                 let dictionary = self.dictionaries.get(*column).map(|dictionary| dictionary.values());
                 let data_type = &self.schema.metric(metric).data_type;
-                block.read_metric(metric, rows.clone()).to_array(data_type, rows.len(), dictionary.as_ref())
+                let values = block.read_metric(&self.schema, metric, rows.clone());
+                values.to_array(data_type, rows.len(), dictionary.as_ref())
             }
         });
         let columns: Vec<ArrayRef> = columns.collect();
@@ -257,12 +258,10 @@ impl TableView {
     #[must_use]
     pub fn statistics(&self, brick: &BrickView, column: usize) -> Option<ColumnStatistics> {
         let Place::Metric(metric) = self.schema.place(column) else { return None };
-        let data_type = &self.schema.metric(metric).data_type;
         let of_block = |(placed, rows): (&PlacedBlock, usize)| {
-            let full = placed.block.statistics().map(|statistics| statistics[metric]);
-            let is_whole = |statistics: &ColumnStatistics| statistics.rows == rows;
-            full.filter(is_whole)
-                .unwrap_or_else(|| placed.block.read_metric(metric, 0..rows).statistics(data_type, rows))
+            let known = placed.block.statistics(&self.schema, metric);
+            let known = known.filter(|statistics| statistics.rows == rows);
+            known.unwrap_or_else(|| placed.block.compute_metric_statistics(&self.schema, metric, rows))
         };
         Some(brick.blocks().map(of_block).fold(ColumnStatistics::default(), |sum, block| sum.with(&block)))
     }
@@ -280,7 +279,7 @@ impl TableView {
                     .is_some_and(|(least, greatest)| greatest.is_below(low) || high.is_below(least))
         };
         brick.blocks().any(|(placed, _)| {
-            placed.block.statistics().is_none_or(|statistics| !is_outside(&statistics[metric]))
+            placed.block.statistics(&self.schema, metric).is_none_or(|statistics| !is_outside(&statistics))
         })
     }
 }

@@ -3,9 +3,12 @@
 
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use crate::brick_id::{BrickLayout, LayoutError};
+use crate::column::ColumnValues;
+use crate::missing::Missing;
 
 /// A column that the table is partitioned on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,13 +117,15 @@ pub(crate) enum Storage {
 }
 
 /// The columns of a brick table in the order of declaration, and the layout that follows from them.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct BrickSchema {
     columns: Vec<Column>,
     places: Vec<Place>,
     storages: Vec<Storage>,
     dimension_columns: Vec<usize>,
     metric_columns: Vec<usize>,
+    /// For each metric.
+    missing: Vec<Missing>,
     layout: BrickLayout,
     arrow: SchemaRef,
 }
@@ -156,7 +161,61 @@ impl BrickSchema {
         }
         let layout = BrickLayout::new(&dimensions)?;
         let arrow = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
-        Ok(Self { columns, places, storages, dimension_columns, metric_columns, layout, arrow })
+        let missing = storages.iter().map(|_| Missing::null()).collect();
+        Ok(Self { columns, places, storages, dimension_columns, metric_columns, missing, layout, arrow })
+    }
+
+    /// The same with `value`, the only one of its array, in those rows that came without the metric `column`; NULL
+    /// stands there otherwise.
+    ///
+    /// # Panics
+    ///
+    /// If the column is a dimension or of another type, or there is not one value.
+    #[must_use]
+    pub fn with_missing(mut self, column: usize, value: &ArrayRef) -> Self {
+        let Place::Metric(metric) = self.places[column] else {
+            panic!("rows have a value in each dimension");
+        };
+        self.missing[metric] = Missing::of(value, self.metric(metric), self.storages[metric]);
+        self
+    }
+
+    /// Whether rows of `older` can be read and kept as rows of this: it has the same columns, whatever their names, and
+    /// perhaps metrics behind them.
+    #[must_use]
+    pub fn extends(&self, older: &Self) -> bool {
+        let is_alike = |(new, old): (&Column, &Column)| match (new, old) {
+            (Column::Dimension(new), Column::Dimension(old)) => {
+                (&new.values, new.cardinality, new.range_size)
+                    == (&old.values, old.cardinality, old.range_size)
+            }
+            (Column::Metric(new), Column::Metric(old)) => {
+                (&new.data_type, new.nulls) == (&old.data_type, old.nulls)
+            }
+            _ => false,
+        };
+        self.columns.len() >= older.columns.len()
+            && self.columns.iter().zip(&older.columns).all(is_alike)
+            && self.dimension_columns == older.dimension_columns
+    }
+
+    /// Whether the metric with this index is there and of the same type in `other`.
+    pub(crate) fn has_metric_of(&self, other: &Self, metric: usize) -> bool {
+        let is_alike = |column: &usize| *self.columns[*column].data_type() == other.metric(metric).data_type;
+        self.metric_columns.get(metric).is_some_and(is_alike)
+    }
+
+    /// What `rows` rows that came without a metric have in it.
+    pub(crate) fn missing(&self, metric: usize, rows: usize) -> ColumnValues {
+        self.missing[metric].values(self.metric(metric), self.storages[metric], rows)
+    }
+
+    /// The string that the dictionary of a column begins with, if rows may have come without the column.
+    pub(crate) fn missing_string(&self, column: usize) -> Option<&str> {
+        match self.places[column] {
+            Place::Metric(metric) => self.missing[metric].string(),
+            Place::Dimension(_) => None,
+        }
     }
 
     /// The columns, in the order of declaration.

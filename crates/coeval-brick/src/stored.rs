@@ -9,11 +9,13 @@
 //! ```
 //! Numbers are little-endian, bits lie from the lowest of each byte. Strings are kept by their codes, so a brick id and
 //! a bess mean the same when they come back; the strings themselves are kept once, by the range of codes that is new.
+//! Metrics, and columns of strings, that were added later may be missing behind those that are there.
 //!
 //! What is decoded has been checked as a whole (lengths, widths, codes, brick ids): a row that came from bytes is as
 //! good as one that was routed.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow::array::{Array, BooleanBufferBuilder};
 use arrow::buffer::{BooleanBuffer, Buffer};
@@ -179,10 +181,11 @@ pub(crate) fn decode_strings<'a>(
     let mut reader = Reader { bytes };
     let columns = (0..schema.columns().len()).filter_map(|column| dictionaries.get(column));
     let columns: Vec<_> = columns.collect();
-    if reader.u32()? as usize != columns.len() {
-        return Err(malformed("another number of string columns"));
+    let count = reader.u32()? as usize;
+    if count > columns.len() {
+        return Err(malformed("more string columns than there are"));
     }
-    for dictionary in columns {
+    for dictionary in columns.into_iter().take(count) {
         let first = reader.u32()?;
         for code in 0..reader.u32()? {
             let length = reader.u32()? as usize;
@@ -199,7 +202,7 @@ pub(crate) fn decode_strings<'a>(
 
 /// Reads a load back, in the order of `shard_count` shards. What follows it.
 pub(crate) fn decode_load<'a>(
-    schema: &BrickSchema,
+    schema: &Arc<BrickSchema>,
     dictionaries: &Dictionaries,
     shard_count: usize,
     bytes: &'a [u8],
@@ -222,10 +225,11 @@ pub(crate) fn decode_load<'a>(
     }
     let bess = reader.values(rows)?.map(|values| ColumnValues { values, nulls: None });
     let mut columns = Vec::new();
-    if reader.u32()? as usize != schema.storages().len() {
-        return Err(malformed("another number of columns"));
+    let count = reader.u32()? as usize;
+    if count > schema.storages().len() {
+        return Err(malformed("more columns than there are"));
     }
-    for storage in schema.storages() {
+    for storage in &schema.storages()[..count] {
         let values = match (storage, reader.u8()?) {
             (Storage::Bit, 0) => Values::Bits(reader.bits(rows)?),
             (Storage::Fixed(width), form) if usize::from(form) == *width => reader.bytes_of(*width, rows)?,
@@ -235,13 +239,15 @@ pub(crate) fn decode_load<'a>(
         let nulls = if reader.u8()? == 0 { None } else { Some(reader.bits(rows)?) };
         columns.push(ColumnValues { values, nulls });
     }
-    let values = RowValues { rows, bess, columns };
+    let mut values = RowValues { rows, bess, columns };
     check_dimensions(schema, dictionaries, &pieces, &values)?;
     check_metrics(schema, dictionaries, &values)?;
+    values.columns.extend((count..schema.storages().len()).map(|metric| schema.missing(metric, rows)));
     pieces.sort_unstable_by_key(|piece| (shard_of(piece.brick, shard_count), piece.brick));
     let first = |shard| pieces.partition_point(|piece| shard_of(piece.brick, shard_count) < shard);
     let shard_pieces = (0..shard_count).map(|shard| first(shard)..first(shard + 1)).collect();
-    Ok((RoutedLoad { values, pieces, shard_pieces }, reader.bytes))
+    let schema = Arc::clone(schema);
+    Ok((RoutedLoad { schema, values, pieces, shard_pieces }, reader.bytes))
 }
 
 fn check_dimensions(

@@ -20,24 +20,36 @@ use crate::table_shard::{Operation, TableShard};
 
 /// The dictionaries of a table's string columns.
 pub(crate) struct Dictionaries {
-    by_column: Vec<Option<Dictionary>>,
+    by_column: Vec<Option<Arc<Dictionary>>>,
 }
 
 impl Dictionaries {
     fn new(schema: &BrickSchema) -> Self {
-        let dictionary = |column: &Column| {
+        Self { by_column: Vec::new() }.extended(schema)
+    }
+
+    /// The same for a schema that extends theirs.
+    fn extended(&self, schema: &BrickSchema) -> Self {
+        let dictionary = |(index, column): (usize, &Column)| {
+            if let Some(known) = self.by_column.get(index) {
+                return known.clone();
+            }
             let capacity = match column {
                 Column::Dimension(dimension) => dimension.cardinality,
                 Column::Metric(_) => u64::MAX,
             };
-            column.is_string().then(|| Dictionary::new(capacity))
+            let dictionary = column.is_string().then(|| Dictionary::new(capacity))?;
+            if let Some(string) = schema.missing_string(index) {
+                assert!(dictionary.restore(0, string), "a dictionary without strings takes one");
+            }
+            Some(Arc::new(dictionary))
         };
-        Self { by_column: schema.columns().iter().map(dictionary).collect() }
+        Self { by_column: schema.columns().iter().enumerate().map(dictionary).collect() }
     }
 
     /// The dictionary of a column, if it holds strings.
     pub(crate) fn get(&self, column: usize) -> Option<&Dictionary> {
-        self.by_column[column].as_ref()
+        self.by_column[column].as_deref()
     }
 }
 
@@ -63,8 +75,30 @@ impl BrickTable {
     pub fn new(schema: BrickSchema, shards: Arc<Shards>) -> Self {
         let schema = Arc::new(schema);
         let dictionaries = Arc::new(Dictionaries::new(&schema));
-        let parts = (0..shards.count()).map(|_| Arc::new(TableShard::new(Arc::clone(&schema)))).collect();
+        let parts = (0..shards.count()).map(|_| Arc::new(TableShard::new())).collect();
         Self { schema, dictionaries, shards, parts }
+    }
+
+    /// The same rows in a table of other columns: those that it has, perhaps under other names, and perhaps metrics
+    /// behind them. No row is touched: whoever goes on using this table and whoever uses the other one see the rows of
+    /// both, each by their own columns.
+    ///
+    /// # Panics
+    ///
+    /// If `schema` does not [extend](BrickSchema::extends) the table's.
+    #[must_use]
+    pub fn redeclared(&self, schema: BrickSchema) -> Self {
+        assert!(schema.extends(&self.schema), "the columns that a table has stay as they are");
+        let dictionaries = Arc::new(self.dictionaries.extended(&schema));
+        let (shards, parts) = (Arc::clone(&self.shards), self.parts.clone());
+        Self { schema: Arc::new(schema), dictionaries, shards, parts }
+    }
+
+    /// Whether both are tables of the same rows.
+    #[must_use]
+    pub fn shares_rows_with(&self, other: &Self) -> bool {
+        let parts = self.parts.iter().zip(&other.parts);
+        self.parts.len() == other.parts.len() && parts.into_iter().all(|(one, other)| Arc::ptr_eq(one, other))
     }
 
     /// The table's columns.

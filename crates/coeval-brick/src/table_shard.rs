@@ -14,7 +14,6 @@ use crate::brick::{Brick, BrickWriter, Deletion};
 use crate::brick_id::BrickId;
 use crate::load::{Piece, RoutedLoad};
 use crate::rebuild::Rebuilt;
-use crate::schema::BrickSchema;
 
 /// The bricks of a shard by id.
 pub(crate) type BrickMap = BTreeMap<BrickId, Arc<Brick>>;
@@ -54,7 +53,6 @@ pub(crate) enum Operation {
 
 /// The bricks of one table and one shard.
 pub(crate) struct TableShard {
-    schema: Arc<BrickSchema>,
     /// # Locking
     ///
     /// Never contended: the shard's thread alone takes it. It is there because the thread serves many tables, and
@@ -65,8 +63,8 @@ pub(crate) struct TableShard {
 }
 
 impl TableShard {
-    pub(crate) fn new(schema: Arc<BrickSchema>) -> Self {
-        Self { schema, writers: Mutex::default(), published: ArcSwap::default() }
+    pub(crate) fn new() -> Self {
+        Self { writers: Mutex::default(), published: ArcSwap::default() }
     }
 
     /// The bricks, without waiting for anybody.
@@ -98,11 +96,11 @@ impl TableShard {
                 Applied::default()
             }
             Operation::RollBack { epochs, bricks } => {
-                self.rebuild(&mut writers, bricks, |writer, schema| writer.roll_back(schema, &epochs))
+                self.rebuild(&mut writers, bricks, |writer| writer.roll_back(&epochs))
             }
             Operation::Purge { safe } => {
                 let bricks: Vec<BrickId> = writers.keys().copied().collect();
-                self.rebuild(&mut writers, bricks, |writer, schema| writer.purge(schema, safe))
+                self.rebuild(&mut writers, bricks, |writer| writer.purge(safe))
             }
         }
     }
@@ -145,7 +143,7 @@ impl TableShard {
             created = Some(Arc::clone(writer.brick()));
             writer
         });
-        writer.append(&self.schema, epoch, &load.values, piece.rows.clone());
+        writer.append(&load.schema, epoch, &load.values, piece.rows.clone());
         created
     }
 
@@ -159,13 +157,13 @@ impl TableShard {
         &self,
         writers: &mut HashMap<BrickId, BrickWriter>,
         bricks: Vec<BrickId>,
-        rebuild: impl Fn(BrickWriter, &BrickSchema) -> Rebuilt,
+        rebuild: impl Fn(BrickWriter) -> Rebuilt,
     ) -> Applied {
         let mut applied = Applied::default();
         let mut changes: Vec<(BrickId, Option<Arc<Brick>>)> = Vec::new();
         for id in bricks {
             let Some(writer) = writers.remove(&id) else { continue };
-            match rebuild(writer, &self.schema) {
+            match rebuild(writer) {
                 Rebuilt::Unchanged(writer) => {
                     writers.insert(id, writer);
                 }

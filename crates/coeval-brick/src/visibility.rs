@@ -13,7 +13,8 @@ use crate::epochs_vector::{DeleteMarker, Step};
 /// By what somebody reads: what was committed at the snapshot, and the reader's own epochs.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    snapshot: EpochSet,
+    /// None if everything is seen, whoever did it.
+    snapshot: Option<EpochSet>,
     own: Vec<Epoch>,
 }
 
@@ -21,20 +22,27 @@ impl Reader {
     /// Somebody who has written nothing.
     #[must_use]
     pub const fn of(snapshot: EpochSet) -> Self {
-        Self { snapshot, own: Vec::new() }
+        Self { snapshot: Some(snapshot), own: Vec::new() }
+    }
+
+    /// Somebody who reads all rows that there are, of transactions that run or have not been removed yet too, and no
+    /// delete: what reading costs without concurrency control (AOSI VI-B). Two looks may differ.
+    #[must_use]
+    pub const fn uncommitted() -> Self {
+        Self { snapshot: None, own: Vec::new() }
     }
 
     /// A transaction that writes: it sees its own epochs too, as far as the [`BrickView`] goes.
     #[must_use]
     pub fn writing(snapshot: EpochSet, own: Vec<Epoch>) -> Self {
-        Self { snapshot, own }
+        Self { snapshot: Some(snapshot), own }
     }
 
     /// Whether rows and deletes of `epoch` are seen.
     #[inline]
     #[must_use]
     pub fn sees(&self, epoch: Epoch) -> bool {
-        self.snapshot.contains(epoch) || self.own.contains(&epoch)
+        self.snapshot.as_ref().is_none_or(|snapshot| snapshot.contains(epoch)) || self.own.contains(&epoch)
     }
 }
 
@@ -67,6 +75,9 @@ impl BrickView {
     #[must_use]
     pub fn visible(&self, reader: &Reader) -> Visible {
         let rows = self.rows();
+        if reader.snapshot.is_none() && rows > 0 {
+            return Visible::All;
+        }
         let markers: Vec<&DeleteMarker> = self.markers().filter(|marker| reader.sees(marker.epoch)).collect();
         let mut bits = RunBits::new(rows);
         for step in self.steps() {

@@ -2,7 +2,9 @@
 //! How the rows of a brick table are laid out: which columns partition it, and how long its rows are kept.
 
 use crate::catalog::TableDef;
+use crate::column::{ColumnBuilder, missing_value};
 use crate::types::{ColumnType, Physical};
+use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use coeval_brick::{BrickSchema, Column, Dimension, DimensionValues, Metric, Nulls};
 use serde::{Deserialize, Serialize};
@@ -42,7 +44,8 @@ pub struct Retention {
 }
 
 impl BrickDef {
-    /// The table's columns as bricks hold them: the live columns, in their order.
+    /// The table's columns as bricks hold them: the live columns, in their order, with what rows have in those that were
+    /// added after them.
     ///
     /// # Errors
     /// Why there is no such brick table, for a user.
@@ -75,7 +78,18 @@ impl BrickDef {
                 }
             }
         });
-        BrickSchema::new(columns.collect()).map_err(|error| error.to_string())
+        let mut schema = BrickSchema::new(columns.collect()).map_err(|error| error.to_string())?;
+        for (place, (_, column)) in def.live_columns().enumerate() {
+            if column.missing.is_some() {
+                let value = missing_value(column.missing.as_deref(), column.ty.physical());
+                let mut builder = ColumnBuilder::new(column.ty, 1);
+                builder.push(value.borrow());
+                let value =
+                    cast(&builder.finish(), &arrow_type(column.ty)).map_err(|error| error.to_string())?;
+                schema = schema.with_missing(place, &value);
+            }
+        }
+        Ok(schema)
     }
 
     /// What has expired at `now`: the dimension that decides, and the last value of the last range that is older as a

@@ -97,14 +97,15 @@ impl Bricks {
     }
 }
 
-/// The rows of a brick table, of whatever epoch.
+/// The rows of a brick table, of whatever epoch, by the columns of one definition. Those of another definition share all
+/// of this but the columns.
 pub struct BrickRows {
     table: BrickTable,
     /// For each string column, how many of its strings the log is known to have.
-    logged: Vec<AtomicU32>,
+    logged: Vec<Arc<AtomicU32>>,
     /// # Locking
     /// A leaf lock, held for moments; changed by checkpoints alone, which take turns.
-    rounds: Mutex<round::Rounds>,
+    rounds: Arc<Mutex<round::Rounds>>,
 }
 
 impl fmt::Debug for BrickRows {
@@ -115,8 +116,29 @@ impl fmt::Debug for BrickRows {
 
 impl BrickRows {
     fn new(table: BrickTable) -> Self {
-        let logged = table.string_counts().iter().map(|_| AtomicU32::new(0)).collect();
-        Self { table, logged, rounds: Mutex::default() }
+        let logged = table.string_counts().iter().map(|_| Arc::default()).collect();
+        Self { table, logged, rounds: Arc::default() }
+    }
+
+    /// The same rows by the columns of `def`, which has those of before and perhaps more.
+    ///
+    /// # Panics
+    /// If it has not.
+    pub(crate) fn redeclared(self: &Arc<Self>, def: &TableDef) -> Arc<Self> {
+        let bricks = def.bricks.as_ref().expect("a brick table stays one");
+        let schema = bricks.schema(def).expect("the layout was checked before");
+        if schema == *self.table.schema() {
+            return Arc::clone(self);
+        }
+        let table = self.table.redeclared(schema);
+        let mut logged = self.logged.clone();
+        logged.resize_with(table.string_counts().len(), Arc::default);
+        Arc::new(Self { table, logged, rounds: Arc::clone(&self.rounds) })
+    }
+
+    /// Whether both are the same rows, perhaps by other columns.
+    pub(crate) fn are_rows_of(&self, other: &Self) -> bool {
+        self.table.shares_rows_with(&other.table)
     }
 
     pub(crate) fn table(&self) -> &BrickTable {

@@ -112,12 +112,16 @@ impl Store {
     }
 
     /// Merges all deltas into chunks and, in a store with files, writes them and drops the log before. Readers
-    /// and writers go on meanwhile. If a checkpoint is under way, waits for it and runs another.
+    /// and writers go on meanwhile. If a checkpoint is under way, waits for it and runs another. Brick tables are
+    /// purged soon after.
     ///
     /// # Errors
     /// If the log cannot be synced or a file not be written; nothing is lost then, and commits go on.
     pub fn checkpoint(&self) -> Result<CheckpointReport, StoreError> {
-        checkpoint::run(&self.shared)
+        let report = checkpoint::run(&self.shared)?;
+        // Also when there was nothing to write: what is flushed already may have waited for a reader to end.
+        self.shared.keeper.poke();
+        Ok(report)
     }
 
     /// How it was opened.

@@ -20,6 +20,7 @@ mod statement_parts;
 mod write;
 
 pub use bricks::{Appended, BrickSnapshot};
+pub(crate) use ddl::check_brick_definition;
 pub use deferred::{CheckTime, ConstraintChoice};
 pub(crate) use foreign_key::in_width_of;
 pub(crate) use load::is_free;

@@ -248,7 +248,7 @@ impl World {
                     });
                 }
                 let table = Table::from_spaces(Arc::clone(&def), old.rows().clone(), indexes);
-                table.with_bricks(old.bricks().cloned())
+                table.with_bricks(old.bricks().map(|rows| rows.redeclared(&def)))
             }
         };
         let catalog = Arc::make_mut(&mut self.catalog);

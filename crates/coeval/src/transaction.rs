@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::table::Table;
-use coeval_store::{Direction, IndexEntry, Key, KeyRange, Row, RowRef, SpaceId};
+use coeval_store::{BrickSnapshot, Direction, IndexEntry, Key, KeyRange, Row, RowRef, SpaceId};
 
 /// A running transaction: reads one snapshot and its own writes.
 #[derive(Debug)]
@@ -104,5 +104,14 @@ impl Transaction {
     ) -> Result<impl Iterator<Item = Result<IndexEntry, Error>> + use<'a>, Error> {
         let entries = self.inner.scan_index(table.id(), index, range, direction)?;
         Ok(entries.map(|entry| entry.map_err(Error::from)))
+    }
+
+    /// A brick table as it is now in this transaction, to be read in place as Arrow batches, brick by brick. It stays as it
+    /// is, and can be read, for as long as it is kept, also behind the transaction's end.
+    ///
+    /// # Errors
+    /// If the table is gone in this snapshot or is no brick table.
+    pub fn bricks(&self, table: &Table) -> Result<BrickSnapshot, Error> {
+        Ok(self.inner.brick_view(table.id(), |all| all)?)
     }
 }

@@ -37,7 +37,7 @@ const TABLE_TWO_B: [Action; 7] =
 
 /// A partition with one column, as the paper draws them.
 struct Partition {
-    schema: BrickSchema,
+    schema: Arc<BrickSchema>,
     writer: Option<BrickWriter>,
     loaded: usize,
 }
@@ -48,7 +48,7 @@ impl Partition {
             Dimension { name: "d".into(), values: DimensionValues::String, cardinality: 1, range_size: 1 };
         let metric = Metric { name: "m".into(), data_type: DataType::UInt64, nulls: Nulls::Refused };
         let schema = BrickSchema::new(vec![Column::Dimension(dimension), Column::Metric(metric)]).unwrap();
-        Self { schema, writer: Some(BrickWriter::new(BrickId::new(0))), loaded: 0 }
+        Self { schema: Arc::new(schema), writer: Some(BrickWriter::new(BrickId::new(0))), loaded: 0 }
     }
 
     fn after(actions: &[Action]) -> Self {
@@ -93,7 +93,7 @@ impl Partition {
         let view = self.view();
         let read = |(placed, rows): (&super::PlacedBlock, usize)| match placed
             .block
-            .read_metric(0, 0..rows)
+            .read_metric(&self.schema, 0, 0..rows)
             .values
         {
             Values::Bytes(8, bytes) => bytes.typed_data::<u64>().to_vec(),
@@ -114,20 +114,20 @@ impl Partition {
         }
     }
 
-    fn rebuild(&mut self, rebuild: impl FnOnce(BrickWriter, &BrickSchema) -> Rebuilt) {
+    fn rebuild(&mut self, rebuild: impl FnOnce(BrickWriter) -> Rebuilt) {
         let writer = self.writer.take().expect("the partition has rows");
-        self.writer = match rebuild(writer, &self.schema) {
+        self.writer = match rebuild(writer) {
             Rebuilt::Unchanged(writer) | Rebuilt::Replaced(writer, _) => Some(writer),
             Rebuilt::Gone(_) => None,
         };
     }
 
     fn purge(&mut self, safe: u64) {
-        self.rebuild(|writer, schema| writer.purge(schema, Epoch::new(safe)));
+        self.rebuild(|writer| writer.purge(Epoch::new(safe)));
     }
 
     fn roll_back(&mut self, epoch: u64) {
-        self.rebuild(|writer, schema| writer.roll_back(schema, &[Epoch::new(epoch)]));
+        self.rebuild(|writer| writer.roll_back(&[Epoch::new(epoch)]));
     }
 }
 

@@ -2,7 +2,8 @@
 //! ALTER TABLE ADD COLUMN.
 //!
 //! A default that is the same for every row is kept once, in the definition, as the value that rows written
-//! before have: no row is touched. Values that differ from row to row (sequences, `random()`) are written.
+//! before have: no row is touched. Values that differ from row to row (sequences, `random()`) are written, which rows of
+//! brick tables cannot be.
 
 use super::alter_table::{add_constraint, put};
 use super::columns::{self, Place};
@@ -70,13 +71,13 @@ fn add(
     mut column: ColumnDef,
     default: Option<&Expr>,
 ) -> Result<SpaceId, SqlError> {
-    if def.bricks.is_some() {
-        let what = "a change of columns".to_owned();
-        return Err(StoreError::BrickDefinition { table: Box::new(def.name.clone()), what }.into());
-    }
     let differs = column.sequence.is_some()
         || column.generated.is_some()
         || default.is_some_and(|expr| expressions::is_volatile(context, expr));
+    if differs && def.bricks.is_some() {
+        let what = "a new column with a value of its own in each row that is there".to_owned();
+        return Err(StoreError::BrickDefinition { table: Box::new(def.name.clone()), what }.into());
+    }
     if differs {
         return add_row_by_row(context, def, column);
     }
@@ -85,8 +86,7 @@ fn add(
         None => Value::Null,
     };
     if value == Value::Null {
-        let has_rows = context.transaction.view(def.id)?.row_count() > 0;
-        if column.not_null && has_rows {
+        if column.not_null && has_rows(context, def)? {
             let message =
                 format!("column \"{}\" of relation \"{}\" contains null values", column.name, def.name.name);
             return Err(SqlError::new(SqlState::NotNullViolation, message));
@@ -111,6 +111,14 @@ pub(super) fn add_computed(
     column: ColumnDef,
 ) -> Result<SpaceId, SqlError> {
     add_row_by_row(context, def, column)
+}
+
+fn has_rows(context: &StatementContext<'_>, def: &TableDef) -> Result<bool, SqlError> {
+    if def.bricks.is_none() {
+        return Ok(context.transaction.view(def.id)?.row_count() > 0);
+    }
+    let snapshot = context.transaction.brick_view(def.id, |all| all)?;
+    Ok(snapshot.bricks().iter().any(|brick| snapshot.visible_rows(brick) > 0))
 }
 
 /// Adds the column and writes a value of its own into each row.

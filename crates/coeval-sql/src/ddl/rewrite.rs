@@ -14,7 +14,7 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, new_null_array};
 use arrow::datatypes::{Field, Schema};
 use coeval_store::{
     CatalogChange, ColumnDef, ColumnState, ColumnType, ForeignKeyDef, IndexDef, SequenceDef, SpaceId,
-    TableDef,
+    StoreError, TableDef,
 };
 use std::sync::Arc;
 
@@ -61,12 +61,16 @@ impl Mapping {
 ///
 /// # Errors
 /// 23505 if the new key has two owners, what casting the values answers, 0A000 where a foreign key stands in
-/// the way.
+/// the way and for a brick table.
 pub(super) fn execute(
     context: &mut StatementContext<'_>,
     def: &TableDef,
     change: &Change,
 ) -> Result<SpaceId, SqlError> {
+    if def.bricks.is_some() {
+        let what = "a change that writes its rows anew".to_owned();
+        return Err(StoreError::BrickDefinition { table: Box::new(def.name.clone()), what }.into());
+    }
     let id = context.engine.store().new_space_id();
     if let Change::Type { column, ty, using } = change {
         refuse_type(def, *column, *ty, using.as_deref())?;

@@ -114,8 +114,10 @@ pub(crate) fn flush_round(
     let mut rounds = rows.rounds.lock().clone();
     let is_whole = rounds.list.is_empty() || rounds.list.len() >= ROUNDS_MAX;
     if is_whole {
-        rounds = Rounds { strings: vec![0; rows.logged.len()], ..Rounds::default() };
+        rounds = Rounds::default();
     }
+    // A column of strings may have come since the last round.
+    rounds.strings.resize(rows.logged.len(), 0);
     let before = Reader::of(if is_whole { EpochSet::none() } else { before.clone() });
     let now = Reader::of(now.clone());
     let view = rows.table.view(&rows.table.selection());

@@ -18,7 +18,7 @@ use crate::segment::SegmentRef;
 use crate::space::Found;
 use crate::submission::TableWrites;
 use crate::table::{RowRef, Table};
-use crate::transaction::is_free;
+use crate::transaction::{check_brick_definition, is_free};
 use crate::world::World;
 use coeval_txn::{Epoch, Version};
 use std::collections::{BTreeMap, HashMap};
@@ -153,9 +153,12 @@ impl<'d> Replayer<'d> {
             self.note_numbers(change);
             if let CatalogChange::PutTable(def) = change {
                 self.world.shared_bricks().prepare(def).map_err(ReplayError::Malformed)?;
-                let old = self.world.table(def.id).map(|table| table.def().bricks.is_some());
-                if old.is_some_and(|old| old != def.bricks.is_some()) {
-                    return Err(ReplayError::Malformed("a table that changes its kind".to_owned()));
+                if let Some(old) = self.world.table(def.id) {
+                    if old.def().bricks.is_some() != def.bricks.is_some() {
+                        return Err(ReplayError::Malformed("a table that changes its kind".to_owned()));
+                    }
+                    check_brick_definition(Some(old.def()), def)
+                        .map_err(|error| ReplayError::Malformed(error.to_string()))?;
                 }
             }
             self.world.change_catalog(change, build_index)?;

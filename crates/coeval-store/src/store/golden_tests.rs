@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Golden files: a small database of format version 1, committed as `tests/golden/v1`. It is read as what it
-//! holds, and written anew byte for byte. Whoever has to change these files changes a version number.
+//! holds, and written anew byte for byte; and one with a brick table, `tests/golden/bricks`. Whoever has to change these files changes a version number.
 //!
 //! `COEVAL_WRITE_GOLDEN=1 cargo test --release -p coeval-store golden` writes them.
 
+mod bricks;
 mod mutation;
 
 use crate::catalog::{
@@ -231,9 +232,14 @@ fn contents(files: &SimulatedFiles) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn golden_contents() -> BTreeMap<String, Vec<u8>> {
+    stored_contents(&golden_dir())
+}
+
+/// The files that are committed in a directory.
+fn stored_contents(golden: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut contents = BTreeMap::new();
     for dir in ["", "log", "segments"] {
-        for entry in std::fs::read_dir(golden_dir().join(dir)).unwrap() {
+        for entry in std::fs::read_dir(golden.join(dir)).unwrap() {
             let entry = entry.unwrap();
             if entry.file_type().unwrap().is_file() {
                 let inside = Path::new(dir).join(entry.file_name()).display().to_string();
@@ -274,14 +280,23 @@ fn the_golden_database_is_written_byte_for_byte() {
     let files = SimulatedFiles::new(1);
     build(&files);
     let written = contents(&files);
-    if std::env::var_os("COEVAL_WRITE_GOLDEN").is_some() {
-        for (name, bytes) in &written {
-            let path = golden_dir().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, bytes).unwrap();
-        }
+    write_golden(&golden_dir(), &written);
+    assert_same_files(written, &golden_contents());
+}
+
+/// Writes golden files, if that is asked for.
+fn write_golden(golden: &Path, written: &BTreeMap<String, Vec<u8>>) {
+    if std::env::var_os("COEVAL_WRITE_GOLDEN").is_none() {
+        return;
     }
-    let golden = golden_contents();
+    for (name, bytes) in written {
+        let path = golden.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+}
+
+fn assert_same_files(written: BTreeMap<String, Vec<u8>>, golden: &BTreeMap<String, Vec<u8>>) {
     assert_eq!(written.keys().collect::<Vec<_>>(), golden.keys().collect::<Vec<_>>());
     for (name, bytes) in written {
         let first = bytes.iter().zip(&golden[&name]).position(|(written, golden)| written != golden);

@@ -79,8 +79,7 @@ impl Transaction {
         if self.shared.disk.is_none() {
             return Ok(());
         }
-        let done: usize = self.bricks.done.iter().map(|done| done.bytes.len()).sum();
-        let max = self.shared.sizes.batch_bytes_max;
+        let (done, max) = (self.bricks.done_bytes, self.shared.sizes.batch_bytes_max);
         if done > max && batches.iter().any(|batch| batch.num_rows() > 0) {
             return Err(StoreError::TransactionSize { bytes: done, max });
         }
@@ -102,7 +101,7 @@ impl Transaction {
         }
         let bricks = load.bricks().collect();
         let epoch = self.bricks.epoch(self.world.shared_bricks());
-        self.bricks.done.push(Done { table, rows: Arc::clone(rows), epoch, bricks, bytes });
+        self.bricks.push(Done { table, rows: Arc::clone(rows), epoch, bricks, bytes });
         let ticket = rows.table().append(epoch, load)?;
         self.bricks.tickets.lock().push(ticket);
         Ok(())
@@ -158,7 +157,7 @@ impl Transaction {
         let deletion = Deletion { epoch, covered: self.world.epochs().clone(), own };
         let bytes = if self.shared.disk.is_some() { encode_delete(&deletion, &bricks) } else { Vec::new() };
         let done = Done { table, rows: Arc::clone(&snapshot.rows), epoch, bricks: bricks.clone(), bytes };
-        self.bricks.done.push(done);
+        self.bricks.push(done);
         let ticket = snapshot.rows.table().delete(deletion, &bricks)?;
         self.bricks.tickets.lock().push(ticket);
         Ok(rows)
@@ -210,7 +209,7 @@ impl Transaction {
     pub(super) fn check_bricks_stay(&self, world: &World) -> Result<(), StoreError> {
         for done in &self.bricks.done {
             let now = world.table(done.table).and_then(|table| table.bricks());
-            if !now.is_some_and(|now| Arc::ptr_eq(now, &done.rows)) {
+            if !now.is_some_and(|now| now.are_rows_of(&done.rows)) {
                 return Err(definition_changed(done.table, world.version()));
             }
         }
@@ -235,6 +234,14 @@ impl fmt::Debug for BrickSnapshot {
 }
 
 impl BrickSnapshot {
+    /// The same bricks as somebody finds them who looks at no epoch: with rows of transactions that run, and deleted ones.
+    /// For measuring what looking at epochs costs.
+    #[must_use]
+    pub fn uncommitted(mut self) -> Self {
+        self.reader = Reader::uncommitted();
+        self
+    }
+
     /// The bricks, by id.
     #[must_use]
     pub fn bricks(&self) -> &[BrickView] {
@@ -309,6 +316,8 @@ struct Done {
 #[derive(Default)]
 pub(super) struct BrickWrites {
     done: Vec<Done>,
+    /// The sum of what they have for the log.
+    done_bytes: usize,
     clock: Option<Arc<Bricks>>,
     /// For each table how many strings of each column this transaction's changes bring to the log, up to the first.
     strings: Vec<(Arc<BrickRows>, Vec<u32>)>,
@@ -331,6 +340,11 @@ impl fmt::Debug for BrickWrites {
 impl BrickWrites {
     pub(super) fn is_empty(&self) -> bool {
         self.done.is_empty()
+    }
+
+    fn push(&mut self, done: Done) {
+        self.done_bytes += done.bytes.len();
+        self.done.push(done);
     }
 
     /// The epochs so far, each once.
@@ -386,11 +400,7 @@ impl BrickWrites {
         let changes = self.done.iter_mut().filter_map(|done| {
             let now = world.table(done.table)?.bricks()?;
             let bytes = std::mem::take(&mut done.bytes);
-            Arc::ptr_eq(now, &done.rows).then_some(BrickChange {
-                table: done.table,
-                epoch: done.epoch,
-                bytes,
-            })
+            now.are_rows_of(&done.rows).then_some(BrickChange { table: done.table, epoch: done.epoch, bytes })
         });
         let changes = changes.collect();
         Ok(BrickChanges { changes, epochs, is_committed: Arc::clone(&self.is_committed) })
@@ -409,6 +419,7 @@ impl BrickWrites {
         self.strings.clear();
         self.is_sealed.store(true, Ordering::Relaxed);
         let undone = self.done.split_off(mark);
+        self.done_bytes -= undone.iter().map(|done| done.bytes.len()).sum::<usize>();
         let clock = self.clock.as_ref().expect("an epoch was begun").clock();
         if let Err(error) = self.settle().and_then(|()| roll_back(&undone)) {
             // The epochs stay pending, so nobody will ever see the rows.

@@ -5,7 +5,7 @@
 use super::{Footmark, Transaction, definition_key, name_key, role_key};
 use crate::access_rights::ObjectAccess;
 use crate::build_index::{build_index, check_unique, entry};
-use crate::catalog::{CatalogChange, IndexDef, TableDef};
+use crate::catalog::{CatalogChange, ColumnState, IndexDef, TableDef};
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
 use crate::error::StoreError;
 use crate::ids::SpaceId;
@@ -236,9 +236,9 @@ impl Transaction {
     }
 }
 
-/// Refuses what a brick table cannot be or become: its columns stay as they were declared, and nothing of it is found
-/// by a key.
-fn check_brick_definition(old: Option<&TableDef>, new: &TableDef) -> Result<(), StoreError> {
+/// Refuses what a brick table cannot be or become: its columns stay as they were declared, with new ones behind them, and
+/// nothing of it is found by a key.
+pub(crate) fn check_brick_definition(old: Option<&TableDef>, new: &TableDef) -> Result<(), StoreError> {
     if new.bricks.is_none() && old.is_none_or(|old| old.bricks.is_none()) {
         return Ok(());
     }
@@ -257,8 +257,15 @@ fn check_brick_definition(old: Option<&TableDef>, new: &TableDef) -> Result<(), 
         columns.collect::<Vec<_>>()
     };
     let dimensions = |def: &TableDef| def.bricks.as_ref().map(|bricks| bricks.dimensions.clone());
-    if columns(old) != columns(new) || dimensions(old) != dimensions(new) {
-        return refuse("a change of columns");
+    if dimensions(old) != dimensions(new) {
+        return refuse("other dimensions than it was made with");
+    }
+    if !columns(new).starts_with(&columns(old)) {
+        return refuse("a change of its columns, but new ones");
+    }
+    let mut added = new.columns[old.columns.len()..].iter();
+    if added.any(|column| column.state != ColumnState::Live) {
+        return refuse("hidden columns");
     }
     Ok(())
 }
