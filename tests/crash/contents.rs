@@ -21,7 +21,9 @@ pub(crate) fn create(db: &Database) -> Result<(), Error> {
          CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL);
          CREATE TABLE transfers (worker int, n bigint, source bigint, target bigint, amount bigint,
                                  PRIMARY KEY (worker, n));
-         CREATE TABLE loads (id bigint PRIMARY KEY, tag bigint NOT NULL, note text)",
+         CREATE TABLE loads (id bigint PRIMARY KEY, tag bigint NOT NULL, note text);
+         CREATE TABLE events (worker int, day int, n bigint NOT NULL, note text) USING brick
+           PARTITION BY (worker CARDINALITY 16 RANGE SIZE 1, day CARDINALITY 100 RANGE SIZE 10)",
     )?;
     let accounts: Vec<String> = (0..10).map(|id| format!("({id}, {BALANCE})")).collect();
     session.execute(&format!("INSERT INTO accounts VALUES {}", accounts.join(", ")))?;
@@ -66,6 +68,7 @@ pub(crate) fn read(db: &Database) -> Result<Contents, String> {
             contents.entry(1).or_default().insert(format!("load/{}", of(0)), of(1));
         }
     }
+    read_bricks(db, &mut contents)?;
     let definitions = contents.entry(0).or_default();
     for k in 0..4 {
         let name = format!("d{k}");
@@ -84,6 +87,34 @@ pub(crate) fn read(db: &Database) -> Result<Contents, String> {
         definitions.insert("index".to_owned(), "there".to_owned());
     }
     Ok(contents)
+}
+
+/// How many rows each load of a brick table has in each brick, and how far its source has come.
+fn read_bricks(db: &Database, contents: &mut Contents) -> Result<(), String> {
+    let failed = |error: Error| error.to_string();
+    let mut session = db.session();
+    let counts = "SELECT worker, n, CAST(day / 10 AS bigint), count(*) FROM events GROUP BY 1, 2, 3";
+    for batch in session.query(counts).map_err(failed)? {
+        for row in 0..batch.num_rows() {
+            let of = |column: usize| coeval::value_at(batch.column(column).as_ref(), row).as_i64();
+            let [worker, n, decade, rows] = [0, 1, 2, 3].map(|column| of(column).expect("a number"));
+            contents.entry(worker as u32).or_default().insert(format!("rows/{n}/{decade}"), rows.to_string());
+        }
+    }
+    for worker in [5_u32, 6] {
+        if let Some(offset) = db.source_offset("events", &format!("w{worker}")).map_err(failed)? {
+            contents.entry(worker).or_default().insert("offset".to_owned(), offset.to_string());
+        }
+    }
+    let mut wrong = "(note IS DISTINCT FROM 'n' || CAST(n % 50 AS text))".to_owned();
+    for column in 0..db.table("events").map_err(failed)?.def().live_columns().count() - 4 {
+        wrong.push_str(&format!(" OR (c{column} IS DISTINCT FROM {column})"));
+    }
+    let found = session.query(&format!("SELECT count(*) FROM events WHERE {wrong}")).map_err(failed)?;
+    match coeval::value_at(found[0].column(0).as_ref(), 0).as_i64() {
+        Some(0) => Ok(()),
+        rows => Err(format!("{rows:?} rows of bricks are half there")),
+    }
 }
 
 fn read_items(db: &Database, contents: &mut Contents) -> Result<(), String> {

@@ -127,7 +127,7 @@ fn after_every_kill_all_that_was_acknowledged_is_there_and_nothing_half() {
     let kills = std::env::var("COEVAL_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
     let model = kill(kills, 20_260_801, "nothing").unwrap();
     println!("{kills} kills, {} acknowledged, {} in doubt", model.acknowledged, model.in_doubt);
-    assert!(model.acknowledged > 10 * kills, "there was load: {} acknowledged", model.acknowledged);
+    assert!(model.acknowledged > 2 * kills, "there was load: {} acknowledged", model.acknowledged);
     assert!(model.in_doubt > kills, "kills met transactions under way: {}", model.in_doubt);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The process that the kill tests kill: writes through SQL and through keys, loads in bulk, changes definitions
-//! and runs checkpoints, all at once, until it is killed.
+//! The process that the kill tests kill: writes through SQL and through keys, loads in bulk, fills bricks, changes
+//! definitions and runs checkpoints, all at once, until it is killed.
 //!
 //! `crash_child DIRECTORY SEED FAULT`. It says on its output, one line each:
 //!
@@ -13,6 +13,7 @@
 //!
 //! Each worker owns its keys, so a reader of these lines knows what must be there and what may be.
 
+mod bricks;
 mod definitions;
 mod faults;
 mod loads;
@@ -127,8 +128,15 @@ fn main() {
     };
     say("open");
     type Job = fn(Worker, &Database) -> Result<(), Error>;
-    let jobs: [Job; 5] =
-        [definitions::work, loads::work, rows::work_in_sql, rows::work_in_sql, rows::work_by_key];
+    let jobs: [Job; 7] = [
+        definitions::work,
+        loads::work,
+        rows::work_in_sql,
+        rows::work_in_sql,
+        rows::work_by_key,
+        bricks::work_with_offsets,
+        bricks::work_in_sql,
+    ];
     std::thread::scope(|scope| {
         for (number, job) in jobs.into_iter().enumerate() {
             let worker = Worker::new(number as u32, seed, fault);
