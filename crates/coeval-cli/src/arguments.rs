@@ -48,11 +48,15 @@ pub(crate) enum Command {
 /// regions), runs TPC-C's five transactions from several threads while the 22 analytical queries run against read-only
 /// snapshots, checks TPC-C's consistency conditions inside every snapshot, and ends with a table.
 ///
+/// With --ingest: sources load events into a brick table at an even rate while dashboards read them in safe snapshots and
+/// check that no load is there by half and no count goes backwards.
+///
 /// Stop it with Ctrl-C, or kill it in the middle: opened again, every acknowledged commit is there.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   coeval demo
+  coeval demo --ingest
   coeval demo --dir my-demo --warehouses 4 --threads 8 --seconds 120
   coeval demo --dir my-demo         once more: goes on with the data that is there")]
 pub(crate) struct DemoArguments {
@@ -63,10 +67,16 @@ pub(crate) struct DemoArguments {
     /// How much data to load: about 600,000 rows for each warehouse [default: 1, or what is there]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) warehouses: Option<u32>,
-    /// Threads that run transactions
+    /// A firehose into a brick table beside dashboards, instead of transactions beside queries
+    #[arg(long, conflicts_with = "warehouses")]
+    pub(crate) ingest: bool,
+    /// With --ingest: how many rows a second all sources have together
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) rate: u64,
+    /// Threads that run transactions; with --ingest, sources
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = at_least_one)]
     pub(crate) threads: usize,
-    /// Threads that run analytical queries
+    /// Threads that run analytical queries; with --ingest, dashboards
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) streams: usize,
     /// How long to run once the data is loaded

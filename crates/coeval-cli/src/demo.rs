@@ -9,7 +9,10 @@
 //! | a demo's data | runs on it; loads anew only if asked to |
 //! | a demo's data that was not loaded to the end | loads anew |
 //! | anything else | leaves it alone and says so |
+//!
+//! With `--ingest` it is another one: see `ingest.rs`.
 
+mod ingest;
 mod live;
 mod state;
 mod summary;
@@ -37,7 +40,10 @@ const WAREHOUSES: u32 = 1;
 /// # Errors
 /// If the directory holds something else, the database refuses something, or a check finds a violation.
 pub(crate) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
-    let dir = arguments.dir.clone().unwrap_or_else(default_directory);
+    if arguments.ingest {
+        return ingest::run(arguments);
+    }
+    let dir = arguments.dir.clone().unwrap_or_else(|| default_directory("coeval-demo"));
     let existed = directory::look(&dir)? == directory::Contents::Database;
     let begun = Instant::now();
     let db = directory::open_with(&dir, Database::options().durability(arguments.durability))?;
@@ -63,8 +69,8 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
 }
 
 /// A directory that is easy to find again.
-fn default_directory() -> PathBuf {
-    std::env::temp_dir().join("coeval-demo")
+fn default_directory(name: &str) -> PathBuf {
+    std::env::temp_dir().join(name)
 }
 
 fn of_bench(error: BenchError) -> Failure {

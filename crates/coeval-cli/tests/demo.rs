@@ -63,6 +63,31 @@ fn a_demo_that_was_killed_is_whole_when_it_is_opened_again() {
     assert!(shown.contains("nothing is missing") && shown.contains("all passed"), "{shown}");
 }
 
+fn firehose(dir: &Path, more: &[&str]) -> Command {
+    let mut demo = command(&["demo", "--ingest", "--threads", "2", "--rate", "50000", "--dir"], dir);
+    demo.args(more);
+    demo
+}
+
+#[test]
+fn the_firehose_is_checked_and_goes_on_behind_its_offsets_when_it_was_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().join("demo");
+    let mut child = firehose(&dir, &["--seconds", "60"]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let running = lines.by_ref().map(Result::unwrap).find(|line| line.contains("rows/s, load"));
+    assert!(running.is_some_and(|line| line.contains("passed")), "the demo ended by itself");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    finish(command(&["check"], &dir));
+    let shown = finish(firehose(&dir, &["--seconds", "1"]));
+    for part in ["nothing is missing", "going on behind them", "By region", "all passed", "Look further"] {
+        assert!(shown.contains(part), "{part:?} is missing in\n{shown}");
+    }
+    let output = demo(&dir, &["--seconds", "1"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "the other demo leaves this one's data alone");
+}
+
 #[test]
 fn somebody_elses_database_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();

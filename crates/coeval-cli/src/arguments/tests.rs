@@ -117,6 +117,8 @@ fn the_demo_runs_without_any_argument() {
     assert_eq!(arguments.population(), Population::Full);
     assert!(!arguments.fresh);
     assert_eq!(demo("--warehouses 3").warehouses, Some(3));
+    assert!(!arguments.ingest && demo("--ingest --rate 5000").rate == 5_000);
+    assert_eq!(parse("demo --ingest --warehouses 3").unwrap_err(), ErrorKind::ArgumentConflict);
 }
 
 #[test]
