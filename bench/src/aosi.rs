@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! AOSI's experiments on brick tables: what epochs take of memory, how fast rows come in, how fast they are read.
+//! AOSI's experiments on brick tables: what epochs take of memory and of a query's time, how fast rows come in, how fast they
+//! are read.
 //!
 //! A table has a dimension of 64-bit integers, uniformly at random, and metrics of eight bytes. Clients append Arrow
 //! batches that were made before the clock runs, the same few again and again.
+
+mod latency;
 
 use crate::engine::{Place, open, query_number};
 use crate::error::BenchError;
@@ -13,6 +16,7 @@ use crate::report::Report;
 use crate::tpch::median;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use coeval::{CheckpointPolicy, Database, Durability, Session};
+pub(crate) use latency::latency;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::path::Path;
@@ -118,13 +122,14 @@ pub(crate) fn memory(options: &Options, progress: &dyn Progress) -> Result<Repor
         let target = Target { name: "events", columns, bricks: 100 };
         let mut session = db.session();
         target.create(&mut session)?;
-        // A snapshot that is held keeps purge away until the peak was looked at.
-        let peak = db.read(|_| {
-            let (rows, seconds) = target.fill(&db, options.seed, rows, TRANSACTION_ROWS, progress)?;
-            let bytes = epochs_bytes(&mut session)?;
-            Ok::<_, BenchError>((rows, seconds, bytes))
-        })?;
-        let (rows, seconds, peak_bytes) = peak;
+        // A snapshot is held from its first read on, and keeps purge away until the peak was looked at.
+        let mut holder = db.session();
+        holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")?;
+        report.check(format!("{prefix}rows_before"), count(&mut holder, target.name)?);
+        let (rows, seconds) = target.fill(&db, options.seed, rows, TRANSACTION_ROWS, progress)?;
+        let peak_bytes = epochs_bytes(&mut session)?;
+        report.check(format!("{prefix}rows_in_held_snapshot"), count(&mut holder, target.name)?);
+        holder.execute("COMMIT")?;
         let data_bytes = (rows * 8 * columns as u64) as f64;
         target.check(&mut session, rows, &mut report)?;
         report.figure(format!("{prefix}rows_per_s"), rows as f64 / seconds);
@@ -138,6 +143,10 @@ pub(crate) fn memory(options: &Options, progress: &dyn Progress) -> Result<Repor
     }
     report.environment(cpu.foreign_cores(), sync);
     Ok(report)
+}
+
+fn count(session: &mut Session, table: &str) -> Result<u64, BenchError> {
+    Ok(query_number(session, &format!("SELECT count(*) FROM {table}"))?.unsigned_abs())
 }
 
 fn epochs_bytes(session: &mut Session) -> Result<u64, BenchError> {
@@ -238,6 +247,13 @@ pub(crate) fn scan(options: &Options, progress: &dyn Progress) -> Result<Report,
         ("filtered_sum", "SELECT sum(m1) FROM facts WHERE m2 < 500000"),
         ("pruned_sum", "SELECT sum(m1) FROM facts WHERE key BETWEEN 300 AND 399 AND m2 < 500000"),
     ];
+    // Beside another system the answers are compared: a number, or how many rows there are.
+    for (name, sql) in queries {
+        let batches = session.query(sql)?;
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        let answer = if rows == 1 { query_number(&mut session, sql)?.unsigned_abs() } else { rows as u64 };
+        report.count(format!("{name}_answer"), answer);
+    }
     let mut times = queries.map(|_| Vec::new());
     for _ in 0..options.runs.max(1) {
         for ((_, sql), times) in queries.iter().zip(&mut times) {

@@ -30,6 +30,8 @@ pub enum Workload {
     Priority,
     /// AOSI: what epochs take of memory beside the rows of brick tables.
     AosiMemory,
+    /// AOSI: what epochs take of a query's time while others load.
+    AosiLatency,
     /// AOSI: rows per second into brick tables, by Arrow appends and COPY.
     AosiIngest,
     /// Scans and aggregates of a brick table.
@@ -38,7 +40,7 @@ pub enum Workload {
 
 impl Workload {
     /// All of them, in the order they are listed to users.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Tpcc,
         Self::Tpch,
         Self::Chbench,
@@ -50,6 +52,7 @@ impl Workload {
         Self::ListAppend,
         Self::Priority,
         Self::AosiMemory,
+        Self::AosiLatency,
         Self::AosiIngest,
         Self::AosiScan,
     ];
@@ -69,6 +72,7 @@ impl Workload {
             Self::ListAppend => "list-append",
             Self::Priority => "priority",
             Self::AosiMemory => "aosi-memory",
+            Self::AosiLatency => "aosi-latency",
             Self::AosiIngest => "aosi-ingest",
             Self::AosiScan => "aosi-scan",
         }

@@ -38,6 +38,7 @@ pub fn run(workload: Workload, options: &Options, progress: &dyn Progress) -> Re
         Workload::Recovery => recovery::run(options, progress),
         Workload::Tique => tique::run(options, progress),
         Workload::AosiMemory => aosi::memory(options, progress),
+        Workload::AosiLatency => aosi::latency(options, progress),
         Workload::AosiIngest => aosi::ingest(options, progress),
         Workload::AosiScan => aosi::scan(options, progress),
     }

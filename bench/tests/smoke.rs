@@ -238,12 +238,15 @@ fn with_priority_a_long_transaction_loses_once_at_most() {
 }
 
 #[test]
-fn aosi_measures_memory_ingestion_and_scans() {
+fn aosi_measures_memory_latency_ingestion_and_scans() {
     let options = Options { rows: 100_000, ..options() };
     let report = passes(Workload::AosiMemory, &options);
     let (peak, purged) =
         (figure(&report, "epochs_overhead_peak_ratio"), figure(&report, "epochs_overhead_after_purge_ratio"));
     assert!(peak > purged && purged > 0.0, "{}", report.to_json());
+    let report = passes(Workload::AosiLatency, &options);
+    assert!(figure(&report, "unpurged_ratio_bound") > 0.0 && figure(&report, "purged_loads_meanwhile") > 0.0);
+    assert!(figure(&report, "unpurged_epochs_bytes") > figure(&report, "purged_epochs_bytes"));
     let report = passes(Workload::AosiIngest, &options);
     assert!(figure(&report, "narrow_append_rows_per_s") > 0.0 && figure(&report, "copy_rows_per_s") > 0.0);
     let report = passes(Workload::AosiScan, &options);
