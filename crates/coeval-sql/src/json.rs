@@ -13,4 +13,4 @@ mod written;
 
 pub(crate) use canonical::canonical;
 pub(crate) use functions::{function, functions};
-pub(crate) use operators::{aggregated, operator};
+pub(crate) use operators::{MEMBER, aggregated, operator};

@@ -20,6 +20,9 @@ pub(crate) fn execute(
         return Ok(result);
     }
     tique::refuse_change(context, statement)?;
+    if let Some(in_parts) = dml::with_locks_in_front(statement) {
+        return dml::execute_in_parts(context, &in_parts);
+    }
     match statement {
         Statement::Query(body) if dml::is_in_parts(body) => dml::execute_in_parts(context, body),
         Statement::Query(body) => match dml::statement_of(body) {

@@ -55,6 +55,11 @@ impl Parts {
         more
     }
 
+    /// Whether a part before has this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.returned.iter().any(|part| part.name == name)
+    }
+
     /// What the part of this name has returned, as a table; `None` if there is no such part.
     ///
     /// # Errors
@@ -149,7 +154,7 @@ fn run(
     for (part, recursive) in read {
         let rows = match statement_of(&part.query) {
             Some(statement) => change(context, part, statement)?,
-            None if query::locks_rows(&part.query) => query::execute(context, &part.query)?.rows,
+            None if query::locks_rows(&part.query) => locked(context, part)?,
             None => Some(query::collect(context, &alone(part, recursive))?),
         };
         context.checks = checks;
@@ -170,6 +175,21 @@ fn run(
         }
     }
     Ok(result)
+}
+
+/// Runs a part that locks rows.
+fn locked(context: &mut StatementContext<'_>, part: &Cte) -> Result<Option<RowSet>, SqlError> {
+    let is_subquery = part.alias.name.value.starts_with(super::locks_in_front::PART);
+    query::execute(context, &part.query).map(|result| result.rows).map_err(|error| {
+        let is_outer = error.state == SqlState::UndefinedColumn
+            || error.message.starts_with("missing FROM-clause entry");
+        if is_subquery && is_outer {
+            return SqlError::unsupported("a locking subquery that refers to a row outside of it")
+                .with_detail(error.message)
+                .with_hint("Lock the rows by a statement of its own, in the same transaction.");
+        }
+        error
+    })
 }
 
 /// Runs a part that changes rows.
@@ -212,8 +232,13 @@ pub(super) fn without_with(query: &Query) -> Query {
 pub(super) fn alone(part: &Cte, recursive: Recursive) -> Query {
     let with_token = AttachedToken::empty();
     let with = With { with_token, recursive: recursive == Recursive::Yes, cte_tables: vec![part.clone()] };
+    whole_table(Some(with), &part.alias.name)
+}
+
+/// `WITH with SELECT * FROM name`.
+pub(super) fn whole_table(with: Option<With>, name: &Ident) -> Query {
     let relation = TableFactor::Table {
-        name: ObjectName::from(vec![part.alias.name.clone()]),
+        name: ObjectName::from(vec![name.clone()]),
         alias: None,
         args: None,
         with_hints: Vec::new(),
@@ -225,7 +250,7 @@ pub(super) fn alone(part: &Cte, recursive: Recursive) -> Query {
         index_hints: Vec::new(),
     };
     let all = SelectItem::Wildcard(WildcardAdditionalOptions::default());
-    super::select::query(Some(with), vec![all], vec![TableWithJoins { relation, joins: Vec::new() }], None)
+    super::select::query(with, vec![all], vec![TableWithJoins { relation, joins: Vec::new() }], None)
 }
 
 /// Whether a query names a table so.

@@ -340,7 +340,7 @@ fn locked_table(
 ) -> Result<Option<LockedTable>, SqlError> {
     let what = clause.name();
     match factor {
-        TableFactor::Table { name, args: None, .. } if is_common_table(query, name) => Ok(None),
+        TableFactor::Table { name, args: None, .. } if is_common_table(context, query, name) => Ok(None),
         TableFactor::Table { name, alias, args: None, .. } => {
             let target = Target::resolve(context, name, alias.as_ref().map(|alias| &alias.name))?;
             let RowLocking { strength, if_locked, .. } = *clause;
@@ -354,7 +354,8 @@ fn locked_table(
     }
 }
 
-fn is_common_table(query: &Query, name: &ObjectName) -> bool {
+fn is_common_table(context: &StatementContext<'_>, query: &Query, name: &ObjectName) -> bool {
     let Ok((None, name)) = split_name(name) else { return false };
-    query.with.iter().flat_map(|with| &with.cte_tables).any(|table| fold(&table.alias.name) == name)
+    context.parts.as_deref().is_some_and(|parts| parts.has(&name))
+        || query.with.iter().flat_map(|with| &with.cte_tables).any(|table| fold(&table.alias.name) == name)
 }

@@ -3,6 +3,7 @@
 
 use super::canonical::{canonical, push_string};
 use super::document::{Kind, Part};
+use super::operators::MEMBER;
 use super::written::push_value;
 use crate::error::{SqlError, SqlState};
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -93,6 +94,13 @@ const ENTRIES: &[Entry] = &[
     entry("json_build_array", 0..=MANY, Gives::Json, |call, row| Ok(Some(Answer::Text(call.array(row)?)))),
     entry("jsonb_build_array", 0..=MANY, Gives::Jsonb, |call, row| {
         Ok(Some(Answer::Text(canonical(&call.array(row)?)?)))
+    }),
+    entry(MEMBER, 2..=2, Gives::Text, |call, row| call.member(row).map(|member| Some(Answer::Text(member)))),
+    entry("coeval_json_members", 1..=1, Gives::Json, |call, row| {
+        call.unless_null(row, |call| call.members(row))
+    }),
+    entry("coeval_jsonb_members", 1..=1, Gives::Jsonb, |call, row| {
+        call.unless_null(row, |call| canonical(&call.members(row)?))
     }),
     // The array that the aggregates collect their values in, of JSON already.
     entry("coeval_json_collected", 1..=1, Gives::Json, |call, row| {
@@ -253,6 +261,28 @@ impl<'a> Arguments<'a> {
         Ok(format!("[{}]", values.collect::<std::result::Result<Vec<_>, _>>()?.join(", ")))
     }
 
+    /// `"a" : 1`.
+    fn member(&self, row: usize) -> std::result::Result<String, SqlError> {
+        if self.arrays[0].is_null(row) {
+            return Err(SqlError::new(SqlState::InvalidParameterValue, "field name must not be null"));
+        }
+        let mut out = String::new();
+        match self.text(0, row) {
+            Some(key) => push_string(key, &mut out),
+            None => push_string(self.value(0, row)?.trim_matches('"'), &mut out),
+        }
+        out.push_str(" : ");
+        push_value(&self.arrays[1], row, &self.fields[1], &mut out)?;
+        Ok(out)
+    }
+
+    /// The members that an aggregate has collected, as one object.
+    fn members(&self, row: usize) -> std::result::Result<String, SqlError> {
+        let members = arrow::compute::cast(&self.arrays[0].as_list::<i32>().value(row), &DataType::Utf8View)?;
+        let members: Vec<_> = members.as_string_view().iter().flatten().collect();
+        Ok(format!("{{ {} }}", members.join(", ")))
+    }
+
     fn collected(&self, row: usize) -> std::result::Result<String, SqlError> {
         let values = arrow::compute::cast(&self.arrays[0].as_list::<i32>().value(row), &DataType::Utf8View)?;
         let values: Vec<_> = values.as_string_view().iter().map(|value| value.unwrap_or("null")).collect();
@@ -379,7 +409,8 @@ impl ScalarUDFImpl for JsonFunction {
                 .with_hint("No function matches the given name and argument types.")
                 .into());
         }
-        let stays = self.entry.name.starts_with("to_json") || self.entry.name.contains("_build_");
+        let name = self.entry.name;
+        let stays = name.starts_with("to_json") || name.contains("_build_") || name == MEMBER;
         Ok(types
             .iter()
             .map(|ty| match ty {

@@ -318,7 +318,12 @@ fn translate_pattern(function: &mut Function) -> Result<(), SqlError> {
 fn collected(function: &Function, value: &str, document: &str) -> Expr {
     let mut array = function.clone();
     array.name = ObjectName::from(vec![Ident::new("array_agg")]);
-    if let FunctionArguments::List(list) = &mut array.args {
+    if let FunctionArguments::List(list) = &mut array.args
+        && value == crate::json::MEMBER
+    {
+        let member = call(value, plain_arguments(&list.args));
+        list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(member))];
+    } else if let FunctionArguments::List(list) = &mut array.args {
         for argument in &mut list.args {
             if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) = argument {
                 *expression = call(value, vec![expression.clone()]);

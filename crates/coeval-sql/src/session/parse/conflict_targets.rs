@@ -9,7 +9,11 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 /// Writes what is no name in the targets of ON CONFLICT as one.
 pub(super) fn spell_targets(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    if !tokens.iter().any(|token| is_word(token, "conflict")) {
+    let first = tokens.iter().find(|token| !is_space(token));
+    let may_insert = |first: &TokenWithSpan| {
+        ["insert", "with", "explain", "prepare"].iter().any(|word| is_word(first, word))
+    };
+    if !first.is_some_and(may_insert) || !tokens.iter().any(|token| is_word(token, "conflict")) {
         return tokens;
     }
     let mut spelled = Vec::with_capacity(tokens.len());

@@ -9,7 +9,11 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 /// Writes the actions of MERGE in forms that the parser knows.
 pub(super) fn spell_merge(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    if !tokens.iter().any(|token| is_word(token, "merge")) {
+    let first = tokens.iter().find(|token| !matches!(token.token, Token::Whitespace(_)));
+    let may_be_merge = |first: &TokenWithSpan| {
+        ["merge", "with", "explain", "prepare"].iter().any(|word| is_word(first, word))
+    };
+    if !first.is_some_and(may_be_merge) || !tokens.iter().any(|token| is_word(token, "merge")) {
         return tokens;
     }
     let mut words = Vec::new();

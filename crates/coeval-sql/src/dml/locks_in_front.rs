@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `UPDATE ... WHERE id IN (SELECT id ... FOR UPDATE SKIP LOCKED LIMIT 1)`: subqueries that lock rows, in statements that
+//! change some. Each becomes a part in front of the statement, so it runs once, and the statement reads its rows.
+
+use super::parts::whole_table;
+use super::statement_of;
+use crate::query::locks_rows;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{
+    Cte, Expr, Query, SetExpr, Statement, TableAlias, TableFactor, VisitMut, VisitorMut, With,
+};
+use std::ops::ControlFlow;
+
+/// How the names of such parts begin: no relation's name does.
+pub(super) const PART: &str = "\u{1}locked ";
+
+/// The statement with its locking subqueries in front of it; `None` if it has none, or changes nothing.
+pub(crate) fn with_locks_in_front(statement: &Statement) -> Option<Query> {
+    let mut query = match statement {
+        Statement::Query(query) if statement_of(query).is_some() => query.as_ref().clone(),
+        Statement::Insert(_) => alone(SetExpr::Insert(statement.clone())),
+        Statement::Update(_) => alone(SetExpr::Update(statement.clone())),
+        Statement::Delete(_) => alone(SetExpr::Delete(statement.clone())),
+        Statement::Merge(_) => alone(SetExpr::Merge(statement.clone())),
+        _ => return None,
+    };
+    let mut found = Found { parts: Vec::new() };
+    // Nothing breaks off the visit. Parts that are there already run as they are.
+    let _ = query.body.visit(&mut found);
+    if found.parts.is_empty() {
+        return None;
+    }
+    let with = query.with.get_or_insert_with(|| With {
+        with_token: AttachedToken::empty(),
+        recursive: false,
+        cte_tables: Vec::new(),
+    });
+    with.cte_tables.extend(found.parts);
+    Some(query)
+}
+
+fn alone(body: SetExpr) -> Query {
+    super::select::of_body(None, body)
+}
+
+struct Found {
+    parts: Vec<Cte>,
+}
+
+impl Found {
+    fn take(&mut self, query: &mut Query) {
+        if !locks_rows(query) {
+            return;
+        }
+        let name = super::select::quoted(format!("{PART}{}", self.parts.len()));
+        let instead = whole_table(None, &name);
+        let alias = TableAlias { explicit: true, name, columns: Vec::new(), at: None };
+        self.parts.push(Cte {
+            alias,
+            query: Box::new(std::mem::replace(query, instead)),
+            from: None,
+            materialized: None,
+            closing_paren_token: AttachedToken::empty(),
+        });
+    }
+}
+
+impl VisitorMut for Found {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        match expression {
+            Expr::Subquery(query)
+            | Expr::InSubquery { subquery: query, .. }
+            | Expr::Exists { subquery: query, .. } => self.take(query),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Derived { subquery, lateral: false, .. } = factor {
+            self.take(subquery);
+        }
+        ControlFlow::Continue(())
+    }
+}
