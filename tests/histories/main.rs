@@ -10,9 +10,10 @@
 
 mod tique;
 
-use coeval::Isolation;
+use coeval::{Database, Isolation};
 use coeval_bench::histories::{Anomaly, History, Levels, anomalies};
-use coeval_tique::{Layout, Trials};
+use coeval_store::{Store, StoreOptions, Trials};
+use coeval_tique::Layout;
 
 const CLIENTS: usize = 8;
 
@@ -46,6 +47,29 @@ fn what_commits_at_serializable_has_a_serial_order_safe_readers_included() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+/// The anomalies at SERIALIZABLE, a third of the transactions declared read-only, with something broken.
+fn recorded_on_trial(name: &str, trials: Trials) -> std::collections::BTreeMap<Anomaly, String> {
+    let store = Store::in_memory_on_trial(StoreOptions::default(), trials);
+    let db = Database::with_store(store).unwrap();
+    let history = Levels::of(Isolation::Serializable).record_in(&db, CLIENTS, size(), 7).unwrap();
+    keep(name, &history);
+    anomalies(&history)
+}
+
+#[test]
+fn without_the_rules_of_certification_there_is_write_skew_at_serializable() {
+    let trials = Trials { rules_are_off: true, ..Trials::default() };
+    let found = recorded_on_trial("serializable_uncertified", trials);
+    assert!(found.contains_key(&Anomaly::WriteSkew), "{found:#?}");
+}
+
+#[test]
+fn on_the_newest_world_instead_of_a_safe_one_readers_are_in_cycles() {
+    let trials = Trials { safe_is_newest: true, ..Trials::default() };
+    let found = recorded_on_trial("serializable_unsafe", trials);
+    assert!(!found.is_empty(), "the checker sees what safe snapshots prevent");
+}
+
 #[test]
 fn repeatable_read_allows_write_skew_and_nothing_else() {
     let found = recorded("repeatable_read", Isolation::Snapshot);
@@ -73,7 +97,7 @@ fn read_committed_reads_nothing_that_is_not_committed_or_finished() {
 }
 
 /// The anomalies that snapshot isolation forbids in a history of TiQuE's, and whether there was write skew.
-fn of_tique(name: &str, layout: Layout, trials: Trials) -> (Vec<(Anomaly, String)>, usize) {
+fn of_tique(name: &str, layout: Layout, trials: coeval_tique::Trials) -> (Vec<(Anomaly, String)>, usize) {
     let transactions =
         std::env::var("COEVAL_HISTORY").ok().and_then(|count| count.parse().ok()).unwrap_or(1_600);
     let history = tique::record(layout, trials, transactions, 7);
@@ -86,7 +110,7 @@ fn of_tique(name: &str, layout: Layout, trials: Trials) -> (Vec<(Anomaly, String
 #[test]
 fn tique_gives_snapshot_isolation_and_no_less() {
     for (name, layout) in [("tique_stamped", Layout::Stamped), ("tique_joined", Layout::Joined)] {
-        let (forbidden, skews) = of_tique(name, layout, Trials::default());
+        let (forbidden, skews) = of_tique(name, layout, coeval_tique::Trials::default());
         assert!(forbidden.is_empty(), "{name}: {forbidden:#?}");
         assert_eq!(skews, 1, "{name}: the same clients show write skew, which is allowed");
     }
@@ -94,14 +118,14 @@ fn tique_gives_snapshot_isolation_and_no_less() {
 
 #[test]
 fn without_certification_tique_loses_updates() {
-    let trials = Trials { certification_is_off: true, ..Trials::default() };
+    let trials = coeval_tique::Trials { certification_is_off: true, ..Default::default() };
     let (forbidden, _) = of_tique("tique_uncertified", Layout::Stamped, trials);
     assert!(!forbidden.is_empty(), "the checker sees what certification prevents");
 }
 
 #[test]
 fn without_its_start_timestamp_tique_reads_states_that_never_were() {
-    let trials = Trials { snapshot_is_off: true, ..Trials::default() };
+    let trials = coeval_tique::Trials { snapshot_is_off: true, ..Default::default() };
     let (forbidden, _) = of_tique("tique_newest", Layout::Stamped, trials);
     assert!(!forbidden.is_empty(), "the checker sees what snapshots prevent");
 }

@@ -73,6 +73,35 @@ fn a_declared_reader_in_the_structure_is_told() {
             ("r", "COMMIT", Done),
             ("w", "COMMIT", CONFLICT),
             ("d", listed, Rows(&["pivot of a reader SELECT balance FROM account ORDER BY id true"])),
+            ("d", COUNTED, Rows(&["1 1 1"])),
+        ],
+    );
+}
+
+const COUNTED: &str =
+    "SELECT conflicts, conflicts_dangerous, conflicts_declared_read_only FROM coeval_safe_snapshots";
+
+#[test]
+fn conflicts_are_counted_by_what_took_part_in_them() {
+    run(
+        SETUP,
+        &[
+            ("a", REPEATABLE_READ, Done),
+            ("b", REPEATABLE_READ, Done),
+            ("a", "UPDATE account SET balance = 1 WHERE id = 1", Done),
+            ("b", "UPDATE account SET balance = 2 WHERE id = 1", Done),
+            ("a", "COMMIT", Done),
+            ("b", "COMMIT", CONFLICT),
+            ("a", COUNTED, Rows(&["1 0 0"])),
+            ("a", SERIALIZABLE, Done),
+            ("b", SERIALIZABLE, Done),
+            ("a", "SELECT balance FROM account WHERE id = 2", Done),
+            ("b", "SELECT balance FROM account WHERE id = 1", Done),
+            ("a", "UPDATE account SET balance = 1 WHERE id = 1", Done),
+            ("b", "UPDATE account SET balance = 1 WHERE id = 2", Done),
+            ("a", "COMMIT", Done),
+            ("b", "COMMIT", CONFLICT),
+            ("a", COUNTED, Rows(&["2 1 0"])),
         ],
     );
 }

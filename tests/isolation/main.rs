@@ -8,7 +8,7 @@
 //! [`definitions`] DDL beside DML, [`row_locks`] `FOR UPDATE` and its weaker forms, [`read_committed`] statements
 //! that each have their own snapshot, [`serializable`] what SERIALIZABLE adds, [`precise_reads`] which part of a table counts as
 //! read, [`upserts`] `ON CONFLICT` there, [`priority`] one that loses once at most, [`contention`] many threads on few rows,
-//! [`deferrable`] readers that would rather wait, [`conflicts`] what is told of who was refused.
+//! [`deferrable`] readers that would rather wait, [`figure_two`] the eight transactions of the RSS paper's Figure 2, [`conflicts`] what is told of who was refused.
 
 mod anomalies;
 mod conflicts;
@@ -16,6 +16,7 @@ mod constraints;
 mod contention;
 mod deferrable;
 mod definitions;
+mod figure_two;
 mod levels;
 mod parts;
 mod precise_reads;

@@ -3,6 +3,8 @@
 
 use crate::script::{CONFLICT, Expected, Step, THEN, run};
 use Expected::{Done, Rows, Tag, Waits};
+use coeval_sql::Engine;
+use coeval_store::{Store, StoreOptions};
 
 const SERIALIZABLE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE";
 const REPEATABLE_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ";
@@ -102,6 +104,44 @@ fn a_statement_that_is_overtaken_reserves_what_was_read() {
             ("o", "SELECT balance FROM account WHERE id = 1", Rows(&["12"])),
         ],
     );
+}
+
+#[test]
+fn a_wait_for_one_with_priority_ends_with_the_lock_timeout() {
+    lost(&[
+        ("o", "SET lock_timeout = '50ms'", Done),
+        ("o", "UPDATE account SET balance = balance + 1 WHERE id = 1", Expected::Fails("55P03")),
+        ("o", SERIALIZABLE, Done),
+        ("o", "UPDATE account SET balance = balance + 1 WHERE id = 1", Tag("UPDATE 1")),
+        ("o", "COMMIT", Expected::Fails("55P03")),
+        ("p", "UPDATE account SET balance = balance + 10 WHERE id = 1", Tag("UPDATE 1")),
+        ("o", "SELECT balance FROM account WHERE id = 1", Rows(&["11"])),
+    ]);
+}
+
+#[test]
+fn a_wait_for_one_with_priority_can_be_cancelled() {
+    let engine = Engine::new(Store::in_memory(StoreOptions::default())).unwrap();
+    let (mut priority, mut other) = (engine.session(), engine.session());
+    SETUP.iter().for_each(|sql| drop(other.execute(sql).unwrap()));
+    for (name, sql, expected) in &LOST {
+        let session = if *name == "p" { &mut priority } else { &mut other };
+        let state = session.execute(sql).err().map(|error| error.state.code());
+        assert_eq!(state.is_some(), matches!(expected, Expected::Fails(_)), "{sql}: {state:?}");
+    }
+    let cancel = other.cancel_handle();
+    let waits = std::thread::spawn(move || other.execute("UPDATE account SET balance = 7 WHERE id = 1"));
+    while engine.store().waiting_for_reservations() == 0 {
+        std::thread::yield_now();
+    }
+    cancel.cancel();
+    let error = waits.join().unwrap().unwrap_err();
+    assert_eq!(
+        (error.state.code(), error.message.as_str()),
+        ("57014", "canceling statement due to user request")
+    );
+    assert_eq!(engine.store().waiting_for_reservations(), 0);
+    priority.execute("UPDATE account SET balance = 3 WHERE id = 1").unwrap();
 }
 
 #[test]

@@ -201,6 +201,12 @@ fn a_declared_read_only_transaction_reads_a_safe_snapshot_and_nobody_fails() {
     );
 }
 
+/// How many commits they lack, whether somebody holds them back, who has taken one, and who read the current world
+/// because its session had seen more.
+const SAFE_SNAPSHOTS: &str =
+    "SELECT commits_behind, holder_transaction IS NOT NULL AND age_us > 0, taken, fallbacks_floor
+     FROM coeval_safe_snapshots";
+
 #[test]
 fn a_session_always_finds_its_own_commits() {
     run(
@@ -212,11 +218,15 @@ fn a_session_always_finds_its_own_commits() {
             ("d", READ_ONLY, Done),
             ("d", "SELECT balance FROM account ORDER BY id", Rows(&["100", "120"])),
             ("d", "COMMIT", Done),
+            ("r", SAFE_SNAPSHOTS, Rows(&["1 true 0 1"])),
             ("d", "SET coeval.read_only_snapshot = 'safe'", Done),
             ("d", READ_ONLY, Done),
             ("d", "SELECT balance FROM account ORDER BY id", Rows(&["100", "100"])),
             ("d", "COMMIT", Done),
+            ("r", SAFE_SNAPSHOTS, Rows(&["1 true 1 1"])),
             ("w", "ROLLBACK", Done),
+            ("r", SAFE_SNAPSHOTS, Rows(&["0 false 1 1"])),
+            ("r", "SHOW coeval.snapshot_lag", Rows(&["0 commits, 0 ms"])),
         ],
     );
 }

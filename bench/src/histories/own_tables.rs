@@ -39,8 +39,21 @@ impl Levels {
     /// # Errors
     /// If the database refuses what it must not.
     pub fn record(self, clients: usize, transactions: usize, seed: u64) -> Result<History, BenchError> {
-        let db = Database::in_memory()?;
-        record_on(&db, self, clients, transactions, seed, &|| false)
+        self.record_in(&Database::in_memory()?, clients, transactions, seed)
+    }
+
+    /// As [`record`](Self::record), in a database that has no lists yet.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn record_in(
+        self,
+        db: &Database,
+        clients: usize,
+        transactions: usize,
+        seed: u64,
+    ) -> Result<History, BenchError> {
+        record_on(db, self, clients, transactions, seed, &|| false)
     }
 }
 

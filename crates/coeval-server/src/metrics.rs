@@ -116,6 +116,20 @@ fn write_store(text: &mut String, database: &Database) {
     sample(text, "coeval_snapshots", "", store.active_snapshots() as u64);
     family(text, "coeval_oldest_snapshot_lag", "gauge", "Versions since the oldest snapshot that is held.");
     sample(text, "coeval_oldest_snapshot_lag", "", version.saturating_sub(store.oldest_active().get()));
+    let (taken, conflicts) = (store.safe_snapshot_counts(), store.conflict_counts());
+    let name = "coeval_safe_snapshots_total";
+    family(text, name, "counter", "Transactions that asked for a safe snapshot, by what they got.");
+    for (outcome, count) in [
+        ("taken", taken.taken),
+        ("behind_floor", taken.behind_floor),
+        ("while_certifying", taken.while_certifying),
+    ] {
+        sample(text, name, &format!("{{outcome=\"{outcome}\"}}"), count);
+    }
+    family(text, "coeval_safe_worlds_total", "counter", "Safe worlds that were made.");
+    sample(text, "coeval_safe_worlds_total", "", taken.made);
+    family(text, "coeval_conflicts_total", "counter", "Transactions that were refused with 40001.");
+    sample(text, "coeval_conflicts_total", "", conflicts.all);
 }
 
 fn family(text: &mut String, name: &str, kind: &str, help: &str) {
@@ -132,13 +146,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_are_counted_by_their_time_cumulatively() {
+    fn statements_are_counted_by_their_time_cumulatively_beside_what_the_store_counts() {
         let metrics = Metrics::default();
         for micros in [50, 100, 101, 2_000_000] {
             metrics.statement(Duration::from_micros(micros));
         }
         let text = metrics.text(&Database::in_memory().unwrap());
         for line in [
+            "coeval_safe_snapshots_total{outcome=\"behind_floor\"} 0",
+            "coeval_conflicts_total 0",
             "coeval_statement_seconds_bucket{le=\"0.0001\"} 2",
             "coeval_statement_seconds_bucket{le=\"0.001\"} 3",
             "coeval_statement_seconds_bucket{le=\"1\"} 3",

@@ -148,6 +148,33 @@ fn open_transactions_and_their_snapshots_are_shown() {
 }
 
 #[test]
+fn who_holds_safe_snapshots_back_is_shown_with_its_first_out_edge() {
+    let server = Running::new();
+    server.runtime.block_on(async {
+        let (holder, writer) = (server.client().await, server.client().await);
+        writer.batch_execute("CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1)").await.unwrap();
+        holder.batch_execute("BEGIN; SELECT * FROM t WHERE a = 2").await.unwrap();
+        let pid: i32 = holder.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+        let shown =
+            "SELECT holds_boundary, begin_version, first_out_version, transaction FROM coeval_transactions
+            WHERE pid = $1";
+        let before = writer.query_one(shown, &[&pid]).await.unwrap();
+        assert!(before.get::<_, bool>(0));
+        assert_eq!(before.get::<_, Option<i64>>(2), None);
+        writer.batch_execute("INSERT INTO t VALUES (2)").await.unwrap();
+        let after = writer.query_one(shown, &[&pid]).await.unwrap();
+        assert_eq!(after.get::<_, i64>(2), after.get::<_, i64>(1) + 1);
+        let lag: String = writer.query_one("SHOW coeval.snapshot_lag", &[]).await.unwrap().get(0);
+        let (transaction, begins) = (after.get::<_, i64>(3), lag.starts_with("1 commits, "));
+        assert!(
+            begins && lag.ends_with(&format!(" ms, held by transaction {transaction} of process {pid}")),
+            "{lag}"
+        );
+        holder.batch_execute("ROLLBACK").await.unwrap();
+    });
+}
+
+#[test]
 fn columns_of_the_catalog_have_the_types_that_only_it_has() {
     let server = Running::new();
     server.runtime.block_on(async {

@@ -8,8 +8,8 @@ use crate::cancel::{CancelHandle, CancelReason};
 use crate::rights::{Principal, Standing};
 use crate::session::TransactionStatus;
 use chrono::Utc;
-use coeval_store::AccessMode;
-use coeval_txn::{Isolation, Version};
+use coeval_store::{AccessMode, Reading};
+use coeval_txn::{Isolation, TransactionId, Version};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,7 +54,7 @@ impl ActivityState {
 }
 
 /// A transaction block that is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct OpenTransaction {
     /// Its level.
     pub isolation: Isolation,
@@ -62,10 +62,14 @@ pub struct OpenTransaction {
     pub mode: AccessMode,
     /// The version of its snapshot; `None` before its first statement.
     pub begin: Option<Version>,
+    /// Its number; `None` before its first statement.
+    pub id: Option<TransactionId>,
+    /// What it has read, if that is noted.
+    pub reading: Option<Reading>,
 }
 
 /// What a session does or did last. Times are microseconds since 1970-01-01 UTC.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Activity {
     /// What it is about.
     pub state: ActivityState,
@@ -260,6 +264,16 @@ impl Registry {
     #[must_use]
     pub fn find(&self, pid: i32) -> Option<Arc<Registered>> {
         self.sessions.lock().by_pid.get(&pid).cloned()
+    }
+
+    /// The session that had this transaction open when its last statement ended.
+    #[must_use]
+    pub fn session_of(&self, transaction: TransactionId) -> Option<i32> {
+        let has_it = |session: &Registered| {
+            let activity = session.activity.lock();
+            activity.transaction.as_ref().and_then(|open| open.id) == Some(transaction)
+        };
+        self.all().iter().find(|session| has_it(session)).map(|session| session.pid)
     }
 
     /// All sessions, by number.

@@ -242,6 +242,8 @@ impl Session {
                 isolation: block.options.isolation,
                 mode: block.options.mode,
                 begin: block.open_transaction().map(Transaction::begin_version),
+                id: block.open_transaction().map(Transaction::id),
+                reading: block.open_transaction().and_then(Transaction::reading),
             }),
             State::Idle => None,
         }
@@ -588,7 +590,7 @@ impl Session {
             let outcome = self.acknowledgements.end(engine.store(), &mut self.floor, transaction, settled);
             match outcome {
                 Err(error) if options.may_run_again(&error) && attempt < AUTOCOMMIT_ATTEMPTS_MAX => {}
-                Err(error) => return Err(place_in(error, sql)),
+                Err(error) => return Err(place_in(self.cancel.named(error), sql)),
                 Ok(value) => {
                     self.remove_dropped();
                     return self.grant_requests().map(|()| value);

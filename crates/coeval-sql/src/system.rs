@@ -2,9 +2,9 @@
 //! System tables: what the database says about itself, as tables of the statement's own snapshot.
 //!
 //! `information_schema` follows the standard as PostgreSQL has it, with the columns that have something to
-//! say here. `coeval_bricks`, `coeval_conflicts`, `coeval_epochs`, `coeval_ingest_offsets`, `coeval_snapshots`,
-//! `coeval_store`, `coeval_tables` and `coeval_transactions` are ours and are found without a schema. Each is put together when a statement names it;
-//! nothing is kept.
+//! say here. `coeval_bricks`, `coeval_conflicts`, `coeval_epochs`, `coeval_ingest_offsets`, `coeval_safe_snapshots`,
+//! `coeval_snapshots`, `coeval_store`, `coeval_tables` and `coeval_transactions` are ours and are found without a schema.
+//! Each is put together when a statement names it; nothing is kept.
 
 mod bricks;
 mod conflicts;
@@ -12,6 +12,7 @@ mod constraints;
 mod objects;
 mod privileges;
 mod rows;
+mod safe_snapshots;
 mod store;
 
 use crate::catalog::{self, PG_CATALOG, Source, ViewColumns, standard_columns};
@@ -90,6 +91,7 @@ fn own_table(name: &str, source: &Source<'_>) -> Result<Option<Rows>, SqlError> 
         "coeval_epochs" => bricks::epochs(store),
         "coeval_ingest_offsets" => bricks::ingest_offsets(source.transaction)?,
         "coeval_conflicts" => conflicts::conflicts(store, source),
+        "coeval_safe_snapshots" => safe_snapshots::safe_snapshots(store, registry),
         "coeval_store" => store::store(store),
         "coeval_snapshots" => store::snapshots(store, registry),
         "coeval_tables" => store::tables(source.transaction),

@@ -7,10 +7,11 @@
 
 use crate::error::ConflictError;
 use coeval_txn::ssi::SsiRule;
-use coeval_txn::{Isolation, TransactionId};
+use coeval_txn::{Isolation, TransactionId, Version};
 use parking_lot::Mutex;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bytes of a statement that are kept: enough to know it by.
@@ -18,6 +19,9 @@ const STATEMENT_BYTES_MAX: usize = 120;
 
 /// Conflicts that are remembered.
 const CONFLICTS_MAX: usize = 1_000;
+
+/// With more of them than this, certified readers that no longer matter are looked for.
+const READERS_REVIEW_MIN: usize = 1_024;
 
 /// Transactions whose statements are remembered: more than commit while an ordinary transaction runs.
 const PARTICIPANTS_MAX: usize = 4_096;
@@ -162,13 +166,35 @@ pub struct RecentConflict {
     pub cause: ConflictCause,
 }
 
-/// The latest conflicts of a store.
+impl RecentConflict {
+    /// Whether one of both was declared READ ONLY.
+    #[must_use]
+    pub fn has_declared_reader(&self) -> bool {
+        self.loser.is_declared_reader || self.cause.winner.is_some_and(|winner| winner.is_declared_reader)
+    }
+}
+
+/// How many transactions were refused since the store was opened, those whose statements ran again included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConflictCounts {
+    /// All of them.
+    pub all: u64,
+    /// Those refused by a rule of serializability: parts of a dangerous structure.
+    pub dangerous: u64,
+    /// Of these, those whose structure has a transaction that was declared READ ONLY.
+    pub with_declared_reader: u64,
+}
+
+/// The latest conflicts of a store, and how many there were.
 ///
 /// # Locking
 /// A leaf lock, held for a push or a copy.
 #[derive(Debug, Default)]
 pub(crate) struct Conflicts {
     recent: Mutex<VecDeque<RecentConflict>>,
+    all: AtomicU64,
+    dangerous: AtomicU64,
+    with_declared_reader: AtomicU64,
 }
 
 impl Conflicts {
@@ -177,11 +203,26 @@ impl Conflicts {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros());
         let at_micros = i64::try_from(now).unwrap_or(i64::MAX);
         let found = RecentConflict { at_micros, isolation, loser, cause: (*conflict.cause).clone() };
+        self.all.fetch_add(1, Ordering::Relaxed);
+        if matches!(found.cause.reason, ConflictReason::Rule(_)) {
+            self.dangerous.fetch_add(1, Ordering::Relaxed);
+            let has_reader = found.has_declared_reader();
+            self.with_declared_reader.fetch_add(u64::from(has_reader), Ordering::Relaxed);
+        }
         let mut recent = self.recent.lock();
         if recent.len() == CONFLICTS_MAX {
             recent.pop_front();
         }
         recent.push_back(found);
+    }
+
+    /// How many there were.
+    pub(crate) fn counts(&self) -> ConflictCounts {
+        ConflictCounts {
+            all: self.all.load(Ordering::Relaxed),
+            dangerous: self.dangerous.load(Ordering::Relaxed),
+            with_declared_reader: self.with_declared_reader.load(Ordering::Relaxed),
+        }
     }
 
     /// All that are remembered, the latest last.
@@ -194,6 +235,10 @@ impl Conflicts {
 #[derive(Debug, Default)]
 pub(crate) struct Participants {
     recent: VecDeque<Party>,
+    /// Declared readers that were certified, with their snapshots: all that anybody can still be refused for.
+    readers: HashMap<TransactionId, Version>,
+    /// With as many, those that no longer matter are looked for.
+    review_at: usize,
 }
 
 impl Participants {
@@ -208,10 +253,21 @@ impl Participants {
         self.recent.push_back(party);
     }
 
+    /// Notes a declared reader of the snapshot `begin` that was certified. `oldest` is the oldest snapshot of a
+    /// transaction that may still be refused because of a reader: one with no later snapshot than that is forgotten.
+    pub(crate) fn note_reader(&mut self, transaction: TransactionId, begin: Version, oldest: Version) {
+        if self.readers.len() >= self.review_at {
+            self.readers.retain(|_, begin| *begin > oldest);
+            self.review_at = READERS_REVIEW_MIN.max(self.readers.len() * 2);
+        }
+        self.readers.insert(transaction, begin);
+    }
+
     /// Completes what a conflict says of its winner. Cost: a look at each that is remembered.
     pub(crate) fn name_winner(&self, conflict: &mut ConflictError) {
         let Some(winner) = &mut conflict.cause.winner else { return };
         let transaction = winner.transaction;
+        winner.is_declared_reader = self.readers.contains_key(&transaction);
         let Some(known) = self.recent.iter().rev().find(|party| party.transaction == transaction) else {
             return;
         };

@@ -56,6 +56,7 @@ mod record;
 mod recovery;
 mod reservations;
 mod row;
+mod safe_counts;
 mod segment;
 mod sequence;
 mod serializable;
@@ -90,18 +91,21 @@ pub use coeval_brick::{
     Reader, RejectReason, Rejection, Selection,
 };
 pub use column::{ColumnBuilder, constant_column, missing_value, value_at};
-pub use conflicts::{ConflictCause, ConflictPlace, ConflictReason, Origin, Party, RecentConflict};
+pub use conflicts::{
+    ConflictCause, ConflictCounts, ConflictPlace, ConflictReason, Origin, Party, RecentConflict,
+};
 pub use delta::{BasePosition, Change, Delta, DeltaEntry};
 pub use error::{ConflictError, ConstraintError, StoreError};
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
 pub use ingest::{IngestOffset, Ingested, SourceOffset};
 pub use key::{KEY_INLINE_MAX, Key, KeyDamage, KeyReader, KeyWriter, Nullable};
 pub use key_column::{KeyColumn, KeyColumnBuilder};
-pub use options::{CheckpointPolicy, Durability, StoreOptions};
+pub use options::{CheckpointPolicy, Durability, StoreOptions, Trials};
 pub use publishing::Publication;
 pub use range::{Direction, KeyRange};
 pub use reservations::Priority;
 pub use row::{Layout, Row, RowWriter, ValueTypeMismatch};
+pub use safe_counts::SafeSnapshotCounts;
 pub use serializable::{DeferralInterrupted, SafeWorld, SnapshotLag};
 pub use shared::RunAside;
 pub use space::{Base, Found, Space};
@@ -109,8 +113,8 @@ pub use store::{SetValue, Store};
 pub use table::{IndexEntry, RowRef, Table};
 pub use transaction::{
     AccessMode, Appended, BrickSnapshot, CheckTime, Committed, ConstraintChoice, GlobalKey, IfLocked,
-    IndexCursor, LockWaits, LockedRows, LockedState, NOTED_ROWS_MAX, RowCursor, RowLock, RowLockError,
-    Savepoint, Scanned, Transaction,
+    IndexCursor, LockWaits, LockedRows, LockedState, NOTED_ROWS_MAX, Reading, RowCursor, RowLock,
+    RowLockError, Savepoint, Scanned, Transaction,
 };
 pub use types::{ColumnType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{IntervalValue, Value, ValueRef};

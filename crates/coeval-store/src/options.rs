@@ -50,7 +50,21 @@ pub struct StoreOptions {
     pub checkpoint: CheckpointPolicy,
 }
 
-/// Sizes that tests make small, so that little data meets many chunks.
+/// What a test breaks on purpose, to see that the loss is found. Nothing of it is ever on in a database that is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Trials {
+    /// At SERIALIZABLE nobody is refused for what it read.
+    pub rules_are_off: bool,
+    /// Declared readers get the newest world for a safe snapshot.
+    pub safe_is_newest: bool,
+}
+
+impl Trials {
+    /// Nothing is broken.
+    pub const NONE: Self = Self { rules_are_off: false, safe_is_newest: false };
+}
+
+/// Sizes that tests make small, so that little data meets many chunks, and what they break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
     /// Rows in a full chunk that a checkpoint writes.
@@ -61,6 +75,7 @@ pub(crate) struct Sizes {
     pub(crate) batch_bytes_max: usize,
     /// How often the log is told how far safe snapshots may go while nobody commits; never if not given.
     pub(crate) heartbeat: Option<Duration>,
+    pub(crate) trials: Trials,
 }
 
 impl Default for Sizes {
@@ -70,6 +85,7 @@ impl Default for Sizes {
             direct_load_rows_min: 4_096,
             batch_bytes_max: PAYLOAD_BYTES_MAX - (1 << 20),
             heartbeat: None,
+            trials: Trials::NONE,
         }
     }
 }

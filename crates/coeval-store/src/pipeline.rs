@@ -25,7 +25,7 @@ use crate::error::{ConflictError, StoreError};
 use crate::ids::SpaceId;
 use crate::key::Key;
 use crate::log::{Log, LogError, LogHandle, Lsn};
-use crate::options::Durability;
+use crate::options::{Durability, Trials};
 use crate::publishing::Publishing;
 use crate::range::KeyRange;
 use crate::record::{encode_batch, encode_boundary};
@@ -35,7 +35,7 @@ use crate::shared::Shared;
 use crate::space::Space;
 use crate::submission::Submission;
 use crate::table::Table;
-use crate::transaction::{Committed, Footmark, GlobalKey, ReadSet, is_free};
+use crate::transaction::{Committed, Footmark, GlobalKey, ReadSet, Reading, is_free};
 use crate::world::World;
 use coeval_txn::ssi::Certified;
 use coeval_txn::{Access, Certifier, CommitOrder, Conflict, LockOwner, TransactionId, Version};
@@ -125,13 +125,13 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(crate) fn new(log: Option<Log>, durability: Durability, published: Version) -> Self {
+    pub(crate) fn new(log: Option<Log>, durability: Durability, published: Version, trials: Trials) -> Self {
         let handle = log.as_ref().map(Log::handle);
         Self {
             queue: Mutex::new(Vec::new()),
             leader: Mutex::new(Leader {
                 certifier: Certifier::new(),
-                certifications: Certifications::new(),
+                certifications: Certifications::new(trials),
                 participants: Participants::default(),
                 log,
                 logged_boundary: published,
@@ -251,6 +251,7 @@ impl Pipeline {
             }
         }
         commit_epochs(&mut world, &admitted);
+        world.add_commits(admitted.len());
         let logged = if admitted.is_empty() {
             Ok(())
         } else {
@@ -365,6 +366,12 @@ impl Pipeline {
         leader.with_winner(StoreError::Conflict(conflict))
     }
 
+    /// The version of a transaction's first out-edge so far.
+    pub(crate) fn first_out(&self, shared: &Shared, reading: &Reading) -> Option<Version> {
+        let reads = reading.reads();
+        self.lock_leader(shared).certifications.first_out(reading.begin(), &reads)
+    }
+
     /// Certifies a serializable transaction that wrote nothing, and remembers what it read.
     pub(crate) fn certify_reader(
         &self,
@@ -376,6 +383,10 @@ impl Pipeline {
         let newest = shared.applied();
         let certified = leader.certifications.certify_reader(&newest, party.transaction, certification);
         certified.map_err(|error| leader.with_winner(error))?;
+        if party.is_declared_reader {
+            let oldest = shared.serializable.oldest_writer(|| shared.published_slot().load().version());
+            leader.participants.note_reader(party.transaction, certification.begin, oldest);
+        }
         leader.participants.note(party);
         Ok(())
     }

@@ -16,10 +16,10 @@ use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason};
 use crate::error::{ConflictError, StoreError};
 use crate::shared::Shared;
 use crate::submission::Submission;
-use crate::transaction::{Footmark, GlobalKey, ReadSet};
+use crate::transaction::{Footmark, GlobalKey, LockWaits, ReadSet, RowLockError};
 use crate::world::World;
 use coeval_txn::ssi::Written;
-use coeval_txn::{Access, Interrupt, TransactionId};
+use coeval_txn::{Access, TransactionId};
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::fmt;
@@ -184,20 +184,29 @@ impl Reservations {
     }
 
     /// Waits until nothing is reserved for this transaction's next attempt any more, for some seconds at most.
-    pub(crate) fn wait_for(
-        &self,
-        transaction: TransactionId,
-        interrupt: Option<&(dyn Interrupt + Send + Sync)>,
-    ) {
+    ///
+    /// # Errors
+    /// [`RowLockError::Timeout`] and [`RowLockError::Interrupted`], as `waits` says.
+    pub(crate) fn wait_for(&self, transaction: TransactionId, waits: &LockWaits) -> Result<(), RowLockError> {
+        let is_interrupted = || waits.interrupt.as_ref().is_some_and(|interrupt| interrupt.is_set());
+        let until = waits.timeout.map(|timeout| Instant::now() + timeout);
         let mut held = self.held.lock();
         let lasts = |held: &[Reservation]| {
             held.iter().any(|other| other.transaction == transaction && other.expires > Instant::now())
         };
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        while lasts(&held) && !interrupt.is_some_and(Interrupt::is_set) {
-            self.ended.wait_for(&mut held, LOOK);
+        let mut outcome = Ok(());
+        while lasts(&held) && outcome.is_ok() {
+            let look = until.map_or(LOOK, |until| LOOK.min(until.saturating_duration_since(Instant::now())));
+            self.ended.wait_for(&mut held, look);
+            if is_interrupted() {
+                outcome = Err(RowLockError::Interrupted);
+            } else if until.is_some_and(|until| until <= Instant::now()) && lasts(&held) {
+                outcome = Err(RowLockError::Timeout);
+            }
         }
         self.waiting.fetch_sub(1, Ordering::Relaxed);
+        outcome
     }
 
     /// How many wait in [`wait_for`](Self::wait_for).

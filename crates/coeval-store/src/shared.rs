@@ -12,6 +12,7 @@ use crate::log::{Log, Lsn};
 use crate::options::{Durability, Sizes, StoreOptions};
 use crate::pipeline::Pipeline;
 use crate::record::encode_body;
+use crate::safe_counts::Refusal;
 use crate::sequence::Sequences;
 use crate::serializable::{Certification, DeferralInterrupted, ReaderDuty, SafeWorld, Serializable};
 use crate::submission::Submission;
@@ -119,9 +120,9 @@ impl Shared {
         disk: Option<Disk>,
     ) -> Self {
         let durability = if log.is_some() { options.durability } else { Durability::None };
-        let pipeline = Pipeline::new(log, durability, contents.world.version());
+        let pipeline = Pipeline::new(log, durability, contents.world.version(), sizes.trials);
         let world = Arc::new(contents.world);
-        let serializable = Serializable::new(Arc::clone(&world));
+        let serializable = Serializable::new(Arc::clone(&world), sizes.trials);
         Self {
             options,
             sizes,
@@ -234,8 +235,11 @@ impl Shared {
 
     /// Begins a declared read-only transaction on the newest safe snapshot, if that has what `floor` asks for.
     pub(crate) fn begin_safe(self: &Arc<Self>, floor: &SessionFloor) -> Option<Transaction> {
-        let safe = self.serializable.safe(&self.published).filter(|safe| safe.satisfies(floor))?;
-        Some(self.begin_on(&safe))
+        let safe = self.serializable.safe(&self.published).ok_or(Refusal::WhileCertifying);
+        let safe =
+            safe.and_then(|safe| if safe.satisfies(floor) { Ok(safe) } else { Err(Refusal::BehindFloor) });
+        self.serializable.counters.asked(&safe);
+        safe.ok().map(|safe| self.begin_on(&safe))
     }
 
     /// As [`begin_safe`](Self::begin_safe), on one that has all of the version of `deferral`; waits for it.

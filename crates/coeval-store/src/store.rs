@@ -4,21 +4,22 @@
 use crate::catalog::SequenceDef;
 use crate::checkpoint::{self, CheckpointReport};
 use crate::checks::CheckCompiler;
-use crate::conflicts::RecentConflict;
+use crate::conflicts::{ConflictCounts, RecentConflict};
 use crate::error::StoreError;
 use crate::files::{DiskFiles, FileSystem};
 use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::Keeper;
 use crate::log::LogOptions;
-use crate::options::{Durability, Sizes, StoreOptions};
+use crate::options::{Durability, Sizes, StoreOptions, Trials};
 use crate::publishing::Publication;
 use crate::record::encode_sequence;
 use crate::recovery::{Recovered, recover};
 use crate::reservations::Priority;
+use crate::safe_counts::SafeSnapshotCounts;
 use crate::serializable::{DeferralInterrupted, SnapshotLag};
 use crate::shared::{BeginAt, Contents, RunAside, Shared};
 use crate::syncer::Syncer;
-use crate::transaction::{AccessMode, GlobalKey, Transaction};
+use crate::transaction::{AccessMode, GlobalKey, Reading, Transaction};
 use crate::world::World;
 use coeval_txn::ssi::{BoundaryHolder, Deferral, SessionFloor};
 use coeval_txn::{EpochStatus, Interrupt, Isolation, LockListing, Version};
@@ -52,6 +53,13 @@ impl Store {
     #[must_use]
     pub fn in_memory(options: StoreOptions) -> Self {
         Self::in_memory_tuned(options, Sizes::default())
+    }
+
+    /// As [`Store::in_memory`], with something broken: for tests that see whether somebody notices.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn in_memory_on_trial(options: StoreOptions, trials: Trials) -> Self {
+        Self::in_memory_tuned(options, Sizes { trials, ..Sizes::default() })
     }
 
     /// As [`Store::in_memory`], with sizes of chunks for tests.
@@ -161,6 +169,18 @@ impl Store {
         self.shared.conflicts.all()
     }
 
+    /// How many transactions were refused since it was opened.
+    #[must_use]
+    pub fn conflict_counts(&self) -> ConflictCounts {
+        self.shared.conflicts.counts()
+    }
+
+    /// What became of those who asked for safe snapshots since it was opened, and what making these took.
+    #[must_use]
+    pub fn safe_snapshot_counts(&self) -> SafeSnapshotCounts {
+        self.shared.serializable.counters.read()
+    }
+
     /// How many transactions wait for a row lock.
     #[must_use]
     pub fn waiting_for_locks(&self) -> usize {
@@ -236,6 +256,13 @@ impl Store {
     #[must_use]
     pub fn active_serializable(&self) -> Vec<BoundaryHolder> {
         self.shared.serializable.active()
+    }
+
+    /// The version of the earliest commit that overwrote what a transaction has read: its first out-edge. None if there
+    /// is none, or the transaction has ended. For views: takes the leader's lock.
+    #[must_use]
+    pub fn first_out(&self, reading: &Reading) -> Option<Version> {
+        self.shared.pipeline.first_out(&self.shared, reading)
     }
 
     /// Bounds how long a read-write transaction may hold read safe snapshots back. One that takes longer goes on, and

@@ -27,6 +27,7 @@ pub(crate) use load::is_free;
 pub use locks::{IfLocked, LockWaits, LockedRows, LockedState, RowLock, RowLockError};
 pub(crate) use reads::ReadSet;
 pub use scanned::{NOTED_ROWS_MAX, Scanned};
+pub use serializing::Reading;
 pub(crate) use serializing::Serializing;
 pub(crate) use write::{primary_key_taken, unique_key_taken};
 
@@ -47,9 +48,7 @@ use crate::table::{IndexEntry, RowRef, Table, primary_key_start};
 use crate::view::TableView;
 use crate::world::World;
 use bricks::BrickWrites;
-use coeval_txn::{
-    Access, CommitOrder, Interrupt, Isolation, LockOwner, SnapshotGuard, TransactionId, Version,
-};
+use coeval_txn::{Access, CommitOrder, Isolation, LockOwner, SnapshotGuard, TransactionId, Version};
 use deferred::{Deferred, DeferredMark};
 use foreign_key::PendingCheck;
 use reads::Walked;
@@ -442,9 +441,10 @@ impl Transaction {
     /// # Errors
     /// - [`StoreError::Constraint`]: a check that waited for the end failed;
     /// - [`StoreError::Conflict`]: another transaction was first; run this one again;
+    /// - [`StoreError::RowLock`]: so was one with priority, and the wait for it was cut short as [`LockWaits`] says;
     /// - [`StoreError::Stopped`], [`StoreError::Log`], [`StoreError::File`]: the log could not be written.
     ///
-    /// After a constraint or conflict error nothing of the transaction took effect. After a failed write or
+    /// After a constraint, conflict or lock error nothing of the transaction took effect. After a failed write or
     /// sync of the log nothing of it is visible, and whether it is found after the next open is unknown, as
     /// after a crash.
     pub fn commit(self) -> Result<Committed, StoreError> {
@@ -504,9 +504,9 @@ impl Transaction {
             self.bricks.note_logged();
         }
         let (verdict, id) = (self.note_loss(verdict), self.id);
-        let interrupt = self.lock_waits.interrupt.take();
+        let waits = std::mem::take(&mut self.lock_waits);
         drop(self);
-        settle_priority(&shared, id, accessed, verdict, interrupt.as_deref())
+        settle_priority(&shared, id, accessed, verdict, &waits)
     }
 
     /// Notes that the transaction relies on a table's definition.
@@ -548,13 +548,13 @@ impl Transaction {
 }
 
 /// What becomes of reservations when a transaction has got its verdict: its own is made or has been of use, and for
-/// another's it waits.
+/// another's it waits; if that wait is cut short, the error says so in the place of the conflict.
 fn settle_priority(
     shared: &Shared,
     transaction: TransactionId,
     accessed: Option<(u64, Accessed)>,
     verdict: Result<Committed, StoreError>,
-    interrupt: Option<&(dyn Interrupt + Send + Sync)>,
+    waits: &LockWaits,
 ) -> Result<Committed, StoreError> {
     let mut conflict = match verdict {
         Err(StoreError::Conflict(conflict)) => conflict,
@@ -570,7 +570,7 @@ fn settle_priority(
         conflict.version = conflict.version.max(newest);
     }
     if let (ConflictReason::Reserved, Some(winner)) = (conflict.cause.reason, conflict.cause.winner) {
-        shared.aside(|| shared.pipeline.reservations.wait_for(winner.transaction, interrupt));
+        shared.aside(|| shared.pipeline.reservations.wait_for(winner.transaction, waits))?;
     }
     Err(StoreError::Conflict(conflict))
 }

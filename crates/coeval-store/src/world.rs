@@ -16,6 +16,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct World {
     version: Version,
+    /// How many commits it has since the database was opened.
+    commits: u64,
     catalog: Arc<Catalog>,
     tables: PTree<SpaceId, Arc<Table>>,
     /// What brick tables of all worlds share.
@@ -32,6 +34,7 @@ impl World {
     pub fn empty() -> Self {
         Self {
             version: Version::ZERO,
+            commits: 0,
             catalog: Arc::new(Catalog::new()),
             tables: PTree::new(),
             bricks: Arc::new(Bricks::new()),
@@ -149,7 +152,8 @@ impl World {
         let mut tables: Vec<_> = tables.into_iter().map(|table| (table.id(), table)).collect();
         tables.sort_unstable_by_key(|(id, _)| *id);
         let tables = PTree::from_sorted(tables);
-        Self { version, catalog: Arc::new(catalog), tables, bricks, epochs: EpochSet::none(), hold: None }
+        let (catalog, epochs) = (Arc::new(catalog), EpochSet::none());
+        Self { version, commits: 0, catalog, tables, bricks, epochs, hold: None }
     }
 
     /// The same world with other spaces in the place of those for which `change` gives one. What it gives must
@@ -166,6 +170,16 @@ impl World {
     pub(crate) fn set_version(&mut self, version: Version) {
         assert!(version >= self.version, "versions only grow");
         self.version = version;
+    }
+
+    /// How many commits it has since the database was opened.
+    pub(crate) fn commits(&self) -> u64 {
+        self.commits
+    }
+
+    /// Takes in so many commits more.
+    pub(crate) fn add_commits(&mut self, count: usize) {
+        self.commits += count as u64;
     }
 
     pub(crate) fn put_table(&mut self, table: Arc<Table>) {

@@ -53,12 +53,12 @@ pub use coeval_sql::{
     format_value,
 };
 pub use coeval_store::{
-    Appended, BrickSnapshot, CheckpointPolicy, ColumnDef, ColumnType, ConstraintError, DeclaredOrder,
-    Deferral, Direction, Durability, ForeignKeyDef, Grant, Identity, IndexDef, IndexEntry, Ingested,
-    IntervalValue, Key, KeyRange, KeyWriter, Membership, NUMERIC_PRECISION_MAX, ObjectAccess, ObjectRef,
-    Privilege, Privileges, QualifiedName, ReferentialAction, RejectReason, Rejection, RoleAttribute, RoleDef,
-    Row, RowRef, SequenceDef, SpaceId, StoreError, TableDef, Uniqueness, Value, ValueRef, VerifyReport,
-    ViewDef, value_at,
+    Appended, BrickSnapshot, CheckpointPolicy, ColumnDef, ColumnType, ConflictCounts, ConstraintError,
+    DeclaredOrder, Deferral, Direction, Durability, ForeignKeyDef, Grant, Identity, IndexDef, IndexEntry,
+    Ingested, IntervalValue, Key, KeyRange, KeyWriter, Membership, NUMERIC_PRECISION_MAX, ObjectAccess,
+    ObjectRef, Privilege, Privileges, QualifiedName, ReferentialAction, RejectReason, Rejection,
+    RoleAttribute, RoleDef, Row, RowRef, SafeSnapshotCounts, SequenceDef, SnapshotLag, SpaceId, StoreError,
+    TableDef, Uniqueness, Value, ValueRef, VerifyReport, ViewDef, value_at,
 };
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};

@@ -258,13 +258,11 @@ impl Session {
     /// What SHOW coeval.snapshot_lag says.
     fn snapshot_lag(&self) -> String {
         let lag = self.engine.store().snapshot_lag();
-        let commits = lag.published.get() - lag.boundary.get();
-        match lag.holder.filter(|_| commits > 0) {
-            None => format!("{commits} versions"),
-            Some(holder) => {
-                let held = holder.since.elapsed().as_millis();
-                format!("{commits} versions, {held} ms, held by transaction {}", holder.transaction)
-            }
+        let behind = format!("{} commits, {} ms", lag.commits, lag.age.as_millis());
+        let Some(holder) = lag.holder.filter(|_| lag.boundary < lag.published) else { return behind };
+        match self.engine.registry().session_of(holder.transaction) {
+            Some(pid) => format!("{behind}, held by transaction {} of process {pid}", holder.transaction),
+            None => format!("{behind}, held by transaction {}", holder.transaction),
         }
     }
 

@@ -42,7 +42,6 @@ pub(super) fn conflicts(store: &Store, source: &Source<'_>) -> Rows {
         let pid = |origin: Option<&Origin>| {
             origin.map_or(ValueRef::Null, |origin| ValueRef::Int32(origin.session()))
         };
-        let has_reader = loser.is_declared_reader || winner.is_some_and(|winner| winner.is_declared_reader);
         rows.push([
             ValueRef::Int64(conflict.at_micros),
             text(SqlState::SerializationFailure.code()),
@@ -56,7 +55,7 @@ pub(super) fn conflicts(store: &Store, source: &Source<'_>) -> Rows {
             pid(of_winner),
             winner.map_or(ValueRef::Null, |winner| count(winner.transaction.get())),
             won.borrow(),
-            ValueRef::Boolean(has_reader),
+            ValueRef::Boolean(conflict.has_declared_reader()),
         ]);
     }
     rows

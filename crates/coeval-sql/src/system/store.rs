@@ -6,7 +6,6 @@ use crate::registry::{ActivityState, Registry};
 use coeval_store::{
     AccessMode, CheckpointPolicy, ColumnType, Durability, Store, Table, Transaction, ValueRef,
 };
-use coeval_txn::Isolation;
 use std::sync::Arc;
 
 const TEXT: ColumnType = ColumnType::Text;
@@ -77,7 +76,9 @@ pub(super) fn store(store: &Store) -> Rows {
 
 /// `coeval_transactions`: one row for each session of a client that is in a transaction, be it a block or the one of the
 /// statement that it runs; of the latter, level and version are not told. `holds_boundary` is true for who holds safe
-/// snapshots where they are: their oldest read-write transaction at SERIALIZABLE.
+/// snapshots where they are: their oldest read-write transaction at SERIALIZABLE. `noted_reads` counts the keys, ranges and
+/// tables that it is certified by, `first_out_version` is of the first
+/// commit that overwrote something it has read: with one, it may come to be refused.
 pub(super) fn transactions(store: &Store, registry: &Registry) -> Rows {
     let mut rows = Rows::new(&[
         ("pid", INT),
@@ -87,8 +88,11 @@ pub(super) fn transactions(store: &Store, registry: &Registry) -> Rows {
         ("begin_version", BIGINT),
         ("since", MOMENT),
         ("holds_boundary", ColumnType::Boolean),
+        ("transaction", BIGINT),
+        ("noted_reads", BIGINT),
+        ("first_out_version", BIGINT),
     ]);
-    let oldest = store.active_serializable().first().map(|holder| holder.begin);
+    let holder = store.snapshot_lag().holder.map(|holder| holder.transaction);
     for session in registry.all() {
         let activity = session.activity();
         let since = activity.transaction_micros.or(match activity.state {
@@ -98,7 +102,7 @@ pub(super) fn transactions(store: &Store, registry: &Registry) -> Rows {
             | ActivityState::IdleInFailedTransaction => None,
         });
         let Some(since) = since else { continue };
-        let block = activity.transaction;
+        let block = activity.transaction.as_ref();
         let isolation = block.map(|block| block.isolation.to_string().to_lowercase());
         let access = block.map(|block| match block.mode {
             AccessMode::ReadOnly | AccessMode::Query => "read only",
@@ -111,11 +115,14 @@ pub(super) fn transactions(store: &Store, registry: &Registry) -> Rows {
             access.map_or(ValueRef::Null, text),
             block.and_then(|block| block.begin).map_or(ValueRef::Null, |version| count(version.get())),
             ValueRef::Int64(since),
-            block.map_or(ValueRef::Null, |block| {
-                let may_hold =
-                    (block.isolation, block.mode) == (Isolation::Serializable, AccessMode::ReadWrite);
-                ValueRef::Boolean(may_hold && block.begin.is_some() && block.begin == oldest)
-            }),
+            block.map_or(ValueRef::Null, |block| ValueRef::Boolean(block.id.is_some() && block.id == holder)),
+            block.and_then(|block| block.id).map_or(ValueRef::Null, |id| count(id.get())),
+            block
+                .and_then(|block| block.reading.as_ref())
+                .map_or(ValueRef::Null, |reading| count(reading.noted_count())),
+            block
+                .and_then(|block| store.first_out(block.reading.as_ref()?))
+                .map_or(ValueRef::Null, |version| count(version.get())),
         ]);
     }
     rows
@@ -137,7 +144,7 @@ pub(super) fn snapshots(store: &Store, registry: &Registry) -> Rows {
     for (version, holders) in store.held_snapshots() {
         let behind = newest.saturating_sub(version.get());
         let own = sessions.iter().filter(|(_, activity)| {
-            activity.transaction.and_then(|transaction| transaction.begin) == Some(version)
+            activity.transaction.as_ref().and_then(|transaction| transaction.begin) == Some(version)
         });
         let mut others = holders;
         for (pid, activity) in own {

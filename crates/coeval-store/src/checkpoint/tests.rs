@@ -9,7 +9,7 @@ use crate::files::{Fault, FileSystem, SimulatedFiles};
 use crate::key::KeyWriter;
 use crate::log::LogOptions;
 use crate::model_workload::{Outcome, Workload};
-use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
+use crate::options::{CheckpointPolicy, Sizes, StoreOptions, Trials};
 use crate::row::RowWriter;
 use crate::segment::segment_path;
 use crate::store::Store;
@@ -22,8 +22,13 @@ use rand::Rng;
 use std::path::Path;
 use std::sync::Arc;
 
-const SMALL: Sizes =
-    Sizes { chunk_rows: 16, direct_load_rows_min: 8, batch_bytes_max: 1 << 20, heartbeat: None };
+const SMALL: Sizes = Sizes {
+    chunk_rows: 16,
+    direct_load_rows_min: 8,
+    batch_bytes_max: 1 << 20,
+    heartbeat: None,
+    trials: Trials::NONE,
+};
 const DIR: &str = "/db";
 
 fn manual() -> StoreOptions {

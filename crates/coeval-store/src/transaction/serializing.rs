@@ -10,11 +10,12 @@ use crate::serializable::{ActiveGuard, Certification};
 use crate::world::World;
 use coeval_txn::{SnapshotGuard, Version};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What a transaction has at SERIALIZABLE beside a footprint.
 #[derive(Debug)]
 pub(crate) struct Serializing {
-    reads: Reads,
+    reads: Arc<Reads>,
     registration: Registration,
     /// The world of its snapshot, without own definitions.
     world: Arc<World>,
@@ -31,11 +32,11 @@ enum Registration {
 
 impl Serializing {
     pub(crate) fn writer(guard: ActiveGuard, world: Arc<World>) -> Self {
-        Self { reads: Reads::default(), registration: Registration::Writer(Arc::new(guard)), world }
+        Self { reads: Arc::default(), registration: Registration::Writer(Arc::new(guard)), world }
     }
 
     pub(crate) fn reader(guard: SnapshotGuard, world: Arc<World>) -> Self {
-        Self { reads: Reads::default(), registration: Registration::Reader(guard), world }
+        Self { reads: Arc::default(), registration: Registration::Reader(guard), world }
     }
 
     /// The world of its snapshot, without own definitions.
@@ -53,7 +54,40 @@ impl Serializing {
     }
 }
 
+/// What a serializable transaction has read, for who looks at it from outside; it may go on or end meanwhile.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    begin: Version,
+    reads: Arc<Reads>,
+}
+
+impl Reading {
+    /// The version of the snapshot that it read.
+    pub(crate) fn begin(&self) -> Version {
+        self.begin
+    }
+
+    /// As how many keys, ranges and tables its reads are noted, which is bounded whatever it has read; none once it has
+    /// ended.
+    #[must_use]
+    pub fn noted_count(&self) -> usize {
+        self.reads().len()
+    }
+
+    /// What it has read so far; nothing once it has ended.
+    pub(crate) fn reads(&self) -> ReadSet {
+        self.reads.so_far()
+    }
+}
+
 impl Transaction {
+    /// What it has read at SERIALIZABLE, for views.
+    #[must_use]
+    pub fn reading(&self) -> Option<Reading> {
+        let serializing = self.serializing.as_ref()?;
+        Some(Reading { begin: self.snapshot, reads: Arc::clone(&serializing.reads) })
+    }
+
     /// Notes that a row was looked for by its key, found or not.
     #[inline]
     pub(super) fn note_key(&self, table: SpaceId, key: &Key) {
@@ -124,7 +158,7 @@ impl Transaction {
         match &mut serializing.registration {
             Registration::Writer(guard) => {
                 let guard = Arc::get_mut(guard).expect("a guard is shared once its transaction commits");
-                guard.refresh(version, Arc::clone(world));
+                guard.refresh(version, Arc::clone(world), Instant::now());
             }
             Registration::Reader(guard) => *guard = self.shared.register_reader(version),
         }

@@ -53,6 +53,8 @@ struct Registry<W> {
     /// By snapshot, then by age in the registry.
     holders: VecDeque<Holder<W>>,
     boundary: Version,
+    /// When the boundary's version was known to be the published one.
+    fresh: Instant,
     next: u64,
     waiting: Waiting,
 }
@@ -62,6 +64,8 @@ struct Holder<W> {
     number: u64,
     transaction: TransactionId,
     since: Instant,
+    /// When it took its snapshot: later than `since` if that has moved.
+    taken: Instant,
     state: State,
     world: W,
 }
@@ -104,7 +108,7 @@ impl<W: Clone> Boundary<W> {
     #[must_use]
     pub fn new(published: Version) -> Self {
         let (holders, waiting) = (VecDeque::new(), Waiting::default());
-        let registry = Registry { holders, boundary: published, next: 0, waiting };
+        let registry = Registry { holders, boundary: published, fresh: Instant::now(), next: 0, waiting };
         Self { registry: Arc::new(Mutex::new(registry)) }
     }
 
@@ -129,7 +133,7 @@ impl<W: Clone> Boundary<W> {
         let number = registry.next;
         registry.next += 1;
         let state = State::Running;
-        registry.insert(Holder { begin, number, transaction, since: now, state, world });
+        registry.insert(Holder { begin, number, transaction, since: now, taken: now, state, world });
         drop(registry);
         BoundaryGuard { registry: Arc::clone(&self.registry), begin, number }
     }
@@ -159,14 +163,15 @@ impl<W: Clone> Boundary<W> {
             holder.state = State::Passed;
         }
         let (published, world) = published();
-        let (boundary, world) = match registry.first_holder() {
-            Some(holder) if holder.begin < published => (holder.begin, holder.world.clone()),
-            _ => (published, world),
+        let (boundary, fresh, world) = match registry.first_holder() {
+            Some(holder) if holder.begin < published => (holder.begin, holder.taken, holder.world.clone()),
+            _ => (published, now, world),
         };
         if boundary <= registry.boundary {
             return None;
         }
         registry.boundary = boundary;
+        registry.fresh = fresh;
         Some(Moved { boundary, world })
     }
 
@@ -183,6 +188,17 @@ impl<W: Clone> Boundary<W> {
     #[must_use]
     pub fn version(&self) -> Version {
         self.registry.lock().boundary
+    }
+
+    /// When the boundary's version was the published one for the last time that is known: what was published since
+    /// then is all that a safe snapshot lacks.
+    #[must_use]
+    pub fn fresh(&self) -> Instant {
+        let registry = self.registry.lock();
+        match registry.first_holder() {
+            Some(holder) if holder.begin == registry.boundary => registry.fresh.max(holder.taken),
+            _ => registry.fresh,
+        }
     }
 
     /// Who holds the boundary where it is: the oldest transaction that it has not passed.
@@ -334,12 +350,13 @@ impl<W> BoundaryGuard<W> {
     /// Moves the transaction's snapshot to `begin`, which is published or newer, with its world. The caller has
     /// checked under the commit lock that nothing it read was overwritten up to there
     /// ([`Ssi::first_overwrite`](super::Ssi::first_overwrite)), and moves it in the registry of all certifying
-    /// transactions afterwards. It holds the boundary again if that has not passed the new snapshot.
+    /// transactions afterwards. It holds the boundary again if that has not passed the new snapshot, which was taken at
+    /// `now`.
     ///
     /// # Panics
     /// If that version is older than the snapshot, or the transaction is being certified. The registry is as before
     /// then.
-    pub fn refresh(&mut self, begin: Version, world: W) {
+    pub fn refresh(&mut self, begin: Version, world: W, now: Instant) {
         assert!(begin >= self.begin, "a snapshot moves forward");
         let (old, released) = {
             let mut registry = self.registry.lock();
@@ -349,7 +366,7 @@ impl<W> BoundaryGuard<W> {
             let old = registry.holders.remove(at).expect("the position was just found");
             let state = if begin < registry.boundary { State::Passed } else { State::Running };
             let Holder { number, transaction, since, .. } = old;
-            registry.insert(Holder { begin, number, transaction, since, state, world });
+            registry.insert(Holder { begin, number, transaction, since, taken: now, state, world });
             self.begin = begin;
             (old.world, registry.take_released())
         };

@@ -259,6 +259,12 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> Ssi<S, K> {
         }
     }
 
+    /// Whether everything that was committed after the snapshot `begin` is still known, so that it may be asked about.
+    #[must_use]
+    pub fn remembers(&self, begin: Version) -> bool {
+        begin >= self.pruned
+    }
+
     /// The earliest commit after the snapshot `begin` that overwrote something of `reads`.
     ///
     /// A transaction may move its snapshot to a published version `v` (DESIGN 5.4) if this is none or later

@@ -7,7 +7,7 @@ use crate::files::{Fault, FileSystem, Lie, SimulatedFiles};
 use crate::log::{ChecksumPolicy, LogError, LogOptions};
 use crate::manifest::manifest_path;
 use crate::model_workload::{End, Model, Outcome, Workload};
-use crate::options::{CheckpointPolicy, Durability, Sizes, StoreOptions};
+use crate::options::{CheckpointPolicy, Durability, Sizes, StoreOptions, Trials};
 use crate::store::Store;
 use crate::transaction::{AccessMode, Transaction};
 use crate::verify::verify;
@@ -22,8 +22,13 @@ use std::sync::Arc;
 pub(super) const DIR: &str = "/db";
 
 /// Small chunks, so that little data meets many; see [`Sizes`].
-pub(super) const SMALL: Sizes =
-    Sizes { chunk_rows: 16, direct_load_rows_min: 8, batch_bytes_max: 1 << 20, heartbeat: None };
+pub(super) const SMALL: Sizes = Sizes {
+    chunk_rows: 16,
+    direct_load_rows_min: 8,
+    batch_bytes_max: 1 << 20,
+    heartbeat: None,
+    trials: Trials::NONE,
+};
 
 /// What is left out on purpose.
 #[derive(Clone, Copy, Debug)]

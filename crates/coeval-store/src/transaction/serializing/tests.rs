@@ -395,11 +395,94 @@ fn a_safe_snapshot_that_lacks_the_sessions_own_commit_is_not_given_to_it() {
     let mut floor = SessionFloor::default();
     floor.note_commit(committed.order.unwrap());
     assert!(fixture.store.begin_safe(&floor).is_none());
-    assert_eq!(fixture.store.snapshot_lag().holder.map(|holder| holder.transaction), Some(idle.id()));
+    let lag = fixture.store.snapshot_lag();
+    assert_eq!(lag.holder.map(|holder| holder.transaction), Some(idle.id()));
+    assert_eq!(lag.commits, 1);
+    assert!(lag.age > Duration::ZERO);
     idle.rollback();
     let safe = fixture.store.begin_safe(&floor).unwrap();
     assert_eq!(fixture.value(&safe, &fixture.flags, 1), Some(5));
-    assert_eq!(fixture.store.snapshot_lag().holder, None);
+    let lag = fixture.store.snapshot_lag();
+    assert_eq!((lag.holder, lag.commits, lag.age), (None, 0, Duration::ZERO));
+    let counts = fixture.store.safe_snapshot_counts();
+    assert_eq!((counts.taken, counts.behind_floor, counts.while_certifying), (1, 1, 0));
+    assert!(counts.made > 0 && counts.making > Duration::ZERO);
+}
+
+/// The holder's snapshot is a commit old; what overtook it has an out-edge to what the snapshot lacks as well, so that it
+/// belongs to the safe snapshot and is not counted as missing.
+#[test]
+fn commits_beyond_the_boundary_that_a_safe_snapshot_has_are_not_missing_from_it() {
+    let fixture = Fixture::new();
+    let mut early = fixture.begin(Isolation::Serializable);
+    assert_eq!(fixture.value(&early, &fixture.flags, 1), Some(0));
+    fixture.commit(Isolation::Serializable, |tx| {
+        fixture.set(tx, &fixture.flags, 1, 1);
+        Ok(())
+    });
+    let holder = fixture.begin(Isolation::Serializable);
+    fixture.set(&mut early, &fixture.items, 10, 99);
+    early.commit().unwrap();
+    let lag = fixture.store.snapshot_lag();
+    assert_eq!((lag.boundary, lag.commits), (holder.begin_version(), 0));
+    let safe = fixture.store.begin_safe(&SessionFloor::default()).unwrap();
+    assert_eq!(fixture.value(&safe, &fixture.items, 10), Some(99));
+}
+
+/// `COEVAL_READS` in the environment says how many keys are read.
+#[test]
+fn however_much_a_transaction_reads_its_reads_take_bounded_memory_and_count_all_the_same() {
+    let given = std::env::var("COEVAL_READS").ok().and_then(|count| count.parse().ok());
+    let count: i32 = given.unwrap_or(200_000);
+    let fixture = Fixture::new();
+    let mut reader = fixture.begin(Isolation::Serializable);
+    let reading = reader.reading().unwrap();
+    let mut most = 0;
+    for id in 1_000..1_000 + count {
+        // In no order, so that neighbours are not read one after the other.
+        let id = 1_000 + (i64::from(id) * 7_919 % i64::from(count)) as i32;
+        assert_eq!(fixture.value(&reader, &fixture.items, id), None);
+        if id % 1_024 == 0 {
+            most = most.max(reading.noted_count());
+        }
+    }
+    println!("{count} keys read, noted as {most} keys and ranges at most");
+    assert!(most > 0 && most < 6_000, "{most} keys and ranges");
+    // One more who reads everything, by one range.
+    let scanner = fixture.begin(Isolation::Serializable);
+    let rows = scanner.scan(fixture.items.id, &KeyRange::all(), Direction::Forward).unwrap();
+    assert_eq!(rows.count(), 3);
+    assert!(scanner.reading().unwrap().noted_count() <= 2);
+    let mut other = fixture.begin(Isolation::Serializable);
+    assert_eq!(fixture.value(&other, &fixture.flags, 1), Some(0));
+    fixture.set(&mut other, &fixture.items, 1_000 + count / 2, 1);
+    other.commit().unwrap();
+    fixture.set(&mut reader, &fixture.flags, 1, 1);
+    assert!(conflict(reader.commit()).is_some(), "what was read was overwritten by who read what is written");
+    scanner.rollback();
+}
+
+#[test]
+fn the_first_commit_that_overwrote_what_was_read_is_told_while_the_reader_is_open() {
+    let fixture = Fixture::new();
+    let reader = fixture.begin(Isolation::Serializable);
+    assert_eq!(fixture.value(&reader, &fixture.flags, 1), Some(0));
+    let reading = reader.reading().unwrap();
+    assert_eq!(fixture.store.first_out(&reading), None);
+    let change = |id, value| {
+        let mut tx = fixture.begin(Isolation::Serializable);
+        fixture.set(&mut tx, &fixture.flags, id, value);
+        tx.commit().unwrap().version
+    };
+    change(2, 1);
+    assert_eq!(fixture.store.first_out(&reading), None);
+    let first = change(1, 1);
+    change(1, 2);
+    assert_eq!(fixture.store.first_out(&reading), Some(first));
+    reader.rollback();
+    change(1, 3);
+    change(1, 4);
+    assert_eq!(fixture.store.first_out(&reading), None, "who has ended is no longer looked after");
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn a_moved_snapshot_holds_the_boundary_where_it_is_now() {
     let boundary = Boundary::new(version(1));
     let start = Instant::now();
     let mut guard = boundary.register(id_of(0), start, || (version(1), ()));
-    guard.refresh(version(4), ());
+    guard.refresh(version(4), (), Instant::now());
     assert!(!boundary.may_rest_in(version(1), version(4)) && boundary.may_rest_in(version(4), version(5)));
     let moved = boundary.advance(start, None, || (version(6), ()));
     assert_eq!((moved.map(|moved| moved.boundary), guard.begin()), (Some(version(4)), version(4)));
@@ -113,7 +113,7 @@ fn a_deferred_reader_waits_for_those_who_began_before_and_for_nobody_else() {
         }
         drop(old);
         assert_eq!(boundary.waiting_count(), 1, "another is older than the version");
-        moved.refresh(version(6), ());
+        moved.refresh(version(6), (), Instant::now());
         assert!(reader.join().unwrap() > 0);
     });
     assert_eq!(boundary.waiting_count(), 0);

@@ -329,7 +329,7 @@ impl<'a> Pipeline<'a> {
         if !is_overtaken && overwrite.is_none_or(|commit| commit.version > target) {
             running.begin = target;
             if let Some(guard) = &mut running.boundary_guard {
-                guard.refresh(target, target);
+                guard.refresh(target, target, Instant::now());
             }
             running.guard = Some(self.all.register(|| target));
         }
