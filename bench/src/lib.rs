@@ -35,6 +35,7 @@ mod priority;
 mod progress;
 mod recovery;
 mod report;
+mod rss;
 mod system;
 mod table;
 mod tique;

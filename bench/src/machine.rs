@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What the machine is.
 #[derive(Clone, Debug, Serialize)]
@@ -216,6 +216,14 @@ fn ticks_of(stat: &str) -> u64 {
     fields.split_whitespace().skip(11).take(4).filter_map(|word| word.parse::<u64>().ok()).sum()
 }
 
+/// Processor time that this thread has had; nothing where the system does not tell.
+#[must_use]
+pub(crate) fn thread_cpu() -> Duration {
+    let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = stat.split_whitespace().next().and_then(|word| word.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or(0))
+}
+
 /// How long `fdatasync` takes in a directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SyncTimes {
@@ -303,6 +311,15 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(alone >= 5 && both >= alone, "{both} ticks with a child that had {alone}");
+    }
+
+    #[test]
+    fn a_thread_has_had_the_time_that_it_used() {
+        let (started, before) = (Instant::now(), thread_cpu());
+        while thread_cpu() < before + Duration::from_millis(20) && started.elapsed().as_secs() < 30 {}
+        assert!(thread_cpu() >= before + Duration::from_millis(20));
+        let of_another = std::thread::spawn(thread_cpu).join().unwrap();
+        assert!(of_another < Duration::from_millis(20), "another thread's time is its own");
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub enum Workload {
     ListAppend,
     /// TiQuE 4.3.4: one transaction of a thousand operations among short ones, with priority and without.
     Priority,
+    /// RSS: terminals beside analytical queries under SSI, DEFERRABLE and on safe snapshots.
+    Rss,
     /// AOSI: what epochs take of memory beside the rows of brick tables.
     AosiMemory,
     /// AOSI: what epochs take of a query's time while others load.
@@ -40,7 +42,7 @@ pub enum Workload {
 
 impl Workload {
     /// All of them, in the order they are listed to users.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Tpcc,
         Self::Tpch,
         Self::Chbench,
@@ -51,6 +53,7 @@ impl Workload {
         Self::Tique,
         Self::ListAppend,
         Self::Priority,
+        Self::Rss,
         Self::AosiMemory,
         Self::AosiLatency,
         Self::AosiIngest,
@@ -71,6 +74,7 @@ impl Workload {
             Self::Tique => "tique",
             Self::ListAppend => "list-append",
             Self::Priority => "priority",
+            Self::Rss => "rss",
             Self::AosiMemory => "aosi-memory",
             Self::AosiLatency => "aosi-latency",
             Self::AosiIngest => "aosi-ingest",
@@ -196,11 +200,11 @@ pub struct Options {
     pub seed: u64,
     /// Full size or a size for tests.
     pub population: Population,
-    /// CH-benCHmark: query streams beside the terminals.
+    /// CH-benCHmark, RSS: query streams beside the terminals.
     pub streams: usize,
     /// TPC-H: share of `lineitem` and `orders` updated at random keys before measuring.
     pub update_fraction: f64,
-    /// TPC-H: how often each query is measured; the median counts.
+    /// TPC-H: how often each query is measured; RSS: how often each way is. The median counts.
     pub runs: usize,
     /// TPC-H: where to write the tables as Parquet files; nothing else is done then.
     pub write_parquet: Option<PathBuf>,

@@ -5,7 +5,7 @@ use crate::error::BenchError;
 use crate::options::{Options, Workload};
 use crate::progress::Progress;
 use crate::report::Report;
-use crate::{aosi, chbench, get, list_append, load, priority, recovery, tique, tpcc, tpch, ycsb};
+use crate::{aosi, chbench, get, list_append, load, priority, recovery, rss, tique, tpcc, tpch, ycsb};
 
 /// Runs a workload and returns what it found. `progress` is told what happens meanwhile.
 ///
@@ -35,6 +35,7 @@ pub fn run(workload: Workload, options: &Options, progress: &dyn Progress) -> Re
         Workload::Load => load::run(options, progress),
         Workload::ListAppend => list_append::run(options, progress),
         Workload::Priority => priority::run(options, progress),
+        Workload::Rss => rss::run(options, progress),
         Workload::Recovery => recovery::run(options, progress),
         Workload::Tique => tique::run(options, progress),
         Workload::AosiMemory => aosi::memory(options, progress),

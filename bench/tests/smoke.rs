@@ -156,6 +156,17 @@ fn chbench_answers_queries_while_terminals_run() {
 }
 
 #[test]
+fn rss_compares_readers_and_no_safe_reader_has_part_in_an_abort() {
+    let report = passes(Workload::Rss, &Options { seconds: 1.0, runs: 1, ..options() });
+    for way in ["ssi", "deferrable", "rss"] {
+        assert!(figure(&report, &format!("{way}_queries")) > 0.0, "{way}");
+        assert!(figure(&report, &format!("{way}_transactions_per_s")) > 0.0, "{way}");
+    }
+    assert!(figure(&report, "rss_looks") > 0.0 && figure(&report, "rss_safe_worlds_made") > 0.0);
+    assert!(figure(&report, "idle_age_max_ms") > figure(&report, "idle_bounded_age_max_ms"));
+}
+
+#[test]
 fn tpch_answers_all_queries_before_and_after_updates() {
     let report = passes(Workload::Tpch, &options());
     assert!(figure(&report, "geomean_ms") > 0.0 && figure(&report, "q22_ms") > 0.0);

@@ -244,7 +244,7 @@ pub(crate) struct BenchArguments {
     /// other are sent together, as drivers send batches
     #[arg(long, requires = "url")]
     one_by_one: bool,
-    /// tpcc, chbench: size
+    /// tpcc, chbench, rss: size
     #[arg(long, value_name = "N", default_value_t = defaults().warehouses, value_parser = clap::value_parser!(u32).range(1..))]
     warehouses: u32,
     /// tpch, load, recovery: size; 1 is about 1 GB as text
@@ -274,13 +274,13 @@ pub(crate) struct BenchArguments {
     /// A small fraction of the data, for tests; the figures mean nothing
     #[arg(long)]
     tiny: bool,
-    /// chbench: threads that run analytical queries
+    /// chbench, rss: threads that run analytical queries
     #[arg(long, value_name = "N", default_value_t = defaults().streams)]
     streams: usize,
     /// tpch: share of lineitem and orders updated at random keys before measuring
     #[arg(long, value_name = "F", default_value_t = defaults().update_fraction, value_parser = fraction)]
     update_fraction: f64,
-    /// tpch: how often each query runs; the median counts
+    /// tpch: how often each query runs; rss: how often each way is measured. The median counts
     #[arg(long, value_name = "N", default_value_t = defaults().runs, value_parser = at_least_one)]
     runs: usize,
     /// tpch: write the tables as Parquet files and do nothing else
