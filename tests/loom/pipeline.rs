@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The two atomic pointers of the commit pipeline, and the registries that decide what may be read, in every
+//! interleaving of two or three threads.
+//!
+//! The registries are coeval-txn's own code, compiled with loom's locks. The steps around them are those of
+//! `coeval-store/src/{pipeline,publishing,serializable,shared}.rs` with worlds that are numbers: a world is a cell that
+//! is written once, before a pointer to it is stored, so loom sees whoever reads it without the store having come first.
+//!
+//! ```text
+//! commit    certify, note the out-edge -> write the world -> store the pointer -> end the registration
+//! begin     under the registry's lock: load the pointer, register what it points to
+//! read      under the safe lock: move the boundary, choose members; each must be published
+//! ```
+//!
+//! Each step out of its order, and the pointer's store without its ordering, is seen to fail.
+
+use coeval_txn::ssi::{Boundary, BoundaryGuard, Member, SafeSnapshots};
+use coeval_txn::{CommitOrder, TransactionId, Version};
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::{Arc, Mutex};
+use loom::thread;
+use std::time::Instant;
+
+/// What a test breaks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// The pointer is stored without releasing what it points to.
+    RelaxedPublication,
+    /// A registration ends before its transaction is published.
+    EndsBeforePublication,
+    /// A snapshot is taken before it is registered.
+    RegistersAfterLoad,
+}
+
+const VERSIONS: usize = 4;
+
+struct Store {
+    fault: Fault,
+    /// World `v` says `v`, and each points to its own cell.
+    worlds: [UnsafeCell<usize>; VERSIONS],
+    published: AtomicUsize,
+    boundary: Boundary<()>,
+    /// Held while one leads.
+    leader: Mutex<()>,
+    safe: Mutex<SafeSnapshots<()>>,
+}
+
+fn version(number: usize) -> Version {
+    Version::new(number as u64)
+}
+
+impl Store {
+    fn new(fault: Fault) -> Self {
+        Self {
+            fault,
+            worlds: std::array::from_fn(|_| UnsafeCell::new(0)),
+            published: AtomicUsize::new(0),
+            boundary: Boundary::new(Version::ZERO),
+            leader: Mutex::new(()),
+            safe: Mutex::new(SafeSnapshots::new(Version::ZERO)),
+        }
+    }
+
+    /// Follows the pointer.
+    fn load(&self) -> usize {
+        let number = self.published.load(Ordering::Acquire);
+        // SAFETY: loom checks that nobody writes the cell meanwhile; it was written before the pointer to it was stored.
+        let world = self.worlds[number].with(|world| unsafe { *world });
+        assert_eq!(world, number, "a world that is read is finished");
+        number
+    }
+
+    fn begin(&self, transaction: u64) -> BoundaryGuard<()> {
+        let id = TransactionId::new(transaction);
+        if self.fault == Fault::RegistersAfterLoad {
+            let taken = version(self.load());
+            return self.boundary.register(id, Instant::now(), || (taken, ()));
+        }
+        self.boundary.register(id, Instant::now(), || (version(self.load()), ()))
+    }
+
+    /// Commits a transaction whose first out-edge leads to `first_out`, and ends its registration.
+    fn commit(&self, transaction: u64, guard: BoundaryGuard<()>, first_out: Option<usize>) {
+        let _leader = self.leader.lock().unwrap();
+        let next = self.published.load(Ordering::Relaxed) + 1;
+        assert!(guard.enter_certification().is_none(), "nobody runs for longer than a bound here");
+        let order = CommitOrder { version: version(next), position: 0 };
+        if let Some(first_out) = first_out {
+            let first_out = CommitOrder { version: version(first_out), position: 0 };
+            let transaction = TransactionId::new(transaction);
+            self.safe.lock().unwrap().note_commit(Member { order, transaction, first_out, writes: () });
+        }
+        let mut guard = Some(guard);
+        if self.fault == Fault::EndsBeforePublication {
+            guard = None;
+        }
+        // SAFETY: loom checks that nobody reads the cell meanwhile; only the leader writes, and each cell once.
+        self.worlds[next].with_mut(|world| unsafe { *world = next });
+        let ordering =
+            if self.fault == Fault::RelaxedPublication { Ordering::Relaxed } else { Ordering::Release };
+        self.published.store(next, ordering);
+        drop(guard);
+    }
+
+    /// A reader on a safe snapshot; returns the boundary.
+    fn read_safe(&self) -> Version {
+        let mut safe = self.safe.lock().unwrap();
+        self.boundary.advance(Instant::now(), None, || (version(self.load()), ()));
+        let snapshot = safe.advance(self.boundary.version());
+        let published = version(self.load());
+        assert!(snapshot.boundary <= published, "the boundary is published");
+        for member in &snapshot.members {
+            assert!(member.order.version <= published, "what belongs to a safe snapshot is published");
+        }
+        snapshot.boundary
+    }
+}
+
+/// Runs a model with at most three switches away from a thread that could go on: enough for each fault.
+fn in_every_order(fault: Fault, run: fn(Arc<Store>)) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(move || run(Arc::new(Store::new(fault))));
+}
+
+/// One commits what the other has read; both have the same snapshot. A reader looks twice meanwhile.
+fn an_out_edge_beside_a_reader(store: Arc<Store>) {
+    let (first, second) = (store.begin(1), store.begin(2));
+    let writers = Arc::clone(&store);
+    let writers = thread::spawn(move || {
+        writers.commit(1, first, None);
+        writers.commit(2, second, Some(1));
+    });
+    let boundary = store.read_safe();
+    assert!(store.read_safe() >= boundary, "the boundary does not move back");
+    writers.join().unwrap();
+    assert_eq!(store.read_safe(), version(2));
+}
+
+/// One commits, one begins and looks whether the boundary has passed it, one moves the boundary.
+fn a_beginning_beside_a_commit(store: Arc<Store>) {
+    let first = store.begin(1);
+    let (committer, beginner) = (Arc::clone(&store), Arc::clone(&store));
+    let committer = thread::spawn(move || committer.commit(1, first, None));
+    let beginner = thread::spawn(move || {
+        let guard = beginner.begin(2);
+        assert!(guard.begin() >= beginner.boundary.version(), "the boundary waits for who is active");
+        drop(guard);
+    });
+    store.read_safe();
+    committer.join().unwrap();
+    beginner.join().unwrap();
+}
+
+#[test]
+fn members_of_safe_snapshots_are_published_and_worlds_finished() {
+    in_every_order(Fault::None, an_out_edge_beside_a_reader);
+}
+
+#[test]
+fn nobody_begins_behind_the_boundary() {
+    in_every_order(Fault::None, a_beginning_beside_a_commit);
+}
+
+#[test]
+#[should_panic]
+fn a_pointer_that_is_stored_without_release_shows_unfinished_worlds() {
+    in_every_order(Fault::RelaxedPublication, an_out_edge_beside_a_reader);
+}
+
+#[test]
+#[should_panic(expected = "what belongs to a safe snapshot is published")]
+fn a_registration_that_ends_too_early_gives_away_what_is_not_published() {
+    in_every_order(Fault::EndsBeforePublication, an_out_edge_beside_a_reader);
+}
+
+#[test]
+#[should_panic]
+fn a_snapshot_that_is_registered_late_is_behind_the_boundary() {
+    in_every_order(Fault::RegistersAfterLoad, a_beginning_beside_a_commit);
+}
