@@ -48,12 +48,15 @@ pub(crate) fn latency(options: &Options, progress: &dyn Progress) -> Result<Repo
         let target = Target { name: "loaded", columns: COLUMNS, bricks: BRICKS };
         let mut session = db.session();
         target.create(&mut session)?;
+        // A snapshot that is to keep purge away has to see some rows.
+        let (rows_before, _) = target.fill(&db, options.seed, 1, TRANSACTION_ROWS, progress)?;
         let mut holder = db.session();
         if !is_purged {
             holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")?;
             holder.query("SELECT count(*) FROM loaded")?;
         }
         let (rows, _) = target.fill(&db, options.seed, options.rows, TRANSACTION_ROWS, progress)?;
+        let rows = rows + rows_before;
         target.check(&mut session, rows, &mut report)?;
         if is_purged {
             super::purged(&db, &mut session)?;
