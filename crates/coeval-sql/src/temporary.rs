@@ -5,6 +5,7 @@
 //! when the session makes something in it, and goes with all that is in it when the session ends; what a crash has left
 //! goes when the database is opened. Unqualified names are looked up there first, and `pg_temp` is another name for it.
 
+use crate::engine::aside;
 use crate::error::SqlError;
 use coeval_store::{
     CatalogChange, ObjectRef, QualifiedName, SpaceId, Store, StoreError, TableDef, Transaction,
@@ -110,7 +111,7 @@ impl Temporary {
             return;
         }
         self.on_commit.lock().clear();
-        if let Err(error) = remove_schemas(store, |schema| schema == self.schema) {
+        if let Err(error) = aside(|| remove_schemas(store, |schema| schema == self.schema)) {
             tracing::warn!(%error, schema = self.schema, "temporary tables could not be dropped");
         }
     }
@@ -139,7 +140,7 @@ fn remove_schemas(store: &Store, which: impl Fn(&str) -> bool) -> Result<(), Sto
     for schema in schemas {
         remove_schema(&mut transaction, schema)?;
     }
-    transaction.commit_applied().map(|_| ())
+    transaction.commit().map(|_| ())
 }
 
 fn remove_schema(transaction: &mut Transaction, schema: String) -> Result<(), StoreError> {
