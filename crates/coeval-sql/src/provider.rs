@@ -16,4 +16,5 @@ pub(crate) use bricks::BrickScan;
 pub(crate) use dimensions::{Condition, Wanted, conditions};
 pub(crate) use selectivity::selectivity;
 pub(crate) use snapshot::StatementSnapshot;
+pub(crate) use statistics::{UNKNOWN_DISTINCT, distinct_values};
 pub(crate) use table::{CoevalTable, HiddenColumns};

@@ -2,7 +2,7 @@
 //! How DataFusion is set up: options, functions, rules.
 
 use crate::error::SqlError;
-use crate::query::{CheckedArithmetic, JoinOrder};
+use crate::query::{CheckedArithmetic, JoinOrder, estimates};
 use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
@@ -32,6 +32,7 @@ pub(super) fn session_state(threads: usize, query_bytes_max: usize) -> Result<Se
         .with_default_features()
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
         .with_optimizer_rules(optimizer_rules())
+        .with_statistics_registry(estimates())
         .build();
     let own = crate::ddl::sequence_functions::functions()
         .into_iter()
@@ -81,6 +82,7 @@ fn set_join_options(options: &mut ConfigOptions, threads: usize) {
     options.optimizer.hash_join_single_partition_threshold = COLLECTED_BUILD_BYTES / threads;
     options.optimizer.hash_join_single_partition_threshold_rows = COLLECTED_BUILD_ROWS / threads;
     options.optimizer.hash_join_inlist_pushdown_max_distinct_values = LISTED_VALUES_MAX;
+    options.optimizer.use_statistics_registry = true;
     options.execution.perfect_hash_join_small_build_threshold = ARRAY_KEY_RANGE;
     options.execution.perfect_hash_join_min_key_density = ARRAY_KEY_DENSITY_MIN;
 }

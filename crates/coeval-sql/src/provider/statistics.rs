@@ -9,6 +9,29 @@ use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
 /// Assumed bytes of a text or bytea value beyond its view.
 const TEXT_BYTES: usize = 24;
 
+/// Distinct values of a column of which nothing is known, at most.
+pub(crate) const UNKNOWN_DISTINCT: u64 = 200;
+
+/// Distinct values of a column, roughly: of a key as many as rows, of whole numbers as many as fit between its bounds.
+pub(crate) fn distinct_values(def: &TableDef, summary: &TableSummary, column: usize) -> u64 {
+    let is_key = def.primary_key == [column]
+        || def.indexes.iter().any(|index| index.uniqueness.is_unique() && index.columns == [column]);
+    if is_key {
+        return summary.rows;
+    }
+    let number = |value: &Option<Value>| match value {
+        Some(Value::Int16(value)) => Some(i64::from(*value)),
+        Some(Value::Int32(value)) => Some(i64::from(*value)),
+        Some(Value::Int64(value)) => Some(*value),
+        _ => None,
+    };
+    let bounds = &summary.columns[column];
+    match (number(&bounds.min), number(&bounds.max)) {
+        (Some(min), Some(max)) => summary.rows.min(max.abs_diff(min).saturating_add(1)),
+        _ => summary.rows.min(UNKNOWN_DISTINCT),
+    }
+}
+
 /// The statistics of these columns of a view.
 pub(super) fn of_view(view: &TableView, columns: &[usize]) -> Statistics {
     let def = view.def();
@@ -49,14 +72,10 @@ fn of_column(def: &TableDef, summary: &TableSummary, column: usize, rows: usize)
         Some(scalar) => Precision::Inexact(scalar),
         None => Precision::Absent,
     };
-    let is_key = def.primary_key == [column]
-        || def.indexes.iter().any(|index| index.uniqueness.is_unique() && index.columns == [column]);
     let null_count = known.null_count.and_then(|count| usize::try_from(count).ok());
-    let distinct_count = match null_count {
-        // Exact here, but joins pass it on as it is, and a count of distinct values would be answered with it.
-        Some(nulls) if is_key => Precision::Inexact(rows.saturating_sub(nulls)),
-        Some(_) | None => Precision::Absent,
-    };
+    let distinct = usize::try_from(distinct_values(def, summary, column)).unwrap_or(usize::MAX);
+    // Never exact: joins pass it on as it is, and a count of distinct values would be answered with it.
+    let distinct_count = Precision::Inexact(distinct.min(rows.saturating_sub(null_count.unwrap_or(0))));
     ColumnStatistics {
         null_count: null_count.map_or(Precision::Absent, Precision::Exact),
         max_value: bound(&known.max),

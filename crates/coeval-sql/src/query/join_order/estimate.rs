@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How many rows a relation has and how many distinct values its columns, in the statement's snapshot.
 
-use crate::provider::{CoevalTable, StatementSnapshot, selectivity};
+use crate::provider::{CoevalTable, StatementSnapshot, UNKNOWN_DISTINCT, distinct_values, selectivity};
 use crate::query::Carry;
-use coeval_store::{TableSummary, TableView, Value};
+use coeval_store::{TableSummary, TableView};
 use datafusion::common::{DFSchema, Result};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::execution_props::ExecutionProps;
@@ -18,9 +18,6 @@ const UNKNOWN_ROWS: f64 = 1_000.0;
 
 /// Share of rows that a filter lets through if it cannot be tried.
 const UNKNOWN_SELECTIVITY: f64 = 0.2;
-
-/// Distinct values of a column of which nothing is known, at most.
-const UNKNOWN_DISTINCT: f64 = 200.0;
 
 /// A relation of a cluster of joins, as far as it is known.
 pub(super) struct Relation {
@@ -53,23 +50,8 @@ impl Relation {
 
     /// Distinct values of this field before any filter; a filter on the field itself is in `rows`.
     pub(super) fn distinct(&self, field: usize) -> f64 {
-        let Some(table) = &self.table else { return self.rows.min(UNKNOWN_DISTINCT) };
-        let rows = (table.summary.rows as f64).max(1.0);
-        let column = table.columns[field];
-        if self.is_key(&[field]) {
-            return rows;
-        }
-        let bounds = &table.summary.columns[column];
-        let number = |value: &Option<Value>| match value {
-            Some(Value::Int16(value)) => Some(f64::from(*value)),
-            Some(Value::Int32(value)) => Some(f64::from(*value)),
-            Some(Value::Int64(value)) => Some(*value as f64),
-            _ => None,
-        };
-        match (number(&bounds.min), number(&bounds.max)) {
-            (Some(min), Some(max)) => rows.min(max - min + 1.0).max(1.0),
-            _ => rows.min(UNKNOWN_DISTINCT),
-        }
+        let Some(table) = &self.table else { return self.rows.min(UNKNOWN_DISTINCT as f64) };
+        (distinct_values(table.view.def(), &table.summary, table.columns[field]) as f64).max(1.0)
     }
 
     /// Rows before any filter.

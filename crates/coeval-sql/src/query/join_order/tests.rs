@@ -177,3 +177,29 @@ fn the_filtered_dimension_is_joined_first() {
         }
     }
 }
+
+#[test]
+fn what_a_join_by_a_whole_key_gives_is_built_and_not_the_larger_table() {
+    let mut session = session();
+    let columns = "w int, d int";
+    run(&mut session, &format!("CREATE TABLE customer ({columns}, c int, name text, PRIMARY KEY (w, d, c))"));
+    run(&mut session, &format!("CREATE TABLE orders ({columns}, o int, c int, PRIMARY KEY (w, d, o))"));
+    run(&mut session, &format!("CREATE TABLE line ({columns}, o int, n int, PRIMARY KEY (w, d, o, n))"));
+    let places = "generate_series(1, 4) w(w), generate_series(1, 5) d(d), generate_series(1, 30) c(c)";
+    run(&mut session, &format!("INSERT INTO customer SELECT w, d, c, 'name' FROM {places}"));
+    run(&mut session, &format!("INSERT INTO orders SELECT w, d, c, c FROM {places}"));
+    run(
+        &mut session,
+        &format!("INSERT INTO line SELECT w, d, c, n FROM {places}, generate_series(1, 8) n(n)"),
+    );
+    let plan = texts(
+        &mut session,
+        "EXPLAIN SELECT name, count(*) FROM customer, orders, line \
+         WHERE orders.w = customer.w AND orders.d = customer.d AND orders.c = customer.c \
+         AND line.w = orders.w AND line.d = orders.d AND line.o = orders.o GROUP BY name",
+    );
+    let place = |table: &str| plan.iter().position(|line| line.contains(&format!("table={table},"))).unwrap();
+    let (customer, orders, line) = (place("customer"), place("orders"), place("line"));
+    // The side that is built is shown first.
+    assert!(line > customer.max(orders), "{plan:#?}");
+}
