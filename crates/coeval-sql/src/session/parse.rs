@@ -5,6 +5,7 @@ mod bricks;
 mod conflict_targets;
 mod copy_options;
 mod depth;
+mod distinct;
 mod identity;
 mod merge_actions;
 mod operators;
@@ -25,6 +26,7 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 pub(crate) use depth::STACK_BYTES;
+use distinct::{compares_distinct, regroup_distinct};
 use identity::order_identity_options;
 use merge_actions::spell_merge;
 use operators::split_signs;
@@ -105,6 +107,7 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         let overriding = take_overriding(&mut tokens);
         let bricks = take_bricks(&mut tokens)?;
         let server = take_server(&mut tokens)?;
+        let compares_distinct = compares_distinct(&tokens);
         let mut parser =
             Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);
         let mut statement = parse_one(&mut parser).map_err(|error| syntax_error(error, sql))?;
@@ -116,6 +119,9 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
                 Some(position) => error.with_position(position),
                 None => error,
             });
+        }
+        if let (true, Parsed::Statement(statement)) = (compares_distinct, &mut statement) {
+            regroup_distinct(statement);
         }
         if let Some(deferrable) = deferrable {
             statement = with_deferrable(statement, deferrable)?;
