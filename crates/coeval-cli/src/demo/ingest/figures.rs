@@ -88,11 +88,11 @@ impl Figures {
         }
     }
 
-    /// A check was made; what is wrong if it does not hold.
-    pub(super) fn check(&self, holds: bool, what: &'static str) {
+    /// A check was made: what it found to be wrong.
+    pub(super) fn check(&self, violation: Option<&'static str>) {
         self.counts().checks += 1;
-        if !holds {
-            self.note_violation(what);
+        if let Some(violation) = violation {
+            self.note_violation(violation);
         }
     }
 
@@ -104,7 +104,7 @@ impl Figures {
     /// Checks how many rows there are when all is over.
     pub(super) fn check_end(&self, rows: u64) {
         let expected = self.rows_before + self.counts().rows;
-        self.check(rows == expected, "the table does not have the rows that were acknowledged");
+        self.check((rows != expected).then_some("the table does not have the rows that were acknowledged"));
     }
 
     /// Whether no check has found a violation.
@@ -256,7 +256,7 @@ mod tests {
         let figures = Figures::new(1_000, Duration::from_secs(10));
         figures.note_load(4_800, Duration::from_millis(2));
         figures.note_query(1, Duration::from_millis(40));
-        figures.check(true, "nothing");
+        figures.check(None);
         figures.check_end(5_800);
         figures.stop();
         assert!(figures.is_clean() && !figures.is_running());
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn a_violation_is_named() {
         let figures = Figures::new(0, Duration::from_secs(10));
-        figures.check(false, "a count went backwards");
+        figures.check(Some("a count went backwards"));
         figures.check_end(1);
         assert!(!figures.is_clean());
         assert!(summary(&figures).contains("CHECKS FAILED: 2 of 2; a count went backwards."));
