@@ -10,11 +10,10 @@ use crate::error::BenchError;
 use crate::machine::{CpuWatch, measure_sync, resident_bytes};
 use crate::options::{KeyChoice, Options, Workload};
 use crate::progress::Progress;
-use crate::report::Report;
+use crate::report::{Report, median};
 use crate::system::EmbeddedConsole;
 use crate::table::{BatchBuilder, TableSpec, column};
 use crate::tpcc::{load, send};
-use crate::tpch::median;
 use crate::ycsb::Records;
 use coeval::ColumnType::{BigInt, Int, Varchar};
 use coeval::{

@@ -7,6 +7,16 @@ use crate::system::System;
 use coeval::{Durability, Isolation};
 use serde_json::{Map, Value, json};
 
+/// The middle one, or the mean of the middle two; 0 of nothing.
+pub(crate) fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => 0.0,
+        count if count % 2 == 1 => values[count / 2],
+        count => f64::midpoint(values[count / 2 - 1], values[count / 2]),
+    }
+}
+
 /// The result of a run. Figures and checks keep the order in which they were added.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -175,6 +185,13 @@ fn rounded(value: f64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(median(&mut []), 0.0);
+    }
 
     #[test]
     fn the_line_has_the_agreed_keys_in_order() {

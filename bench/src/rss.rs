@@ -21,7 +21,7 @@ use crate::error::BenchError;
 use crate::machine::{CpuWatch, measure_sync};
 use crate::options::{Options, Workload};
 use crate::progress::Progress;
-use crate::report::Report;
+use crate::report::{Report, median};
 use coeval::{CheckpointPolicy, Database, Isolation};
 use phase::{Beside, Phase, measure};
 use std::time::Duration;
@@ -76,27 +76,22 @@ pub(crate) fn run(options: &Options, progress: &dyn Progress) -> Result<Report, 
     Ok(report)
 }
 
-/// The middle one of what the phases found; the mean of the middle two.
-fn median(phases: &[Phase], figure: impl Fn(&Phase) -> f64) -> f64 {
-    let mut found: Vec<f64> = phases.iter().map(figure).collect();
-    found.sort_by(f64::total_cmp);
-    match found.len() {
-        0 => 0.0,
-        count => (found[(count - 1) / 2] + found[count / 2]) / 2.0,
-    }
+/// The middle one of what the phases found.
+fn middle(phases: &[Phase], figure: impl Fn(&Phase) -> f64) -> f64 {
+    median(&mut phases.iter().map(figure).collect::<Vec<_>>())
 }
 
 fn tell(name: &str, beside: Beside, phases: &[Phase], report: &mut Report) {
     let mut figure = |figure: &str, value: f64| report.figure(format!("{name}_{figure}"), value);
-    figure("transactions_per_s", median(phases, |phase| phase.transactions_per_s));
-    figure("abort_percent", median(phases, |phase| phase.abort_percent));
+    figure("transactions_per_s", middle(phases, |phase| phase.transactions_per_s));
+    figure("abort_percent", middle(phases, |phase| phase.abort_percent));
     if beside.has_streams() {
-        figure("queries_per_h", median(phases, |phase| phase.streams.answered_per_h));
-        figure("query_p50_ms", median(phases, |phase| phase.streams.latency.percentile_ms(50.0)));
-        figure("first_statement_p50_ms", median(phases, |phase| phase.streams.first.percentile_ms(50.0)));
-        figure("first_statement_max_ms", median(phases, |phase| phase.streams.first.max() as f64 / 1e6));
-        figure("stream_cores", median(phases, |phase| phase.stream_cores));
-        figure("safe_world_cpu_percent", median(phases, |phase| phase.making_percent));
+        figure("queries_per_h", middle(phases, |phase| phase.streams.answered_per_h));
+        figure("query_p50_ms", middle(phases, |phase| phase.streams.latency.percentile_ms(50.0)));
+        figure("first_statement_p50_ms", middle(phases, |phase| phase.streams.first.percentile_ms(50.0)));
+        figure("first_statement_max_ms", middle(phases, |phase| phase.streams.first.max() as f64 / 1e6));
+        figure("stream_cores", middle(phases, |phase| phase.stream_cores));
+        figure("safe_world_cpu_percent", middle(phases, |phase| phase.making_percent));
         let sum = |count: fn(&Phase) -> u64| phases.iter().map(count).sum::<u64>();
         report.count(format!("{name}_queries"), sum(|phase| phase.streams.answered));
         report.count(format!("{name}_reader_aborts"), sum(|phase| phase.streams.aborts));
@@ -110,9 +105,9 @@ fn tell(name: &str, beside: Beside, phases: &[Phase], report: &mut Report) {
 /// What the ways are to each other, and what holds in any run on safe snapshots.
 fn compare(rounds: &[Vec<Phase>; WAYS.len()], report: &mut Report) {
     let [alone, ssi, deferrable, safe, burner] = rounds;
-    let transactions = |phases: &[Phase]| median(phases, |phase| phase.transactions_per_s);
-    let queries = |phases: &[Phase]| median(phases, |phase| phase.streams.answered_per_h);
-    let aborts = |phases: &[Phase]| median(phases, |phase| phase.abort_percent);
+    let transactions = |phases: &[Phase]| middle(phases, |phase| phase.transactions_per_s);
+    let queries = |phases: &[Phase]| middle(phases, |phase| phase.streams.answered_per_h);
+    let aborts = |phases: &[Phase]| middle(phases, |phase| phase.abort_percent);
     let ratio = |part: f64, whole: f64| if whole == 0.0 { 0.0 } else { part / whole };
     report.figure("rss_to_burner_transactions", ratio(transactions(safe), transactions(burner)));
     report.figure("rss_to_ssi_transactions", ratio(transactions(safe), transactions(ssi)));

@@ -10,7 +10,7 @@ use crate::error::BenchError;
 use crate::machine::{CpuWatch, measure_sync};
 use crate::options::{Options, Workload};
 use crate::progress::Progress;
-use crate::report::Report;
+use crate::report::{Report, median};
 use arrow::array::{AsArray, Int64Array, RecordBatch};
 use arrow::compute::sum;
 use arrow::datatypes::Int64Type;
@@ -88,9 +88,8 @@ impl Pairs {
         let bound = (count / 2.0 + 1.645 * count.sqrt() / 2.0).ceil().min(count - 1.0) as usize;
         report.figure(format!("{prefix}ratio_median"), ratios[ratios.len() / 2]);
         report.figure(format!("{prefix}ratio_bound"), ratios[bound]);
-        let median = |times: &mut Vec<f64>| crate::tpch::median(times) * 1e3;
-        report.figure(format!("{prefix}snapshot_ms"), median(&mut self.by_snapshot));
-        report.figure(format!("{prefix}uncommitted_ms"), median(&mut self.uncommitted));
+        report.figure(format!("{prefix}snapshot_ms"), median(&mut self.by_snapshot) * 1e3);
+        report.figure(format!("{prefix}uncommitted_ms"), median(&mut self.uncommitted) * 1e3);
         report.count(format!("{prefix}pairs"), ratios.len() as u64);
         report.count(format!("{prefix}loads_meanwhile"), self.loads);
     }

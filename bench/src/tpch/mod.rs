@@ -15,4 +15,4 @@ pub use queries::{QUERY_COUNT, query};
 pub use tables::{LINEITEM, ORDERS, TABLES, generate, part_count, row_estimate};
 
 pub(crate) use load::populate;
-pub(crate) use run::{median, run};
+pub(crate) use run::run;

@@ -11,7 +11,7 @@ use crate::error::BenchError;
 use crate::machine::{CpuWatch, measure_sync, resident_bytes};
 use crate::options::{Options, Workload};
 use crate::progress::Progress;
-use crate::report::Report;
+use crate::report::{Report, median};
 use arrow::array::RecordBatch;
 use coeval::{CheckpointPolicy, Database, Session};
 use std::fs::File;
@@ -118,16 +118,6 @@ fn report_times(report: &mut Report, times_ms: &mut [Vec<f64>]) {
     }
 }
 
-/// The middle one, or the mean of the middle two; 0 of nothing.
-pub(crate) fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        count if count % 2 == 1 => values[count / 2],
-        count => f64::midpoint(values[count / 2 - 1], values[count / 2]),
-    }
-}
-
 fn geometric_mean(values: &[f64]) -> f64 {
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
@@ -145,13 +135,6 @@ fn write_answer(directory: &Path, number: usize, answer: &[RecordBatch]) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert_eq!(median(&mut []), 0.0);
-    }
 
     #[test]
     fn the_geometric_mean_multiplies() {
