@@ -369,7 +369,6 @@ pub(crate) struct Certification {
 /// The leader's part: certifies, and remembers who committed.
 pub(crate) struct Certifications {
     ssi: Ssi<SpaceId, Key>,
-    /// Whether the rules hold; else what was read counts for nothing.
     trials: Trials,
     /// Commits below SERIALIZABLE that nobody has been certified against yet, in order.
     unmarked: VecDeque<Unmarked>,
@@ -401,8 +400,13 @@ impl Certifications {
     ) -> Result<Certified, StoreError> {
         self.mark_all();
         let passed = certification.guard.as_ref().and_then(|guard| guard.enter_certification());
-        let unread = ReadSet::new();
-        let reads = if self.trials.rules_are_off { &unread } else { &certification.reads };
+        let unread;
+        let reads = if self.trials.rules_are_off {
+            unread = ReadSet::new();
+            &unread
+        } else {
+            &certification.reads
+        };
         let certified = self
             .ssi
             .certify(certification.begin, reads, submission.written.keys(), passed)
