@@ -24,7 +24,6 @@ pub(super) const RECORD_BYTES_MAX: usize = 1 << 30;
 const SHOWN_MAX: usize = 100;
 
 /// A column that fields go into.
-#[derive(Clone)]
 struct Target {
     name: String,
     ty: ColumnType,
@@ -46,15 +45,30 @@ enum Force {
     Off,
 }
 
-/// Reads text or CSV that comes in pieces.
-pub(super) struct Decoder {
+/// How the fields of records become columns: what all decoders of a COPY share.
+struct Layout {
     reader: RecordReader,
     relation: String,
     targets: Vec<Target>,
-    builders: Vec<ColumnBuilder>,
     schema: SchemaRef,
     null: String,
     zone: Tz,
+    /// How many rows may be left out.
+    rejected_max: usize,
+    line_numbers: LineNumbers,
+}
+
+/// Whether batches tell the line of each row, in a column behind the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineNumbers {
+    Told,
+    Untold,
+}
+
+/// Reads text or CSV that comes in pieces.
+pub(super) struct Decoder {
+    layout: Arc<Layout>,
+    builders: Vec<ColumnBuilder>,
     fields: Fields,
     /// What has come and is not read yet.
     pending: Vec<u8>,
@@ -68,22 +82,12 @@ pub(super) struct Decoder {
     line: u64,
     header: Header,
     ended: bool,
-    /// How many rows may be left out.
-    rejected_max: usize,
     /// Rows that were left out and nobody has [taken](Self::take_rejected) yet.
     rejected: Vec<RejectedRow>,
     /// The places of such rows in the batch that is being filled.
     rejected_places: Vec<usize>,
-    lines: Lines,
-}
-
-/// Whether batches tell the line of each row, in a column behind the others.
-#[derive(Debug)]
-enum Lines {
-    /// They do; those of the rows so far.
-    Told(Vec<u64>),
-    /// They do not.
-    Untold,
+    /// The lines of the rows so far, if they are told.
+    lines: Vec<u64>,
 }
 
 impl Decoder {
@@ -118,61 +122,44 @@ impl Decoder {
             .collect();
         let mut fields: Vec<Field> =
             targets.iter().map(|target| Field::new(&target.name, target.ty.arrow(), true)).collect();
-        let lines = if def.bricks.is_some() {
+        let line_numbers = if def.bricks.is_some() { LineNumbers::Told } else { LineNumbers::Untold };
+        if line_numbers == LineNumbers::Told {
             fields.push(Field::new("line", DataType::UInt64, false));
-            Lines::Told(Vec::new())
-        } else {
-            Lines::Untold
-        };
-        Ok(Self {
+        }
+        let layout = Layout {
             reader: RecordReader::new(options),
             relation: def.name.name.clone(),
-            builders: targets.iter().map(|target| ColumnBuilder::new(target.ty, 0)).collect(),
             targets,
             schema: Arc::new(Schema::new(fields)),
             null: options.null.clone(),
             zone,
+            rejected_max: options.rejected_max.unwrap_or(0),
+            line_numbers,
+        };
+        Ok(Self::of(Arc::new(layout), options.header))
+    }
+
+    fn of(layout: Arc<Layout>, header: Header) -> Self {
+        Self {
+            builders: layout.targets.iter().map(|target| ColumnBuilder::new(target.ty, 0)).collect(),
+            layout,
             fields: Fields::default(),
             pending: Vec::new(),
             pending_min: 0,
             rows: 0,
             bytes: 0,
             line: 1,
-            header: options.header,
+            header,
             ended: false,
-            rejected_max: options.rejected_max.unwrap_or(0),
             rejected: Vec::new(),
             rejected_places: Vec::new(),
-            lines,
-        })
+            lines: Vec::new(),
+        }
     }
 
     /// One for the same rows, which has read none and expects no header.
     pub(super) fn another(&self) -> Self {
-        Self {
-            reader: self.reader.clone(),
-            relation: self.relation.clone(),
-            targets: self.targets.clone(),
-            builders: self.targets.iter().map(|target| ColumnBuilder::new(target.ty, 0)).collect(),
-            schema: Arc::clone(&self.schema),
-            null: self.null.clone(),
-            zone: self.zone,
-            fields: Fields::default(),
-            pending: Vec::new(),
-            pending_min: 0,
-            rows: 0,
-            bytes: 0,
-            line: 1,
-            header: Header::Absent,
-            ended: false,
-            rejected_max: self.rejected_max,
-            rejected: Vec::new(),
-            rejected_places: Vec::new(),
-            lines: match self.lines {
-                Lines::Told(_) => Lines::Told(Vec::new()),
-                Lines::Untold => Lines::Untold,
-            },
-        }
+        Self::of(Arc::clone(&self.layout), Header::Absent)
     }
 
     /// Whether the line has come that ends the rows.
@@ -252,7 +239,7 @@ impl Decoder {
         let mut at = 0;
         while at < bytes.len() && !self.ended {
             let mut fields = std::mem::take(&mut self.fields);
-            let step = match self.reader.read(bytes, at, input, &mut fields) {
+            let step = match self.layout.reader.read(bytes, at, input, &mut fields) {
                 Ok(step) => step,
                 Err(fault) => {
                     let line_end = bytes[at..].iter().position(|byte| *byte == b'\n');
@@ -298,22 +285,22 @@ impl Decoder {
             self.header = Header::Absent;
             return Ok(());
         }
-        if fields.len() < self.targets.len() {
-            let missing = &self.targets[fields.len()].name;
+        if fields.len() < self.layout.targets.len() {
+            let missing = &self.layout.targets[fields.len()].name;
             let error = self.malformed(&format!("missing data for column \"{missing}\""));
             return Err((0, Box::new(error)));
         }
-        if fields.len() > self.targets.len() {
+        if fields.len() > self.layout.targets.len() {
             return Err((0, Box::new(self.malformed("extra data after last expected column"))));
         }
-        for index in 0..self.targets.len() {
-            let target = &self.targets[index];
+        for index in 0..self.layout.targets.len() {
+            let target = &self.layout.targets[index];
             let given = match fields.get(bytes, index) {
-                None if target.null.never == Force::On => Some(self.null.as_bytes()),
+                None if target.null.never == Force::On => Some(self.layout.null.as_bytes()),
                 Some(text)
                     if target.null.quoted == Force::On
                         && fields.quoted(index) == Quoted::Yes
-                        && text == self.null.as_bytes() =>
+                        && text == self.layout.null.as_bytes() =>
                 {
                     None
                 }
@@ -323,7 +310,7 @@ impl Decoder {
             match given {
                 None => builder.push(ValueRef::Null),
                 Some(text) => {
-                    if let Err(error) = field::append(builder, target.ty, text, self.zone) {
+                    if let Err(error) = field::append(builder, target.ty, text, self.layout.zone) {
                         let shown: String = String::from_utf8_lossy(text).chars().take(SHOWN_MAX).collect();
                         let place = format!(", column {}: \"{shown}\"", target.name);
                         return Err((index, Box::new(self.place(error, &place))));
@@ -337,8 +324,8 @@ impl Decoder {
 
     fn note_row(&mut self) {
         self.rows += 1;
-        if let Lines::Told(lines) = &mut self.lines {
-            lines.push(self.line);
+        if self.layout.line_numbers == LineNumbers::Told {
+            self.lines.push(self.line);
         }
     }
 
@@ -347,7 +334,7 @@ impl Decoder {
     /// # Errors
     /// The error, if no record may be left out.
     fn reject(&mut self, filled: usize, error: SqlError) -> Result<(), SqlError> {
-        if self.rejected_max == 0 {
+        if self.layout.rejected_max == 0 {
             return Err(error);
         }
         // Whoever takes them counts them, and ends the COPY if there are too many.
@@ -366,17 +353,17 @@ impl Decoder {
 
     /// The error with where it arose.
     fn place(&self, mut error: SqlError, column: &str) -> SqlError {
-        error.context = Some(format!("COPY {}, line {}{column}", self.relation, self.line).into());
+        error.context = Some(format!("COPY {}, line {}{column}", self.layout.relation, self.line).into());
         error
     }
 
     fn give_batch(&mut self, out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
         if self.rows > 0 {
             let mut columns: Vec<ArrayRef> = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
-            if let Lines::Told(lines) = &mut self.lines {
-                columns.push(Arc::new(UInt64Array::from(std::mem::take(lines))));
+            if self.layout.line_numbers == LineNumbers::Told {
+                columns.push(Arc::new(UInt64Array::from(std::mem::take(&mut self.lines))));
             }
-            let mut batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
+            let mut batch = RecordBatch::try_new(Arc::clone(&self.layout.schema), columns)?;
             if !self.rejected_places.is_empty() {
                 let mut is_kept = vec![true; self.rows];
                 self.rejected_places.drain(..).for_each(|row| is_kept[row] = false);

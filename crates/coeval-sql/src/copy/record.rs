@@ -146,7 +146,7 @@ enum Escapes {
 }
 
 /// Reads records of one format.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct RecordReader {
     format: CopyFormat,
     delimiter: u8,
