@@ -2,12 +2,13 @@
 //! Statements of several parts: those whose WITH changes or locks rows.
 //!
 //! The parts run one after another, the statement itself behind those that it reads, and then those that nobody reads,
-//! as in PostgreSQL. All of them read what was there when the statement
-//! began; what one returns is a table to those behind it, and nothing else of it can be seen. Each part
-//! that changes rows runs once. A part that only reads runs once too, if it is read: a value of a sequence in it is the
-//! same for all that read it. A row that two parts change is left as the first of them made it. If a part finds that the snapshot has moved behind a lock, what was written is undone and all parts run again.
+//! as in PostgreSQL. All of them read what was there when the statement began; what one returns is a table to those
+//! behind it, and nothing else of it can be seen. Each part that changes rows runs once. A part that only reads runs once
+//! too, if it is read: a value of a sequence in it is the same for all that read it. A row that two parts change is left as
+//! the first of them made it. If a part finds that the snapshot has moved behind a lock, what was written is undone and
+//! all parts run again.
 
-use super::{execute, execute_with, statement_of};
+use super::{execute, execute_with, select, statement_of};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
@@ -20,7 +21,7 @@ use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     Cte, FromTable, Ident, ObjectName, ObjectNamePart, Query, SelectItem, SetExpr, Statement, TableAlias,
-    TableFactor, TableObject, TableWithJoins, Visit, Visitor, WildcardAdditionalOptions, With,
+    TableFactor, TableObject, Visit, Visitor, WildcardAdditionalOptions, With,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -237,20 +238,9 @@ pub(super) fn alone(part: &Cte, recursive: Recursive) -> Query {
 
 /// `WITH with SELECT * FROM name`.
 pub(super) fn whole_table(with: Option<With>, name: &Ident) -> Query {
-    let relation = TableFactor::Table {
-        name: ObjectName::from(vec![name.clone()]),
-        alias: None,
-        args: None,
-        with_hints: Vec::new(),
-        version: None,
-        with_ordinality: false,
-        partitions: Vec::new(),
-        json_path: None,
-        sample: None,
-        index_hints: Vec::new(),
-    };
     let all = SelectItem::Wildcard(WildcardAdditionalOptions::default());
-    super::select::query(with, vec![all], vec![TableWithJoins { relation, joins: Vec::new() }], None)
+    let table = select::table(ObjectName::from(vec![name.clone()]), None);
+    select::query(with, vec![all], vec![table], None)
 }
 
 /// Whether a query names a table so.

@@ -3,7 +3,8 @@
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, Query, Select, SelectFlavor, SelectItem, SetExpr, TableWithJoins, With,
+    Expr, GroupByExpr, Ident, ObjectName, Query, Select, SelectFlavor, SelectItem, SetExpr, TableAlias,
+    TableFactor, TableWithJoins, With,
 };
 
 /// `WITH with SELECT projection FROM from WHERE selection`.
@@ -48,6 +49,23 @@ pub(crate) fn body(
         value_table_mode: None,
         flavor: SelectFlavor::Standard,
     }
+}
+
+/// A table, or whatever goes by this name, in FROM.
+pub(super) fn table(name: ObjectName, alias: Option<TableAlias>) -> TableWithJoins {
+    let relation = TableFactor::Table {
+        name,
+        alias,
+        args: None,
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    };
+    TableWithJoins { relation, joins: Vec::new() }
 }
 
 /// A query that is this body and nothing more.

@@ -94,19 +94,7 @@ impl Target {
     pub(super) fn from(&self) -> TableWithJoins {
         let parts = [&self.def.name.schema, &self.def.name.name].map(|part| quoted(part.as_str()));
         let alias = TableAlias { explicit: true, name: self.name.clone(), columns: Vec::new(), at: None };
-        let relation = TableFactor::Table {
-            name: ObjectName::from(parts.to_vec()),
-            alias: Some(alias),
-            args: None,
-            with_hints: Vec::new(),
-            version: None,
-            with_ordinality: false,
-            partitions: Vec::new(),
-            json_path: None,
-            sample: None,
-            index_hints: Vec::new(),
-        };
-        TableWithJoins { relation, joins: Vec::new() }
+        select::table(ObjectName::from(parts.to_vec()), Some(alias))
     }
 
     /// Its primary key as the first columns of a query.

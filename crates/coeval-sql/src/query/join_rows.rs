@@ -44,8 +44,9 @@ impl StatisticsProvider for JoinRows {
         else {
             return Ok(StatisticsResult::Delegate);
         };
-        let keys = |side: usize| join.on().iter().map(move |(a, b)| if side == 0 { a } else { b });
-        let distinct = keys_of(keys(0), left, left_rows).max(keys_of(keys(1), right, right_rows));
+        let of_left = distinct_keys(join.on().iter().map(|(key, _)| key), left, left_rows);
+        let of_right = distinct_keys(join.on().iter().map(|(_, key)| key), right, right_rows);
+        let distinct = of_left.max(of_right);
         let met = left_rows.saturating_mul(right_rows) / distinct.max(1);
         let rows = match join.join_type() {
             JoinType::Inner => met,
@@ -70,7 +71,7 @@ impl StatisticsProvider for JoinRows {
 }
 
 /// Distinct values of all of these keys together.
-fn keys_of<'k>(
+fn distinct_keys<'k>(
     keys: impl Iterator<Item = &'k PhysicalExprRef>,
     statistics: &Statistics,
     rows: usize,

@@ -5,7 +5,7 @@
 //! not know the word; it is taken out of the tokens, and what is left is run with it.
 
 use super::block::BlockOptions;
-use super::parse::is_word;
+use super::parse::{is_space, is_word};
 use super::variables::Scope;
 use super::{Session, State};
 use crate::error::{SqlError, SqlState};
@@ -52,7 +52,7 @@ impl DeferrableModes {
 
 /// Removes `[NOT] DEFERRABLE` from tokens that begin a transaction or set its modes; which of them it was.
 pub(super) fn take_deferrable(tokens: &mut Vec<TokenWithSpan>) -> Option<Deferrable> {
-    let words = || tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let words = || tokens.iter().filter(|token| !is_space(token));
     let is = |place: usize, wanted: &str| words().nth(place).is_some_and(|token| is_word(token, wanted));
     let sets_modes =
         is(0, "begin") || is(0, "start") || is(0, "set") && (is(1, "transaction") || is(1, "session"));

@@ -23,8 +23,9 @@ use conflict_targets::spell_targets;
 use copy_options::spell_copy_options;
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
 pub(crate) use depth::STACK_BYTES;
 use distinct::{compares_distinct, regroup_distinct};
 use identity::order_identity_options;
@@ -89,7 +90,7 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         .map_err(|error| syntax_error(error.into(), sql))?;
     let mut parsed = Vec::new();
     for piece in tokens.split(|token| token.token == Token::SemiColon) {
-        let words = piece.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+        let words = piece.iter().filter(|token| !is_space(token));
         match words.clone().next() {
             None => continue,
             Some(first) if is_word(first, "checkpoint") && words.count() == 1 => {
@@ -204,6 +205,16 @@ pub(crate) fn parse_query(sql: &str) -> Result<Query, SqlError> {
             Err(SqlError::syntax("a query was expected"))
         }
     }
+}
+
+/// Whether a token is a blank or a comment.
+pub(super) fn is_space(token: &TokenWithSpan) -> bool {
+    matches!(token.token, Token::Whitespace(_))
+}
+
+/// A name in quotes.
+fn quoted_word(name: impl Into<String>) -> Token {
+    Token::Word(Word { value: name.into(), quote_style: Some('"'), keyword: Keyword::NoKeyword })
 }
 
 /// Whether a token is this word, whatever its case, and not in quotes.

@@ -3,7 +3,7 @@
 //! `CREATE CUBE name [dimensions] (metrics)`. The parser knows neither, so the clause is taken out of the tokens, and a
 //! cube is written as a table.
 
-use super::is_word;
+use super::{is_space, is_word};
 use crate::ddl::{BrickClause, DimensionClause};
 use crate::error::SqlError;
 use datafusion::sql::sqlparser::ast::Ident;
@@ -14,7 +14,6 @@ use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 /// # Errors
 /// `42601` for what is no such clause.
 pub(super) fn take_bricks(tokens: &mut Vec<TokenWithSpan>) -> Result<Option<BrickClause>, SqlError> {
-    let is_space = |token: &&TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     let mut words = tokens.iter().filter(|token| !is_space(token));
     if !words.next().is_some_and(|first| is_word(first, "create")) {
         return Ok(None);
@@ -24,7 +23,7 @@ pub(super) fn take_bricks(tokens: &mut Vec<TokenWithSpan>) -> Result<Option<Bric
         Some(second) if is_word(second, "table") => {
             let Some(start) = start_of_clause(tokens) else { return Ok(None) };
             let clause: Vec<TokenWithSpan> = tokens.drain(start..).collect();
-            let clause = clause.into_iter().filter(|token| !is_space(&token));
+            let clause = clause.into_iter().filter(|token| !is_space(token));
             let mut cursor = Cursor { tokens: clause.collect(), at: 2 };
             let clause = cursor.clause()?;
             cursor.end()?;
@@ -42,7 +41,7 @@ fn start_of_clause(tokens: &[TokenWithSpan]) -> Option<usize> {
             Token::LParen => depth += 1,
             Token::RParen => depth = depth.saturating_sub(1),
             _ if depth == 0 && is_word(token, "using") => {
-                let next = tokens[at + 1..].iter().find(|token| !matches!(token.token, Token::Whitespace(_)));
+                let next = tokens[at + 1..].iter().find(|token| !is_space(token));
                 return next.is_some_and(|next| is_word(next, "brick")).then_some(at);
             }
             _ => {}
@@ -152,7 +151,7 @@ impl Cursor {
 
 /// `CREATE CUBE [IF NOT EXISTS] name [region 4:2 string, ...] (likes int, ...)` as a CREATE TABLE.
 fn take_cube(tokens: &mut Vec<TokenWithSpan>) -> Result<BrickClause, SqlError> {
-    let words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let words = tokens.iter().filter(|token| !is_space(token));
     let mut cursor = Cursor { tokens: words.cloned().collect(), at: 2 };
     let mut table = vec![Token::make_keyword("CREATE"), Token::make_keyword("TABLE")];
     while cursor.peek().is_some_and(|token| token.token != Token::LBracket) {

@@ -2,10 +2,9 @@
 //! `ON CONFLICT (lower(email)) WHERE active`: the parser takes names alone. An expression or a condition becomes a name
 //! that no column has.
 
-use super::is_word;
+use super::{is_space, is_word, quoted_word};
 use crate::ddl::index_keys::{TARGET_EXPRESSION, TARGET_PREDICATE};
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Writes what is no name in the targets of ON CONFLICT as one.
 pub(super) fn spell_targets(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
@@ -29,10 +28,6 @@ pub(super) fn spell_targets(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         }
     }
     spelled
-}
-
-fn is_space(token: &TokenWithSpan) -> bool {
-    matches!(token.token, Token::Whitespace(_))
 }
 
 /// The target that begins here, in names, and what is behind it; `None` if there is none or it needs no change.
@@ -78,9 +73,8 @@ fn read(tokens: &[TokenWithSpan]) -> Option<(Vec<TokenWithSpan>, &[TokenWithSpan
 /// The name that stands for these tokens.
 fn name(kind: &str, tokens: &[TokenWithSpan]) -> Option<TokenWithSpan> {
     let text: String = tokens.iter().map(|token| token.token.to_string()).collect();
-    let value = format!("{kind}{}", text.trim());
-    let word = Word { value, quote_style: Some('"'), keyword: Keyword::NoKeyword };
-    Some(TokenWithSpan { token: Token::Word(word), span: tokens.first()?.span })
+    let token = quoted_word(format!("{kind}{}", text.trim()));
+    Some(TokenWithSpan { token, span: tokens.first()?.span })
 }
 
 /// The parts between commas.

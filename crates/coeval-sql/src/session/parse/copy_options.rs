@@ -2,7 +2,7 @@
 //! `COPY ... WITH (FREEZE on, HEADER 1)`: the parser takes TRUE and FALSE, PostgreSQL any way to write a truth. And
 //! `MAX_REJECTED 100`, of which the parser knows nothing: it comes through as an encoding with a mark.
 
-use super::is_word;
+use super::{is_space, is_word};
 use crate::copy::options::MAX_REJECTED_MARK;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
@@ -11,7 +11,6 @@ const OPTIONS: [&str; 2] = ["freeze", "header"];
 
 /// Writes the options of a COPY as the parser takes them.
 pub(super) fn spell_copy_options(tokens: &mut [TokenWithSpan]) {
-    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     if !tokens.iter().find(|token| !is_space(token)).is_some_and(|first| is_word(first, "copy")) {
         return;
     }
@@ -29,7 +28,6 @@ pub(super) fn spell_copy_options(tokens: &mut [TokenWithSpan]) {
 
 /// Inside of parentheses alone, where a list of columns holds no numbers.
 fn spell_max_rejected(tokens: &mut [TokenWithSpan]) {
-    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     for at in 0..tokens.len() {
         if !is_word(&tokens[at], "max_rejected") {
             continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `GENERATED ... AS IDENTITY (options)`: the parser wants the options in one order, PostgreSQL takes any.
 
-use super::is_word;
+use super::{is_space, is_word};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 /// The options, in the parser's order.
@@ -12,7 +12,6 @@ pub(super) fn order_identity_options(tokens: &mut [TokenWithSpan]) {
     let mut from = 0;
     while let Some(found) = tokens[from..].iter().position(|token| is_word(token, "identity")) {
         from += found + 1;
-        let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
         let Some(open) = (from..tokens.len()).find(|&place| !is_space(&tokens[place])) else { return };
         if tokens[open].token != Token::LParen {
             continue;
@@ -38,7 +37,7 @@ fn sort_options(tokens: &mut [TokenWithSpan]) {
             None => match options.last_mut() {
                 Some((_, option)) => option.push(token.clone()),
                 // Something that is no option stands first: the parser says what is wrong with it.
-                None if matches!(token.token, Token::Whitespace(_)) => {}
+                None if is_space(token) => {}
                 None => return,
             },
         }

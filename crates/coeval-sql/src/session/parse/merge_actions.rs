@@ -2,26 +2,20 @@
 //! `DO NOTHING` and `INSERT DEFAULT VALUES` of MERGE, which the parser does not know: written as actions that it does,
 //! on columns that no table has.
 
-use super::is_word;
+use super::{is_space, is_word, quoted_word};
 use crate::dml::{MERGE_DEFAULTS, MERGE_NOTHING};
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Writes the actions of MERGE in forms that the parser knows.
 pub(super) fn spell_merge(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let first = tokens.iter().find(|token| !matches!(token.token, Token::Whitespace(_)));
+    let first = tokens.iter().find(|token| !is_space(token));
     let may_be_merge = |first: &TokenWithSpan| {
         ["merge", "with", "explain", "prepare"].iter().any(|word| is_word(first, word))
     };
     if !first.is_some_and(may_be_merge) || !tokens.iter().any(|token| is_word(token, "merge")) {
         return tokens;
     }
-    let mut words = Vec::new();
-    for (at, token) in tokens.iter().enumerate() {
-        if !matches!(token.token, Token::Whitespace(_)) {
-            words.push(at);
-        }
-    }
+    let words: Vec<usize> = (0..tokens.len()).filter(|&at| !is_space(&tokens[at])).collect();
     let says = |place: usize, wanted: &[&str]| {
         wanted
             .iter()
@@ -60,20 +54,16 @@ pub(super) fn spell_merge(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     spelled
 }
 
-fn column(name: &str) -> Token {
-    Token::Word(Word { value: name.to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword })
-}
-
 fn zero() -> Token {
     Token::Number("0".to_owned(), false)
 }
 
 fn update(name: &str) -> Vec<Token> {
-    vec![Token::make_keyword("UPDATE"), Token::make_keyword("SET"), column(name), Token::Eq, zero()]
+    vec![Token::make_keyword("UPDATE"), Token::make_keyword("SET"), quoted_word(name), Token::Eq, zero()]
 }
 
 fn insert(name: &str) -> Vec<Token> {
-    let columns = [Token::make_keyword("INSERT"), Token::LParen, column(name), Token::RParen];
+    let columns = [Token::make_keyword("INSERT"), Token::LParen, quoted_word(name), Token::RParen];
     let values = [Token::make_keyword("VALUES"), Token::LParen, zero(), Token::RParen];
     columns.into_iter().chain(values).collect()
 }

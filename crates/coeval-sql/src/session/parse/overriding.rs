@@ -3,14 +3,13 @@
 //! taken out of the tokens and put into the parsed statement as a setting, which the parser's syntax tree
 //! has room for and PostgreSQL's grammar does not use.
 
-use super::is_word;
+use super::{is_space, is_word};
 use crate::dml::OVERRIDING;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, SetExpr, Setting, Statement};
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 
 /// Removes the clause from the tokens of a statement and says whose value it named.
 pub(super) fn take_overriding(tokens: &mut Vec<TokenWithSpan>) -> Option<&'static str> {
-    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     let first = tokens.iter().find(|token| !is_space(token))?;
     if !is_word(first, "insert") && !is_word(first, "with") {
         return None;

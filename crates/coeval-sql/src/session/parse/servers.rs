@@ -2,7 +2,7 @@
 //! Tables of servers in the text of a statement: `CREATE TABLE ... USING tique SERVER name`. The parser does not know the
 //! clause, so it is taken out of the tokens.
 
-use super::is_word;
+use super::{is_space, is_word};
 use crate::error::SqlError;
 use crate::names::fold;
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 /// # Errors
 /// `42601` if no SERVER and name stand behind USING tique.
 pub(super) fn take_server(tokens: &mut Vec<TokenWithSpan>) -> Result<Option<String>, SqlError> {
-    let words = || (0..tokens.len()).filter(|&at| !matches!(tokens[at].token, Token::Whitespace(_)));
+    let words = || (0..tokens.len()).filter(|&at| !is_space(&tokens[at]));
     let begins = |word: usize, wanted: &str| words().nth(word).is_some_and(|at| is_word(&tokens[at], wanted));
     if !(begins(0, "create") && begins(1, "table")) {
         return Ok(None);

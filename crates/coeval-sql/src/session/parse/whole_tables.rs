@@ -2,7 +2,7 @@
 //! `TABLE t`, which is `SELECT * FROM t`, and `ONLY t`, which is `t` where no table inherits from another: the parser
 //! knows them in few of the places where they may stand.
 
-use super::is_word;
+use super::{is_space, is_word};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Words behind which a query begins. Behind others TABLE says what kind of object a statement is about.
@@ -16,7 +16,6 @@ pub(super) fn spell_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     if !tokens.iter().any(|token| is_word(token, "table") || is_word(token, "only")) {
         return tokens;
     }
-    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     let mut spelled: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 2);
     let mut before: Option<&TokenWithSpan> = None;
     for (at, token) in tokens.iter().enumerate() {
