@@ -69,7 +69,7 @@ pub(crate) fn catch_up<'k>(
         let found = table.rows().find(key)?;
         Ok(found.map(|found| entry(index, RowRef::new(def, &missing, found), key)))
     };
-    let mut changes = Delta::new();
+    let mut changes = Delta::default();
     let mut added = Vec::new();
     for key in changed {
         let (old, new) = (entry_in(read, key)?, entry_in(now, key)?);

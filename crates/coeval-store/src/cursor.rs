@@ -7,7 +7,7 @@
 //! a damaged one is an error, and the end of the walk.
 
 use crate::chunk::Chunk;
-use crate::delta::{Delta, DeltaEntry};
+use crate::delta::{DELTA_BLOCK, Delta, DeltaEntry};
 use crate::error::StoreError;
 use crate::key::Key;
 use crate::range::{Direction, KeyRange};
@@ -104,7 +104,7 @@ impl<'a> Iterator for SpaceCursor<'a> {
     }
 }
 
-type DeltaIter<'a> = coeval_ptree::Iter<'a, Key, DeltaEntry>;
+type DeltaIter<'a> = coeval_ptree::Iter<'a, Key, DeltaEntry, (), DELTA_BLOCK>;
 
 struct DeltaWalk<'a> {
     entries: DeltaIter<'a>,

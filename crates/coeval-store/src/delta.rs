@@ -62,8 +62,11 @@ pub struct DeltaEntry {
 
 const _: () = assert!(size_of::<DeltaEntry>() == 16, "a delta entry stays at two words");
 
-/// Changed keys, by key. Blocks of 16: a path copy clones the rows of one leaf (measured in `bench/`).
-pub type Delta = PTree<crate::key::Key, DeltaEntry>;
+/// Entries per leaf of a delta at most: a path copy clones the rows of one leaf (measured in `bench/`).
+pub(crate) const DELTA_BLOCK: usize = 16;
+
+/// Changed keys, by key.
+pub type Delta = PTree<crate::key::Key, DeltaEntry, (), DELTA_BLOCK>;
 
 impl DeltaEntry {
     /// The key is new, with this row.

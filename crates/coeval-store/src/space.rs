@@ -198,7 +198,7 @@ impl Space {
     #[must_use]
     pub(crate) fn with_checkpoint_begun(&self) -> Self {
         assert!(self.since.is_none(), "one checkpoint ends before the next begins");
-        Self { since: Some(Delta::new()), ..self.clone() }
+        Self { since: Some(Delta::default()), ..self.clone() }
     }
 
     /// The same contents after a checkpoint that came to nothing; `None` if this space took no part in one.

@@ -540,8 +540,8 @@ impl Transaction {
         self.reference_definition(id);
         self.writes.push(TableWrites {
             table: id,
-            rows: Delta::new(),
-            indexes: vec![Delta::new(); table.indexes().len()],
+            rows: Delta::default(),
+            indexes: vec![Delta::default(); table.indexes().len()],
         });
         self.writes.last_mut().expect("one was just pushed")
     }

@@ -27,7 +27,7 @@ fn base(keys: &BTreeSet<u16>) -> Space {
 
 /// Inserts and deletes keys, in runs, and says so in a delta.
 fn change(random: &mut StdRng, keys: &mut BTreeSet<u16>) -> Delta {
-    let mut delta = Delta::new();
+    let mut delta = Delta::default();
     for _ in 0..random.random_range(0..6) {
         let first = random.random_range(0..KEYS);
         let deletes = random.random_ratio(2, 3);

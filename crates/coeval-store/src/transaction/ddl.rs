@@ -295,7 +295,7 @@ impl Difference {
 
 /// What private writes of rows do to an index that was just built without them.
 fn entries_of_writes(table: &Table, writes: &TableWrites, position: usize) -> Result<Delta, StoreError> {
-    let mut entries = Delta::new();
+    let mut entries = Delta::default();
     let index = &table.def().indexes[position];
     for (key, written) in writes.rows.iter() {
         if written.change() != Change::Inserted
