@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Measures the tree for several block sizes, beside `BTreeMap`; the default block size was chosen from this.
+//! Measures the tree for several block sizes, beside `BTreeMap`, with keys and values as a database has them.
 //!
 //! ```text
 //! cargo run --release -p coeval-ptree --example block_size -- [ENTRIES] [BLOCK ...]

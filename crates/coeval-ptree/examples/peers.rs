@@ -86,6 +86,14 @@ fn finder<const B: usize>(pairs: &Pairs) -> Finder {
     (format!("PTree {B}"), Box::new(move |keys| found(keys, |key| tree.get(key).copied())))
 }
 
+/// The directory of a tree with blocks of this size, and what it took to make.
+fn directory_finder<const B: usize>(pairs: &Pairs) -> Finder {
+    let tree = PTree::<u64, u64, (), B>::from_sorted(pairs.clone());
+    let (elapsed, directory) = time(|| tree.directory());
+    print("find", &format!("PTree {B}, making a directory"), pairs.len(), "ms", elapsed.as_secs_f64() * 1e3);
+    (format!("PTree {B}, directory"), Box::new(move |keys| found(keys, |key| directory.get(key).copied())))
+}
+
 fn find(count: usize) {
     let pairs = sorted_pairs(count);
     let standard: BTreeMap<u64, u64> = pairs.iter().copied().collect();
@@ -106,12 +114,13 @@ fn find(count: usize) {
             }),
         ),
     ];
-    finders.extend([finder::<16>(&pairs), finder::<20>(&pairs), finder::<23>(&pairs), finder::<27>(&pairs)]);
+    finders.extend([finder::<16>(&pairs), finder::<23>(&pairs)]);
     finders.extend([finder::<30>(&pairs), finder::<62>(&pairs)]);
+    finders.extend([directory_finder::<30>(&pairs), directory_finder::<62>(&pairs)]);
     drop(pairs);
     let random = &mut StdRng::seed_from_u64(1);
     let mut best = vec![Best(f64::MAX); finders.len()];
-    for _ in 0..4 {
+    for _ in 0..6 {
         let keys: Vec<u64> =
             (0..OPERATIONS).map(|_| scatter(2 * random.random_range(0..count as u64))).collect();
         let sums: Vec<u64> = finders
@@ -155,7 +164,8 @@ fn batch(count: usize) {
     }
     print("multi_insert", "imbl::OrdMap, one by one, old version held", count, "ns", best.0);
     drop(persistent);
-    batch_into(PTree::<u64, u64>::from_sorted(pairs.clone()), &batches, expected, "PTree 16");
+    batch_into(PTree::<u64, u64, (), 16>::from_sorted(pairs.clone()), &batches, expected, "PTree 16");
+    batch_into(PTree::<u64, u64>::from_sorted(pairs.clone()), &batches, expected, "PTree 30");
     batch_into(PTree::<u64, u64, (), LARGE>::from_sorted(pairs), &batches, expected, "PTree 62");
 }
 
@@ -459,7 +469,7 @@ fn memory(count: usize, variant: &str) {
     };
     match variant {
         "16" => {
-            let tree = PTree::<u64, u64>::from_sorted_iter(sorted.iter().copied());
+            let tree = PTree::<u64, u64, (), 16>::from_sorted_iter(sorted.iter().copied());
             report("PTree 16 from sorted", &tree, tree.memory().bytes);
         }
         "30" => {

@@ -8,23 +8,24 @@
 //! Keys and values are `u64`, keys drawn from a scrambled Zipfian distribution (0.99), two threads unless said otherwise.
 //! `only=CA` runs these workloads in this order; `I` is insert-only.
 //!
-//! The persistent maps are read at the last published root, and written in batches: each thread collects its writes for
-//! `BATCH_MS` milliseconds or until there are a million, then hands them in. Who finds the writer's lock free applies all
-//! that was handed in and publishes the new root; who finds it taken lends a hand if there is work to share, and goes on
-//! otherwise. A write's latency is the time from its collection to its publication; each write of a batch is taken to
-//! have waited for as long as the first one. The others are written directly. One JSON line per map and workload.
+//! The persistent maps are read at the last published root, and written in batches: the writes of all threads wait in one
+//! queue until the oldest one has waited for `BATCH_MS` milliseconds or there are a million. Then the first thread applies
+//! all and publishes the new root; the others go on, because nodes that one thread makes and another one frees cost the
+//! allocator more, but lend a hand once the oldest write has waited for twice that long or the queue is full. A write's latency is the time until its publication; each
+//! write of the 64 operations between two looks at the clock is taken to have waited for as long as the first one. The
+//! others are written directly. One JSON line per map and workload.
 //!
 //! Maps are `ptree`, `skiplist`, `btree`, `scc` and `imbl`; `ptree16`, `ptree30`, `ptree62`, `ptree126`, `ptree254` are the
-//! tree with these blocks.
+//! tree with these blocks; `directory30` and `directory62` make a directory of each version before they publish it.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, Cache};
-use coeval_ptree::PTree;
+use coeval_ptree::{Directory, PTree};
 use crossbeam_skiplist::SkipMap;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -100,25 +101,45 @@ trait Handle {
 }
 
 /// A persistent map behind an atomic pointer, and what applying a batch to it means.
+///
+/// # Locking
+/// `writer` is taken first, and held while a batch is applied and published; it guards the version before the current one,
+/// which is dropped when the next one is published, because readers have let go of it by then. `queue` guards the writes
+/// that wait; it is held while some are added or all are taken.
 struct Published<M> {
     root: ArcSwap<M>,
-    writer: Mutex<()>,
-    /// Batches that wait for whoever writes next, and when each was begun.
-    queue: Mutex<Vec<(Pairs, Instant)>>,
+    writer: Mutex<Option<Arc<M>>>,
+    queue: Mutex<Queue>,
     batch_time: Duration,
+    /// Handles made so far; each run makes one per thread.
+    handles: AtomicUsize,
+    threads: usize,
     apply: fn(&M, Pairs) -> M,
     read: fn(&M, &u64) -> Option<u64>,
     len: fn(&M) -> usize,
+    discard: fn(M),
+}
+
+/// Writes that wait for the next publication, and since when, in chunks.
+#[derive(Default)]
+struct Queue {
+    pairs: Pairs,
+    chunks: Vec<(Instant, usize)>,
 }
 
 struct Batching<'a, M> {
     map: &'a Published<M>,
     root: Cache<&'a ArcSwap<M>, Arc<M>>,
+    /// Writes since the last look at the clock, the first of them at `since`.
     pending: Pairs,
     since: Option<Instant>,
-    is_queued: bool,
+    /// How long writes wait before this thread applies them.
+    patience: Duration,
     latencies: Vec<(Duration, usize)>,
 }
+
+/// How many times as long as the first thread the others wait before they publish.
+const OTHERS_PATIENCE: u32 = 2;
 
 impl<M: Send + Sync> Subject for Published<M> {
     type Handle<'a>
@@ -128,8 +149,9 @@ impl<M: Send + Sync> Subject for Published<M> {
 
     fn handle(&self) -> Batching<'_, M> {
         let (pending, latencies) = (Pairs::new(), Vec::new());
-        let root = Cache::new(&self.root);
-        Batching { map: self, root, pending, since: None, is_queued: false, latencies }
+        let is_first = self.handles.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.threads);
+        let patience = self.batch_time * if is_first { 1 } else { OTHERS_PATIENCE };
+        Batching { map: self, root: Cache::new(&self.root), pending, since: None, patience, latencies }
     }
 
     fn len(&self) -> usize {
@@ -138,31 +160,29 @@ impl<M: Send + Sync> Subject for Published<M> {
 }
 
 impl<M> Batching<'_, M> {
-    fn hand_in(&mut self) {
-        let Some(since) = self.since.take() else { return };
-        let pending = std::mem::take(&mut self.pending);
-        self.map.queue.lock().expect("no thread panics").push((pending, since));
-        self.is_queued = true;
+    /// Adds the writes of this thread to those that wait; returns since when the oldest waits and how many do.
+    fn hand_in(&mut self) -> Option<(Instant, usize)> {
+        let mut queue = self.map.queue.lock().expect("no thread panics");
+        if let Some(since) = self.since.take() {
+            queue.chunks.push((since, self.pending.len()));
+            queue.pairs.append(&mut self.pending);
+        }
+        Some((queue.chunks.first()?.0, queue.pairs.len()))
     }
 
-    /// Applies and publishes everything that was handed in.
-    fn publish(&mut self, writer: MutexGuard<'_, ()>) {
-        self.is_queued = false;
+    /// Applies and publishes everything that waits.
+    fn publish(&mut self, mut writer: MutexGuard<'_, Option<Arc<M>>>) {
         let queue = std::mem::take(&mut *self.map.queue.lock().expect("no thread panics"));
-        if queue.is_empty() {
+        if queue.pairs.is_empty() {
             return;
         }
-        let times: Vec<(Instant, usize)> = queue.iter().map(|(batch, since)| (*since, batch.len())).collect();
-        let batch = queue.into_iter().map(|(batch, _)| batch).reduce(|mut all, batch| {
-            all.extend(batch);
-            all
-        });
-        let next = (self.map.apply)(&self.map.root.load(), batch.unwrap_or_default());
+        let next = (self.map.apply)(&self.map.root.load(), queue.pairs);
         let old = self.map.root.swap(Arc::new(next));
+        self.latencies.extend(queue.chunks.into_iter().map(|(since, count)| (since.elapsed(), count)));
+        let older = writer.replace(old);
         drop(writer);
-        self.latencies.extend(times.into_iter().map(|(since, count)| (since.elapsed(), count)));
         self.root.load();
-        drop(old);
+        older.and_then(Arc::into_inner).into_iter().for_each(self.map.discard);
     }
 }
 
@@ -177,16 +197,16 @@ impl<M> Handle for Batching<'_, M> {
     }
 
     fn tick(&mut self, now: Instant) {
-        let is_full = self.pending.len() >= BATCH_MAX;
-        if is_full || self.since.is_some_and(|since| now.duration_since(since) >= self.map.batch_time) {
-            self.hand_in();
-        }
-        while self.is_queued {
+        while let Some((oldest, count)) = self.hand_in() {
+            let is_full = count >= BATCH_MAX;
+            if !is_full && now.duration_since(oldest) < self.patience {
+                return;
+            }
             match self.map.writer.try_lock() {
-                Ok(writer) => self.publish(writer),
+                Ok(writer) => return self.publish(writer),
                 // The pool's threads are ours: what the other one has forked is taken here.
                 Err(_) if rayon::yield_now() == Some(rayon::Yield::Executed) || is_full => {}
-                Err(_) => break,
+                Err(_) => return,
             }
         }
     }
@@ -394,14 +414,34 @@ fn after<const B: usize>(tree: &PTree<u64, u64, (), B>, batch: Pairs) -> PTree<u
 fn run_tree<const B: usize>(plan: &Plan) {
     let make = |pairs: &[(u64, u64)]| Published::<PTree<u64, u64, (), B>> {
         root: ArcSwap::from_pointee(PTree::from_sorted(pairs.to_vec())),
-        writer: Mutex::new(()),
+        writer: Mutex::default(),
         queue: Mutex::default(),
         batch_time: plan.batch_time,
+        handles: AtomicUsize::new(0),
+        threads: plan.threads,
         apply: after,
         read: |tree, key| tree.get(key).copied(),
         len: PTree::len,
+        discard: PTree::drop_parallel,
     };
     run_all(make, &format!("PTree {B}"), plan);
+}
+
+/// As [`run_tree`], with a directory of each published version.
+fn run_directory<const B: usize>(plan: &Plan) {
+    let make = |pairs: &[(u64, u64)]| Published::<Directory<u64, u64, (), B>> {
+        root: ArcSwap::from_pointee(PTree::from_sorted(pairs.to_vec()).directory()),
+        writer: Mutex::default(),
+        queue: Mutex::default(),
+        batch_time: plan.batch_time,
+        handles: AtomicUsize::new(0),
+        threads: plan.threads,
+        apply: |version, batch| after(version.tree(), batch).directory(),
+        read: |version, key| version.get(key).copied(),
+        len: |version| version.tree().len(),
+        discard: drop,
+    };
+    run_all(make, &format!("PTree {B} and a directory"), plan);
 }
 
 /// The map, if it is a tree.
@@ -412,6 +452,8 @@ fn run_trees(plan: &Plan, map: &str) {
         "ptree62" => run_tree::<62>(plan),
         "ptree" | "ptree126" => run_tree::<126>(plan),
         "ptree254" => run_tree::<254>(plan),
+        "directory30" => run_directory::<30>(plan),
+        "directory62" => run_directory::<62>(plan),
         _ => {}
     }
 }
@@ -441,9 +483,12 @@ fn run_peers(plan: &Plan, map: &str) {
         "imbl" => {
             let make = |pairs: &[(u64, u64)]| Published::<imbl::OrdMap<u64, u64>> {
                 root: ArcSwap::from_pointee(pairs.iter().copied().collect()),
-                writer: Mutex::new(()),
+                writer: Mutex::default(),
                 queue: Mutex::default(),
                 batch_time: plan.batch_time,
+                handles: AtomicUsize::new(0),
+                threads: plan.threads,
+                discard: drop,
                 apply: |map, batch| {
                     let mut map = map.clone();
                     batch.into_iter().for_each(|(key, value)| {

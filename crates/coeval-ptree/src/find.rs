@@ -34,7 +34,7 @@ where
 /// In a tree larger than the caches the block's lines are yet to come. A binary search waits for them one by one; where
 /// comparing costs next to nothing, all probes of a round are made at once, so that their lines come together.
 #[inline]
-fn find_in_block<'a, K, V, Q, const B: usize>(entries: &'a [(K, V)], key: &Q) -> Option<&'a (K, V)>
+pub(crate) fn find_in_block<'a, K, V, Q, const B: usize>(entries: &'a [(K, V)], key: &Q) -> Option<&'a (K, V)>
 where
     K: Borrow<Q>,
     Q: Ord + ?Sized,

@@ -34,7 +34,7 @@
 //!
 //! # Start reading at
 //! `node` (layout), `balance` (the join primitive, the only code that knows about balance), then `bulk` and `sets`,
-//! which are the papers' algorithms on top of it. `warm` is about speed only. `tree` and `read`, `batch`, `pass` and
+//! which are the papers' algorithms on top of it. `warm` and `directory` are about speed only. `tree` and `read`, `batch`, `pass` and
 //! `aggregate` hold the public operations: on one key, on many keys, on all entries, and on what summaries know.
 //! `nested` is about trees in trees.
 #![forbid(unsafe_code)]
@@ -45,6 +45,7 @@ mod batch;
 mod build;
 mod bulk;
 mod cut;
+mod directory;
 mod find;
 mod grain;
 mod invariants;
@@ -66,6 +67,7 @@ mod update;
 mod warm;
 
 pub use crate::bulk::Fate;
+pub use crate::directory::Directory;
 pub use crate::grain::Grain;
 pub use crate::invariants::{BrokenInvariant, Shape};
 pub use crate::iter::Iter;

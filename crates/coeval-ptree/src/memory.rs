@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What trees take in memory, shared nodes counted once; and giving it back on several threads.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::marker::PhantomData;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
@@ -153,7 +153,8 @@ impl<K, V, S, const B: usize> PTree<K, V, S, B> {
 
     /// Drops the tree on several threads: what nobody else holds is freed. An ordinary drop does the same on one.
     ///
-    /// Work `O(nodes freed)`, span `O(log n)`; the recursion is as deep as the tree is high, in both kinds of drop.
+    /// Work `O(nodes freed)`, span `O(log n)`; the recursion is as deep as the tree is high, in both kinds of drop. Where it pays most is an old version whose neighbours
+    /// hold most of it: nodes are fetched before references to them are counted.
     /// Returns when all is done (P-Trees paper, section 6).
     ///
     /// ```
@@ -168,7 +169,7 @@ impl<K, V, S, const B: usize> PTree<K, V, S, B> {
         V: Send + Sync,
         S: Send + Sync,
     {
-        self.drop_by(Grain::SCAN);
+        self.drop_by(Grain::entries(DROP_GRAIN));
     }
 
     /// As [`drop_parallel`](Self::drop_parallel), with tasks of a size of the caller's choice: where values are large
@@ -189,6 +190,37 @@ impl<K, V, S, const B: usize> PTree<K, V, S, B> {
     }
 }
 
+/// Entries of a subtree that one thread drops.
+const DROP_GRAIN: usize = if cfg!(test) { 16 } else { 16_384 };
+
+/// Nodes that are on their way into the cache while others are dropped.
+const AHEAD: usize = 16;
+
+/// Drops a subtree, as an ordinary drop does, but looks at nodes some time before it takes its reference from them: counts
+/// are changed one after the other, and each change would wait for memory if the versions before and after this one hold
+/// most of its nodes and nobody has looked at them for long.
+fn drop_ahead<K, V, S, const B: usize>(link: Link<K, V, S, B>) {
+    let mut coming = VecDeque::with_capacity(AHEAD);
+    let mut rest = vec![link];
+    loop {
+        while coming.len() < AHEAD
+            && let Some(link) = rest.pop()
+        {
+            link.touch();
+            coming.push_back(link);
+        }
+        match coming.pop_front() {
+            None => return,
+            Some(Link::Inner(node)) => {
+                if let Ok(Inner { left, right, .. }) = Arc::try_unwrap(node) {
+                    rest.extend([right, left]);
+                }
+            }
+            Some(Link::Leaf(_) | Link::Empty) => {}
+        }
+    }
+}
+
 /// Drops a subtree on several threads.
 fn drop_link<K, V, S, const B: usize>(link: Link<K, V, S, B>, grain: Grain)
 where
@@ -197,6 +229,7 @@ where
     S: Send + Sync,
 {
     if link.size() <= grain.count() {
+        drop_ahead(link);
         return;
     }
     // A node that somebody else holds, too, is left to him. Two last holders who let go of it at the same moment may leave
