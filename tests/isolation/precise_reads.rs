@@ -14,6 +14,9 @@ const SETUP: &[&str] = &[
     "INSERT INTO part SELECT i.id, n.id, 5 FROM item i, item n WHERE n.id < 5",
     "CREATE TABLE flag (id int PRIMARY KEY, value int NOT NULL)",
     "INSERT INTO flag VALUES (1, 0), (2, 0)",
+    "CREATE TABLE event (region text, day date, likes int) USING brick
+         PARTITION BY (region CARDINALITY 8 RANGE SIZE 2, day RANGE SIZE '10 days' FROM '2026-01-01')",
+    "INSERT INTO event VALUES ('a', '2026-01-01', 1), ('b', '2026-01-12', 2), ('c', '2026-01-03', 3)",
 ];
 
 /// A query; a write that changes its answer, or could have; a write that cannot.
@@ -161,6 +164,47 @@ const CASES: &[Case] = &[
         read: "DECLARE c CURSOR FOR SELECT id FROM item WHERE id < 4",
         within: &["UPDATE item SET price = 1 WHERE id = 3"],
         beside: &["UPDATE item SET price = 1 WHERE id = 4"],
+    },
+    Case {
+        read: "SELECT sum(likes) FROM event WHERE day < '2026-01-11' AND likes > 0",
+        within: &[
+            "INSERT INTO event VALUES ('a', '2026-01-05', 1)",
+            "INSERT INTO event VALUES ('new', '2026-01-10', 1)",
+            "DELETE FROM event WHERE day < '2026-01-11'",
+        ],
+        beside: &[
+            "INSERT INTO event VALUES ('a', '2026-01-11', 1)",
+            "DELETE FROM event WHERE day >= '2026-01-11'",
+        ],
+    },
+    Case {
+        read: "SELECT count(*) FROM event WHERE region IN ('c', 'unknown') AND day BETWEEN '2026-02-10' AND '2026-02-12'",
+        within: &[
+            "INSERT INTO event VALUES ('c', '2026-02-11', 1)",
+            "INSERT INTO event VALUES ('unknown', '2026-02-11', 1)",
+        ],
+        beside: &[
+            "INSERT INTO event VALUES ('a', '2026-02-11', 1)",
+            "INSERT INTO event VALUES ('c', '2026-02-20', 1), ('b', '2026-01-01', 1)",
+        ],
+    },
+    Case {
+        read: "SELECT i.id FROM item i JOIN event e ON e.likes = i.id WHERE e.day = '2026-01-03'",
+        within: &["INSERT INTO event VALUES ('a', '2026-01-03', 1)"],
+        beside: &["INSERT INTO event VALUES ('a', '2026-01-13', 1)"],
+    },
+    Case {
+        read: "SELECT count(*) FROM event",
+        within: &[
+            "INSERT INTO event VALUES ('a', '2026-03-03', 1)",
+            "DELETE FROM event WHERE region IN ('a', 'b')",
+        ],
+        beside: &["DELETE FROM event WHERE day > '2026-04-01'"],
+    },
+    Case {
+        read: "DELETE FROM event WHERE day BETWEEN '2026-03-02' AND '2026-03-11'",
+        within: &["INSERT INTO event VALUES ('a', '2026-03-03', 1)"],
+        beside: &["INSERT INTO event VALUES ('a', '2026-01-03', 1)"],
     },
 ];
 

@@ -94,12 +94,12 @@ const fn bits_for(count: u64) -> u32 {
     u64::BITS - (count - 1).leading_zeros()
 }
 
-const fn mask(bits: u32) -> u64 {
+pub(crate) const fn mask(bits: u32) -> u64 {
     if bits == u64::BITS { u64::MAX } else { (1 << bits) - 1 }
 }
 
 /// A shift by the full width is that of a field with no bits.
-const fn shifted(value: u64, shift: u32) -> u64 {
+pub(crate) const fn shifted(value: u64, shift: u32) -> u64 {
     if shift == u64::BITS { 0 } else { value << shift }
 }
 
@@ -200,22 +200,50 @@ impl DimensionLayout {
         (shifted(index, self.index_shift), shifted(offset, self.offset_shift))
     }
 
+    /// How many ranges the dimension has.
+    pub(crate) fn index_count(&self) -> u64 {
+        self.cardinality.div_ceil(self.range_size)
+    }
+
+    /// Where the index of the range lies in a brick's id: so many bits are behind it.
+    pub(crate) fn index_shift(&self) -> u32 {
+        self.index_shift
+    }
+
+    /// The index of `brick`'s range.
+    pub(crate) fn index(&self, brick: BrickId) -> u64 {
+        unshifted(brick.0, self.index_shift) & mask(self.index_bits)
+    }
+
+    /// The index of the range that an ordinal is in.
+    pub(crate) fn index_of(&self, ordinal: u64) -> u64 {
+        ordinal / self.range_size
+    }
+
     /// The first ordinal of `brick`'s range.
     pub(crate) fn first(&self, brick: BrickId) -> u64 {
-        let index = unshifted(brick.0, self.index_shift) & mask(self.index_bits);
-        index * self.range_size
+        self.index(brick) * self.range_size
     }
 
     /// The first ordinal of the range, if `brick` is one of the table's.
     fn first_checked(&self, brick: BrickId) -> Option<u64> {
-        let index = unshifted(brick.0, self.index_shift) & mask(self.index_bits);
-        index.checked_mul(self.range_size).filter(|first| *first < self.cardinality)
+        self.index(brick).checked_mul(self.range_size).filter(|first| *first < self.cardinality)
     }
 
     /// The ordinals of `brick`'s range.
     pub(crate) fn ordinals(&self, brick: BrickId) -> RangeInclusive<u64> {
         let first = self.first(brick);
         assert!(first < self.cardinality, "brick {brick} is none of this table's");
+        self.ordinals_from(first)
+    }
+
+    /// The ordinals of the range with this index, if there is one.
+    pub(crate) fn ordinals_of_index(&self, index: u64) -> Option<RangeInclusive<u64>> {
+        let first = index.checked_mul(self.range_size).filter(|first| *first < self.cardinality);
+        first.map(|first| self.ordinals_from(first))
+    }
+
+    fn ordinals_from(&self, first: u64) -> RangeInclusive<u64> {
         first..=first.saturating_add(self.range_size - 1).min(self.cardinality - 1)
     }
 

@@ -71,6 +71,7 @@ mod epochs_vector;
 #[expect(unsafe_code, reason = "readers scan memory in place while its one writer appends behind them")]
 mod fixed_buffer;
 mod load;
+mod marks;
 mod missing;
 mod new_strings;
 mod rebuild;
@@ -90,6 +91,7 @@ pub use brick::{BrickMemory, BrickView, Deletion};
 pub use brick_id::{BrickId, BrickLayout, LayoutError};
 pub use epochs_vector::{DeleteMarker, EpochsPair};
 pub use load::{LoadError, RejectReason, Rejection, Routed, RoutedBatches, RoutedLoad};
+pub use marks::{BRICK_MARK_BYTES, BrickMark};
 pub use scan::{BrickFlush, DimensionBounds, TableView};
 pub use schema::{BrickSchema, Column, Dimension, DimensionValues, Metric, Nulls, SchemaError};
 pub use selection::{Coverage, CutBrick, Selection};

@@ -13,7 +13,7 @@ mod statistics;
 mod table;
 
 pub(crate) use bricks::BrickScan;
-pub(crate) use dimensions::{Condition, Wanted, conditions};
+pub(crate) use dimensions::{Condition, conditions};
 pub(crate) use selectivity::selectivity;
 pub(crate) use snapshot::StatementSnapshot;
 pub(crate) use statistics::{UNKNOWN_DISTINCT, distinct_values};

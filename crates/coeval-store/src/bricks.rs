@@ -25,11 +25,14 @@ mod round;
 
 use crate::catalog::TableDef;
 use crate::ids::SpaceId;
-use coeval_brick::{BrickId, BrickTable, Deletion, Reader, Shards};
+use crate::key::Key;
+use crate::range::KeyRange;
+use coeval_brick::{BrickId, BrickMark, BrickTable, Deletion, Reader, Selection, Shards};
 use coeval_txn::{Epoch, EpochClock, EpochSet, Stride};
 use parking_lot::Mutex;
 pub(crate) use round::{FlushedTable, flush_round, restore_rounds};
 use std::fmt;
+use std::ops::{Bound, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -145,6 +148,11 @@ impl BrickRows {
         &self.table
     }
 
+    /// What a mark of the table's bricks stands for; none if the key is no mark.
+    pub(crate) fn describe_mark(&self, key: &Key) -> Option<String> {
+        self.table.selection().describe(BrickMark::from_bytes(key.as_slice())?)
+    }
+
     /// How many rows exist under `epochs`.
     #[must_use]
     pub fn count(&self, epochs: &EpochSet) -> u64 {
@@ -205,21 +213,56 @@ pub(crate) struct BrickChange {
 pub(crate) struct BrickChanges {
     /// In their order.
     pub(crate) changes: Vec<BrickChange>,
+    /// The bricks that they are of, table by table.
+    pub(crate) written: Vec<WrittenBricks>,
     /// Its epochs, each once.
     pub(crate) epochs: Vec<Epoch>,
     /// Set when the epochs have ended as committed: the rows stay from then on.
     pub(crate) is_committed: Arc<AtomicBool>,
 }
 
-impl BrickChanges {
-    /// The tables, each once.
-    pub(crate) fn tables(&self) -> Vec<SpaceId> {
-        let mut tables: Vec<SpaceId> = self.changes.iter().map(|change| change.table).collect();
-        tables.sort_unstable();
-        tables.dedup();
-        tables
-    }
+/// Bricks of a table that a transaction has changed, as others may have read them.
+#[derive(Clone, Debug)]
+pub(crate) struct WrittenBricks {
+    pub(crate) table: SpaceId,
+    /// The [marks](coeval_brick::BrickMark) of the bricks; none if they are too many to tell one by one.
+    pub(crate) marks: Option<Vec<Key>>,
+}
 
+/// A transaction with more bricks of a table than this counts as writing to all of them.
+const WRITTEN_BRICKS_MAX: usize = 4_096;
+
+impl WrittenBricks {
+    /// Those with these ids, in whatever order and however often.
+    pub(crate) fn new(table: SpaceId, rows: &BrickRows, mut bricks: Vec<BrickId>) -> Self {
+        bricks.sort_unstable();
+        bricks.dedup();
+        if bricks.len() > WRITTEN_BRICKS_MAX {
+            return Self { table, marks: None };
+        }
+        let layout = rows.table.schema().layout();
+        let mut marks: Vec<BrickMark> = bricks.iter().flat_map(|brick| layout.marks(*brick)).collect();
+        marks.sort_unstable();
+        marks.dedup();
+        Self { table, marks: Some(marks.into_iter().map(mark_key).collect()) }
+    }
+}
+
+/// A mark as a key of its table's space, where rows have none.
+fn mark_key(mark: BrickMark) -> Key {
+    Key::from_slice(&mark.to_bytes())
+}
+
+/// The ranges of marks that a selection reads, as keys; none if it may read every brick.
+pub(crate) fn ranges_of(selection: &Selection) -> Option<Vec<KeyRange>> {
+    let range = |range: RangeInclusive<BrickMark>| {
+        let (first, last) = range.into_inner();
+        KeyRange { lower: Bound::Included(mark_key(first)), upper: Bound::Included(mark_key(last)) }
+    };
+    Some(selection.mark_ranges()?.into_iter().map(range).collect())
+}
+
+impl BrickChanges {
     pub(crate) fn set_committed(&self) {
         self.is_committed.store(true, Ordering::Release);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a transaction hands to the commit pipeline.
 
-use crate::bricks::BrickChanges;
+use crate::bricks::{BrickChanges, WrittenBricks};
 use crate::bulk::BulkLoad;
 use crate::catalog::{CatalogChange, TableDef};
 use crate::conflicts::Party;
@@ -70,8 +70,8 @@ pub(crate) struct WriteSet {
     /// Spaces that it loaded or emptied.
     whole: Vec<SpaceId>,
     definitions: Vec<Key>,
-    /// Brick tables that it appended to or deleted from, and its epochs.
-    brick_tables: Vec<SpaceId>,
+    /// Bricks that it appended to or deleted from, and its epochs.
+    bricks: Vec<WrittenBricks>,
     pub(crate) epochs: Vec<Epoch>,
 }
 
@@ -89,7 +89,7 @@ impl WriteSet {
         let tables = writes.iter().filter_map(|writes| Some((def_of(writes.table)?, writes.clone())));
         let mut written = Self {
             tables: tables.collect(),
-            brick_tables: bricks.tables(),
+            bricks: bricks.written.clone(),
             epochs: bricks.epochs.clone(),
             ..Self::default()
         };
@@ -120,9 +120,14 @@ impl WriteSet {
             rows.chain(indexes)
                 .flat_map(|(space, changes)| changes.iter().map(move |(key, _)| (space, Written::Key(key))))
         });
-        let whole = self.whole.iter().chain(&self.brick_tables).map(|&space| (space, Written::WholeSpace));
+        let many = self.bricks.iter().filter(|bricks| bricks.marks.is_none()).map(|bricks| &bricks.table);
+        let whole = self.whole.iter().chain(many).map(|&space| (space, Written::WholeSpace));
+        let bricks = self.bricks.iter().flat_map(|bricks| {
+            let marks = bricks.marks.iter().flatten();
+            marks.map(|mark| (bricks.table, Written::Key(mark)))
+        });
         let definitions = self.definitions.iter().map(|key| (CATALOG_SPACE, Written::Key(key)));
-        changed.chain(whole).chain(definitions)
+        changed.chain(whole).chain(bricks).chain(definitions)
     }
 }
 

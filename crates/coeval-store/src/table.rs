@@ -412,8 +412,11 @@ pub(crate) fn describe_columns<'a>(
 
 impl Table {
     /// The values of a key of the table's rows or of one of its indexes, as messages show them; `None` if the bytes are
-    /// not such a key.
+    /// not such a key. Of a brick table, the bricks that have this mark.
     pub(crate) fn describe_key(&self, space: SpaceId, key: &Key) -> Option<String> {
+        if let Some(bricks) = self.bricks() {
+            return bricks.describe_mark(key);
+        }
         let (columns, nullable) = match self.index(space) {
             Some((index, _)) => (&index.columns, Nullable::Yes),
             None => (&self.def().primary_key, Nullable::No),

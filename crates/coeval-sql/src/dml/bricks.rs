@@ -4,7 +4,7 @@
 use super::target::Target;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::provider::{BrickScan, Condition, Wanted, conditions};
+use crate::provider::{BrickScan, Condition, conditions};
 use crate::query;
 use crate::result::{CommandTag, StatementResult};
 use arrow::array::RecordBatch;
@@ -83,21 +83,12 @@ pub(super) fn delete(
     let Some(conditions) = conditions_of(context, delete, target, with)? else {
         return Ok(StatementResult::tagged(CommandTag::Delete(0)));
     };
-    let select =
-        |all: Selection| conditions.iter().fold(all, |rows, condition| narrowed(rows, &def, condition));
-    let rows = context.transaction.delete_bricks(def.id, select)?;
+    let narrowed = |rows: Selection, condition: &Condition| {
+        let dimension = condition.dimension(&def).expect("conditions on other columns were refused");
+        condition.narrow(rows, dimension)
+    };
+    let rows = context.transaction.delete_bricks(def.id, |all| conditions.iter().fold(all, narrowed))?;
     Ok(StatementResult::tagged(CommandTag::Delete(rows)))
-}
-
-fn narrowed(rows: Selection, def: &TableDef, condition: &Condition) -> Selection {
-    let dimension = def.bricks.as_ref().and_then(|bricks| bricks.dimension_of(condition.column));
-    let dimension = dimension.expect("conditions on other columns were refused");
-    match &condition.wanted {
-        Wanted::Numbers(intervals) => rows.within(dimension, intervals),
-        Wanted::Strings(strings) => {
-            rows.among(dimension, &strings.iter().map(String::as_str).collect::<Vec<_>>())
-        }
-    }
 }
 
 /// What the statement's WHERE says of each dimension; `None` if no row can satisfy it. The query with the same WHERE is
@@ -154,9 +145,8 @@ fn conditions_of(
 }
 
 fn check_dimension(def: &TableDef, condition: &Condition) -> Result<(), SqlError> {
-    let bricks = def.bricks.as_ref().expect("it is a brick table");
     let column = &def.columns[condition.column];
-    if bricks.dimension_of(condition.column).is_none() {
+    if condition.dimension(def).is_none() {
         return Err(refused(def, &format!("a condition on \"{}\", which is no dimension", column.name)));
     }
     Ok(())

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Conditions on columns that say exactly which values a column may have: what a DELETE of whole bricks is told.
+//! Conditions on columns that say exactly which values a column may have: what a DELETE of whole bricks is told, and what
+//! a scan of bricks is noted as.
 //!
-//! Pruning errs to the safe side and may forget a part of a predicate; here a predicate is understood as a whole or not
-//! at all.
+//! Pruning errs to the safe side and may forget a part of a predicate; here a part is understood as a whole or not at all.
+//! A DELETE must be understood in all parts, a scan is noted by those that are.
 
 use super::prune::{Pruner, SourceColumn};
-use coeval_store::Value;
+use coeval_store::{Selection, TableDef, Value};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::BinaryExpr;
 use datafusion::physical_expr::split_conjunction;
@@ -20,12 +21,12 @@ pub(crate) struct Condition {
     /// The column's index in the definition.
     pub(crate) column: usize,
     /// Its values.
-    pub(crate) wanted: Wanted,
+    wanted: Wanted,
 }
 
 /// Values of a column.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Wanted {
+pub(super) enum Wanted {
     /// Numbers in one of these intervals.
     Numbers(Vec<RangeInclusive<i64>>),
     /// One of these strings.
@@ -50,6 +51,38 @@ pub(crate) fn conditions(
         }
     }
     Ok(found)
+}
+
+/// The rows of a selection that may satisfy all of these predicates, as far as they are conditions on dimensions.
+pub(super) fn selected(
+    all: Selection,
+    def: &TableDef,
+    filters: &[Arc<dyn PhysicalExpr>],
+    columns: &[SourceColumn],
+) -> Selection {
+    let parts = filters.iter().flat_map(|filter| split_conjunction(filter));
+    let conditions = parts.filter_map(|part| condition(part, columns));
+    conditions.fold(all, |rows, condition| match condition.dimension(def) {
+        Some(dimension) => condition.narrow(rows, dimension),
+        None => rows,
+    })
+}
+
+impl Condition {
+    /// The dimension that it is about, counted among the dimensions; none if the column is no dimension.
+    pub(crate) fn dimension(&self, def: &TableDef) -> Option<usize> {
+        def.bricks.as_ref()?.dimension_of(self.column)
+    }
+
+    /// Those of the rows that satisfy it, which is about this dimension.
+    pub(crate) fn narrow(&self, rows: Selection, dimension: usize) -> Selection {
+        match &self.wanted {
+            Wanted::Numbers(intervals) => rows.within(dimension, intervals),
+            Wanted::Strings(strings) => {
+                rows.among(dimension, &strings.iter().map(String::as_str).collect::<Vec<_>>())
+            }
+        }
+    }
 }
 
 fn condition(part: &Arc<dyn PhysicalExpr>, columns: &[SourceColumn]) -> Option<Condition> {

@@ -57,7 +57,7 @@ impl StatementSnapshot {
         }
     }
 
-    /// The same with these brick tables, which count as read as a whole.
+    /// The same with these brick tables, which count as read by the scans too.
     pub(crate) fn with_bricks(self, bricks: HashMap<SpaceId, BrickSnapshot>) -> Self {
         Self { bricks: Arc::new(bricks), ..self }
     }

@@ -2,6 +2,7 @@
 //! A table's provider: its definition, without rows. The rows come from the snapshot of the statement.
 
 use super::bricks::{BrickRequest, BrickScan};
+use super::dimensions::selected;
 use super::extent::extents;
 use super::prune::{Pruner, SourceColumn};
 use super::scan::{Scan, ScanRequest};
@@ -142,11 +143,14 @@ impl TableProvider for CoevalTable {
             return Ok(plan);
         }
         if self.def.bricks.is_some() {
+            let found = snapshot.and_then(|snapshot| Some((snapshot, snapshot.bricks(self.def.id)?)));
+            let (snapshot, bricks) = found.ok_or_else(unknown)?;
+            if snapshot.collects_scans() {
+                let selection = selected(bricks.selection(), &self.def, &filters, &self.source_columns());
+                snapshot.add_scan((self.def.id, bricks.scanned(&selection)))?;
+            }
             let request = BrickRequest {
-                snapshot: snapshot
-                    .and_then(|snapshot| snapshot.bricks(self.def.id))
-                    .ok_or_else(unknown)?
-                    .clone(),
+                snapshot: bricks.clone(),
                 def: Arc::clone(&self.def),
                 schema: self.schema.clone(),
                 columns: self.columns.clone(),

@@ -205,10 +205,18 @@ fn snapshot_of(
     let foreign = foreign.into_iter().map(|def| Ok((def.id, crate::tique::scan(context, def)?)));
     let foreign = foreign.collect::<Result<HashMap<_, _>, SqlError>>()?;
     let (bricks, rows): (Vec<_>, Vec<_>) = own.into_iter().partition(|def| def.bricks.is_some());
-    let bricks = bricks.iter().map(|def| Ok((def.id, transaction.brick_view(def.id, |all| all)?)));
+    let is_asked = transaction.notes_reads() && !planned.runs_subqueries();
+    let bricks = bricks.iter().map(|def| {
+        let view = if is_asked {
+            transaction.brick_view_to_note(def.id, |all| all)
+        } else {
+            transaction.brick_view(def.id, |all| all)
+        };
+        Ok((def.id, view?))
+    });
     let bricks = bricks.collect::<Result<HashMap<_, _>, StoreError>>()?;
     let tables = rows.iter().map(|def| def.id);
-    if !transaction.notes_reads() || planned.runs_subqueries() {
+    if !is_asked {
         let view = |table| match &context.parts {
             None => transaction.view(table),
             Some(parts) => parts.view(transaction, table),

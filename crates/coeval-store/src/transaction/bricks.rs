@@ -4,9 +4,11 @@
 //! Rows are appended at once, under an epoch of the transaction that nobody else sees (see `bricks.rs`). Each savepoint
 //! closes the epoch: what is done behind it gets another one, so rolling back to it is rolling back epochs.
 
-use super::Transaction;
 use super::locks::definition_changed;
-use crate::bricks::{BrickChange, BrickChanges, BrickRows, Bricks, begin_append, encode_delete};
+use super::{Scanned, Transaction};
+use crate::bricks::{
+    BrickChange, BrickChanges, BrickRows, Bricks, WrittenBricks, begin_append, encode_delete, ranges_of,
+};
 use crate::error::StoreError;
 use crate::ids::SpaceId;
 use crate::table::Table;
@@ -173,7 +175,22 @@ impl Transaction {
         table: SpaceId,
         select: impl FnOnce(Selection) -> Selection,
     ) -> Result<BrickSnapshot, StoreError> {
-        self.note_table(table);
+        let snapshot = self.brick_view_to_note(table, select)?;
+        self.note_scanned(table, &snapshot.scanned(&snapshot.selection))?;
+        Ok(snapshot)
+    }
+
+    /// As [`brick_view`](Self::brick_view), for a caller that says by [`note_scanned`](Self::note_scanned) what it looks
+    /// at: until then the table's definition alone counts as read.
+    ///
+    /// # Errors
+    /// As [`brick_view`](Self::brick_view).
+    pub fn brick_view_to_note(
+        &self,
+        table: SpaceId,
+        select: impl FnOnce(Selection) -> Selection,
+    ) -> Result<BrickSnapshot, StoreError> {
+        self.note_definition(table);
         let rows = Arc::clone(self.brick_rows(table)?);
         self.bricks.settle()?;
         let selection = select(rows.table().selection());
@@ -252,6 +269,12 @@ impl BrickSnapshot {
     #[must_use]
     pub fn selection(&self) -> Selection {
         self.rows.table().selection()
+    }
+
+    /// What reading the rows that `selection` selects counts as: bricks that have some, and those that might get some.
+    #[must_use]
+    pub fn scanned(&self, selection: &Selection) -> Vec<Scanned> {
+        ranges_of(selection).map(Scanned::Keys).into_iter().collect()
     }
 
     /// The Arrow schema of what [`batches`](Self::batches) gives, without a projection.
@@ -397,13 +420,19 @@ impl BrickWrites {
         }
         self.settle()?;
         let epochs = self.epochs();
-        let changes = self.done.iter_mut().filter_map(|done| {
-            let now = world.table(done.table)?.bricks()?;
+        let is_there = |done: &Done| {
+            let now = world.table(done.table).and_then(|table| table.bricks());
+            now.is_some_and(|now| now.are_rows_of(&done.rows))
+        };
+        let written = by_table(&self.done, is_there);
+        let written = written.map(|(first, bricks)| WrittenBricks::new(first.table, &first.rows, bricks));
+        let written = written.collect();
+        let changes = self.done.iter_mut().filter(|done| is_there(done)).map(|done| {
             let bytes = std::mem::take(&mut done.bytes);
-            now.are_rows_of(&done.rows).then_some(BrickChange { table: done.table, epoch: done.epoch, bytes })
+            BrickChange { table: done.table, epoch: done.epoch, bytes }
         });
         let changes = changes.collect();
-        Ok(BrickChanges { changes, epochs, is_committed: Arc::clone(&self.is_committed) })
+        Ok(BrickChanges { changes, written, epochs, is_committed: Arc::clone(&self.is_committed) })
     }
 
     /// The log has the strings that came with the changes.
@@ -432,19 +461,29 @@ impl BrickWrites {
     }
 }
 
+/// The changes that `filter` takes, table by table: the first one, and the bricks of all of them.
+fn by_table(
+    changes: &[Done],
+    filter: impl Fn(&Done) -> bool,
+) -> impl Iterator<Item = (&Done, Vec<BrickId>)> {
+    let is_of = |one: &Done, other: &Done| Arc::ptr_eq(&one.rows, &other.rows);
+    let firsts = changes.iter().enumerate().filter(move |(index, first)| {
+        filter(first) && !changes[..*index].iter().any(|before| is_of(before, first))
+    });
+    firsts.map(move |(index, first)| {
+        let all = changes[index..].iter().filter(|done| is_of(done, first));
+        (first, all.flat_map(|done| done.bricks.iter().copied()).collect())
+    })
+}
+
 /// Removes the rows of these changes from their bricks.
 fn roll_back(undone: &[Done]) -> Result<(), ShardStopped> {
     let mut tickets = Vec::new();
-    for (index, first) in undone.iter().enumerate() {
-        let is_of_table = |done: &&Done| Arc::ptr_eq(&done.rows, &first.rows);
-        if undone[..index].iter().any(|done| is_of_table(&done)) {
-            continue;
-        }
-        let of_table = || undone[index..].iter().filter(is_of_table);
-        let mut bricks: Vec<BrickId> = of_table().flat_map(|done| done.bricks.iter().copied()).collect();
+    for (first, mut bricks) in by_table(undone, |_| true) {
         bricks.sort_unstable();
         bricks.dedup();
-        let mut epochs: Vec<Epoch> = of_table().map(|done| done.epoch).collect();
+        let of_table = undone.iter().filter(|done| Arc::ptr_eq(&done.rows, &first.rows));
+        let mut epochs: Vec<Epoch> = of_table.map(|done| done.epoch).collect();
         epochs.dedup();
         tickets.push(first.rows.table().roll_back(&epochs, &bricks)?);
     }

@@ -11,7 +11,7 @@ use std::ops::Bound;
 /// A part of a table that holds every row which a scan's result depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scanned {
-    /// The rows whose primary keys lie in one of these ranges.
+    /// The rows whose primary keys lie in one of these ranges; of a brick table, the bricks with a mark in one of them.
     Keys(Vec<KeyRange>),
     /// The rows that have an entry in one of these ranges of an index.
     Entries {

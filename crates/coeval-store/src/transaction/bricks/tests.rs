@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 mod added_columns;
 mod offsets;
+mod reads;
 
 use crate::brick_def::{BrickDef, BrickDimension, Retention};
 use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};
