@@ -127,10 +127,11 @@ class Coeval(Server):
 class Postgres(Server):
     # SIGINT is PostgreSQL's fast shutdown.
     name, title, database, stop_signal = "postgresql", "PostgreSQL", "postgres", signal.SIGINT
+    settings = POSTGRES_SETTINGS
 
     def __init__(self, binaries, directory):
         self.binaries = binaries
-        data = Path(directory) / "postgresql"
+        data = Path(directory) / self.name
         data.mkdir()
         # PostgreSQL refuses to run as root.
         options = {"cwd": data}
@@ -140,7 +141,7 @@ class Postgres(Server):
             options |= {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
         subprocess.run([binaries / "initdb", "-D", data, "-U", USER, "--auth=trust", "--encoding=UTF8",
                         "--locale=C", "--no-sync"], check=True, stdout=subprocess.DEVNULL, **options)
-        settings = [word for name, value in POSTGRES_SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        settings = [word for name, value in self.settings.items() for word in ("-c", f"{name}={value}")]
         super().__init__(
             lambda port: [binaries / "postgres", "-D", data, "-p", port, "-k", data,
                           "-c", "listen_addresses=127.0.0.1", *settings],

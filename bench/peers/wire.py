@@ -134,7 +134,7 @@ def alone(server, servers):
 
 
 def brief(figures):
-    names = ["transactions_per_s", "queries_per_h", "rows_per_s", "beside_share", "used_kib", "abort_rate", "failed",
+    names = ["transactions_per_s", "queries_per_h", "rows_per_s", "beside_share", "used_kib", "abort_rate", "stream_aborts", "failed",
              "alone_latency_ms", "beside_latency_ms", "latency_p99_ms", "foreign_cpu"]
     return ", ".join(f"{name} {figures[name]:g}" for name in names if name in figures)
 

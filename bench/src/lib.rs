@@ -48,7 +48,7 @@ mod ycsb;
 pub use error::BenchError;
 pub use histogram::Histogram;
 pub use machine::{Machine, ProcessId};
-pub use options::{Api, KeyChoice, Options, Population, Sending, Workload, YcsbMix};
+pub use options::{Api, KeyChoice, Options, Population, Readers, Sending, Workload, YcsbMix};
 pub use progress::{Progress, Sample, Silent};
 pub use report::Report;
 pub use table::{ColumnSpec, TableSpec};

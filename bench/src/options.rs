@@ -138,6 +138,49 @@ impl Sending {
     }
 }
 
+/// How the transactions of query streams are declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// Read-only at REPEATABLE READ.
+    Snapshot,
+    /// Read-only at SERIALIZABLE, on the current world: what they read is tracked, and they may be refused.
+    Ssi,
+    /// Read-only at SERIALIZABLE and DEFERRABLE: they wait until nothing need be tracked.
+    Deferrable,
+    /// Read-only at SERIALIZABLE, on safe snapshots where the system has them.
+    Safe,
+}
+
+impl Readers {
+    /// The name on the command line and in the report.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Snapshot => "snapshot",
+            Self::Ssi => "ssi",
+            Self::Deferrable => "deferrable",
+            Self::Safe => "safe",
+        }
+    }
+
+    /// What a stream says once, when it has connected.
+    pub(crate) const fn setting(self) -> &'static str {
+        match self {
+            Self::Ssi => "SET coeval.read_only_snapshot = 'current'",
+            Self::Snapshot | Self::Deferrable | Self::Safe => "SET coeval.read_only_snapshot = 'safe'",
+        }
+    }
+
+    /// How each of its transactions begins.
+    pub(crate) const fn begin(self) -> &'static str {
+        match self {
+            Self::Snapshot => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Self::Ssi | Self::Safe => "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY",
+            Self::Deferrable => "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE",
+        }
+    }
+}
+
 /// How much of the specification's population is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Population {
@@ -202,6 +245,8 @@ pub struct Options {
     pub population: Population,
     /// CH-benCHmark, RSS: query streams beside the terminals.
     pub streams: usize,
+    /// CH-benCHmark: how the transactions of the streams are declared.
+    pub readers: Readers,
     /// TPC-H: share of `lineitem` and `orders` updated at random keys before measuring.
     pub update_fraction: f64,
     /// TPC-H: how often each query is measured; RSS: how often each way is. The median counts.
@@ -248,6 +293,7 @@ impl Default for Options {
             seed: 1,
             population: Population::Full,
             streams: 1,
+            readers: Readers::Snapshot,
             update_fraction: 0.0,
             runs: 3,
             write_parquet: None,

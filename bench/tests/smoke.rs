@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use coeval::{Database, Isolation};
-use coeval_bench::{Api, Options, Population, Report, Sending, Silent, Workload, YcsbMix, run};
+use coeval_bench::{Api, Options, Population, Readers, Report, Sending, Silent, Workload, YcsbMix, run};
 use coeval_server::{Server, ServerOptions};
 use std::sync::mpsc::channel;
 
@@ -94,6 +94,13 @@ fn chbench_and_ycsb_run_over_the_wire() {
     served(|options| {
         let report = passes(Workload::Chbench, &Options { seconds: 3.0, ..options.clone() });
         assert!(figure(&report, "queries") > 0.0 && figure(&report, "transactions_per_s") > 0.0);
+        for readers in [Readers::Ssi, Readers::Deferrable, Readers::Safe] {
+            let options =
+                Options { isolation: Isolation::Serializable, readers, seconds: 1.0, ..options.clone() };
+            let report = passes(Workload::Chbench, &options);
+            assert!(figure(&report, "queries") > 0.0, "{readers:?}: {}", report.to_json());
+            assert!(readers == Readers::Ssi || figure(&report, "stream_aborts") == 0.0, "{readers:?}");
+        }
         let report = passes(Workload::Ycsb, &options);
         assert!(figure(&report, "read_count") > 0.0 && figure(&report, "update_count") > 0.0);
         let inserts = Options { ycsb_mix: YcsbMix::Insert, ..options };

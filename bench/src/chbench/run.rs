@@ -12,7 +12,7 @@ use crate::engine::query;
 use crate::error::BenchError;
 use crate::histogram::Histogram;
 use crate::machine::{CpuUsage, measure_sync};
-use crate::options::{Options, Workload};
+use crate::options::{Options, Readers, Workload};
 use crate::progress::{Progress, Sample};
 use crate::report::Report;
 use crate::system::{Console, EmbeddedConsole, System, with_system};
@@ -64,6 +64,8 @@ struct StreamFigures {
     queries: Vec<Histogram>,
     ages: Histogram,
     answered: u64,
+    /// Transactions that were refused.
+    aborts: u64,
     checks: u64,
     violations: u64,
     last: Option<(usize, Duration)>,
@@ -123,7 +125,7 @@ fn mix(
     let board = Board::new(options.threads, Kind::ALL.len());
     let streams = StreamBoard { figures: Mutex::new(StreamFigures::new(options.streams)) };
     let workers = terminal_workers(system, options)?;
-    let sessions = (0..options.streams).map(|_| Analyst::new(system));
+    let sessions = (0..options.streams).map(|_| Analyst::new(system, options.readers));
     let sessions = sessions.collect::<Result<Vec<_>, BenchError>>()?;
     progress.begin("CH-benCHmark", None);
     let cpu = system.watch_cpu(options);
@@ -157,9 +159,17 @@ fn answer_queries(
             return Ok(());
         }
         streams.figures.lock().taken[stream] = Some(Instant::now());
-        match session.answer(place, board).inspect_err(|_| board.stop())? {
-            Some(answered) => streams.record(board, stream, place, answered),
-            None => return Ok(()),
+        match session.answer(place, board) {
+            Ok(Some(answered)) => streams.record(board, stream, place, answered),
+            Ok(None) => return Ok(()),
+            Err(error) if error.is_conflict() => {
+                session.end()?;
+                streams.figures.lock().aborts += u64::from(board.is_measuring());
+            }
+            Err(error) => {
+                board.stop();
+                return Err(error);
+            }
         }
     }
     Ok(())
@@ -175,28 +185,46 @@ struct Answered {
     violations: u64,
 }
 
-/// Where a stream asks its queries.
-enum Analyst {
+/// Where a stream asks its queries, and how its transactions begin.
+struct Analyst {
+    at: Asked,
+    readers: Readers,
+}
+
+enum Asked {
     Embedded(Box<Session>),
     Server(Box<Connection>),
 }
 
-const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-
 impl Analyst {
-    fn new(system: System<'_>) -> Result<Self, BenchError> {
-        Ok(match system {
-            System::Embedded(db) => Self::Embedded(Box::new(db.session())),
-            System::Server(server) => Self::Server(Box::new(server.connect()?)),
-        })
+    fn new(system: System<'_>, readers: Readers) -> Result<Self, BenchError> {
+        let at = match system {
+            System::Embedded(db) => Asked::Embedded(Box::new(db.session())),
+            System::Server(server) => Asked::Server(Box::new(server.connect()?)),
+        };
+        let mut analyst = Self { at, readers };
+        analyst.execute(readers.setting())?;
+        Ok(analyst)
+    }
+
+    fn execute(&mut self, sql: &str) -> Result<(), BenchError> {
+        match &mut self.at {
+            Asked::Embedded(session) => session.execute(sql).map(drop).map_err(BenchError::from),
+            Asked::Server(connection) => connection.execute(sql),
+        }
+    }
+
+    /// Ends what is left of a transaction that was refused.
+    fn end(&mut self) -> Result<(), BenchError> {
+        self.execute("ROLLBACK")
     }
 
     /// Runs one query in a snapshot of its own; `None` if the board said stop before it was through.
     fn answer(&mut self, place: usize, board: &Board) -> Result<Option<Answered>, BenchError> {
         let begun = Instant::now();
-        match self {
-            Self::Embedded(session) => {
-                session.execute(BEGIN)?;
+        self.execute(self.readers.begin())?;
+        match &mut self.at {
+            Asked::Embedded(session) => {
                 let violations = violations(session, SNAPSHOT_CONDITIONS)?;
                 let started = Instant::now();
                 query(session, QUERIES[place])?;
@@ -205,12 +233,11 @@ impl Analyst {
                 let checks = SNAPSHOT_CONDITIONS.len() as u64;
                 Ok(Some(Answered { latency, age: begun.elapsed(), checks, violations }))
             }
-            Self::Server(connection) => {
-                connection.execute(BEGIN)?;
+            Asked::Server(connection) => {
                 let started = Instant::now();
                 let ended = connection.query_unless(QUERIES[place], &|| board.is_stopped())?;
                 let latency = started.elapsed();
-                connection.execute("ROLLBACK")?;
+                connection.execute("COMMIT")?;
                 let answered = Answered { latency, age: begun.elapsed(), checks: 0, violations: 0 };
                 Ok((ended == Ended::Answered).then_some(answered))
             }
@@ -246,6 +273,8 @@ impl StreamBoard {
         report.count("streams", options.streams as u64);
         report.figure("queries_per_h", figures.answered as f64 / measured.as_secs_f64().max(1e-9) * 3_600.0);
         report.count("queries", figures.answered);
+        report.note("readers", options.readers.name());
+        report.count("stream_aborts", figures.aborts);
         report.figure("snapshot_age_p50_ms", figures.ages.percentile_ms(50.0));
         report.figure("snapshot_age_max_ms", figures.ages.max() as f64 / 1e6);
         for (number, latency) in (1..).zip(&figures.queries) {

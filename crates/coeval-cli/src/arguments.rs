@@ -5,7 +5,7 @@ use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
 use clap::{Args, Parser, Subcommand};
 use coeval::{Durability, Isolation, QUERY_MEMORY_MIN};
-use coeval_bench::{Api, KeyChoice, Options, Population, ProcessId, Sending, Workload, YcsbMix};
+use coeval_bench::{Api, KeyChoice, Options, Population, ProcessId, Readers, Sending, Workload, YcsbMix};
 use std::path::PathBuf;
 
 /// Coeval: transactions and analytics on the same live data.
@@ -277,6 +277,10 @@ pub(crate) struct BenchArguments {
     /// chbench, rss: threads that run analytical queries
     #[arg(long, value_name = "N", default_value_t = defaults().streams)]
     streams: usize,
+    /// chbench: how the streams' transactions are declared: READ ONLY at REPEATABLE READ, or at SERIALIZABLE on the current
+    /// world, DEFERRABLE, or on safe snapshots
+    #[arg(long, default_value = "snapshot", value_parser = readers())]
+    readers: Readers,
     /// tpch: share of lineitem and orders updated at random keys before measuring
     #[arg(long, value_name = "F", default_value_t = defaults().update_fraction, value_parser = fraction)]
     update_fraction: f64,
@@ -337,6 +341,7 @@ impl BenchArguments {
             seed: self.seed,
             population: if self.tiny { Population::Tiny } else { Population::Full },
             streams: self.streams,
+            readers: self.readers,
             update_fraction: self.update_fraction,
             runs: self.runs,
             write_parquet: self.write_parquet.clone(),
@@ -434,6 +439,15 @@ fn isolation() -> impl TypedValueParser<Value = Isolation> {
         ("repeatable-read", Isolation::Snapshot),
         ("read-committed", Isolation::ReadCommitted),
         ("serializable", Isolation::Serializable),
+    ])
+}
+
+fn readers() -> impl TypedValueParser<Value = Readers> {
+    named(&[
+        ("snapshot", Readers::Snapshot),
+        ("ssi", Readers::Ssi),
+        ("deferrable", Readers::Deferrable),
+        ("safe", Readers::Safe),
     ])
 }
 
