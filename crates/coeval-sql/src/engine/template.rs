@@ -2,13 +2,15 @@
 //! How DataFusion is set up: options, functions, rules.
 
 use crate::error::SqlError;
-use crate::query::{CheckedArithmetic, JoinOrder, estimates};
+use crate::query::{CheckedArithmetic, ClearPushdown, JoinOrder, estimates};
 use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 use std::sync::Arc;
 
@@ -32,6 +34,7 @@ pub(super) fn session_state(threads: usize, query_bytes_max: usize) -> Result<Se
         .with_default_features()
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
         .with_optimizer_rules(optimizer_rules())
+        .with_physical_optimizer_rules(physical_optimizer_rules())
         .with_statistics_registry(estimates())
         .build();
     let own = crate::ddl::sequence_functions::functions()
@@ -54,6 +57,17 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     rules
         .map(|rule| if rule.name() == replaced.name() { Arc::new(JoinOrder::default()) as _ } else { rule })
         .collect()
+}
+
+/// DataFusion's rules for physical plans, with filters pushed down only where that is right.
+fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let rules = PhysicalOptimizer::new().rules.into_iter();
+    let clear =
+        |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| match ClearPushdown::instead_of(rule.as_ref()) {
+            Some(clear) => Arc::new(clear) as _,
+            None => rule,
+        };
+    rules.map(clear).collect()
 }
 
 /// Rows that the build side of a hash join may have to be collected into one table, over all threads. Fewer

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Filters pushed down, but not where columns of one name would be taken for each other.
+//!
+//! DataFusion's rule hands a filter from operator to operator, and most of them find its columns in their input by name:
+//! of two columns of one name, the first. Where a join gives both `a.id` and `b.id`, a filter on the second falls on the
+//! first, and rows are lost without an error. It is known there (issue 25244, with 25262 to 25264 and 25296) and mended in
+//! the version behind ours (pull request 25259); with that version this module can go.
+//!
+//! Until then the rule is let loose on those parts of a plan in which no filter names a column whose name is there twice.
+//! In the others filters stay where they are, which is right and slower.
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// DataFusion's rule where names are clear.
+#[derive(Debug)]
+pub(crate) struct ClearPushdown(FilterPushdown);
+
+impl ClearPushdown {
+    /// In the place of a rule of DataFusion's; `None` if that is another one.
+    pub(crate) fn instead_of(rule: &dyn PhysicalOptimizerRule) -> Option<Self> {
+        let known = [FilterPushdown::new(), FilterPushdown::new_post_optimization()];
+        known.into_iter().find(|known| known.name() == rule.name()).map(Self)
+    }
+
+    fn pushed(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        if is_clear(&plan) {
+            return self.0.optimize(plan, config);
+        }
+        let children = plan.children().into_iter().cloned();
+        let children = children.map(|child| self.pushed(child, config)).collect::<Result<_>>()?;
+        replace_children_if_necessary(plan, children)
+    }
+}
+
+impl PhysicalOptimizerRule for ClearPushdown {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.pushed(plan, config)
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+/// Whether no filter that arises in a plan can name a column that is in doubt below. Nothing is handed to its root.
+fn is_clear(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let mut names = Names::default();
+    names.add_filtered(plan.as_ref());
+    for child in plan.children() {
+        names.add(child);
+    }
+    names.filtered.is_disjoint(&names.doubtful)
+}
+
+/// Names in a plan.
+#[derive(Default)]
+struct Names {
+    /// Those that several columns of one operator have.
+    doubtful: HashSet<String>,
+    /// Those that filters may look for, at some operator.
+    filtered: HashSet<String>,
+}
+
+impl Names {
+    fn add(&mut self, plan: &Arc<dyn ExecutionPlan>) {
+        self.add_filtered(plan.as_ref());
+        let schema = plan.schema();
+        let mut seen = HashSet::new();
+        let twice = schema.fields().iter().map(|field| field.name()).filter(|name| !seen.insert(*name));
+        self.doubtful.extend(twice.cloned());
+        if plan.is::<UnionExec>() {
+            // The same column may have another name in each input.
+            for child in plan.children() {
+                let inner = child.schema();
+                let pairs = schema.fields().iter().zip(inner.fields());
+                let different = pairs.filter(|(outer, inner)| outer.name() != inner.name());
+                self.doubtful.extend(
+                    different.flat_map(|(outer, inner)| [outer.name().clone(), inner.name().clone()]),
+                );
+            }
+        }
+        for child in plan.children() {
+            self.add(child);
+        }
+    }
+
+    /// Adds what filters of this operator name, and what it calls otherwise than its input does.
+    fn add_filtered(&mut self, plan: &dyn ExecutionPlan) {
+        if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+            for (left, right) in join.on() {
+                self.add_columns([left, right]);
+            }
+        } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
+            self.add_columns(sort.expr().iter().map(|key| &key.expr));
+        } else if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+            self.add_columns([filter.predicate()]);
+        } else if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+            for call in aggregate.aggr_expr() {
+                self.add_columns(&call.expressions());
+            }
+            self.add_renamed(aggregate.group_expr().expr().iter().map(|(key, name)| (key, name.as_str())));
+        } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+            self.add_renamed(projection.expr().iter().map(|one| (&one.expr, one.alias.as_str())));
+        }
+    }
+
+    fn add_renamed<'e>(&mut self, outputs: impl Iterator<Item = (&'e Arc<dyn PhysicalExpr>, &'e str)>) {
+        let is_kept = |expression: &Arc<dyn PhysicalExpr>, name: &str| {
+            expression.downcast_ref::<Column>().is_some_and(|column| column.name() == name)
+        };
+        let renamed = outputs.filter(|(expression, name)| !is_kept(expression, name));
+        self.add_columns(renamed.map(|(expression, _)| expression));
+    }
+
+    fn add_columns<'e>(&mut self, expressions: impl IntoIterator<Item = &'e Arc<dyn PhysicalExpr>>) {
+        for expression in expressions {
+            self.filtered.extend(collect_columns(expression).iter().map(|column| column.name().to_owned()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::Engine;
+    use arrow::util::display::array_value_to_string;
+    use coeval_store::{Store, StoreOptions};
+
+    /// What a query of these tables gives, a text for each row. `a`, `b` and `c` all have an `id` and an `amount`.
+    fn answer(sql: &str) -> Vec<String> {
+        let mut session = Engine::new(Store::in_memory(StoreOptions::default())).unwrap().session();
+        let tables = "
+            CREATE TABLE a (id int, other int, amount int);
+            CREATE TABLE b (id int, amount int);
+            CREATE TABLE c (id int, amount int);
+            INSERT INTO a VALUES (1, 10, 100), (2, 20, 200), (3, 30, 300);
+            INSERT INTO b VALUES (10, 30), (20, 20), (30, 10);
+            INSERT INTO c VALUES (30, 5), (10, 6), (20, 7);";
+        session.execute(tables).unwrap();
+        let results = session.execute(sql).unwrap_or_else(|error| panic!("{error}: {sql}"));
+        let batches = results.iter().filter_map(|result| result.rows.as_ref()).flat_map(|rows| &rows.batches);
+        let of_batch = |batch: &arrow::array::RecordBatch| {
+            let text = |row| {
+                let values = batch.columns().iter().map(|column| array_value_to_string(column, row).unwrap());
+                values.collect::<Vec<_>>().join(" ")
+            };
+            (0..batch.num_rows()).map(text).collect::<Vec<_>>()
+        };
+        batches.flat_map(of_batch).collect()
+    }
+
+    #[test]
+    fn the_smallest_of_the_second_of_two_columns_of_one_name_is_found() {
+        let joined = "FROM a JOIN b ON a.other = b.id JOIN c ON b.id = c.id";
+        assert_eq!(
+            answer(&format!("SELECT a.amount, b.amount {joined} ORDER BY b.amount LIMIT 1")),
+            ["300 10"]
+        );
+        assert_eq!(
+            answer(&format!("SELECT a.amount, c.amount {joined} ORDER BY c.amount LIMIT 1")),
+            ["300 5"]
+        );
+    }
+
+    #[test]
+    fn a_join_by_the_second_of_two_columns_of_one_name_loses_no_rows() {
+        for join in ["JOIN", "LEFT JOIN"] {
+            let twice =
+                format!("(SELECT a.id AS first, a.id, b.id AS second FROM a {join} b ON a.other = b.id) ab");
+            assert_eq!(answer(&format!("SELECT count(*) FROM c JOIN {twice} ON c.id = ab.second")), ["3"]);
+            let sql = format!(
+                "SELECT a.id, b.id, c.id FROM a {join} b ON a.other = b.id JOIN c ON c.id = b.id ORDER BY 1"
+            );
+            assert_eq!(answer(&sql), ["1 10 10", "2 20 20", "3 30 30"]);
+        }
+    }
+
+    #[test]
+    fn inputs_of_a_union_may_name_their_columns_crosswise() {
+        let union = "(SELECT id, amount FROM b UNION ALL SELECT amount AS x, id FROM c) u";
+        assert_eq!(
+            answer(&format!("SELECT u.id, u.amount FROM c JOIN {union} ON c.id = u.id ORDER BY 1, 2")),
+            ["10 30", "20 20", "30 10"]
+        );
+        assert_eq!(
+            answer(&format!("SELECT u.id, u.amount FROM {union} ORDER BY u.amount DESC LIMIT 2")),
+            ["10 30", "5 30"]
+        );
+    }
+}
