@@ -14,7 +14,7 @@ mod table;
 
 pub(crate) use bricks::BrickScan;
 pub(crate) use dimensions::{Condition, conditions};
-pub(crate) use selectivity::selectivity;
+pub(crate) use selectivity::{distinct_results, selectivity};
 pub(crate) use snapshot::StatementSnapshot;
-pub(crate) use statistics::{UNKNOWN_DISTINCT, distinct_values};
+pub(crate) use statistics::{UNKNOWN_DISTINCT, known_distinct_values};
 pub(crate) use table::{CoevalTable, HiddenColumns};

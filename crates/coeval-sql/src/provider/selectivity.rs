@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How many rows of a table pass a filter: tried on a sample of the rows that the plan will read.
+//! What is found out of a table by looking at a sample of the rows that the plan will read: how many pass a filter, and
+//! how many values an expression has.
 //!
 //! The rows are in memory or about to be read, so a look at two thousand of them costs less than keeping
 //! histograms, is never out of date, and knows of correlated columns and of `LIKE`.
 
+use arrow::array::ArrayRef;
 use coeval_store::TableView;
 use datafusion::common::cast::as_boolean_array;
+use datafusion::common::hash_utils::{RandomState, create_hashes};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::conjunction;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_plan::PhysicalExpr;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Rows that a filter is tried on.
+/// Rows that are looked at.
 const SAMPLE_ROWS: usize = 2_048;
 
 /// What share of a view's rows passes all these filters, between 0 and 1. They are over columns that stand at
@@ -27,23 +31,85 @@ pub(crate) fn selectivity(
     if filters.is_empty() {
         return Some(1.0);
     }
-    let filter = conjunction(filters.iter().cloned());
-    let mut read: Vec<usize> = collect_columns(&filter).iter().map(Column::index).collect();
-    read.sort_unstable();
-    let projection: Vec<usize> =
-        read.iter().map(|&column| columns.get(column).copied()).collect::<Option<_>>()?;
-    let sample = view.sample(&projection, SAMPLE_ROWS).ok()?;
-    let rows = sample.batch.num_rows();
-    if rows == 0 {
+    let sample = Tried::of(view, columns, conjunction(filters.iter().cloned()))?;
+    if sample.rows == 0 {
         return Some(0.0);
     }
-    let filter = reassign_expr_columns(filter, &sample.batch.schema()).ok()?;
-    let hits = match filter.evaluate(&sample.batch).ok()? {
-        ColumnarValue::Scalar(value) if super::batches::is_true(&value) => rows,
+    let hits = match sample.value {
+        ColumnarValue::Scalar(value) if super::batches::is_true(&value) => sample.rows,
         ColumnarValue::Scalar(_) => 0,
         ColumnarValue::Array(array) => as_boolean_array(&array).ok()?.true_count(),
     };
     // No hit in a sample says "rare", not "none".
     let hits = if sample.is_whole { hits as f64 } else { (hits as f64).max(0.5) };
-    Some(hits / rows as f64)
+    Some(hits / sample.rows as f64)
+}
+
+/// How many values an expression has over a view's rows, of which there are so many, roughly; at least one. `None` as in
+/// [`selectivity`].
+pub(crate) fn distinct_results(
+    view: &TableView,
+    columns: &[usize],
+    expression: Arc<dyn PhysicalExpr>,
+    rows: f64,
+) -> Option<f64> {
+    let sample = Tried::of(view, columns, expression)?;
+    match sample.value {
+        ColumnarValue::Scalar(_) => Some(1.0),
+        ColumnarValue::Array(array) => distinct_of_sample(&array, if sample.is_whole { 0.0 } else { rows }),
+    }
+}
+
+/// The values in all these rows, of which `sample` is a part. Those met once stand for others that were not met: the
+/// estimator of Charikar, Chaudhuri, Motwani and Narasayya (PODS 2000), which is off by as little as any can promise.
+fn distinct_of_sample(sample: &ArrayRef, rows: f64) -> Option<f64> {
+    let mut hashes = vec![0; sample.len()];
+    create_hashes([sample], &RandomState::with_seed(0), &mut hashes).ok()?;
+    let mut met: HashMap<u64, u32> = HashMap::new();
+    for hash in hashes {
+        *met.entry(hash).or_default() += 1;
+    }
+    let once = met.values().filter(|&&times| times == 1).count() as f64;
+    let scale = (rows / (sample.len() as f64).max(1.0)).max(1.0).sqrt();
+    Some((once * scale + met.len() as f64 - once).max(1.0))
+}
+
+/// An expression's values over a sample.
+struct Tried {
+    value: ColumnarValue,
+    rows: usize,
+    /// Whether the sample is all there is.
+    is_whole: bool,
+}
+
+impl Tried {
+    fn of(view: &TableView, columns: &[usize], expression: Arc<dyn PhysicalExpr>) -> Option<Self> {
+        let mut read: Vec<usize> = collect_columns(&expression).iter().map(Column::index).collect();
+        read.sort_unstable();
+        let projection: Vec<usize> =
+            read.iter().map(|&column| columns.get(column).copied()).collect::<Option<_>>()?;
+        let sample = view.sample(&projection, SAMPLE_ROWS).ok()?;
+        let expression = reassign_expr_columns(expression, &sample.batch.schema()).ok()?;
+        let value = expression.evaluate(&sample.batch).ok()?;
+        Some(Self { value, rows: sample.batch.num_rows(), is_whole: sample.is_whole })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::Int64Array;
+
+    fn estimated(values: impl Iterator<Item = i64>, rows: f64) -> f64 {
+        let sample: ArrayRef = Arc::new(Int64Array::from_iter_values(values));
+        distinct_of_sample(&sample, rows).unwrap()
+    }
+
+    #[test]
+    fn values_met_often_are_all_there_are_and_values_met_once_stand_for_more() {
+        assert_eq!(estimated((0..1_000).map(|row| row % 60), 1e6), 60.0);
+        assert_eq!(estimated(0..1_000, 1e5), 10_000.0);
+        assert_eq!(estimated(0..1_000, 0.0), 1_000.0, "there are no other rows");
+        assert_eq!(estimated(std::iter::empty(), 1e5), 1.0);
+    }
 }

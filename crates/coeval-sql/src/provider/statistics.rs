@@ -12,12 +12,18 @@ const TEXT_BYTES: usize = 24;
 /// Distinct values of a column of which nothing is known, at most.
 pub(crate) const UNKNOWN_DISTINCT: u64 = 200;
 
-/// Distinct values of a column, roughly: of a key as many as rows, of whole numbers as many as fit between its bounds.
-pub(crate) fn distinct_values(def: &TableDef, summary: &TableSummary, column: usize) -> u64 {
+/// Distinct values of a column, roughly; a guess if nothing tells.
+fn distinct_values(def: &TableDef, summary: &TableSummary, column: usize) -> u64 {
+    known_distinct_values(def, summary, column).unwrap_or(summary.rows.min(UNKNOWN_DISTINCT))
+}
+
+/// Distinct values of a column, roughly: of a key as many as rows, of whole numbers as many as fit between its bounds;
+/// `None` of others.
+pub(crate) fn known_distinct_values(def: &TableDef, summary: &TableSummary, column: usize) -> Option<u64> {
     let is_key = def.primary_key == [column]
         || def.indexes.iter().any(|index| index.uniqueness.is_unique() && index.columns == [column]);
     if is_key {
-        return summary.rows;
+        return Some(summary.rows);
     }
     let number = |value: &Option<Value>| match value {
         Some(Value::Int16(value)) => Some(i64::from(*value)),
@@ -26,10 +32,8 @@ pub(crate) fn distinct_values(def: &TableDef, summary: &TableSummary, column: us
         _ => None,
     };
     let bounds = &summary.columns[column];
-    match (number(&bounds.min), number(&bounds.max)) {
-        (Some(min), Some(max)) => summary.rows.min(max.abs_diff(min).saturating_add(1)),
-        _ => summary.rows.min(UNKNOWN_DISTINCT),
-    }
+    let (min, max) = (number(&bounds.min)?, number(&bounds.max)?);
+    Some(summary.rows.min(max.abs_diff(min).saturating_add(1)))
 }
 
 /// The statistics of these columns of a view.

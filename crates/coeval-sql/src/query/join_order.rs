@@ -14,12 +14,16 @@ mod cluster;
 mod estimate;
 mod search;
 
-use cluster::{Cluster, is_inner_join};
+pub(super) use cluster::{Cluster, is_inner_join};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+pub(super) use estimate::Relation;
+
+/// With fewer relations there is nothing to order but the two sides, which DataFusion does.
+const RELATIONS_MIN: usize = 3;
 
 /// Orders inner joins by cost.
 #[derive(Debug, Default)]
@@ -47,7 +51,7 @@ fn order(plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<
         LogicalPlan::Filter(filter) => is_inner_join(&filter.input),
         plan => is_inner_join(plan),
     };
-    if is_cluster && let Some(cluster) = Cluster::of(&plan, config)? {
+    if is_cluster && let Some(cluster) = Cluster::of(&plan, RELATIONS_MIN, config)? {
         let tree = search::cheapest(cluster.sizes());
         let plan = cluster.joined(&tree, plan.schema(), &mut |relation| {
             order(relation, config).map(|ordered| ordered.data)

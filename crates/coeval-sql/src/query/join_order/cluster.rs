@@ -7,8 +7,9 @@
 
 use super::estimate::Relation;
 use super::search::{Class, CompositeKey, Predicate, Set, Sizes, Tree};
+use crate::provider::UNKNOWN_DISTINCT;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchemaRef, JoinConstraint, NullEquality, Result};
+use datafusion::common::{Column, DFSchemaRef, DataFusionError, JoinConstraint, NullEquality, Result};
 use datafusion::logical_expr::utils::{conjunction, split_binary_owned, split_conjunction_owned};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan, Operator, Projection,
@@ -16,13 +17,10 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::OptimizerConfig;
 use std::sync::Arc;
 
-/// With fewer relations there is nothing to order but the two sides, which DataFusion does.
-const RELATIONS_MIN: usize = 3;
-
 /// As many as a set has bits.
 const RELATIONS_MAX: usize = 64;
 
-/// Share of combinations that pass an equation between expressions.
+/// Share of combinations that pass an equation between expressions of which nothing can be found out.
 const EQUATION_SELECTIVITY: f64 = 0.005;
 
 /// Share of combinations that pass any other predicate.
@@ -36,7 +34,7 @@ struct Member {
 }
 
 /// What a cluster consists of.
-pub(super) struct Cluster {
+pub(in crate::query) struct Cluster {
     relations: Vec<LogicalPlan>,
     /// Predicates over one relation each.
     filters: Vec<Vec<Expr>>,
@@ -50,11 +48,15 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster at the top of this plan; `None` if there is none whose order matters.
-    pub(super) fn of(plan: &LogicalPlan, config: &dyn OptimizerConfig) -> Result<Option<Self>> {
+    /// The cluster at the top of this plan; `None` if there is none of at least so many relations.
+    pub(in crate::query) fn of(
+        plan: &LogicalPlan,
+        relations_min: usize,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Option<Self>> {
         let mut parts = Parts::default();
         let is_plain = parts.take_apart(plan);
-        if !is_plain || !(RELATIONS_MIN..=RELATIONS_MAX).contains(&parts.relations.len()) {
+        if !is_plain || !(relations_min..=RELATIONS_MAX).contains(&parts.relations.len()) {
             return Ok(None);
         }
         let mut cluster = Self {
@@ -77,7 +79,7 @@ impl Cluster {
     }
 
     /// What the search for an order needs.
-    pub(super) fn sizes(&self) -> &Sizes {
+    pub(in crate::query) fn sizes(&self) -> &Sizes {
         &self.sizes
     }
 
@@ -266,23 +268,45 @@ impl Cluster {
             }
             relations.push(Relation::of(plan, &filters, config));
         }
-        let field =
-            |member: &Member| self.relations[member.relation].schema().index_of_column(&member.column);
+        let distinct = |member: &Member| {
+            let relation = &relations[member.relation];
+            let found = relation.distinct(&member.column, &self.relations[member.relation], config)?;
+            Ok::<_, DataFusionError>(found.unwrap_or(relation.rows.min(UNKNOWN_DISTINCT as f64)))
+        };
         let mut classes = Vec::with_capacity(self.classes.len());
         for class in &self.classes {
-            let mut distinct = Vec::with_capacity(class.len());
-            for member in class {
-                distinct.push((member.relation, relations[member.relation].distinct(field(member)?)));
-            }
-            classes.push(Class(distinct));
+            let of_members = class.iter().map(|member| Ok((member.relation, distinct(member)?)));
+            classes.push(Class(of_members.collect::<Result<_>>()?));
         }
+        let keys = self.composite_keys(&relations, &classes)?;
+        let mut predicates = Vec::with_capacity(self.predicates.len());
+        for (over, predicate) in &self.predicates {
+            let (share, is_equation) = match predicate {
+                Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+                    (self.equation_share([left, right], &relations, config)?, true)
+                }
+                _ => (PREDICATE_SELECTIVITY, false),
+            };
+            predicates.push(Predicate { over: *over, share, is_equation });
+        }
+        self.sizes = Sizes {
+            rows: relations.iter().map(|relation| relation.rows).collect(),
+            classes,
+            keys,
+            predicates,
+        };
+        Ok(())
+    }
+
+    /// Keys of several columns, all of them equated with others.
+    fn composite_keys(&self, relations: &[Relation], classes: &[Class]) -> Result<Vec<CompositeKey>> {
         let mut keys = Vec::new();
         for (number, relation) in relations.iter().enumerate() {
             let mut fields = Vec::new();
             let mut of_classes = Vec::new();
             for (index, class) in self.classes.iter().enumerate() {
                 if let Some(member) = class.iter().find(|member| member.relation == number) {
-                    fields.push(field(member)?);
+                    fields.push(self.relations[number].schema().index_of_column(&member.column)?);
                     of_classes.push(index);
                 }
             }
@@ -290,23 +314,32 @@ impl Cluster {
                 && relation.is_key(&fields)
                 && !fields.iter().any(|&one| relation.is_key(&[one]))
             {
-                let combinations: f64 = fields.iter().map(|&field| relation.distinct(field)).product();
-                let excess = (combinations / relation.base_rows()).max(1.0);
+                let distinct = of_classes.iter().map(|&class| classes[class].distinct(number));
+                let excess = (distinct.product::<f64>() / relation.base_rows()).max(1.0);
                 keys.push(CompositeKey { relation: number, classes: of_classes, excess });
             }
         }
-        let measured = |(over, predicate): &(Set, Expr)| {
-            let is_equation = matches!(predicate, Expr::BinaryExpr(BinaryExpr { op: Operator::Eq, .. }));
-            let share = if is_equation { EQUATION_SELECTIVITY } else { PREDICATE_SELECTIVITY };
-            Predicate { over: *over, share, is_equation }
-        };
-        self.sizes = Sizes {
-            rows: relations.iter().map(|relation| relation.rows).collect(),
-            classes,
-            keys,
-            predicates: self.predicates.iter().map(measured).collect(),
-        };
-        Ok(())
+        Ok(keys)
+    }
+
+    /// What share of combinations passes an equation of these two sides: each value of the side with fewer finds itself
+    /// among those of the other.
+    fn equation_share(
+        &self,
+        sides: [&Expr; 2],
+        relations: &[Relation],
+        config: &dyn OptimizerConfig,
+    ) -> Result<f64> {
+        let mut most: Option<f64> = None;
+        for side in sides {
+            let over = self.relations_of(side)?;
+            if over.count_ones() == 1 {
+                let number = over.trailing_zeros() as usize;
+                let found = relations[number].distinct_results(side, &self.relations[number], config);
+                most = most.into_iter().chain(found).reduce(f64::max);
+            }
+        }
+        Ok(most.map_or(EQUATION_SELECTIVITY, |distinct| 1.0 / distinct))
     }
 }
 
@@ -343,7 +376,7 @@ impl Parts {
 }
 
 /// Whether a plan is an inner join, of which some columns may be picked: rules put such projections between joins.
-pub(super) fn is_inner_join(plan: &LogicalPlan) -> bool {
+pub(in crate::query) fn is_inner_join(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Join(join) => join.join_type == JoinType::Inner,
         LogicalPlan::Projection(projection) => {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How many rows a relation has and how many distinct values its columns, in the statement's snapshot.
 
-use crate::provider::{CoevalTable, StatementSnapshot, UNKNOWN_DISTINCT, distinct_values, selectivity};
+use crate::provider::{CoevalTable, StatementSnapshot, distinct_results, known_distinct_values, selectivity};
 use crate::query::Carry;
 use coeval_store::{TableSummary, TableView};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{Column, DFSchema, Result};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, TableScan};
 use datafusion::optimizer::OptimizerConfig;
-use datafusion::physical_expr::create_physical_expr;
+use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
+use std::sync::Arc;
 
 /// Rows of what nothing is known of, such as a table function.
 const UNKNOWN_ROWS: f64 = 1_000.0;
@@ -20,9 +21,9 @@ const UNKNOWN_ROWS: f64 = 1_000.0;
 const UNKNOWN_SELECTIVITY: f64 = 0.2;
 
 /// A relation of a cluster of joins, as far as it is known.
-pub(super) struct Relation {
+pub(in crate::query) struct Relation {
     /// Rows that its filters leave, at least one.
-    pub(super) rows: f64,
+    pub(in crate::query) rows: f64,
     table: Option<Table>,
 }
 
@@ -38,7 +39,7 @@ struct Table {
 
 impl Relation {
     /// What is known of this relation with these filters on it.
-    pub(super) fn of(plan: &LogicalPlan, filters: &[Expr], config: &dyn OptimizerConfig) -> Self {
+    pub(in crate::query) fn of(plan: &LogicalPlan, filters: &[Expr], config: &dyn OptimizerConfig) -> Self {
         let Some(table) = Table::of(plan, config) else {
             let share = UNKNOWN_SELECTIVITY.powi(i32::from(!filters.is_empty()));
             return Self { rows: (rows_of(plan, config) * share).max(1.0), table: None };
@@ -48,10 +49,33 @@ impl Relation {
         Self { rows: rows.max(1.0), table: Some(table) }
     }
 
-    /// Distinct values of this field before any filter; a filter on the field itself is in `rows`.
-    pub(super) fn distinct(&self, field: usize) -> f64 {
-        let Some(table) = &self.table else { return self.rows.min(UNKNOWN_DISTINCT as f64) };
-        (distinct_values(table.view.def(), &table.summary, table.columns[field]) as f64).max(1.0)
+    /// Distinct values of a column of this relation, which is `plan`, before any filter; a filter on the column itself is in
+    /// `rows`. By its bounds if it has any, otherwise by a sample; `None` if neither tells.
+    pub(in crate::query) fn distinct(
+        &self,
+        column: &Column,
+        plan: &LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Option<f64>> {
+        let Some(table) = &self.table else { return Ok(None) };
+        let index = table.columns[plan.schema().index_of_column(column)?];
+        let known = known_distinct_values(table.view.def(), &table.summary, index);
+        let found = known.map(|values| values as f64);
+        Ok(found
+            .or_else(|| self.distinct_results(&Expr::Column(column.clone()), plan, config))
+            .map(|values| values.max(1.0)))
+    }
+
+    /// Values of an expression over this relation, which is `plan`, before any filter; `None` if it cannot be tried.
+    pub(super) fn distinct_results(
+        &self,
+        expression: &Expr,
+        plan: &LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Option<f64> {
+        let table = self.table.as_ref()?;
+        let compiled = compiled(&[expression], plan.schema(), config)?.pop()?;
+        distinct_results(&table.view, &table.columns, compiled, self.base_rows())
     }
 
     /// Rows before any filter.
@@ -120,21 +144,29 @@ impl Table {
         columns: &[usize],
         config: &dyn OptimizerConfig,
     ) -> f64 {
-        if filters.iter().any(|filter| filter.is_volatile()) {
-            // A look at a sample must not take a sequence's numbers.
-            return UNKNOWN_SELECTIVITY;
-        }
-        let mut properties = ExecutionProps::new();
-        properties.query_execution_start_time = config.query_execution_start_time();
-        properties.config_options = Some(config.options());
-        let context = PhysicalPlanningContext::default();
-        let compiled: Result<Vec<_>> = filters
-            .iter()
-            .map(|filter| create_physical_expr(filter, schema, &properties, &context))
-            .collect();
-        let tried = compiled.ok().and_then(|filters| selectivity(&self.view, columns, &filters));
+        let compiled = compiled(filters, schema, config);
+        let tried = compiled.and_then(|filters| selectivity(&self.view, columns, &filters));
         tried.unwrap_or(UNKNOWN_SELECTIVITY)
     }
+}
+
+/// Expressions as they run on rows of `schema`; `None` if some must not be tried.
+fn compiled(
+    expressions: &[&Expr],
+    schema: &DFSchema,
+    config: &dyn OptimizerConfig,
+) -> Option<Vec<Arc<dyn PhysicalExpr>>> {
+    if expressions.iter().any(|expression| expression.is_volatile()) {
+        // A look at a sample must not take a sequence's numbers.
+        return None;
+    }
+    let mut properties = ExecutionProps::new();
+    properties.query_execution_start_time = config.query_execution_start_time();
+    properties.config_options = Some(config.options());
+    let context = PhysicalPlanningContext::default();
+    let compiled =
+        expressions.iter().map(|expression| create_physical_expr(expression, schema, &properties, &context));
+    compiled.collect::<Result<_>>().ok()
 }
 
 /// The scan that a relation is, under another name or a filter.

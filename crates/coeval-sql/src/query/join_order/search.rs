@@ -17,7 +17,7 @@ const BUILD_COST: f64 = 2.0;
 
 /// What the search knows of a cluster.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sizes {
+pub(in crate::query) struct Sizes {
     /// Rows of each relation, at least one.
     pub(super) rows: Vec<f64>,
     /// Columns that are equated with each other.
@@ -62,6 +62,11 @@ impl Class {
             (product * distinct, least.min(distinct))
         });
         if least.is_finite() { least / product } else { 1.0 }
+    }
+
+    /// The distinct values of this relation's column, if it has one here.
+    pub(super) fn distinct(&self, relation: usize) -> f64 {
+        self.members(1 << relation).next().map_or(1.0, |(_, distinct)| distinct)
     }
 
     fn members(&self, set: Set) -> impl Iterator<Item = (usize, f64)> {
@@ -112,6 +117,11 @@ struct Candidate {
 }
 
 impl Sizes {
+    /// Rows of the join of all relations.
+    pub(in crate::query) fn rows(&self) -> f64 {
+        self.rows_of((0..self.rows.len()).map(|relation| 1 << relation).sum())
+    }
+
     /// Rows of the join of these relations.
     fn rows_of(&self, set: Set) -> f64 {
         let product: f64 = self
