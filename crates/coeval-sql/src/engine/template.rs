@@ -2,12 +2,13 @@
 //! How DataFusion is set up: options, functions, rules.
 
 use crate::error::SqlError;
-use crate::query::{CheckedArithmetic, ClearPushdown, JoinOrder, estimates};
+use crate::query::{CheckedArithmetic, ClearPushdown, EagerAggregation, JoinOrder, estimates};
 use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
+use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
@@ -50,13 +51,22 @@ pub(super) fn session_state(threads: usize, query_bytes_max: usize) -> Result<Se
 /// The part of what a query may have that each of its sorts keeps ready to merge what it has spilled.
 const MERGING_SHARE: usize = 16;
 
-/// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM.
+/// DataFusion's rules, with ours for the order of joins in the place of the one that leaves it to FROM, and the one that
+/// groups below joins before the one that picks columns.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let replaced = EliminateCrossJoin::new();
-    let rules = Optimizer::new().rules.into_iter();
+    let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
+    let mut rules = Vec::new();
+    for rule in Optimizer::new().rules {
+        if rule.name() == replaced.name() {
+            rules.push(Arc::new(JoinOrder::default()) as _);
+            continue;
+        }
+        if rule.name() == picking.name() {
+            rules.push(Arc::new(EagerAggregation) as _);
+        }
+        rules.push(rule);
+    }
     rules
-        .map(|rule| if rule.name() == replaced.name() { Arc::new(JoinOrder::default()) as _ } else { rule })
-        .collect()
 }
 
 /// DataFusion's rules for physical plans, with filters pushed down only where that is right.

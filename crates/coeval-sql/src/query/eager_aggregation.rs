@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Aggregates begun below joins.
+//!
+//! `SELECT o.day, sum(l.amount) FROM orders o JOIN lines l ON l.order_id = o.id GROUP BY o.day` joins all lines and adds
+//! them up behind. Where the lines of one order are many, adding them up first leaves one row of each order to be
+//! joined. This is the eager group-by of Yan and Larson (*Eager Aggregation and Lazy Aggregation*, VLDB 1995): the
+//! table whose columns are aggregated is grouped by those of its columns that anything else names, and what was
+//! aggregated above the joins becomes the aggregate of these parts.
+//!
+//! It is right because the joins are inner: rows of the table that agree in all columns that are named elsewhere meet the
+//! same rows of the other tables and end in the same group. What is aggregated is a column, as nothing may be computed of
+//! rows that the joins would have left out: it might fail.
+//!
+//! It is done where it is estimated to pay: if the table has [`ROWS_PER_GROUP_MIN`] rows in each group, and what comes out
+//! of the joins is more than [`JOINED_PER_GROUP_MIN`] times the groups. Joins that let little through are better done
+//! first.
+
+use super::join_order::{Cluster, Relation, is_inner_join};
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, Result};
+use datafusion::functions::core::expr_fn::coalesce;
+use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
+use datafusion::logical_expr::{
+    Aggregate, AggregateUDF, Cast, Expr, ExprSchemable, Filter, Join, LogicalPlan, Projection, lit,
+};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Rows of a table that each group must have.
+const ROWS_PER_GROUP_MIN: f64 = 3.0;
+
+/// Rows that the joins must give for each group: a group costs its place in a table and a look-up in each join.
+const JOINED_PER_GROUP_MIN: f64 = 2.0;
+
+/// Fewer rows are not worth it.
+const ROWS_MIN: f64 = 10_000.0;
+
+/// Digits of numbers that may be added up in two steps: sums have ten digits more, and sums of sums twenty.
+const DIGITS_MAX: u8 = 18;
+
+/// Groups a table before it is joined.
+#[derive(Debug, Default)]
+pub(crate) struct EagerAggregation;
+
+impl OptimizerRule for EagerAggregation {
+    fn name(&self) -> &'static str {
+        "coeval_eager_aggregation"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        let LogicalPlan::Aggregate(aggregate) = &plan else { return Ok(Transformed::no(plan)) };
+        if !is_inner_join(&aggregate.input) {
+            return Ok(Transformed::no(plan));
+        }
+        match eager(aggregate, config)? {
+            Some(plan) => Ok(Transformed::yes(plan)),
+            None => Ok(Transformed::no(plan)),
+        }
+    }
+}
+
+/// One aggregate, and how its parts become it.
+struct Call<'a> {
+    whole: &'a Expr,
+    function: &'a Arc<AggregateUDF>,
+    /// The column that is aggregated; none of `count(*)`.
+    column: Option<&'a Column>,
+    arguments: &'a [Expr],
+}
+
+impl<'a> Call<'a> {
+    /// `None` if its parts do not make it, or might fail where it would not.
+    fn of(whole: &'a Expr, input: &LogicalPlan) -> Result<Option<Self>> {
+        let Expr::AggregateFunction(AggregateFunction { func, params }) = whole else { return Ok(None) };
+        let AggregateFunctionParams { args, distinct: false, filter: None, order_by, null_treatment: None } =
+            params
+        else {
+            return Ok(None);
+        };
+        let [argument] = args.as_slice() else { return Ok(None) };
+        let column = match argument {
+            Expr::Column(column) => Some(column),
+            Expr::Cast(Cast { expr, .. }) => match expr.as_ref() {
+                Expr::Column(column) => Some(column),
+                _ => return Ok(None),
+            },
+            Expr::Literal(..) => None,
+            _ => return Ok(None),
+        };
+        let is_exact = match func.name() {
+            "sum" => match argument.get_type(input.schema())? {
+                DataType::Decimal128(digits, _) => digits <= DIGITS_MAX,
+                // Four bytes were made eight: no sum of what fits into a table is longer.
+                DataType::Int64 => matches!(argument, Expr::Cast(_)),
+                DataType::Float64 => true,
+                _ => false,
+            },
+            "count" => true,
+            "min" | "max" => matches!(argument, Expr::Column(_)),
+            _ => false,
+        };
+        let is_plain = order_by.is_empty() && (column.is_some() || func.name() == "count");
+        let call = Self { whole, function: func, column, arguments: args };
+        Ok((is_exact && is_plain).then_some(call))
+    }
+
+    /// What the part is, below the joins.
+    fn part(&self, name: &str) -> Expr {
+        self.of_arguments(self.function, self.arguments.to_vec()).alias(name)
+    }
+
+    /// The aggregate of the parts.
+    fn merged(&self, name: &str, sum: &Arc<AggregateUDF>) -> Expr {
+        let function = if self.function.name() == "count" { sum } else { self.function };
+        self.of_arguments(function, vec![Expr::Column(Column::from_name(name))])
+    }
+
+    fn of_arguments(&self, function: &Arc<AggregateUDF>, arguments: Vec<Expr>) -> Expr {
+        let function = Arc::clone(function);
+        Expr::AggregateFunction(AggregateFunction::new_udf(function, arguments, false, None, vec![], None))
+    }
+
+    /// The value of the aggregate, out of that of its parts, which is `merged`.
+    fn result(&self, merged: Expr, plan: &LogicalPlan, ty: &DataType) -> Result<Expr> {
+        let merged =
+            if self.function.name() == "count" { coalesce(vec![merged, lit(0_i64)]) } else { merged };
+        merged.cast_to(ty, plan.schema())
+    }
+}
+
+/// The aggregate begun below its joins; `None` if that cannot be done, or does not pay.
+fn eager(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<LogicalPlan>> {
+    if aggregate.aggr_expr.is_empty() || matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]) {
+        return Ok(None);
+    }
+    let mut calls = Vec::with_capacity(aggregate.aggr_expr.len());
+    for expression in &aggregate.aggr_expr {
+        match Call::of(expression, &aggregate.input)? {
+            Some(call) => calls.push(call),
+            None => return Ok(None),
+        }
+    }
+    let mut joins = Joins::default();
+    joins.visit(&aggregate.input);
+    let Some(chosen) = joins.aggregated(&calls) else { return Ok(None) };
+    for expression in &aggregate.group_expr {
+        joins.named.extend(expression.column_refs().into_iter().cloned());
+    }
+    let keys: Vec<Column> = joins
+        .named
+        .iter()
+        .filter(|column| joins.relations[chosen].schema().has_column(column))
+        .cloned()
+        .collect();
+    if !pays(aggregate, &joins, chosen, &keys, config)? {
+        return Ok(None);
+    }
+    let names: Vec<String> = calls.iter().map(|_| config.alias_generator().next("coeval_part")).collect();
+    let keys = keys.into_iter().map(Expr::Column).collect();
+    let parts = calls.iter().zip(&names).map(|(call, name)| call.part(name)).collect();
+    let grouped = Aggregate::try_new(Arc::new(joins.relations[chosen].clone()), keys, parts)?;
+    let joined = with_relation(&aggregate.input, &mut chosen.clone(), &LogicalPlan::Aggregate(grouped))?;
+    merged(aggregate, &calls, &names, joined).map(Some)
+}
+
+/// The aggregate over parts, under the names of the one that it stands for.
+fn merged(
+    aggregate: &Aggregate,
+    calls: &[Call<'_>],
+    names: &[String],
+    joined: LogicalPlan,
+) -> Result<LogicalPlan> {
+    let sum = datafusion::functions_aggregate::sum::sum_udaf();
+    let wholes = calls.iter().zip(names).map(|(call, name)| call.merged(name, &sum)).collect();
+    let top = Aggregate::try_new(Arc::new(joined), aggregate.group_expr.clone(), wholes)?;
+    let top = LogicalPlan::Aggregate(top);
+    let columns = top.schema().columns();
+    let (groups, values) = columns.split_at(aggregate.group_expr.len());
+    let mut outputs: Vec<Expr> = groups.iter().cloned().map(Expr::Column).collect();
+    for (call, value) in calls.iter().zip(values) {
+        let ty = call.whole.get_type(aggregate.input.schema())?;
+        let value = call.result(Expr::Column(value.clone()), &top, &ty)?;
+        outputs.push(value.alias(call.whole.schema_name().to_string()));
+    }
+    Ok(LogicalPlan::Projection(Projection::try_new(outputs, Arc::new(top))?))
+}
+
+/// Whether it is estimated to pay to group this relation by these columns.
+fn pays(
+    aggregate: &Aggregate,
+    joins: &Joins,
+    chosen: usize,
+    keys: &[Column],
+    config: &dyn OptimizerConfig,
+) -> Result<bool> {
+    let plan = &joins.relations[chosen];
+    let relation = Relation::of(plan, &[], config);
+    if relation.rows < ROWS_MIN {
+        return Ok(false);
+    }
+    let mut groups = 1.0;
+    for key in keys {
+        let Some(values) = relation.distinct(key, plan, config)? else { return Ok(false) };
+        groups *= values;
+    }
+    if groups * ROWS_PER_GROUP_MIN > relation.rows {
+        return Ok(false);
+    }
+    let joined = Cluster::of(&aggregate.input, 2, config)?.map(|cluster| cluster.sizes().rows());
+    Ok(joined.is_some_and(|joined| groups * JOINED_PER_GROUP_MIN < joined))
+}
+
+/// Inner joins taken apart.
+#[derive(Default)]
+struct Joins {
+    relations: Vec<LogicalPlan>,
+    /// Columns that the joins and the filters between them name.
+    named: BTreeSet<Column>,
+}
+
+impl Joins {
+    fn visit(&mut self, plan: &LogicalPlan) {
+        match plan {
+            LogicalPlan::Join(join) if is_inner_join(plan) => {
+                let sides = join.on.iter().flat_map(|(left, right)| [left, right]);
+                for expression in sides.chain(&join.filter) {
+                    self.named.extend(expression.column_refs().into_iter().cloned());
+                }
+                self.visit(&join.left);
+                self.visit(&join.right);
+            }
+            LogicalPlan::Filter(filter) if is_inner_join(&filter.input) => {
+                self.named.extend(filter.predicate.column_refs().into_iter().cloned());
+                self.visit(&filter.input);
+            }
+            LogicalPlan::Projection(projection) if is_inner_join(plan) => self.visit(&projection.input),
+            _ => self.relations.push(plan.clone()),
+        }
+    }
+
+    /// The one relation that all aggregated columns are of. `None` if there are several, or no column is aggregated.
+    fn aggregated(&self, calls: &[Call<'_>]) -> Option<usize> {
+        let of = |column: &Column| self.relations.iter().position(|one| one.schema().has_column(column));
+        let mut found = calls.iter().filter_map(|call| call.column).map(of);
+        let first = found.next()??;
+        found.all(|other| other == Some(first)).then_some(first)
+    }
+}
+
+/// The joins with `new` in the place of the relation with this number.
+fn with_relation(plan: &LogicalPlan, number: &mut usize, new: &LogicalPlan) -> Result<LogicalPlan> {
+    let mut below = |plan: &LogicalPlan| with_relation(plan, number, new).map(Arc::new);
+    match plan {
+        LogicalPlan::Join(join) if is_inner_join(plan) => {
+            let (left, right) = (below(&join.left)?, below(&join.right)?);
+            let (on, filter) = (join.on.clone(), join.filter.clone());
+            let (kind, constraint, nulls) = (join.join_type, join.join_constraint, join.null_equality);
+            let join = Join::try_new(left, right, on, filter, kind, constraint, nulls, join.null_aware)?;
+            Ok(LogicalPlan::Join(join))
+        }
+        LogicalPlan::Filter(filter) if is_inner_join(&filter.input) => {
+            let input = below(&filter.input)?;
+            Ok(LogicalPlan::Filter(Filter::try_new(filter.predicate.clone(), input)?))
+        }
+        // It picks columns, which are others now; what is too much is left out by a rule behind this one.
+        LogicalPlan::Projection(projection) if is_inner_join(plan) => {
+            below(&projection.input).map(Arc::unwrap_or_clone)
+        }
+        relation => {
+            let is_chosen = *number == 0;
+            *number = number.wrapping_sub(1);
+            Ok(if is_chosen { new.clone() } else { relation.clone() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
