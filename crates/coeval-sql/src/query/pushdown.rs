@@ -65,81 +65,86 @@ impl PhysicalOptimizerRule for ClearPushdown {
     }
 }
 
-/// Whether no filter that arises in a plan can name a column that is in doubt below. Nothing is handed to its root.
+/// Whether no filter that arises in a plan comes to an operator that has two columns of a name in it. Nothing is handed to
+/// the plan's root.
 fn is_clear(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let mut names = Names::default();
-    names.add_filtered(plan.as_ref());
-    for child in plan.children() {
-        names.add(child);
-    }
-    names.filtered.is_disjoint(&names.doubtful)
+    is_clear_with(plan, &HashSet::new())
 }
 
-/// Names in a plan.
-#[derive(Default)]
-struct Names {
-    /// Those that several columns of one operator have.
-    doubtful: HashSet<String>,
-    /// Those that filters may look for, at some operator.
-    filtered: HashSet<String>,
-}
-
-impl Names {
-    fn add(&mut self, plan: &Arc<dyn ExecutionPlan>) {
-        self.add_filtered(plan.as_ref());
-        let schema = plan.schema();
+/// The same where filters that name these columns come from above.
+fn is_clear_with(plan: &Arc<dyn ExecutionPlan>, arriving: &HashSet<String>) -> bool {
+    plan.children().into_iter().enumerate().all(|(place, child)| {
+        let mut names = arriving.clone();
+        names.extend(named_below(plan.as_ref(), place, arriving));
+        let schema = child.schema();
         let mut seen = HashSet::new();
-        let twice = schema.fields().iter().map(|field| field.name()).filter(|name| !seen.insert(*name));
-        self.doubtful.extend(twice.cloned());
-        if plan.is::<UnionExec>() {
-            // The same column may have another name in each input.
-            for child in plan.children() {
-                let inner = child.schema();
-                let pairs = schema.fields().iter().zip(inner.fields());
-                let different = pairs.filter(|(outer, inner)| outer.name() != inner.name());
-                self.doubtful.extend(
-                    different.flat_map(|(outer, inner)| [outer.name().clone(), inner.name().clone()]),
-                );
-            }
-        }
-        for child in plan.children() {
-            self.add(child);
-        }
-    }
+        let in_child: HashSet<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+        names.retain(|name| in_child.contains(name));
+        let is_met_twice =
+            schema.fields().iter().any(|field| !seen.insert(field.name()) && names.contains(field.name()));
+        !is_met_twice && !is_renamed_by_union(plan, child, arriving) && is_clear_with(child, &names)
+    }) && !is_given_to_the_other_side(plan, arriving)
+}
 
-    /// Adds what filters of this operator name, and what it calls otherwise than its input does.
-    fn add_filtered(&mut self, plan: &dyn ExecutionPlan) {
-        if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-            for (left, right) in join.on() {
-                self.add_columns([left, right]);
-            }
-        } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
-            self.add_columns(sort.expr().iter().map(|key| &key.expr));
-        } else if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-            self.add_columns([filter.predicate()]);
-        } else if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-            for call in aggregate.aggr_expr() {
-                self.add_columns(&call.expressions());
-            }
-            self.add_renamed(aggregate.group_expr().expr().iter().map(|(key, name)| (key, name.as_str())));
-        } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-            self.add_renamed(projection.expr().iter().map(|one| (&one.expr, one.alias.as_str())));
-        }
-    }
-
-    fn add_renamed<'e>(&mut self, outputs: impl Iterator<Item = (&'e Arc<dyn PhysicalExpr>, &'e str)>) {
-        let is_kept = |expression: &Arc<dyn PhysicalExpr>, name: &str| {
-            expression.downcast_ref::<Column>().is_some_and(|column| column.name() == name)
+/// Whether a join would hand what is known of one side's key to a column of the other side that has its name and is not
+/// what it is equated with.
+fn is_given_to_the_other_side(plan: &Arc<dyn ExecutionPlan>, names: &HashSet<String>) -> bool {
+    let Some(join) = plan.downcast_ref::<HashJoinExec>() else { return false };
+    let misleads =
+        |key: &Arc<dyn PhysicalExpr>, equal: &Arc<dyn PhysicalExpr>, other: &Arc<dyn ExecutionPlan>| {
+            let name = |expression: &Arc<dyn PhysicalExpr>| {
+                expression.downcast_ref::<Column>().map(|column| column.name().to_owned())
+            };
+            name(key).is_some_and(|key_name| {
+                names.contains(&key_name)
+                    && name(equal).as_ref() != Some(&key_name)
+                    && other.schema().column_with_name(&key_name).is_some()
+            })
         };
-        let renamed = outputs.filter(|(expression, name)| !is_kept(expression, name));
-        self.add_columns(renamed.map(|(expression, _)| expression));
-    }
+    join.on()
+        .iter()
+        .any(|(left, right)| misleads(left, right, join.right()) || misleads(right, left, join.left()))
+}
 
-    fn add_columns<'e>(&mut self, expressions: impl IntoIterator<Item = &'e Arc<dyn PhysicalExpr>>) {
-        for expression in expressions {
-            self.filtered.extend(collect_columns(expression).iter().map(|column| column.name().to_owned()));
+/// Whether a union calls some of these columns otherwise than an input does: what it hands down by name is another one then.
+fn is_renamed_by_union(
+    plan: &Arc<dyn ExecutionPlan>,
+    input: &Arc<dyn ExecutionPlan>,
+    names: &HashSet<String>,
+) -> bool {
+    let (outer, inner) = (plan.schema(), input.schema());
+    let mut pairs = outer.fields().iter().zip(inner.fields());
+    plan.is::<UnionExec>()
+        && pairs.any(|(outer, inner)| outer.name() != inner.name() && names.contains(outer.name()))
+}
+
+/// What filters of this operator, and those that come to it, name of this input beyond what they named above.
+fn named_below(plan: &dyn ExecutionPlan, input: usize, arriving: &HashSet<String>) -> HashSet<String> {
+    let mut names = HashSet::new();
+    if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        // What its right side is to have is known once its left side is built.
+        if input == 1 {
+            join.on().iter().for_each(|(_, key)| add_columns(&mut names, key));
         }
+    } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        sort.expr().iter().for_each(|key| add_columns(&mut names, &key.expr));
+    } else if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        add_columns(&mut names, filter.predicate());
+    } else if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        for argument in aggregate.aggr_expr().iter().flat_map(|call| call.expressions()) {
+            add_columns(&mut names, &argument);
+        }
+        let keys = aggregate.group_expr().expr().iter();
+        keys.filter(|(_, name)| arriving.contains(name)).for_each(|(key, _)| add_columns(&mut names, key));
+    } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let outputs = projection.expr().iter().filter(|output| arriving.contains(&output.alias));
+        outputs.for_each(|output| add_columns(&mut names, &output.expr));
     }
+    names
+}
+
+fn add_columns(names: &mut HashSet<String>, expression: &Arc<dyn PhysicalExpr>) {
+    names.extend(collect_columns(expression).iter().map(|column| column.name().to_owned()));
 }
 
 #[cfg(test)]
