@@ -16,6 +16,7 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
     AggregateFunction, AggregateFunctionParams, InList, ScalarFunction, WindowFunction,
 };
+use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Union,
 };
@@ -135,27 +136,38 @@ fn mixes_float_and_numeric<'a>(expressions: impl IntoIterator<Item = &'a Expr>, 
 }
 
 fn doubles<'a>(expressions: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Vec<Expr> {
-    expressions.into_iter().map(|expression| as_double(expression.clone(), schema)).collect()
+    expressions
+        .into_iter()
+        .map(|expression| as_type(expression.clone(), &DataType::Float64, schema))
+        .collect()
 }
 
-fn as_double(expression: Expr, schema: &DFSchema) -> Expr {
+fn as_type(expression: Expr, ty: &DataType, schema: &DFSchema) -> Expr {
     match expression.get_type(schema) {
-        Ok(DataType::Float64 | DataType::Null) => expression,
-        _ => Expr::Cast(Cast::new(Box::new(expression), DataType::Float64)),
+        Ok(known) if known == *ty || known.is_null() => expression,
+        _ => Expr::Cast(Cast::new(Box::new(expression), ty.clone())),
     }
 }
 
-/// The results of a CASE, floats among `numeric` as `double precision`.
+/// The results of a CASE, all of one type: what a query is told of its columns is what the first of them says. Floats
+/// among `numeric` are `double precision`.
 fn settle_case(case: &Case, schema: &DFSchema) -> Option<Expr> {
     let results =
         || case.when_then_expr.iter().map(|(_, then)| then.as_ref()).chain(case.else_expr.as_deref());
-    if !mixes_float_and_numeric(results(), schema) {
-        return None;
-    }
+    let ty = if mixes_float_and_numeric(results(), schema) {
+        DataType::Float64
+    } else {
+        let types = results().map(|result| result.get_type(schema)).collect::<Result<Vec<_>>>().ok()?;
+        let mut known = types.iter().filter(|ty| !ty.is_null());
+        let first = known.next()?;
+        if known.all(|ty| ty == first) {
+            return None;
+        }
+        get_coerce_type_for_case_expression(&types, None)?
+    };
     let mut case = case.clone();
-    let results = case.when_then_expr.iter_mut().map(|(_, then)| then).chain(&mut case.else_expr);
-    for result in results {
-        **result = as_double(result.as_ref().clone(), schema);
+    for result in case.when_then_expr.iter_mut().map(|(_, then)| then).chain(&mut case.else_expr) {
+        **result = as_type(result.as_ref().clone(), &ty, schema);
     }
     Some(Expr::Case(case))
 }
@@ -184,7 +196,7 @@ fn settle_union(union: Union) -> Result<Transformed<LogicalPlan>> {
         let columns = input.schema().columns().into_iter().zip(&mixed).map(|(column, mixed)| {
             let name = column.name.clone();
             let column = Expr::Column(column);
-            if *mixed { as_double(column, input.schema()).alias(name) } else { column }
+            if *mixed { as_type(column, &DataType::Float64, input.schema()).alias(name) } else { column }
         });
         let columns = columns.collect();
         Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns, input)?)))
