@@ -8,6 +8,7 @@ use super::target::Target;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
+use crate::query::column_name;
 use crate::result::RowSet;
 use crate::scalar::{Inputs, RowSource, Scalar, Scope, ScopeTable};
 use arrow::array::{RecordBatch, RecordBatchOptions};
@@ -15,8 +16,6 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use coeval_store::{ColumnBuilder, ColumnType};
 use datafusion::sql::sqlparser::ast::{Expr, ObjectNamePart, SelectItem, SelectItemQualifiedWildcardKind};
 use std::sync::Arc;
-
-const UNNAMED: &str = "?column?";
 
 /// A table of the statement as RETURNING sees it: the target, or one that it was joined with.
 #[derive(Clone, Debug)]
@@ -111,7 +110,7 @@ fn expand(list: &[SelectItem], relations: &[Relation]) -> Result<Vec<(String, Ex
     for item in list {
         match item {
             SelectItem::UnnamedExpr(expression) => {
-                items.push((output_name(expression), expression.clone()));
+                items.push((column_name(expression), expression.clone()));
             }
             SelectItem::ExprWithAlias { expr, alias } => items.push((fold(alias), expr.clone())),
             SelectItem::Wildcard(_) => relations.iter().for_each(|relation| relation.expand(&mut items)),
@@ -129,27 +128,6 @@ fn expand(list: &[SelectItem], relations: &[Relation]) -> Result<Vec<(String, Ex
         }
     }
     Ok(items)
-}
-
-/// What PostgreSQL calls a result column that has no alias.
-fn output_name(expression: &Expr) -> String {
-    match expression {
-        Expr::Identifier(name) => fold(name),
-        Expr::CompoundIdentifier(parts) => parts.last().map(fold).unwrap_or_default(),
-        Expr::Nested(inner) => output_name(inner),
-        Expr::Function(function) => match function.name.0.last() {
-            Some(ObjectNamePart::Identifier(name)) => fold(name),
-            _ => UNNAMED.to_owned(),
-        },
-        Expr::Case { .. } => "case".to_owned(),
-        Expr::Substring { .. } => "substring".to_owned(),
-        Expr::Trim { .. } => "btrim".to_owned(),
-        Expr::Cast { expr, data_type, .. } => match output_name(expr) {
-            name if name == UNNAMED => data_type.to_string().to_lowercase(),
-            name => name,
-        },
-        _ => UNNAMED.to_owned(),
-    }
 }
 
 /// `42P01` for a table that the statement does not have.

@@ -13,8 +13,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use coeval_store::{ColumnBuilder, ColumnType, Value, value_at};
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArguments, ObjectNamePart, SelectItem, SelectItemQualifiedWildcardKind, TypedString,
-    WildcardAdditionalOptions,
+    Expr, ObjectNamePart, SelectItem, SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
 };
 use std::sync::Arc;
 
@@ -119,7 +118,7 @@ impl Output {
         let mut written = Vec::new();
         for item in items {
             let (expression, name) = match item {
-                SelectItem::UnnamedExpr(expression) => (expression, output_name(expression)),
+                SelectItem::UnnamedExpr(expression) => (expression, crate::query::column_name(expression)),
                 SelectItem::ExprWithAlias { expr, alias } => (expr, folded(alias)),
                 SelectItem::Wildcard(options) if plain(options) && groups.is_none() => {
                     for table in 0..source.tables.len() {
@@ -214,49 +213,4 @@ fn plain(options: &WildcardAdditionalOptions) -> bool {
         && options.opt_replace.is_none()
         && options.opt_rename.is_none()
         && options.opt_alias.is_none()
-}
-
-/// The name that PostgreSQL gives an expression without an alias.
-fn output_name(expression: &Expr) -> String {
-    const UNNAMED: &str = "?column?";
-    match expression {
-        Expr::Identifier(ident) => folded(ident),
-        Expr::CompoundIdentifier(parts) => parts.last().map_or_else(|| UNNAMED.to_owned(), folded),
-        Expr::Nested(inner) => output_name(inner),
-        Expr::Function(function) => match (function.name.0.last(), &function.args) {
-            (
-                Some(ObjectNamePart::Identifier(name)),
-                FunctionArguments::None | FunctionArguments::List(_),
-            ) => folded(name),
-            _ => UNNAMED.to_owned(),
-        },
-        Expr::Cast { expr, data_type, .. } => match output_name(expr) {
-            name if name == UNNAMED => cast_name(&data_type.to_string()),
-            name => name,
-        },
-        Expr::TypedString(TypedString { data_type, .. }) => cast_name(&data_type.to_string()),
-        Expr::Case { .. } => "case".to_owned(),
-        Expr::Substring { .. } => "substring".to_owned(),
-        Expr::Trim { .. } => "btrim".to_owned(),
-        _ => UNNAMED.to_owned(),
-    }
-}
-
-/// The name of a type as a column name has it.
-fn cast_name(written: &str) -> String {
-    let lower = written.to_lowercase();
-    let bare = lower.split('(').next().unwrap_or(&lower).trim();
-    match bare {
-        "int" | "integer" => "int4",
-        "bigint" => "int8",
-        "smallint" => "int2",
-        "double precision" => "float8",
-        "real" => "float4",
-        "boolean" => "bool",
-        "character varying" => "varchar",
-        "char" | "character" => "bpchar",
-        "decimal" => "numeric",
-        other => other,
-    }
-    .to_owned()
 }

@@ -101,45 +101,63 @@ fn unique(name: &str, taken: &mut HashSet<String>) -> Ident {
     }
 }
 
-/// PostgreSQL's `FigureColname`.
+/// The name of a result column that has no alias: PostgreSQL's `FigureColname`.
 pub(crate) fn name_of(expression: &Expr) -> String {
-    figure(expression).unwrap_or_else(|| "?column?".to_owned())
+    figure(expression).map_or_else(|| "?column?".to_owned(), |figured| figured.name)
 }
 
-fn figure(expression: &Expr) -> Option<String> {
+/// A name, and whether a cast or CASE around the expression leaves it.
+struct Figured {
+    name: String,
+    is_kept: bool,
+}
+
+fn kept(name: impl Into<String>) -> Option<Figured> {
+    Some(Figured { name: name.into(), is_kept: true })
+}
+
+fn given_up(name: impl Into<String>) -> Option<Figured> {
+    Some(Figured { name: name.into(), is_kept: false })
+}
+
+fn figure(expression: &Expr) -> Option<Figured> {
     match expression {
-        Expr::Identifier(ident) => Some(crate::names::fold(ident)),
-        Expr::CompoundIdentifier(parts) => parts.last().map(crate::names::fold),
+        Expr::Identifier(ident) => kept(crate::names::fold(ident)),
+        Expr::CompoundIdentifier(parts) => parts.last().and_then(|part| kept(crate::names::fold(part))),
         Expr::Function(function) => {
             debug_assert!(!matches!(function.parameters, FunctionArguments::Subquery(_)));
             function.name.0.last().and_then(|part| match part {
-                ObjectNamePart::Identifier(ident) => Some(crate::names::fold(ident)),
+                ObjectNamePart::Identifier(ident) => kept(crate::names::fold(ident)),
                 ObjectNamePart::Function(_) => None,
             })
         }
         Expr::Cast { expr, data_type, .. } => {
-            figure(expr).or_else(|| Some(type_word(&data_type.to_string())))
+            kept_of(expr).or_else(|| given_up(type_word(&data_type.to_string())))
         }
-        Expr::TypedString(typed) => Some(type_word(&typed.data_type.to_string())),
-        Expr::Interval(_) => Some("interval".to_owned()),
+        Expr::TypedString(typed) => given_up(type_word(&typed.data_type.to_string())),
+        Expr::Interval(_) => given_up("interval"),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figure(inner),
         Expr::Case { else_result, .. } => {
-            else_result.as_deref().and_then(figure).or_else(|| Some("case".to_owned()))
+            else_result.as_deref().and_then(kept_of).or_else(|| given_up("case"))
         }
-        Expr::Exists { .. } => Some("exists".to_owned()),
-        Expr::Subquery(query) => first_name(&query.body),
-        Expr::Extract { .. } => Some("extract".to_owned()),
-        Expr::Substring { .. } => Some("substring".to_owned()),
-        Expr::Trim { .. } => Some("btrim".to_owned()),
-        Expr::Position { .. } => Some("position".to_owned()),
-        Expr::Overlay { .. } => Some("overlay".to_owned()),
-        Expr::Ceil { .. } => Some("ceil".to_owned()),
-        Expr::Floor { .. } => Some("floor".to_owned()),
-        Expr::AtTimeZone { .. } => Some("timezone".to_owned()),
-        Expr::Array(_) => Some("array".to_owned()),
-        Expr::Tuple(_) => Some("row".to_owned()),
+        Expr::Exists { .. } => kept("exists"),
+        Expr::Subquery(query) => first_name(&query.body).and_then(kept),
+        Expr::Extract { .. } => kept("extract"),
+        Expr::Substring { .. } => kept("substring"),
+        Expr::Trim { .. } => kept("btrim"),
+        Expr::Position { .. } => kept("position"),
+        Expr::Overlay { .. } => kept("overlay"),
+        Expr::Ceil { .. } => kept("ceil"),
+        Expr::Floor { .. } => kept("floor"),
+        Expr::AtTimeZone { .. } => kept("timezone"),
+        Expr::Array(_) => kept("array"),
+        Expr::Tuple(_) => kept("row"),
         _ => None,
     }
+}
+
+fn kept_of(expression: &Expr) -> Option<Figured> {
+    figure(expression).filter(|figured| figured.is_kept)
 }
 
 fn first_name(body: &SetExpr) -> Option<String> {
@@ -148,7 +166,7 @@ fn first_name(body: &SetExpr) -> Option<String> {
             SelectItem::ExprWithAlias { alias, .. } => {
                 crate::names::fold(alias).split(MARK).next().map(str::to_owned)
             }
-            SelectItem::UnnamedExpr(expression) => figure(expression),
+            SelectItem::UnnamedExpr(expression) => figure(expression).map(|figured| figured.name),
             _ => None,
         },
         SetExpr::Query(query) => first_name(&query.body),
