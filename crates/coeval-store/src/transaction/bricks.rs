@@ -462,10 +462,7 @@ impl BrickWrites {
 }
 
 /// The changes that `filter` takes, table by table: the first one, and the bricks of all of them.
-fn by_table(
-    changes: &[Done],
-    filter: impl Fn(&Done) -> bool,
-) -> impl Iterator<Item = (&Done, Vec<BrickId>)> {
+fn by_table(changes: &[Done], filter: impl Fn(&Done) -> bool) -> impl Iterator<Item = (&Done, Vec<BrickId>)> {
     let is_of = |one: &Done, other: &Done| Arc::ptr_eq(&one.rows, &other.rows);
     let firsts = changes.iter().enumerate().filter(move |(index, first)| {
         filter(first) && !changes[..*index].iter().any(|before| is_of(before, first))
