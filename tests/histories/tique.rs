@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lists in TiQuE on the default engine; on DuckDB if `COEVAL_TIQUE_DUCKDB` names its library.
+//! Lists in TiQuE on the default engine; on DuckDB if `COEVAL_TIQUE_DUCKDB` names its library, on MonetDB if
+//! `COEVAL_TIQUE_MONETDB` does.
 
 use coeval_bench::histories::{self, History, Lists, Notes, Steps};
 use coeval_tique::{
-    AdbcEngine, DataFusionEngine, Database, Engine, Layout, Options, Session, SqlState, TiqueError, Trials,
-    Writes,
+    AdbcEngine, DataFusionEngine, Database, Engine, Layout, MonetDbEngine, Options, Session, SqlState,
+    TiqueError, Trials, Writes,
 };
 use rand::Rng;
 use std::path::Path;
@@ -12,9 +13,11 @@ use std::sync::Arc;
 
 /// The history of so many transactions of eight clients, with checkpoints beside them.
 pub(crate) fn record(layout: Layout, trials: Trials, transactions: usize, seed: u64) -> History {
-    let engine: Arc<dyn Engine> = match std::env::var_os("COEVAL_TIQUE_DUCKDB") {
-        Some(library) => Arc::new(AdbcEngine::duckdb(Path::new(&library), None).unwrap()),
-        None => Arc::new(DataFusionEngine::in_memory().unwrap()),
+    let named = |name: &str| std::env::var_os(name);
+    let engine: Arc<dyn Engine> = match (named("COEVAL_TIQUE_DUCKDB"), named("COEVAL_TIQUE_MONETDB")) {
+        (Some(library), _) => Arc::new(AdbcEngine::duckdb(Path::new(&library), None).unwrap()),
+        (None, Some(library)) => Arc::new(MonetDbEngine::open(Path::new(&library), None).unwrap()),
+        (None, None) => Arc::new(DataFusionEngine::in_memory().unwrap()),
     };
     let options =
         Options { layout, trials, writes: Writes::Buffered, checkpoint_at: 100, ..Options::default() };

@@ -4,7 +4,7 @@
 use crate::error::BenchError;
 use crate::options::Options;
 use coeval::Durability;
-use coeval_tique::{AdbcEngine, DataFusionEngine, Engine};
+use coeval_tique::{AdbcEngine, DataFusionEngine, Engine, MonetDbEngine};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -58,12 +58,16 @@ impl Place {
                 &library("libduckdb.so"),
                 Some(&self.path.join("engine.duckdb")),
             )?),
+            "monetdb" => Arc::new(MonetDbEngine::open(
+                &library("libmonetdbe.so"),
+                Some(&self.path.join("engine.monetdb")),
+            )?),
             "postgresql" => {
                 let address = self.address.as_deref().unwrap_or("postgresql://");
                 Arc::new(AdbcEngine::postgresql(&library("libadbc_driver_postgresql.so"), address)?)
             }
             other => {
-                let message = format!("there is no engine {other}: datafusion, duckdb, postgresql");
+                let message = format!("there is no engine {other}: datafusion, duckdb, monetdb, postgresql");
                 return Err(BenchError::Options(message));
             }
         })

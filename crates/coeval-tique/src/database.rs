@@ -3,17 +3,15 @@
 
 use crate::catalog::{Catalog, Table};
 use crate::commit::Pipeline;
-use crate::engine::{Connection, Effort, Engine};
+use crate::engine::{Connection, Effort, Engine, Text};
 use crate::error::{Result, SqlState, TiqueError};
-use crate::literal::literal;
 use crate::physical;
 use crate::recovery;
 use crate::schema::{Definition, KeyColumns, Kind, quoted};
 use crate::session::Session;
 use crate::snapshot::{Formulation, Layout};
 use crate::spanning::Decision;
-use datafusion::common::ScalarValue;
-use datafusion::sql::sqlparser::ast::{CreateTable, DataType};
+use datafusion::sql::sqlparser::ast::CreateTable;
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -164,12 +162,13 @@ impl Shared {
             return Err(TiqueError::new(SqlState::DuplicateTable, message));
         }
         check_parents(&definition, &catalog)?;
-        for statement in physical::create_table(&definition, self.engine.dialect()) {
+        let dialect = self.engine.dialect();
+        for statement in physical::create_table(&definition, dialect) {
             connection.execute(&statement)?;
         }
         let table = describe(connection, definition)?;
         check_empty(connection, &table.definition)?;
-        note(connection, &table.definition.name, &create.to_string())?;
+        note(connection, dialect.literals, &table.definition.name, &create.to_string())?;
         connection.sync()?;
         *self.catalog.write() = Arc::new(catalog.with(table));
         Ok(())
@@ -190,25 +189,26 @@ impl Shared {
                 format!("constraint {} of table {} needs table {name}", key.name, child.definition.name);
             return Err(TiqueError::new(SqlState::ObjectInUse, message));
         }
-        note(connection, name, recovery::DROPPED)?;
+        let literals = self.engine.dialect().literals;
+        note(connection, literals, name, recovery::DROPPED)?;
         *self.catalog.write() = Arc::new(catalog.without(name));
-        remove(connection, &table.definition)
+        remove(connection, literals, &table.definition)
     }
 }
 
 /// Adds a row to the catalog's table.
-fn note(connection: &mut dyn Connection, name: &str, definition: &str) -> Result<()> {
-    let text = |text: &str| literal(&ScalarValue::from(text), &DataType::Text);
-    connection.execute(&format!("INSERT INTO tique_tables VALUES ({}, {})", text(name), text(definition)))?;
+fn note(connection: &mut dyn Connection, literals: Text, name: &str, definition: &str) -> Result<()> {
+    let (name, definition) = (literals.literal(name), literals.literal(definition));
+    connection.execute(&format!("INSERT INTO tique_tables VALUES ({name}, {definition})"))?;
     Ok(())
 }
 
 /// Removes the physical tables of a table, then what the catalog says of it.
-pub(crate) fn remove(connection: &mut dyn Connection, table: &Definition) -> Result<()> {
+pub(crate) fn remove(connection: &mut dyn Connection, literals: Text, table: &Definition) -> Result<()> {
     for physical in [physical::cache(table), physical::storage(table)] {
         connection.execute(&format!("DROP TABLE IF EXISTS {}", quoted(&physical)))?;
     }
-    let name = literal(&ScalarValue::from(table.name.as_str()), &DataType::Text);
+    let name = literals.literal(&table.name);
     connection.execute(&format!("DELETE FROM tique_tables WHERE name = {name}"))?;
     Ok(connection.sync()?)
 }

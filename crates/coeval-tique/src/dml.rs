@@ -66,7 +66,7 @@ fn default_of(table: &Definition, column: usize) -> String {
 /// The value that an assignment gives a column, as SQL.
 fn assigned(table: &Definition, column: usize, value: &Expr) -> String {
     let value = if is_default(value) { default_of(table, column) } else { format!("({value})") };
-    format!("CAST({value} AS {})", table.columns[column].kind)
+    format!("CAST({value} AS {})", table.columns[column].unchecked_kind())
 }
 
 fn assigned_column(table: &Definition, name: &ObjectName) -> Result<usize> {
@@ -436,7 +436,7 @@ fn insert_query(table: &Definition, insert: &mut Insert) -> Result<String> {
     let names = list(columns.iter().map(|column| format!("tique_given_{column}")));
     let select = (0..table.columns.len()).map(|column| {
         if columns.contains(&column) {
-            let (kind, name) = (&table.columns[column].kind, quoted(&table.columns[column].name));
+            let (kind, name) = (table.columns[column].unchecked_kind(), quoted(&table.columns[column].name));
             format!("CAST(tique_source.tique_given_{column} AS {kind}) AS {name}")
         } else {
             default_column(table, column)
@@ -446,7 +446,7 @@ fn insert_query(table: &Definition, insert: &mut Insert) -> Result<String> {
 }
 
 fn default_column(table: &Definition, column: usize) -> String {
-    let (kind, name) = (&table.columns[column].kind, quoted(&table.columns[column].name));
+    let (kind, name) = (table.columns[column].unchecked_kind(), quoted(&table.columns[column].name));
     format!("CAST({} AS {kind}) AS {name}", default_of(table, column))
 }
 
@@ -464,8 +464,8 @@ fn fill_defaults(table: &Definition, columns: &[usize], source: &mut Query) {
     for row in &mut values.rows {
         for (value, &column) in row.iter_mut().zip(columns) {
             if is_default(value) {
-                let sql =
-                    format!("SELECT CAST({} AS {})", default_of(table, column), table.columns[column].kind);
+                let kind = table.columns[column].unchecked_kind();
+                let sql = format!("SELECT CAST({} AS {kind})", default_of(table, column));
                 if let Ok(expr) = rewrite::parse(&sql).map(only_expression) {
                     *value = expr.unwrap_or_else(|| value.clone());
                 }

@@ -12,11 +12,15 @@
 
 mod adbc;
 mod datafusion;
+mod library;
+mod monetdb;
 
+use ::datafusion::sql::sqlparser::ast::DataType;
 pub use adbc::AdbcEngine;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 pub use datafusion::{DataFusionEngine, Durability};
+pub use monetdb::MonetDbEngine;
 use thiserror::Error;
 
 /// How an engine spells what differs.
@@ -32,6 +36,47 @@ pub struct Dialect {
     pub boolean: &'static str,
     /// Text of any length.
     pub text: &'static str,
+    /// How texts stand in a statement.
+    pub literals: Text,
+    /// How lists of rows stand in a query.
+    pub lists: Lists,
+    /// What a type of the application's is called.
+    pub spelled: fn(&DataType) -> DataType,
+}
+
+/// How a text stands between its quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// As it is; a quote is written twice.
+    Plain,
+    /// A backslash is written twice too.
+    WithEscapes,
+}
+
+/// How a list of rows (VALUES) stands in a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lists {
+    /// As it is.
+    Plain,
+    /// As one query for each row where two columns have the same values in different orders: MonetDB takes them for the
+    /// same column.
+    ColumnsApart,
+}
+
+impl Text {
+    /// The text as a literal.
+    #[must_use]
+    pub fn literal(self, text: &str) -> String {
+        format!("'{}'", self.escaped(text).replace('\'', "''"))
+    }
+
+    /// The text with what the engine would take for an escape written so that it does not.
+    pub(crate) fn escaped(self, text: &str) -> std::borrow::Cow<'_, str> {
+        match self {
+            Self::WithEscapes if text.contains('\\') => text.replace('\\', "\\\\").into(),
+            _ => text.into(),
+        }
+    }
 }
 
 /// How much thought a query is worth to the engine (3.2.1).

@@ -52,12 +52,13 @@ mod schema;
 mod session;
 mod snapshot;
 mod spanning;
+mod spelling;
 mod write_set;
 
 pub use database::{Database, Options, Reading, Trials, Writes};
 pub use engine::{
     AdbcEngine, Connection, DataFusionEngine, Dialect, Durability, Effort, Engine, EngineError,
-    EngineErrorKind, Rows,
+    EngineErrorKind, Lists, MonetDbEngine, Rows, Text,
 };
 pub use error::{Result, SqlState, TiqueError};
 pub use savepoints::SavepointPlace;

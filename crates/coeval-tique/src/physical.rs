@@ -15,7 +15,7 @@
 //! A row is never updated: a status is a table (3.1.2), and the last of R, C and T or A that holds a transaction counts.
 
 use crate::engine::Dialect;
-use crate::schema::{Definition, KeyColumns, quoted};
+use crate::schema::{Column, Definition, KeyColumns, quoted};
 
 /// Whether the version is a tombstone.
 pub(crate) const DELETED: &str = "tique_deleted";
@@ -57,8 +57,8 @@ pub(crate) fn key_columns(table: &Definition) -> Vec<String> {
 
 /// The statements that make a table's physical tables.
 pub(crate) fn create_table(table: &Definition, dialect: &Dialect) -> Vec<String> {
-    let mut columns: Vec<_> =
-        table.columns.iter().map(|column| format!("{} {}", quoted(&column.name), column.kind)).collect();
+    let column = |column: &Column| format!("{} {}", quoted(&column.name), (dialect.spelled)(&column.kind));
+    let mut columns: Vec<_> = table.columns.iter().map(column).collect();
     if table.key_columns == KeyColumns::Concatenated {
         columns.push(format!("{} {}", quoted(KEY), dialect.text));
     }

@@ -19,7 +19,7 @@
 use crate::catalog::Catalog;
 use crate::counters::{Counters, Timestamp, Txid};
 use crate::database::{describe, remove};
-use crate::engine::{Connection, Effort, Engine, Rows};
+use crate::engine::{Connection, Effort, Engine, Rows, Text};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::physical::{CTS, TXID, cache, create_schema, create_table};
 use crate::rewrite::parse;
@@ -47,7 +47,7 @@ pub(crate) fn recover(
     }
     settle(connection, decided)?;
     let mut catalog = Catalog::default();
-    for definition in definitions(connection)? {
+    for definition in definitions(connection, engine.dialect().literals)? {
         for statement in create_table(&definition, engine.dialect()) {
             connection.execute(&statement)?;
         }
@@ -87,7 +87,7 @@ fn settle(connection: &mut dyn Connection, decided: &[Decision]) -> Result<()> {
 }
 
 /// The tables that are there; drops that were begun are ended.
-fn definitions(connection: &mut dyn Connection) -> Result<Vec<Definition>> {
+fn definitions(connection: &mut dyn Connection, literals: Text) -> Result<Vec<Definition>> {
     let rows = connection.query("SELECT name, definition FROM tique_tables", Effort::Point)?;
     let (mut definitions, mut dropped) = (Vec::new(), BTreeSet::new());
     for batch in &rows.batches {
@@ -108,7 +108,7 @@ fn definitions(connection: &mut dyn Connection) -> Result<Vec<Definition>> {
     }
     for definition in &definitions {
         if dropped.contains(&definition.name) {
-            remove(connection, definition)?;
+            remove(connection, literals, definition)?;
         }
     }
     definitions.retain(|definition| !dropped.contains(&definition.name));

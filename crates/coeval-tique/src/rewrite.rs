@@ -2,13 +2,15 @@
 //! Queries on the abstract schema become queries on the physical one: each table is replaced by its snapshot.
 //!
 //! Two passes over the syntax tree. The first finds the tables and whether all are looked up by key, and refuses what is
-//! not there; the second replaces. A name that a common table expression hides is left alone.
+//! not there; the second replaces. A name that a common table expression hides is left alone. Then `spelling.rs`.
 
 use crate::catalog::{Catalog, Table};
+use crate::engine::Dialect;
 use crate::error::{Result, SqlState, TiqueError};
 use crate::literal::joined;
 use crate::schema::{Definition, KeyColumns, check_name, folded, table_name};
 use crate::snapshot::{self, Formulation, View};
+use crate::spelling::spell;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, Expr, Ident, ObjectName, Query, Select, Statement, TableAlias, TableFactor,
@@ -42,21 +44,23 @@ pub(crate) fn reads(statement: &mut Statement, catalog: &Catalog) -> Result<Read
     }
 }
 
-/// Replaces each table by its snapshot.
+/// Replaces each table by its snapshot, and writes the rest as the engine wants it.
 ///
 /// # Errors
 /// As [`reads`], which is called first.
 pub(crate) fn replace(
     statement: &mut Statement,
     catalog: &Catalog,
+    dialect: &Dialect,
     formulation: Formulation,
     view: &dyn Fn(&Table) -> View,
 ) -> Result<()> {
     let mut visitor = Visitor::new(catalog, Pass::Replace { formulation, view });
-    match VisitMut::visit(statement, &mut visitor) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
+    if let ControlFlow::Break(error) = VisitMut::visit(statement, &mut visitor) {
+        return Err(error);
     }
+    spell(statement, dialect);
+    Ok(())
 }
 
 #[derive(Clone, Copy)]

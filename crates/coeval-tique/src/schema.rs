@@ -28,6 +28,11 @@ pub(crate) enum Nulls {
 }
 
 impl Column {
+    /// What a value is cast to before it is checked: an engine could cut text that is too long.
+    pub(crate) fn unchecked_kind(&self) -> &DataType {
+        if self.characters_max().is_some() { &DataType::Text } else { &self.kind }
+    }
+
     /// The characters that a text column takes at most.
     pub(crate) fn characters_max(&self) -> Option<u64> {
         match &self.kind {

@@ -417,7 +417,9 @@ impl Session {
             Reading::Chosen => reads.formulation,
             Reading::Always(formulation) => formulation,
         };
-        rewrite::replace(&mut statement, &catalog, formulation, &|table| self.view(table, sees))?;
+        let dialect = self.shared.engine.dialect();
+        let view = |table: &Table| self.view(table, sees);
+        rewrite::replace(&mut statement, &catalog, dialect, formulation, &view)?;
         let effort = match reads.formulation {
             Formulation::Ranking => Effort::Point,
             Formulation::AntiJoin => Effort::Analytical,

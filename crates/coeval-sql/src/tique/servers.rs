@@ -13,7 +13,7 @@ use arrow::array::AsArray;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use coeval_store::Catalog;
-use coeval_tique::{AdbcEngine, DataFusionEngine, Database, Decision, Durability, Options};
+use coeval_tique::{AdbcEngine, DataFusionEngine, Database, Decision, Durability, MonetDbEngine, Options};
 use coeval_txn::Version;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Names of engines, for messages.
-const ENGINES: &str = "datafusion, duckdb, postgresql";
+const ENGINES: &str = "datafusion, duckdb, monetdb, postgresql";
 
 /// A server that is open.
 pub(crate) struct Server {
@@ -166,6 +166,10 @@ pub(super) fn driver(
             let address = options.get("address").map_or("postgresql://", String::as_str);
             Arc::new(AdbcEngine::postgresql(Path::new(library), address).map_err(refused)?)
         }
+        ("monetdb", path) => {
+            let library = options.get("library").map_or("libmonetdbe.so", String::as_str);
+            Arc::new(MonetDbEngine::open(Path::new(library), path.as_deref()).map_err(refused)?)
+        }
         (_, path) => {
             let library = options.get("library").map_or("libduckdb.so", String::as_str);
             Arc::new(AdbcEngine::duckdb(Path::new(library), path.as_deref()).map_err(refused)?)
@@ -180,7 +184,7 @@ pub(super) fn driver(
 pub(super) fn check(kind: &str, options: &BTreeMap<String, String>) -> Result<(), SqlError> {
     let known: &[&str] = match kind {
         "datafusion" => &["path"],
-        "duckdb" => &["library", "path"],
+        "duckdb" | "monetdb" => &["library", "path"],
         "postgresql" => &["address", "library"],
         other => {
             let message = format!("there is no engine \"{other}\"");

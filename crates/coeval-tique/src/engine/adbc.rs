@@ -8,7 +8,7 @@
 mod import;
 mod interface;
 
-use super::{Connection, Dialect, Effort, Engine, EngineError, Rows};
+use super::{Connection, Dialect, Effort, Engine, EngineError, Lists, Rows, Text};
 use crate::literal::printed;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -45,8 +45,16 @@ impl AdbcEngine {
                  DIRECTORY/libduckdb.so"
             )));
         }
-        let dialect =
-            Dialect { name: "DuckDB", unlogged: "", bigint: "BIGINT", boolean: "BOOLEAN", text: "VARCHAR" };
+        let dialect = Dialect {
+            name: "DuckDB",
+            unlogged: "",
+            bigint: "BIGINT",
+            boolean: "BOOLEAN",
+            text: "VARCHAR",
+            literals: Text::Plain,
+            lists: Lists::Plain,
+            spelled: Clone::clone,
+        };
         let driver = Driver::load(library, c"duckdb_adbc_init")?;
         let path = file.map(|file| file.to_string_lossy().into_owned());
         let options: Vec<_> = path.iter().map(|path| ("path", path.as_str())).collect();
@@ -74,6 +82,9 @@ impl AdbcEngine {
             bigint: "bigint",
             boolean: "boolean",
             text: "text",
+            literals: Text::Plain,
+            lists: Lists::Plain,
+            spelled: Clone::clone,
         };
         let driver = Driver::load(library, c"AdbcDriverPostgresqlInit")?;
         let database = Arc::new(Database::open(driver, &[("uri", address)])?);
@@ -150,7 +161,7 @@ fn given(value: &ScalarValue) -> String {
     match value {
         value if value.is_null() => "NULL".to_owned(),
         ScalarValue::Boolean(_) => value.to_string(),
-        other => format!("'{}'", printed(other).replace('\'', "''")),
+        other => Text::Plain.literal(&printed(other)),
     }
 }
 

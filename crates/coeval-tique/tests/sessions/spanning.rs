@@ -2,10 +2,9 @@
 //! Transactions that somebody else decides about: prepared, decided, committed; killed at each step.
 
 use crate::kills::{AFTER, BEFORE, CHANGE, CONTENTS, End, check_alive, prepare};
-use crate::{all_options, database, rows};
-use coeval_tique::{DataFusionEngine, Database, Decision, Durability, Options, SqlState};
+use crate::{all_options, database, kill_options, rows};
+use coeval_tique::{Database, Decision, Options, SqlState};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 fn change() -> &'static str {
@@ -13,14 +12,14 @@ fn change() -> &'static str {
 }
 
 fn open_decided(directory: &Path, options: Options, decided: &[Decision]) -> Database {
-    let engine = DataFusionEngine::open(directory, Durability::Process).unwrap();
-    Database::open_decided(Arc::new(engine), options, decided).unwrap()
+    let engine = crate::persistent(directory);
+    Database::open_decided(engine, options, decided).unwrap()
 }
 
 /// Whoever decides has the decision or not; nothing else counts, however far the engine came.
 #[test]
 fn killed_at_any_step_the_decision_counts_and_nothing_else() {
-    for options in all_options() {
+    for options in kill_options() {
         for end in [End::Before, End::After] {
             let (mut committed, mut aborted) = (0, 0);
             for step in 1..40 {

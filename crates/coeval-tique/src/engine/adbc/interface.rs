@@ -3,9 +3,9 @@
 #![allow(unsafe_code)]
 
 use super::import::{ArrowArrayStream, read_stream};
+use crate::engine::library::Library;
 use crate::engine::{EngineError, Rows};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -134,20 +134,7 @@ fn c_text(text: &str) -> Result<CString, EngineError> {
 impl Driver {
     /// Loads a library and asks its entry point for the functions.
     pub(super) fn load(library: &Path, entry: &CStr) -> Result<Self, EngineError> {
-        let place = library.display();
-        let path = CString::new(library.as_os_str().as_bytes());
-        let path = path.map_err(|_| EngineError::refused(format!("{place} is no path")))?;
-        // SAFETY: loading runs the library's initializers; the caller names a library that it trusts.
-        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        if handle.is_null() {
-            return Err(EngineError::refused(format!("{place} cannot be loaded")));
-        }
-        // SAFETY: `handle` is an open library and `entry` a text that ends with zero.
-        let symbol = unsafe { libc::dlsym(handle, entry.as_ptr()) };
-        if symbol.is_null() {
-            let entry = entry.to_string_lossy();
-            return Err(EngineError::refused(format!("{place} is not the driver: it has no {entry}")));
-        }
+        let symbol = Library::load(library)?.symbol(entry)?;
         // SAFETY: the entry point of an ADBC driver has this type by the standard.
         let init = unsafe { std::mem::transmute::<*mut c_void, Init>(symbol) };
         // SAFETY: all zero is a table whose functions are all missing.

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Shared libraries that engines come in.
+#![allow(unsafe_code)]
+
+use super::EngineError;
+use std::ffi::{CStr, CString, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A loaded library. It stays loaded as long as the process.
+pub(super) struct Library {
+    handle: *mut c_void,
+    place: String,
+}
+
+impl Library {
+    pub(super) fn load(library: &Path) -> Result<Self, EngineError> {
+        let place = library.display().to_string();
+        let path = CString::new(library.as_os_str().as_bytes());
+        let path = path.map_err(|_| EngineError::refused(format!("{place} is no path")))?;
+        // SAFETY: loading runs the library's initializers; the caller names a library that it trusts.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if handle.is_null() {
+            return Err(EngineError::refused(format!("{place} cannot be loaded")));
+        }
+        Ok(Self { handle, place })
+    }
+
+    /// Where a function of the library is; never null.
+    pub(super) fn symbol(&self, name: &CStr) -> Result<*mut c_void, EngineError> {
+        // SAFETY: `handle` is an open library and `name` a text that ends with zero.
+        let symbol = unsafe { libc::dlsym(self.handle, name.as_ptr()) };
+        if symbol.is_null() {
+            let (place, name) = (&self.place, name.to_string_lossy());
+            return Err(EngineError::refused(format!("{place} is not the engine's: it has no {name}")));
+        }
+        Ok(symbol)
+    }
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+//! MonetDB in this process, by its own library.
+//!
+//! The library has one database for each process, and as many sessions on it as one likes. Statements of different sessions
+//! run beside each other, each on a snapshot of its own; so do appends, to the same table too. A DELETE that meets somebody
+//! else's change of its table is refused when it commits, without effect, and is run again here; in the end alone.
+
+mod import;
+mod interface;
+mod worker;
+
+use super::{Connection, Dialect, Effort, Engine, EngineError, Lists, Rows, Text};
+use crate::literal::printed;
+use crate::schema::quoted;
+use arrow::array::RecordBatch;
+use datafusion::common::ScalarValue;
+use datafusion::sql::sqlparser::ast::{DataType, TimezoneInfo};
+use interface::Functions;
+use parking_lot::{Condvar, Mutex, RwLock};
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use worker::Worker;
+
+/// A change that others' changes refuse is run so often beside them, then alone.
+const TRIES: usize = 3;
+/// What the library says of a change that met another.
+const CONFLICT: &str = "concurrency conflict";
+
+/// MonetDB, embedded. Cheap to clone; clones are the same engine.
+#[derive(Clone)]
+pub struct MonetDbEngine {
+    shared: Arc<Shared>,
+}
+
+/// What the sessions share.
+///
+/// # Locking
+/// `changes` is held, for reading, around each change of rows, and for writing by one that has to run alone. `_keeper` is
+/// never taken: it keeps the database open.
+struct Shared {
+    dialect: Dialect,
+    functions: &'static Functions,
+    directory: Option<CString>,
+    changes: RwLock<()>,
+    _keeper: Mutex<Worker>,
+    /// Dropped last: the database is closed by then.
+    _alone: OnlyDatabase,
+}
+
+/// The right to have a database open in this process.
+struct OnlyDatabase;
+
+/// # Locking
+/// Held for moments, by who opens or closes a database; inside of nothing.
+static IS_OPEN: Mutex<bool> = Mutex::new(false);
+static CLOSED: Condvar = Condvar::new();
+/// So long a database that is being closed is waited for: a checkpoint may have outlived its sessions.
+const CLOSING: Duration = Duration::from_secs(10);
+
+impl OnlyDatabase {
+    fn claim() -> Result<Self, EngineError> {
+        let mut is_open = IS_OPEN.lock();
+        CLOSED.wait_while_for(&mut is_open, |is_open| *is_open, CLOSING);
+        if *is_open {
+            let message = "MonetDB has one database for each process, and one is open";
+            return Err(EngineError::refused(message));
+        }
+        *is_open = true;
+        Ok(Self)
+    }
+}
+
+impl Drop for OnlyDatabase {
+    fn drop(&mut self) {
+        *IS_OPEN.lock() = false;
+        CLOSED.notify_all();
+    }
+}
+
+impl MonetDbEngine {
+    /// MonetDB from its library, on the database in this directory; in memory if there is none. It is closed when the
+    /// engine and all its connections are dropped.
+    ///
+    /// # Errors
+    /// The library is not there (the message says how to get it) or has another version; a database is open in this
+    /// process; another process has this one.
+    pub fn open(library: &Path, directory: Option<&Path>) -> Result<Self, EngineError> {
+        if !library.exists() {
+            let place = library.display();
+            return Err(EngineError::refused(format!(
+                "there is no MonetDB library at {place}: run crates/coeval-tique/fetch-monetdb DIRECTORY, then name \
+                 DIRECTORY/libmonetdbe.so"
+            )));
+        }
+        let alone = OnlyDatabase::claim()?;
+        // The library cannot be loaded a second time beside itself: the first is the one.
+        static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+        let functions = match FUNCTIONS.get() {
+            Some(functions) => functions,
+            None => {
+                let loaded = Functions::load(library)?;
+                FUNCTIONS.get_or_init(|| loaded)
+            }
+        };
+        let directory = directory.map(whole_path).transpose()?;
+        let keeper = Worker::start(functions, directory.clone())?;
+        let dialect = Dialect {
+            name: "MonetDB",
+            unlogged: "",
+            bigint: "BIGINT",
+            boolean: "BOOLEAN",
+            text: "TEXT",
+            literals: Text::WithEscapes,
+            lists: Lists::ColumnsApart,
+            spelled,
+        };
+        let (changes, keeper) = (RwLock::new(()), Mutex::new(keeper));
+        let shared = Shared { dialect, functions, directory, changes, _keeper: keeper, _alone: alone };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+}
+
+/// The directory, made if it is not there, as the library wants it: from the root.
+fn whole_path(directory: &Path) -> Result<CString, EngineError> {
+    let failed = |error: std::io::Error| {
+        EngineError::refused(format!("{} cannot be opened: {error}", directory.display()))
+    };
+    std::fs::create_dir_all(directory).map_err(failed)?;
+    let path = directory.canonicalize().map_err(failed)?;
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| EngineError::refused(format!("{} is no path", directory.display())))
+}
+
+/// MonetDB's names of types. What is read back has milliseconds, so nothing finer is stored.
+fn spelled(kind: &DataType) -> DataType {
+    match kind {
+        DataType::Varchar(None) | DataType::CharacterVarying(None) | DataType::Char(None) => DataType::Text,
+        DataType::Bytea => DataType::Blob(None),
+        DataType::Int2(_) => DataType::SmallInt(None),
+        DataType::Int4(_) => DataType::Integer(None),
+        DataType::Int8(_) => DataType::BigInt(None),
+        DataType::Float4 => DataType::Real,
+        DataType::Float8 => DataType::DoublePrecision,
+        DataType::Timestamp(_, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone) => {
+            DataType::Timestamp(Some(3), TimezoneInfo::WithTimeZone)
+        }
+        DataType::Timestamp(..) => DataType::Timestamp(Some(3), TimezoneInfo::None),
+        DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            DataType::Time(Some(3), TimezoneInfo::None)
+        }
+        other => other.clone(),
+    }
+}
+
+impl Engine for MonetDbEngine {
+    fn dialect(&self) -> &Dialect {
+        &self.shared.dialect
+    }
+
+    fn connect(&self) -> Result<Box<dyn Connection>, EngineError> {
+        let worker = Worker::start(self.shared.functions, self.shared.directory.clone())?;
+        let mut session = Session { worker, effort: None, shared: Arc::clone(&self.shared) };
+        // Times with a zone are read without it.
+        session.run("SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE")?;
+        Ok(Box::new(session))
+    }
+}
+
+/// A session, closed before it lets go of the database.
+struct Session {
+    worker: Worker,
+    /// What its optimizer is set to.
+    effort: Option<Effort>,
+    shared: Arc<Shared>,
+}
+
+impl Session {
+    fn run(&mut self, sql: &str) -> Result<u64, EngineError> {
+        let sql = sql.to_owned();
+        self.worker.run(move |handle| handle.run(&sql).map(|(_, touched)| touched))
+    }
+
+    /// Chooses the optimizer's pipeline (3.2.1).
+    fn set(&mut self, effort: Effort) -> Result<(), EngineError> {
+        if self.effort != Some(effort) {
+            self.run(match effort {
+                Effort::Point => "SET optimizer = 'minimal_fast'",
+                Effort::Analytical => "SET optimizer = 'default_pipe'",
+            })?;
+            self.effort = Some(effort);
+        }
+        Ok(())
+    }
+
+    /// Runs a change, again if another refused it.
+    fn change(&mut self, sql: &str) -> Result<u64, EngineError> {
+        let shared = Arc::clone(&self.shared);
+        for _ in 0..TRIES {
+            let _beside_others = shared.changes.read();
+            match self.run(sql) {
+                Err(error) if error.message.contains(CONFLICT) => {}
+                outcome => return outcome,
+            }
+        }
+        let _alone = shared.changes.write();
+        self.run(sql)
+    }
+}
+
+impl Connection for Session {
+    fn query(&mut self, sql: &str, effort: Effort) -> Result<Rows, EngineError> {
+        self.set(effort)?;
+        let sql = sql.to_owned();
+        self.worker.run(move |handle| import::read(handle.run(&sql)?.0))
+    }
+
+    fn execute(&mut self, sql: &str) -> Result<u64, EngineError> {
+        self.change(sql)
+    }
+
+    fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError> {
+        if rows.num_rows() == 0 {
+            return Ok(());
+        }
+        let mut list = Vec::with_capacity(rows.num_rows());
+        for row in 0..rows.num_rows() {
+            let mut values = Vec::with_capacity(rows.num_columns());
+            for column in rows.columns() {
+                let value = ScalarValue::try_from_array(column, row);
+                let value = value.map_err(|error| EngineError::refused(error.to_string()))?;
+                values.push(given(&value));
+            }
+            list.push(format!("({})", values.join(", ")));
+        }
+        self.set(Effort::Point)?;
+        self.change(&format!("INSERT INTO {} VALUES {}", quoted(table), list.join(", "))).map(drop)
+    }
+
+    /// Each statement is durable when it returns.
+    fn sync(&mut self) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
+
+/// A value as a literal that INSERT gives the type of its column.
+fn given(value: &ScalarValue) -> String {
+    let text = || Text::WithEscapes.literal(&printed(value));
+    match value {
+        value if value.is_null() => "NULL".to_owned(),
+        ScalarValue::Date32(_) => format!("DATE {}", text()),
+        ScalarValue::Time64Microsecond(_) => format!("TIME {}", text()),
+        ScalarValue::TimestampMicrosecond(..) => format!("TIMESTAMP {}", text().replacen('T', " ", 1)),
+        ScalarValue::Binary(Some(bytes)) => {
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("BLOB '{digits}'")
+        }
+        ScalarValue::Utf8(_) | ScalarValue::LargeUtf8(_) | ScalarValue::Utf8View(_) => text(),
+        other => printed(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_library_is_an_error_that_says_how_to_get_it() {
+        let error = MonetDbEngine::open(Path::new("nowhere/libmonetdbe.so"), None).map(drop).unwrap_err();
+        assert!(error.message.contains("fetch-monetdb"), "{error}");
+    }
+}
