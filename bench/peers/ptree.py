@@ -28,7 +28,7 @@ YCSB_LEAST = {"C": 1.2, "B": None, "A": 1.5, "insert-only": 1.0}
 def add_options(parser):
     options = parser.add_argument_group("the report `ptree`: the tree library, DuckDB, and other ordered maps")
     options.add_argument("--entries", type=int, default=10_000_000, help="entries of the maps")
-    options.add_argument("--batch-ms", type=int, default=20, help="how long a thread of YCSB collects writes")
+    options.add_argument("--batch-ms", type=int, default=12, help="how long writes of YCSB wait for others")
     options.add_argument("--examples", type=Path, metavar="DIR",
                          help="the library's examples; built with cargo if not given")
 
@@ -49,7 +49,8 @@ def run(arguments, duckdb_round):
         sections += ycsb(examples, [arguments.entries, seconds, arguments.batch_ms])
     for name in ("find", "batch"):
         if name in chosen:
-            sections += maps(name, lines(examples / "peers", name, arguments.entries))
+            results = lines(examples / "peers", name, arguments.entries)
+            sections += maps(name, [result for result in results if "ns" in result])
     report = conditions(watch) + sections
     results = BENCH / "results"
     results.mkdir(exist_ok=True)
@@ -165,7 +166,6 @@ def cell(result, best):
 
 def maps(name, results):
     """Figures of single operations, and their ratio to the first map of the list, the standard library's."""
-    unit = next(key for key in results[0] if key not in ("bench", "what", "entries"))
-    first = results[0][unit]
-    head = ["", f"## {name}, {results[0]['entries']:,} entries", "", f"| | {unit} per key | rate, of the first |", "|---|---:|---:|"]
-    return head + [f"| {line['what']} | {line[unit]:.0f} | {first / line[unit]:.2f} |" for line in results]
+    first = results[0]["ns"]
+    head = ["", f"## {name}, {results[0]['entries']:,} entries", "", "| | ns per key | rate, of the first |", "|---|---:|---:|"]
+    return head + [f"| {line['what']} | {line['ns']:.0f} | {first / line['ns']:.2f} |" for line in results]

@@ -3,7 +3,7 @@
 //! one thread. One JSON line per figure.
 //!
 //! ```text
-//! cargo run --release -p coeval-ptree --example peers -- find|blocks|batch|union|drop [ENTRIES]
+//! cargo run --release -p coeval-ptree --example peers -- find|blocks|batch|union|drop|allocation [ENTRIES]
 //! cargo run --release -p coeval-ptree --example peers -- speedup ENTRIES passes|builds|batches|sets
 //! cargo run --release -p coeval-ptree --example peers -- memory ENTRIES 16|30|62|packed|btree|imbl|...
 //! ```
@@ -536,6 +536,59 @@ fn drop_and_scan(count: usize) {
     print("drop", "snapshot taken and dropped", count, "ns", best.0);
 }
 
+/// As large as an inner node.
+type Node = [u64; 8];
+
+/// Nodes of a pool that are taken from the system at once (P-Trees paper, section 6).
+const CHUNK: usize = 1 << 16;
+
+/// Nodes by number, in chunks, with a list of the free ones.
+#[derive(Default)]
+struct Pool {
+    chunks: Vec<Vec<Node>>,
+    free: Vec<usize>,
+}
+
+impl Pool {
+    fn allocate(&mut self, node: Node) -> usize {
+        if let Some(place) = self.free.pop() {
+            self.chunks[place / CHUNK][place % CHUNK] = node;
+            return place;
+        }
+        if self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK) {
+            self.chunks.push(Vec::with_capacity(CHUNK));
+        }
+        let last = self.chunks.len() - 1;
+        self.chunks[last].push(node);
+        last * CHUNK + self.chunks[last].len() - 1
+    }
+}
+
+/// Nodes made, and then replaced one by one at random: by the allocator, and from a pool of one thread.
+fn allocation(count: usize) {
+    let random = &mut StdRng::seed_from_u64(6);
+    let mut best = [Best(f64::MAX); 4];
+    for _ in 0..3 {
+        let places: Vec<usize> = (0..OPERATIONS).map(|_| random.random_range(0..count)).collect();
+        let mut boxes: Vec<Box<Node>> = Vec::with_capacity(count);
+        best[0].round(count, || boxes.extend((0..count as u64).map(|number| Box::new([number; 8]))));
+        best[1].round(OPERATIONS, || places.iter().for_each(|place| boxes[*place] = Box::new([1; 8])));
+        drop(boxes);
+        let (mut pool, mut taken) = (Pool::default(), Vec::with_capacity(count));
+        best[2].round(count, || taken.extend((0..count as u64).map(|number| pool.allocate([number; 8]))));
+        best[3].round(OPERATIONS, || {
+            for place in &places {
+                let new = pool.allocate([1; 8]);
+                pool.free.push(std::mem::replace(&mut taken[*place], new));
+            }
+        });
+    }
+    let names = ["mimalloc, made", "mimalloc, replaced", "pool, made", "pool, replaced"];
+    for (name, best) in names.iter().zip(best) {
+        print("allocation", name, count, "ns", best.0);
+    }
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let bench = arguments.next().unwrap_or_else(|| "find".to_owned());
@@ -546,6 +599,7 @@ fn main() {
         "blocks" => blocks(count),
         "speedup" => speedup(count, &arguments.next().unwrap_or_else(|| "passes".to_owned())),
         "union" => union(count),
+        "allocation" => allocation(count),
         "memory" => memory(count, &arguments.next().unwrap_or_else(|| "16".to_owned())),
         "drop" => drop_and_scan(count),
         other => panic!("there is no benchmark {other}"),

@@ -15,8 +15,8 @@
 //! write of the 64 operations between two looks at the clock is taken to have waited for as long as the first one. The
 //! others are written directly. One JSON line per map and workload.
 //!
-//! Maps are `ptree`, `skiplist`, `btree`, `scc` and `imbl`; `ptree16`, `ptree30`, `ptree62`, `ptree126`, `ptree254` are the
-//! tree with these blocks; `directory30` and `directory62` make a directory of each version before they publish it.
+//! Maps are `skiplist`, `btree`, `scc` and `imbl`; `ptree16`, `ptree30`, `ptree62`, `ptree126`, `ptree254` are the tree with
+//! these blocks; `directory30` and `directory62` make a directory of each version before they publish it.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -450,7 +450,7 @@ fn run_trees(plan: &Plan, map: &str) {
         "ptree16" => run_tree::<16>(plan),
         "ptree30" => run_tree::<30>(plan),
         "ptree62" => run_tree::<62>(plan),
-        "ptree" | "ptree126" => run_tree::<126>(plan),
+        "ptree126" => run_tree::<126>(plan),
         "ptree254" => run_tree::<254>(plan),
         "directory30" => run_directory::<30>(plan),
         "directory62" => run_directory::<62>(plan),
@@ -510,7 +510,7 @@ fn main() {
     let mut plan = Plan {
         count: 10_000_000,
         time: Duration::from_secs(3),
-        batch_time: Duration::from_millis(20),
+        batch_time: Duration::from_millis(12),
         threads: 2,
         letters: "CBAI".to_owned(),
     };
@@ -531,7 +531,9 @@ fn main() {
     plan.time = numbers.get(1).map_or(plan.time, |seconds| Duration::from_secs(*seconds));
     plan.batch_time = numbers.get(2).map_or(plan.batch_time, |batch| Duration::from_millis(*batch));
     if maps.is_empty() {
-        maps = ["ptree", "skiplist", "btree", "scc", "imbl"].map(str::to_owned).to_vec();
+        maps = ["ptree30", "ptree62", "directory30", "skiplist", "btree", "scc", "imbl"]
+            .map(str::to_owned)
+            .to_vec();
     }
     for map in &maps {
         run_trees(&plan, map);
