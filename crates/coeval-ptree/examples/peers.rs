@@ -577,7 +577,11 @@ fn allocation(count: usize) {
         let places: Vec<usize> = (0..OPERATIONS).map(|_| random.random_range(0..count)).collect();
         let mut boxes: Vec<Box<Node>> = Vec::with_capacity(count);
         best[0].round(count, || boxes.extend((0..count as u64).map(|number| Box::new([number; 8]))));
-        best[1].round(OPERATIONS, || places.iter().for_each(|place| boxes[*place] = Box::new([1; 8])));
+        best[1].round(OPERATIONS, || {
+            for place in &places {
+                drop(std::mem::replace(&mut boxes[*place], Box::new([1; 8])));
+            }
+        });
         drop(boxes);
         let (mut pool, mut taken) = (Pool::default(), Vec::with_capacity(count));
         best[2].round(count, || taken.extend((0..count as u64).map(|number| pool.allocate([number; 8]))));
