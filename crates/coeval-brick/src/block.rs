@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arrow::buffer::Buffer;
+use parking_lot::Mutex;
 
 use crate::column::{ColumnValues, StoredColumn, Values};
 use crate::fixed_buffer::FixedBufferWriter;
@@ -40,6 +41,11 @@ pub(crate) struct Block {
     rows: AtomicUsize,
     /// One for each metric, known once the block is full.
     statistics: OnceLock<Box<[ColumnStatistics]>>,
+    /// What is known of each metric's first rows, as of the last look; empty before the first.
+    ///
+    /// # Locking
+    /// A leaf lock, held while the rows since then are looked at. Its writer does not take it.
+    so_far: Mutex<Vec<ColumnStatistics>>,
 }
 
 /// The writing side of a block; there is one.
@@ -72,6 +78,7 @@ impl BlockWriter {
             columns: columns.into(),
             rows: AtomicUsize::new(0),
             statistics: OnceLock::new(),
+            so_far: Mutex::default(),
         };
         Self { block: Arc::new(block), bess: bess_writer, columns: writers }
     }
@@ -196,8 +203,35 @@ impl Block {
         Some(self.compute_metric_statistics(schema, metric, self.rows()))
     }
 
+    /// What is known of a metric of `schema` in the first `rows` rows. Cost: a look at those that have come since the last
+    /// call for as many or fewer.
+    pub(crate) fn statistics_up_to(
+        &self,
+        schema: &BrickSchema,
+        metric: usize,
+        rows: usize,
+    ) -> ColumnStatistics {
+        if let Some(known) = self.statistics(schema, metric).filter(|known| known.rows == rows) {
+            return known;
+        }
+        if !self.schema.has_metric_of(schema, metric) {
+            return self.compute_metric_statistics(schema, metric, rows);
+        }
+        let mut so_far = self.so_far.lock();
+        so_far.resize(self.columns.len(), ColumnStatistics::default());
+        let known = so_far[metric];
+        if known.rows > rows {
+            drop(so_far);
+            return self.compute_metric_statistics(schema, metric, rows);
+        }
+        let new = self.read_metric(schema, metric, known.rows..rows);
+        let new = new.statistics(&schema.metric(metric).data_type, rows - known.rows);
+        so_far[metric] = known.with(&new);
+        so_far[metric]
+    }
+
     /// What is known of a metric of `schema` in the first `rows` rows. Cost: a look at each.
-    pub(crate) fn compute_metric_statistics(
+    fn compute_metric_statistics(
         &self,
         schema: &BrickSchema,
         metric: usize,
@@ -223,6 +257,7 @@ impl Block {
         let nulls: usize = self.columns.iter().map(StoredColumn::null_bytes).sum();
         let statistics =
             self.statistics.get().map_or(0, |statistics| size_of_val::<[ColumnStatistics]>(statistics));
+        let statistics = statistics + size_of_val::<[ColumnStatistics]>(&self.so_far.lock());
         size_of::<Self>() + self.value_bytes(self.capacity) + nulls + statistics
     }
 }

@@ -259,7 +259,16 @@ impl BrickView {
     }
 
     pub(crate) fn steps(&self) -> impl Iterator<Item = Step> {
-        self.brick.epochs.steps(self.entries, self.rows)
+        self.brick.epochs.steps(0, self.entries, self.rows)
+    }
+
+    /// A number of first rows that are all of epochs up to `horizon`, with no delete among them, and the entries behind
+    /// them. Cost: a look at each group of entries.
+    pub(crate) fn steps_beyond(&self, horizon: Epoch) -> (usize, impl Iterator<Item = Step>) {
+        let epochs = &self.brick.epochs;
+        let first = epochs.prefix_up_to(horizon, self.entries);
+        let rows = epochs.first_row(first, self.entries, self.rows);
+        (rows, epochs.steps(first, self.entries, self.rows))
     }
 
     pub(crate) fn markers(&self) -> impl Iterator<Item = &DeleteMarker> {

@@ -16,7 +16,8 @@
 //! the row count first and the entry count second (`Acquire`), so the entries cover all rows that it has seen.
 //!
 //! Memory: 16 bytes for an entry, in segments that grow to [`SEGMENT_ENTRIES_MAX`]; a brick with one entry takes
-//! a few hundred bytes, a long vector at most one segment more than it uses.
+//! a few hundred bytes, a long vector at most one segment more than it uses. Each [`GROUP_ENTRIES`] entries have a word
+//! more, the newest epoch among them: whoever sees all up to that passes over the group without a look at its entries.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,8 +34,12 @@ const SEGMENT_ENTRIES_MIN: usize = 2;
 const SEGMENT_ENTRIES_MAX: usize = 512;
 
 const _: () = assert!(SEGMENT_ENTRIES_MIN.is_power_of_two() && SEGMENT_ENTRIES_MAX.is_power_of_two());
+const _: () = assert!(GROUP_ENTRIES.is_power_of_two() && SEGMENT_ENTRIES_MAX >= GROUP_ENTRIES);
 
-/// Marks an entry as a delete. An epoch leaves this bit free.
+/// How many entries are passed over at once by those who see all of them.
+const GROUP_ENTRIES: usize = 64;
+
+/// Marks an entry as a delete. An epoch leaves this bit free, so that a delete is newer than all of them.
 const DELETE_BIT: u64 = 1 << 63;
 
 const _: () = assert!(Epoch::MAX.get() & DELETE_BIT == 0);
@@ -43,6 +48,39 @@ const _: () = assert!(Epoch::MAX.get() & DELETE_BIT == 0);
 struct Entry {
     tag: AtomicU64,
     row: AtomicU64,
+}
+
+/// Entries that lie together.
+struct Segment {
+    entries: Box<[Entry]>,
+    /// The greatest tag of each full group; written before the last entry of the group is counted.
+    newest: Box<[AtomicU64]>,
+}
+
+impl Segment {
+    fn new(size: usize) -> Self {
+        let entry = || Entry { tag: AtomicU64::new(0), row: AtomicU64::new(0) };
+        let newest = (0..size / GROUP_ENTRIES).map(|_| AtomicU64::new(0)).collect();
+        Self { entries: (0..size).map(|_| entry()).collect(), newest }
+    }
+
+    /// Writes the entry at this place, which is not counted yet.
+    fn write(&self, at: usize, tag: u64, row: usize) {
+        self.entries[at].tag.store(tag, Ordering::Relaxed);
+        self.entries[at].row.store(row as u64, Ordering::Relaxed);
+        if (at + 1).is_multiple_of(GROUP_ENTRIES) {
+            let group = &self.entries[at + 1 - GROUP_ENTRIES..=at];
+            let newest = group.iter().map(|entry| entry.tag.load(Ordering::Relaxed)).max();
+            self.newest[at / GROUP_ENTRIES].store(newest.unwrap_or(tag), Ordering::Relaxed);
+        }
+    }
+
+    /// How many of the first `count` entries, counted by groups, are appends of epochs up to `horizon`.
+    fn groups_up_to(&self, horizon: Epoch, count: usize) -> usize {
+        let is_up_to = |newest: &&AtomicU64| newest.load(Ordering::Relaxed) <= horizon.get();
+        let groups = self.newest[..count / GROUP_ENTRIES].iter().take_while(is_up_to).count();
+        groups * GROUP_ENTRIES
+    }
 }
 
 /// What a delete of a whole brick removes from the view of those who see it.
@@ -68,6 +106,47 @@ impl DeleteMarker {
 
     fn heap_bytes(&self) -> usize {
         self.own.capacity() * size_of::<Epoch>() + self.covered.heap_bytes()
+    }
+}
+
+/// What several deletes remove together: one look at a run tells, however many they are.
+#[derive(Debug, Default)]
+pub(crate) struct Cleared {
+    covered: Option<EpochSet>,
+    /// The deleters' own epochs, each once, with the last row count that one of their deletes has.
+    own: Vec<(Epoch, usize)>,
+}
+
+impl Cleared {
+    pub(crate) fn by<'a>(markers: impl Iterator<Item = &'a DeleteMarker>) -> Self {
+        let mut cleared = Self::default();
+        for marker in markers {
+            let covered = cleared.covered.map(|covered| covered.union(&marker.covered));
+            cleared.covered = Some(covered.unwrap_or_else(|| marker.covered.clone()));
+            cleared.own.extend(marker.own.iter().map(|epoch| (*epoch, marker.row)));
+        }
+        cleared.own.sort_unstable();
+        cleared.own.dedup_by(|later, earlier| {
+            let is_same = later.0 == earlier.0;
+            earlier.1 = if is_same { later.1 } else { earlier.1 };
+            is_same
+        });
+        cleared
+    }
+
+    /// Whether there is no delete.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.covered.is_none()
+    }
+
+    /// Whether one of the deletes [clears](DeleteMarker::clears) this run.
+    pub(crate) fn clears(&self, epoch: Epoch, row: usize) -> bool {
+        let Some(covered) = &self.covered else { return false };
+        let is_own = || {
+            let found = self.own.binary_search_by_key(&epoch, |(own, _)| *own);
+            found.is_ok_and(|place| row < self.own[place].1)
+        };
+        covered.contains(epoch) || is_own()
     }
 }
 
@@ -101,14 +180,14 @@ pub(crate) enum Step {
 
 /// The reading side.
 pub(crate) struct EpochsVector {
-    segments: Chain<Box<[Entry]>>,
+    segments: Chain<Segment>,
     markers: Chain<Arc<DeleteMarker>>,
     count: AtomicUsize,
 }
 
 /// The writing side, which belongs to the brick's shard.
 pub(crate) struct EpochsWriter {
-    segments_end: ChainEnd<Box<[Entry]>>,
+    segments_end: ChainEnd<Segment>,
     markers_end: ChainEnd<Arc<DeleteMarker>>,
     /// The entries of the last segment that are in use.
     used: usize,
@@ -128,12 +207,48 @@ impl EpochsVector {
         self.count.load(Ordering::Acquire)
     }
 
-    /// The first `count` entries over the first `rows` rows.
-    pub(crate) fn steps(&self, count: usize, rows: usize) -> impl Iterator<Item = Step> {
-        assert!(count <= self.count(), "only published entries are read");
+    /// A number of entries, at most `count`, before which there are appends of epochs up to `horizon` and nothing else.
+    /// Cost: a look at each group of entries.
+    pub(crate) fn prefix_up_to(&self, horizon: Epoch, count: usize) -> usize {
+        let mut prefix = 0;
+        for segment in self.segments.iter() {
+            let here = segment.entries.len().min(count - prefix);
+            let is_up_to = |entry: &Entry| entry.tag.load(Ordering::Relaxed) <= horizon.get();
+            let seen = if segment.newest.is_empty() {
+                let is_seen = segment.entries[..here].iter().all(is_up_to);
+                if is_seen { here } else { 0 }
+            } else {
+                segment.groups_up_to(horizon, here)
+            };
+            prefix += seen;
+            if seen < segment.entries.len() {
+                break;
+            }
+        }
+        prefix
+    }
+
+    /// The row that the entry at `first` begins with; `rows`, of which there are so many, if it is not among `count`.
+    pub(crate) fn first_row(&self, first: usize, count: usize, rows: usize) -> usize {
+        self.words(first, count).next().map_or(rows, |(_, row)| rows.min(row as usize))
+    }
+
+    /// Tags and rows of the entries from `first` up to `count`.
+    fn words(&self, first: usize, count: usize) -> impl Iterator<Item = (u64, u64)> {
+        let mut skipped = first;
+        let parts = self.segments.iter().map(move |segment| {
+            let start = skipped.min(segment.entries.len());
+            skipped -= start;
+            &segment.entries[start..]
+        });
         let words = |entry: &Entry| (entry.tag.load(Ordering::Relaxed), entry.row.load(Ordering::Relaxed));
-        let mut entries =
-            self.segments.iter().flat_map(|segment| segment.iter()).take(count).map(words).peekable();
+        parts.flatten().take(count - first).map(words)
+    }
+
+    /// The entries from `first` up to `count`, over the first `rows` rows.
+    pub(crate) fn steps(&self, first: usize, count: usize, rows: usize) -> impl Iterator<Item = Step> {
+        assert!(count <= self.count(), "only published entries are read");
+        let mut entries = self.words(first, count).peekable();
         std::iter::from_fn(move || {
             let (tag, row) = entries.next()?;
             if tag & DELETE_BIT != 0 {
@@ -161,18 +276,22 @@ impl EpochsVector {
                 EpochsPair::Delete { epoch: marker.epoch, last_row: marker.row.checked_sub(1) }
             }
         };
-        self.steps(count, rows).map(pair).collect()
+        self.steps(0, count, rows).map(pair).collect()
     }
 
     /// The bytes of the vector by capacity, markers included.
     pub(crate) fn bytes(&self) -> usize {
-        let segment = |segment: &[Entry]| size_of_val(segment) + Chain::<Box<[Entry]>>::element_bytes();
+        let segment = |segment: &Segment| {
+            size_of_val::<[Entry]>(&segment.entries)
+                + size_of_val::<[AtomicU64]>(&segment.newest)
+                + Chain::<Segment>::element_bytes()
+        };
         let marker = |marker: &Arc<DeleteMarker>| {
             size_of::<DeleteMarker>() + marker.heap_bytes() + Chain::<Arc<DeleteMarker>>::element_bytes()
         };
         size_of::<Self>()
             + size_of::<EpochsWriter>()
-            + self.segments.iter().map(|entries| segment(entries)).sum::<usize>()
+            + self.segments.iter().map(segment).sum::<usize>()
             + self.markers.iter().map(marker).sum::<usize>()
     }
 }
@@ -193,18 +312,14 @@ impl EpochsWriter {
     }
 
     fn push(&mut self, vector: &EpochsVector, tag: u64, row: usize) {
-        let is_full = self.segments_end.last().is_none_or(|segment| segment.len() == self.used);
-        if is_full {
-            let size = self.segments_end.last().map_or(SEGMENT_ENTRIES_MIN, |segment| segment.len() * 2);
-            let entry = || Entry { tag: AtomicU64::new(0), row: AtomicU64::new(0) };
-            let segment = (0..size.min(SEGMENT_ENTRIES_MAX)).map(|_| entry()).collect();
-            self.segments_end.push(&vector.segments, segment);
+        let last_size = self.segments_end.last().map(|segment| segment.entries.len());
+        if last_size.is_none_or(|size| size == self.used) {
+            let size = last_size.map_or(SEGMENT_ENTRIES_MIN, |size| size * 2);
+            self.segments_end.push(&vector.segments, Segment::new(size.min(SEGMENT_ENTRIES_MAX)));
             self.used = 0;
         }
         let segment = self.segments_end.last().expect("a segment was pushed if there was none");
-        let entry = &segment[self.used];
-        entry.tag.store(tag, Ordering::Relaxed);
-        entry.row.store(row as u64, Ordering::Relaxed);
+        segment.write(self.used, tag, row);
         self.used += 1;
         self.last_tag = Some(tag);
         vector.count.fetch_add(1, Ordering::Release);

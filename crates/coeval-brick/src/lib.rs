@@ -100,4 +100,4 @@ pub use statistics::{ColumnStatistics, Number};
 pub use stored::MalformedLoad;
 pub use table::BrickTable;
 pub use table_shard::Applied;
-pub use visibility::{Reader, Visible};
+pub use visibility::{Reader, Visible, VisibleRows};

@@ -20,7 +20,7 @@ use coeval_txn::Epoch;
 
 use crate::block::{Block, BlockWriter};
 use crate::brick::{BrickView, BrickWriter};
-use crate::epochs_vector::{DeleteMarker, Step};
+use crate::epochs_vector::{Cleared, DeleteMarker, Step};
 
 /// What has become of a brick.
 pub(crate) enum Rebuilt {
@@ -48,8 +48,8 @@ impl BrickWriter {
         let view = BrickView::of(Arc::clone(self.brick()));
         let markers: Vec<Arc<DeleteMarker>> = view.shared_markers().cloned().collect();
         let (applied, open): (Vec<_>, Vec<_>) = markers.iter().partition(|marker| marker.epoch <= safe);
-        let is_deleted =
-            |epoch, run: &Range<usize>| applied.iter().any(|marker| marker.clears(epoch, run.start));
+        let applied = Cleared::by(applied.into_iter().map(AsRef::as_ref));
+        let is_deleted = |epoch, run: &Range<usize>| applied.clears(epoch, run.start);
         let are_alike = |one: (Epoch, usize), other: (Epoch, usize)| {
             let is_safe = one.0 <= safe && other.0 <= safe;
             is_safe

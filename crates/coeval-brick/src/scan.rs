@@ -135,11 +135,10 @@ impl TableView {
         visible: &Visible,
         projection: &[usize],
     ) -> Option<RecordBatch> {
-        let bitmap = match visible {
-            Visible::Some(bitmap) => bitmap.slice(first_row, rows),
-            Visible::All | Visible::None => {
-                return Some(self.batch(schema, brick, block, 0..rows, projection));
-            }
+        let bitmap = match visible.within(first_row..first_row + rows) {
+            Visible::All => return Some(self.batch(schema, brick, block, 0..rows, projection)),
+            Visible::None => return None,
+            Visible::Some(part) => part.bits(),
         };
         // Only the span of the visible rows is unpacked; often they are contiguous.
         let first = bitmap.set_slices().next()?.0;
@@ -253,16 +252,13 @@ impl TableView {
     }
 
     /// What is known of a metric in all rows of `brick`, visible or not: exact, so that an aggregate over a brick
-    /// whose rows are all visible needs no scan. `None` for a dimension. Cost: a number for each full block, and a
-    /// scan of the last one.
+    /// whose rows are all visible needs no scan. `None` for a dimension. Cost: a number for each block, and a look at
+    /// the rows that have come to the last one since somebody asked.
     #[must_use]
     pub fn statistics(&self, brick: &BrickView, column: usize) -> Option<ColumnStatistics> {
         let Place::Metric(metric) = self.schema.place(column) else { return None };
-        let of_block = |(placed, rows): (&PlacedBlock, usize)| {
-            let known = placed.block.statistics(&self.schema, metric);
-            let known = known.filter(|statistics| statistics.rows == rows);
-            known.unwrap_or_else(|| placed.block.compute_metric_statistics(&self.schema, metric, rows))
-        };
+        let of_block =
+            |(placed, rows): (&PlacedBlock, usize)| placed.block.statistics_up_to(&self.schema, metric, rows);
         Some(brick.blocks().map(of_block).fold(ColumnStatistics::default(), |sum, block| sum.with(&block)))
     }
 

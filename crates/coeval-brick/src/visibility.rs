@@ -8,7 +8,7 @@ use arrow::buffer::BooleanBuffer;
 use coeval_txn::{Epoch, EpochSet};
 
 use crate::brick::BrickView;
-use crate::epochs_vector::{DeleteMarker, Step};
+use crate::epochs_vector::{Cleared, Step};
 
 /// By what somebody reads: what was committed at the snapshot, and the reader's own epochs.
 #[derive(Clone, Debug)]
@@ -53,8 +53,17 @@ pub enum Visible {
     All,
     /// None of them.
     None,
-    /// Those whose bit is set.
-    Some(BooleanBuffer),
+    /// These.
+    Some(VisibleRows),
+}
+
+/// Rows of which some are visible and some are not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VisibleRows {
+    /// How many of the first rows are visible without exception; mostly that is nearly all, and costs no bit.
+    pub(crate) prefix: usize,
+    /// For each row behind them whether it is.
+    pub(crate) rest: BooleanBuffer,
 }
 
 impl Visible {
@@ -64,26 +73,57 @@ impl Visible {
         match self {
             Self::All => rows,
             Self::None => 0,
-            Self::Some(bitmap) => bitmap.count_set_bits(),
+            Self::Some(part) => part.prefix + part.rest.count_set_bits(),
+        }
+    }
+
+    /// Which of some contiguous rows these are.
+    pub(crate) fn within(&self, rows: Range<usize>) -> Self {
+        let Self::Some(VisibleRows { prefix, rest }) = self else { return self.clone() };
+        let skipped = rows.start.saturating_sub(*prefix);
+        let prefix = (*prefix).clamp(rows.start, rows.end) - rows.start;
+        let rest = rest.slice(skipped, rows.len() - prefix);
+        match prefix + rest.count_set_bits() {
+            0 => Self::None,
+            visible if visible == rows.len() => Self::All,
+            _ => Self::Some(VisibleRows { prefix, rest }),
         }
     }
 }
 
+impl VisibleRows {
+    /// A bit for each of the rows.
+    pub(crate) fn bits(&self) -> BooleanBuffer {
+        if self.prefix == 0 {
+            return self.rest.clone();
+        }
+        let mut bits = BooleanBufferBuilder::new(self.prefix + self.rest.len());
+        bits.append_n(self.prefix, true);
+        bits.append_buffer(&self.rest);
+        bits.finish()
+    }
+}
+
 impl BrickView {
-    /// The rows that `reader` sees. Cost: a look at each entry of the epochs vector, for each delete that the
-    /// reader sees; and a bitmap unless all rows are alike.
+    /// The rows that `reader` sees. Cost: a look at each group of entries of the epochs vector, and at each entry behind
+    /// the first that the reader's snapshot, or a delete in it, tells from the others; and a bit for each row behind the
+    /// first that is not visible.
     #[must_use]
     pub fn visible(&self, reader: &Reader) -> Visible {
         let rows = self.rows();
-        if reader.snapshot.is_none() && rows > 0 {
-            return Visible::All;
-        }
-        let markers: Vec<&DeleteMarker> = self.markers().filter(|marker| reader.sees(marker.epoch)).collect();
+        let Some(snapshot) = reader.snapshot.as_ref().filter(|_| rows > 0) else {
+            return if rows > 0 { Visible::All } else { Visible::None };
+        };
+        let deleted = self.cleared_for(reader);
+        // What lies behind the horizon is seen by everybody, and an epoch at or below zero is nobody's.
+        let horizon = if deleted.is_empty() { snapshot.horizon() } else { Epoch::ZERO };
+        let (seen, steps) = self.steps_beyond(horizon);
         let mut bits = RunBits::new(rows);
-        for step in self.steps() {
+        bits.append(Run { rows: seen, is_visible: true });
+        for step in steps {
             if let Step::Run(epoch, run) = step {
-                let is_deleted = || markers.iter().any(|marker| marker.clears(epoch, run.start));
-                bits.append(Run { rows: run.len(), is_visible: reader.sees(epoch) && !is_deleted() });
+                let is_visible = reader.sees(epoch) && !deleted.clears(epoch, run.start);
+                bits.append(Run { rows: run.len(), is_visible });
             }
         }
         bits.finish()
@@ -93,13 +133,16 @@ impl BrickView {
 impl BrickView {
     /// The rows that `reader` sees, by epoch.
     pub(crate) fn visible_runs(&self, reader: &Reader) -> Vec<(Epoch, Range<usize>)> {
-        let markers: Vec<&DeleteMarker> = self.markers().filter(|marker| reader.sees(marker.epoch)).collect();
-        let is_deleted = |epoch, row| markers.iter().any(|marker| marker.clears(epoch, row));
+        let deleted = self.cleared_for(reader);
         let runs = self.steps().filter_map(|step| match step {
             Step::Run(epoch, run) => Some((epoch, run)),
             Step::Delete => None,
         });
-        runs.filter(|(epoch, run)| reader.sees(*epoch) && !is_deleted(*epoch, run.start)).collect()
+        runs.filter(|(epoch, run)| reader.sees(*epoch) && !deleted.clears(*epoch, run.start)).collect()
+    }
+
+    fn cleared_for(&self, reader: &Reader) -> Cleared {
+        Cleared::by(self.markers().filter(|marker| reader.sees(marker.epoch)))
     }
 
     /// Whether `now` sees a delete that `before` did not.
@@ -108,12 +151,14 @@ impl BrickView {
     }
 }
 
-/// A bitmap that is not made before two rows differ.
+/// What becomes a [`Visible`], run by run.
 struct RunBits {
     rows: usize,
     filled: usize,
-    first: bool,
+    visible: usize,
+    /// For the rows behind `prefix`; made with the first that is not visible.
     bits: Option<BooleanBufferBuilder>,
+    prefix: usize,
 }
 
 /// Contiguous rows that are alike.
@@ -124,30 +169,27 @@ struct Run {
 
 impl RunBits {
     const fn new(rows: usize) -> Self {
-        Self { rows, filled: 0, first: false, bits: None }
+        Self { rows, filled: 0, visible: 0, bits: None, prefix: 0 }
     }
 
     fn append(&mut self, Run { rows, is_visible }: Run) {
-        if self.filled == 0 {
-            self.first = is_visible;
-        }
-        if self.bits.is_none() && is_visible != self.first {
-            let mut bits = BooleanBufferBuilder::new(self.rows);
-            bits.append_n(self.filled, self.first);
-            self.bits = Some(bits);
+        if self.bits.is_none() && !is_visible && rows > 0 {
+            self.prefix = self.filled;
+            self.bits = Some(BooleanBufferBuilder::new(self.rows - self.filled));
         }
         if let Some(bits) = &mut self.bits {
             bits.append_n(rows, is_visible);
         }
+        self.visible += if is_visible { rows } else { 0 };
         self.filled += rows;
     }
 
     fn finish(self) -> Visible {
         assert_eq!(self.filled, self.rows, "the entries of an epochs vector cover all rows");
         match self.bits {
-            Some(mut bits) => Visible::Some(bits.finish()),
-            None if self.first => Visible::All,
-            None => Visible::None,
+            None => Visible::All,
+            Some(_) if self.visible == 0 => Visible::None,
+            Some(mut bits) => Visible::Some(VisibleRows { prefix: self.prefix, rest: bits.finish() }),
         }
     }
 }

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use arrow::buffer::Buffer;
 use arrow::datatypes::DataType;
 use coeval_txn::{Epoch, EpochSet};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 
 use crate::block::RowValues;
 use crate::brick::{BrickView, BrickWriter, Deletion};
 use crate::brick_id::BrickId;
 use crate::column::{ColumnValues, Values};
-use crate::epochs_vector::EpochsPair;
+use crate::epochs_vector::{EpochsPair, Step};
 use crate::rebuild::Rebuilt;
 use crate::schema::{BrickSchema, Column, Dimension, DimensionValues, Metric, Nulls};
 use crate::visibility::{Reader, Visible};
@@ -105,13 +107,8 @@ impl Partition {
     /// The bitmap of the reader `epoch`, to whom nothing below is pending.
     fn bitmap(&self, epoch: u64) -> String {
         let rows = self.view().rows();
-        match self.view().visible(&Reader::of(EpochSet::through(Epoch::new(epoch)))) {
-            Visible::All => "1".repeat(rows),
-            Visible::None => "0".repeat(rows),
-            Visible::Some(bitmap) => {
-                bitmap.iter().map(|is_visible| if is_visible { '1' } else { '0' }).collect()
-            }
-        }
+        let visible = self.view().visible(&Reader::of(EpochSet::through(Epoch::new(epoch))));
+        bits(&visible, rows).into_iter().map(|is_visible| if is_visible { '1' } else { '0' }).collect()
     }
 
     fn rebuild(&mut self, rebuild: impl FnOnce(BrickWriter) -> Rebuilt) {
@@ -172,6 +169,61 @@ fn table_three_each_reader_has_its_bitmap() {
     for (reader, in_a, in_b) in expected {
         assert_eq!(a.bitmap(reader), in_a, "reader {reader}, (a)");
         assert_eq!(b.bitmap(reader), in_b, "reader {reader}, (b)");
+    }
+}
+
+/// Long vectors, many deletes: what is passed over by groups, or taken together, says what a look at each run says.
+#[test]
+fn what_is_visible_is_what_each_run_and_each_delete_says() {
+    let mut random = StdRng::seed_from_u64(3);
+    let mut partial = 0;
+    for round in 0..60 {
+        let mut partition = Partition::new();
+        let newest = random.random_range(2..1_500);
+        let set = |random: &mut StdRng, last: u64| {
+            let except: Vec<u64> =
+                (0..random.random_range(0..4)).map(|_| random.random_range(1..=newest)).collect();
+            EpochSet::through(Epoch::new(last)).without(except.into_iter().map(Epoch::new))
+        };
+        for epoch in 1..=newest {
+            partition.act(Load(epoch.saturating_sub(random.random_range(0..3)).max(1), 1));
+            if round % 2 == 0 && random.random_ratio(1, 40) {
+                let own = vec![Epoch::new(epoch)];
+                let covered = set(&mut random, epoch - 1);
+                let deletion = Deletion { epoch: own[0], covered, own };
+                partition.writer.as_mut().unwrap().delete(&deletion);
+            }
+        }
+        let view = partition.view();
+        for _ in 0..20 {
+            let last = random.random_range(0..=newest);
+            let reader = Reader::writing(set(&mut random, last), vec![Epoch::new(newest)]);
+            let mut expected = vec![false; view.rows()];
+            for step in view.steps() {
+                let Step::Run(epoch, run) = step else { continue };
+                let mut deletes = view.markers().filter(|marker| reader.sees(marker.epoch));
+                let is_deleted = deletes.any(|marker| marker.clears(epoch, run.start));
+                expected[run].fill(reader.sees(epoch) && !is_deleted);
+            }
+            let visible = view.visible(&reader);
+            let count = expected.iter().filter(|is_visible| **is_visible).count();
+            assert_eq!(visible.count(view.rows()), count, "round {round}");
+            let found = bits(&visible, view.rows());
+            assert_eq!(found, expected, "round {round}");
+            partial += usize::from(count > 0 && count < view.rows());
+            let start = random.random_range(0..view.rows());
+            let part = start..random.random_range(start..=view.rows());
+            assert_eq!(bits(&visible.within(part.clone()), part.len()), expected[part]);
+        }
+    }
+    assert!(partial > 300, "{partial}");
+}
+
+fn bits(visible: &Visible, rows: usize) -> Vec<bool> {
+    match visible {
+        Visible::All => vec![true; rows],
+        Visible::None => vec![false; rows],
+        Visible::Some(part) => part.bits().iter().collect(),
     }
 }
 

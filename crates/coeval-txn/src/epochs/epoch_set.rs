@@ -85,6 +85,17 @@ impl EpochSet {
         Self::through(newest).without(except)
     }
 
+    /// The epochs of both sets. Cost: a look at each exception of the larger one, and the sorted list of those that stay.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        let (large, small) = if self.through >= other.through { (self, other) } else { (other, self) };
+        if large.except().iter().all(|epoch| !small.contains(*epoch)) {
+            return large.clone();
+        }
+        let except = large.except().iter().copied().filter(|epoch| !small.contains(*epoch));
+        Self::through(large.through).without(except)
+    }
+
     /// Whether `epoch` is in the set.
     #[inline]
     #[must_use]
@@ -179,6 +190,26 @@ mod tests {
         assert_eq!(set.with(&[at(5)]).to_string(), "up to 7 except 3");
         assert_eq!(set.with(&[at(3), at(10)]).to_string(), "up to 10 except 5, 8, 9");
         assert_eq!(EpochSet::none().with(&[at(2)]).to_string(), "up to 2 except 1");
+    }
+
+    #[test]
+    fn a_union_has_what_one_of_both_has() {
+        let mut random = StdRng::seed_from_u64(2);
+        for _ in 0..2_000 {
+            let mut set = || {
+                let except: Vec<_> =
+                    (0..random.random_range(0..8)).map(|_| random.random_range(1..30)).collect();
+                EpochSet::through(Epoch::new(random.random_range(0..30)))
+                    .without(except.into_iter().map(Epoch::new))
+            };
+            let (one, other) = (set(), set());
+            let union = one.union(&other);
+            assert_eq!(union, other.union(&one));
+            for epoch in (0..40).map(Epoch::new) {
+                let is_expected = one.contains(epoch) || other.contains(epoch);
+                assert_eq!(union.contains(epoch), is_expected, "{epoch} in {one} and {other}");
+            }
+        }
     }
 
     #[test]
