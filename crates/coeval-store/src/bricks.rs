@@ -28,9 +28,10 @@ use crate::ids::SpaceId;
 use crate::key::Key;
 use crate::range::KeyRange;
 use coeval_brick::{BrickId, BrickMark, BrickTable, Deletion, Reader, Selection, Shards};
-use coeval_txn::{Epoch, EpochClock, EpochSet, Stride};
+use coeval_txn::{Epoch, EpochClock, EpochSet, HeldEpochs, Stride, TransactionId};
 use parking_lot::Mutex;
 pub(crate) use round::{FlushedTable, flush_round, restore_rounds};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Bound, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -45,6 +46,11 @@ const KIND_DELETE: u8 = 2;
 /// What all brick tables of a store share: the epoch clock, and the threads that write bricks.
 pub(crate) struct Bricks {
     clock: EpochClock,
+    /// Whose the pending epochs are, for views.
+    ///
+    /// # Locking
+    /// A leaf lock, held for moments.
+    writers: Mutex<BTreeMap<Epoch, TransactionId>>,
     /// Started for the first brick table.
     shards: Arc<OnceLock<Arc<Shards>>>,
 }
@@ -58,16 +64,46 @@ impl fmt::Debug for Bricks {
 impl Bricks {
     /// Those of a store without epochs.
     pub(crate) fn new() -> Self {
-        Self { clock: EpochClock::new(Stride::ALONE), shards: Arc::default() }
+        Self { clock: EpochClock::new(Stride::ALONE), writers: Mutex::default(), shards: Arc::default() }
     }
 
     /// The same, with all epochs up to `newest` ended.
     pub(crate) fn recovered(&self, newest: Epoch) -> Self {
-        Self { clock: EpochClock::recovered(Stride::ALONE, newest), shards: Arc::clone(&self.shards) }
+        let (clock, shards) = (EpochClock::recovered(Stride::ALONE, newest), Arc::clone(&self.shards));
+        Self { clock, writers: Mutex::default(), shards }
     }
 
     pub(crate) fn clock(&self) -> &EpochClock {
         &self.clock
+    }
+
+    /// Begins an epoch of this transaction.
+    pub(crate) fn begin(&self, transaction: TransactionId) -> Epoch {
+        let epoch = self.clock.begin().epoch;
+        self.writers.lock().insert(epoch, transaction);
+        epoch
+    }
+
+    /// Ends epochs as committed; their set is held before LSE can pass it.
+    pub(crate) fn commit(&self, epochs: &[Epoch]) -> HeldEpochs {
+        self.forget_writers(epochs);
+        self.clock.commit_and_hold(epochs)
+    }
+
+    /// Ends epochs whose rows have been removed.
+    pub(crate) fn roll_back(&self, epochs: &[Epoch]) {
+        self.forget_writers(epochs);
+        self.clock.roll_back(epochs);
+    }
+
+    fn forget_writers(&self, epochs: &[Epoch]) {
+        let mut writers = self.writers.lock();
+        writers.retain(|epoch, _| !epochs.contains(epoch));
+    }
+
+    /// The oldest pending epoch and whose it is.
+    pub(crate) fn oldest_writer(&self) -> Option<(Epoch, TransactionId)> {
+        self.writers.lock().first_key_value().map(|(epoch, transaction)| (*epoch, *transaction))
     }
 
     /// Checks the layout of a table, if it is a brick table, and starts the threads that write bricks. To be called

@@ -101,6 +101,14 @@ impl Checkpoints {
         self.last.lock().epochs.clone()
     }
 
+    /// These epochs have no rows: they count as flushed if newer ones do.
+    pub(crate) fn note_rolled_back(&self, epochs: &[Epoch]) {
+        let mut last = self.last.lock();
+        let newest = last.epochs.newest();
+        let passed: Vec<Epoch> = epochs.iter().copied().filter(|epoch| *epoch <= newest).collect();
+        last.epochs = last.epochs.with(&passed);
+    }
+
     /// The log position of the durable manifest.
     pub(crate) fn last_log(&self) -> Lsn {
         self.last.lock().log
@@ -114,6 +122,7 @@ impl Checkpoints {
 /// then; what the checkpoint wrote may be in place already.
 pub(crate) fn run(shared: &Shared) -> Result<CheckpointReport, StoreError> {
     let _turn = shared.checkpoints.turn.lock();
+    shared.pass_rolled_back_epochs();
     if is_idle(shared) {
         return Ok(CheckpointReport::default());
     }

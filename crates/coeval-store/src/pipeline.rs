@@ -403,6 +403,21 @@ impl Pipeline {
         (world, leader.log.as_ref().map(Log::end_lsn))
     }
 
+    /// Puts an equal world into the place of the newest applied one, which does not leave out the epochs that were rolled
+    /// back since it was made.
+    pub(crate) fn pass_rolled_back_epochs(&self, shared: &Shared) {
+        let _leader = self.leader.lock();
+        // In a store that has stopped, epochs may have ended with a commit that is in no world.
+        if self.publishing.check_running().is_err() {
+            return;
+        }
+        let newest = shared.applied();
+        let epochs = newest.ended_epochs();
+        shared.checkpoints.note_rolled_back(&epochs);
+        self.publishing.replace_newest(shared, |world| world.with_rolled_back(&epochs));
+        shared.bury(vec![newest]);
+    }
+
     /// Replaces contents by equal contents in every world that is or will be visible: the end of a
     /// checkpoint. `change` is a function of the world alone. Returns the old worlds: dropping one may take
     /// long.

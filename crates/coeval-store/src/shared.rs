@@ -373,8 +373,17 @@ impl Shared {
         (self.next_space.load(Ordering::Relaxed), self.next_sequence.load(Ordering::Relaxed))
     }
 
+    /// Lets purge pass epochs that were rolled back since the newest world was made, and were pending then.
+    pub(crate) fn pass_rolled_back_epochs(&self) {
+        // Mostly there is nothing, and nobody is held up.
+        if !self.applied().ended_epochs().is_empty() {
+            self.pipeline.pass_rolled_back_epochs(self);
+        }
+    }
+
     /// Purges brick tables as far as everybody sees them alike, and, in a store with files, flush rounds hold them.
     pub(crate) fn purge_bricks(&self) {
+        self.pass_rolled_back_epochs();
         let world = self.published();
         let flushed = match &self.disk {
             Some(_) => self.checkpoints.flushed_epochs().horizon(),

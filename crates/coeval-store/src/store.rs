@@ -22,7 +22,7 @@ use crate::syncer::Syncer;
 use crate::transaction::{AccessMode, GlobalKey, Reading, Transaction};
 use crate::world::World;
 use coeval_txn::ssi::{BoundaryHolder, Deferral, SessionFloor};
-use coeval_txn::{EpochStatus, Interrupt, Isolation, LockListing, Version};
+use coeval_txn::{Epoch, EpochStatus, Interrupt, Isolation, LockListing, TransactionId, Version};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -343,6 +343,13 @@ impl Store {
     #[must_use]
     pub fn epochs(&self) -> EpochStatus {
         self.shared.published().shared_bricks().clock().status()
+    }
+
+    /// The oldest epoch of brick tables that has not ended, and the transaction that appends or deletes under it: commits
+    /// behind it are seen, and not purged.
+    #[must_use]
+    pub fn oldest_brick_writer(&self) -> Option<(Epoch, TransactionId)> {
+        self.shared.published().shared_bricks().oldest_writer()
     }
 
     /// A number for a new table or index.

@@ -56,9 +56,22 @@ impl World {
 
     /// Ends these epochs as committed; their rows exist from this world on.
     pub(crate) fn commit_epochs(&mut self, epochs: &[Epoch]) {
-        let hold = self.bricks.clock().commit_and_hold(epochs);
+        let hold = self.bricks.commit(epochs);
         self.epochs = hold.set().clone();
         self.hold = Some(Arc::new(hold));
+    }
+
+    /// The epochs that it leaves out, as they were pending when it was made, and that are pending no more. Of the newest
+    /// applied world, under the leader's lock, these are the ones that were rolled back.
+    pub(crate) fn ended_epochs(&self) -> Vec<Epoch> {
+        self.bricks.clock().ended(self.epochs.except())
+    }
+
+    /// The same without leaving out these, which were rolled back: they have no rows, so the contents are equal, and purge
+    /// may pass them.
+    pub(crate) fn with_rolled_back(&self, epochs: &[Epoch]) -> Self {
+        let hold = self.bricks.clock().hold(|| self.epochs.with(epochs));
+        Self { epochs: hold.set().clone(), hold: Some(Arc::new(hold)), ..self.clone() }
     }
 
     /// Has rows of these committed epochs as well.

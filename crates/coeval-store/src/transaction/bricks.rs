@@ -19,7 +19,7 @@ use coeval_brick::{
     BrickId, BrickView, ColumnStatistics, Coverage, Deletion, DimensionBounds, Number, Reader, Rejection,
     RoutedLoad, Selection, ShardStopped, TableView, Ticket, Visible,
 };
-use coeval_txn::Epoch;
+use coeval_txn::{Epoch, TransactionId};
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ impl Transaction {
             load.encode(&mut bytes);
         }
         let bricks = load.bricks().collect();
-        let epoch = self.bricks.epoch(self.world.shared_bricks());
+        let epoch = self.bricks.epoch(self.world.shared_bricks(), self.id);
         self.bricks.push(Done { table, rows: Arc::clone(rows), epoch, bricks, bytes });
         let ticket = rows.table().append(epoch, load)?;
         self.bricks.tickets.lock().push(ticket);
@@ -152,7 +152,7 @@ impl Transaction {
             return Ok(0);
         }
         self.reference_bricks(table);
-        let epoch = self.bricks.epoch(self.world.shared_bricks());
+        let epoch = self.bricks.epoch(self.world.shared_bricks(), self.id);
         let mut own = self.bricks.epochs();
         own.push(epoch);
         own.dedup();
@@ -341,7 +341,8 @@ pub(super) struct BrickWrites {
     done: Vec<Done>,
     /// The sum of what they have for the log.
     done_bytes: usize,
-    clock: Option<Arc<Bricks>>,
+    /// Set with the first epoch.
+    shared: Option<Arc<Bricks>>,
     /// For each table how many strings of each column this transaction's changes bring to the log, up to the first.
     strings: Vec<(Arc<BrickRows>, Vec<u32>)>,
     /// What the shards may not have done yet.
@@ -378,13 +379,13 @@ impl BrickWrites {
     }
 
     /// The epoch of the next change, which follows at once.
-    fn epoch(&mut self, bricks: &Arc<Bricks>) -> Epoch {
+    fn epoch(&mut self, bricks: &Arc<Bricks>, transaction: TransactionId) -> Epoch {
         let is_sealed = self.is_sealed.swap(false, Ordering::Relaxed);
         match self.done.last() {
             Some(last) if !is_sealed => last.epoch,
             _ => {
-                self.clock = Some(Arc::clone(bricks));
-                bricks.clock().begin().epoch
+                self.shared = Some(Arc::clone(bricks));
+                bricks.begin(transaction)
             }
         }
     }
@@ -449,7 +450,7 @@ impl BrickWrites {
         self.is_sealed.store(true, Ordering::Relaxed);
         let undone = self.done.split_off(mark);
         self.done_bytes -= undone.iter().map(|done| done.bytes.len()).sum::<usize>();
-        let clock = self.clock.as_ref().expect("an epoch was begun").clock();
+        let shared = self.shared.as_ref().expect("an epoch was begun");
         if let Err(error) = self.settle().and_then(|()| roll_back(&undone)) {
             // The epochs stay pending, so nobody will ever see the rows.
             tracing::error!(%error, "rows of a brick table could not be removed");
@@ -457,7 +458,7 @@ impl BrickWrites {
         }
         let mut epochs: Vec<Epoch> = undone.iter().map(|done| done.epoch).collect();
         epochs.dedup();
-        clock.roll_back(&epochs);
+        shared.roll_back(&epochs);
     }
 }
 

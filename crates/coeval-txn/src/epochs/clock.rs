@@ -138,6 +138,15 @@ impl EpochClock {
         state.counters.advance_committed(|_| true);
     }
 
+    /// Those of `epochs` that have been handed out and are pending no more.
+    #[must_use]
+    pub fn ended(&self, epochs: &[Epoch]) -> Vec<Epoch> {
+        let state = self.state.lock();
+        let is_ended =
+            |epoch: &Epoch| *epoch < state.counters.next() && !state.counters.pending().contains(epoch);
+        epochs.iter().copied().filter(is_ended).collect()
+    }
+
     /// What is committed now.
     #[must_use]
     pub fn committed(&self) -> EpochSet {
