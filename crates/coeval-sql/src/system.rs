@@ -88,7 +88,7 @@ fn own_table(name: &str, source: &Source<'_>) -> Result<Option<Rows>, SqlError> 
     let (store, registry) = (source.engine.store(), source.engine.registry());
     Ok(Some(match name {
         "coeval_bricks" => bricks::bricks(source.transaction),
-        "coeval_epochs" => bricks::epochs(store),
+        "coeval_epochs" => bricks::epochs(store, registry),
         "coeval_ingest_offsets" => bricks::ingest_offsets(source.transaction)?,
         "coeval_conflicts" => conflicts::conflicts(store, source),
         "coeval_safe_snapshots" => safe_snapshots::safe_snapshots(store, registry),

@@ -7,7 +7,7 @@
 use super::prune::{Pruner, SourceColumn};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, SchemaRef};
 use coeval_store::{
     BrickColumnStatistics, BrickSnapshot, BrickView, ChunkStats, ColumnStats, ColumnType, DimensionBounds,
     Number, TableDef, Value,
@@ -147,7 +147,17 @@ fn value_of(number: Number, ty: ColumnType) -> Option<Value> {
     }
 }
 
-/// Row counts are exact, and so are the bounds of metrics if all rows of all bricks are visible.
+/// The sum of a column of this type as SQL has it; none for what is not an integer.
+fn sum_of(total: Number, ty: ColumnType) -> Option<ScalarValue> {
+    let Number::Integer(total) = total else { return None };
+    match ty {
+        ColumnType::SmallInt | ColumnType::Int => Some(ScalarValue::Int64(Some(total.try_into().ok()?))),
+        ColumnType::BigInt => Some(ScalarValue::Decimal128(Some(total), DECIMAL128_MAX_PRECISION, 0)),
+        _ => None,
+    }
+}
+
+/// Row counts are exact, and so are the bounds and sums of metrics if all rows of all bricks are visible.
 fn statistics_of(
     snapshot: &BrickSnapshot,
     bricks: &[BrickView],
@@ -171,6 +181,10 @@ fn statistics_of(
             scalar.map_or(Precision::<ScalarValue>::Absent, Precision::Exact)
         };
         ColumnStatistics {
+            sum_value: sum
+                .sum
+                .and_then(|total| sum_of(total, ty))
+                .map_or(Precision::Absent, Precision::Exact),
             null_count: Precision::Exact(sum.null_count),
             min_value: bound(sum.bounds.map(|(least, _)| least)),
             max_value: bound(sum.bounds.map(|(_, greatest)| greatest)),

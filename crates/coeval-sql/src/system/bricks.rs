@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! System tables on brick tables: `coeval_bricks`, `coeval_epochs` and `coeval_ingest_offsets`.
 
-use super::rows::{Rows, count, table_defs, text};
+use super::rows::{Rows, count, integer, table_defs, text};
 use crate::error::SqlError;
+use crate::registry::Registry;
 use crate::types::format_value;
 use coeval_store::{
     BrickSnapshot, BrickView, ColumnType, DimensionBounds, Store, TableDef, Transaction, Value, ValueRef,
 };
 
 const TEXT: ColumnType = ColumnType::Text;
+const INT: ColumnType = ColumnType::Int;
 const BIGINT: ColumnType = ColumnType::BigInt;
 
 /// `coeval_bricks`: one row for each brick that has rows, visible or not.
@@ -110,25 +112,41 @@ pub(super) fn ingest_offsets(transaction: &Transaction) -> Result<Rows, SqlError
     Ok(rows)
 }
 
-/// `coeval_epochs`: one row.
-pub(super) fn epochs(store: &Store) -> Rows {
+/// `coeval_epochs`: one row. What is pending keeps commits behind it from being purged, and so does the oldest version that
+/// a transaction reads by: both are named, with the session if it has one.
+pub(super) fn epochs(store: &Store, registry: &Registry) -> Rows {
     let mut rows = Rows::new(&[
         ("next", BIGINT),
         ("latest_committed", BIGINT),
         ("latest_safe", BIGINT),
         ("pending", BIGINT),
         ("oldest_pending", BIGINT),
+        ("oldest_pending_transaction", BIGINT),
+        ("oldest_pending_pid", INT),
         ("oldest_held", BIGINT),
+        ("oldest_held_version", BIGINT),
+        ("oldest_held_pid", INT),
     ]);
     let status = store.epochs();
-    let epoch = |epoch: Option<coeval_txn::Epoch>| count(epoch.map_or(u64::MAX, coeval_txn::Epoch::get));
+    let number = |number: Option<u64>| number.map_or(ValueRef::Null, count);
+    let writer = store.oldest_brick_writer();
+    let version = store.held_snapshots().first().map(|(version, _)| *version);
+    let sessions = registry.all();
+    let reader = sessions.iter().find(|session| {
+        let block = session.activity().transaction;
+        version.is_some() && block.is_some_and(|block| block.begin == version)
+    });
     rows.push([
         count(status.next.get()),
         count(status.latest_committed.get()),
         count(status.latest_safe.get()),
         count(status.pending.len()),
-        epoch(status.pending.first().copied()),
-        epoch(status.oldest_held),
+        number(status.pending.first().map(|epoch| epoch.get())),
+        number(writer.map(|(_, transaction)| transaction.get())),
+        integer(writer.and_then(|(_, transaction)| registry.session_of(transaction))),
+        number(status.oldest_held.map(|epoch| epoch.get())),
+        number(version.map(|version| version.get())),
+        integer(reader.map(|session| session.pid())),
     ]);
     rows
 }

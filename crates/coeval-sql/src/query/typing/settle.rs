@@ -5,6 +5,7 @@ use super::casts::literal_as;
 use super::declared::{is_char, without_blanks};
 use super::intervals::length;
 use super::numbers::nullable;
+use super::sums::sum_of_bigint;
 use crate::error::SqlError;
 use crate::query::arithmetic::rewrite_node;
 use crate::scalar::decimal_literal;
@@ -73,11 +74,12 @@ fn is_comparison(operator: Operator) -> bool {
     )
 }
 
-/// `sum` over `bigint` as a sum of `numeric`.
+/// `sum` over `bigint` as a `numeric`: without making one of each value, unless different ones are to be found.
 fn exact_sum(call: &AggregateFunction, schema: &DFSchema) -> Option<Expr> {
     let wide = widened(call.func.name(), &call.params.args, schema)?;
     let AggregateFunction { func, params } = call.clone();
-    let params = AggregateFunctionParams { args: vec![wide], ..params };
+    let (func, args) = if params.distinct { (func, vec![wide]) } else { (sum_of_bigint(), params.args) };
+    let params = AggregateFunctionParams { args, ..params };
     Some(Expr::AggregateFunction(AggregateFunction { func, params }))
 }
 

@@ -2,12 +2,13 @@
 //! `sum` that never wraps: a sum of `numeric` beyond 38 digits is an error.
 //!
 //! DataFusion adds decimals modulo 2^128. That cannot be reached by values of up to 28 digits (there would have to be
-//! ten thousand million of them), so these keep its accumulators; values of more digits are added by those here.
+//! ten thousand million of them), so these keep its accumulators; values of more digits are added by those here. So are
+//! those of `bigint`, whose sum is a `numeric` of 38 digits, without each of them becoming one.
 
 use crate::types::numeric::{DECIMAL_LIMIT, overflow};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
-use arrow::datatypes::{DataType, Decimal128Type, FieldRef, UInt64Type};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, FieldRef, Int64Type, UInt64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::AggregateFunction;
@@ -15,7 +16,7 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, EmitTo, Expr, GroupsAccumulator, Operator,
-    ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs,
+    ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs, Volatility,
 };
 use datafusion::physical_expr::NullState;
 use std::sync::{Arc, LazyLock};
@@ -25,8 +26,24 @@ const UNCHECKED_DIGITS_MAX: u8 = 28;
 
 /// The function `sum`.
 pub(super) fn sum() -> Arc<AggregateUDF> {
-    static SUM: LazyLock<Arc<AggregateUDF>> =
-        LazyLock::new(|| Arc::new(AggregateUDF::new_from_impl(Sum { plain: sum_udaf() })));
+    static SUM: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
+        let plain = sum_udaf();
+        let signature = plain.signature().clone();
+        Arc::new(AggregateUDF::new_from_impl(Sum { plain, signature, bigint: BigintSum::Bigint }))
+    });
+    Arc::clone(&SUM)
+}
+
+/// The same with a `numeric` as the sum of `bigint`.
+pub(super) fn sum_of_bigint() -> Arc<AggregateUDF> {
+    static SUM: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
+        let signature = Signature::any(1, Volatility::Immutable);
+        Arc::new(AggregateUDF::new_from_impl(Sum {
+            plain: sum_udaf(),
+            signature,
+            bigint: BigintSum::Numeric,
+        }))
+    });
     Arc::clone(&SUM)
 }
 
@@ -34,14 +51,27 @@ pub(super) fn sum() -> Arc<AggregateUDF> {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Sum {
     plain: Arc<AggregateUDF>,
+    signature: Signature,
+    bigint: BigintSum,
 }
 
-fn is_long(arguments: &AccumulatorArgs<'_>) -> bool {
-    let digits = |field: &FieldRef| match field.data_type() {
-        DataType::Decimal128(digits, _) => *digits,
-        _ => 0,
-    };
-    arguments.expr_fields.first().is_some_and(|field| digits(field) > UNCHECKED_DIGITS_MAX)
+/// What a sum of 64-bit integers is: of `integer` (which has been made wider by then) a `bigint`, of `bigint` a `numeric`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum BigintSum {
+    Bigint,
+    Numeric,
+}
+
+impl Sum {
+    /// Whether values are added up here.
+    fn is_long(&self, arguments: &AccumulatorArgs<'_>) -> bool {
+        let is_long = |field: &FieldRef| match field.data_type() {
+            DataType::Decimal128(digits, _) => *digits > UNCHECKED_DIGITS_MAX,
+            DataType::Int64 => self.bigint == BigintSum::Numeric,
+            _ => false,
+        };
+        arguments.expr_fields.first().is_some_and(is_long)
+    }
 }
 
 impl AggregateUDFImpl for Sum {
@@ -50,15 +80,20 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn signature(&self) -> &Signature {
-        self.plain.signature()
+        &self.signature
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.plain.return_type(types)
+        match types {
+            [DataType::Int64] if self.bigint == BigintSum::Numeric => {
+                Ok(DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0))
+            }
+            types => self.plain.return_type(types),
+        }
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        if !is_long(&arguments) {
+        if !self.is_long(&arguments) {
             return self.plain.accumulator(arguments);
         }
         let ty = arguments.return_field.data_type().clone();
@@ -80,7 +115,7 @@ impl AggregateUDFImpl for Sum {
         &self,
         arguments: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        if !is_long(&arguments) {
+        if !self.is_long(&arguments) {
             return self.plain.create_groups_accumulator(arguments);
         }
         let ty = arguments.return_field.data_type().clone();
@@ -88,7 +123,7 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn create_sliding_accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        if !is_long(&arguments) || arguments.is_distinct {
+        if !self.is_long(&arguments) || arguments.is_distinct {
             return self.plain.create_sliding_accumulator(arguments);
         }
         let ty = arguments.return_field.data_type().clone();
@@ -111,6 +146,10 @@ impl AggregateUDFImpl for Sum {
         literal: &Expr,
         argument_is_left: bool,
     ) -> Result<Option<Expr>> {
+        if self.bigint == BigintSum::Numeric {
+            // What DataFusion makes of it mixes the sum with integers.
+            return Ok(None);
+        }
         self.plain.inner().simplify_expr_op_literal(function, argument, operator, literal, argument_is_left)
     }
 
@@ -142,6 +181,19 @@ fn values_of(array: &ArrayRef) -> impl Iterator<Item = i128> + '_ {
     array.as_primitive::<Decimal128Type>().iter().flatten()
 }
 
+/// The sum of values of 64 bits: by halves, which no number of values that an array has can overflow.
+fn wide_sum(values: &PrimitiveArray<Int64Type>) -> i128 {
+    if values.null_count() > 0 {
+        return values.iter().flatten().map(i128::from).sum();
+    }
+    let (mut high, mut low) = (0_i64, 0_u64);
+    for value in values.values() {
+        high += value >> 32;
+        low += value.cast_unsigned() & u64::from(u32::MAX);
+    }
+    (i128::from(high) << 32) + i128::from(low)
+}
+
 /// One sum, also over a window whose first values leave it again.
 #[derive(Debug)]
 struct RunningSum {
@@ -153,13 +205,19 @@ struct RunningSum {
 
 impl Accumulator for RunningSum {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.sum = values_of(&values[0]).try_fold(self.sum, added)?;
+        self.sum = match values[0].as_primitive_opt::<Int64Type>() {
+            Some(values) => added(self.sum, wide_sum(values))?,
+            None => values_of(&values[0]).try_fold(self.sum, added)?,
+        };
         self.values += (values[0].len() - values[0].null_count()) as u64;
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.sum = values_of(&values[0]).try_fold(self.sum, |sum, value| added(sum, -value))?;
+        self.sum = match values[0].as_primitive_opt::<Int64Type>() {
+            Some(values) => added(self.sum, -wide_sum(values))?,
+            None => values_of(&values[0]).try_fold(self.sum, |sum, value| added(sum, -value))?,
+        };
         self.values -= (values[0].len() - values[0].null_count()) as u64;
         Ok(())
     }
@@ -245,12 +303,20 @@ impl GroupsAccumulator for GroupSums {
     ) -> Result<()> {
         self.sums.resize(total, 0);
         let sums = &mut self.sums;
-        let values = values[0].as_primitive::<Decimal128Type>();
-        self.nulls.accumulate(groups, values, filter, total, |group, value| {
+        let mut add = |group: usize, value: i128| {
             let sum = &mut sums[group];
             let added = if *sum == OVERFLOWN { None } else { sum.checked_add(value) };
             *sum = added.unwrap_or(OVERFLOWN);
-        });
+        };
+        match values[0].as_primitive_opt::<Int64Type>() {
+            Some(values) => {
+                self.nulls.accumulate(groups, values, filter, total, |group, value| add(group, value.into()))
+            }
+            None => {
+                let values = values[0].as_primitive::<Decimal128Type>();
+                self.nulls.accumulate(groups, values, filter, total, add);
+            }
+        }
         Ok(())
     }
 
@@ -270,13 +336,16 @@ impl GroupsAccumulator for GroupSums {
     }
 
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        let values = values[0].as_primitive::<Decimal128Type>();
+        let wide = match values[0].as_primitive_opt::<Int64Type>() {
+            Some(values) => values.unary::<_, Decimal128Type>(i128::from),
+            None => values[0].as_primitive::<Decimal128Type>().clone(),
+        };
         let kept = filter.map(|filter| match filter.nulls() {
             Some(known) => NullBuffer::new(filter.values() & known.inner()),
             None => NullBuffer::new(filter.values().clone()),
         });
-        let nulls = NullBuffer::union(values.nulls(), kept.as_ref());
-        let sums = PrimitiveArray::<Decimal128Type>::new(values.values().clone(), nulls);
+        let nulls = NullBuffer::union(wide.nulls(), kept.as_ref());
+        let sums = PrimitiveArray::<Decimal128Type>::new(wide.values().clone(), nulls);
         Ok(vec![Arc::new(sums.with_data_type(self.ty.clone()))])
     }
 
