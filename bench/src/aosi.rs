@@ -5,21 +5,26 @@
 //! A table has a dimension of 64-bit integers, uniformly at random, and metrics of eight bytes. Clients append Arrow
 //! batches that were made before the clock runs, the same few again and again.
 
+mod curve;
+mod dashboards;
+mod ingest;
 mod latency;
 
-use crate::engine::{Place, open, query_number};
+use crate::engine::query_number;
 use crate::error::BenchError;
 use crate::machine::{CpuWatch, measure_sync};
 use crate::options::{Options, Workload};
 use crate::progress::Progress;
 use crate::report::{Report, median};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
-use coeval::{CheckpointPolicy, Database, Durability, Session};
+use coeval::{Database, Durability, Session};
+use curve::{Sample, draw};
+pub(crate) use ingest::ingest;
 pub(crate) use latency::latency;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Clients that append at once, as in the paper.
@@ -32,6 +37,8 @@ const KEYS: i64 = 1_600;
 const TRANSACTION_ROWS: usize = 5_000;
 /// Rows of a transaction where ingestion alone is measured.
 const LOAD_ROWS: usize = 65_536;
+/// How long it is between two looks at what a table takes.
+const BETWEEN_SAMPLES: Duration = Duration::from_millis(100);
 /// How long purge is waited for.
 const PURGE_PATIENCE: Duration = Duration::from_secs(20);
 
@@ -129,7 +136,11 @@ pub(crate) fn memory(options: &Options, progress: &dyn Progress) -> Result<Repor
         let held =
             |holder: &mut Session| Ok::<_, BenchError>(count(holder, target.name)?.abs_diff(rows_before));
         report.check(format!("{prefix}rows_before"), held(&mut holder)?);
-        let (loaded, seconds) = target.fill(&db, options.seed, rows, TRANSACTION_ROWS, progress)?;
+        let begun = Instant::now();
+        let (filled, mut samples) = watched(&db, &target, begun, || {
+            target.fill(&db, options.seed, rows, TRANSACTION_ROWS, progress)
+        })?;
+        let (loaded, seconds) = filled;
         let peak_bytes = epochs_bytes(&mut session)?;
         let rows = loaded + rows_before;
         report.check(format!("{prefix}rows_in_held_snapshot"), held(&mut holder)?);
@@ -144,9 +155,44 @@ pub(crate) fn memory(options: &Options, progress: &dyn Progress) -> Result<Repor
         report.figure(format!("{prefix}epochs_overhead_after_purge_ratio"), purged_bytes as f64 / data_bytes);
         report.figure(format!("{prefix}timestamps_ratio"), 16.0 / (8 * columns) as f64);
         target.check(&mut session, rows, &mut report)?;
+        if let Some(path) = options.out.as_ref().filter(|_| columns == 1) {
+            let seconds = begun.elapsed().as_secs_f64();
+            samples.push(Sample { seconds, rows, epochs_bytes: purged_bytes });
+            draw(&samples, path)?;
+        }
     }
     report.environment(cpu.foreign_cores(), sync);
     Ok(report)
+}
+
+/// Does `work`, and looks from time to time what the table and its epochs vectors take.
+fn watched<T>(
+    db: &Database,
+    target: &Target,
+    begun: Instant,
+    work: impl FnOnce() -> Result<T, BenchError>,
+) -> Result<(T, Vec<Sample>), BenchError> {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let (mut session, mut samples) = (db.session(), Vec::new());
+            loop {
+                // The last look comes behind the work.
+                let is_last = is_over.load(Ordering::Acquire);
+                let seconds = begun.elapsed().as_secs_f64();
+                let (rows, epochs_bytes) = (count(&mut session, target.name)?, epochs_bytes(&mut session)?);
+                samples.push(Sample { seconds, rows, epochs_bytes });
+                if is_last {
+                    return Ok::<_, BenchError>(samples);
+                }
+                std::thread::sleep(BETWEEN_SAMPLES);
+            }
+        });
+        let done = work();
+        is_over.store(true, Ordering::Release);
+        let samples = watcher.join().expect("the watcher does not panic")?;
+        Ok((done?, samples))
+    })
 }
 
 fn count(session: &mut Session, table: &str) -> Result<u64, BenchError> {
@@ -172,59 +218,6 @@ fn purged(db: &Database, session: &mut Session) -> Result<u64, BenchError> {
         least = least.min(bytes);
     }
     Ok(least)
-}
-
-/// Rows per second by Arrow appends and by COPY: Figure 10.
-///
-/// # Errors
-/// If the database refuses something, or a file cannot be written.
-pub(crate) fn ingest(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
-    let place = Place::new(options)?;
-    let db = open(place.path(), options, CheckpointPolicy::Manual)?;
-    let sync = measure_sync(place.path())?;
-    let mut report = Report::new(Workload::AosiIngest, options, options.rows);
-    let mut session = db.session();
-    let cpu = CpuWatch::start();
-    let narrow = Target { name: "narrow", columns: 1, bricks: 100 };
-    let wide = Target { name: "wide", columns: 20, bricks: 100 };
-    for (target, rows) in [(&narrow, options.rows), (&wide, options.rows / 20)] {
-        target.create(&mut session)?;
-        let (rows, seconds) = target.fill(&db, options.seed, rows, LOAD_ROWS, progress)?;
-        target.check(&mut session, rows, &mut report)?;
-        let per_second = rows as f64 / seconds;
-        report.figure(format!("{}_append_rows_per_s", target.name), per_second);
-        report
-            .figure(format!("{}_append_bytes_per_s", target.name), per_second * 8.0 * target.columns as f64);
-    }
-    copy(&mut session, place.path(), &wide, &mut report, progress)?;
-    report.environment(cpu.foreign_cores(), sync);
-    Ok(report)
-}
-
-/// COPY of a table to CSV and back into another; the file stays in a directory of the options'.
-fn copy(
-    session: &mut Session,
-    directory: &Path,
-    source: &Target,
-    report: &mut Report,
-    progress: &dyn Progress,
-) -> Result<(), BenchError> {
-    let path = directory.join("wide.csv");
-    let name = path.display().to_string().replace('\'', "''");
-    let target = Target { name: "copied", ..*source };
-    target.create(session)?;
-    progress.begin("copy", None);
-    let rows = session.execute(&format!("COPY {} TO '{name}' (FORMAT csv)", source.name))?;
-    let bytes = std::fs::metadata(&path).map_err(|error| BenchError::file(&path, error))?.len();
-    let started = Instant::now();
-    session.execute(&format!("COPY {} FROM '{name}' (FORMAT csv)", target.name))?;
-    let seconds = started.elapsed().as_secs_f64();
-    progress.end();
-    target.check(session, rows, report)?;
-    report.count("copy_rows", rows);
-    report.figure("copy_rows_per_s", rows as f64 / seconds);
-    report.figure("copy_bytes_per_s", bytes as f64 / seconds);
-    Ok(())
 }
 
 /// Scans and aggregates, with and without ranges that are left out.

@@ -258,7 +258,10 @@ fn with_priority_a_long_transaction_loses_once_at_most() {
 #[test]
 fn aosi_measures_memory_latency_ingestion_and_scans() {
     let options = Options { rows: 100_000, ..options() };
-    let report = passes(Workload::AosiMemory, &options);
+    let drawing = std::env::temp_dir().join(format!("aosi-memory-{}.svg", std::process::id()));
+    let report = passes(Workload::AosiMemory, &Options { out: Some(drawing.clone()), ..options.clone() });
+    assert!(std::fs::read_to_string(&drawing).unwrap().contains("<polyline"));
+    std::fs::remove_file(&drawing).unwrap();
     let (peak, purged) =
         (figure(&report, "epochs_overhead_peak_ratio"), figure(&report, "epochs_overhead_after_purge_ratio"));
     assert!(peak > purged && purged > 0.0, "{}", report.to_json());
@@ -267,6 +270,8 @@ fn aosi_measures_memory_latency_ingestion_and_scans() {
     assert!(figure(&report, "unpurged_epochs_bytes") > figure(&report, "purged_epochs_bytes"));
     let report = passes(Workload::AosiIngest, &options);
     assert!(figure(&report, "narrow_append_rows_per_s") > 0.0 && figure(&report, "copy_rows_per_s") > 0.0);
+    assert!(figure(&report, "load_route_p50_us") > 0.0 && figure(&report, "load_parse_p99_us") > 0.0);
+    assert!(figure(&report, "watched_to_burnt_ratio") > 0.0 && figure(&report, "dashboards_queries") > 0.0);
     let report = passes(Workload::AosiScan, &options);
     assert!(figure(&report, "group_by_ms") > 0.0 && figure(&report, "pruned_sum_ms") > 0.0);
 }

@@ -318,7 +318,8 @@ pub(crate) struct BenchArguments {
     /// list-append: transactions to record
     #[arg(long, value_name = "N", default_value_t = defaults().transactions)]
     transactions: u64,
-    /// list-append: write the history here, for check-history and for Elle
+    /// list-append: write the history here, for check-history and for Elle; aosi-memory: a drawing of what the table takes
+    /// over time, as SVG
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
