@@ -10,6 +10,8 @@
 //! commit    certify, note the out-edge -> write the world -> store the pointer -> end the registration
 //! begin     under the registry's lock: load the pointer, register what it points to
 //! read      under the safe lock: move the boundary, choose members; each must be published
+//! renew     the same behind a publication; write the safe world, store the pointer to it
+//! take      load that pointer, look whether nobody could get a newer one; else read
 //! ```
 //!
 //! Each step out of its order, and the pointer's store without its ordering, is seen to fail.
@@ -32,6 +34,10 @@ enum Fault {
     EndsBeforePublication,
     /// A snapshot is taken before it is registered.
     RegistersAfterLoad,
+    /// The pointer to the safe world is stored without releasing what it points to.
+    RelaxedSafeWorld,
+    /// Whatever the pointer to the safe world points to is taken.
+    TakesOldSafeWorld,
 }
 
 const VERSIONS: usize = 4;
@@ -45,6 +51,9 @@ struct Store {
     /// Held while one leads.
     leader: Mutex<()>,
     safe: Mutex<SafeSnapshots<()>>,
+    /// Safe world `b` says `b`.
+    safe_worlds: [UnsafeCell<usize>; VERSIONS],
+    newest_safe: AtomicUsize,
 }
 
 fn version(number: usize) -> Version {
@@ -60,6 +69,8 @@ impl Store {
             boundary: Boundary::new(Version::ZERO),
             leader: Mutex::new(()),
             safe: Mutex::new(SafeSnapshots::new(Version::ZERO)),
+            safe_worlds: std::array::from_fn(|_| UnsafeCell::new(0)),
+            newest_safe: AtomicUsize::new(0),
         }
     }
 
@@ -102,6 +113,35 @@ impl Store {
             if self.fault == Fault::RelaxedPublication { Ordering::Relaxed } else { Ordering::Release };
         self.published.store(next, ordering);
         drop(guard);
+    }
+
+    /// Makes the safe world anew, if the boundary has moved.
+    fn renew(&self) -> usize {
+        let mut safe = self.safe.lock().unwrap();
+        self.boundary.advance(Instant::now(), None, || (version(self.load()), ()));
+        let boundary = self.boundary.version();
+        let before = safe.boundary();
+        drop(safe.advance(boundary));
+        let made = boundary.get() as usize;
+        if before < boundary {
+            // SAFETY: loom checks that nobody reads the cell meanwhile; a boundary comes once, under the lock.
+            self.safe_worlds[made].with_mut(|world| unsafe { *world = made });
+            let is_relaxed = self.fault == Fault::RelaxedSafeWorld;
+            let ordering = if is_relaxed { Ordering::Relaxed } else { Ordering::Release };
+            self.newest_safe.store(made, ordering);
+        }
+        made
+    }
+
+    /// Takes the safe world that lies ready, if it is the newest; else makes it.
+    fn take_safe(&self) -> usize {
+        let ready = self.newest_safe.load(Ordering::Acquire);
+        // SAFETY: loom checks that nobody writes the cell meanwhile; it was written before the pointer to it was stored.
+        let world = self.safe_worlds[ready].with(|world| unsafe { *world });
+        assert_eq!(world, ready, "a safe world that is taken is finished");
+        let published = version(self.published.load(Ordering::Acquire));
+        let is_newest = self.boundary.rests_at(version(ready), published);
+        if is_newest || self.fault == Fault::TakesOldSafeWorld { ready } else { self.renew() }
     }
 
     /// A reader on a safe snapshot; returns the boundary.
@@ -152,6 +192,58 @@ fn a_beginning_beside_a_commit(store: Arc<Store>) {
     store.read_safe();
     committer.join().unwrap();
     beginner.join().unwrap();
+}
+
+/// One commits and makes the safe world anew, as the pipeline does, while another one holds the boundary, who then ends
+/// without a commit; a reader takes the safe world twice meanwhile, and once behind both.
+fn a_reader_beside_the_pointer_to_the_safe_world(store: Arc<Store>) {
+    let (first, held) = (store.begin(1), store.begin(2));
+    let writer = Arc::clone(&store);
+    let writer = thread::spawn(move || {
+        writer.commit(1, first, None);
+        writer.renew();
+        drop(held);
+    });
+    let taken = store.take_safe();
+    assert!(store.take_safe() >= taken, "safe snapshots do not go back");
+    writer.join().unwrap();
+    assert_eq!(store.take_safe(), 1, "nobody holds the boundary back any more");
+}
+
+#[test]
+fn the_safe_world_that_is_taken_is_finished_and_the_newest() {
+    in_every_order(Fault::None, a_reader_beside_the_pointer_to_the_safe_world);
+}
+
+#[test]
+#[should_panic]
+fn a_pointer_to_the_safe_world_that_is_stored_without_release_shows_unfinished_ones() {
+    in_every_order(Fault::RelaxedSafeWorld, two_who_make_the_safe_world);
+}
+
+#[test]
+#[should_panic(expected = "nobody holds the boundary back any more")]
+fn a_safe_world_that_is_taken_without_a_look_is_an_old_one() {
+    in_every_order(Fault::TakesOldSafeWorld, a_reader_beside_the_pointer_to_the_safe_world);
+}
+
+/// One commits and makes the safe world anew, one takes it.
+fn two_who_make_the_safe_world(store: Arc<Store>) {
+    let first = store.begin(1);
+    let writer = Arc::clone(&store);
+    let writer = thread::spawn(move || {
+        writer.commit(1, first, None);
+        writer.renew();
+    });
+    store.take_safe();
+    store.take_safe();
+    writer.join().unwrap();
+    assert_eq!(store.take_safe(), 1);
+}
+
+#[test]
+fn the_safe_world_is_made_once_for_each_boundary() {
+    in_every_order(Fault::None, two_who_make_the_safe_world);
 }
 
 #[test]

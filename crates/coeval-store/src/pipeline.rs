@@ -372,6 +372,11 @@ impl Pipeline {
         self.lock_leader(shared).certifications.first_out(reading.begin(), &reads)
     }
 
+    /// A committed transaction that has read what an open one has overwritten.
+    pub(crate) fn in_edge(&self, shared: &Shared, reading: &Reading) -> Option<TransactionId> {
+        self.lock_leader(shared).certifications.in_edge(reading.begin(), reading.written())
+    }
+
     /// Certifies a serializable transaction that wrote nothing, and remembers what it read.
     pub(crate) fn certify_reader(
         &self,

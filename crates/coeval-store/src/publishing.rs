@@ -126,6 +126,7 @@ impl Publishing {
         let released = state.publish_ready(shared, self.log.as_ref());
         drop(state);
         released.settle();
+        shared.renew_safe();
     }
 
     /// Waits until this version is visible, syncing for everyone if nobody does.
@@ -167,7 +168,10 @@ impl Publishing {
         if state.has_question() {
             self.asked.notify_one();
         }
-        MutexGuard::unlocked(&mut state, || released.settle());
+        MutexGuard::unlocked(&mut state, || {
+            released.settle();
+            shared.renew_safe();
+        });
         state
     }
 

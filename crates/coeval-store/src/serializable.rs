@@ -7,14 +7,16 @@
 //! begin     a read-write transaction registers in the boundary, with its world; a reader looks whether it must be
 //!           certified at all
 //! commit    under the leader's lock: Certification::certify, then admit
-//! read      safe(): the boundary moves to where it may be, and the safe world is made if somebody wants it
+//! publish   renew(): the boundary moves, and the safe world is made anew if somebody has asked for one lately
+//! read      safe(): one load of the pointer to it, and a look whether it is the newest; else as above
 //! end       the transaction's guard goes when its version is published, or it was refused
 //! ```
 //!
 //! # Made when wanted
-//! The safe world is made when a reader asks for it, not with each commit: a database without safe readers pays
-//! nothing for it, and a reader gets the newest there can be. Likewise the write sets of commits below SERIALIZABLE
-//! become marks only when somebody is certified who did not see them.
+//! While nobody asks for safe worlds, none is made: a database without safe readers pays nothing for them. Once somebody has
+//! asked, they are made with each publication for a while, and lie ready behind an atomic pointer. What lies there is
+//! always right to read, since a boundary's safe snapshot is final; it is taken only if there is no newer one. Likewise the
+//! write sets of commits below SERIALIZABLE become marks only when somebody is certified who did not see them.
 //!
 //! # Locking
 //! The leader's lock, then `safe`, then the boundary's registry, then those of snapshots. Each but the leader's is held
@@ -29,7 +31,7 @@ use crate::safe_counts::SafeCounters;
 use crate::submission::{Submission, WriteSet};
 use crate::transaction::ReadSet;
 use crate::world::World;
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use coeval_txn::ssi::{
     Boundary, BoundaryGuard, BoundaryHolder, Certified, Counterpart, Deferral, HeldBack, Member, Moved,
     SafeSnapshot, SafeSnapshots, SessionFloor, Ssi, SsiConflict,
@@ -38,7 +40,7 @@ use coeval_txn::{ActiveSnapshots, CommitOrder, Interrupt, SnapshotGuard, Transac
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Keeps a read-write serializable transaction registered; with the world of its snapshot.
@@ -50,8 +52,12 @@ pub(crate) struct Serializable {
     /// Readers that are going to be certified.
     readers: ActiveSnapshots,
     safe: Mutex<SafeState>,
-    /// Whether `safe` may keep a world alive.
-    keeps_world: AtomicBool,
+    /// The safe world that was made last; none if nobody wants one. Changed under the lock of `safe`.
+    newest: ArcSwapOption<SafeWorld>,
+    /// The published version.
+    published: AtomicU64,
+    /// With how many more publications a safe world is made.
+    wanted: AtomicU64,
     /// The last version with a commit that had an out-edge.
     newest_with_out: AtomicU64,
     /// How long a transaction may hold the boundary back, in microseconds; [`NO_BOUND`] for ever.
@@ -68,9 +74,10 @@ struct SafeState {
     boundary_commits: u64,
     /// Commits beyond the boundary that the safe snapshot has.
     members: u64,
-    /// The one of the boundary; none if the boundary would move if somebody asked.
-    made: Option<Arc<SafeWorld>>,
 }
+
+/// With how many publications a safe world is made after somebody has asked for one.
+const WANTED_PUBLICATIONS: u64 = 1_024;
 
 const NO_BOUND: u64 = u64::MAX;
 
@@ -135,7 +142,7 @@ impl Serializable {
         let published = world.version();
         let holds = SafeSnapshot { boundary: published, members: Vec::new() };
         let boundary_commits = world.commits();
-        let made = Some(Arc::new(SafeWorld { world, holds }));
+        let newest = ArcSwapOption::from_pointee(SafeWorld { world, holds });
         Self {
             boundary: Boundary::new(published),
             readers: ActiveSnapshots::new(),
@@ -143,9 +150,10 @@ impl Serializable {
                 snapshots: SafeSnapshots::new(published),
                 boundary_commits,
                 members: 0,
-                made,
             }),
-            keeps_world: AtomicBool::new(true),
+            newest,
+            published: AtomicU64::new(published.get()),
+            wanted: AtomicU64::new(0),
             newest_with_out: AtomicU64::new(0),
             lag_max_micros: AtomicU64::new(NO_BOUND),
             next_transaction: AtomicU64::new(1),
@@ -193,19 +201,48 @@ impl Serializable {
     }
 
     /// The newest read safe snapshot there is; none for the moments in which a transaction is being certified that
-    /// the boundary has passed. Waits for nobody but another who asks the same.
+    /// the boundary has passed. Waits for nobody but another who makes the same.
     ///
-    /// Cost: two short locks; and, if the boundary has moved, applying the write sets of those commits behind it
-    /// that belong to the snapshot, which are few.
+    /// Cost: an atomic load, and a look at two numbers. If what lies ready is not the newest: two short locks, and applying
+    /// the write sets of those commits behind the boundary that belong to the snapshot, which are few.
     pub(crate) fn safe(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
         if self.trials.safe_is_newest {
             let world = published.load_full();
             let holds = SafeSnapshot { boundary: world.version(), members: Vec::new() };
             return Some(Arc::new(SafeWorld { world, holds }));
         }
-        // Declared before the lock is taken, so that the world before is let go behind it.
-        let _before;
-        let mut safe = self.safe.lock();
+        if self.wanted.load(Ordering::Relaxed) < WANTED_PUBLICATIONS / 2 {
+            self.wanted.store(WANTED_PUBLICATIONS, Ordering::Relaxed);
+        }
+        self.current(published)
+    }
+
+    /// As [`safe`](Self::safe), for who only looks.
+    fn current(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
+        if let Some(safe) = self.newest.load_full().filter(|safe| self.is_newest(safe)) {
+            return Some(safe);
+        }
+        let (made, before) = self.make(&mut self.safe.lock(), published);
+        // Let go of without the lock.
+        drop(before);
+        made
+    }
+
+    /// Whether nobody who asked now would get a newer one.
+    #[inline]
+    fn is_newest(&self, safe: &SafeWorld) -> bool {
+        let published = Version::new(self.published.load(Ordering::Acquire));
+        // With a bound on its age, the clock can move the boundary.
+        self.boundary.rests_at(safe.holds.boundary, published)
+            && self.lag_max_micros.load(Ordering::Relaxed) == NO_BOUND
+    }
+
+    /// The newest, and the one that it takes the place of.
+    fn make(
+        &self,
+        safe: &mut SafeState,
+        published: &ArcSwap<World>,
+    ) -> (Option<Arc<SafeWorld>>, Option<Arc<SafeWorld>>) {
         let newest = || {
             let world = published.load_full();
             (world.version(), world)
@@ -214,12 +251,13 @@ impl Serializable {
             Some(Moved { boundary, world }) => (boundary, world),
             None => {
                 let boundary = self.boundary.version();
-                if let Some(made) = safe.made.as_ref().filter(|made| made.holds.boundary == boundary) {
-                    return Some(Arc::clone(made));
+                let made = self.newest.load_full();
+                if let Some(made) = made.filter(|made| made.holds.boundary == boundary) {
+                    return (Some(made), None);
                 }
                 let world = published.load_full();
                 if world.version() != boundary {
-                    return None;
+                    return (None, None);
                 }
                 (boundary, world)
             }
@@ -229,10 +267,26 @@ impl Serializable {
         safe.boundary_commits = world.commits();
         safe.members = holds.members.len() as u64;
         let made = Arc::new(SafeWorld { world: with_members(world, &holds), holds });
-        self.keeps_world.store(true, Ordering::Release);
-        _before = safe.made.replace(Arc::clone(&made));
+        let before = self.newest.swap(Some(Arc::clone(&made)));
         self.counters.made(started.elapsed());
-        Some(made)
+        (Some(made), before)
+    }
+
+    /// The boundary may have moved: makes the safe world anew, if one is wanted. Gives back the one that it takes the place
+    /// of.
+    #[must_use = "dropping the last reference to a world may take long"]
+    pub(crate) fn renew(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
+        let wanted = self.wanted.load(Ordering::Relaxed);
+        if wanted == 0 {
+            return None;
+        }
+        self.wanted.store(wanted - 1, Ordering::Relaxed);
+        // Somebody else who holds the lock makes one too.
+        let mut safe = self.safe.try_lock()?;
+        if self.newest.load().as_ref().is_some_and(|newest| self.is_newest(newest)) {
+            return None;
+        }
+        self.make(&mut safe, published).1
     }
 
     /// The safe snapshot of a boundary that has reached what `deferral` says. Blocks the thread while somebody holds the
@@ -267,24 +321,24 @@ impl Serializable {
         self.boundary.waiting_count()
     }
 
-    /// A world of this version was published. Gives up the safe world that was made, if the next one who asks gets a
-    /// newer one: the caller lets go of it where that may take long.
+    /// A world of this version was published. Gives up the safe world that lies ready, if the next one who asks gets a
+    /// newer one and nobody has asked lately: the caller lets go of it where that may take long.
     #[must_use = "dropping the last reference to a world takes long"]
     pub(crate) fn note_published(&self, published: Version) -> Option<Arc<World>> {
-        if !self.keeps_world.load(Ordering::Acquire) {
+        self.published.store(published.get(), Ordering::Release);
+        if self.wanted.load(Ordering::Relaxed) > 0 || self.newest.load().is_none() {
             return None;
         }
-        let mut safe = self.safe.lock();
+        let _safe = self.safe.lock();
         if !self.boundary.would_advance(published) {
             return None;
         }
-        self.keeps_world.store(false, Ordering::Release);
-        safe.made.take().map(|made| Arc::clone(&made.world))
+        self.newest.swap(None).map(|made| Arc::clone(&made.world))
     }
 
     /// Where safe snapshots stand.
     pub(crate) fn lag(&self, published: &ArcSwap<World>) -> SnapshotLag {
-        drop(self.safe(published));
+        drop(self.current(published));
         let safe = self.safe.lock();
         let (boundary, has) = (self.boundary.version(), safe.boundary_commits + safe.members);
         let newest = published.load();
@@ -374,6 +428,9 @@ pub(crate) struct Certifications {
     unmarked: VecDeque<Unmarked>,
 }
 
+/// So many keys that a transaction has written are looked at for who looks on.
+pub(crate) const SHOWN_WRITES_MAX: usize = 1_024;
+
 /// With more of them than this, commits are marked though nobody has asked for it.
 const UNMARKED_MAX: usize = 1_024;
 
@@ -462,6 +519,11 @@ impl Certifications {
             return None;
         }
         self.ssi.first_overwrite(begin, reads).map(|order| order.version)
+    }
+
+    /// A committed transaction that has read what `written` overwrites and did not see it, as far as that is remembered.
+    pub(crate) fn in_edge(&self, begin: Version, written: &WriteSet) -> Option<TransactionId> {
+        self.ssi.in_edge(begin, written.keys().take(SHOWN_WRITES_MAX))
     }
 
     /// Records a commit.

@@ -100,6 +100,9 @@ const BODY_ROOM: usize = 128;
 /// See [`BODY_ROOM`].
 const BODY_ROOM_PER_CHANGE: usize = 192;
 
+/// A safe world that is more versions old than this is not dropped by who publishes: it may hold a great deal alone.
+const VERSIONS_DROPPED_HERE: u64 = 64;
+
 /// Runs what may wait, once, on this thread, for a caller whose threads serve others too: they are seen to by another
 /// thread meanwhile.
 pub type RunAside = fn(&mut dyn FnMut());
@@ -158,6 +161,16 @@ impl Shared {
         self.published.store(world);
         if let Some(old) = self.serializable.note_published(version) {
             self.bury(vec![old]);
+        }
+    }
+
+    /// Registrations of serializable transactions have ended with a publication: makes the safe world anew, if somebody
+    /// wants one.
+    pub(crate) fn renew_safe(&self) {
+        let Some(before) = self.serializable.renew(&self.published) else { return };
+        let newest = self.published.load().version().get();
+        if newest.saturating_sub(before.world().version().get()) > VERSIONS_DROPPED_HERE {
+            self.bury(vec![Arc::clone(before.world())]);
         }
     }
 

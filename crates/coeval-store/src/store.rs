@@ -265,6 +265,13 @@ impl Store {
         self.shared.pipeline.first_out(&self.shared, reading)
     }
 
+    /// A committed transaction that has read what an open one has overwritten so far (the rows and index entries among its
+    /// first 1,024 changes), and did not see that: an in-edge. None if none is known. For views: takes the leader's lock.
+    #[must_use]
+    pub fn in_edge(&self, reading: &Reading) -> Option<TransactionId> {
+        self.shared.pipeline.in_edge(&self.shared, reading)
+    }
+
     /// Bounds how long a read-write transaction may hold read safe snapshots back. One that takes longer goes on, and
     /// is refused at its commit if a safe snapshot has passed what it depends on. None, the default, is no bound.
     pub fn set_safe_snapshot_lag_max(&self, lag_max: Option<Duration>) {

@@ -498,6 +498,9 @@ impl Transaction {
             snapshot: Arc::clone(&self.world),
             body: Vec::new(),
         };
+        // From here on its registration lasts as long as the submission's: until it is published, not until somebody has
+        // woken up to hear of it.
+        self.serializing = None;
         // The snapshot stays registered until the verdict is there, and locks last until then.
         let verdict = shared.commit(submission, self.locks.take());
         if verdict.is_ok() {

@@ -4,7 +4,7 @@
 use super::rows::{Rows, count, integer, table_defs, text};
 use crate::registry::{ActivityState, Registry};
 use coeval_store::{
-    AccessMode, CheckpointPolicy, ColumnType, Durability, Store, Table, Transaction, ValueRef,
+    AccessMode, CheckpointPolicy, ColumnType, Durability, Reading, Store, Table, Transaction, ValueRef,
 };
 use std::sync::Arc;
 
@@ -77,8 +77,9 @@ pub(super) fn store(store: &Store) -> Rows {
 /// `coeval_transactions`: one row for each session of a client that is in a transaction, be it a block or the one of the
 /// statement that it runs; of the latter, level and version are not told. `holds_boundary` is true for who holds safe
 /// snapshots where they are: their oldest read-write transaction at SERIALIZABLE. `noted_reads` counts the keys, ranges and
-/// tables that it is certified by, `first_out_version` is of the first
-/// commit that overwrote something it has read: with one, it may come to be refused.
+/// tables that it is certified by. Its edges at SERIALIZABLE: `first_out_version` is of the first commit that overwrote
+/// something it has read; `in_edges` counts who has read what it has overwritten since, open transactions of clients one by
+/// one and those that have committed as one. With edges of both kinds, it may come to be refused.
 pub(super) fn transactions(store: &Store, registry: &Registry) -> Rows {
     let mut rows = Rows::new(&[
         ("pid", INT),
@@ -91,10 +92,16 @@ pub(super) fn transactions(store: &Store, registry: &Registry) -> Rows {
         ("transaction", BIGINT),
         ("noted_reads", BIGINT),
         ("first_out_version", BIGINT),
+        ("in_edges", BIGINT),
     ]);
     let holder = store.snapshot_lag().holder.map(|holder| holder.transaction);
-    for session in registry.all() {
-        let activity = session.activity();
+    let sessions: Vec<_> = registry.all().iter().map(|session| (session.pid(), session.activity())).collect();
+    let readings = || sessions.iter().filter_map(|(_, other)| other.transaction.as_ref()?.reading.as_ref());
+    let in_edges = |reading: &Reading| {
+        let open = readings().filter(|other| reading.is_overwriting(other)).count();
+        open + usize::from(store.in_edge(reading).is_some())
+    };
+    for (pid, activity) in &sessions {
         let since = activity.transaction_micros.or(match activity.state {
             ActivityState::Active => activity.statement_micros,
             ActivityState::Idle
@@ -109,7 +116,7 @@ pub(super) fn transactions(store: &Store, registry: &Registry) -> Rows {
             AccessMode::ReadWrite => "read write",
         });
         rows.push([
-            integer(Some(session.pid())),
+            integer(Some(*pid)),
             text(activity.state.name()),
             isolation.as_deref().map_or(ValueRef::Null, text),
             access.map_or(ValueRef::Null, text),
@@ -123,6 +130,9 @@ pub(super) fn transactions(store: &Store, registry: &Registry) -> Rows {
             block
                 .and_then(|block| store.first_out(block.reading.as_ref()?))
                 .map_or(ValueRef::Null, |version| count(version.get())),
+            block
+                .and_then(|block| block.reading.as_ref())
+                .map_or(ValueRef::Null, |reading| count(in_edges(reading))),
         ]);
     }
     rows

@@ -3,11 +3,14 @@
 
 use super::Transaction;
 use super::reads::{ReadSet, Reads, Walked};
+use crate::bricks::BrickChanges;
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
 use crate::range::{Direction, KeyRange};
-use crate::serializable::{ActiveGuard, Certification};
+use crate::serializable::{ActiveGuard, Certification, SHOWN_WRITES_MAX};
+use crate::submission::WriteSet;
 use crate::world::World;
+use coeval_txn::ssi::Written;
 use coeval_txn::{SnapshotGuard, Version};
 use std::sync::Arc;
 use std::time::Instant;
@@ -54,11 +57,13 @@ impl Serializing {
     }
 }
 
-/// What a serializable transaction has read, for who looks at it from outside; it may go on or end meanwhile.
+/// What a serializable transaction has read, for who looks at it from outside; it may go on or end meanwhile. And what it
+/// had written by then.
 #[derive(Clone, Debug)]
 pub struct Reading {
     begin: Version,
     reads: Arc<Reads>,
+    written: WriteSet,
 }
 
 impl Reading {
@@ -74,6 +79,25 @@ impl Reading {
         self.reads().len()
     }
 
+    /// Whether another open transaction has read what this one has overwritten (the rows and index entries among its first
+    /// 1,024 changes): has an antidependency to it.
+    #[must_use]
+    pub fn is_overwriting(&self, other: &Self) -> bool {
+        if Arc::ptr_eq(&self.reads, &other.reads) {
+            return false;
+        }
+        let read = other.reads();
+        self.written.keys().take(SHOWN_WRITES_MAX).any(|(space, written)| match written {
+            Written::Key(key) => read.covers(space, key),
+            Written::WholeSpace => false,
+        })
+    }
+
+    /// Rows and index entries that it had changed.
+    pub(crate) fn written(&self) -> &WriteSet {
+        &self.written
+    }
+
     /// What it has read so far; nothing once it has ended.
     pub(crate) fn reads(&self) -> ReadSet {
         self.reads.so_far()
@@ -85,7 +109,9 @@ impl Transaction {
     #[must_use]
     pub fn reading(&self) -> Option<Reading> {
         let serializing = self.serializing.as_ref()?;
-        Some(Reading { begin: self.snapshot, reads: Arc::clone(&serializing.reads) })
+        let reads = Arc::clone(&serializing.reads);
+        let written = WriteSet::new(&self.world, &self.writes, &[], &[], &[], &BrickChanges::default());
+        Some(Reading { begin: self.snapshot, reads, written })
     }
 
     /// Notes that a row was looked for by its key, found or not.

@@ -282,6 +282,30 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> Ssi<S, K> {
         OutEdges::search(&self.spaces, &self.rules, begin, Writes::Something, reads).first_out()
     }
 
+    /// A committed transaction that did not see these writes of an open one with the snapshot `begin`, and has read what
+    /// they overwrite: an in-edge, if there is one that is remembered. For who looks on; decides nothing.
+    ///
+    /// Cost: two hash lookups for each key, and a look at the ranges that were read of its space; bounded by
+    /// [`SsiLimits::examined_max`], beyond which the answer is coarse.
+    #[must_use]
+    pub fn in_edge<'a>(
+        &self,
+        begin: Version,
+        mut writes: impl Iterator<Item = (S, Written<'a, K>)>,
+    ) -> Option<TransactionId>
+    where
+        K: 'a,
+    {
+        let first_unseen = CommitOrder { version: begin.next(), position: 0 };
+        let mut examinable = self.spaces.limits().examined_max;
+        let reader = writes.find_map(|(space, written)| {
+            self.readers.pivot(space, written, first_unseen, &self.rules, &mut examinable)
+        });
+        reader.map(|reader| match reader {
+            Reader::Writer { transaction, .. } | Reader::ReadOnly { transaction, .. } => transaction,
+        })
+    }
+
     /// Allows to forget what no active transaction can be certified against any more. Call it after each
     /// batch.
     ///

@@ -486,6 +486,67 @@ fn the_first_commit_that_overwrote_what_was_read_is_told_while_the_reader_is_ope
 }
 
 #[test]
+fn who_has_read_what_an_open_transaction_wrote_is_told_open_or_committed() {
+    let fixture = Fixture::new();
+    let mut writer = fixture.begin(Isolation::Serializable);
+    fixture.set(&mut writer, &fixture.flags, 1, 1);
+    let mut reader = fixture.begin(Isolation::Serializable);
+    assert_eq!(fixture.value(&reader, &fixture.flags, 2), Some(0));
+    let written = writer.reading().unwrap();
+    assert!(!written.is_overwriting(&reader.reading().unwrap()) && !written.is_overwriting(&written));
+    assert_eq!(fixture.value(&reader, &fixture.flags, 1), Some(0));
+    assert!(written.is_overwriting(&reader.reading().unwrap()));
+    assert_eq!(fixture.store.in_edge(&written), None);
+    let id = reader.id();
+    fixture.set(&mut reader, &fixture.flags, 2, 1);
+    reader.commit().unwrap();
+    assert_eq!(fixture.store.in_edge(&written), Some(id));
+    let elsewhere = fixture.begin(Isolation::Serializable).reading().unwrap();
+    assert_eq!(fixture.store.in_edge(&elsewhere), None);
+    writer.rollback();
+}
+
+#[test]
+fn the_safe_world_lies_ready_while_readers_ask_and_is_the_newest_there_can_be() {
+    let fixture = Fixture::new();
+    let change = |value| {
+        fixture.commit(Isolation::Serializable, |tx| {
+            fixture.set(tx, &fixture.flags, 1, value);
+            Ok(())
+        });
+    };
+    let read = || {
+        let safe = fixture.store.begin_safe(&SessionFloor::default()).unwrap();
+        fixture.value(&safe, &fixture.flags, 1)
+    };
+    change(1);
+    let made = || fixture.store.safe_snapshot_counts().made;
+    let before = made();
+    change(2);
+    change(3);
+    assert_eq!(made(), before, "nobody has asked");
+    assert_eq!(read(), Some(3));
+    for value in 4..10 {
+        change(value);
+        let ready = made();
+        assert_eq!((read(), made()), (Some(i64::from(value)), ready), "it was made with the publication");
+    }
+    // Who ends without a commit moves the boundary as well.
+    let holder = fixture.begin(Isolation::Serializable);
+    change(10);
+    assert_eq!(read(), Some(9));
+    holder.rollback();
+    assert_eq!(read(), Some(10));
+    // A while after the last one who asked, nothing is made any more.
+    for value in 0..2_000 {
+        change(value);
+    }
+    let idle = made();
+    change(2_000);
+    assert_eq!((made(), read()), (idle, Some(2_000)));
+}
+
+#[test]
 fn with_a_bound_on_their_age_safe_snapshots_pass_an_idle_transaction_and_refuse_it_if_it_would_come_before_them()
  {
     let fixture = Fixture::new();
