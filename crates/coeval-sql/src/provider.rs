@@ -17,4 +17,4 @@ pub(crate) use dimensions::{Condition, conditions};
 pub(crate) use selectivity::{distinct_results, selectivity};
 pub(crate) use snapshot::StatementSnapshot;
 pub(crate) use statistics::{UNKNOWN_DISTINCT, known_distinct_values};
-pub(crate) use table::{CoevalTable, HiddenColumns};
+pub(crate) use table::{CoevalTable, HiddenColumns, Keys};

@@ -30,6 +30,16 @@ pub(crate) enum HiddenColumns {
     Shown,
 }
 
+/// Whether the planner is told the primary keys of tables. What it makes of them is wrong where groups of a join have
+/// several rows of the key's table: it takes the key for one of the groups, and drops what stands behind it in GROUP BY
+/// and ORDER BY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keys {
+    /// For queries that select what is not grouped by and depends on a key that is.
+    Told,
+    Untold,
+}
+
 /// A row table as DataFusion's planner sees it.
 #[derive(Debug)]
 pub(crate) struct CoevalTable {
@@ -42,7 +52,7 @@ pub(crate) struct CoevalTable {
 
 impl CoevalTable {
     /// The provider of this table.
-    pub(crate) fn new(def: Arc<TableDef>, hidden: HiddenColumns) -> Self {
+    pub(crate) fn new(def: Arc<TableDef>, hidden: HiddenColumns, keys: Keys) -> Self {
         let is_shown = |state: ColumnState| match state {
             ColumnState::Live => true,
             // Rows of bricks have no row id.
@@ -61,7 +71,8 @@ impl CoevalTable {
             .collect();
         let place = |column: &usize| columns.iter().position(|shown| shown == column);
         let key: Option<Vec<usize>> = def.primary_key.iter().map(place).collect();
-        let constraints = key.map(Constraint::PrimaryKey).into_iter().collect();
+        let told = key.filter(|_| keys == Keys::Told);
+        let constraints = told.map(Constraint::PrimaryKey).into_iter().collect();
         Self {
             def,
             schema: Arc::new(Schema::new(fields)),

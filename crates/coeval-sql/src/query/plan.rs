@@ -14,7 +14,7 @@ use crate::catalog::is_vector;
 use crate::context::StatementContext;
 use crate::engine::aside;
 use crate::error::{SqlError, place_in};
-use crate::provider::HiddenColumns;
+use crate::provider::{HiddenColumns, Keys};
 use crate::rights::MadeFor;
 use crate::session::ParameterType;
 use crate::types::{column_type, column_type_of_arrow};
@@ -145,9 +145,14 @@ fn plan_query(
     let count = parameter_count(&named)?;
     let known = |index: usize| types.get(index).copied().flatten();
     let fields: Vec<Option<FieldRef>> = (0..count).map(|index| known(index).map(parameter_field)).collect();
-    let mut names = PlannerContext::new().with_prepare_param_data_types(fields);
-    let planner = Planner::new(engine.template(), context, &named, hidden);
-    let logical = planner.plan(named, &mut names).map_err(|error| place_in(error.into(), context.sql))?;
+    let planned = |keys| {
+        let mut names = PlannerContext::new().with_prepare_param_data_types(fields.clone());
+        let planner = Planner::new(engine.template(), context, &named, hidden, keys);
+        planner.plan(named.clone(), &mut names).map(|logical| (planner, logical))
+    };
+    // What is selected may depend on a primary key that it is grouped by.
+    let (planner, logical) = planned(Keys::Untold)
+        .or_else(|error| planned(Keys::Told).map_err(|_| place_in(error.into(), context.sql)))?;
     if count > 0
         && let Some(types) = with_types_beside(&logical, types, count)?
     {

@@ -9,7 +9,7 @@ use crate::dml::Parts;
 use crate::engine::Engine;
 use crate::error::SqlError;
 use crate::names::{resolve, unknown_table};
-use crate::provider::{CoevalTable, HiddenColumns};
+use crate::provider::{CoevalTable, HiddenColumns, Keys};
 use crate::rights::{Checks, Kind, Rights};
 use crate::session::OpenObjects;
 use crate::settings::Settings;
@@ -54,6 +54,7 @@ pub(super) struct Planner<'a> {
     has_table_ids: bool,
     expression_planners: Vec<Arc<dyn ExprPlanner>>,
     hidden: HiddenColumns,
+    keys: Keys,
     tables: RefCell<Vec<Arc<TableDef>>>,
     reads_system_tables: Cell<bool>,
     takes_sequence_values: Cell<bool>,
@@ -79,6 +80,7 @@ impl<'a> Planner<'a> {
         context: &'a StatementContext<'_>,
         query: &Query,
         hidden: HiddenColumns,
+        keys: Keys,
     ) -> Self {
         let find = |name: &ObjectName| crate::names::table(name, context.settings, context.transaction).ok();
         let mut expression_planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(OuterTables::of(query, find))];
@@ -101,6 +103,7 @@ impl<'a> Planner<'a> {
                 Checks::All | Checks::Nothing => None,
             },
             hidden,
+            keys,
             tables: RefCell::default(),
             reads_system_tables: Cell::new(false),
             takes_sequence_values: Cell::new(false),
@@ -136,7 +139,7 @@ impl<'a> Planner<'a> {
         if !tables.iter().any(|known| known.id == def.id) {
             tables.push(Arc::clone(&def));
         }
-        provider_as_source(Arc::new(CoevalTable::new(def, self.hidden)))
+        provider_as_source(Arc::new(CoevalTable::new(def, self.hidden, self.keys)))
     }
 
     /// A view is the plan of its query, with its own column names.

@@ -13,6 +13,7 @@ use super::rows::{put_parameters, result_of, row_set, values_of};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::names;
+use crate::provider::{CoevalTable, HiddenColumns, Keys};
 use crate::query;
 use crate::result::{RowSet, StatementResult};
 use crate::rights::Kind;
@@ -286,8 +287,7 @@ pub(crate) fn refuse_change(context: &StatementContext<'_>, statement: &Statemen
 /// What the server says.
 pub(crate) fn scan(context: &StatementContext<'_>, def: &TableDef) -> Result<RowSet, SqlError> {
     let foreign = def.foreign.as_ref().ok_or_else(|| SqlError::internal("a table of ours is no server's"))?;
-    let provider =
-        crate::provider::CoevalTable::new(Arc::new(def.clone()), crate::provider::HiddenColumns::Left);
+    let provider = CoevalTable::new(Arc::new(def.clone()), HiddenColumns::Left, Keys::Told);
     let schema = datafusion::catalog::TableProvider::schema(&provider);
     let columns: Vec<String> =
         schema.fields().iter().map(|field| format!("\"{}\"", field.name().replace('"', "\"\""))).collect();
