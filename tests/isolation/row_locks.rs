@@ -180,6 +180,35 @@ fn workers_of_a_queue_skip_each_others_jobs() {
 }
 
 #[test]
+fn a_query_inside_a_query_locks_its_rows() {
+    let queries = [
+        "SELECT id FROM (SELECT id FROM job WHERE id = 1 FOR UPDATE) AS j",
+        "SELECT id FROM job WHERE id IN (SELECT id FROM job WHERE id = 1 FOR UPDATE)",
+        "(SELECT id FROM job WHERE id = 1 FOR UPDATE) UNION ALL SELECT id FROM job WHERE false",
+    ];
+    for query in queries {
+        run(
+            JOBS,
+            &[
+                ("a", BEGIN, Done),
+                ("b", BEGIN, Done),
+                ("a", query, Rows(&["1"])),
+                ("b", "UPDATE job SET state = 'other' WHERE id = 1", Waits),
+                ("a", "UPDATE job SET state = 'mine' WHERE id = 1", Tag("UPDATE 1")),
+                ("a", "COMMIT", Done),
+                ("b", THEN, Tag("UPDATE 1")),
+                ("b", "COMMIT", Done),
+                (
+                    "a",
+                    "INSERT INTO job SELECT id + 10, state FROM job WHERE id = 2 FOR UPDATE",
+                    Tag("INSERT 0 1"),
+                ),
+            ],
+        );
+    }
+}
+
+#[test]
 fn a_wait_ends_with_lock_timeout() {
     run(
         JOBS,

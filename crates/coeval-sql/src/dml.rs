@@ -33,7 +33,7 @@ mod target;
 mod update;
 
 pub(crate) use insert::OVERRIDING;
-pub(crate) use locks_in_front::with_locks_in_front;
+pub(crate) use locks_in_front::{with_locks_in_front, without_locks};
 pub(crate) use merge::{DEFAULTS as MERGE_DEFAULTS, NOTHING as MERGE_NOTHING};
 pub(crate) use needs::needs_of_insert;
 pub(crate) use parameters::{parameter_types, returned};

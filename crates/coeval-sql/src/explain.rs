@@ -53,7 +53,7 @@ pub(crate) fn execute(
                 push_times(&mut lines, planned, started.elapsed(), result.tag);
             }
         }
-        (None, Statement::Query(body)) if !query::locks_rows(body) => {
+        (None, Statement::Query(body)) if crate::dml::is_plain_query(body) => {
             explain_query(context, &request, body, &mut lines)?
         }
         (None, other) => {

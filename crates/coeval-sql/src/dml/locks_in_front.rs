@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `UPDATE ... WHERE id IN (SELECT id ... FOR UPDATE SKIP LOCKED LIMIT 1)`: subqueries that lock rows, in statements that
-//! change some. Each becomes a part in front of the statement, so it runs once, and the statement reads its rows.
+//! `UPDATE ... WHERE id IN (SELECT id ... FOR UPDATE SKIP LOCKED LIMIT 1)`: queries inside a statement that lock rows.
+//! Each becomes a part in front of the statement, so it runs once, and the statement reads its rows.
 
 use super::parts::whole_table;
 use super::statement_of;
 use crate::query::locks_rows;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Cte, Expr, Query, SetExpr, Statement, TableAlias, TableFactor, VisitMut, VisitorMut, With,
+    Cte, Query, SetExpr, Statement, TableAlias, Visit, VisitMut, Visitor, VisitorMut, With,
 };
 use std::ops::ControlFlow;
 
 /// How the names of such parts begin: no relation's name does.
 pub(super) const PART: &str = "\u{1}locked ";
 
-/// The statement with its locking subqueries in front of it; `None` if it has none, or changes nothing.
+/// The statement with the locking queries inside of it in front of it; `None` if it has none.
 pub(crate) fn with_locks_in_front(statement: &Statement) -> Option<Query> {
     let mut query = match statement {
-        Statement::Query(query) if statement_of(query).is_some() => query.as_ref().clone(),
+        Statement::Query(query) if statement_of(query).is_some() || locks_inside(query) => {
+            query.as_ref().clone()
+        }
         Statement::Insert(_) => alone(SetExpr::Insert(statement.clone())),
         Statement::Update(_) => alone(SetExpr::Update(statement.clone())),
         Statement::Delete(_) => alone(SetExpr::Delete(statement.clone())),
@@ -26,7 +28,7 @@ pub(crate) fn with_locks_in_front(statement: &Statement) -> Option<Query> {
     };
     let mut found = Found { parts: Vec::new() };
     // Nothing breaks off the visit. Parts that are there already run as they are.
-    let _ = query.body.visit(&mut found);
+    let _ = VisitMut::visit(&mut query.body, &mut found);
     if found.parts.is_empty() {
         return None;
     }
@@ -68,20 +70,36 @@ impl Found {
 impl VisitorMut for Found {
     type Break = ();
 
-    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        match expression {
-            Expr::Subquery(query)
-            | Expr::InSubquery { subquery: query, .. }
-            | Expr::Exists { subquery: query, .. } => self.take(query),
-            _ => {}
-        }
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.take(query);
         ControlFlow::Continue(())
     }
+}
 
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        if let TableFactor::Derived { subquery, lateral: false, .. } = factor {
-            self.take(subquery);
+/// Whether a query inside of this one locks rows.
+pub(super) fn locks_inside(query: &Query) -> bool {
+    struct Looking;
+    impl Visitor for Looking {
+        type Break = ();
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            if locks_rows(query) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }
-        ControlFlow::Continue(())
     }
+    Visit::visit(&query.body, &mut Looking).is_break()
+}
+
+/// The query, locking nothing: for its columns and parameters, which are the same.
+pub(crate) fn without_locks(query: &Query) -> Query {
+    struct Clearing;
+    impl VisitorMut for Clearing {
+        type Break = ();
+        fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+            query.locks.clear();
+            ControlFlow::Continue(())
+        }
+    }
+    let mut unlocked = query.clone();
+    // Nothing breaks off the visit.
+    let _ = VisitMut::visit(&mut unlocked, &mut Clearing);
+    unlocked
 }

@@ -4,7 +4,7 @@
 
 use super::parts_described::described;
 use super::target::Target;
-use super::{is_in_parts, merge, select, statement_of};
+use super::{is_in_parts, merge, select, statement_of, without_locks};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::query;
@@ -64,7 +64,7 @@ pub(super) fn inferred(
         }
     }
     if let Some(query) = underlying(context, statement, with)
-        && let Ok(planned) = query::plan_with_hidden(context, &query, &known)
+        && let Ok(planned) = query::plan_with_hidden(context, &without_locks(&query), &known)
     {
         let inferred = planned.parameter_types();
         lists = planned.list_parameters().to_vec();
@@ -188,6 +188,7 @@ fn underlying(context: &StatementContext<'_>, statement: &Statement, with: Optio
         Statement::Merge(merge) => {
             Some(merge::underlying(&merge::target_of(context, merge).ok()?, merge, with))
         }
+        Statement::Query(query) => Some(query.as_ref().clone()),
         _ => None,
     }
 }

@@ -116,7 +116,10 @@ pub(crate) fn is_in_parts(query: &Query) -> bool {
 
 /// Whether a query changes and locks nothing.
 pub(crate) fn is_plain_query(query: &Query) -> bool {
-    !query::locks_rows(query) && statement_of(query).is_none() && !is_in_parts(query)
+    !query::locks_rows(query)
+        && statement_of(query).is_none()
+        && !is_in_parts(query)
+        && !super::locks_in_front::locks_inside(query)
 }
 
 /// The first statement in a query that changes rows.
@@ -305,8 +308,12 @@ fn refuse_bricks(context: &StatementContext<'_>, statement: &Statement) -> Resul
     super::bricks::refuse_rows(&def, "a change in WITH", instead)
 }
 
-/// `0A000` for a change of rows in the WITH of a query that is part of another.
+/// `0A000` for a change of rows in the WITH of a query that is part of another, and for locks that nobody would take.
 pub(crate) fn refuse_nested(query: &Query) -> Result<(), SqlError> {
+    if query::locks_rows(query) {
+        return Err(SqlError::unsupported("FOR UPDATE, or a weaker form of it, in this place")
+            .with_hint("Lock the rows in a statement of its own, or in WITH in front of the statement."));
+    }
     let mut tables = query.with.iter().flat_map(|with| &with.cte_tables);
     let is_change = |body: &SetExpr| {
         matches!(body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_))

@@ -45,8 +45,7 @@ pub(super) fn columns_of(
         Statement::Explain { .. } => Some(text_columns(&["QUERY PLAN"])),
         Statement::Query(body) if dml::is_in_parts(body) => dml::columns_of_parts(context, body, &known),
         Statement::Query(body) if dml::statement_of(body).is_none() => {
-            let mut unlocked = body.clone();
-            unlocked.locks.clear();
+            let unlocked = dml::without_locks(body);
             Some(query::plan(context, &unlocked, &known).ok()?.columns().clone())
         }
         other => {
