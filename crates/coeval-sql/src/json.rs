@@ -9,8 +9,10 @@ mod canonical;
 mod document;
 mod functions;
 mod operators;
+mod sets;
 mod written;
 
 pub(crate) use canonical::canonical;
 pub(crate) use functions::{function, functions};
 pub(crate) use operators::{MEMBER, aggregated, operator};
+pub(crate) use sets::{Document, SetColumn, set_columns};

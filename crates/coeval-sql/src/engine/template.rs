@@ -2,17 +2,14 @@
 //! How DataFusion is set up: options, functions, rules.
 
 use crate::error::SqlError;
-use crate::query::{CheckedArithmetic, ClearPushdown, EagerAggregation, JoinOrder, estimates};
-use datafusion::common::tree_node::Transformed;
+use crate::query::{CheckedArithmetic, ClearPushdown, EagerAggregation, JoinOrder, SortKeys, estimates};
 use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
-use datafusion::optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
-use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
@@ -60,15 +57,15 @@ const MERGING_SHARE: usize = 16;
 /// groups below joins before the one that picks columns.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
-    let pruning = EliminateDuplicatedExpr::new();
+    let sort_keys = SortKeys::default();
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {
         if rule.name() == replaced.name() {
             rules.push(Arc::new(JoinOrder::default()) as _);
             continue;
         }
-        if rule.name() == pruning.name() {
-            rules.push(Arc::new(DistinctGroups(EliminateDuplicatedExpr::new())) as _);
+        if rule.name() == sort_keys.name() {
+            rules.push(Arc::new(SortKeys::default()) as _);
             continue;
         }
         if rule.name() == picking.name() {
@@ -77,32 +74,6 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         rules.push(rule);
     }
     rules
-}
-
-/// DataFusion's rule against the same expression twice, for GROUP BY. In ORDER BY it also drops what it thinks is decided by
-/// what stands before, by dependencies that are wrong above joins.
-#[derive(Debug)]
-struct DistinctGroups(EliminateDuplicatedExpr);
-
-impl OptimizerRule for DistinctGroups {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        config: &dyn OptimizerConfig,
-    ) -> datafusion::error::Result<Transformed<LogicalPlan>> {
-        match plan {
-            plan @ LogicalPlan::Aggregate(_) => self.0.rewrite(plan, config),
-            plan => Ok(Transformed::no(plan)),
-        }
-    }
 }
 
 /// DataFusion's rules for physical plans, with filters pushed down only where that is right.

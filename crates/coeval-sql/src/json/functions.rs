@@ -128,7 +128,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
         let signature = Signature::user_defined(Volatility::Immutable);
         ScalarUDF::from(JsonFunction { entry, signature })
     };
-    ENTRIES.iter().map(function).collect()
+    ENTRIES.iter().map(function).chain(super::sets::functions()).collect()
 }
 
 fn text(part: Part<'_>) -> Answer {

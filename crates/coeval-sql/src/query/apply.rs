@@ -28,8 +28,10 @@ use super::origins::catalog_type;
 use super::run::{StatementEnvironment, StatementTime};
 use crate::catalog::CatalogType;
 use crate::error::{SqlError, SqlState};
-use arrow::array::{Array, ArrayRef, RecordBatch};
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::array::{Array, ArrayRef, ListArray, RecordBatch, StructArray};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -68,13 +70,15 @@ enum Place {
 
 /// What is asked of the subquery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Question {
+pub(super) enum Question {
     /// Its only value.
     Value,
     /// Whether it has rows.
     Exists,
     /// Whether the first argument is among them.
     Contains,
+    /// All of its rows, as an array.
+    Rows,
 }
 
 /// The plan with subqueries of this extent as functions of the columns they depend on, and whether there are any.
@@ -87,6 +91,11 @@ pub(super) fn applied(
     extent: Extent,
 ) -> Result<Transformed<LogicalPlan>> {
     plan.transform_up_with_subqueries(|plan| {
+        let lateral = super::lateral::replaced(plan, state)?;
+        if lateral.transformed {
+            return Ok(lateral);
+        }
+        let plan = lateral.data;
         let place = match plan {
             LogicalPlan::Filter(_) | LogicalPlan::Join(_) => Place::Condition,
             _ => Place::Value,
@@ -111,33 +120,40 @@ fn replaced(
         }
         _ => return Ok(Transformed::no(expression)),
     };
-    let mut outer = Vec::new();
-    depends_on(&subquery.subquery, &mut outer)?;
+    let OuterArguments { outer, columns } = outer_arguments(&subquery.subquery, schema)?;
     let is_correlated = outer.iter().any(|one| matches!(one, Expr::OuterReferenceColumn(..)));
     let is_other = match question {
         Question::Value => is_correlated && !is_aggregate(&subquery.subquery),
-        Question::Exists | Question::Contains => place == Place::Value,
+        _ => place == Place::Value,
     };
-    if !(is_other || (is_correlated && extent == Extent::AllCorrelated)) {
+    let runs_alone = extent == Extent::AllCorrelated || unnests(&subquery.subquery);
+    if !(is_other || (is_correlated && runs_alone)) {
         return Ok(Transformed::no(expression));
     }
-    arguments.extend(outer.iter().map(|dependency| match dependency {
+    arguments.extend(columns);
+    let call = Apply::new(question, &subquery.subquery, outer, state).call(arguments);
+    Ok(Transformed::yes(if negated { Expr::Not(Box::new(call)) } else { call }))
+}
+
+/// What a subquery depends on, and the same as arguments in a query around it.
+pub(super) struct OuterArguments {
+    pub(super) outer: Vec<Expr>,
+    pub(super) columns: Vec<Expr>,
+}
+
+/// What a subquery depends on, in a query whose rows have this schema.
+///
+/// # Errors
+/// If the plan cannot be walked: a bug.
+pub(super) fn outer_arguments(plan: &LogicalPlan, schema: &DFSchema) -> Result<OuterArguments> {
+    let mut outer = Vec::new();
+    depends_on(plan, &mut outer)?;
+    let columns = outer.iter().map(|dependency| match dependency {
         // A column of a query further out stays one.
         Expr::OuterReferenceColumn(_, column) if schema.has_column(column) => Expr::Column(column.clone()),
         other => other.clone(),
-    }));
-    let function = Apply {
-        question,
-        plan: Arc::clone(&subquery.subquery),
-        outer,
-        state: state.clone(),
-        signature: Signature::one_of(
-            vec![TypeSignature::VariadicAny, TypeSignature::Nullary],
-            Volatility::Volatile,
-        ),
-    };
-    let call = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(function)), arguments));
-    Ok(Transformed::yes(if negated { Expr::Not(Box::new(call)) } else { call }))
+    });
+    Ok(OuterArguments { columns: columns.collect(), outer })
 }
 
 /// Whether a plan has correlated subqueries: after optimization, those that have not become joins.
@@ -160,6 +176,11 @@ pub(super) fn has_correlated(plan: &LogicalPlan) -> bool {
         })
     });
     found
+}
+
+/// Whether a subquery makes rows of arrays, of which DataFusion makes no join.
+fn unnests(plan: &LogicalPlan) -> bool {
+    plan.exists(|node| Ok(matches!(node, LogicalPlan::Unnest(_)))).unwrap_or(true)
 }
 
 /// Whether a subquery has one row because it is an aggregate of all of its rows.
@@ -210,7 +231,7 @@ fn depends_on(plan: &LogicalPlan, found: &mut Vec<Expr>) -> Result<()> {
 }
 
 /// A subquery as a function of its outer columns.
-struct Apply {
+pub(super) struct Apply {
     question: Question,
     plan: Arc<LogicalPlan>,
     /// Outer columns and parameters.
@@ -253,6 +274,10 @@ impl ScalarUDFImpl for Apply {
         Ok(match self.question {
             Question::Value => self.plan.schema().field(0).data_type().clone(),
             Question::Exists | Question::Contains => DataType::Boolean,
+            Question::Rows => DataType::List(Arc::new(Field::new_list_field(
+                DataType::Struct(row_fields(&self.plan)),
+                true,
+            ))),
         })
     }
 
@@ -290,7 +315,58 @@ impl ScalarUDFImpl for Apply {
     }
 }
 
+/// The name of a field of the rows that are given as an array.
+pub(super) fn field_name(place: usize) -> String {
+    format!("c{place}")
+}
+
+/// The columns of a plan as fields of a row; their names may repeat there.
+fn row_fields(plan: &LogicalPlan) -> Fields {
+    let fields = plan.schema().fields().iter().enumerate();
+    fields
+        .map(|(place, field)| field.as_ref().clone().with_name(field_name(place)).with_nullable(true))
+        .collect()
+}
+
 impl Apply {
+    /// The subquery as a function of what it depends on.
+    pub(super) fn new(
+        question: Question,
+        plan: &Arc<LogicalPlan>,
+        outer: Vec<Expr>,
+        state: &SessionState,
+    ) -> Self {
+        let arguments = vec![TypeSignature::VariadicAny, TypeSignature::Nullary];
+        let signature = Signature::one_of(arguments, Volatility::Volatile);
+        Self { question, plan: Arc::clone(plan), outer, state: state.clone(), signature }
+    }
+
+    /// Its call.
+    pub(super) fn call(self, arguments: Vec<Expr>) -> Expr {
+        Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(self)), arguments))
+    }
+
+    /// All rows as one array.
+    fn all_rows(&self, batches: &[RecordBatch], count: usize) -> Result<ScalarValue> {
+        let fields = row_fields(&self.plan);
+        let item = Arc::new(Field::new_list_field(DataType::Struct(fields.clone()), true));
+        let columns = fields.iter().enumerate().map(|(place, field)| {
+            let parts: Vec<ArrayRef> = batches
+                .iter()
+                .map(|batch| cast(batch.column(place), field.data_type()))
+                .collect::<std::result::Result<_, _>>()?;
+            if parts.is_empty() {
+                return Ok(arrow::array::new_empty_array(field.data_type()));
+            }
+            let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+            Ok(arrow::compute::concat(&parts)?)
+        });
+        let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
+        let rows = StructArray::try_new_with_length(fields, columns, None, count)?;
+        let offsets = OffsetBuffer::from_lengths([count]);
+        Ok(ScalarValue::List(Arc::new(ListArray::try_new(item, offsets, Arc::new(rows), None)?)))
+    }
+
     /// The answer for each row.
     fn rows(
         &self,
@@ -346,6 +422,7 @@ impl Apply {
         match self.question {
             Question::Exists => Ok(ScalarValue::Boolean(Some(count > 0))),
             Question::Contains => contains(&arguments[0], &batches),
+            Question::Rows => self.all_rows(&batches, count),
             Question::Value if count > 1 => {
                 let message = "more than one row returned by a subquery used as an expression";
                 Err(SqlError::new(SqlState::CardinalityViolation, message).into())

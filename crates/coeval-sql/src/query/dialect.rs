@@ -81,6 +81,11 @@ impl VisitorMut for Dialect {
         tables::rewrite(factor);
         ControlFlow::Continue(())
     }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        tables::make_lateral(select);
+        ControlFlow::Continue(())
+    }
 }
 
 /// What stands in an expression's place; `None` if it stays.
@@ -259,6 +264,9 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
         }
         return Some(call("unnest", vec![call(array, arguments)]));
     }
+    if let [column] = crate::json::set_columns(&name) {
+        return Some(tables::set_of_documents(column, arguments_of(function)));
+    }
     if name == "generate_series" {
         return Some(call("unnest", vec![call(SERIES, arguments_of(function))]));
     }
@@ -276,6 +284,8 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
     }
     let name = match name.as_str() {
         "every" => "bool_and".to_owned(),
+        // DataFusion's functions of these names stop at the first element.
+        "array_remove" | "array_replace" => format!("{name}_all"),
         "gen_random_uuid" => return Some(casts::cast(call("uuid", Vec::new()), DataType::Uuid)),
         _ => name,
     };

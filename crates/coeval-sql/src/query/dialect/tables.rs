@@ -2,9 +2,10 @@
 //! Functions in FROM.
 
 use super::{INT_SERIES, SERIES, call, plain_arguments, unqualified};
+use crate::json::{Document, SetColumn};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, Query, SelectItem, SetExpr, Statement, TableAlias, TableAliasColumnDef,
-    TableFactor, TableWithJoins, UnaryOperator, Value,
+    DataType, Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableAlias,
+    TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value, Visit,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -27,6 +28,10 @@ impl From<bool> for Numbering {
 /// if it does not.
 pub(super) fn rewrite(factor: &mut TableFactor) {
     let replaced = match factor {
+        TableFactor::Function { name, args, alias, with_ordinality, .. } => {
+            let Some(function) = unqualified(name) else { return };
+            of_function(&function, plain_arguments(args), alias.as_ref(), (*with_ordinality).into())
+        }
         TableFactor::Table { name, alias, args: Some(arguments), with_ordinality, .. } => {
             let Some(function) = unqualified(name) else { return };
             *name = ObjectName::from(vec![Ident::new(function.clone())]);
@@ -66,15 +71,41 @@ fn plain_alias(name: &str) -> TableAlias {
     TableAlias { explicit: true, name: Ident::new(name), columns: Vec::new(), at: None }
 }
 
-/// Whether an expression may name a column of a table beside it, which a subquery in FROM cannot see.
-fn names_columns(expression: &Expr) -> bool {
+/// Whether syntax may name a column of a table beside it, which only a LATERAL subquery in FROM can see.
+fn names_columns<V: Visit>(syntax: &V) -> bool {
     use datafusion::sql::sqlparser::ast::visit_expressions;
     use std::ops::ControlFlow;
-    visit_expressions(expression, |part: &Expr| match part {
+    visit_expressions(syntax, |part: &Expr| match part {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     })
     .is_break()
+}
+
+/// Behind the first table of FROM, functions see the columns of those before them; the first one sees none, whatever it
+/// says.
+pub(super) fn make_lateral(select: &mut Select) {
+    let mut factors = select.from.iter_mut().flat_map(|table| {
+        std::iter::once(&mut table.relation).chain(table.joins.iter_mut().map(|join| &mut join.relation))
+    });
+    if let Some(TableFactor::Derived { lateral, .. }) = factors.next() {
+        *lateral = false;
+    }
+    for factor in factors {
+        if let TableFactor::UNNEST { alias, array_exprs, with_offset: false, .. } = factor
+            && let [array] = array_exprs.as_slice()
+        {
+            *factor = unnested(array.clone(), "unnest", alias.as_ref(), Numbering::None);
+        }
+        if let TableFactor::Derived { lateral, subquery, .. } = factor {
+            *lateral |= is_function(subquery) && names_columns(subquery.as_ref());
+        }
+    }
+}
+
+/// Whether a subquery reads no table: it is what became of a function.
+fn is_function(query: &Query) -> bool {
+    matches!(query.body.as_ref(), SetExpr::Select(select) if select.from.is_empty())
 }
 
 fn of_function(
@@ -94,6 +125,10 @@ fn of_function(
     }
     if let Some(array) = crate::catalog::set_returning(function) {
         return Some(unnested(call(array, arguments), function, alias, numbering));
+    }
+    let columns = crate::json::set_columns(function);
+    if !columns.is_empty() {
+        return Some(of_documents(columns, &arguments, function, alias, numbering));
     }
     match function {
         "unnest" => {
@@ -135,6 +170,50 @@ fn is_int(expression: &Expr) -> bool {
     }
 }
 
+/// One column of a set that a function of documents returns.
+pub(super) fn set_of_documents(column: &SetColumn, arguments: Vec<Expr>) -> Expr {
+    let set = call("unnest", vec![call(column.function, arguments)]);
+    match column.document {
+        None => set,
+        Some(Document::Json) => super::casts::cast(set, DataType::JSON),
+        Some(Document::Jsonb) => super::casts::cast(set, DataType::JSONB),
+    }
+}
+
+/// `(SELECT unnest(array) AS key, ... [, its place]) AS alias(column, ...)`.
+fn of_documents(
+    columns: &[SetColumn],
+    arguments: &[Expr],
+    function: &str,
+    alias: Option<&TableAlias>,
+    numbering: Numbering,
+) -> TableFactor {
+    let named = |(expression, name): (Expr, &str)| SelectItem::ExprWithAlias {
+        expr: expression,
+        alias: Ident::with_quote('"', name),
+    };
+    let mut items: Vec<_> =
+        columns.iter().map(|column| (set_of_documents(column, arguments.to_vec()), column.name)).collect();
+    if numbering == Numbering::Ordinality {
+        items.push((places_of(call(columns[0].function, arguments.to_vec())), ORDINALITY));
+    }
+    let mut names: Vec<_> = items.iter().map(|(_, name)| *name).collect();
+    // What has no name of its own has that of the alias.
+    if let (Some(alias), true) = (alias, names[0] == function) {
+        names[0] = alias.name.value.as_str();
+    }
+    derived(select_from(items.into_iter().map(named).collect(), Vec::new()), function, alias, &names)
+}
+
+/// The places of an array's elements, as the column of WITH ORDINALITY.
+fn places_of(array: Expr) -> Expr {
+    let places = call("coeval_subscripts", vec![array]);
+    super::casts::cast(call("unnest", vec![places]), DataType::BigInt(None))
+}
+
+/// The name of the column of WITH ORDINALITY.
+const ORDINALITY: &str = "ordinality";
+
 /// `(SELECT unnest(array) [, its place]) AS alias(column, ...)`.
 fn unnested(array: Expr, function: &str, alias: Option<&TableAlias>, numbering: Numbering) -> TableFactor {
     let named = |expression: Expr, name: &str| SelectItem::ExprWithAlias {
@@ -144,13 +223,8 @@ fn unnested(array: Expr, function: &str, alias: Option<&TableAlias>, numbering: 
     let mut items = vec![named(call("unnest", vec![array.clone()]), "value")];
     let mut names = vec![alias.map_or(function, |alias| alias.name.value.as_str())];
     if numbering == Numbering::Ordinality {
-        let places = call("coeval_subscripts", vec![array]);
-        let places = super::casts::cast(
-            call("unnest", vec![places]),
-            datafusion::sql::sqlparser::ast::DataType::BigInt(None),
-        );
-        items.push(named(places, "ordinality"));
-        names.push("ordinality");
+        items.push(named(places_of(array), ORDINALITY));
+        names.push(ORDINALITY);
     }
     derived(select_from(items, Vec::new()), function, alias, &names)
 }

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Documents as sets of rows: `json_array_elements`, `json_each`, `json_object_keys`. Each is made of functions that
+//! give arrays, which are unnested.
+
+use super::document::{Kind, Part};
+use crate::error::{SqlError, SqlState};
+use arrow::array::{Array, ArrayRef, AsArray, ListBuilder, StringViewBuilder};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::sync::Arc;
+
+/// What an array is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Taken {
+    Elements,
+    Keys,
+    Values,
+}
+
+/// How values are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Written {
+    /// As JSON.
+    Whole,
+    /// Strings without quotes, null as NULL.
+    Plain,
+}
+
+/// The two types of documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Document {
+    /// `json`.
+    Json,
+    /// `jsonb`.
+    Jsonb,
+}
+
+/// A column of a set: its name, the function whose array it is, and the type that its elements are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SetColumn {
+    /// The name that PostgreSQL gives it.
+    pub(crate) name: &'static str,
+    /// The function that makes the array.
+    pub(crate) function: &'static str,
+    /// The type, if it is another than text.
+    pub(crate) document: Option<Document>,
+}
+
+const fn column(name: &'static str, function: &'static str, document: Option<Document>) -> SetColumn {
+    SetColumn { name, function, document }
+}
+
+const KEYS: SetColumn = column("key", "coeval_json_keys", None);
+const ELEMENTS: &[SetColumn] = &[column("value", "coeval_json_elements", Some(Document::Json))];
+const ELEMENTS_B: &[SetColumn] = &[column("value", "coeval_json_elements", Some(Document::Jsonb))];
+const ELEMENT_TEXTS: &[SetColumn] = &[column("value", "coeval_json_element_texts", None)];
+const OBJECT_KEYS: &[SetColumn] = &[column("json_object_keys", "coeval_json_keys", None)];
+const OBJECT_KEYS_B: &[SetColumn] = &[column("jsonb_object_keys", "coeval_json_keys", None)];
+const EACH: &[SetColumn] = &[KEYS, column("value", "coeval_json_values", Some(Document::Json))];
+const EACH_B: &[SetColumn] = &[KEYS, column("value", "coeval_json_values", Some(Document::Jsonb))];
+const EACH_TEXT: &[SetColumn] = &[KEYS, column("value", "coeval_json_value_texts", None)];
+
+/// The columns of the set that a function of documents returns; none if it is none.
+pub(crate) fn set_columns(function: &str) -> &'static [SetColumn] {
+    match function {
+        "json_array_elements" => ELEMENTS,
+        "jsonb_array_elements" => ELEMENTS_B,
+        "json_array_elements_text" | "jsonb_array_elements_text" => ELEMENT_TEXTS,
+        "json_object_keys" => OBJECT_KEYS,
+        "jsonb_object_keys" => OBJECT_KEYS_B,
+        "json_each" => EACH,
+        "jsonb_each" => EACH_B,
+        "json_each_text" | "jsonb_each_text" => EACH_TEXT,
+        _ => &[],
+    }
+}
+
+/// The functions that make the arrays, for the engine's registry.
+pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
+    let all = [
+        ("coeval_json_elements", Taken::Elements, Written::Whole),
+        ("coeval_json_element_texts", Taken::Elements, Written::Plain),
+        ("coeval_json_keys", Taken::Keys, Written::Plain),
+        ("coeval_json_values", Taken::Values, Written::Whole),
+        ("coeval_json_value_texts", Taken::Values, Written::Plain),
+    ];
+    all.into_iter().map(|(name, taken, written)| {
+        let signature = Signature::any(1, Volatility::Immutable);
+        ScalarUDF::from(JsonArray { name, taken, written, signature })
+    })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct JsonArray {
+    name: &'static str,
+    taken: Taken,
+    written: Written,
+    signature: Signature,
+}
+
+impl JsonArray {
+    /// The parts of a document that go into its array.
+    ///
+    /// # Errors
+    /// `22023` for a document of another kind.
+    fn parts<'d>(&self, document: Part<'d>) -> std::result::Result<Vec<Part<'d>>, SqlError> {
+        let refused = |message: &str| Err(SqlError::new(SqlState::InvalidParameterValue, message));
+        match (self.taken, document.kind()) {
+            (Taken::Elements, Kind::Array) => Ok(document.elements().collect()),
+            (Taken::Elements, Kind::Object) => refused("cannot extract elements from an object"),
+            (Taken::Elements, _) => refused("cannot extract elements from a scalar"),
+            (Taken::Keys, Kind::Object) => Ok(document.members().map(|(key, _)| key).collect()),
+            (Taken::Values, Kind::Object) => Ok(document.members().map(|(_, value)| value).collect()),
+            (_, Kind::Array) => refused("cannot deconstruct an array as an object"),
+            (Taken::Keys | Taken::Values, _) => refused("cannot deconstruct a scalar"),
+        }
+    }
+}
+
+impl ScalarUDFImpl for JsonArray {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true))))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let is_scalar = matches!(arguments.args[0], ColumnarValue::Scalar(_));
+        let rows = if is_scalar { 1 } else { arguments.number_rows };
+        let documents = cast(&arguments.args[0].to_array(rows)?, &DataType::Utf8View)?;
+        let documents = documents.as_string_view();
+        let mut arrays = ListBuilder::new(StringViewBuilder::new());
+        for row in 0..rows {
+            if documents.is_null(row) {
+                arrays.append_null();
+                continue;
+            }
+            for part in self.parts(Part::of(documents.value(row)))? {
+                match self.written {
+                    Written::Whole => arrays.values().append_value(part.text()),
+                    Written::Plain => arrays.values().append_option(part.plain()),
+                }
+            }
+            arrays.append(true);
+        }
+        let arrays: ArrayRef = Arc::new(arrays.finish());
+        if is_scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&arrays, 0)?));
+        }
+        Ok(ColumnarValue::Array(arrays))
+    }
+}

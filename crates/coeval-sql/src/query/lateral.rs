@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! LATERAL: subqueries and functions in FROM that depend on the tables before them.
+//!
+//! DataFusion makes joins of those that only filter. All others run once for each combination of the columns that
+//! they depend on, and their rows come as one array:
+//!
+//! ```text
+//! FROM t CROSS JOIN LATERAL (SELECT a, b FROM s WHERE s.k = t.k ORDER BY a LIMIT 3) AS l
+//!   -> unnest(coeval_apply[subquery](t.k)) beside t, its fields as l.a, l.b
+//! ```
+//! For LEFT JOIN, an empty array becomes one row of NULLs.
+
+use super::apply::{Apply, Question, outer_arguments};
+use crate::error::SqlError;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, NullHandling, Result, ScalarValue, UnnestOptions};
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::{
+    Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Subquery, binary_expr, lit,
+};
+use datafusion::logical_expr::{Operator, utils::conjunction};
+use std::sync::Arc;
+
+/// The column of arrays: no name of a user's.
+const ROWS: &str = "\u{1}lateral rows";
+
+/// The plan with a join of this kind replaced.
+///
+/// # Errors
+/// `0A000` for a LEFT JOIN with a condition; what DataFusion finds wrong while it rebuilds the plan.
+pub(super) fn replaced(plan: LogicalPlan, state: &SessionState) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Join(join) = &plan else { return Ok(Transformed::no(plan)) };
+    let Some(lateral) = lateral_side(&join.right) else { return Ok(Transformed::no(plan)) };
+    let is_left = join.join_type == JoinType::Left;
+    if !matches!(join.join_type, JoinType::Inner | JoinType::Left)
+        || (!is_left && only_filters(&lateral.subquery)?)
+    {
+        return Ok(Transformed::no(plan));
+    }
+    let condition = condition_of(join);
+    if is_left && condition.is_some() {
+        let what = "LEFT JOIN LATERAL with a condition other than true";
+        return Err(SqlError::unsupported(what).with_hint("Put the condition into the subquery.").into());
+    }
+    let unnested = beside(join, lateral, state)?;
+    let replaced = match condition {
+        Some(condition) => LogicalPlanBuilder::from(unnested).filter(condition)?.build()?,
+        None => unnested,
+    };
+    Ok(Transformed::yes(replaced))
+}
+
+/// The subquery that one side of a join is, if it depends on the other.
+fn lateral_side(side: &LogicalPlan) -> Option<&Subquery> {
+    match side {
+        LogicalPlan::Subquery(subquery) => (!subquery.outer_ref_columns.is_empty()).then_some(subquery),
+        LogicalPlan::SubqueryAlias(alias) => lateral_side(&alias.input),
+        LogicalPlan::Projection(projection) => {
+            let is_renamed = projection
+                .expr
+                .iter()
+                .all(|expression| matches!(expression, Expr::Column(_) | Expr::Alias(_)));
+            if is_renamed { lateral_side(&projection.input) } else { None }
+        }
+        _ => None,
+    }
+}
+
+/// Whether DataFusion makes a join of the subquery.
+fn only_filters(plan: &LogicalPlan) -> Result<bool> {
+    let is_other = plan.exists(|node| {
+        Ok(!matches!(
+            node,
+            LogicalPlan::Projection(_)
+                | LogicalPlan::Filter(_)
+                | LogicalPlan::TableScan(_)
+                | LogicalPlan::SubqueryAlias(_)
+        ))
+    })?;
+    Ok(!is_other)
+}
+
+/// What a join's rows have to fulfil, if that is more than `true`.
+fn condition_of(join: &Join) -> Option<Expr> {
+    let equal = |(left, right): &(Expr, Expr)| binary_expr(left.clone(), Operator::Eq, right.clone());
+    let is_true = |condition: &Expr| matches!(condition, Expr::Literal(ScalarValue::Boolean(Some(true)), _));
+    let filter = join.filter.iter().filter(|condition| !is_true(condition)).cloned();
+    conjunction(join.on.iter().map(equal).chain(filter))
+}
+
+/// The rows of the left side, each beside each of its rows of the subquery.
+fn beside(join: &Join, lateral: &Subquery, state: &SessionState) -> Result<LogicalPlan> {
+    let arguments = outer_arguments(&lateral.subquery, join.left.schema())?;
+    let apply = Apply::new(Question::Rows, &lateral.subquery, arguments.outer, state);
+    let rows = apply.call(arguments.columns).alias(ROWS);
+    let left: Vec<Expr> = join.left.schema().columns().into_iter().map(Expr::Column).collect();
+    let get_field = state.scalar_functions().get("get_field");
+    let get_field = get_field.ok_or_else(|| SqlError::internal("DataFusion has get_field"))?;
+    let rows_column = || Expr::Column(Column::from_name(ROWS));
+    let fields = join.right.schema().iter().enumerate().map(|(place, (qualifier, field))| {
+        let value = get_field.call(vec![rows_column(), lit(super::apply::field_name(place))]);
+        value.alias_qualified(qualifier.cloned(), field.name())
+    });
+    let no_rows = match join.join_type {
+        JoinType::Left => NullHandling::PreserveAndExpandEmpty,
+        _ => NullHandling::Drop,
+    };
+    let options = UnnestOptions::new().with_null_handling(no_rows);
+    LogicalPlanBuilder::from(Arc::unwrap_or_clone(Arc::clone(&join.left)))
+        .project(left.iter().cloned().chain([rows]))?
+        .unnest_column_with_options(Column::from_name(ROWS), options)?
+        .project(left.iter().cloned().chain(fields))?
+        .build()
+}
