@@ -8,8 +8,8 @@ mod rows;
 pub(crate) use parameters::{bound_values, declared_types, described_types};
 pub(crate) use rows::RowEncoder;
 
-use arrow::datatypes::{DataType, Field, Schema};
-use coeval::{ColumnType, column_type_of_arrow, column_type_of_field};
+use arrow::datatypes::{Field, Schema};
+use coeval::{ColumnType, column_type_of_field};
 use coeval_sql::{CatalogType, origin_of};
 use std::sync::Arc;
 
@@ -80,6 +80,7 @@ impl WireType {
             ColumnType::Uuid => Self::new(oid::UUID, 16),
             ColumnType::Json => Self::new(oid::JSON, SIZE_VARIES),
             ColumnType::Jsonb => Self::new(oid::JSONB, SIZE_VARIES),
+            ColumnType::Array(element) => Self::list_of(element.column_type()),
         }
     }
 
@@ -110,6 +111,8 @@ impl WireType {
             ColumnType::Uuid => 2951,
             ColumnType::Json => 199,
             ColumnType::Jsonb => 3807,
+            // Arrays have no arrays as elements.
+            ColumnType::Array(_) => oid::TEXT,
         };
         Self::new(oid, SIZE_VARIES)
     }
@@ -151,17 +154,13 @@ pub(crate) fn columns_of(schema: &Schema) -> Arc<[Column]> {
 }
 
 fn column_of(field: &Field) -> Column {
-    let (kind, ty) = match field.data_type() {
-        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-            match column_type_of_arrow(item.data_type()) {
-                Some(element) => (Kind::List(element), WireType::list_of(element)),
-                None => (Kind::Shown, WireType::of(ColumnType::Text)),
-            }
+    let (kind, ty) = match column_type_of_field(field) {
+        Some(ColumnType::Array(element)) => {
+            let element = element.column_type();
+            (Kind::List(element), WireType::list_of(element))
         }
-        _ => match column_type_of_field(field) {
-            Some(ty) => (Kind::Scalar(ty), WireType::of(ty)),
-            None => (Kind::Shown, WireType::of(ColumnType::Text)),
-        },
+        Some(ty) => (Kind::Scalar(ty), WireType::of(ty)),
+        None => (Kind::Shown, WireType::of(ColumnType::Text)),
     };
     let catalog_type = CatalogType::of_field(field);
     let ty = catalog_type.map_or(ty, |ty| WireType::new(ty.oid(), ty.size()));

@@ -48,6 +48,7 @@ pub(crate) use identifiers::quoted as quoted_name;
 pub(crate) use objects::ViewColumns;
 pub(crate) use relations::{holds_functions, holds_names, is_vector, own_relations, standard_columns};
 pub(crate) use sequence_row::sequence_row;
+pub(crate) use types::type_number;
 
 use crate::engine::Engine;
 use crate::error::SqlError;

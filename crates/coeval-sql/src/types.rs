@@ -4,6 +4,7 @@
 mod assign;
 mod binary;
 mod datetime;
+mod lists;
 mod names;
 pub(crate) mod numeric;
 mod scalar;

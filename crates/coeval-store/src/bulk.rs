@@ -7,7 +7,7 @@
 use crate::build_index::key_chunks;
 use crate::catalog::{IndexDef, TableDef};
 use crate::chunk::{CHUNK_ROWS, Chunk};
-use crate::column::value_at;
+use crate::column::{compact, value_at};
 use crate::delta::{Delta, DeltaEntry};
 use crate::error::{ConstraintError, StoreError};
 use crate::ids::SpaceId;
@@ -202,17 +202,6 @@ fn gather(
     }
     let slices: Vec<&dyn Array> = slices.iter().map(AsRef::as_ref).collect();
     Ok(compact(arrow::compute::concat(&slices)?))
-}
-
-/// Text views that point into the buffers of whole input batches would keep those alive: copy what is used.
-fn compact(array: ArrayRef) -> ArrayRef {
-    use arrow::array::AsArray;
-    use arrow::datatypes::DataType;
-    match array.data_type() {
-        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
-        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
-        _ => array,
-    }
 }
 
 fn check_batch(def: &TableDef, batch: &RecordBatch) -> Result<(), StoreError> {

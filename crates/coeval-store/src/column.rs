@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Columns of chunks: reading one value out of an Arrow array, and building arrays value by value.
 
+use crate::element::ElementType;
+use crate::list::ListRef;
 use crate::types::{ColumnType, Physical};
 use crate::value::{IntervalValue, Value, ValueRef};
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, PrimitiveBuilder,
-    StringViewBuilder,
+    Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, ListArray,
+    NullBufferBuilder, PrimitiveBuilder, StringViewBuilder,
 };
+use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    DataType, Date32Type, Decimal128Type, Field, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
     IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit,
     TimestampMicrosecondType,
 };
@@ -56,7 +59,27 @@ pub fn value_at(array: &dyn Array, index: usize) -> ValueRef<'_> {
             uuid.copy_from_slice(array.as_fixed_size_binary().value(index));
             ValueRef::Uuid(uuid)
         }
+        DataType::List(_) => ValueRef::List(ListRef::Cell { lists: array.as_list(), row: index }),
         other => panic!("no column type is kept as {other}"),
+    }
+}
+
+/// The array without what its buffers hold beside its own values: views of a part of a batch keep all of it.
+pub(crate) fn compact(array: ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        DataType::List(item) => {
+            let lists = array.as_list::<i32>();
+            let values = compact(Arc::clone(lists.values()));
+            Arc::new(ListArray::new(
+                Arc::clone(item),
+                lists.offsets().clone(),
+                values,
+                lists.nulls().cloned(),
+            ))
+        }
+        _ => array,
     }
 }
 
@@ -83,6 +106,51 @@ enum Inner {
     Timestamp(PrimitiveBuilder<TimestampMicrosecondType>),
     Interval(PrimitiveBuilder<IntervalMonthDayNanoType>),
     Uuid(FixedSizeBinaryBuilder),
+    List(ListBuilder),
+}
+
+/// Arrays: the elements of all rows, and where those of each row end.
+#[derive(Debug)]
+struct ListBuilder {
+    element: ElementType,
+    values: Box<ColumnBuilder>,
+    count: usize,
+    lengths: Vec<usize>,
+    valid: NullBufferBuilder,
+}
+
+impl ListBuilder {
+    fn new(element: ElementType, capacity: usize) -> Self {
+        Self {
+            element,
+            values: Box::new(ColumnBuilder::new(element.column_type(), capacity)),
+            count: 0,
+            lengths: Vec::with_capacity(capacity),
+            valid: NullBufferBuilder::new(capacity),
+        }
+    }
+
+    fn push(&mut self, list: ListRef<'_>) {
+        let before = self.count;
+        list.for_each(self.element, |value| {
+            self.values.push(value);
+            self.count += 1;
+        });
+        self.lengths.push(self.count - before);
+        self.valid.append_non_null();
+    }
+
+    fn push_null(&mut self) {
+        self.lengths.push(0);
+        self.valid.append_null();
+    }
+
+    fn finish(&mut self) -> ListArray {
+        let field = Arc::new(Field::new_list_field(self.element.column_type().arrow(), true));
+        let offsets = OffsetBuffer::from_lengths(std::mem::take(&mut self.lengths));
+        self.count = 0;
+        ListArray::new(field, offsets, self.values.finish(), self.valid.finish())
+    }
 }
 
 impl ColumnBuilder {
@@ -112,6 +180,7 @@ impl ColumnBuilder {
             }
             ColumnType::Interval => Inner::Interval(PrimitiveBuilder::with_capacity(capacity)),
             ColumnType::Uuid => Inner::Uuid(FixedSizeBinaryBuilder::with_capacity(capacity, UUID_SIZE)),
+            ColumnType::Array(element) => Inner::List(ListBuilder::new(element, capacity)),
         };
         Self { ty, inner }
     }
@@ -141,6 +210,7 @@ impl ColumnBuilder {
             (Inner::Uuid(b), ValueRef::Uuid(v)) => {
                 b.append_value(v).expect("a uuid has sixteen bytes");
             }
+            (Inner::List(b), ValueRef::List(v)) => b.push(v),
             (_, ValueRef::Null) => self.push_null(),
             (_, other) => panic!("{other:?} does not go into a column of type {}", self.ty),
         }
@@ -162,6 +232,7 @@ impl ColumnBuilder {
             Inner::Timestamp(b) => b.append_null(),
             Inner::Interval(b) => b.append_null(),
             Inner::Uuid(b) => b.append_null(),
+            Inner::List(b) => b.push_null(),
         }
     }
 
@@ -182,6 +253,7 @@ impl ColumnBuilder {
             Inner::Timestamp(b) => Arc::new(b.finish()),
             Inner::Interval(b) => Arc::new(b.finish()),
             Inner::Uuid(b) => Arc::new(b.finish()),
+            Inner::List(b) => Arc::new(b.finish()),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! be read back, and no key of a space is a proper prefix of another.
 //! A nullable component starts with a byte: 0x01 for a value, 0x02 for NULL (NULL sorts last).
 
+use crate::list::check_list;
 use crate::types::Physical;
 use crate::value::{IntervalValue, Value, ValueRef};
 use smallvec::SmallVec;
@@ -220,6 +221,7 @@ impl KeyWriter {
                 self.bytes.extend_from_slice(&(v.ordering() as u128 ^ (1 << 127)).to_be_bytes());
             }
             ValueRef::Uuid(v) => self.bytes.extend_from_slice(&v),
+            ValueRef::List(v) => self.push_escaped(&v.encoded()),
         }
     }
 
@@ -345,6 +347,14 @@ impl<'a> KeyReader<'a> {
                 (u128::from_be_bytes(self.take()?) ^ (1 << 127)) as i128,
             )),
             Physical::Uuid => Value::Uuid(self.take()?),
+            Physical::List(element) => {
+                let offset = self.at;
+                let bytes = self.take_escaped()?;
+                if !check_list(&bytes, element) {
+                    return Err(KeyDamage { offset });
+                }
+                Value::List(bytes.into())
+            }
         })
     }
 
@@ -364,7 +374,7 @@ impl<'a> KeyReader<'a> {
             Physical::DecimalShort | Physical::DecimalLong | Physical::Interval | Physical::Uuid => {
                 self.advance(16)
             }
-            Physical::Text | Physical::Bytes => {
+            Physical::Text | Physical::Bytes | Physical::List(_) => {
                 while self.take_segment()?.1 == ESCAPED_ZERO {}
                 Ok(())
             }
@@ -379,7 +389,8 @@ impl<'a> KeyReader<'a> {
         Ok(())
     }
 
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], KeyDamage> {
+    /// The next bytes as they are.
+    pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], KeyDamage> {
         let start = self.at;
         self.advance(N)?;
         let mut out = [0; N];

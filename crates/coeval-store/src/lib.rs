@@ -35,6 +35,7 @@ mod conflicts;
 mod cursor;
 mod delta;
 mod disk;
+mod element;
 mod error;
 pub mod files;
 #[cfg(test)]
@@ -44,6 +45,7 @@ mod ingest;
 mod keeper;
 mod key;
 mod key_column;
+mod list;
 pub mod log;
 mod manifest;
 #[cfg(test)]
@@ -95,11 +97,13 @@ pub use conflicts::{
     ConflictCause, ConflictCounts, ConflictPlace, ConflictReason, Origin, Party, RecentConflict,
 };
 pub use delta::{BasePosition, Change, Delta, DeltaEntry};
+pub use element::ElementType;
 pub use error::{ConflictError, ConstraintError, StoreError};
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
 pub use ingest::{IngestOffset, Ingested, SourceOffset};
 pub use key::{KEY_INLINE_MAX, Key, KeyDamage, KeyReader, KeyWriter, Nullable};
 pub use key_column::{KeyColumn, KeyColumnBuilder};
+pub use list::{ListEncoder, ListRef};
 pub use options::{CheckpointPolicy, Durability, StoreOptions, Trials};
 pub use publishing::Publication;
 pub use range::{Direction, KeyRange};

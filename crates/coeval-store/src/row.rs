@@ -4,12 +4,13 @@
 //! ```text
 //! column count n   u16
 //! nulls            ceil(n / 8) bytes, bit i set: column i is NULL
-//! fixed area       a slot for each column: its value, or for text and bytes the end of its bytes (u32)
-//! variable area    text and bytes in column order
+//! fixed area       a slot for each column: its value, or for text, bytes and arrays the end of its bytes (u32)
+//! variable area    text, bytes and arrays in column order
 //! ```
 //! Numbers are little-endian. Columns are only ever added behind the others, so a row that was written with
 //! fewer columns stays readable: the missing ones have the default that `ADD COLUMN` gave them.
 
+use crate::list::{ListRef, check_list};
 use crate::types::Physical;
 use crate::value::{IntervalValue, Value, ValueRef};
 use smallvec::SmallVec;
@@ -44,7 +45,7 @@ const VARIABLE_ROOM: usize = 256;
 impl Slot {
     #[inline]
     fn is_variable(self) -> bool {
-        matches!(self.physical, Physical::Text | Physical::Bytes)
+        matches!(self.physical, Physical::Text | Physical::Bytes | Physical::List(_))
     }
 }
 
@@ -52,7 +53,7 @@ const fn slot_size(physical: Physical) -> u32 {
     match physical {
         Physical::Boolean => 1,
         Physical::Int16 => 2,
-        Physical::Int32 | Physical::Float32 | Physical::Text | Physical::Bytes => 4,
+        Physical::Int32 | Physical::Float32 | Physical::Text | Physical::Bytes | Physical::List(_) => 4,
         Physical::Int64 | Physical::Float64 | Physical::DecimalShort => 8,
         Physical::DecimalLong | Physical::Interval | Physical::Uuid => 16,
     }
@@ -163,7 +164,7 @@ impl Row {
     }
 
     /// A copy with some columns changed, made by copying the bytes: `(column, value)` pairs, of which the first
-    /// for a column counts. `None` if that is not possible, because text or bytes change, or the row lacks
+    /// for a column counts. `None` if that is not possible, because text, bytes or an array change, or the row lacks
     /// columns of the layout.
     ///
     /// # Panics
@@ -217,7 +218,12 @@ impl Row {
                 if next < end || next > bytes.len() {
                     return false;
                 }
-                if slot.physical == Physical::Text && std::str::from_utf8(&bytes[end..next]).is_err() {
+                let is_whole = match slot.physical {
+                    Physical::Text => std::str::from_utf8(&bytes[end..next]).is_ok(),
+                    Physical::List(element) => check_list(&bytes[end..next], element),
+                    _ => true,
+                };
+                if !is_whole {
                     return false;
                 }
                 end = next;
@@ -252,6 +258,11 @@ fn variable_start(layout: &Layout, count: usize) -> usize {
 }
 
 #[inline]
+fn is_null(bytes: &[u8], column: usize) -> bool {
+    bytes[COUNT_SIZE + column / 8] & (1 << (column % 8)) != 0
+}
+
+#[inline]
 fn read_u32(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(array(bytes, at))
 }
@@ -269,7 +280,7 @@ fn value_in<'a>(bytes: &'a [u8], layout: &Layout, column: usize) -> Option<Value
     if column >= count {
         return None;
     }
-    if bytes[COUNT_SIZE + column / 8] & (1 << (column % 8)) != 0 {
+    if is_null(bytes, column) {
         return Some(ValueRef::Null);
     }
     let fixed = COUNT_SIZE + count.div_ceil(8);
@@ -290,15 +301,12 @@ fn value_in<'a>(bytes: &'a [u8], layout: &Layout, column: usize) -> Option<Value
             nanoseconds: i64::from_le_bytes(array(bytes, at + 8)),
         }),
         Physical::Uuid => ValueRef::Uuid(array(bytes, at)),
-        Physical::Text | Physical::Bytes => {
-            let span = variable_span(bytes, layout, slot);
-            if slot.physical == Physical::Bytes {
-                ValueRef::Bytes(&bytes[span])
-            } else {
-                let text = std::str::from_utf8(&bytes[span]);
-                ValueRef::Text(text.expect("rows hold UTF-8: writers take &str, readers of files check"))
-            }
+        Physical::Text => {
+            let text = std::str::from_utf8(&bytes[variable_span(bytes, layout, slot)]);
+            ValueRef::Text(text.expect("rows hold UTF-8: writers take &str, readers of files check"))
         }
+        Physical::Bytes => ValueRef::Bytes(&bytes[variable_span(bytes, layout, slot)]),
+        Physical::List(_) => ValueRef::List(ListRef::Encoded(&bytes[variable_span(bytes, layout, slot)])),
     })
 }
 
@@ -307,7 +315,7 @@ fn value_in<'a>(bytes: &'a [u8], layout: &Layout, column: usize) -> Option<Value
 fn raw_value<'a>(bytes: &'a [u8], layout: &Layout, column: usize) -> Option<&'a [u8]> {
     let count = column_count(bytes);
     assert!(column < count, "the row was written with this column");
-    if bytes[COUNT_SIZE + column / 8] & (1 << (column % 8)) != 0 {
+    if is_null(bytes, column) {
         return None;
     }
     let fixed = COUNT_SIZE + count.div_ceil(8);
@@ -329,7 +337,7 @@ fn variable_span(bytes: &[u8], layout: &Layout, slot: Slot) -> std::ops::Range<u
     variable + start as usize..variable + read_u32(bytes, fixed + slot.offset as usize) as usize
 }
 
-/// Writes a value that is neither NULL, text nor bytes into its slot; returns whether it is of this type.
+/// Writes a value of fixed size, which is not NULL, into its slot; returns whether it is of this type.
 #[inline]
 fn put_fixed(physical: Physical, value: ValueRef<'_>, slot: &mut [u8]) -> bool {
     match (physical, value) {
@@ -410,6 +418,7 @@ impl<'l> RowWriter<'l> {
             (_, ValueRef::Null) => self.bytes[COUNT_SIZE + column / 8] |= 1 << (column % 8),
             (Physical::Text, ValueRef::Text(v)) => self.bytes.extend_from_slice(v.as_bytes()),
             (Physical::Bytes, ValueRef::Bytes(v)) => self.bytes.extend_from_slice(v),
+            (Physical::List(_), ValueRef::List(v)) => self.bytes.extend_from_slice(&v.encoded()),
             (physical, value) => {
                 let place = &mut self.bytes[at..at + slot_size(physical) as usize];
                 if !put_fixed(physical, value, place) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The column types of Coeval and the Arrow types that hold them.
 
-use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use crate::element::ElementType;
+use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 /// The most digits a `numeric` can have.
 pub const NUMERIC_PRECISION_MAX: u8 = 38;
@@ -57,6 +59,8 @@ pub enum ColumnType {
     Json,
     /// JSON, kept as the one text that all equal documents have.
     Jsonb,
+    /// Values of one type, in order.
+    Array(ElementType),
 }
 
 /// How values of a column lie in rows and keys. Several column types share one.
@@ -86,6 +90,8 @@ pub enum Physical {
     Interval,
     /// Sixteen bytes.
     Uuid,
+    /// Bytes of any length: elements of this type.
+    List(ElementType),
 }
 
 impl ColumnType {
@@ -110,6 +116,7 @@ impl ColumnType {
             Self::Bytea => Physical::Bytes,
             Self::Interval => Physical::Interval,
             Self::Uuid => Physical::Uuid,
+            Self::Array(element) => Physical::List(element),
         }
     }
 
@@ -132,6 +139,9 @@ impl ColumnType {
             Self::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
             Self::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
             Self::Uuid => DataType::FixedSizeBinary(16),
+            Self::Array(element) => {
+                DataType::List(Arc::new(Field::new_list_field(element.column_type().arrow(), true)))
+            }
         }
     }
 }
@@ -159,6 +169,7 @@ impl fmt::Display for ColumnType {
             Self::Uuid => f.write_str("uuid"),
             Self::Json => f.write_str("json"),
             Self::Jsonb => f.write_str("jsonb"),
+            Self::Array(element) => write!(f, "{}[]", element.column_type()),
         }
     }
 }

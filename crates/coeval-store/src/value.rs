@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One value of one column, owned or borrowed.
 
+use crate::list::ListRef;
 use std::fmt;
 
 /// A span of time in the three parts that PostgreSQL keeps apart.
@@ -66,6 +67,8 @@ pub enum ValueRef<'a> {
     Interval(IntervalValue),
     /// `uuid`.
     Uuid([u8; 16]),
+    /// An array.
+    List(ListRef<'a>),
 }
 
 /// An owned value; see [`ValueRef`] for what the variants hold.
@@ -95,6 +98,8 @@ pub enum Value {
     Interval(IntervalValue),
     /// `uuid`.
     Uuid([u8; 16]),
+    /// An array, as rows have it: see [`ListEncoder`](crate::ListEncoder).
+    List(Box<[u8]>),
 }
 
 impl Value {
@@ -115,6 +120,7 @@ impl Value {
             Self::Bytes(v) => ValueRef::Bytes(v),
             Self::Interval(v) => ValueRef::Interval(*v),
             Self::Uuid(v) => ValueRef::Uuid(*v),
+            Self::List(v) => ValueRef::List(ListRef::Encoded(v)),
         }
     }
 }
@@ -136,6 +142,7 @@ impl<'a> ValueRef<'a> {
             Self::Bytes(v) => Value::Bytes(v.into()),
             Self::Interval(v) => Value::Interval(v),
             Self::Uuid(v) => Value::Uuid(v),
+            Self::List(v) => Value::List(v.encoded().into()),
         }
     }
 
@@ -162,7 +169,8 @@ impl<'a> ValueRef<'a> {
             | Self::Text(_)
             | Self::Bytes(_)
             | Self::Interval(_)
-            | Self::Uuid(_) => None,
+            | Self::Uuid(_)
+            | Self::List(_) => None,
         }
     }
 
@@ -214,6 +222,7 @@ impl fmt::Display for ValueRef<'_> {
             Self::Text(v) => f.write_str(v),
             Self::Bytes(v) => write_hex(f, v),
             Self::Uuid(v) => write_hex(f, v),
+            Self::List(v) => write_hex(f, &v.encoded()),
             Self::Interval(v) => write!(f, "{} mons {} days {} ns", v.months, v.days, v.nanoseconds),
         }
     }

@@ -9,7 +9,7 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use chrono_tz::Tz;
-use coeval::{ColumnType, SqlError, Value, ValueRef, format_value, value_at};
+use coeval::{ColumnType, ElementType, SqlError, Value, ValueRef, format_value, value_at};
 use coeval_sql::encode_binary;
 use std::sync::Arc;
 
@@ -46,8 +46,10 @@ impl RowEncoder {
     fn write_values(&mut self, row: &[Value], out: &mut Vec<u8>) -> Result<(), SqlError> {
         out.extend_from_slice(&(row.len() as u16).to_be_bytes());
         for (index, value) in row.iter().enumerate() {
-            let Kind::Scalar(ty) = self.columns[index].kind else {
-                unreachable!("values are of column types");
+            let ty = match self.columns[index].kind {
+                Kind::Scalar(ty) => ty,
+                Kind::List(element) => ElementType::of(element).map_or(element, ColumnType::Array),
+                Kind::Shown => unreachable!("values are of column types"),
             };
             write_value(value.borrow(), ty, self.formats[index], self.zone, &mut self.text, out)?;
         }

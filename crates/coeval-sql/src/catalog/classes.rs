@@ -251,6 +251,7 @@ fn push_attribute(table: &mut Table, class: i32, attribute: &Attribute<'_>) {
         ("attstattarget", (-1).into()),
         ("attlen", i32::from(facts.length).into()),
         ("attnum", attribute.number.into()),
+        ("attndims", i32::from(facts.is_array).into()),
         ("attcacheoff", (-1).into()),
         ("atttypmod", facts.modifier.into()),
         ("attbyval", (facts.length > 0 && facts.length <= 8).into()),

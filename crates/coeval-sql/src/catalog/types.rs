@@ -19,6 +19,8 @@ pub(super) struct TypeFacts {
     pub(super) align: &'static str,
     /// The collation, 0 for what has none.
     pub(super) collation: i32,
+    /// Whether it is an array type.
+    pub(super) is_array: bool,
 }
 
 /// The header that PostgreSQL counts into the modifiers of `varchar` and `numeric`.
@@ -30,8 +32,15 @@ const DEFAULT_COLLATION: i32 = 100;
 
 /// The facts of a column type.
 pub(super) fn facts(ty: ColumnType) -> TypeFacts {
-    let fixed =
-        |oid, length, align| TypeFacts { oid, modifier: -1, length, storage: "p", align, collation: 0 };
+    let fixed = |oid, length, align| TypeFacts {
+        oid,
+        modifier: -1,
+        length,
+        storage: "p",
+        align,
+        collation: 0,
+        is_array: false,
+    };
     let text = |oid, modifier| TypeFacts {
         oid,
         modifier,
@@ -39,6 +48,7 @@ pub(super) fn facts(ty: ColumnType) -> TypeFacts {
         storage: "x",
         align: "i",
         collation: DEFAULT_COLLATION,
+        is_array: false,
     };
     let length = |characters: u32| i32::try_from(characters).map_or(-1, |count| count + MODIFIER_HEADER);
     match ty {
@@ -62,10 +72,27 @@ pub(super) fn facts(ty: ColumnType) -> TypeFacts {
         ColumnType::Bytea => TypeFacts { storage: "x", ..fixed(17, -1, "i") },
         ColumnType::Json => TypeFacts { storage: "x", ..fixed(114, -1, "i") },
         ColumnType::Jsonb => TypeFacts { storage: "x", ..fixed(3802, -1, "i") },
+        ColumnType::Array(element) => {
+            let element = facts(element.column_type());
+            let align = if element.align == "d" { "d" } else { "i" };
+            TypeFacts {
+                oid: array_of(element.oid),
+                length: -1,
+                storage: "x",
+                align,
+                is_array: true,
+                ..element
+            }
+        }
         ColumnType::Text => text(TEXT, -1),
         ColumnType::Varchar(characters) => text(1043, length(characters)),
         ColumnType::Char(characters) => text(1042, length(characters)),
     }
+}
+
+/// The number of a type in `pg_type`.
+pub(crate) fn type_number(ty: ColumnType) -> i32 {
+    facts(ty).oid
 }
 
 /// The name of a type without its modifier, as casts of defaults have it.
@@ -74,6 +101,7 @@ pub(super) fn cast_name(ty: ColumnType) -> String {
         ColumnType::Numeric { .. } => "numeric".to_owned(),
         ColumnType::Varchar(_) => "character varying".to_owned(),
         ColumnType::Char(_) => "bpchar".to_owned(),
+        ColumnType::Array(element) => format!("{}[]", cast_name(element.column_type())),
         other => other.to_string(),
     }
 }
@@ -82,7 +110,15 @@ pub(super) fn cast_name(ty: ColumnType) -> String {
 pub(super) fn facts_of_arrow(ty: &DataType) -> TypeFacts {
     if let DataType::List(element) = ty {
         let oid = array_of(facts_of_arrow(element.data_type()).oid);
-        return TypeFacts { oid, modifier: -1, length: -1, storage: "x", align: "i", collation: 0 };
+        return TypeFacts {
+            oid,
+            modifier: -1,
+            length: -1,
+            storage: "x",
+            align: "i",
+            collation: 0,
+            is_array: true,
+        };
     }
     let known = crate::types::column_type_of_arrow(ty).unwrap_or(ColumnType::Text);
     let facts = facts(known);
@@ -120,7 +156,15 @@ fn array_of(element: i32) -> i32 {
 
 /// The type of a column of the catalog itself, by its name in `pg_type`.
 pub(super) fn facts_of_name(name: &str) -> TypeFacts {
-    let fixed = |oid, length| TypeFacts { oid, modifier: -1, length, storage: "p", align: "i", collation: 0 };
+    let fixed = |oid, length| TypeFacts {
+        oid,
+        modifier: -1,
+        length,
+        storage: "p",
+        align: "i",
+        collation: 0,
+        is_array: false,
+    };
     match name {
         "name" | "sql_identifier" => TypeFacts { storage: "p", collation: 950, ..fixed(19, 64) },
         "oid" => fixed(26, 4),

@@ -54,6 +54,11 @@ pub(super) fn layout(
             "Its rows are appended without being looked for. Columns may be NOT NULL, and dimensions bound their values.",
         ));
     }
+    if let Some(column) = columns.iter().find(|column| matches!(column.ty, ColumnType::Array(_))) {
+        let message = format!("column \"{}\": a brick table holds no {}", column.name, column.ty);
+        return Err(SqlError::new(SqlState::FeatureNotSupported, message)
+            .with_hint("Append a row for each element, or keep the array as jsonb."));
+    }
     let mut dimensions: Vec<BrickDimension> = Vec::new();
     for dimension in &clause.dimensions {
         let name = fold(&dimension.column);

@@ -54,7 +54,11 @@ pub(super) fn source_type(expression: &Expr) -> SourceType {
 /// # Errors
 /// `42804` if there is no assignment cast.
 pub(super) fn check(from: &DataType, source: SourceType, column: &ColumnDef) -> Result<(), SqlError> {
-    let Some(from) = column_type_of_arrow(from).filter(|_| *from != DataType::Null) else { return Ok(()) };
+    let is_open = match from {
+        DataType::List(item) => *item.data_type() == DataType::Null,
+        from => *from == DataType::Null,
+    };
+    let Some(from) = column_type_of_arrow(from).filter(|_| !is_open) else { return Ok(()) };
     if source == SourceType::Open || is_assignable(from, column.ty) {
         return Ok(());
     }
@@ -75,6 +79,7 @@ enum Family {
     Boolean,
     Bytes,
     Uuid,
+    Array,
 }
 
 fn family(ty: ColumnType) -> Family {
@@ -97,10 +102,14 @@ fn family(ty: ColumnType) -> Family {
         ColumnType::Boolean => Family::Boolean,
         ColumnType::Bytea => Family::Bytes,
         ColumnType::Uuid => Family::Uuid,
+        ColumnType::Array(_) => Family::Array,
     }
 }
 
 fn is_assignable(from: ColumnType, to: ColumnType) -> bool {
+    if let (ColumnType::Array(from), ColumnType::Array(to)) = (from, to) {
+        return is_assignable(from.column_type(), to.column_type());
+    }
     let pair = (family(from), family(to));
     pair.0 == pair.1
         || pair.1 == Family::Text && !matches!(to, ColumnType::Json | ColumnType::Jsonb)

@@ -7,7 +7,8 @@
 
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArguments, Ident, ObjectNamePart, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut,
+    AccessExpr, Expr, FunctionArguments, Ident, ObjectNamePart, Query, Select, SelectItem, SetExpr, VisitMut,
+    VisitorMut,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -151,6 +152,10 @@ fn figure(expression: &Expr) -> Option<Figured> {
         Expr::Floor { .. } => kept("floor"),
         Expr::AtTimeZone { .. } => kept("timezone"),
         Expr::Array(_) => kept("array"),
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let is_subscript = |access: &AccessExpr| matches!(access, AccessExpr::Subscript(_));
+            if access_chain.iter().all(is_subscript) { figure(root) } else { None }
+        }
         Expr::Tuple(_) => kept("row"),
         _ => None,
     }

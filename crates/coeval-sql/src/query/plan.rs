@@ -288,7 +288,8 @@ impl TypePlanner for Types {
     fn plan_type(&self, ty: &AstType) -> PlanResult<Option<DataType>> {
         match ty {
             // DataFusion's own types for what SQL cannot declare.
-            AstType::Array(_) | AstType::Struct(..) | AstType::Map(..) => Ok(None),
+            AstType::Array(_) => Ok(column_type(ty).ok().map(ColumnType::arrow)),
+            AstType::Struct(..) | AstType::Map(..) => Ok(None),
             AstType::Regclass => Ok(None),
             literal if is_int_literal(literal) => Ok(Some(DataType::Int32)),
             other => Ok(Some(column_type(other)?.arrow())),

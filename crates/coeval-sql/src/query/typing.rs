@@ -5,6 +5,7 @@
 //! planning, [`settle`] changes what depends on the types of both sides once the plan stands. The others are the
 //! functions that stand in the places of what DataFusion does otherwise.
 
+mod arrays;
 mod casts;
 mod counting;
 mod declared;
@@ -47,7 +48,7 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(PostgresOperators));
     let mut state = builder.build();
     let functions = [numbers::to_numeric(), casts::function(), series::function(), sleep::function()];
-    for function in functions.into_iter().chain(rounding::rounding_functions()) {
+    for function in functions.into_iter().chain(rounding::rounding_functions()).chain(arrays::functions()) {
         state.register_udf(Arc::new(function))?;
     }
     state.register_udtf(counting::INT_SERIES, Arc::new(counting::IntSeries));

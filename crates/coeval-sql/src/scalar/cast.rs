@@ -107,7 +107,13 @@ fn general(from: ColumnType, to: ColumnType, context: CastContext) -> CastPlan {
     let from_text = is_text(from) && context == CastContext::Explicit;
     let bounded = matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_));
     let to_text = is_text(to) && !(bounded && context == CastContext::Explicit);
-    if between_times || from_text || to_text {
+    let of_arrays = match (from, to) {
+        (ColumnType::Array(from), ColumnType::Array(to)) => {
+            !matches!(plan(from.column_type(), to.column_type(), context), CastPlan::Refused)
+        }
+        _ => false,
+    };
+    if between_times || from_text || to_text || of_arrays {
         CastPlan::Do(Cast::General { from, to })
     } else {
         CastPlan::Refused

@@ -58,6 +58,7 @@ pub(crate) fn compare_values(left: ValueRef<'_>, right: ValueRef<'_>) -> Orderin
         (ValueRef::Boolean(a), ValueRef::Boolean(b)) => a.cmp(&b),
         (ValueRef::Bytes(a), ValueRef::Bytes(b)) => a.cmp(b),
         (ValueRef::Uuid(a), ValueRef::Uuid(b)) => a.cmp(&b),
+        (ValueRef::List(a), ValueRef::List(b)) => a.encoded().cmp(&b.encoded()),
         (ValueRef::Interval(a), ValueRef::Interval(b)) => a.ordering().cmp(&b.ordering()),
         _ => match (left.as_i64(), right.as_i64()) {
             (Some(a), Some(b)) => a.cmp(&b),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A value during evaluation: borrowed where it can be, owned where an expression made it.
 
-use coeval_store::{Value, ValueRef};
+use coeval_store::{ListRef, Value, ValueRef};
 
 /// A value during evaluation.
 #[derive(Clone, Debug)]
@@ -12,6 +12,8 @@ pub(crate) enum Datum<'a> {
     Text(Box<str>),
     /// Bytes that an expression made.
     Bytes(Box<[u8]>),
+    /// An array that an expression made.
+    List(Box<[u8]>),
 }
 
 impl<'a> Datum<'a> {
@@ -26,6 +28,7 @@ impl<'a> Datum<'a> {
             Self::Borrowed(value) => *value,
             Self::Text(text) => ValueRef::Text(text),
             Self::Bytes(bytes) => ValueRef::Bytes(bytes),
+            Self::List(bytes) => ValueRef::List(ListRef::Encoded(bytes)),
         }
     }
 
@@ -37,6 +40,7 @@ impl<'a> Datum<'a> {
             Self::Borrowed(value) => value.to_owned(),
             Self::Text(text) => Value::Text(text),
             Self::Bytes(bytes) => Value::Bytes(bytes),
+            Self::List(bytes) => Value::List(bytes),
         }
     }
 
@@ -66,6 +70,7 @@ impl From<Value> for Datum<'_> {
         Self::Borrowed(match value {
             Value::Text(text) => return Self::Text(text),
             Value::Bytes(bytes) => return Self::Bytes(bytes),
+            Value::List(bytes) => return Self::List(bytes),
             Value::Null => ValueRef::Null,
             Value::Boolean(v) => ValueRef::Boolean(v),
             Value::Int16(v) => ValueRef::Int16(v),

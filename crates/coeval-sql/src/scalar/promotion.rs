@@ -33,6 +33,11 @@ pub(super) fn is_text(ty: ColumnType) -> bool {
     matches!(ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_))
 }
 
+/// The text types' arrays, likewise.
+pub(super) fn is_text_array(ty: ColumnType) -> bool {
+    matches!(ty, ColumnType::Array(element) if is_text(element.column_type()))
+}
+
 /// Precision and scale of an integer or a `numeric` seen as a decimal.
 pub(super) fn decimal_shape(ty: ColumnType) -> Option<(i32, i32)> {
     match ty {
@@ -54,7 +59,8 @@ pub(super) fn decimal_shape(ty: ColumnType) -> Option<(i32, i32)> {
         | ColumnType::Interval
         | ColumnType::Uuid
         | ColumnType::Json
-        | ColumnType::Jsonb => None,
+        | ColumnType::Jsonb
+        | ColumnType::Array(_) => None,
     }
 }
 

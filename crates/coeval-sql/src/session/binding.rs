@@ -48,6 +48,7 @@ fn fits(value: &Value, physical: Physical) -> bool {
             | (Value::Bytes(_), Physical::Bytes)
             | (Value::Interval(_), Physical::Interval)
             | (Value::Uuid(_), Physical::Uuid)
+            | (Value::List(_), Physical::List(_))
     )
 }
 
@@ -64,6 +65,6 @@ fn natural_type(value: &Value) -> Option<ColumnType> {
         Value::Bytes(_) => ColumnType::Bytea,
         Value::Interval(_) => ColumnType::Interval,
         Value::Uuid(_) => ColumnType::Uuid,
-        Value::Decimal(_) => return None,
+        Value::Decimal(_) | Value::List(_) => return None,
     })
 }

@@ -136,7 +136,7 @@ fn push_column(rows: &mut Rows, place: &Place<'_>, column: &ColumnDef, default: 
         integer(datetime_precision(column.ty)),
         text(DATABASE_NAME),
         text("pg_catalog"),
-        text(internal_type_name(column.ty)),
+        text(&internal_type_name(column.ty)),
         text(&place.position.to_string()),
         yes_or_no(false),
         yes_or_no(column.identity.is_some()),
@@ -242,7 +242,8 @@ impl NumberFacts {
             | ColumnType::Interval
             | ColumnType::Uuid
             | ColumnType::Json
-            | ColumnType::Jsonb => return Self { precision: None, radix: None, scale: None },
+            | ColumnType::Jsonb
+            | ColumnType::Array(_) => return Self { precision: None, radix: None, scale: None },
         };
         Self { precision: Some(precision), radix: Some(radix), scale }
     }
@@ -295,12 +296,14 @@ fn type_name(ty: ColumnType) -> &'static str {
         ColumnType::Uuid => "uuid",
         ColumnType::Json => "json",
         ColumnType::Jsonb => "jsonb",
+        ColumnType::Array(_) => "ARRAY",
     }
 }
 
 /// The name of the type in PostgreSQL's catalog.
-fn internal_type_name(ty: ColumnType) -> &'static str {
-    match ty {
+fn internal_type_name(ty: ColumnType) -> String {
+    let name = match ty {
+        ColumnType::Array(element) => return format!("_{}", internal_type_name(element.column_type())),
         ColumnType::SmallInt => "int2",
         ColumnType::Int => "int4",
         ColumnType::BigInt => "int8",
@@ -320,5 +323,6 @@ fn internal_type_name(ty: ColumnType) -> &'static str {
         ColumnType::Uuid => "uuid",
         ColumnType::Json => "json",
         ColumnType::Jsonb => "jsonb",
-    }
+    };
+    name.to_owned()
 }

@@ -16,7 +16,8 @@ use crate::rights::insufficient;
 use crate::session::take_word;
 use coeval_store::{CatalogChange, ForeignDef, ObjectRef, QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::{
-    ColumnOption, CreateTable, CreateTableOptions, Ident, ObjectName, SqlOption, Statement, TableConstraint,
+    ColumnOption, CreateTable, CreateTableOptions, DataType, Ident, ObjectName, SqlOption, Statement,
+    TableConstraint,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -201,6 +202,11 @@ pub(crate) fn create_table(
     if create.query.is_some() {
         return Err(SqlError::unsupported("CREATE TABLE AS on a server")
             .with_hint("Create the table, then INSERT INTO it what the query gives."));
+    }
+    if let Some(column) = create.columns.iter().find(|column| matches!(column.data_type, DataType::Array(_)))
+    {
+        let what = format!("an array (column \"{}\") in a table on a server", column.name.value);
+        return Err(SqlError::unsupported(what).with_hint("Keep its elements in rows of another table."));
     }
     let result = ddl::create_row_table(context, &local(create))?;
     if !is_new {

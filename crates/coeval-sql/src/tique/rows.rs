@@ -88,7 +88,8 @@ pub(super) fn values_of(rows: &RowSet, context: &StatementContext<'_>) -> Result
         .fields()
         .iter()
         .map(|field| {
-            column_type_of_arrow(field.data_type()).ok_or_else(|| {
+            let ty = column_type_of_arrow(field.data_type());
+            ty.filter(|ty| !matches!(ty, ColumnType::Array(_))).ok_or_else(|| {
                 SqlError::unsupported(format!("a column of type {} on a server", field.data_type()))
             })
         })

@@ -4,6 +4,7 @@
 use crate::error::{SqlError, SqlState};
 use crate::types::column_type_of_arrow;
 use crate::types::datetime::{local_to_utc, utc_to_local};
+use crate::types::lists::assign_list;
 use crate::types::numeric::rescale;
 use crate::types::text::{fit_char, fit_varchar, format_value, parse_value};
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -30,6 +31,9 @@ pub(crate) fn assign(value: Value, from: ColumnType, to: ColumnType, zone: Tz) -
     if let ValueRef::Text(text) = physical {
         return parse_value(text, to, zone);
     }
+    if let (ValueRef::List(list), ColumnType::Array(element)) = (physical, from) {
+        return assign_list(list, element, to, zone);
+    }
     match to {
         ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt => to_integer(physical, from, to),
         ColumnType::Real | ColumnType::Double => to_float(physical, from, to),
@@ -49,13 +53,15 @@ pub(crate) fn assign(value: Value, from: ColumnType, to: ColumnType, zone: Tz) -
         ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz => {
             to_datetime(physical, from, to, zone)
         }
-        ColumnType::Boolean | ColumnType::Bytea | ColumnType::Interval | ColumnType::Uuid => {
-            Err(no_cast(from, to))
-        }
+        ColumnType::Boolean
+        | ColumnType::Bytea
+        | ColumnType::Interval
+        | ColumnType::Uuid
+        | ColumnType::Array(_) => Err(no_cast(from, to)),
     }
 }
 
-fn no_cast(from: ColumnType, to: ColumnType) -> SqlError {
+pub(super) fn no_cast(from: ColumnType, to: ColumnType) -> SqlError {
     SqlError::new(
         SqlState::DatatypeMismatch,
         format!("column is of type {to} but expression is of type {from}"),
@@ -208,8 +214,10 @@ pub(crate) fn assign_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result
     if *from_arrow == DataType::Null {
         return Ok(arrow::array::new_null_array(&wanted, array.len()));
     }
-    let bounded =
-        matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json | ColumnType::Jsonb);
+    let bounded = is_bounded(match to {
+        ColumnType::Array(element) => element.column_type(),
+        to => to,
+    });
     if *from_arrow == wanted && !bounded {
         return Ok(array.clone());
     }
@@ -221,6 +229,11 @@ pub(crate) fn assign_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result
         )?);
     }
     assign_each(array, to, zone)
+}
+
+/// Whether not every text that Arrow has for the type is one of its values.
+fn is_bounded(ty: ColumnType) -> bool {
+    matches!(ty, ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json | ColumnType::Jsonb)
 }
 
 /// Casts of Arrow that give what an assignment gives, or an error.

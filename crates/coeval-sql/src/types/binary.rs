@@ -6,6 +6,7 @@
 
 use crate::error::{SqlError, SqlState};
 use crate::types::datetime::{is_date, is_timestamp};
+use crate::types::lists::{decode_list, encode_list};
 use crate::types::numeric::{overflow as numeric_overflow, power_of_ten, rescale};
 use crate::types::text::{fit_char, fit_varchar, format_value, parse_value};
 use chrono_tz::Tz;
@@ -78,6 +79,8 @@ pub fn encode_binary(value: ValueRef<'_>, ty: ColumnType, out: &mut Vec<u8>) -> 
             out.extend_from_slice(&v.months.to_be_bytes());
         }
         (ValueRef::Uuid(v), _) => out.extend_from_slice(&v),
+        (ValueRef::List(v), ColumnType::Array(element)) => encode_list(v, element, out)?,
+        (ValueRef::List(_), _) => panic!("an array is of an array type"),
         (ValueRef::Decimal(_), _) => panic!("a decimal is of type numeric"),
     }
     Ok(())
@@ -194,6 +197,7 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
             Value::Interval(IntervalValue { months, days, nanoseconds })
         }
         ColumnType::Uuid => Value::Uuid(fixed(bytes, ty)?),
+        ColumnType::Array(element) => decode_list(bytes, element)?,
     })
 }
 

@@ -3,9 +3,9 @@
 
 use crate::error::{SqlError, SqlState};
 use arrow::datatypes::DataType;
-use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
+use coeval_store::{ColumnType, ElementType, NUMERIC_PRECISION_MAX};
 use datafusion::sql::sqlparser::ast::{
-    CharacterLength, DataType as AstType, ExactNumberInfo, ObjectName, TimezoneInfo,
+    ArrayElemTypeDef, CharacterLength, DataType as AstType, ExactNumberInfo, ObjectName, TimezoneInfo,
 };
 
 /// `numeric` without precision: as many digits as fit, ten of them behind the point.
@@ -45,10 +45,21 @@ pub fn column_type(ty: &AstType) -> Result<ColumnType, SqlError> {
         AstType::Uuid => ColumnType::Uuid,
         AstType::JSON => ColumnType::Json,
         AstType::JSONB => ColumnType::Jsonb,
+        AstType::Array(
+            ArrayElemTypeDef::SquareBracket(element, _) | ArrayElemTypeDef::AngleBracket(element),
+        ) => array_of(column_type(element)?)?,
         AstType::Custom(name, arguments) => custom(name, arguments)?,
         other => {
             return Err(SqlError::unsupported(format_args!("type {}", other.to_string().to_lowercase())));
         }
+    })
+}
+
+/// The type of arrays of this type.
+fn array_of(element: ColumnType) -> Result<ColumnType, SqlError> {
+    ElementType::of(element).map(ColumnType::Array).ok_or_else(|| {
+        SqlError::unsupported("an array of several dimensions")
+            .with_hint("Keep it as jsonb, or its rows in a table of their own.")
     })
 }
 
@@ -161,6 +172,9 @@ pub fn column_type_of_arrow(ty: &DataType) -> Option<ColumnType> {
         DataType::Timestamp(_, Some(_)) => ColumnType::TimestampTz,
         DataType::Interval(_) | DataType::Duration(_) => ColumnType::Interval,
         DataType::Dictionary(_, value) => return column_type_of_arrow(value),
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            ColumnType::Array(ElementType::of(column_type_of_arrow(item.data_type())?)?)
+        }
         _ => return None,
     })
 }

@@ -4,7 +4,7 @@
 use crate::error::SqlError;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
-use coeval_store::{ColumnType, Value, value_at};
+use coeval_store::{ColumnBuilder, ColumnType, Value, value_at};
 use datafusion::common::ScalarValue;
 
 /// The scalar of this type with this value.
@@ -35,6 +35,11 @@ pub(crate) fn scalar_of(value: &Value, ty: ColumnType) -> Result<ScalarValue, Sq
         )),
         (Value::Uuid(v), DataType::FixedSizeBinary(size)) => {
             ScalarValue::FixedSizeBinary(size, Some(v.to_vec()))
+        }
+        (Value::List(_), DataType::List(_)) => {
+            let mut builder = ColumnBuilder::new(ty, 1);
+            builder.push(value.borrow());
+            ScalarValue::try_from_array(&builder.finish(), 0)?
         }
         _ => return Err(mismatch()),
     })

@@ -6,6 +6,7 @@ use crate::types::datetime::{
     format_date, format_interval, format_time, format_timestamp, looks_like_date, looks_like_time,
     parse_date, parse_interval, parse_time_of_day, parse_timestamp,
 };
+use crate::types::lists::{format_list, parse_list};
 use crate::types::numeric::{format_decimal, parse_decimal, rescale};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, Value, ValueRef};
@@ -44,6 +45,8 @@ pub fn format_value(value: ValueRef<'_>, ty: ColumnType, zone: Tz, out: &mut Str
         }
         (ValueRef::Interval(v), _) => format_interval(v, out),
         (ValueRef::Uuid(v), _) => push(out, uuid::Uuid::from_bytes(v)),
+        (ValueRef::List(v), ColumnType::Array(element)) => format_list(v, element, zone, out),
+        (ValueRef::List(_), _) => push(out, value),
     }
 }
 
@@ -168,6 +171,7 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
             let plain = text.trim().trim_start_matches('{').trim_end_matches('}');
             Value::Uuid(uuid::Uuid::try_parse(plain).map_err(|_| bad())?.into_bytes())
         }
+        ColumnType::Array(element) => parse_list(text, element, zone)?,
         ColumnType::Json => {
             serde_json::from_str::<serde::de::IgnoredAny>(text)
                 .map_err(|error| bad().with_detail(error.to_string()))?;

@@ -23,7 +23,7 @@
 
 use crate::catalog::TableDef;
 use crate::chunk::Chunk;
-use crate::column::{ColumnBuilder, constant_column};
+use crate::column::{ColumnBuilder, compact, constant_column};
 use crate::delta::{Change, Delta, DeltaEntry};
 use crate::error::StoreError;
 use crate::key::Key;
@@ -32,8 +32,7 @@ use crate::range::KeyRange;
 use crate::row::Row;
 use crate::space::Space;
 use crate::value::Value;
-use arrow::array::{Array, ArrayRef, AsArray, MutableArrayData, make_array};
-use arrow::datatypes::DataType;
+use arrow::array::{Array, ArrayRef, MutableArrayData, make_array};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
@@ -343,15 +342,6 @@ fn position(chunk: &Chunk, key: &Key, entry: &DeltaEntry) -> Result<usize, usize
             assert!(place.is_ok(), "a key that was replaced or deleted is in the base");
             place
         }
-    }
-}
-
-/// Text views that point into buffers of old chunks would keep those alive: copy what is used.
-fn compact(array: ArrayRef) -> ArrayRef {
-    match array.data_type() {
-        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
-        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
-        _ => array,
     }
 }
 

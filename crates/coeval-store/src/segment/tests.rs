@@ -5,9 +5,11 @@ use super::{KeyForm, Segment, SegmentRef, SegmentWriter, parse_segment_name, seg
 use crate::chunk::Chunk;
 use crate::column::ColumnBuilder;
 use crate::disk::{Disk, chunks_of};
+use crate::element::ElementType;
 use crate::error::StoreError;
 use crate::files::{FileSystem, OpenMode, SimulatedFiles};
 use crate::key_column::KeyColumnBuilder;
+use crate::list::ListEncoder;
 use crate::log::ChecksumPolicy;
 use crate::types::ColumnType;
 use crate::value::{IntervalValue, Value};
@@ -28,7 +30,7 @@ fn disk(files: &SimulatedFiles) -> Disk {
     Disk::new(Arc::new(files.clone()), dir.to_path_buf(), lock, ChecksumPolicy::Verified, 1)
 }
 
-const TYPES: [ColumnType; 12] = [
+const TYPES: [ColumnType; 14] = [
     ColumnType::SmallInt,
     ColumnType::Int,
     ColumnType::BigInt,
@@ -41,6 +43,8 @@ const TYPES: [ColumnType; 12] = [
     ColumnType::TimestampTz,
     ColumnType::Interval,
     ColumnType::Uuid,
+    ColumnType::Array(ElementType::Text),
+    ColumnType::Array(ElementType::Int),
 ];
 
 fn value(ty: ColumnType, n: u32) -> Value {
@@ -58,6 +62,11 @@ fn value(ty: ColumnType, n: u32) -> Value {
         ColumnType::Text => Value::from("long enough to lie outside of the view ".repeat(n as usize % 3)),
         ColumnType::Bytea => Value::Bytes(vec![n as u8; n as usize % 20].into()),
         ColumnType::Interval => Value::Interval(IntervalValue { months: 1, days: n as i32, nanoseconds: -1 }),
+        ColumnType::Array(element) => {
+            let mut list = ListEncoder::default();
+            (0..n % 4).for_each(|member| list.push(value(element.column_type(), n + member).borrow()));
+            list.value()
+        }
         _ => Value::Uuid([n as u8; 16]),
     }
 }

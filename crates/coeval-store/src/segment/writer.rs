@@ -184,13 +184,7 @@ fn describe(
     let mut next_buffer = 0;
     for column in batch.columns() {
         starts.push(usize::try_from(buffers.get(next_buffer).offset()).map_err(|_| malformed())?);
-        next_buffer += match column.data_type() {
-            DataType::Binary => 3,
-            DataType::Utf8View | DataType::BinaryView => {
-                2 + usize::try_from(view_buffers.next().ok_or_else(malformed)?).map_err(|_| malformed())?
-            }
-            _ => 2,
-        };
+        next_buffer += buffer_count(column.data_type(), &mut view_buffers).ok_or_else(malformed)?;
     }
     if next_buffer != buffers.len() || starts.first() != Some(&0) {
         return Err(malformed());
@@ -204,6 +198,16 @@ fn describe(
         offset,
         header: extent(header),
         parts,
+    })
+}
+
+/// How many buffers the encoder writes of a column; `view_buffers` are the numbers of those behind views.
+fn buffer_count(data_type: &DataType, view_buffers: &mut impl Iterator<Item = i64>) -> Option<usize> {
+    Some(match data_type {
+        DataType::Binary => 3,
+        DataType::Utf8View | DataType::BinaryView => 2 + usize::try_from(view_buffers.next()?).ok()?,
+        DataType::List(item) => 2 + buffer_count(item.data_type(), view_buffers)?,
+        _ => 2,
     })
 }
 

@@ -387,6 +387,24 @@ public final class PgjdbcClient {
         for (int turn = 0; turn < 7; turn++) {
             expect(query(connection, "SELECT n FROM sorts WHERE n = ANY(?) ORDER BY n", wanted), List.of("1", "3"));
         }
+        execute(connection, "CREATE TABLE held (n int PRIMARY KEY, names text[], numbers int[])");
+        for (int turn = 0; turn < 7; turn++) {
+            try (PreparedStatement insert = connection.prepareStatement("INSERT INTO held VALUES (?, ?, ?)")) {
+                insert.setInt(1, turn);
+                insert.setArray(2, connection.createArrayOf("text", new String[] {"a b", null}));
+                insert.setArray(3, connection.createArrayOf("int4", new Integer[] {turn, null}));
+                expect(insert.executeUpdate(), 1);
+            }
+            try (PreparedStatement select = connection.prepareStatement("SELECT names, numbers FROM held WHERE n = ?")) {
+                select.setInt(1, turn);
+                ResultSet row = select.executeQuery();
+                expect(row.next(), true);
+                expect(row.getArray(1).getArray(), new String[] {"a b", null});
+                expect(row.getArray(2).getArray(), new Integer[] {turn, null});
+                expect(row.getMetaData().getColumnTypeName(2), "_int4");
+            }
+        }
+        expect(query(connection, "SELECT n FROM held WHERE ? = ANY (numbers)", 3), List.of("3"));
         Array names = connection.createArrayOf("text", new String[] {"c, \"quoted\" \\ {x}", null});
         expect(query(connection, "SELECT count(x), max(x) FROM unnest(?) AS s(x)", names), List.of("1 c, \"quoted\" \\ {x}"));
     }

@@ -149,6 +149,10 @@ func arrays(conn *pgx.Conn) {
 	expect(one[int64](conn, "SELECT count(*) FROM listed WHERE at = ANY($1)", []time.Time{at}), int64(3))
 	expect(one[[]*string](conn, "SELECT array_agg(name ORDER BY id) FROM listed"), names)
 	expect(execute(conn, "DELETE FROM listed WHERE id = ANY($1)", []int32{1, 9}).RowsAffected(), int64(1))
+	execute(conn, "CREATE TABLE held (id int PRIMARY KEY, names text[], big bigint[])")
+	execute(conn, "INSERT INTO held VALUES ($1, $2, $3)", 1, names, []int64{1 << 40})
+	expect(one[[]*string](conn, "SELECT names FROM held WHERE id = $1", 1), names)
+	expect(one[[]int64](conn, "UPDATE held SET big = big || $1 WHERE $2 = ANY(names) RETURNING big", []int64{2}, "a"), []int64{1 << 40, 2})
 }
 
 // modes: the same over every way in which pgx sends a query.

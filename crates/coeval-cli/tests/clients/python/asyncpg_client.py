@@ -81,6 +81,46 @@ async def arrays(conn):
 
 
 @connected
+async def array_columns(conn):
+    await conn.execute(
+        "CREATE TABLE held (id int PRIMARY KEY, names text[] NOT NULL DEFAULT '{}', big bigint[], wide float8[], yes bool[], "
+        "amounts numeric(10,2)[], stamps timestamptz[], keys uuid[], short varchar(5)[], days date[], raw bytea[])"
+    )
+    rows = [
+        (1, ["a", None, 'c, "quoted" \\ {x}', ""], [2**40, None], [0.5], [True, False], [Decimal("1.50"), None],
+         [dt.datetime(2026, 6, 1, tzinfo=UTC)], [uuid.UUID(int=7)], ["abcde"], [dt.date(2026, 1, 2)], [b"\x00\xff"]),
+        (2, [], *[None] * 9),
+        (3, ["d"], *[[]] * 9),
+    ]
+    places = ", ".join(f"${number}" for number in range(1, 12))
+    insert = await conn.prepare(f"INSERT INTO held VALUES ({places})")
+    expect([kind.name for kind in insert.get_parameters()][:3], ["int4", "text[]", "int8[]"])
+    await insert.executemany(rows)
+    expect([tuple(row) for row in await conn.fetch("SELECT * FROM held ORDER BY id")], rows)
+    expect([tuple(await conn.fetchrow("SELECT * FROM held WHERE id = $1", row[0])) for row in rows], rows)
+    expect([row["id"] for row in await conn.fetch("SELECT id FROM held WHERE $1 = ANY(names) ORDER BY id", "a")], [1])
+    expect([row["id"] for row in await conn.fetch("SELECT id FROM held WHERE names && $1 ORDER BY id", ["a", "d"])], [1, 3])
+    expect(await conn.fetchval("SELECT id FROM held WHERE names @> $1", ["d"]), 3)
+    expect(await conn.fetchval("SELECT id FROM held WHERE names = $1", ["d"]), 3)
+    updated = await conn.fetchval("UPDATE held SET names = names || $1 WHERE id = $2 RETURNING names", ["e", "f"], 3)
+    expect(updated, ["d", "e", "f"])
+    expect(await conn.fetchval("UPDATE held SET names = array_append(names, $1::text) WHERE id = $2 RETURNING names", "g", 2), ["g"])
+    await conn.execute("UPDATE held SET big = $1 WHERE id = 2", [1, 2])
+    expect(await conn.fetchrow("SELECT big, big[2], cardinality(big) FROM held WHERE id = 2"), ([1, 2], 2, 2))
+    copied = await conn.copy_records_to_table("held", records=[(10 + n, *row[1:]) for n, row in enumerate(rows)])
+    expect(copied, "COPY 3")
+    out = io.BytesIO()
+    await conn.copy_from_query("SELECT * FROM held WHERE id = 10", output=out, format="binary")
+    expect(tuple(await conn.fetchrow("SELECT * FROM held WHERE id = 10"))[1:], rows[0][1:])
+    back = io.BytesIO(out.getvalue())
+    await conn.execute("DELETE FROM held WHERE id = 10")
+    expect(await conn.copy_to_table("held", source=back, format="binary"), "COPY 1")
+    expect(tuple(await conn.fetchrow("SELECT * FROM held WHERE id = 10"))[1:], rows[0][1:])
+    with raises(asyncpg.StringDataRightTruncationError):
+        await conn.execute("UPDATE held SET short = $1", ["too long"])
+
+
+@connected
 async def prepared(conn):
     await conn.execute("CREATE TABLE points (id int PRIMARY KEY, v text)")
     insert = await conn.prepare("INSERT INTO points VALUES ($1, $2) RETURNING id")
@@ -204,4 +244,4 @@ async def pool(_conninfo):
         expect(await connections.fetchval("SELECT n FROM counters"), 100)
 
 
-run(types, arrays, prepared, transactions_and_errors, cursors, copies, session, pool)
+run(types, arrays, array_columns, prepared, transactions_and_errors, cursors, copies, session, pool)

@@ -81,6 +81,17 @@ def arrays(conninfo):
         for binary in (False, True):
             given = conn.execute("SELECT ARRAY[1, NULL, 3], ARRAY['x', 'y z'], ARRAY[true], '{}'::int[]", binary=binary)
             expect(given.fetchone(), ([1, None, 3], ["x", "y z"], [True], []))
+        conn.execute("CREATE TABLE held (id int PRIMARY KEY, names text[], numbers int[], amounts numeric(10,2)[])")
+        row = (1, names, [1, None, 3], [Decimal("1.50")])
+        for mark in ("%s", "%t", "%b"):
+            conn.execute(f"INSERT INTO held VALUES ({mark}, {mark}, {mark}, {mark})", row)
+            for binary in (False, True):
+                for where in ("", f" WHERE numbers[3] = 3 AND {mark} = ANY(names)"):
+                    wanted = ["a"] if where else []
+                    expect(conn.execute(f"SELECT * FROM held{where}", wanted, binary=binary).fetchall(), [row])
+            changed = conn.execute(f"UPDATE held SET names = {mark}, numbers = numbers || 4 RETURNING *", [["z"]])
+            expect(changed.fetchone(), (1, ["z"], [1, None, 3, 4], row[3]))
+            expect(conn.execute(f"DELETE FROM held WHERE names @> {mark}::text[]", [["z"]]).rowcount, 1)
 
 
 def rows_of_all_shapes(conninfo):

@@ -149,6 +149,26 @@ def core(_conninfo):
     source.dispose()
 
 
+def array_columns(_conninfo):
+    source = engine()
+    metadata = sa.MetaData()
+    tagged = sa.Table(
+        "tagged", metadata, sa.Column("id", sa.Integer, primary_key=True), sa.Column("tags", postgresql.ARRAY(sa.String(20)), server_default="{}"),
+        sa.Column("marks", postgresql.ARRAY(sa.Integer)),
+    )
+    metadata.create_all(source)
+    with source.begin() as conn:
+        conn.execute(tagged.insert(), [{"id": 1, "tags": ["a", "b"], "marks": [1, None]}, {"id": 2, "tags": [], "marks": None}])
+        conn.execute(tagged.insert().values(id=3))
+        expect(conn.execute(select(tagged).order_by(tagged.c.id)).all(), [(1, ["a", "b"], [1, None]), (2, [], None), (3, [], None)])
+        for condition in (tagged.c.tags.contains(["a"]), tagged.c.tags.overlap(["b", "z"]), tagged.c.tags.any("a"), tagged.c.marks[1] == 1):
+            expect(conn.execute(select(tagged.c.id).where(condition)).scalars().all(), [1])
+        conn.execute(tagged.update().where(tagged.c.id == 2).values(tags=tagged.c.tags + ["c"], marks=[7]))
+        expect(conn.execute(select(tagged).where(tagged.c.id == 2)).one(), (2, ["c"], [7]))
+    shown = {column["name"]: repr(column["type"]) for column in sa.inspect(source).get_columns("tagged")}
+    expect(shown, {"id": "INTEGER()", "tags": "ARRAY(VARCHAR(length=20))", "marks": "ARRAY(INTEGER())"})
+
+
 SHAPE = """
 CREATE SCHEMA shop;
 CREATE TABLE customers (
@@ -264,4 +284,4 @@ async def asynchronous(_conninfo):
     await source.dispose()
 
 
-run(mapped_objects, core, reflection, asynchronous)
+run(mapped_objects, core, array_columns, reflection, asynchronous)

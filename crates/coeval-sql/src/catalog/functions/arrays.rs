@@ -140,10 +140,14 @@ fn scalar_of_text(text: Option<&str>, ty: &DataType) -> std::result::Result<Scal
 /// The elements of `{a,"b c",NULL}`.
 ///
 /// # Errors
-/// `22P02` for text that is no array of one dimension.
+/// `22P02` for text that is no array, `0A000` for one of several dimensions.
 pub(crate) fn array_elements(text: &str) -> std::result::Result<Vec<Option<String>>, SqlError> {
     let malformed =
         || SqlError::new(SqlState::InvalidTextRepresentation, format!("malformed array literal: \"{text}\""));
+    if text.trim().strip_prefix('{').is_some_and(|inner| inner.trim_start().starts_with('{')) {
+        return Err(SqlError::unsupported("an array of several dimensions")
+            .with_hint("Keep it as jsonb, or its rows in a table of their own."));
+    }
     let inner =
         text.trim().strip_prefix('{').and_then(|text| text.strip_suffix('}')).ok_or_else(malformed)?;
     let mut parts = Vec::new();

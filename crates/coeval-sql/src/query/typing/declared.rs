@@ -7,7 +7,7 @@
 
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::{DataType, Field, Schema};
-use coeval_store::ColumnType;
+use coeval_store::{ColumnType, ElementType};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use std::sync::Arc;
@@ -17,9 +17,15 @@ const JSON: &str = "json";
 const JSONB: &str = "jsonb";
 const CHAR: &str = "char ";
 const VARCHAR: &str = "varchar ";
+/// In front of the mark of an array's elements.
+const LIST: &str = "list ";
 
 /// The field, marked if Arrow does not tell its type.
 pub(crate) fn marked(field: Field, ty: ColumnType) -> Field {
+    let (prefix, ty) = match ty {
+        ColumnType::Array(element) => (LIST, element.column_type()),
+        ty => ("", ty),
+    };
     let mark = match ty {
         ColumnType::Json => JSON.to_owned(),
         ColumnType::Jsonb => JSONB.to_owned(),
@@ -27,19 +33,31 @@ pub(crate) fn marked(field: Field, ty: ColumnType) -> Field {
         ColumnType::Varchar(length) => format!("{VARCHAR}{length}"),
         _ => return field,
     };
-    field.with_metadata([(KEY.to_owned(), mark)].into())
+    field.with_metadata([(KEY.to_owned(), format!("{prefix}{mark}"))].into())
 }
 
 /// The type of a column of a result; `None` if its values are of no type that columns have.
 #[must_use]
 pub fn column_type_of_field(field: &Field) -> Option<ColumnType> {
-    let is_text = matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    let marked = if is_text { marked_type(field) } else { None };
+    let is_text = |ty: &DataType| matches!(ty, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    let marked = match field.data_type() {
+        DataType::List(item) if is_text(item.data_type()) => {
+            marked_type(field).filter(|ty| matches!(ty, ColumnType::Array(_)))
+        }
+        ty if is_text(ty) => marked_type(field).filter(|ty| !matches!(ty, ColumnType::Array(_))),
+        _ => None,
+    };
     marked.or_else(|| column_type_of_arrow(field.data_type()))
 }
 
 fn marked_type(field: &Field) -> Option<ColumnType> {
-    let mark = field.metadata().get(KEY)?;
+    marked_as(field.metadata().get(KEY)?)
+}
+
+fn marked_as(mark: &str) -> Option<ColumnType> {
+    if let Some(element) = mark.strip_prefix(LIST) {
+        return marked_as(element).and_then(ElementType::of).map(ColumnType::Array);
+    }
     let length = |kind: &str| mark.strip_prefix(kind)?.parse().ok();
     if mark == JSON {
         return Some(ColumnType::Json);

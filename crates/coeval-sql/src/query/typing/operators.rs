@@ -36,6 +36,10 @@ pub(crate) struct PostgresOperators;
 
 impl ExprPlanner for PostgresOperators {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let raw = match super::arrays::planned(raw, schema)? {
+            PlannerResult::Original(raw) => raw,
+            planned => return Ok(planned),
+        };
         let raw = match of_json(raw, schema)? {
             PlannerResult::Original(raw) => raw,
             planned => return Ok(planned),
@@ -164,7 +168,7 @@ fn beside_time(operator: Operator, left: &DataType, right: &Expr) -> Option<Data
     }
 }
 
-fn typed_parameter(parameter: Expr, ty: &DataType) -> Expr {
+pub(super) fn typed_parameter(parameter: Expr, ty: &DataType) -> Expr {
     match parameter {
         Expr::Placeholder(Placeholder { id, .. }) => {
             let field = Arc::new(Field::new("parameter", ty.clone(), true));

@@ -163,7 +163,8 @@ fn result_type(function: AggregateFunction, input: ColumnType) -> Option<ColumnT
             | ColumnType::Json
             | ColumnType::Jsonb
             | ColumnType::Char(_)
-            | ColumnType::Uuid => None,
+            | ColumnType::Uuid
+            | ColumnType::Array(_) => None,
             other => Some(other),
         },
         AggregateFunction::Sum => match input {

@@ -8,7 +8,7 @@ use crate::scalar::compare::CompareOp;
 use crate::scalar::literal;
 use crate::scalar::node::{LetterCase, LikeStyle, Node, Polarity, Scaling, Test};
 use crate::scalar::promotion::{
-    self, decimal_shape, is_document, is_float, is_integer, is_number, is_text, power_of_ten,
+    self, decimal_shape, is_document, is_float, is_integer, is_number, is_text, is_text_array, power_of_ten,
 };
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, UnaryOperator};
@@ -163,6 +163,7 @@ impl Compiler<'_> {
         if same
             || (is_integer(left_type) && is_integer(right_type))
             || (is_text(left_type) && is_text(right_type))
+            || (is_text_array(left_type) && is_text_array(right_type))
         {
             return Ok((left, right, Scaling::Same));
         }
@@ -253,8 +254,9 @@ impl Compiler<'_> {
     }
 
     fn concat(&mut self, left: Typed, right: Typed) -> Result<Typed, Refusal> {
-        if left.ty.is_some_and(is_document) || right.ty.is_some_and(is_document) {
-            return Err(Refusal::unsupported("|| of documents"));
+        let has_parts = |ty| is_document(ty) || matches!(ty, ColumnType::Array(_));
+        if left.ty.is_some_and(has_parts) || right.ty.is_some_and(has_parts) {
+            return Err(Refusal::unsupported("|| of documents or arrays"));
         }
         if !left.ty.is_none_or(is_text) && !right.ty.is_none_or(is_text) {
             return Err(Refusal::unsupported("|| without text"));

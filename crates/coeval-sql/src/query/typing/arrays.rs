@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Functions of arrays that DataFusion has not, or has with other types: containment, lengths, places.
+//!
+//! | | PostgreSQL and here | DataFusion |
+//! |---|---|---|
+//! | `@>`, `<@`, `&&` | NULL is equal to nothing | NULL is equal to NULL; no `&&` |
+//! | `array_length`, `cardinality`, `array_position` | `int` | an unsigned number |
+//! | `array_length('{}', 1)` | NULL | 0 |
+
+use super::operators::typed_parameter;
+use crate::catalog::array_of_text;
+use crate::error::SqlError;
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, ListArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Int64Type};
+use arrow::row::{RowConverter, Rows, SortField};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    TypeSignature, Volatility,
+};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What a function tells of arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Told {
+    /// `left @> right`: every element of the right one is in the left one.
+    Contains,
+    /// `left && right`: some element of the right one is in the left one.
+    Overlaps,
+    /// `array_length(array, dimension)`.
+    Length,
+    /// `cardinality(array)`.
+    Cardinality,
+    /// `array_position(array, element [, first])`.
+    Position,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ArrayFunction {
+    told: Told,
+    signature: Signature,
+}
+
+impl ArrayFunction {
+    fn new(told: Told) -> Self {
+        let counts: &[usize] = match told {
+            Told::Contains | Told::Overlaps | Told::Length => &[2],
+            Told::Cardinality => &[1],
+            Told::Position => &[2, 3],
+        };
+        let counts = counts.iter().map(|&count| TypeSignature::Any(count)).collect();
+        Self { told, signature: Signature::one_of(counts, Volatility::Immutable) }
+    }
+}
+
+/// All of them, for the engine's registry.
+pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
+    let all = [Told::Contains, Told::Overlaps, Told::Length, Told::Cardinality, Told::Position];
+    all.into_iter().map(|told| ScalarUDF::from(ArrayFunction::new(told)))
+}
+
+impl ScalarUDFImpl for ArrayFunction {
+    fn name(&self) -> &str {
+        match self.told {
+            Told::Contains => "coeval_array_contains",
+            Told::Overlaps => "coeval_array_overlaps",
+            Told::Length => "array_length",
+            Told::Cardinality => "cardinality",
+            Told::Position => "array_position",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(match self.told {
+            Told::Contains | Told::Overlaps => DataType::Boolean,
+            Told::Length | Told::Cardinality | Told::Position => DataType::Int32,
+        })
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
+        let rows = if is_scalar { 1 } else { arguments.number_rows };
+        let sides = arguments.args.iter().map(Side::new).collect::<Result<Vec<_>>>()?;
+        let done: ArrayRef = match self.told {
+            Told::Contains | Told::Overlaps => self.compared(&sides[0].lists()?, &sides[1].lists()?, rows)?,
+            Told::Length => lengths(&sides[0].lists()?, Some(&sides[1]), rows)?,
+            Told::Cardinality => lengths(&sides[0].lists()?, None, rows)?,
+            Told::Position => positions(&sides[0].lists()?, &sides[1], sides.get(2), rows)?,
+        };
+        if is_scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
+        }
+        Ok(ColumnarValue::Array(done))
+    }
+}
+
+/// One argument: a value for each row, or one for all.
+struct Side {
+    values: ArrayRef,
+    is_constant: bool,
+}
+
+impl Side {
+    fn new(argument: &ColumnarValue) -> Result<Self> {
+        let is_constant = matches!(argument, ColumnarValue::Scalar(_));
+        Ok(Self { values: argument.to_array(1)?, is_constant })
+    }
+
+    fn place(&self, row: usize) -> usize {
+        if self.is_constant { 0 } else { row }
+    }
+
+    /// The argument as arrays.
+    fn lists(&self) -> Result<Lists> {
+        let lists = match self.values.data_type() {
+            DataType::List(_) => self.values.as_list::<i32>().clone(),
+            DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+                cast(&self.values, &DataType::List(Arc::clone(item)))?.as_list::<i32>().clone()
+            }
+            DataType::Null => {
+                ListArray::new_null(Arc::new(Field::new_list_field(DataType::Null, true)), self.values.len())
+            }
+            other => {
+                let name = crate::types::column_type_of_arrow(other).map(|ty| ty.to_string());
+                let name = name.unwrap_or_else(|| other.to_string());
+                return Err(SqlError::new(
+                    crate::error::SqlState::UndefinedFunction,
+                    format!("{name} is no array"),
+                )
+                .into());
+            }
+        };
+        Ok(Lists { lists, is_constant: self.is_constant })
+    }
+}
+
+/// Arrays, one for each row or one for all.
+struct Lists {
+    lists: ListArray,
+    is_constant: bool,
+}
+
+impl Lists {
+    /// Where the elements of a row's array are; `None` for NULL.
+    fn elements(&self, row: usize) -> Option<Range<usize>> {
+        let row = if self.is_constant { 0 } else { row };
+        let offsets = self.lists.value_offsets();
+        (!self.lists.is_null(row)).then(|| offsets[row] as usize..offsets[row + 1] as usize)
+    }
+}
+
+/// Values as bytes that are equal when the values are.
+struct Comparable {
+    rows: Rows,
+    values: ArrayRef,
+}
+
+impl Comparable {
+    /// Those of the one side, and those of the other, which are made of the first one's type.
+    fn both(left: &ArrayRef, right: &ArrayRef) -> Result<(Self, Self)> {
+        // Of an array without a type, such as `ARRAY[]`, no element is compared.
+        let ty = if *left.data_type() == DataType::Null { right.data_type() } else { left.data_type() };
+        let converter = RowConverter::new(vec![SortField::new(ty.clone())])?;
+        let converted = |values: &ArrayRef| {
+            let values = cast(values, ty)?;
+            Ok::<_, DataFusionError>(Self {
+                rows: converter.convert_columns(&[Arc::clone(&values)])?,
+                values,
+            })
+        };
+        Ok((converted(left)?, converted(right)?))
+    }
+}
+
+impl ArrayFunction {
+    fn compared(&self, left: &Lists, right: &Lists, rows: usize) -> Result<ArrayRef> {
+        let (left_values, right_values) = Comparable::both(left.lists.values(), right.lists.values())?;
+        let is_in = |wanted: usize, among: &Range<usize>| {
+            right_values.values.is_valid(wanted)
+                && among.clone().any(|place| {
+                    left_values.values.is_valid(place)
+                        && left_values.rows.row(place) == right_values.rows.row(wanted)
+                })
+        };
+        let answers = (0..rows).map(|row| {
+            let (among, mut wanted) = (left.elements(row)?, right.elements(row)?);
+            Some(match self.told {
+                Told::Contains => wanted.all(|wanted| is_in(wanted, &among)),
+                _ => wanted.any(|wanted| is_in(wanted, &among)),
+            })
+        });
+        Ok(Arc::new(answers.collect::<BooleanArray>()))
+    }
+}
+
+/// The number of a place among the elements, as PostgreSQL counts.
+fn number(place: usize) -> i32 {
+    i32::try_from(place).unwrap_or(i32::MAX)
+}
+
+/// How many elements there are; with a dimension NULL where there is none of it.
+fn lengths(lists: &Lists, dimension: Option<&Side>, rows: usize) -> Result<ArrayRef> {
+    let dimension = dimension.map(|side| Ok::<_, SqlError>((cast(&side.values, &DataType::Int64)?, side)));
+    let dimension = dimension.transpose()?;
+    let lengths = (0..rows).map(|row| {
+        let length = lists.elements(row)?.len();
+        let Some((dimensions, side)) = &dimension else { return Some(number(length)) };
+        let asked = dimensions.as_primitive::<Int64Type>();
+        let place = side.place(row);
+        (asked.is_valid(place) && asked.value(place) == 1 && length > 0).then(|| number(length))
+    });
+    Ok(Arc::new(lengths.collect::<Int32Array>()))
+}
+
+/// The first place of an element, from a place on. NULL is found, too.
+fn positions(lists: &Lists, wanted: &Side, first: Option<&Side>, rows: usize) -> Result<ArrayRef> {
+    let (elements, sought) = Comparable::both(lists.lists.values(), &wanted.values)?;
+    let first = first.map(|side| Ok::<_, SqlError>((cast(&side.values, &DataType::Int64)?, side)));
+    let first = first.transpose()?;
+    let positions = (0..rows).map(|row| {
+        let among = lists.elements(row)?;
+        let skipped = first.as_ref().map_or(0, |(places, side)| {
+            usize::try_from(places.as_primitive::<Int64Type>().value(side.place(row)) - 1).unwrap_or(0)
+        });
+        let wanted = wanted.place(row);
+        among
+            .clone()
+            .skip(skipped)
+            .find(|&place| elements.rows.row(place) == sought.rows.row(wanted))
+            .map(|place| number(place - among.start + 1))
+    });
+    Ok(Arc::new(positions.collect::<Int32Array>()))
+}
+
+/// An operator that has an array at one side: a literal and a parameter at the other one become arrays, and
+/// containment becomes a function.
+pub(super) fn planned(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    let told = match &raw.op {
+        BinaryOperator::AtArrow | BinaryOperator::ArrowAt => Some(Told::Contains),
+        BinaryOperator::PGOverlap => Some(Told::Overlaps),
+        BinaryOperator::StringConcat => None,
+        _ => return Ok(PlannerResult::Original(raw)),
+    };
+    let list = |side: &Expr| side.get_type(schema).ok().filter(|ty| matches!(ty, DataType::List(_)));
+    match (list(&raw.left), list(&raw.right)) {
+        (None, None) => return Ok(PlannerResult::Original(raw)),
+        (Some(ty), None) => raw.right = as_list(raw.right, &ty)?,
+        (None, Some(ty)) => raw.left = as_list(raw.left, &ty)?,
+        (Some(_), Some(_)) => {}
+    }
+    let Some(told) = told else { return Ok(PlannerResult::Original(raw)) };
+    let arguments = match raw.op {
+        BinaryOperator::ArrowAt => vec![raw.right, raw.left],
+        _ => vec![raw.left, raw.right],
+    };
+    Ok(PlannerResult::Planned(ScalarUDF::from(ArrayFunction::new(told)).call(arguments)))
+}
+
+/// What has no type by itself, as an array of this type.
+fn as_list(side: Expr, ty: &DataType) -> Result<Expr> {
+    let DataType::List(item) = ty else { return Ok(side) };
+    match &side {
+        Expr::Literal(scalar, _) => match scalar.try_as_str() {
+            Some(text) => Ok(Expr::Literal(array_of_text(text, item.data_type())?, None)),
+            None => Ok(side),
+        },
+        Expr::Placeholder(Placeholder { field, .. })
+            if field.as_ref().is_none_or(|field| field.data_type().is_null()) =>
+        {
+            Ok(typed_parameter(side, ty))
+        }
+        _ => Ok(side),
+    }
+}
+
+#[cfg(test)]
+mod tests;
