@@ -230,7 +230,7 @@ fn tique_counts_every_committed_increment_once() {
         figure(&report, "point_reads_per_s_empty") > 0.0 && figure(&report, "commit_ms_empty_100_rows") > 0.0
     );
     let refused = run(Workload::Tique, &Options { engine: "none".to_owned(), ..options() }, &Silent);
-    assert!(refused.unwrap_err().to_string().contains("datafusion, duckdb, postgresql"));
+    assert!(refused.unwrap_err().to_string().contains("datafusion, duckdb, monetdb, postgresql"));
 }
 
 #[test]

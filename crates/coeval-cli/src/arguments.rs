@@ -306,7 +306,7 @@ pub(crate) struct BenchArguments {
     /// recovery: bytes of log to replay
     #[arg(long, value_name = "N", default_value_t = defaults().log_bytes)]
     log_bytes: u64,
-    /// tique: datafusion, duckdb, postgresql
+    /// tique: datafusion, duckdb, monetdb, postgresql
     #[arg(long, value_name = "NAME", default_value_t = defaults().engine)]
     engine: String,
     /// tique: the engine's library, or its driver's
