@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Real clients against `coeval serve`: psql, pgbench, pg_dump, psycopg, asyncpg, SQLAlchemy, pgjdbc, node-postgres, pgx.
+//! Real clients against `coeval serve`: psql, pgbench, pg_dump, psycopg, asyncpg, SQLAlchemy, pgjdbc, node-postgres, pgx;
+//! and random queries, which PostgreSQL has to answer in the same way.
 //!
 //! Each client is a small program in a folder beside this file, which says what it found when that is not what it
 //! wanted. What they want is what PostgreSQL 15 gives: `COEVAL_CLIENTS_SERVER=host:port` runs them all against such a
@@ -64,6 +65,11 @@ const CLIENTS: &[Client] = &[
         program: |places| {
             places.python("sqlalchemy_client.py", &["sqlalchemy", "greenlet", "psycopg", "asyncpg"])
         },
+    },
+    Client {
+        name: "random queries",
+        installed_by: "apt-get install postgresql-15 and pip install 'psycopg[binary]'",
+        program: Places::random_queries,
     },
     Client { name: "pgjdbc", installed_by: "a JDK and tests/clients/install", program: Places::pgjdbc },
     Client {

@@ -88,6 +88,14 @@ impl Places {
         Some(Program { command, expected: Expected::Success })
     }
 
+    /// Random queries, which a PostgreSQL of its own has to answer in the same way.
+    pub(crate) fn random_queries(&self) -> Option<Program> {
+        let initdb = self.of_postgres("initdb")?;
+        let mut program = self.python("random_queries.py", &["psycopg"])?;
+        program.command.arg(initdb);
+        Some(program)
+    }
+
     pub(crate) fn node(&self) -> Option<Program> {
         let mut node = Command::new("node");
         let modules = "for (const name of ['pg', 'pg-cursor', 'pg-query-stream']) require(name)";
