@@ -18,6 +18,7 @@ mod planner;
 mod pushdown;
 mod run;
 mod sort_keys;
+mod subqueries;
 mod told;
 mod typing;
 
@@ -31,6 +32,7 @@ pub(crate) use plan::{PlannedQuery, parameter_types_of, plan, plan_with_hidden};
 pub(crate) use pushdown::ClearPushdown;
 pub(crate) use run::{collect, collect_with_hidden, optimized_physical_plan, run, single_row, stream};
 pub(crate) use sort_keys::SortKeys;
+pub(crate) use subqueries::has_subquery;
 pub(crate) use told::told_types;
 pub use typing::column_type_of_field;
 pub(crate) use typing::{marked_field, settled_expression, with_postgres_types, with_typed_literals};

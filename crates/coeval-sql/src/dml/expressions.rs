@@ -3,14 +3,14 @@
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::query::has_subquery;
 use crate::scalar::{Compiler, Inputs, ParameterTypes, Refusal, RowSource, Scalar, Scope};
 use crate::types;
 use coeval_store::{
     ColumnDef, ColumnType, ObjectRef, QualifiedName, RowRef, SequenceDef, Value, ValueRef, World,
 };
 use datafusion::execution::SessionState;
-use datafusion::sql::sqlparser::ast::{Expr, Query, Visit, Visitor};
-use std::ops::ControlFlow;
+use datafusion::sql::sqlparser::ast::Expr;
 use std::sync::Arc;
 
 /// Compiles expressions over the rows of a scope.
@@ -83,18 +83,6 @@ impl<'s> Expressions<'s> {
         refuse_subquery(expression)?;
         Ok(self.with_compiler(|mut compiler| compiler.scalar(expression))?)
     }
-}
-
-/// Whether the expression needs the database.
-fn has_subquery(expression: &Expr) -> bool {
-    struct Subqueries;
-    impl Visitor for Subqueries {
-        type Break = ();
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            ControlFlow::Break(())
-        }
-    }
-    expression.visit(&mut Subqueries).is_break()
 }
 
 fn refuse_subquery(expression: &Expr) -> Result<(), SqlError> {

@@ -6,13 +6,12 @@
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::query;
+use crate::query::{self, has_subquery};
 use crate::result::RowSet;
 use crate::types::{column_type_of_arrow, format_value};
 use coeval_store::{ColumnType, value_at};
 use datafusion::sql::sqlparser::ast::{
-    CastKind, Expr, OnConflictAction, OnInsert, Query, SelectItem, Statement, Value, Visit, VisitMut,
-    Visitor, VisitorMut,
+    CastKind, Expr, OnConflictAction, OnInsert, Query, SelectItem, Statement, Value, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -71,17 +70,6 @@ fn returned(
         }
         item.visit(evaluation)
     })
-}
-
-fn has_subquery<V: Visit>(syntax: &V) -> bool {
-    struct Subqueries;
-    impl Visitor for Subqueries {
-        type Break = ();
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            ControlFlow::Break(())
-        }
-    }
-    syntax.visit(&mut Subqueries).is_break()
 }
 
 struct Evaluation<'e, 'c> {

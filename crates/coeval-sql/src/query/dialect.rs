@@ -10,6 +10,7 @@
 //! | `x::regclass`, `regtype`, `regnamespace`, `regrole` | a function to the object id; to the name where it is shown or cast to text |
 //! | `x::oid`, `name`, `"char"`, `int2[]` | `int`, `text`, `text`, a function that reads arrays |
 //! | `x = ANY ('{a,b}')` | `x IN ('a', 'b')` |
+//! | a subquery in the ON of an inner join | the same in WHERE |
 //! | `ARRAY(SELECT x ...)` | a subquery with `array_agg(x)` |
 //! | functions that return sets, in the select list or in FROM | `unnest` of a function that returns an array |
 //! | `(x).field`, subscripts of `int2vector` | a field by its name, a subscript from one |
@@ -18,6 +19,7 @@
 //! | `typname[0]` | the letter at that place |
 
 mod casts;
+mod conditions;
 mod patterns;
 mod rows;
 mod sets;
@@ -84,6 +86,7 @@ impl VisitorMut for Dialect {
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         tables::make_lateral(select);
+        conditions::lift_subqueries(select);
         ControlFlow::Continue(())
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `VALUES` with subqueries, which DataFusion cannot run: rows become queries of one row each.
 
+use crate::query::has_subquery;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, Values, Visit, VisitMut, Visitor,
-    VisitorMut,
+    Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, VisitMut, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -44,17 +44,6 @@ fn rewrite(body: &mut SetExpr) {
         }
         _ => {}
     }
-}
-
-fn has_subquery(values: &Values) -> bool {
-    struct Subqueries;
-    impl Visitor for Subqueries {
-        type Break = ();
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            ControlFlow::Break(())
-        }
-    }
-    values.visit(&mut Subqueries).is_break()
 }
 
 /// `SELECT a AS column1, b AS column2`.
