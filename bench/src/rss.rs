@@ -114,6 +114,8 @@ fn compare(rounds: &[Vec<Phase>; WAYS.len()], report: &mut Report) {
     report.figure("rss_to_ssi_queries", ratio(queries(safe), queries(ssi)));
     report.figure("rss_to_deferrable_queries", ratio(queries(safe), queries(deferrable)));
     report.figure("rss_minus_alone_abort_points", aborts(safe) - aborts(alone));
+    // With as much of the processors for the terminals: alone they run twice as often, and meet more.
+    report.figure("rss_minus_burner_abort_points", aborts(safe) - aborts(burner));
     let mut seen = watcher::Seen::default();
     safe.iter().for_each(|phase| seen.merge(&phase.seen));
     seen.tell("rss", report);
