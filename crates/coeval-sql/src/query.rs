@@ -24,7 +24,7 @@ mod typing;
 
 pub(crate) use arithmetic::CheckedArithmetic;
 pub(crate) use carried::Carry;
-pub(crate) use dialect::{plain_type, with_translated_patterns};
+pub(crate) use dialect::{expression_in_dialect, plain_type};
 pub(crate) use eager_aggregation::EagerAggregation;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use join_rows::estimates;

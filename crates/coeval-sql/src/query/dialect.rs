@@ -30,7 +30,7 @@ use crate::names::fold;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SetExpr, Subscript, TableFactor,
-    Value, ValueWithSpan, VisitMut, VisitorMut, visit_expressions_mut,
+    Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -56,6 +56,17 @@ pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
     }
     casts::show_names(query);
     Ok(())
+}
+
+/// The same for an expression that is in no query.
+///
+/// # Errors
+/// As [`in_dialect`].
+pub(crate) fn expression_in_dialect(expression: &mut Expr) -> Result<(), SqlError> {
+    match expression.visit(&mut Dialect) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
 }
 
 struct Dialect;
@@ -294,24 +305,6 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
     };
     function.name = ObjectName::from(vec![Ident::new(name)]);
     None
-}
-
-/// The expression with the patterns of functions of times in DataFusion's letters.
-///
-/// # Errors
-/// `0A000` for a template that has no translation.
-pub(crate) fn with_translated_patterns(expression: &mut Expr) -> Result<(), SqlError> {
-    let translated = visit_expressions_mut(expression, |part| match part {
-        Expr::Function(function) => match translate_pattern(function) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        },
-        _ => ControlFlow::Continue(()),
-    });
-    match translated {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
 }
 
 /// Writes the pattern of a function of times in DataFusion's letters, if it is a literal.

@@ -110,7 +110,7 @@ impl Fallback {
             return Err(error);
         }
         let inputs = places.found;
-        crate::query::with_translated_patterns(&mut rewritten)?;
+        crate::query::expression_in_dialect(&mut rewritten)?;
         crate::query::with_typed_literals(&mut rewritten)?;
         let fields: Vec<Field> = inputs
             .iter()

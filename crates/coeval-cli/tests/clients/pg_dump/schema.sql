@@ -50,7 +50,7 @@ INSERT INTO customers (mail, name, balance, since, born, code, raw, doc, mark) V
      '0b0e0a1c-7f3c-4a55-9d3c-0a2b3c4d5e6f'),
     ('d@e.f', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
     ('\N', '', 0, 'infinity', '0001-01-01 BC', 'x', '', 'null', NULL);
-UPDATE customers SET tags = '{a,"b \\"",NULL}', marks = ARRAY[1.5, NULL] WHERE id = 1;
+UPDATE customers SET tags = '{a,"b \\\"",NULL}', marks = ARRAY[1.5, NULL] WHERE id = 1;
 INSERT INTO shop.orders (customer, "Line", share, weight, total, placed, at, span) VALUES
     (1, 1, 0.1, 1e300, 10.125, '2026-11-21 10:00:00.5', '23:59:59.999999', '1 year 2 mons -3 days 04:05:06'),
     (1, 2, 'NaN', 'Infinity', 1000, NULL, NULL, NULL);

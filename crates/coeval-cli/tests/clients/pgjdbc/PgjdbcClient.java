@@ -436,7 +436,8 @@ public final class PgjdbcClient {
         // Its own tables only.
         well &= ends("definitions", "", connection -> {
             execute(connection, "DROP TABLE IF EXISTS child", "DROP TABLE IF EXISTS parent", "DROP TABLE IF EXISTS numbers",
-                "DROP TABLE IF EXISTS moved", "DROP TABLE IF EXISTS queue", "DROP TABLE IF EXISTS kinds", "DROP TABLE IF EXISTS sorts");
+                "DROP TABLE IF EXISTS moved", "DROP TABLE IF EXISTS queue", "DROP TABLE IF EXISTS kinds", "DROP TABLE IF EXISTS sorts",
+                "DROP TABLE IF EXISTS held");
             definitions(connection);
         });
         System.exit(well ? 0 : 1);

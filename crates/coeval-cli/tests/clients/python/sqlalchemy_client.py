@@ -167,6 +167,8 @@ def array_columns(_conninfo):
         expect(conn.execute(select(tagged).where(tagged.c.id == 2)).one(), (2, ["c"], [7]))
     shown = {column["name"]: repr(column["type"]) for column in sa.inspect(source).get_columns("tagged")}
     expect(shown, {"id": "INTEGER()", "tags": "ARRAY(VARCHAR(length=20))", "marks": "ARRAY(INTEGER())"})
+    metadata.drop_all(source)
+    source.dispose()
 
 
 SHAPE = """
