@@ -124,11 +124,14 @@ impl Store {
     /// The table of offsets, made if it is not there.
     fn offsets_table(&self) -> Result<TableDef, StoreError> {
         loop {
-            let world = self.world();
-            if let Some(table) = world.table_named(&QualifiedName::new(SCHEMA, TABLE)) {
+            if let Some(table) = self.world().table_named(&QualifiedName::new(SCHEMA, TABLE)) {
                 return checked(table.def());
             }
             let mut transaction = self.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+            // Somebody else may have made it in between, whose table would be lost.
+            if let Some(def) = transaction.resolve_table(&QualifiedName::new(SCHEMA, TABLE)) {
+                return checked(&def);
+            }
             if !transaction.catalog().has_schema(SCHEMA) {
                 transaction.change_catalog(CatalogChange::PutSchema(SCHEMA.to_owned()))?;
             }

@@ -129,7 +129,10 @@ impl Figures {
         let seconds = self.begun.elapsed().as_secs_f64();
         let checks = match counts.violations.len() {
             0 => format!("{} passed", grouped(counts.checks)),
-            violations => format!("{}, {violations} VIOLATIONS", grouped(counts.checks)),
+            violations => {
+                let first = counts.violations.first().map_or("", |first| first);
+                format!("{}, {violations} VIOLATIONS: {first}", grouped(counts.checks))
+            }
         };
         format!(
             "{seconds:5.0} s  {} rows, {} rows/s, load p50 {} ms, p99 {} ms; {} dashboards, p50 {} ms, newest event {} old; \
@@ -275,6 +278,6 @@ mod tests {
         figures.check_end(1);
         assert!(!figures.is_clean());
         assert!(summary(&figures).contains("CHECKS FAILED: 2 of 2; a count went backwards."));
-        assert!(figures.line().ends_with("checks 2, 2 VIOLATIONS"));
+        assert!(figures.line().ends_with("checks 2, 2 VIOLATIONS: a count went backwards"));
     }
 }

@@ -129,3 +129,23 @@ fn after_any_crash_the_offset_says_which_rows_are_there() {
     }
     assert!(stopped > 10 && unacknowledged > 0, "{stopped} faults, {unacknowledged} loads without an answer");
 }
+
+#[test]
+fn sources_whose_first_loads_meet_lose_none_of_them() {
+    for _ in 0..200 {
+        let store = Store::in_memory(options());
+        let def = events(&store, "e");
+        std::thread::scope(|scope| {
+            for source in ["s", "t", "u", "v"] {
+                let (store, def) = (&store, &def);
+                scope.spawn(move || {
+                    for number in 1..=3 {
+                        feed(store, def, source, number).unwrap();
+                    }
+                });
+            }
+        });
+        let expected = ["s", "t", "u", "v"].map(|source| (source.to_owned(), 3, 3));
+        assert_eq!(offsets(&store, &def), expected);
+    }
+}
