@@ -2,7 +2,9 @@
 //! How DataFusion is set up: options, functions, rules.
 
 use crate::error::SqlError;
-use crate::query::{CheckedArithmetic, ClearPushdown, EagerAggregation, JoinOrder, SortKeys, estimates};
+use crate::query::{
+    CheckedArithmetic, ClearPushdown, DuplicateGroups, EagerAggregation, JoinOrder, estimates,
+};
 use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
@@ -57,15 +59,15 @@ const MERGING_SHARE: usize = 16;
 /// groups below joins before the one that picks columns.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let (replaced, picking) = (EliminateCrossJoin::new(), OptimizeProjections::new());
-    let sort_keys = SortKeys::default();
+    let duplicates = DuplicateGroups::default();
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {
         if rule.name() == replaced.name() {
             rules.push(Arc::new(JoinOrder::default()) as _);
             continue;
         }
-        if rule.name() == sort_keys.name() {
-            rules.push(Arc::new(SortKeys::default()) as _);
+        if rule.name() == duplicates.name() {
+            rules.push(Arc::new(DuplicateGroups::default()) as _);
             continue;
         }
         if rule.name() == picking.name() {

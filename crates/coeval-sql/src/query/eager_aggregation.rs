@@ -15,7 +15,7 @@
 //! of the joins is more than [`JOINED_PER_GROUP_MIN`] times the groups. Joins that let little through are better done
 //! first.
 
-use super::join_order::{Cluster, Relation, is_inner_join};
+use super::join_order::{Cluster, Parts, Relation, is_inner_join};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, Result};
@@ -25,7 +25,6 @@ use datafusion::logical_expr::{
     Aggregate, AggregateUDF, Cast, Expr, ExprSchemable, Filter, Join, LogicalPlan, Projection, lit,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Rows of a table that each group must have.
@@ -146,25 +145,23 @@ fn eager(aggregate: &Aggregate, config: &dyn OptimizerConfig) -> Result<Option<L
             None => return Ok(None),
         }
     }
-    let mut joins = Joins::default();
-    joins.visit(&aggregate.input);
-    let Some(chosen) = joins.aggregated(&calls) else { return Ok(None) };
-    for expression in &aggregate.group_expr {
-        joins.named.extend(expression.column_refs().into_iter().cloned());
+    let mut joins = Parts::default();
+    if !joins.take_apart(&aggregate.input) {
+        return Ok(None);
     }
-    let keys: Vec<Column> = joins
-        .named
-        .iter()
-        .filter(|column| joins.relations[chosen].schema().has_column(column))
-        .cloned()
-        .collect();
-    if !pays(aggregate, &joins, chosen, &keys, config)? {
+    let Some(chosen) = aggregated(&joins.relations, &calls) else { return Ok(None) };
+    let chosen_plan = &joins.relations[chosen];
+    let mut named = joins.named();
+    named.extend(aggregate.group_expr.iter().flat_map(Expr::column_refs).cloned());
+    named.retain(|column| chosen_plan.schema().has_column(column));
+    let keys: Vec<Column> = named.into_iter().collect();
+    if !pays(aggregate, chosen_plan, &keys, config)? {
         return Ok(None);
     }
     let names: Vec<String> = calls.iter().map(|_| config.alias_generator().next("coeval_part")).collect();
     let keys = keys.into_iter().map(Expr::Column).collect();
     let parts = calls.iter().zip(&names).map(|(call, name)| call.part(name)).collect();
-    let grouped = Aggregate::try_new(Arc::new(joins.relations[chosen].clone()), keys, parts)?;
+    let grouped = Aggregate::try_new(Arc::new(chosen_plan.clone()), keys, parts)?;
     let joined = with_relation(&aggregate.input, &mut chosen.clone(), &LogicalPlan::Aggregate(grouped))?;
     merged(aggregate, &calls, &names, joined).map(Some)
 }
@@ -194,12 +191,10 @@ fn merged(
 /// Whether it is estimated to pay to group this relation by these columns.
 fn pays(
     aggregate: &Aggregate,
-    joins: &Joins,
-    chosen: usize,
+    plan: &LogicalPlan,
     keys: &[Column],
     config: &dyn OptimizerConfig,
 ) -> Result<bool> {
-    let plan = &joins.relations[chosen];
     let relation = Relation::of(plan, &[], config);
     if relation.rows < ROWS_MIN {
         return Ok(false);
@@ -216,41 +211,12 @@ fn pays(
     Ok(joined.is_some_and(|joined| groups * JOINED_PER_GROUP_MIN < joined))
 }
 
-/// Inner joins taken apart.
-#[derive(Default)]
-struct Joins {
-    relations: Vec<LogicalPlan>,
-    /// Columns that the joins and the filters between them name.
-    named: BTreeSet<Column>,
-}
-
-impl Joins {
-    fn visit(&mut self, plan: &LogicalPlan) {
-        match plan {
-            LogicalPlan::Join(join) if is_inner_join(plan) => {
-                let sides = join.on.iter().flat_map(|(left, right)| [left, right]);
-                for expression in sides.chain(&join.filter) {
-                    self.named.extend(expression.column_refs().into_iter().cloned());
-                }
-                self.visit(&join.left);
-                self.visit(&join.right);
-            }
-            LogicalPlan::Filter(filter) if is_inner_join(&filter.input) => {
-                self.named.extend(filter.predicate.column_refs().into_iter().cloned());
-                self.visit(&filter.input);
-            }
-            LogicalPlan::Projection(projection) if is_inner_join(plan) => self.visit(&projection.input),
-            _ => self.relations.push(plan.clone()),
-        }
-    }
-
-    /// The one relation that all aggregated columns are of. `None` if there are several, or no column is aggregated.
-    fn aggregated(&self, calls: &[Call<'_>]) -> Option<usize> {
-        let of = |column: &Column| self.relations.iter().position(|one| one.schema().has_column(column));
-        let mut found = calls.iter().filter_map(|call| call.column).map(of);
-        let first = found.next()??;
-        found.all(|other| other == Some(first)).then_some(first)
-    }
+/// The one relation that all aggregated columns are of. `None` if there are several, or no column is aggregated.
+fn aggregated(relations: &[LogicalPlan], calls: &[Call<'_>]) -> Option<usize> {
+    let of = |column: &Column| relations.iter().position(|one| one.schema().has_column(column));
+    let mut found = calls.iter().filter_map(|call| call.column).map(of);
+    let first = found.next()??;
+    found.all(|other| other == Some(first)).then_some(first)
 }
 
 /// The joins with `new` in the place of the relation with this number.

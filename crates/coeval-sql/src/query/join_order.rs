@@ -14,7 +14,7 @@ mod cluster;
 mod estimate;
 mod search;
 
-pub(super) use cluster::{Cluster, is_inner_join};
+pub(super) use cluster::{Cluster, Parts, is_inner_join};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::LogicalPlan;

@@ -8,6 +8,7 @@
 mod import;
 mod interface;
 
+use super::library::require;
 use super::{Connection, Dialect, Effort, Engine, EngineError, Lists, Rows, Text};
 use crate::literal::printed;
 use arrow::array::{AsArray, RecordBatch};
@@ -38,13 +39,7 @@ impl AdbcEngine {
     /// The library is not there (the message says how to get it), is not DuckDB's, or cannot open the file, for instance
     /// because another process has.
     pub fn duckdb(library: &Path, file: Option<&Path>) -> Result<Self, EngineError> {
-        if !library.exists() {
-            let place = library.display();
-            return Err(EngineError::refused(format!(
-                "there is no DuckDB library at {place}: run crates/coeval-tique/fetch-duckdb DIRECTORY, then name \
-                 DIRECTORY/libduckdb.so"
-            )));
-        }
+        require(library, "DuckDB library", "fetch-duckdb", "libduckdb.so")?;
         let dialect = Dialect {
             name: "DuckDB",
             unlogged: "",
@@ -69,13 +64,7 @@ impl AdbcEngine {
     /// The library is not there (the message says how to get it) or is not the driver; the server is not there; another
     /// process owns the schema.
     pub fn postgresql(library: &Path, address: &str) -> Result<Self, EngineError> {
-        if !library.exists() {
-            let place = library.display();
-            return Err(EngineError::refused(format!(
-                "there is no driver at {place}: run crates/coeval-tique/fetch-adbc postgresql DIRECTORY, then name \
-                 DIRECTORY/libadbc_driver_postgresql.so"
-            )));
-        }
+        require(library, "driver", "fetch-adbc postgresql", "libadbc_driver_postgresql.so")?;
         let dialect = Dialect {
             name: "PostgreSQL",
             unlogged: "UNLOGGED",

@@ -7,6 +7,20 @@ use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+/// Whether an engine's library is there.
+///
+/// # Errors
+/// It is not; the message names the script beside this crate that fetches it, and the file that the script leaves.
+pub(super) fn require(library: &Path, what: &str, script: &str, file: &str) -> Result<(), EngineError> {
+    if library.exists() {
+        return Ok(());
+    }
+    let place = library.display();
+    Err(EngineError::refused(format!(
+        "there is no {what} at {place}: run crates/coeval-tique/{script} DIRECTORY, then name DIRECTORY/{file}"
+    )))
+}
+
 /// A loaded library. It stays loaded as long as the process.
 pub(super) struct Library {
     handle: *mut c_void,

@@ -88,13 +88,7 @@ impl MonetDbEngine {
     /// The library is not there (the message says how to get it) or has another version; a database is open in this
     /// process; another process has this one.
     pub fn open(library: &Path, directory: Option<&Path>) -> Result<Self, EngineError> {
-        if !library.exists() {
-            let place = library.display();
-            return Err(EngineError::refused(format!(
-                "there is no MonetDB library at {place}: run crates/coeval-tique/fetch-monetdb DIRECTORY, then name \
-                 DIRECTORY/libmonetdbe.so"
-            )));
-        }
+        require(library, "MonetDB library", "fetch-monetdb", "libmonetdbe.so")?;
         let alone = OnlyDatabase::claim()?;
         // The library cannot be loaded a second time beside itself: the first is the one.
         static FUNCTIONS: OnceLock<Functions> = OnceLock::new();

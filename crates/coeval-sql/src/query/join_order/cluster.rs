@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan, Operator, Projection,
 };
 use datafusion::optimizer::OptimizerConfig;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// As many as a set has bits.
@@ -345,15 +346,21 @@ impl Cluster {
 
 /// What taking a cluster apart gives.
 #[derive(Default)]
-struct Parts {
-    relations: Vec<LogicalPlan>,
+pub(in crate::query) struct Parts {
+    pub(in crate::query) relations: Vec<LogicalPlan>,
     equations: Vec<(Expr, Expr)>,
     predicates: Vec<Expr>,
 }
 
 impl Parts {
+    /// The columns that joins and the filters between them name.
+    pub(in crate::query) fn named(&self) -> BTreeSet<Column> {
+        let sides = self.equations.iter().flat_map(|(left, right)| [left, right]);
+        sides.chain(&self.predicates).flat_map(Expr::column_refs).cloned().collect()
+    }
+
     /// Adds what is in a plan; false if a join in it treats NULLs as equal.
-    fn take_apart(&mut self, plan: &LogicalPlan) -> bool {
+    pub(in crate::query) fn take_apart(&mut self, plan: &LogicalPlan) -> bool {
         match plan {
             LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
                 self.equations.extend(join.on.iter().cloned());

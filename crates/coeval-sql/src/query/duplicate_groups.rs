@@ -11,11 +11,11 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-/// DataFusion's rule, for groups alone.
+/// DataFusion's rule that drops what is there twice, for groups alone.
 #[derive(Debug, Default)]
-pub(crate) struct SortKeys(EliminateDuplicatedExpr);
+pub(crate) struct DuplicateGroups(EliminateDuplicatedExpr);
 
-impl OptimizerRule for SortKeys {
+impl OptimizerRule for DuplicateGroups {
     fn name(&self) -> &str {
         self.0.name()
     }
