@@ -14,9 +14,8 @@ import tempfile
 from pathlib import Path
 
 from peers import wire
-from peers.machine import BENCH, FOREIGN_CPU_MAX, build_coeval, coeval
-from peers.pieces import Context
-from peers.servers import POSTGRES_SETTINGS, Coeval, Postgres, postgres_binaries
+from peers.machine import FOREIGN_CPU_MAX, coeval
+from peers.servers import POSTGRES_SETTINGS, Coeval, Postgres
 
 WITHOUT_SEQSCAN = {"enable_seqscan": "off"}
 # How the streams of each system declare their transactions. The first is nobody: terminals alone.
@@ -42,28 +41,11 @@ def add_options(parser):
 
 
 def run(arguments):
-    binaries = postgres_binaries()
-    chosen = (arguments.pieces or "tpcc,beside").split(",")
-    unknown = [name for name in chosen if name not in TERMINALS]
-    if unknown:
-        sys.exit(f"there is no piece {', '.join(unknown)}; there are {', '.join(TERMINALS)}")
-    binary = (arguments.coeval or build_coeval()).resolve()
-    kept = wire.load(arguments.keep)
-    work = Path(tempfile.mkdtemp(prefix="coeval-rss-", dir=arguments.work or wire.disk_directory()))
-    work.chmod(0o755)
-    try:
-        context = Context(binary, binaries, work, arguments.seconds, arguments.warehouses, arguments.scale)
-        for name in chosen:
-            kept["pieces"][name] = measure(name, context, arguments)
-            kept["conditions"] = wire.conditions(context, arguments) | {"streams": arguments.streams}
-            wire.save(arguments.keep, kept)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    results = BENCH / "results"
-    results.mkdir(exist_ok=True)
-    path = results / f"{arguments.name}.md"
-    path.write_text(report(kept))
-    print(path)
+    wire.run_pieces(arguments, TERMINALS, lambda name, context: measure(name, context, arguments), conditions, report)
+
+
+def conditions(context, arguments):
+    return wire.conditions(context, arguments) | {"streams": arguments.streams}
 
 
 class DefaultPostgres(Postgres):

@@ -50,11 +50,20 @@ def add_options(parser):
 
 
 def run(arguments):
+    run_pieces(arguments, PIECES, lambda name, context: measure(name, context, arguments.rounds), conditions, report)
+
+
+def run_pieces(arguments, pieces, measured, where, text):
+    """Measures the pieces that were chosen, keeps their figures, and writes the report.
+
+    `measured(name, context)` gives a piece's figures, `where(context, arguments)` the conditions they were found under,
+    `text(kept)` the report on all that is kept.
+    """
     binaries = postgres_binaries()
-    chosen = (arguments.pieces or ",".join(PIECES)).split(",")
-    unknown = [name for name in chosen if name not in PIECES]
+    chosen = (arguments.pieces or ",".join(pieces)).split(",")
+    unknown = [name for name in chosen if name not in pieces]
     if unknown:
-        sys.exit(f"there is no piece {', '.join(unknown)}; there are {', '.join(PIECES)}")
+        sys.exit(f"there is no piece {', '.join(unknown)}; there are {', '.join(pieces)}")
     binary = (arguments.coeval or build_coeval()).resolve()
     kept = load(arguments.keep)
     # Not among temporary files if those live in memory: every commit is to wait for a disk.
@@ -63,15 +72,15 @@ def run(arguments):
     try:
         context = Context(binary, binaries, work, arguments.seconds, arguments.warehouses, arguments.scale)
         for name in chosen:
-            kept["pieces"][name] = measure(name, context, arguments.rounds)
-            kept["conditions"] = conditions(context, arguments)
+            kept["pieces"][name] = measured(name, context)
+            kept["conditions"] = where(context, arguments)
             save(arguments.keep, kept)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     results = BENCH / "results"
     results.mkdir(exist_ok=True)
     path = results / f"{arguments.name}.md"
-    path.write_text(report(kept))
+    path.write_text(text(kept))
     print(path)
 
 
