@@ -9,6 +9,7 @@ mod import;
 mod interface;
 mod worker;
 
+use super::library::require;
 use super::{Connection, Dialect, Effort, Engine, EngineError, Lists, Rows, Text};
 use crate::literal::printed;
 use crate::schema::quoted;
