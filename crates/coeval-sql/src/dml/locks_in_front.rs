@@ -3,7 +3,6 @@
 //! Each becomes a part in front of the statement, so it runs once, and the statement reads its rows.
 
 use super::parts::whole_table;
-use super::statement_of;
 use crate::query::locks_rows;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
@@ -16,10 +15,19 @@ pub(super) const PART: &str = "\u{1}locked ";
 
 /// The statement with the locking queries inside of it in front of it; `None` if it has none.
 pub(crate) fn with_locks_in_front(statement: &Statement) -> Option<Query> {
-    let mut query = match statement {
-        Statement::Query(query) if statement_of(query).is_some() || locks_inside(query) => {
-            query.as_ref().clone()
+    let has_locks = match statement {
+        Statement::Query(query) => locks_inside(query),
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Merge(_) => {
+            statement.visit(&mut Looking).is_break()
         }
+        _ => false,
+    };
+    // Most have none, and are not copied.
+    if !has_locks {
+        return None;
+    }
+    let mut query = match statement {
+        Statement::Query(query) => query.as_ref().clone(),
         Statement::Insert(_) => alone(SetExpr::Insert(statement.clone())),
         Statement::Update(_) => alone(SetExpr::Update(statement.clone())),
         Statement::Delete(_) => alone(SetExpr::Delete(statement.clone())),
@@ -78,14 +86,18 @@ impl VisitorMut for Found {
 
 /// Whether a query inside of this one locks rows.
 pub(super) fn locks_inside(query: &Query) -> bool {
-    struct Looking;
-    impl Visitor for Looking {
-        type Break = ();
-        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-            if locks_rows(query) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        }
-    }
     Visit::visit(&query.body, &mut Looking).is_break()
+}
+
+/// Breaks off at the first query that locks rows.
+struct Looking;
+
+impl Visitor for Looking {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        if locks_rows(query) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }
 
 /// The query, locking nothing: for its columns and parameters, which are the same.

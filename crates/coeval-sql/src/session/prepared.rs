@@ -76,6 +76,7 @@ pub struct Prepared {
     lists: Vec<Option<ParameterType>>,
     /// Whether the statement compares with an array that is a parameter.
     compares_with_lists: bool,
+    is_query: IsQuery,
     plan: Plan,
 }
 
@@ -153,6 +154,10 @@ impl Session {
             }
             _ => false,
         };
+        let is_query = match &parsed {
+            Parsed::Statement(statement) => is_query_statement(statement),
+            Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => IsQuery::No,
+        };
         let sql = sql.into();
         Ok(Arc::new(Prepared {
             number,
@@ -162,6 +167,7 @@ impl Session {
             columns,
             lists,
             compares_with_lists,
+            is_query,
             plan,
         }))
     }
@@ -263,13 +269,16 @@ impl Session {
         parameters: &[Value],
     ) -> Result<T, SqlError> {
         let mut stale = false;
-        let is_query = is_query_statement(statement);
         let newer = self.replanned.get(&prepared.number).cloned();
         if self.engine.servers().are_there() {
             self.tique.lock().promise(prepared.columns.clone());
         }
-        let result =
-            self.in_transaction(&prepared.sql, parameters, &prepared.parameter_types, is_query, |context| {
+        let result = self.in_transaction(
+            &prepared.sql,
+            parameters,
+            &prepared.parameter_types,
+            prepared.is_query,
+            |context| {
                 if prepared.compares_with_lists
                     && context.settings.point_path() == PointPath::On
                     && let Some(spelled) = spelled_out(statement, context.parameters)
@@ -290,7 +299,8 @@ impl Session {
                     Plan::Query(plan) => T::of_query(context, plan),
                     Plan::General => aside(|| T::of_statement(context, statement)),
                 }
-            })?;
+            },
+        )?;
         if stale {
             self.replan(prepared, statement);
         }
