@@ -24,8 +24,9 @@ use datafusion::logical_expr::expr::{AggregateFunction, Placeholder, WindowFunct
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr,
 };
+use datafusion::logical_expr::utils::COUNT_STAR_EXPANSION;
 use datafusion::logical_expr::{
-    AggregateUDF, BinaryExpr, Expr, ExprSchemable, Operator, WindowFunctionDefinition, cast,
+    AggregateUDF, BinaryExpr, Cast, Expr, ExprSchemable, Operator, WindowFunctionDefinition, cast, lit,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
@@ -89,7 +90,10 @@ impl ExprPlanner for PostgresOperators {
         Ok(PlannerResult::Original(raw))
     }
 
-    fn plan_aggregate(&self, raw: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
+    fn plan_aggregate(&self, mut raw: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
+        if !raw.distinct && counts_all(raw.func.name(), &raw.args) {
+            raw.args = vec![lit(COUNT_STAR_EXPANSION)];
+        }
         if raw.func.name() != "avg" || raw.args.len() != 1 {
             return Ok(PlannerResult::Original(raw));
         }
@@ -106,7 +110,10 @@ impl ExprPlanner for PostgresOperators {
         Ok(PlannerResult::Planned(mean(part(sum()), part(count_udaf()))))
     }
 
-    fn plan_window(&self, raw: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
+    fn plan_window(&self, mut raw: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
+        if !raw.distinct && counts_all(raw.func_def.name(), &raw.args) {
+            raw.args = vec![lit(COUNT_STAR_EXPANSION)];
+        }
         if raw.func_def.name() != "avg" || raw.args.len() != 1 {
             return Ok(PlannerResult::Original(raw));
         }
@@ -126,6 +133,19 @@ impl ExprPlanner for PostgresOperators {
         };
         Ok(PlannerResult::Planned(mean(part(sum()), part(count_udaf()))))
     }
+}
+
+/// Whether this counts rows by a constant: `count(1)` is `count(*)`. Both have one name in plans, so they must be one
+/// expression, too.
+fn counts_all(function: &str, arguments: &[Expr]) -> bool {
+    let is_constant = |argument: &Expr| match argument {
+        Expr::Literal(value, _) => !value.is_null(),
+        Expr::Cast(Cast { expr, .. }) => {
+            matches!(expr.as_ref(), Expr::Literal(value, _) if value.data_type().is_numeric())
+        }
+        _ => false,
+    };
+    function == "count" && matches!(arguments, [argument] if is_constant(argument))
 }
 
 /// An operator on documents of JSON as the function that stands for it.
