@@ -200,6 +200,11 @@ impl DimensionLayout {
         (shifted(index, self.index_shift), shifted(offset, self.offset_shift))
     }
 
+    /// How many ordinals a range has.
+    pub(crate) fn range_size(&self) -> u64 {
+        self.range_size
+    }
+
     /// How many ranges the dimension has.
     pub(crate) fn index_count(&self) -> u64 {
         self.cardinality.div_ceil(self.range_size)

@@ -10,12 +10,14 @@ use arrow::array::{
 };
 use arrow::buffer::Buffer;
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::{ArrowNativeType, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use coeval_txn::Epoch;
 
 use crate::block::Block;
 use crate::brick::{BrickView, PlacedBlock};
-use crate::brick_id::{BrickId, DimensionLayout};
+use crate::brick_id::BrickId;
+use crate::grouping::{Grouping, with_group};
+use crate::ordinals::{Offsets, Ordinals};
 use crate::schema::{BrickSchema, DimensionValues, Place};
 use crate::statistics::{ColumnStatistics, Number};
 use crate::stored::{Source, encode_rows};
@@ -103,7 +105,8 @@ impl TableView {
         self.bricks.iter().map(|brick| brick.visible(reader).count(brick.rows())).sum()
     }
 
-    /// The rows of `brick` that `reader` sees, with the columns `projection`, block by block.
+    /// The rows of `brick` that `reader` sees, with the columns `projection`, block by block. The iterator keeps what it
+    /// reads alive.
     ///
     /// Metrics are the bricks' own memory where all rows of a block are visible; otherwise the visible ones are
     /// copied. Dimensions are unpacked.
@@ -111,124 +114,67 @@ impl TableView {
     /// # Panics
     ///
     /// If a projected column does not exist.
-    pub fn batches<'a>(
-        &'a self,
-        brick: &'a BrickView,
+    pub fn batches(
+        &self,
+        brick: &BrickView,
         reader: &Reader,
-        projection: &'a [usize],
-    ) -> impl Iterator<Item = RecordBatch> + 'a {
-        let schema = Arc::new(self.schema.arrow().project(projection).expect("the projected columns exist"));
-        let visible = brick.visible(reader);
-        let blocks = if visible == Visible::None { None } else { Some(brick.blocks()) };
-        blocks.into_iter().flatten().filter_map(move |(placed, rows)| {
-            self.visible_batch(&schema, brick, (&placed.block, rows), placed.first_row, &visible, projection)
-        })
-    }
-
-    /// The visible ones of a block's `rows` rows, the first of which is the brick's `first_row`; none if there are none.
-    fn visible_batch(
-        &self,
-        schema: &SchemaRef,
-        brick: &BrickView,
-        (block, rows): (&Block, usize),
-        first_row: usize,
-        visible: &Visible,
         projection: &[usize],
-    ) -> Option<RecordBatch> {
-        let bitmap = match visible.within(first_row..first_row + rows) {
-            Visible::All => return Some(self.batch(schema, brick, block, 0..rows, projection)),
-            Visible::None => return None,
-            Visible::Some(part) => part.bits(),
-        };
-        // Only the span of the visible rows is unpacked; often they are contiguous.
-        let first = bitmap.set_slices().next()?.0;
-        let end = bitmap.set_slices().last()?.1;
-        let batch = self.batch(schema, brick, block, first..end, projection);
-        let span = bitmap.slice(first, end - first);
-        if span.count_set_bits() == span.len() {
-            return Some(batch);
-        }
-        let filter = BooleanArray::new(span, None);
-        Some(filter_record_batch(&batch, &filter).expect("the bitmap has a bit for each row"))
+    ) -> impl Iterator<Item = RecordBatch> + use<> {
+        self.batches_within(brick, reader, 0..brick.rows(), projection, None)
     }
 
-    fn batch(
-        &self,
-        schema: &SchemaRef,
-        brick: &BrickView,
-        block: &Block,
-        rows: Range<usize>,
-        projection: &[usize],
-    ) -> RecordBatch {
-        let columns = projection.iter().map(|column| match self.schema.place(*column) {
-            Place::Dimension(dimension) => self.dimension(*column, dimension, brick, block, rows.clone()),
-            Place::Metric(metric) => {
-                let dictionary = self.dictionaries.get(*column).map(|dictionary| dictionary.values());
-                let data_type = &self.schema.metric(metric).data_type;
-                let values = block.read_metric(&self.schema, metric, rows.clone());
-                values.to_array(data_type, rows.len(), dictionary.as_ref())
-            }
-        });
-        let columns: Vec<ArrayRef> = columns.collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-        RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
-            .expect("the columns are of the schema's types and of one length")
-    }
-
-    /// A dimension's values, out of the brick's range and the packed offsets.
-    fn dimension(
-        &self,
-        column: usize,
-        dimension: usize,
-        brick: &BrickView,
-        block: &Block,
-        rows: Range<usize>,
-    ) -> ArrayRef {
-        let layout = &self.schema.layout().dimensions()[dimension];
-        let offsets =
-            Offsets { layout, first: layout.first(brick.id()), bess: block.read_bess(rows.clone()), rows };
-        match &self.schema.dimension(dimension).values {
-            DimensionValues::String => {
-                let strings =
-                    self.dictionaries.get(column).expect("a column of strings has a dictionary").values();
-                let codes = UInt32Array::new(offsets.values(|ordinal| ordinal as u32).into(), None);
-                dictionary_array(codes, strings)
-            }
-            DimensionValues::Ordered { data_type, origin } => {
-                let value = |ordinal: u64| origin.wrapping_add(ordinal as i64);
-                let bytes = match data_type.primitive_width() {
-                    Some(1) => Buffer::from_vec(offsets.values(|ordinal| value(ordinal) as i8)),
-                    Some(2) => Buffer::from_vec(offsets.values(|ordinal| value(ordinal) as i16)),
-                    Some(4) => Buffer::from_vec(offsets.values(|ordinal| value(ordinal) as i32)),
-                    _ => Buffer::from_vec(offsets.values(value)),
-                };
-                let data = ArrayData::builder(data_type.clone()).len(offsets.rows.len()).add_buffer(bytes);
-                make_array(data.build().expect("the bytes are those of so many values of the type"))
-            }
-        }
-    }
-
-    /// As [`batches`](Self::batches), keeping what it reads alive by itself.
+    /// As [`batches`](Self::batches), but only those blocks whose first row is among `rows`, so that several readers can
+    /// share a brick. With a `grouping` one more column follows: each row's group.
     ///
     /// # Panics
     ///
-    /// If a projected column does not exist.
-    pub fn batches_owned(
+    /// If a projected column does not exist, or the grouping is another table's.
+    pub fn batches_within(
         &self,
         brick: &BrickView,
         reader: &Reader,
-        projection: Vec<usize>,
+        rows: Range<usize>,
+        projection: &[usize],
+        grouping: Option<&Grouping>,
     ) -> impl Iterator<Item = RecordBatch> + use<> {
-        let schema = Arc::new(self.schema.arrow().project(&projection).expect("the projected columns exist"));
+        let schema = Arc::new(self.schema.arrow().project(projection).expect("the projected columns exist"));
         let visible = brick.visible(reader);
-        let (view, brick) = (Self { bricks: Vec::new(), ..self.clone() }, brick.clone());
         let is_seen = visible != Visible::None;
-        let blocks = brick.blocks().filter(|_| is_seen);
+        let blocks = brick.blocks().filter(|(placed, _)| is_seen && rows.contains(&placed.first_row));
         let blocks: Vec<_> =
             blocks.map(|(placed, rows)| (placed.first_row, Arc::clone(&placed.block), rows)).collect();
+        let read = ReadBrick {
+            schema: Arc::clone(&self.schema),
+            dictionaries: Arc::clone(&self.dictionaries),
+            brick: brick.id(),
+            projection: projection.to_vec(),
+            grouping: grouping.cloned(),
+            output: if grouping.is_some() { with_group(&schema) } else { schema },
+        };
         blocks.into_iter().filter_map(move |(first_row, block, rows)| {
-            view.visible_batch(&schema, &brick, (&block, rows), first_row, &visible, &projection)
+            read.visible_batch(&block, rows, &visible.within(first_row..first_row + rows))
         })
+    }
+
+    /// Groups of rows by these columns; `None` if one of them is no dimension, or a brick can have more than 2^32 groups.
+    #[must_use]
+    pub fn grouping(&self, columns: &[usize]) -> Option<Grouping> {
+        Grouping::new(&self.schema, columns)
+    }
+
+    /// The values of the grouping's columns in these groups of `brick`, column by column.
+    ///
+    /// # Panics
+    ///
+    /// If no row of the brick can be in one of the groups.
+    #[must_use]
+    pub fn group_values(&self, brick: &BrickView, grouping: &Grouping, groups: &[u32]) -> Vec<ArrayRef> {
+        let values = grouping.offsets(groups).map(|(dimension, mut ordinals)| {
+            let first = self.schema.layout().dimensions()[dimension].first(brick.id());
+            ordinals.iter_mut().for_each(|offset| *offset += first);
+            dimension_values(&self.schema, &self.dictionaries, dimension, ordinals.as_slice())
+        });
+        values.collect()
     }
 
     /// The least and the greatest value that a dimension can have in rows of `brick` that are there now; none for a
@@ -280,35 +226,93 @@ impl TableView {
     }
 }
 
+/// What a reader takes of a brick's blocks.
+struct ReadBrick {
+    schema: Arc<BrickSchema>,
+    dictionaries: Arc<Dictionaries>,
+    brick: BrickId,
+    projection: Vec<usize>,
+    grouping: Option<Grouping>,
+    output: SchemaRef,
+}
+
+impl ReadBrick {
+    /// The visible ones of a block's first `rows` rows; none if there are none.
+    fn visible_batch(&self, block: &Block, rows: usize, visible: &Visible) -> Option<RecordBatch> {
+        let bitmap = match visible {
+            Visible::All => return Some(self.batch(block, 0..rows)),
+            Visible::None => return None,
+            Visible::Some(part) => part.bits(),
+        };
+        // Only the span of the visible rows is unpacked; often they are contiguous.
+        let first = bitmap.set_slices().next()?.0;
+        let end = bitmap.set_slices().last()?.1;
+        let batch = self.batch(block, first..end);
+        let span = bitmap.slice(first, end - first);
+        if span.count_set_bits() == span.len() {
+            return Some(batch);
+        }
+        let filter = BooleanArray::new(span, None);
+        Some(filter_record_batch(&batch, &filter).expect("the bitmap has a bit for each row"))
+    }
+
+    fn batch(&self, block: &Block, rows: Range<usize>) -> RecordBatch {
+        let columns = self.projection.iter().map(|column| match self.schema.place(*column) {
+            Place::Dimension(dimension) => self.dimension(dimension, block, rows.clone()),
+            Place::Metric(metric) => {
+                let dictionary = self.dictionaries.get(*column).map(|dictionary| dictionary.values());
+                let data_type = &self.schema.metric(metric).data_type;
+                let values = block.read_metric(&self.schema, metric, rows.clone());
+                values.to_array(data_type, rows.len(), dictionary.as_ref())
+            }
+        });
+        let groups = self.grouping.as_ref().map(|grouping| {
+            grouping.of_rows(self.schema.layout(), &block.read_bess(rows.clone()), rows.len())
+        });
+        let columns: Vec<ArrayRef> = columns.chain(groups).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &options)
+            .expect("the columns are of the schema's types and of one length")
+    }
+
+    /// A dimension's values, out of the brick's range and the packed offsets.
+    fn dimension(&self, dimension: usize, block: &Block, rows: Range<usize>) -> ArrayRef {
+        let layout = &self.schema.layout().dimensions()[dimension];
+        let offsets =
+            Offsets { layout, first: layout.first(self.brick), bess: block.read_bess(rows.clone()), rows };
+        dimension_values(&self.schema, &self.dictionaries, dimension, &offsets)
+    }
+}
+
+/// The values that these ordinals of a dimension stand for.
+fn dimension_values(
+    schema: &BrickSchema,
+    dictionaries: &Dictionaries,
+    dimension: usize,
+    ordinals: &(impl Ordinals + ?Sized),
+) -> ArrayRef {
+    match &schema.dimension(dimension).values {
+        DimensionValues::String => {
+            let dictionary = dictionaries.get(schema.dimension_columns()[dimension]);
+            let strings = dictionary.expect("a column of strings has a dictionary").values();
+            let codes = UInt32Array::new(ordinals.values(|ordinal| ordinal as u32).into(), None);
+            dictionary_array(codes, strings)
+        }
+        DimensionValues::Ordered { data_type, origin } => {
+            let value = |ordinal: u64| origin.wrapping_add(ordinal as i64);
+            let bytes = match data_type.primitive_width() {
+                Some(1) => Buffer::from_vec(ordinals.values(|ordinal| value(ordinal) as i8)),
+                Some(2) => Buffer::from_vec(ordinals.values(|ordinal| value(ordinal) as i16)),
+                Some(4) => Buffer::from_vec(ordinals.values(|ordinal| value(ordinal) as i32)),
+                _ => Buffer::from_vec(ordinals.values(value)),
+            };
+            let data = ArrayData::builder(data_type.clone()).len(ordinals.count()).add_buffer(bytes);
+            make_array(data.build().expect("the bytes are those of so many values of the type"))
+        }
+    }
+}
+
 fn dictionary_array(codes: UInt32Array, strings: Arc<StringArray>) -> ArrayRef {
     assert!(codes.is_empty() || !strings.is_empty(), "each code has its string");
     Arc::new(DictionaryArray::try_new(codes, strings).expect("each code has been entered before its row"))
-}
-
-/// The packed offsets of one dimension in some rows.
-struct Offsets<'a> {
-    layout: &'a DimensionLayout,
-    /// The first ordinal of the brick's range.
-    first: u64,
-    /// The width of a bess and its bytes; `None` if no dimension has offsets.
-    bess: Option<(usize, Buffer)>,
-    rows: Range<usize>,
-}
-
-impl Offsets<'_> {
-    /// Each row's ordinal, as `value` makes something of it.
-    fn values<T: ArrowNativeType>(&self, value: impl Fn(u64) -> T) -> Vec<T> {
-        match &self.bess {
-            None => vec![value(self.first); self.rows.len()],
-            Some((1, bytes)) => self.unpack::<u8, T>(bytes, value),
-            Some((2, bytes)) => self.unpack::<u16, T>(bytes, value),
-            Some((4, bytes)) => self.unpack::<u32, T>(bytes, value),
-            Some((_, bytes)) => self.unpack::<u64, T>(bytes, value),
-        }
-    }
-
-    fn unpack<B: ArrowNativeType + Into<u64>, T>(&self, bytes: &Buffer, value: impl Fn(u64) -> T) -> Vec<T> {
-        let ordinal = |bess: &B| self.first + self.layout.offset((*bess).into());
-        bytes.typed_data::<B>().iter().map(|bess| value(ordinal(bess))).collect()
-    }
 }

@@ -2,6 +2,7 @@
 //! Tables as DataFusion sees them: providers that find their rows in the statement's snapshot, and the scan.
 
 mod batches;
+mod brick_aggregate;
 mod bricks;
 mod dimensions;
 mod extent;
@@ -12,6 +13,7 @@ mod snapshot;
 mod statistics;
 mod table;
 
+pub(crate) use brick_aggregate::BeginBrickAggregates;
 pub(crate) use bricks::BrickScan;
 pub(crate) use dimensions::{Condition, conditions};
 pub(crate) use selectivity::{distinct_results, selectivity};

@@ -89,8 +89,8 @@ pub use checkpoint::CheckpointReport;
 pub use checks::{CheckCompiler, RowChecks};
 pub use chunk::{CHUNK_ROWS, Chunk, ChunkPlace, ChunkStats, ColumnStats};
 pub use coeval_brick::{
-    BrickView, ColumnStatistics as BrickColumnStatistics, Coverage, DimensionBounds, LoadError, Number,
-    Reader, RejectReason, Rejection, Selection,
+    BrickView, ColumnStatistics as BrickColumnStatistics, Coverage, DimensionBounds, Grouping, LoadError,
+    Number, Reader, RejectReason, Rejection, Selection,
 };
 pub use column::{ColumnBuilder, constant_column, missing_value, value_at};
 pub use conflicts::{

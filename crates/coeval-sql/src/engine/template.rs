@@ -2,6 +2,7 @@
 //! How DataFusion is set up: options, functions, rules.
 
 use crate::error::SqlError;
+use crate::provider::BeginBrickAggregates;
 use crate::query::{
     CheckedArithmetic, ClearPushdown, DuplicateGroups, EagerAggregation, JoinOrder, estimates,
 };
@@ -78,7 +79,8 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     rules
 }
 
-/// DataFusion's rules for physical plans, with filters pushed down only where that is right.
+/// DataFusion's rules for physical plans, with filters pushed down only where that is right, and aggregates of brick tables
+/// begun at the bricks once the plan stands.
 fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let rules = PhysicalOptimizer::new().rules.into_iter();
     let clear =
@@ -86,7 +88,7 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
             Some(clear) => Arc::new(clear) as _,
             None => rule,
         };
-    rules.map(clear).collect()
+    rules.map(clear).chain([Arc::new(BeginBrickAggregates) as _]).collect()
 }
 
 /// Rows that the build side of a hash join may have to be collected into one table, over all threads. Fewer

@@ -226,7 +226,7 @@ pub(super) fn is_true(value: &datafusion::common::ScalarValue) -> bool {
 }
 
 /// NULL counts as false.
-fn plain_mask(mask: &BooleanArray) -> BooleanArray {
+pub(super) fn plain_mask(mask: &BooleanArray) -> BooleanArray {
     if mask.null_count() == 0 { mask.clone() } else { prep_null_mask_filter(mask) }
 }
 

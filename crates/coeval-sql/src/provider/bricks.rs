@@ -25,6 +25,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a scan of bricks is made of.
@@ -43,19 +44,34 @@ pub(super) struct BrickRequest {
     pub(super) partitions: usize,
 }
 
+/// A brick, or the blocks of one whose first row is among `rows`.
+#[derive(Clone)]
+pub(super) struct BrickPart {
+    pub(super) brick: BrickView,
+    pub(super) rows: Range<usize>,
+}
+
+/// Those bricks of a table that may have rows of the answer.
+#[derive(Clone)]
+pub(super) struct BrickSource {
+    pub(super) snapshot: BrickSnapshot,
+    pub(super) def: Arc<TableDef>,
+    /// What each part reads.
+    pub(super) parts: Arc<[Vec<BrickPart>]>,
+    /// How many bricks they are.
+    pub(super) bricks: usize,
+    /// How many have no row of the answer.
+    pub(super) pruned: usize,
+}
+
 /// Reads columns of those bricks of a table that may have rows of the answer.
 #[derive(Clone)]
 pub(crate) struct BrickScan {
-    snapshot: BrickSnapshot,
-    def: Arc<TableDef>,
-    output: SchemaRef,
+    pub(super) source: BrickSource,
+    pub(super) output: SchemaRef,
     /// What goes out, by position among the table's live columns.
-    projection: Arc<[usize]>,
-    /// Bricks by part.
-    parts: Arc<[Vec<BrickView>]>,
-    bricks: usize,
-    pruned: usize,
-    limit: Option<usize>,
+    pub(super) projection: Arc<[usize]>,
+    pub(super) limit: Option<usize>,
     statistics: Arc<Statistics>,
     properties: Arc<PlanProperties>,
 }
@@ -80,7 +96,7 @@ impl BrickScan {
         let kept: Vec<BrickView> = snapshot.bricks().iter().filter(is_kept).cloned().collect();
         let statistics = Arc::new(statistics_of(&snapshot, &kept, &places, &types, limit)?);
         let (bricks, pruned) = (kept.len(), all - kept.len());
-        let parts: Arc<[Vec<BrickView>]> = divided(kept, partitions).into();
+        let parts: Arc<[Vec<BrickPart>]> = divided(kept, partitions).into();
         let output = Arc::new(schema.project(&projection)?);
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&output)),
@@ -89,20 +105,36 @@ impl BrickScan {
             Boundedness::Bounded,
         ));
         let projection = places.into();
-        Ok(Self { snapshot, def, output, projection, parts, bricks, pruned, limit, statistics, properties })
+        let source = BrickSource { snapshot, def, parts, bricks, pruned };
+        Ok(Self { source, output, projection, limit, statistics, properties })
     }
 }
 
+/// Fewer rows of a brick are not divided.
+const PIECE_ROWS_MIN: usize = 1 << 17;
+
+/// Into how many pieces the share of a part is divided at least, if its bricks are large: so that shares come out even.
+const PIECES_PER_PART: usize = 4;
+
 /// The bricks in at most `count` parts of about as many rows; one part at least.
-fn divided(mut bricks: Vec<BrickView>, count: usize) -> Vec<Vec<BrickView>> {
-    bricks.sort_by_key(|brick| std::cmp::Reverse(brick.rows()));
-    let mut parts: Vec<(usize, Vec<BrickView>)> = vec![(0, Vec::new()); count.min(bricks.len()).max(1)];
-    for brick in bricks {
+fn divided(bricks: Vec<BrickView>, count: usize) -> Vec<Vec<BrickPart>> {
+    let rows: usize = bricks.iter().map(BrickView::rows).sum();
+    let piece_rows = rows.div_ceil(count.max(1) * PIECES_PER_PART).max(PIECE_ROWS_MIN);
+    let pieces = bricks.into_iter().flat_map(|brick| {
+        let (rows, pieces) = (brick.rows(), if count > 1 { brick.rows().div_ceil(piece_rows) } else { 1 });
+        let bound = move |number: usize| (rows as u128 * number as u128 / pieces as u128) as usize;
+        (0..pieces)
+            .map(move |number| BrickPart { brick: brick.clone(), rows: bound(number)..bound(number + 1) })
+    });
+    let mut pieces: Vec<BrickPart> = pieces.collect();
+    pieces.sort_by_key(|piece| std::cmp::Reverse(piece.rows.len()));
+    let mut parts: Vec<(usize, Vec<BrickPart>)> = vec![(0, Vec::new()); count.min(pieces.len()).max(1)];
+    for piece in pieces {
         let least = parts.iter_mut().min_by_key(|(rows, _)| *rows).expect("there is a part");
-        least.0 += brick.rows();
-        least.1.push(brick);
+        least.0 += piece.rows.len();
+        least.1.push(piece);
     }
-    parts.into_iter().map(|(_, bricks)| bricks).collect()
+    parts.into_iter().map(|(_, pieces)| pieces).collect()
 }
 
 /// What is known of a brick's rows without reading them, by column of the definition.
@@ -202,23 +234,24 @@ fn statistics_of(
 
 impl fmt::Debug for BrickScan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BrickScan").field("table", &self.def.name).finish_non_exhaustive()
+        f.debug_struct("BrickScan").field("table", &self.source.def.name).finish_non_exhaustive()
     }
 }
 
 impl DisplayAs for BrickScan {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.output.fields().iter().map(|field| field.name().as_str()).collect();
+        let BrickSource { def, parts, bricks, pruned, .. } = &self.source;
         match t {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                let (name, names) = (&self.def.name, names.join(", "));
+                let (name, names) = (&def.name, names.join(", "));
                 write!(f, "BrickScan: table={name}, columns=[{names}]")?;
                 if let Some(limit) = self.limit {
                     write!(f, ", limit={limit}")?;
                 }
-                write!(f, ", parts={}, bricks={}, pruned={}", self.parts.len(), self.bricks, self.pruned)
+                write!(f, ", parts={}, bricks={bricks}, pruned={pruned}", parts.len())
             }
-            DisplayFormatType::TreeRender => write!(f, "table={}", self.def.name),
+            DisplayFormatType::TreeRender => write!(f, "table={}", def.name),
         }
     }
 }
@@ -251,13 +284,16 @@ impl ExecutionPlan for BrickScan {
     }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let Some(bricks) = self.parts.get(partition).cloned() else {
-            return internal_err!("the scan has {} parts, part {partition} was asked for", self.parts.len());
+        let parts = &self.source.parts;
+        let Some(pieces) = parts.get(partition).cloned() else {
+            return internal_err!("the scan has {} parts, part {partition} was asked for", parts.len());
         };
         let rows_max = task.session_config().batch_size();
-        let (snapshot, projection) = (self.snapshot.clone(), Arc::clone(&self.projection));
+        let (snapshot, projection) = (self.source.snapshot.clone(), Arc::clone(&self.projection));
         let (output, mut left) = (Arc::clone(&self.output), self.limit.unwrap_or(usize::MAX));
-        let blocks = bricks.into_iter().flat_map(move |brick| snapshot.batches(&brick, &projection));
+        let blocks = pieces.into_iter().flat_map(move |BrickPart { brick, rows }| {
+            snapshot.batches_within(&brick, rows, &projection, None)
+        });
         let slices = blocks.flat_map(move |block| {
             let rows = block.num_rows();
             (0..rows).step_by(rows_max).map(move |start| block.slice(start, rows_max.min(rows - start)))
@@ -281,7 +317,7 @@ impl ExecutionPlan for BrickScan {
             None => Ok(Arc::clone(&self.statistics)),
             Some(_) => {
                 let mut part = Statistics::clone(&self.statistics).to_inexact();
-                let count = self.parts.len().max(1);
+                let count = self.source.parts.len().max(1);
                 part.num_rows = part.num_rows.map(|rows| rows / count);
                 Ok(Arc::new(part))
             }
@@ -294,7 +330,7 @@ impl ExecutionPlan for BrickScan {
 }
 
 /// The batch with columns as SQL has them: bricks keep strings by dictionary.
-fn as_declared(batch: &RecordBatch, output: &SchemaRef) -> Result<RecordBatch> {
+pub(super) fn as_declared(batch: &RecordBatch, output: &SchemaRef) -> Result<RecordBatch> {
     let columns = batch.columns().iter().zip(output.fields()).map(|(column, field)| {
         if column.data_type() == field.data_type() {
             Ok(Arc::clone(column))

@@ -68,6 +68,18 @@ pub(super) fn selected(
     })
 }
 
+/// The rows that this predicate selects, if it is a condition on a dimension: exactly these.
+pub(super) fn exactly_selected(
+    all: Selection,
+    def: &TableDef,
+    predicate: &Arc<dyn PhysicalExpr>,
+    columns: &[SourceColumn],
+) -> Option<Selection> {
+    let condition = condition(predicate, columns)?;
+    let dimension = condition.dimension(def)?;
+    Some(condition.narrow(all, dimension))
+}
+
 impl Condition {
     /// The dimension that it is about, counted among the dimensions; none if the column is no dimension.
     pub(crate) fn dimension(&self, def: &TableDef) -> Option<usize> {

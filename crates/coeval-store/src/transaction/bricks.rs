@@ -13,15 +13,16 @@ use crate::error::StoreError;
 use crate::ids::SpaceId;
 use crate::table::Table;
 use crate::world::World;
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use coeval_brick::{
-    BrickId, BrickView, ColumnStatistics, Coverage, Deletion, DimensionBounds, Number, Reader, Rejection,
-    RoutedLoad, Selection, ShardStopped, TableView, Ticket, Visible,
+    BrickId, BrickView, ColumnStatistics, Coverage, Deletion, DimensionBounds, Grouping, Number, Reader,
+    Rejection, RoutedLoad, Selection, ShardStopped, TableView, Ticket, Visible,
 };
 use coeval_txn::{Epoch, TransactionId};
 use parking_lot::Mutex;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -302,7 +303,32 @@ impl BrickSnapshot {
         brick: &BrickView,
         projection: &[usize],
     ) -> impl Iterator<Item = RecordBatch> + use<> {
-        self.view.batches_owned(brick, &self.reader, projection.to_vec())
+        self.view.batches(brick, &self.reader, projection)
+    }
+
+    /// The same of those blocks whose first row is among `rows`, so that several can share a brick. With a `grouping` one
+    /// more column follows: each row's group.
+    pub fn batches_within(
+        &self,
+        brick: &BrickView,
+        rows: Range<usize>,
+        projection: &[usize],
+        grouping: Option<&Grouping>,
+    ) -> impl Iterator<Item = RecordBatch> + use<> {
+        self.view.batches_within(brick, &self.reader, rows, projection, grouping)
+    }
+
+    /// Groups of rows by these live columns; `None` if one of them is no dimension, or a brick can have more than 2^32
+    /// groups.
+    #[must_use]
+    pub fn grouping(&self, columns: &[usize]) -> Option<Grouping> {
+        self.view.grouping(columns)
+    }
+
+    /// The values of the grouping's columns in these groups of a brick, column by column. Strings are dictionaries.
+    #[must_use]
+    pub fn group_values(&self, brick: &BrickView, grouping: &Grouping, groups: &[u32]) -> Vec<ArrayRef> {
+        self.view.group_values(brick, grouping, groups)
     }
 
     /// Between which values the rows of a brick lie in a dimension, which is named by its position among the live
