@@ -224,6 +224,30 @@ pub(crate) fn thread_cpu() -> Duration {
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
+/// How often this thread has left its processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Switches {
+    /// Because it waited for something.
+    pub(crate) waits: u64,
+    /// Because the system gave the processor to another thread.
+    pub(crate) preemptions: u64,
+}
+
+/// How often this thread has left its processor so far; nothing where the system does not tell.
+#[must_use]
+pub(crate) fn thread_switches() -> Switches {
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    switches_of(&status)
+}
+
+fn switches_of(status: &str) -> Switches {
+    let count = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+    };
+    Switches { waits: count("voluntary_ctxt_switches"), preemptions: count("nonvoluntary_ctxt_switches") }
+}
+
 /// How long `fdatasync` takes in a directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SyncTimes {
@@ -279,6 +303,15 @@ pub(crate) fn resident_bytes() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_sleeps_has_left_its_processor() {
+        let before = thread_switches();
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(thread_switches().waits > before.waits);
+        let status = "Threads:\t1\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t12\n";
+        assert_eq!(switches_of(status), Switches { waits: 7, preemptions: 12 });
+    }
 
     #[test]
     fn busy_time_leaves_out_idle_and_waiting() {

@@ -3,6 +3,7 @@
 
 use crate::board::Board;
 use crate::histogram::Histogram;
+use crate::machine::thread_switches;
 use crate::report::Report;
 use coeval::Database;
 use serde_json::{Value, json};
@@ -19,6 +20,10 @@ const POINTS: usize = 40;
 pub(super) struct Seen {
     /// How long it took to take a snapshot.
     taking: Histogram,
+    /// The same where the system did not give the processor to another thread meanwhile.
+    taking_unpreempted: Histogram,
+    /// How often taking it waited for something.
+    waits: u64,
     /// For how long there had been something that the snapshot lacked.
     ages: Histogram,
     /// For how long the oldest read-write transaction had been open at the same moments.
@@ -35,9 +40,11 @@ impl Seen {
         let (mut seen, mut started) = (Self::default(), None);
         while !board.is_stopped() {
             std::thread::sleep(LOOK);
+            let before = thread_switches();
             let asked = Instant::now();
             let safe = db.store().begin_safe(&Default::default());
             let took = asked.elapsed();
+            let after = thread_switches();
             drop(safe);
             if !board.is_measuring() {
                 continue;
@@ -45,6 +52,10 @@ impl Seen {
             let (lag, active) = (db.store().snapshot_lag(), db.store().active_serializable());
             let oldest = active.iter().map(|holder| holder.since.elapsed()).max().unwrap_or_default();
             seen.taking.record_duration(took);
+            seen.waits += after.waits - before.waits;
+            if after.preemptions == before.preemptions {
+                seen.taking_unpreempted.record_duration(took);
+            }
             seen.ages.record_duration(lag.age);
             seen.oldest.record_duration(oldest);
             seen.commits.record(lag.commits);
@@ -57,6 +68,8 @@ impl Seen {
     /// Takes in what another one saw, but for its order in time.
     pub(super) fn merge(&mut self, other: &Self) {
         self.taking.merge(&other.taking);
+        self.taking_unpreempted.merge(&other.taking_unpreempted);
+        self.waits += other.waits;
         self.ages.merge(&other.ages);
         self.oldest.merge(&other.oldest);
         self.commits.merge(&other.commits);
@@ -67,12 +80,14 @@ impl Seen {
         let mut figure = |figure: &str, value: f64| report.figure(format!("{name}_{figure}"), value);
         figure("taking_p50_us", self.taking.percentile(50.0) as f64 / 1e3);
         figure("taking_p999_us", self.taking.percentile(99.9) as f64 / 1e3);
+        figure("taking_unpreempted_p999_us", self.taking_unpreempted.percentile(99.9) as f64 / 1e3);
         figure("age_p50_ms", self.ages.percentile_ms(50.0));
         figure("age_p99_ms", self.ages.percentile_ms(99.0));
         figure("age_max_ms", self.ages.max() as f64 / 1e6);
         figure("oldest_writer_p99_ms", self.oldest.percentile_ms(99.0));
         figure("commits_behind_p99", self.commits.percentile(99.0) as f64);
         report.count(format!("{name}_looks"), self.taking.count());
+        report.count(format!("{name}_taking_waits"), self.waits);
     }
 
     /// The greatest age in each of forty equal parts of the time.
