@@ -37,6 +37,8 @@ const KEYS: i64 = 1_600;
 const TRANSACTION_ROWS: usize = 5_000;
 /// Rows of a transaction where ingestion alone is measured.
 const LOAD_ROWS: usize = 65_536;
+/// A table of 40 columns has one in so many rows of that of one column: ten million of a hundred million.
+const WIDE_SHARE: u64 = 10;
 /// How long it is between two looks at what a table takes.
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(100);
 /// How long purge is waited for.
@@ -123,7 +125,7 @@ pub(crate) fn memory(options: &Options, progress: &dyn Progress) -> Result<Repor
     let sync = measure_sync(&std::env::temp_dir())?;
     let mut report = Report::new(Workload::AosiMemory, options, options.rows);
     let cpu = CpuWatch::start();
-    for (prefix, columns, rows) in [("", 1, options.rows), ("wide_", 40, options.rows / 40)] {
+    for (prefix, columns, rows) in [("", 1, options.rows), ("wide_", 40, options.rows / WIDE_SHARE)] {
         let db = Database::options().durability(Durability::None).in_memory()?;
         let target = Target { name: "events", columns, bricks: 100 };
         let mut session = db.session();

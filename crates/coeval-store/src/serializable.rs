@@ -8,15 +8,16 @@
 //!           certified at all
 //! commit    under the leader's lock: Certification::certify, then admit
 //! publish   renew(): the boundary moves, and the safe world is made anew if somebody has asked for one lately
-//! read      safe(): one load of the pointer to it, and a look whether it is the newest; else as above
+//! read      safe(): one load of the pointer to it, and a look whether it is the newest; else as above, unless somebody is
+//!           at it
 //! end       the transaction's guard goes when its version is published, or it was refused
 //! ```
 //!
 //! # Made when wanted
 //! While nobody asks for safe worlds, none is made: a database without safe readers pays nothing for them. Once somebody has
 //! asked, they are made with each publication for a while, and lie ready behind an atomic pointer. What lies there is
-//! always right to read, since a boundary's safe snapshot is final; it is taken only if there is no newer one. Likewise the
-//! write sets of commits below SERIALIZABLE become marks only when somebody is certified who did not see them.
+//! always right to read, since a boundary's safe snapshot is final; it is taken if there is no newer one, or if somebody is
+//! making that: then it was the newest a moment ago, and nobody waits for whoever makes the next. Likewise the write sets of commits below SERIALIZABLE become marks only when somebody is certified who did not see them.
 //!
 //! # Locking
 //! The leader's lock, then `safe`, then the boundary's registry, then those of snapshots. Each but the leader's is held
@@ -37,7 +38,7 @@ use coeval_txn::ssi::{
     SafeSnapshot, SafeSnapshots, SessionFloor, Ssi, SsiConflict,
 };
 use coeval_txn::{ActiveSnapshots, CommitOrder, Interrupt, SnapshotGuard, TransactionId, Version};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -200,8 +201,9 @@ impl Serializable {
             && self.newest_with_out.load(Ordering::Acquire) <= begin.get()
     }
 
-    /// The newest read safe snapshot there is; none for the moments in which a transaction is being certified that
-    /// the boundary has passed. Waits for nobody but another who makes the same.
+    /// The newest read safe snapshot there is, or the one before if somebody is making the newest; none for the moments in
+    /// which a transaction is being certified that the boundary has passed. Waits for nobody, but for who makes the first
+    /// one after a while in which nobody asked.
     ///
     /// Cost: an atomic load, and a look at two numbers. If what lies ready is not the newest: two short locks, and applying
     /// the write sets of those commits behind the boundary that belong to the snapshot, which are few.
@@ -211,21 +213,48 @@ impl Serializable {
             let holds = SafeSnapshot { boundary: world.version(), members: Vec::new() };
             return Some(Arc::new(SafeWorld { world, holds }));
         }
-        if self.wanted.load(Ordering::Relaxed) < WANTED_PUBLICATIONS / 2 {
+        let wanted = self.wanted.load(Ordering::Relaxed);
+        let ready = self.newest.load_full();
+        let is_newest = ready.as_ref().is_some_and(|ready| self.is_newest(ready));
+        let safe = if is_newest {
+            ready
+        } else {
+            match (ready, self.safe.try_lock()) {
+                (Some(ready), None) if wanted > 0 => Some(ready),
+                (_, held) => self.make_one(held.unwrap_or_else(|| self.safe.lock()), published),
+            }
+        };
+        // Only now: whoever finds it wanted may take what lies ready, which then is of a moment ago.
+        if wanted < WANTED_PUBLICATIONS / 2 {
             self.wanted.store(WANTED_PUBLICATIONS, Ordering::Relaxed);
         }
-        self.current(published)
+        safe
     }
 
-    /// As [`safe`](Self::safe), for who only looks.
-    fn current(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
+    /// The newest one, for who must have that, or only looks.
+    pub(crate) fn current(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
         if let Some(safe) = self.newest.load_full().filter(|safe| self.is_newest(safe)) {
             return Some(safe);
         }
-        let (made, before) = self.make(&mut self.safe.lock(), published);
+        self.make_one(self.safe.lock(), published)
+    }
+
+    fn make_one(
+        &self,
+        mut safe: MutexGuard<'_, SafeState>,
+        published: &ArcSwap<World>,
+    ) -> Option<Arc<SafeWorld>> {
+        let (made, before) = self.make(&mut safe, published);
+        drop(safe);
         // Let go of without the lock.
         drop(before);
         made
+    }
+
+    /// As long as it is kept, somebody is making a safe world.
+    #[cfg(test)]
+    pub(crate) fn hold_making(&self) -> impl Sized {
+        self.safe.lock()
     }
 
     /// Whether nobody who asked now would get a newer one.

@@ -248,7 +248,12 @@ impl Shared {
 
     /// Begins a declared read-only transaction on the newest safe snapshot, if that has what `floor` asks for.
     pub(crate) fn begin_safe(self: &Arc<Self>, floor: &SessionFloor) -> Option<Transaction> {
-        let safe = self.serializable.safe(&self.published).ok_or(Refusal::WhileCertifying);
+        let mut safe = self.serializable.safe(&self.published);
+        if safe.as_ref().is_some_and(|safe| !safe.satisfies(floor)) {
+            // What lay ready need not have been the newest.
+            safe = self.serializable.current(&self.published);
+        }
+        let safe = safe.ok_or(Refusal::WhileCertifying);
         let safe =
             safe.and_then(|safe| if safe.satisfies(floor) { Ok(safe) } else { Err(Refusal::BehindFloor) });
         self.serializable.counters.asked(&safe);

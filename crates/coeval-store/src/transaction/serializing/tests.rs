@@ -359,6 +359,29 @@ fn a_writer_that_holds_the_boundary_where_it_was_at_the_start_or_before_a_checkp
 }
 
 #[test]
+fn who_takes_a_safe_snapshot_does_not_wait_for_who_makes_the_next_one() {
+    let fixture = Fixture::new();
+    let set = |value| {
+        fixture.commit(Isolation::Snapshot, |tx| {
+            fixture.set(tx, &fixture.flags, 1, value);
+            Ok(())
+        })
+    };
+    let seen = |floor: &SessionFloor| {
+        let safe = fixture.store.begin_safe(floor).unwrap();
+        fixture.value(&safe, &fixture.flags, 1)
+    };
+    let no_floor = SessionFloor::default();
+    set(1);
+    assert_eq!(seen(&no_floor), Some(1));
+    let making = fixture.store.shared.serializable.hold_making();
+    set(2);
+    assert_eq!(seen(&no_floor), Some(1), "what lay ready a moment ago");
+    drop(making);
+    assert_eq!(seen(&no_floor), Some(2));
+}
+
+#[test]
 fn a_store_that_was_just_opened_has_a_safe_snapshot_beside_a_writer() {
     let store = Store::in_memory(StoreOptions::default());
     let def = table(&store, "t");
