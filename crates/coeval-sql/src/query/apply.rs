@@ -15,15 +15,18 @@
 //!   -> SELECT a, coeval_apply[inner plan](t.k) FROM t
 //! ```
 //! The function puts a row's values in the places of the outer columns, plans and runs the inner plan, and gives
-//! its only value (21000 if there are two), whether there is a row, or whether a value is among its rows. Inner
+//! its only value (21000 if there are two), whether there is a row, or how a value compares with its rows. Inner
 //! subqueries are replaced first, so each runs within the one around it.
 //!
 //! # Cost
 //! Planning and running the inner plan for each distinct combination of outer values in a batch: about a
 //! millisecond each. The thread that asks waits; the plan runs on a thread of its own.
 
+mod candidates;
+
 use super::arithmetic::rewrite_node;
 use super::carried::Carry;
+use super::join_conditions::subquery_of;
 use super::origins::catalog_type;
 use super::run::{StatementEnvironment, StatementTime};
 use crate::catalog::CatalogType;
@@ -32,23 +35,28 @@ use arrow::array::{Array, ArrayRef, ListArray, RecordBatch, StructArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use candidates::Candidates;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{ScalarFunction, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, TypeSignature, Volatility,
+    ColumnarValue, Expr, JoinType, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionConfig;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+
+/// The function that a subquery becomes.
+const NAME: &str = "coeval_apply";
 
 /// Which correlated subqueries are run for each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +72,9 @@ pub(super) enum Extent {
 enum Place {
     /// In a condition, where DataFusion makes joins of EXISTS and IN.
     Condition,
-    /// Anywhere else.
+    /// In the condition of a join, where it makes joins of none.
+    Join,
+    /// Anywhere else, where it makes joins of aggregates.
     Value,
 }
 
@@ -75,8 +85,8 @@ pub(super) enum Question {
     Value,
     /// Whether it has rows.
     Exists,
-    /// Whether the first argument is among them.
-    Contains,
+    /// How the first argument compares with them.
+    Compares(Operator, SetQuantifier),
     /// All of its rows, as an array.
     Rows,
 }
@@ -90,6 +100,8 @@ pub(super) fn applied(
     state: &SessionState,
     extent: Extent,
 ) -> Result<Transformed<LogicalPlan>> {
+    let plan = plan.transform_up_with_subqueries(super::join_conditions::without_subqueries)?.data;
+    let plan = plan.transform_up_with_subqueries(super::ordering::with_columns_of_subqueries)?.data;
     plan.transform_up_with_subqueries(|plan| {
         let lateral = super::lateral::replaced(plan, state)?;
         if lateral.transformed {
@@ -97,7 +109,8 @@ pub(super) fn applied(
         }
         let plan = lateral.data;
         let place = match plan {
-            LogicalPlan::Filter(_) | LogicalPlan::Join(_) => Place::Condition,
+            LogicalPlan::Filter(_) => Place::Condition,
+            LogicalPlan::Join(_) => Place::Join,
             _ => Place::Value,
         };
         rewrite_node(plan, &|expression: Expr, schema: &DFSchema| {
@@ -116,17 +129,22 @@ fn replaced(
         Expr::ScalarSubquery(subquery) => (Question::Value, subquery, Vec::new(), false),
         Expr::Exists(exists) => (Question::Exists, &exists.subquery, Vec::new(), exists.negated),
         Expr::InSubquery(within) => {
-            (Question::Contains, &within.subquery, vec![within.expr.as_ref().clone()], within.negated)
+            let question = Question::Compares(Operator::Eq, SetQuantifier::Any);
+            (question, &within.subquery, vec![within.expr.as_ref().clone()], within.negated)
+        }
+        Expr::SetComparison(comparison) => {
+            let question = Question::Compares(comparison.op, comparison.quantifier);
+            (question, &comparison.subquery, vec![comparison.expr.as_ref().clone()], false)
         }
         _ => return Ok(Transformed::no(expression)),
     };
     let OuterArguments { outer, columns } = outer_arguments(&subquery.subquery, schema)?;
     let is_correlated = outer.iter().any(|one| matches!(one, Expr::OuterReferenceColumn(..)));
     let is_other = match question {
-        Question::Value => is_correlated && !is_aggregate(&subquery.subquery),
-        _ => place == Place::Value,
+        Question::Value => is_correlated && (place == Place::Join || !is_aggregate(&subquery.subquery)),
+        _ => place != Place::Condition,
     };
-    let runs_alone = extent == Extent::AllCorrelated || unnests(&subquery.subquery);
+    let runs_alone = extent == Extent::AllCorrelated || is_no_join(&subquery.subquery)?;
     if !(is_other || (is_correlated && runs_alone)) {
         return Ok(Transformed::no(expression));
     }
@@ -167,6 +185,7 @@ pub(super) fn has_correlated(plan: &LogicalPlan) -> bool {
                     Expr::ScalarSubquery(subquery) => Some(subquery),
                     Expr::Exists(exists) => Some(&exists.subquery),
                     Expr::InSubquery(within) => Some(&within.subquery),
+                    Expr::SetComparison(comparison) => Some(&comparison.subquery),
                     Expr::OuterReferenceColumn(..) => return Ok(true),
                     _ => None,
                 };
@@ -178,9 +197,67 @@ pub(super) fn has_correlated(plan: &LogicalPlan) -> bool {
     found
 }
 
-/// Whether a subquery makes rows of arrays, of which DataFusion makes no join.
-fn unnests(plan: &LogicalPlan) -> bool {
-    plan.exists(|node| Ok(matches!(node, LogicalPlan::Unnest(_)))).unwrap_or(true)
+/// Whether DataFusion makes no join of a correlated subquery: one that makes rows of arrays, that has subqueries
+/// which depend on the same, or that names what it depends on at the side of a join that is filled up.
+fn is_no_join(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| {
+        let is_beyond = match node {
+            LogicalPlan::Unnest(_) => true,
+            LogicalPlan::Join(join) => match join.join_type {
+                JoinType::Inner => false,
+                JoinType::Left => names_outer(node)? || depends_on_outer(&join.right)?,
+                JoinType::Right => names_outer(node)? || depends_on_outer(&join.left)?,
+                _ => names_outer(node)? || depends_on_outer(&join.left)? || depends_on_outer(&join.right)?,
+            },
+            _ => false,
+        };
+        Ok(is_beyond || applies_to_outer(node)? || is_deep(node)?)
+    })
+}
+
+/// Whether a subquery of a node depends on a query further out than the one it stands in.
+fn is_deep(node: &LogicalPlan) -> Result<bool> {
+    let schema = merge_schema(&node.inputs());
+    let mut found = false;
+    node.apply_expressions(|expression| {
+        found |= expression.exists(|part| {
+            let Some(subquery) = subquery_of(part) else { return Ok(false) };
+            Ok(outer_arguments(subquery, &schema)?.columns.iter().any(Expr::contains_outer))
+        })?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+/// Whether an expression of a node names a column of a query around it.
+fn names_outer(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expression| {
+        found |= expression.contains_outer();
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+fn depends_on_outer(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(names_outer)
+}
+
+/// Whether a subquery of a node runs for each row, with columns of a query further out.
+fn applies_to_outer(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expression| {
+        found |= expression.exists(|part| {
+            Ok(match part {
+                Expr::ScalarFunction(call) => {
+                    call.func.name() == NAME && call.args.iter().any(Expr::contains_outer)
+                }
+                _ => false,
+            })
+        })?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
 }
 
 /// Whether a subquery has one row because it is an aggregate of all of its rows.
@@ -205,6 +282,9 @@ fn depends_on(plan: &LogicalPlan, found: &mut Vec<Expr>) -> Result<()> {
                     Expr::ScalarSubquery(subquery) => depends_on(&subquery.subquery, &mut inner)?,
                     Expr::Exists(exists) => depends_on(&exists.subquery.subquery, &mut inner)?,
                     Expr::InSubquery(within) => depends_on(&within.subquery.subquery, &mut inner)?,
+                    Expr::SetComparison(comparison) => {
+                        depends_on(&comparison.subquery.subquery, &mut inner)?;
+                    }
                     _ => {}
                 }
                 let is_own = |dependency: &Expr| match dependency {
@@ -263,7 +343,7 @@ impl Hash for Apply {
 
 impl ScalarUDFImpl for Apply {
     fn name(&self) -> &str {
-        "coeval_apply"
+        NAME
     }
 
     fn signature(&self) -> &Signature {
@@ -273,7 +353,7 @@ impl ScalarUDFImpl for Apply {
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(match self.question {
             Question::Value => self.plan.schema().field(0).data_type().clone(),
-            Question::Exists | Question::Contains => DataType::Boolean,
+            Question::Exists | Question::Compares(..) => DataType::Boolean,
             Question::Rows => DataType::List(Arc::new(Field::new_list_field(
                 DataType::Struct(row_fields(&self.plan)),
                 true,
@@ -376,18 +456,26 @@ impl Apply {
     ) -> Result<Vec<ScalarValue>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let state = self.statement_state(options);
-        let mut known: HashMap<Vec<ScalarValue>, ScalarValue> = HashMap::new();
+        let (compared, outer) = arrays.split_at(arrays.len() - self.outer.len());
+        let mut known: HashMap<Vec<ScalarValue>, Answer> = HashMap::new();
         let mut results = Vec::with_capacity(rows);
         for row in 0..rows {
-            let key: Vec<ScalarValue> =
-                arrays.iter().map(|array| ScalarValue::try_from_array(array, row)).collect::<Result<_>>()?;
-            if let Some(result) = known.get(&key) {
-                results.push(result.clone());
-                continue;
-            }
-            let result = runtime.block_on(self.answer(&key, &state))?;
-            known.insert(key, result.clone());
-            results.push(result);
+            let scalar = |array: &ArrayRef| ScalarValue::try_from_array(array, row);
+            let key: Vec<ScalarValue> = outer.iter().map(scalar).collect::<Result<_>>()?;
+            let value = compared.first().map(scalar).transpose()?;
+            let answer = match known.entry(key) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => {
+                    let ty = value.as_ref().map(ScalarValue::data_type);
+                    let answer = runtime.block_on(self.answer(place.key(), ty, &state))?;
+                    place.insert(answer)
+                }
+            };
+            results.push(match (answer, value) {
+                (Answer::Candidates(candidates), Some(value)) => candidates.compared(&value)?,
+                (Answer::Candidates(_), None) => return Err(SqlError::internal("a value to compare").into()),
+                (Answer::Same(result), _) => result.clone(),
+            });
         }
         Ok(results)
     }
@@ -410,29 +498,46 @@ impl Apply {
         state
     }
 
-    /// The answer for these arguments.
-    async fn answer(&self, arguments: &[ScalarValue], state: &SessionState) -> Result<ScalarValue> {
-        let first_outer = arguments.len() - self.outer.len();
-        let values: HashMap<&Expr, &ScalarValue> = self.outer.iter().zip(&arguments[first_outer..]).collect();
+    /// The answer for these values of the outer columns, where values of type `compared` are compared.
+    async fn answer(
+        &self,
+        outer: &[ScalarValue],
+        compared: Option<DataType>,
+        state: &SessionState,
+    ) -> Result<Answer> {
+        let values: HashMap<&Expr, &ScalarValue> = self.outer.iter().zip(outer).collect();
         let plan = with_values(self.plan.as_ref().clone(), &values)?;
         let optimized = state.optimize(&plan)?;
         let physical = state.query_planner().create_physical_plan(&optimized, state).await?;
         let batches = collect(physical, state.task_ctx()).await?;
         let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        match self.question {
-            Question::Exists => Ok(ScalarValue::Boolean(Some(count > 0))),
-            Question::Contains => contains(&arguments[0], &batches),
-            Question::Rows => self.all_rows(&batches, count),
+        Ok(Answer::Same(match self.question {
+            Question::Compares(operator, quantifier) => {
+                let own = self.plan.schema().field(0).data_type();
+                let other = compared.unwrap_or(DataType::Null);
+                let candidates = Candidates::new((operator, quantifier), &batches, own, &other)?;
+                return Ok(Answer::Candidates(candidates));
+            }
+            Question::Exists => ScalarValue::Boolean(Some(count > 0)),
+            Question::Rows => self.all_rows(&batches, count)?,
             Question::Value if count > 1 => {
                 let message = "more than one row returned by a subquery used as an expression";
-                Err(SqlError::new(SqlState::CardinalityViolation, message).into())
+                return Err(SqlError::new(SqlState::CardinalityViolation, message).into());
             }
             Question::Value => match batches.iter().find(|batch| batch.num_rows() == 1) {
-                Some(batch) => ScalarValue::try_from_array(batch.column(0), 0),
-                None => ScalarValue::try_new_null(self.plan.schema().field(0).data_type()),
+                Some(batch) => ScalarValue::try_from_array(batch.column(0), 0)?,
+                None => ScalarValue::try_new_null(self.plan.schema().field(0).data_type())?,
             },
-        }
+        }))
     }
+}
+
+/// What is known for a combination of outer values.
+enum Answer {
+    /// The same for each row.
+    Same(ScalarValue),
+    /// It depends on the value that is compared.
+    Candidates(Candidates),
 }
 
 /// The plan with values in the places of outer columns.
@@ -451,24 +556,4 @@ fn with_values(plan: LogicalPlan, values: &HashMap<&Expr, &ScalarValue>) -> Resu
         })
     })?;
     Ok(done.data)
-}
-
-/// SQL's IN: unknown if the value is NULL, or not found beside a NULL.
-fn contains(value: &ScalarValue, batches: &[RecordBatch]) -> Result<ScalarValue> {
-    let mut unknown = false;
-    for batch in batches {
-        let column = batch.column(0);
-        for row in 0..column.len() {
-            if column.is_null(row) || value.is_null() {
-                unknown = true;
-                continue;
-            }
-            let candidate = ScalarValue::try_from_array(column, row)?;
-            let value = value.cast_to(&candidate.data_type()).unwrap_or_else(|_| value.clone());
-            if value == candidate {
-                return Ok(ScalarValue::Boolean(Some(true)));
-            }
-        }
-    }
-    Ok(ScalarValue::Boolean((!unknown).then_some(false)))
 }

@@ -10,7 +10,7 @@
 //! | `x::regclass`, `regtype`, `regnamespace`, `regrole` | a function to the object id; to the name where it is shown or cast to text |
 //! | `x::oid`, `name`, `"char"`, `int2[]` | `int`, `text`, `text`, a function that reads arrays |
 //! | `x = ANY ('{a,b}')` | `x IN ('a', 'b')` |
-//! | a subquery in the ON of an inner join | the same in WHERE |
+//! | `LEFT JOIN LATERAL (query) ON condition` | the same `ON true`, of the rows of the query that meet it |
 //! | `ARRAY(SELECT x ...)` | a subquery with `array_agg(x)` |
 //! | functions that return sets, in the select list or in FROM | `unnest` of a function that returns an array |
 //! | `(x).field`, subscripts of `int2vector` | a field by its name, a subscript from one |
@@ -19,7 +19,6 @@
 //! | `typname[0]` | the letter at that place |
 
 mod casts;
-mod conditions;
 mod patterns;
 mod rows;
 mod sets;
@@ -97,7 +96,7 @@ impl VisitorMut for Dialect {
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         tables::make_lateral(select);
-        conditions::lift_subqueries(select);
+        tables::keep_conditions(select);
         ControlFlow::Continue(())
     }
 }

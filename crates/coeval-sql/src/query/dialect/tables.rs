@@ -4,8 +4,9 @@
 use super::{INT_SERIES, SERIES, call, plain_arguments, unqualified};
 use crate::json::{Document, SetColumn};
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableAlias,
-    TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value, Visit,
+    DataType, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr,
+    Statement, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value, Visit,
+    WildcardAdditionalOptions,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -101,6 +102,42 @@ pub(super) fn make_lateral(select: &mut Select) {
             *lateral |= is_function(subquery) && names_columns(subquery.as_ref());
         }
     }
+}
+
+/// The condition of a LEFT JOIN LATERAL becomes one of the subquery, which sees the same columns.
+pub(super) fn keep_conditions(select: &mut Select) {
+    for join in select.from.iter_mut().flat_map(|table| &mut table.joins) {
+        if let JoinOperator::Left(JoinConstraint::On(condition))
+        | JoinOperator::LeftOuter(JoinConstraint::On(condition)) = &mut join.join_operator
+            && let TableFactor::Derived { lateral: true, subquery, alias: Some(alias), .. } =
+                &mut join.relation
+            && !is_true(condition)
+        {
+            let condition = std::mem::replace(condition, Expr::Value(Value::Boolean(true).into()));
+            **subquery = restricted(subquery, alias.clone(), condition);
+            alias.columns.clear();
+        }
+    }
+}
+
+fn is_true(condition: &Expr) -> bool {
+    matches!(condition, Expr::Value(value) if value.value == Value::Boolean(true))
+}
+
+/// `SELECT * FROM (query) AS alias WHERE condition`.
+fn restricted(query: &Query, alias: TableAlias, condition: Expr) -> Query {
+    let relation = TableFactor::Derived {
+        lateral: false,
+        subquery: Box::new(query.clone()),
+        alias: Some(alias),
+        sample: None,
+    };
+    let all = SelectItem::Wildcard(WildcardAdditionalOptions::default());
+    let mut restricted = select_from(vec![all], vec![TableWithJoins { relation, joins: Vec::new() }]);
+    if let SetExpr::Select(select) = restricted.body.as_mut() {
+        select.selection = Some(condition);
+    }
+    restricted
 }
 
 /// Whether a subquery reads no table: it is what became of a function.
