@@ -6,6 +6,7 @@
 //! ([`document`]), without building anything.
 
 mod canonical;
+mod changes;
 mod document;
 mod functions;
 mod operators;

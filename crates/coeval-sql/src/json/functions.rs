@@ -2,6 +2,7 @@
 //! The functions of JSON, and those that stand behind its operators.
 
 use super::canonical::{canonical, push_string};
+use super::changes::{self, Change};
 use super::document::{Kind, Part};
 use super::operators::MEMBER;
 use super::written::push_value;
@@ -71,6 +72,54 @@ const ENTRIES: &[Entry] = &[
         let (Some(document), Some(key)) = (call.document(0, row), call.text(1, row)) else { return Ok(None) };
         Ok(Some(Answer::Truth(exists(document, key))))
     }),
+    entry("coeval_json_exists_any", 2..=2, Gives::Bool, |call, row| {
+        let (Some(document), Some(keys)) = (call.document(0, row), call.texts(1, row)?) else {
+            return Ok(None);
+        };
+        Ok(Some(Answer::Truth(keys.iter().flatten().any(|key| exists(document, key)))))
+    }),
+    entry("coeval_json_exists_all", 2..=2, Gives::Bool, |call, row| {
+        let (Some(document), Some(keys)) = (call.document(0, row), call.texts(1, row)?) else {
+            return Ok(None);
+        };
+        Ok(Some(Answer::Truth(keys.iter().flatten().all(|key| exists(document, key)))))
+    }),
+    entry("jsonb_set", 3..=4, Gives::Jsonb, |call, row| {
+        let (Some(value), Some(creates)) = (call.given(2, row)?, call.truth(3, row).unwrap_or(Some(true)))
+        else {
+            return Ok(None);
+        };
+        call.changed(row, Change::Set { value: &value, creates })
+    }),
+    entry("jsonb_insert", 3..=4, Gives::Jsonb, |call, row| {
+        let (Some(value), Some(is_after)) = (call.given(2, row)?, call.truth(3, row).unwrap_or(Some(false)))
+        else {
+            return Ok(None);
+        };
+        call.changed(row, Change::Insert { value: &value, is_after })
+    }),
+    entry("jsonb_delete_path", 2..=2, Gives::Jsonb, |call, row| call.changed(row, Change::Delete)),
+    entry("jsonb_delete", 2..=2, Gives::Jsonb, deleted),
+    entry("jsonb_strip_nulls", 1..=1, Gives::Jsonb, |call, row| {
+        let Some(document) = call.given(0, row)? else { return Ok(None) };
+        let mut out = String::new();
+        changes::without_nulls(Part::of(&document), &mut out);
+        Ok(Some(Answer::Text(canonical(&out)?)))
+    }),
+    entry("json_strip_nulls", 1..=1, Gives::Json, |call, row| {
+        let mut out = String::new();
+        Ok(call.document(0, row).map(|document| {
+            changes::without_nulls(document, &mut out);
+            Answer::Text(out)
+        }))
+    }),
+    entry("jsonb_pretty", 1..=1, Gives::Text, |call, row| {
+        let Some(document) = call.given(0, row)? else { return Ok(None) };
+        let mut out = String::new();
+        changes::indented(Part::of(&document), 0, &mut out);
+        Ok(Some(Answer::Text(out)))
+    }),
+    entry("array_to_json", 1..=1, Gives::Json, |call, row| call.unless_null(row, |call| call.value(0, row))),
     entry("coeval_jsonb_concat", 2..=2, Gives::Jsonb, |call, row| {
         let (Some(left), Some(right)) = (call.given(0, row)?, call.given(1, row)?) else { return Ok(None) };
         Ok(Some(Answer::Text(concatenated(Part::of(&left), Part::of(&right))?)))
@@ -153,6 +202,25 @@ fn length(call: &Arguments<'_>, row: usize) -> std::result::Result<Option<Answer
     Ok(i32::try_from(document.elements().count()).ok().map(Answer::Number))
 }
 
+/// `-`: without a member, or without these, or without an element.
+fn deleted(call: &Arguments<'_>, row: usize) -> std::result::Result<Option<Answer>, SqlError> {
+    let Some(document) = call.given(0, row)? else { return Ok(None) };
+    let document = Part::of(&document);
+    let key = &call.arrays[1];
+    if key.is_null(row) {
+        return Ok(None);
+    }
+    let kept = match key.data_type() {
+        DataType::Int64 => changes::without_element(document, key.as_primitive::<Int64Type>().value(row))?,
+        DataType::List(_) => {
+            let keys = call.texts(1, row)?.unwrap_or_default();
+            changes::without_keys(document, &keys.into_iter().flatten().collect::<Vec<_>>())?
+        }
+        _ => changes::without_keys(document, &[call.text(1, row).unwrap_or_default().to_owned()])?,
+    };
+    Ok(Some(Answer::Text(kept)))
+}
+
 impl<'a> Arguments<'a> {
     fn text(&self, index: usize, row: usize) -> Option<&'a str> {
         let array = self.arrays.get(index)?;
@@ -187,20 +255,49 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// What the path of the second argument leads to: an array of texts, or its text.
-    fn path(&self, row: usize) -> std::result::Result<Option<Part<'a>>, SqlError> {
-        let Some(mut at) = self.document(0, row) else { return Ok(None) };
-        let steps = match self.arrays[1].data_type() {
-            DataType::List(_) if !self.arrays[1].is_null(row) => {
-                let steps =
-                    arrow::compute::cast(&self.arrays[1].as_list::<i32>().value(row), &DataType::Utf8View)?;
-                steps.as_string_view().iter().map(|step| step.map(str::to_owned)).collect()
+    /// An array of texts, or the text of one.
+    fn texts(&self, index: usize, row: usize) -> std::result::Result<Option<Vec<Option<String>>>, SqlError> {
+        Ok(Some(match self.arrays[index].data_type() {
+            DataType::List(_) if !self.arrays[index].is_null(row) => {
+                let list = self.arrays[index].as_list::<i32>().value(row);
+                let texts = arrow::compute::cast(&list, &DataType::Utf8View)?;
+                texts.as_string_view().iter().map(|text| text.map(str::to_owned)).collect()
             }
-            _ => match self.text(1, row) {
+            _ => match self.text(index, row) {
                 Some(text) => crate::catalog::array_elements(text)?,
                 None => return Ok(None),
             },
+        }))
+    }
+
+    /// A truth value, which may be NULL; `None` if it is left out.
+    fn truth(&self, index: usize, row: usize) -> Option<Option<bool>> {
+        let array = self.arrays.get(index)?;
+        Some(match array.data_type() {
+            DataType::Boolean if !array.is_null(row) => Some(array.as_boolean().value(row)),
+            _ => None,
+        })
+    }
+
+    /// The document with a change at the end of the second argument's path.
+    fn changed(&self, row: usize, change: Change<'_>) -> std::result::Result<Option<Answer>, SqlError> {
+        let (Some(document), Some(path)) = (self.given(0, row)?, self.texts(1, row)?) else {
+            return Ok(None);
         };
+        let steps = path.into_iter().enumerate().map(|(place, step)| {
+            step.ok_or_else(|| {
+                let message = format!("path element at position {} is null", place + 1);
+                SqlError::new(SqlState::NullValueNotAllowed, message)
+            })
+        });
+        let steps: Vec<String> = steps.collect::<std::result::Result<_, _>>()?;
+        changes::changed(Part::of(&document), &steps, change).map(|text| Some(Answer::Text(text)))
+    }
+
+    /// What the path of the second argument leads to: an array of texts, or its text.
+    fn path(&self, row: usize) -> std::result::Result<Option<Part<'a>>, SqlError> {
+        let Some(mut at) = self.document(0, row) else { return Ok(None) };
+        let Some(steps) = self.texts(1, row)? else { return Ok(None) };
         for step in steps {
             match step.and_then(|step| at.step(&step)) {
                 Some(next) => at = next,
@@ -410,7 +507,10 @@ impl ScalarUDFImpl for JsonFunction {
                 .into());
         }
         let name = self.entry.name;
-        let stays = name.starts_with("to_json") || name.contains("_build_") || name == MEMBER;
+        let stays = name.starts_with("to_json")
+            || name == "array_to_json"
+            || name.contains("_build_")
+            || name == MEMBER;
         Ok(types
             .iter()
             .map(|ty| match ty {

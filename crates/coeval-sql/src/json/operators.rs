@@ -12,6 +12,9 @@ pub(crate) fn operator(operator: &BinaryOperator) -> Option<&'static str> {
         BinaryOperator::HashLongArrow => "coeval_json_path_text",
         BinaryOperator::AtArrow | BinaryOperator::ArrowAt => "coeval_json_contains",
         BinaryOperator::Question => "coeval_json_exists",
+        BinaryOperator::QuestionPipe => "coeval_json_exists_any",
+        BinaryOperator::QuestionAnd => "coeval_json_exists_all",
+        BinaryOperator::HashMinus => "jsonb_delete_path",
         _ => return None,
     })
 }

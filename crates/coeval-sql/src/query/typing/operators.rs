@@ -163,6 +163,7 @@ fn of_json(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBin
     let is_text = |side: &Expr| side.get_type(schema).is_ok_and(|ty| ty.is_string() || ty.is_null());
     let name = match &raw.op {
         BinaryOperator::StringConcat if are_documents(&raw.left, &raw.right) => "coeval_jsonb_concat",
+        BinaryOperator::Minus if is_jsonb(&raw.left) => "jsonb_delete",
         // Arrays have the operators of containment, too.
         _ if !is_text(&raw.left) => return Ok(PlannerResult::Original(raw)),
         operator => match crate::json::operator(operator) {
