@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! EXPLAIN and EXPLAIN ANALYZE: which path runs a statement, and what it reads.
 
+mod document;
+
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::point::PointPlan;
@@ -8,10 +10,13 @@ use crate::query;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::settings::PointPath;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use coeval_store::ColumnType;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::physical_plan::{ExecutionPlan, collect};
-use datafusion::sql::sqlparser::ast::{AnalyzeFormatKind, Expr, Query, Statement, UtilityOption, Value};
+use datafusion::sql::sqlparser::ast::{
+    AnalyzeFormat, AnalyzeFormatKind, Expr, Query, Statement, UtilityOption, Value,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,19 +25,41 @@ struct Request<'a> {
     statement: &'a Statement,
     analyze: bool,
     verbose: bool,
+    is_json: bool,
+}
+
+/// What EXPLAIN tells.
+#[derive(Default)]
+struct Explained {
+    /// The plan, what is below a line indented by two blanks more.
+    lines: Vec<String>,
+    /// What ANALYZE has measured.
+    measured: Option<Measured>,
+}
+
+struct Measured {
+    planning: Duration,
+    execution: Duration,
+    tag: CommandTag,
+}
+
+impl Explained {
+    fn measure(&mut self, planning: Duration, total: Duration, tag: CommandTag) {
+        self.measured = Some(Measured { planning, execution: total.saturating_sub(planning), tag });
+    }
 }
 
 /// Runs EXPLAIN. With ANALYZE the statement itself runs too, and its effects stay.
 ///
 /// # Errors
-/// As the statement; `0A000` for formats other than text.
+/// As the statement; `0A000` for formats other than text and JSON.
 pub(crate) fn execute(
     context: &mut StatementContext<'_>,
     statement: &Statement,
 ) -> Result<StatementResult, SqlError> {
     let request = request(statement)?;
     let started = Instant::now();
-    let mut lines = Vec::new();
+    let mut explained = Explained::default();
     let point = if context.settings.point_path() == PointPath::On {
         PointPlan::compile(context, request.statement, &[])?
     } else {
@@ -40,45 +67,55 @@ pub(crate) fn execute(
     };
     match (point, request.statement) {
         (Some(plan), _) => {
-            lines.extend(plan.explain());
+            explained.lines.extend(plan.explain());
             if request.analyze {
                 let planned = started.elapsed();
                 let result = match plan.execute(context)? {
                     Some(result) => result,
                     None => {
-                        lines.push("More rows than the point path is for: the general path ran".to_owned());
+                        let note = "More rows than the point path is for: the general path ran";
+                        explained.lines.push(note.to_owned());
                         crate::statement::execute(context, request.statement)?
                     }
                 };
-                push_times(&mut lines, planned, started.elapsed(), result.tag);
+                explained.measure(planned, started.elapsed(), result.tag);
             }
         }
         (None, Statement::Query(body)) if crate::dml::is_plain_query(body) => {
-            explain_query(context, &request, body, &mut lines)?
+            explain_query(context, &request, body, &mut explained)?
         }
         (None, other) => {
-            lines.push(format!("General path: {}", crate::statement::statement_name(other)));
+            explained.lines.push(format!("General path: {}", crate::statement::statement_name(other)));
             if request.analyze {
                 let planned = started.elapsed();
                 let result = crate::statement::execute(context, other)?;
-                push_times(&mut lines, planned, started.elapsed(), result.tag);
+                explained.measure(planned, started.elapsed(), result.tag);
             }
         }
     }
-    rows(&lines)
+    if request.is_json { document::row(&explained) } else { rows(&explained) }
+}
+
+/// The column of what EXPLAIN tells.
+pub(crate) fn columns(statement: &Statement) -> SchemaRef {
+    let is_json = request(statement).is_ok_and(|request| request.is_json);
+    let ty = if is_json { ColumnType::Json } else { ColumnType::Text };
+    let field = Field::new("QUERY PLAN", DataType::Utf8, true);
+    Arc::new(Schema::new(vec![query::marked_field(field, ty)]))
 }
 
 fn explain_query(
     context: &mut StatementContext<'_>,
     request: &Request<'_>,
     body: &Query,
-    lines: &mut Vec<String>,
+    explained: &mut Explained,
 ) -> Result<(), SqlError> {
     let started = Instant::now();
     let types: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
     let planned = query::plan(context, body, &types)?;
     let (physical, task) = query::optimized_physical_plan(context, &planned)?;
     let planning = started.elapsed();
+    let lines = &mut explained.lines;
     lines.push("DataFusion path:".to_owned());
     if !request.analyze {
         push_plan(&DisplayableExecutionPlan::new(physical.as_ref()), request, lines);
@@ -91,7 +128,7 @@ fn explain_query(
         request,
         lines,
     );
-    push_times(lines, planning, started.elapsed(), CommandTag::Select(rows));
+    explained.measure(planning, started.elapsed(), CommandTag::Select(rows));
     Ok(())
 }
 
@@ -100,11 +137,8 @@ fn push_plan(plan: &DisplayableExecutionPlan<'_>, request: &Request<'_>, lines: 
     lines.extend(text.lines().map(|line| format!("  {line}")));
 }
 
-fn push_times(lines: &mut Vec<String>, planning: Duration, total: Duration, tag: CommandTag) {
-    let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    lines.push(format!("Planning time: {:.3} ms", ms(planning)));
-    lines.push(format!("Execution time: {:.3} ms", ms(total.saturating_sub(planning))));
-    lines.push(format!("Result: {tag}"));
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }
 
 fn request(statement: &Statement) -> Result<Request<'_>, SqlError> {
@@ -113,23 +147,27 @@ fn request(statement: &Statement) -> Result<Request<'_>, SqlError> {
     else {
         return Err(SqlError::internal("EXPLAIN was expected"));
     };
-    let mut request = Request { statement, analyze: *analyze, verbose: *verbose };
+    let mut request = Request { statement, analyze: *analyze, verbose: *verbose, is_json: false };
     if *query_plan || *estimate {
         return Err(SqlError::unsupported("this form of EXPLAIN"));
     }
-    match format {
-        None | Some(AnalyzeFormatKind::Keyword(_) | AnalyzeFormatKind::Assignment(_))
-            if is_text(format.as_ref()) => {}
-        _ => return Err(SqlError::unsupported("EXPLAIN in a format other than text")),
-    }
+    request.is_json = match format {
+        None => false,
+        Some(AnalyzeFormatKind::Keyword(format) | AnalyzeFormatKind::Assignment(format)) => match format {
+            AnalyzeFormat::TEXT => false,
+            AnalyzeFormat::JSON => true,
+            other => return Err(other_format(&other.to_string())),
+        },
+    };
     for option in options.iter().flatten() {
         apply(option, &mut request)?;
     }
     Ok(request)
 }
 
-fn is_text(format: Option<&AnalyzeFormatKind>) -> bool {
-    format.is_none_or(|format| format.to_string().to_uppercase().contains("TEXT"))
+fn other_format(name: &str) -> SqlError {
+    SqlError::unsupported(format_args!("EXPLAIN in the format {}", name.to_lowercase()))
+        .with_hint("Use the format text or json.")
 }
 
 fn apply(option: &UtilityOption, request: &mut Request<'_>) -> Result<(), SqlError> {
@@ -144,16 +182,35 @@ fn apply(option: &UtilityOption, request: &mut Request<'_>) -> Result<(), SqlErr
     match option.name.value.to_lowercase().as_str() {
         "analyze" => request.analyze = on,
         "verbose" => request.verbose = on,
-        "costs" | "timing" | "summary" | "buffers" => {}
-        "format" if option.arg.as_ref().is_some_and(|arg| arg.to_string().eq_ignore_ascii_case("text")) => {}
+        "costs" | "timing" | "summary" | "buffers" | "settings" | "wal" => {}
+        "format" => {
+            let name = option.arg.as_ref().map(ToString::to_string).unwrap_or_default();
+            request.is_json = match name.trim_matches('\'').to_lowercase().as_str() {
+                "text" => false,
+                "json" => true,
+                other => return Err(other_format(other)),
+            };
+        }
         other => return Err(SqlError::unsupported(format_args!("EXPLAIN option {other}"))),
     }
     Ok(())
 }
 
-fn rows(lines: &[String]) -> Result<StatementResult, SqlError> {
-    let schema = Arc::new(Schema::new(vec![Field::new("QUERY PLAN", DataType::Utf8, false)]));
-    let column: ArrayRef = Arc::new(lines.iter().map(Some).collect::<StringArray>());
+fn rows(explained: &Explained) -> Result<StatementResult, SqlError> {
+    let mut lines = explained.lines.clone();
+    if let Some(measured) = &explained.measured {
+        lines.push(format!("Planning time: {:.3} ms", milliseconds(measured.planning)));
+        lines.push(format!("Execution time: {:.3} ms", milliseconds(measured.execution)));
+        lines.push(format!("Result: {}", measured.tag));
+    }
+    result(lines, ColumnType::Text)
+}
+
+/// A row for each text.
+fn result(texts: Vec<String>, ty: ColumnType) -> Result<StatementResult, SqlError> {
+    let field = Field::new("QUERY PLAN", DataType::Utf8, false);
+    let schema = Arc::new(Schema::new(vec![query::marked_field(field, ty)]));
+    let column: ArrayRef = Arc::new(texts.into_iter().map(Some).collect::<StringArray>());
     let batch = RecordBatch::try_new(schema.clone(), vec![column])?;
     let rows = RowSet { schema, batches: vec![batch] };
     Ok(StatementResult { tag: CommandTag::Plain("EXPLAIN"), rows: Some(rows) })

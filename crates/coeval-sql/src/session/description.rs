@@ -42,7 +42,7 @@ pub(super) fn columns_of(
 ) -> Option<SchemaRef> {
     let known: Vec<_> = types.iter().copied().map(Some).collect();
     match statement {
-        Statement::Explain { .. } => Some(text_columns(&["QUERY PLAN"])),
+        Statement::Explain { .. } => Some(crate::explain::columns(statement)),
         Statement::Query(body) if dml::is_in_parts(body) => dml::columns_of_parts(context, body, &known),
         Statement::Query(body) if dml::statement_of(body).is_none() => {
             let unlocked = dml::without_locks(body);
