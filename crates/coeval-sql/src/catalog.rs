@@ -44,7 +44,7 @@ pub(crate) use access::{CatalogAccess, SettingRequest};
 pub(crate) use functions::{
     array_elements, array_of_text, functions, gives_texts, is_catalog_function, set_returning,
 };
-pub(crate) use identifiers::quoted as quoted_name;
+pub(crate) use identifiers::{literal as quoted_literal, quoted as quoted_name};
 pub(crate) use objects::ViewColumns;
 pub(crate) use relations::{holds_functions, holds_names, is_vector, own_relations, standard_columns};
 pub(crate) use sequence_row::sequence_row;

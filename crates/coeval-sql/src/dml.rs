@@ -32,6 +32,7 @@ mod subqueries;
 mod target;
 mod update;
 
+pub(crate) use assignments::is_default;
 pub(crate) use insert::OVERRIDING;
 pub(crate) use locks_in_front::{with_locks_in_front, without_locks};
 pub(crate) use merge::{DEFAULTS as MERGE_DEFAULTS, NOTHING as MERGE_NOTHING};

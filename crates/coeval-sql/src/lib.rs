@@ -28,6 +28,7 @@ mod dml;
 mod engine;
 mod error;
 mod explain;
+mod functions;
 mod json;
 mod memory;
 mod names;

@@ -37,7 +37,9 @@ pub(crate) use run::{collect, collect_with_hidden, optimized_physical_plan, run,
 pub(crate) use subqueries::has_subquery;
 pub(crate) use told::told_types;
 pub use typing::column_type_of_field;
-pub(crate) use typing::{marked_field, settled_expression, with_postgres_types, with_typed_literals};
+pub(crate) use typing::{
+    cast_array, marked_field, settled_expression, with_postgres_types, with_typed_literals,
+};
 
 pub(crate) use output_names::{name_of as column_name, named as named_outputs, shown as shown_names};
 pub(crate) use plan::refuse_parameters;

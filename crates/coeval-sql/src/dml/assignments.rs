@@ -78,7 +78,7 @@ pub(super) fn always_generated(column: &str) -> String {
 }
 
 /// Whether the expression is the keyword DEFAULT, which the parser takes for a name.
-pub(super) fn is_default(expression: &Expr) -> bool {
+pub(crate) fn is_default(expression: &Expr) -> bool {
     matches!(expression, Expr::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"))
 }
 

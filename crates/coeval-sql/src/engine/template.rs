@@ -47,7 +47,9 @@ pub(super) fn session_state(threads: usize, query_bytes_max: usize) -> Result<Se
         .into_iter()
         .chain(crate::catalog::functions())
         .chain(crate::json::functions());
-    for function in own {
+    for function in own.chain(crate::functions::functions()) {
+        // With its other names: whoever builds a state of this one registers each function by all of its names.
+        state.deregister_udf(function.name())?;
         state.register_udf(Arc::new(function))?;
     }
     Ok(state)

@@ -15,11 +15,11 @@
 //! | functions that return sets, in the select list or in FROM | `unnest` of a function that returns an array |
 //! | `(x).field`, subscripts of `int2vector` | a field by its name, a subscript from one |
 //! | `json_agg(x)` | a document made of `array_agg(to_json(x))` |
-//! | `to_char(x, 'YYYY-MM')` and its like | the same with DataFusion's pattern |
+//! | `regexp_matches(x, y)` | `unnest` of an array of texts, each read as an array |
+//! | `age(x)`, `make_interval(days => 1)` | `age(current_date, x)`, `make_interval(0, 0, 0, 1)` |
 //! | `typname[0]` | the letter at that place |
 
 mod casts;
-mod patterns;
 mod rows;
 mod sets;
 mod tables;
@@ -29,7 +29,7 @@ use crate::names::fold;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SetExpr, Subscript, TableFactor,
-    Value, ValueWithSpan, VisitMut, VisitorMut,
+    UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -124,19 +124,13 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             compare_functions(left, right);
             None
         }
-        Expr::BinaryOp { op, .. } => {
-            if let BinaryOperator::PGCustomBinaryOperator(parts) = op
-                && let Some(known) = parts.last().and_then(|name| operator(name))
-            {
-                *op = known;
-            }
-            None
-        }
+        Expr::BinaryOp { left, op, right } => operation(left, op, right),
         Expr::Cast { expr, data_type, .. } => casts::rewritten(expr, data_type),
-        Expr::Function(function) => {
-            translate_pattern(function)?;
-            rewritten_function(function)
+        Expr::AtTimeZone { timestamp, time_zone } => {
+            Some(call("timezone", vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
         }
+        Expr::UnaryOp { op, expr } => sign(*op, expr),
+        Expr::Function(function) => rewritten_function(function),
         Expr::Case { conditions, else_result: Some(otherwise), .. } => {
             if is_text(otherwise) && conditions.iter().any(|when| is_texts(&when.result)) {
                 let literal = otherwise.as_ref().clone();
@@ -173,6 +167,40 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
     })
 }
 
+/// The function behind an operator; one behind `OPERATOR(...)` gets its own form.
+fn operation(left: &Expr, operator_named: &mut BinaryOperator, right: &Expr) -> Option<Expr> {
+    if *operator_named == BinaryOperator::PGStartsWith {
+        return Some(call("starts_with", vec![left.clone(), right.clone()]));
+    }
+    if let BinaryOperator::PGCustomBinaryOperator(parts) = operator_named
+        && let Some(known) = parts.last().and_then(|name| operator(name))
+    {
+        *operator_named = known;
+    }
+    None
+}
+
+/// The function behind a sign in front of a number.
+fn sign(sign: UnaryOperator, operand: &Expr) -> Option<Expr> {
+    let of = |function: &str| Some(call(function, vec![operand.clone()]));
+    match sign {
+        UnaryOperator::PGSquareRoot => of("sqrt"),
+        UnaryOperator::PGCubeRoot => of("cbrt"),
+        UnaryOperator::PGAbs => of("abs"),
+        UnaryOperator::BitwiseNot => {
+            // In two's complement it is one less than the number with the other sign.
+            let negative = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(nested(operand)) };
+            let op = BinaryOperator::Minus;
+            Some(Expr::BinaryOp { left: Box::new(nested(&negative)), op, right: Box::new(number("1")) })
+        }
+        _ => None,
+    }
+}
+
+fn nested(expression: &Expr) -> Expr {
+    Expr::Nested(Box::new(expression.clone()))
+}
+
 /// A function beside an object id is compared by its id.
 fn compare_functions(left: &mut Expr, right: &mut Expr) {
     let is_column = |side: &Expr| matches!(side, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
@@ -188,6 +216,9 @@ fn compare_functions(left: &mut Expr, right: &mut Expr) {
 fn is_backslash(escape: &ValueWithSpan) -> bool {
     matches!(&escape.value, Value::SingleQuotedString(text) if text == "\\")
 }
+
+/// A place behind all elements that an array may have.
+const LAST_PLACE: &str = "2147483647";
 
 /// Fields of rows are named by text, and the subscripts of vectors begin at zero.
 fn rewrite_accesses(root: &Expr, accesses: &mut [AccessExpr]) {
@@ -208,7 +239,11 @@ fn rewrite_accesses(root: &Expr, accesses: &mut [AccessExpr]) {
                 }
                 (is_name, is_vector) = (false, false);
             }
-            AccessExpr::Subscript(Subscript::Slice { .. }) => (is_name, is_vector) = (false, false),
+            AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) => {
+                lower_bound.get_or_insert_with(|| number("1"));
+                upper_bound.get_or_insert_with(|| number(LAST_PLACE));
+                (is_name, is_vector) = (false, false);
+            }
         }
     }
 }
@@ -292,11 +327,24 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
     {
         casts::by_name(sequence);
     }
+    if name == "regexp_matches" {
+        return Some(matches_of(arguments_of(function)));
+    }
     if let Some((value, document)) = crate::json::aggregated(&name) {
         return Some(collected(function, value, document));
     }
+    let filled = match name.as_str() {
+        "age" => age_of_today(arguments_of(function)),
+        "make_interval" => interval_of_parts(function),
+        _ => None,
+    };
+    if filled.is_some() {
+        return filled;
+    }
     let name = match name.as_str() {
         "every" => "bool_and".to_owned(),
+        "ceiling" => "ceil".to_owned(),
+        "variance" => "var_samp".to_owned(),
         // DataFusion's functions of these names stop at the first element.
         "array_remove" | "array_replace" => format!("{name}_all"),
         "gen_random_uuid" => return Some(casts::cast(call("uuid", Vec::new()), DataType::Uuid)),
@@ -306,17 +354,41 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
     None
 }
 
-/// Writes the pattern of a function of times in DataFusion's letters, if it is a literal.
-fn translate_pattern(function: &mut Function) -> Result<(), SqlError> {
-    if unqualified(&function.name).is_some_and(|name| patterns::has_pattern(&name))
-        && let FunctionArguments::List(list) = &mut function.args
-        && let [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(pattern)))] =
-            list.args.as_mut_slice()
-        && let Value::SingleQuotedString(text) = &mut pattern.value
-    {
-        *text = patterns::translated(text)?;
+/// The rows of `regexp_matches`, each an array.
+fn matches_of(arguments: Vec<Expr>) -> Expr {
+    let rows = call("unnest", vec![call(crate::functions::ROWS_OF_MATCHES, arguments)]);
+    call("coeval_array", vec![rows, text("text")])
+}
+
+/// `age(time)`: how long it is until today.
+fn age_of_today(arguments: Vec<Expr>) -> Option<Expr> {
+    let [time] = <[Expr; 1]>::try_from(arguments).ok()?;
+    Some(call("age", vec![call("current_date", Vec::new()), time]))
+}
+
+/// `make_interval(days => 1, ...)` with the arguments in their places.
+fn interval_of_parts(function: &Function) -> Option<Expr> {
+    const PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let mut parts: Vec<Expr> = PARTS.iter().map(|_| number("0")).collect();
+    let mut has_names = false;
+    for (place, argument) in list.args.iter().enumerate() {
+        match argument {
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. }
+            | FunctionArg::ExprNamed {
+                name: Expr::Identifier(name),
+                arg: FunctionArgExpr::Expr(value),
+                ..
+            } => {
+                let named = PARTS.iter().position(|part| *part == fold(name))?;
+                parts[named] = value.clone();
+                has_names = true;
+            }
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => *parts.get_mut(place)? = value.clone(),
+            _ => return None,
+        }
     }
-    Ok(())
+    has_names.then(|| call("make_interval", parts))
 }
 
 /// An aggregate of documents: the array of its values, each as JSON, made one document.

@@ -144,6 +144,7 @@ fn figure(expression: &Expr) -> Option<Figured> {
         Expr::Exists { .. } => kept("exists"),
         Expr::Subquery(query) => first_name(&query.body).and_then(kept),
         Expr::Extract { .. } => kept("extract"),
+        Expr::Substring { shorthand: true, .. } => kept("substr"),
         Expr::Substring { .. } => kept("substring"),
         Expr::Trim { .. } => kept("btrim"),
         Expr::Position { .. } => kept("position"),

@@ -7,6 +7,7 @@
 
 mod arrays;
 mod casts;
+mod coalesce;
 mod counting;
 mod declared;
 mod intervals;
@@ -21,6 +22,7 @@ mod sleep;
 mod sums;
 mod values;
 
+pub(crate) use casts::cast_array;
 pub(crate) use counting::INT_SERIES;
 pub use declared::column_type_of_field;
 pub(crate) use declared::{marked as marked_field, marked_schema};
@@ -47,7 +49,13 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     // The first planner that knows an operator plans it.
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(PostgresOperators));
     let mut state = builder.build();
-    let functions = [numbers::to_numeric(), casts::function(), series::function(), sleep::function()];
+    let functions = [
+        numbers::to_numeric(),
+        casts::function(),
+        coalesce::coalesce(),
+        series::function(),
+        sleep::function(),
+    ];
     for function in functions.into_iter().chain(rounding::rounding_functions()).chain(arrays::functions()) {
         state.register_udf(Arc::new(function))?;
     }

@@ -6,6 +6,7 @@ mod conflict_targets;
 mod copy_options;
 mod depth;
 mod distinct;
+mod element_targets;
 mod identity;
 mod merge_actions;
 mod operators;
@@ -28,6 +29,7 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
 pub(crate) use depth::STACK_BYTES;
 use distinct::{compares_distinct, regroup_distinct};
+use element_targets::{put_elements, spell_elements};
 use identity::order_identity_options;
 use merge_actions::spell_merge;
 use operators::split_signs;
@@ -105,6 +107,8 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         order_identity_options(&mut tokens);
         spell_copy_options(&mut tokens);
         tokens = spell_targets(spell_merge(split_signs(spell_tables(spell_out(tokens)))));
+        let (spelled, has_elements) = spell_elements(tokens);
+        tokens = spelled;
         let overriding = take_overriding(&mut tokens);
         let bricks = take_bricks(&mut tokens)?;
         let server = take_server(&mut tokens)?;
@@ -123,6 +127,9 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         }
         if let (true, Parsed::Statement(statement)) = (compares_distinct, &mut statement) {
             regroup_distinct(statement);
+        }
+        if let (true, Parsed::Statement(statement)) = (has_elements, &mut statement) {
+            put_elements(statement)?;
         }
         if let Some(deferrable) = deferrable {
             statement = with_deferrable(statement, deferrable)?;

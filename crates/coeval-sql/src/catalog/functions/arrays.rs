@@ -208,6 +208,8 @@ pub(crate) fn set_returning(name: &str) -> Option<&'static str> {
     match name {
         "generate_subscripts" => Some("coeval_subscripts"),
         "_pg_expandarray" => Some("coeval_expandarray"),
+        "regexp_split_to_table" => Some("regexp_split_to_array"),
+        "string_to_table" => Some("string_to_array"),
         // No table is a partition.
         "pg_partition_ancestors" => Some("coeval_no_oids"),
         _ => None,
@@ -310,7 +312,10 @@ impl ScalarUDFImpl for ArrayFunction {
         let input = args.args[0].to_array(args.number_rows)?;
         let ty = args.return_type().clone();
         let is_cast = matches!(self.making, Making::Cast | Making::Like);
-        if is_cast && matches!(input.data_type(), DataType::List(_) | DataType::Null) {
+        if is_cast && let DataType::List(_) = input.data_type() {
+            return Ok(ColumnarValue::Array(cast_elements(input.as_list::<i32>(), &ty)?));
+        }
+        if is_cast && *input.data_type() == DataType::Null {
             return Ok(ColumnarValue::Array(cast(&input, &ty)?));
         }
         let first = match args.args.get(1) {
@@ -330,6 +335,20 @@ impl ScalarUDFImpl for ArrayFunction {
         }
         Ok(ColumnarValue::Array(ScalarValue::iter_to_array(rows)?))
     }
+}
+
+/// The arrays with each element cast.
+fn cast_elements(lists: &ListArray, ty: &DataType) -> Result<ArrayRef> {
+    let element = element_type(ty);
+    let values = match crate::types::column_type_of_arrow(&element) {
+        Some(column) if *lists.values().data_type() != element => {
+            let cast_values = crate::query::cast_array(lists.values(), column, Tz::UTC)?;
+            cast(&cast_values, &element)?
+        }
+        _ => cast(lists.values(), &element)?,
+    };
+    let field = Arc::new(Field::new_list_field(element, true));
+    Ok(Arc::new(ListArray::try_new(field, lists.offsets().clone(), values, lists.nulls().cloned())?))
 }
 
 impl ArrayFunction {

@@ -168,6 +168,11 @@ fn of_function(
         return Some(of_documents(columns, &arguments, function, alias, numbering));
     }
     match function {
+        "regexp_matches" => {
+            let item = SelectItem::UnnamedExpr(super::matches_of(arguments));
+            let name = alias.map_or(function, |alias| alias.name.value.as_str());
+            Some(derived(select_from(vec![item], Vec::new()), function, alias, &[name]))
+        }
         "unnest" => {
             let array = arguments.into_iter().next()?;
             Some(unnested(array, function, alias, numbering))

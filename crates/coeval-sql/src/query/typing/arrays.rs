@@ -4,6 +4,7 @@
 //! | | PostgreSQL and here | DataFusion |
 //! |---|---|---|
 //! | `@>`, `<@`, `&&` | NULL is equal to nothing | NULL is equal to NULL; no `&&` |
+//! | `<` and its like | NULL elements above all others | below |
 //! | `array_length`, `cardinality`, `array_position` | `int` | an unsigned number |
 //! | `array_length('{}', 1)` | NULL | 0 |
 
@@ -11,15 +12,16 @@ use super::operators::typed_parameter;
 use crate::catalog::array_of_text;
 use crate::error::SqlError;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, ListArray};
-use arrow::compute::cast;
+use arrow::compute::{SortOptions, cast};
 use arrow::datatypes::{DataType, Field, Int64Type};
 use arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     TypeSignature, Volatility,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
@@ -33,6 +35,8 @@ enum Told {
     Contains,
     /// `left && right`: some element of the right one is in the left one.
     Overlaps,
+    /// `left < right` and its like: element by element, the shorter one first.
+    Ordered(Operator),
     /// `array_length(array, dimension)`.
     Length,
     /// `cardinality(array)`.
@@ -50,7 +54,7 @@ struct ArrayFunction {
 impl ArrayFunction {
     fn new(told: Told) -> Self {
         let counts: &[usize] = match told {
-            Told::Contains | Told::Overlaps | Told::Length => &[2],
+            Told::Contains | Told::Overlaps | Told::Ordered(_) | Told::Length => &[2],
             Told::Cardinality => &[1],
             Told::Position => &[2, 3],
         };
@@ -70,6 +74,7 @@ impl ScalarUDFImpl for ArrayFunction {
         match self.told {
             Told::Contains => "coeval_array_contains",
             Told::Overlaps => "coeval_array_overlaps",
+            Told::Ordered(_) => "coeval_array_ordered",
             Told::Length => "array_length",
             Told::Cardinality => "cardinality",
             Told::Position => "array_position",
@@ -82,7 +87,7 @@ impl ScalarUDFImpl for ArrayFunction {
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(match self.told {
-            Told::Contains | Told::Overlaps => DataType::Boolean,
+            Told::Contains | Told::Overlaps | Told::Ordered(_) => DataType::Boolean,
             Told::Length | Told::Cardinality | Told::Position => DataType::Int32,
         })
     }
@@ -93,6 +98,7 @@ impl ScalarUDFImpl for ArrayFunction {
         let sides = arguments.args.iter().map(Side::new).collect::<Result<Vec<_>>>()?;
         let done: ArrayRef = match self.told {
             Told::Contains | Told::Overlaps => self.compared(&sides[0].lists()?, &sides[1].lists()?, rows)?,
+            Told::Ordered(operator) => ordered(operator, &sides[0].lists()?, &sides[1].lists()?, rows)?,
             Told::Length => lengths(&sides[0].lists()?, Some(&sides[1]), rows)?,
             Told::Cardinality => lengths(&sides[0].lists()?, None, rows)?,
             Told::Position => positions(&sides[0].lists()?, &sides[1], sides.get(2), rows)?,
@@ -203,6 +209,34 @@ impl ArrayFunction {
     }
 }
 
+/// Whether the left array of a row stands to the right one as the operator says.
+fn ordered(operator: Operator, left: &Lists, right: &Lists, rows: usize) -> Result<ArrayRef> {
+    let (left_type, right_type) = (left.lists.data_type(), right.lists.data_type());
+    let ty = comparison_coercion(left_type, right_type).unwrap_or_else(|| left_type.clone());
+    let converter = RowConverter::new(vec![SortField::new_with_options(
+        ty.clone(),
+        SortOptions { descending: false, nulls_first: false },
+    )])?;
+    let converted = |side: &Lists| {
+        let lists: ArrayRef = Arc::new(side.lists.clone());
+        Ok::<_, DataFusionError>(converter.convert_columns(&[cast(&lists, &ty)?])?)
+    };
+    let (left_rows, right_rows) = (converted(left)?, converted(right)?);
+    let answers = (0..rows).map(|row| {
+        left.elements(row)?;
+        right.elements(row)?;
+        let place = |side: &Lists| if side.is_constant { 0 } else { row };
+        let order = left_rows.row(place(left)).cmp(&right_rows.row(place(right)));
+        Some(match operator {
+            Operator::Lt => order.is_lt(),
+            Operator::LtEq => order.is_le(),
+            Operator::Gt => order.is_gt(),
+            _ => order.is_ge(),
+        })
+    });
+    Ok(Arc::new(answers.collect::<BooleanArray>()))
+}
+
 /// The number of a place among the elements, as PostgreSQL counts.
 fn number(place: usize) -> i32 {
     i32::try_from(place).unwrap_or(i32::MAX)
@@ -248,6 +282,10 @@ pub(super) fn planned(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<Plann
     let told = match &raw.op {
         BinaryOperator::AtArrow | BinaryOperator::ArrowAt => Some(Told::Contains),
         BinaryOperator::PGOverlap => Some(Told::Overlaps),
+        BinaryOperator::Lt => Some(Told::Ordered(Operator::Lt)),
+        BinaryOperator::LtEq => Some(Told::Ordered(Operator::LtEq)),
+        BinaryOperator::Gt => Some(Told::Ordered(Operator::Gt)),
+        BinaryOperator::GtEq => Some(Told::Ordered(Operator::GtEq)),
         BinaryOperator::StringConcat => None,
         _ => return Ok(PlannerResult::Original(raw)),
     };

@@ -7,7 +7,7 @@
 use crate::error::{SqlError, SqlState};
 use crate::scalar::{CastContext, CastPlan, Datum, Environment, cast_plan};
 use crate::types::column_type_of_arrow;
-use arrow::array::{Array, ArrayRef, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use chrono_tz::Tz;
@@ -177,8 +177,28 @@ impl Environment for Zone {
     }
 }
 
-fn cast_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
+/// What the texts stand for.
+fn parsed(texts: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
+    let texts = arrow::compute::cast(texts, &DataType::Utf8View)?;
+    let mut builder = ColumnBuilder::new(to, texts.len());
+    for text in texts.as_string_view() {
+        match text {
+            Some(text) => builder.push(crate::types::parse_value(text, to, zone)?.borrow()),
+            None => builder.push(ValueRef::Null),
+        }
+    }
+    Ok(builder.finish())
+}
+
+/// Each value cast to this type, as an explicit cast does it.
+///
+/// # Errors
+/// `42846` if there is no such cast, what it finds wrong with a value.
+pub(crate) fn cast_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
+    if array.data_type().is_string() && !is_own(to) {
+        return parsed(array, to, zone);
+    }
     let (source, steps) = match way(array.data_type(), to)? {
         Way::Arrow => return Ok(cast_with_options(array, &to.arrow(), &strict)?),
         Way::List => {

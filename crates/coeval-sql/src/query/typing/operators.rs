@@ -6,6 +6,7 @@
 //! | `real` with any other number | `double precision` | `real` |
 //! | `numeric / numeric` | rounded, at least 16 digits behind the point | cut off, 4 digits more than the dividend |
 //! | intervals in comparisons | by length, a month as 30 days | by their parts |
+//! | the difference of two times | days and time | hours |
 //! | an interval times or by a number | an interval | refused |
 //! | `avg` of integers and `numeric` | `numeric`: the sum by the count | a float; cut off |
 
@@ -67,6 +68,14 @@ impl ExprPlanner for PostgresOperators {
         }
         if let Some(product) = interval_product(operator, &raw, &left, &right) {
             return Ok(PlannerResult::Planned(product));
+        }
+        let is_timestamp = |ty: &DataType| matches!(ty, DataType::Timestamp(..));
+        if operator == Operator::Minus
+            && (is_timestamp(&left) || is_timestamp(&right))
+            && [&left, &right].iter().all(|ty| is_timestamp(ty) || **ty == DataType::Date32)
+        {
+            let between = crate::functions::function(crate::functions::TIME_BETWEEN)?;
+            return Ok(PlannerResult::Planned(between.call(vec![raw.left, raw.right])));
         }
         if operator == Operator::Minus && left == DataType::Date32 && right == DataType::Date32 {
             let days = BinaryExpr::new(Box::new(raw.left), operator, Box::new(raw.right));

@@ -11,7 +11,7 @@ use crate::query::arithmetic::rewrite_node;
 use crate::scalar::decimal_literal;
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::DataType;
-use coeval_store::ColumnType;
+use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
@@ -50,8 +50,11 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             .map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))),
         Expr::Between(between) => settle_between(between, schema)?,
         Expr::InList(list) => settle_list(list, schema)?,
-        Expr::Case(case) => settle_case(case, schema),
-        Expr::ScalarFunction(function) => settle_choice(function, schema),
+        Expr::Case(case) => settle_case(case, schema)?,
+        Expr::ScalarFunction(function) => match settle_rounding(&expression, function, schema) {
+            Some(rounded) => Some(rounded),
+            None => settle_choice(function, schema)?,
+        },
         Expr::ScalarSubquery(subquery) if !subquery.subquery.schema().field(0).is_nullable() => {
             Some(nullable(expression.clone()))
         }
@@ -153,7 +156,36 @@ fn as_type(expression: Expr, ty: &DataType, schema: &DFSchema) -> Expr {
 
 /// The results of a CASE, all of one type: what a query is told of its columns is what the first of them says. Floats
 /// among `numeric` are `double precision`.
-fn settle_case(case: &Case, schema: &DFSchema) -> Option<Expr> {
+fn settle_case(case: &Case, schema: &DFSchema) -> Result<Option<Expr>> {
+    let mut case = case.clone();
+    let has_arrays = {
+        let results = case.when_then_expr.iter_mut().map(|(_, then)| then).chain(&mut case.else_expr);
+        make_arrays(results.map(AsMut::as_mut).collect(), schema)?
+    };
+    Ok(with_one_type(&case, schema).or_else(|| has_arrays.then_some(Expr::Case(case))))
+}
+
+/// Makes text literals among arrays arrays, too; whether there are any.
+fn make_arrays(mut choices: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
+    let list = |choice: &&mut Expr| match choice.get_type(schema) {
+        Ok(DataType::List(element)) => Some(element),
+        _ => None,
+    };
+    let Some(element) = choices.iter().find_map(list) else { return Ok(false) };
+    let mut has_literals = false;
+    for choice in &mut choices {
+        if let Expr::Literal(scalar, _) = &**choice
+            && let Some(text) = scalar.try_as_str().flatten()
+        {
+            let array = crate::catalog::array_of_text(Some(text), element.data_type())?;
+            **choice = Expr::Literal(array, None);
+            has_literals = true;
+        }
+    }
+    Ok(has_literals)
+}
+
+fn with_one_type(case: &Case, schema: &DFSchema) -> Option<Expr> {
     let results =
         || case.when_then_expr.iter().map(|(_, then)| then.as_ref()).chain(case.else_expr.as_deref());
     let ty = if mixes_float_and_numeric(results(), schema) {
@@ -174,13 +206,42 @@ fn settle_case(case: &Case, schema: &DFSchema) -> Option<Expr> {
     Some(Expr::Case(case))
 }
 
-/// A function that gives one of its arguments, floats among `numeric` as `double precision`.
-fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
-    let gives_argument = matches!(function.name(), "coalesce" | "greatest" | "least" | "nullif");
-    (gives_argument && mixes_float_and_numeric(&function.args, schema)).then(|| {
-        let arguments = doubles(&function.args, schema);
-        Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), arguments))
-    })
+/// A function that gives one of its arguments, floats among `numeric` as `double precision`, literals among arrays as
+/// arrays.
+fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
+    if !matches!(function.name(), "coalesce" | "greatest" | "least" | "nullif") {
+        return Ok(None);
+    }
+    let call =
+        |arguments| Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), arguments));
+    if mixes_float_and_numeric(&function.args, schema) {
+        return Ok(Some(call(doubles(&function.args, schema))));
+    }
+    let mut arguments = function.args.clone();
+    Ok(make_arrays(arguments.iter_mut().collect(), schema)?.then(|| call(arguments)))
+}
+
+/// A `numeric` that is rounded to so many digits behind the point, with just so many.
+fn settle_rounding(call: &Expr, function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let ([input, digits], "round" | "trunc") = (function.args.as_slice(), function.name()) else {
+        return None;
+    };
+    let digits = match digits {
+        Expr::Literal(digits, _) => digits,
+        Expr::Cast(Cast { expr, .. }) => expr.as_literal()?,
+        _ => return None,
+    };
+    let (Ok(DataType::Decimal128(precision, scale)), Ok(ScalarValue::Int64(Some(digits)))) =
+        (input.get_type(schema), digits.cast_to(&DataType::Int64))
+    else {
+        return None;
+    };
+    let digits = i8::try_from(digits.max(0)).ok().filter(|&digits| digits != scale)?;
+    // One digit more in front of the point: 9.99 is rounded to 10.0.
+    let whole = precision.saturating_sub(scale.unsigned_abs()) + 1;
+    let all = whole.checked_add(digits.unsigned_abs()).filter(|&all| all <= NUMERIC_PRECISION_MAX)?;
+    let ty = DataType::Decimal128(all, digits);
+    Some(Expr::Cast(Cast::new(Box::new(call.clone()), ty)))
 }
 
 /// The inputs of a UNION, columns that are floats in one and `numeric` in another as `double precision`.

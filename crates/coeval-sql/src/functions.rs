@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Functions of PostgreSQL that DataFusion has not, or has with other results, as lists of entries.
+//!
+//! An entry is a name and its forms: which types it takes, what it gives, and a function of one row's arguments. Of
+//! several forms the one is called whose types are nearest to those of the arguments, as PostgreSQL chooses; text
+//! stands for any type, since literals without one are text here. Arguments are cast to the form's types first.
+//!
+//! | file | |
+//! |---|---|
+//! | [`intervals`] | `age`, `justify_days`, `make_interval` ... |
+//! | [`numbers`] | `width_bucket`, `div`, trigonometry in degrees ... |
+//! | [`number_pattern`] | `to_char` and `to_number` of numbers |
+//! | [`time_pattern`] | `to_char` of times |
+//! | [`regular`] | the `regexp_` functions |
+//! | [`texts`] | `format`, `string_to_array` ... |
+//! | [`arrays`] | arrays with an element changed, shortened, filled |
+//! | [`bytes`] | bits and bytes of `bytea` |
+
+mod arrays;
+mod bytes;
+mod call;
+mod choice;
+mod intervals;
+mod number_pattern;
+mod numbers;
+mod regular;
+mod texts;
+mod time_pattern;
+
+use crate::error::SqlError;
+use crate::query::cast_array;
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, Field, FieldRef};
+use call::Call;
+use choice::Form;
+use chrono_tz::Tz;
+use coeval_store::{ColumnBuilder, Value, ValueRef, value_at};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
+    Volatility,
+};
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, LazyLock};
+
+pub(crate) use arrays::ARRAY_WITH;
+pub(crate) use intervals::TIME_BETWEEN;
+pub(crate) use regular::ROWS_OF_MATCHES;
+
+/// A function: its forms, whether it is NULL when an argument is, and what its result depends on.
+struct Entry {
+    name: &'static str,
+    forms: &'static [Form],
+    is_strict: bool,
+    volatility: Volatility,
+}
+
+impl Entry {
+    /// The same as a function whose result depends on the session's settings, its time zone above all, so that neither
+    /// generated columns nor indexes may call it. PostgreSQL says so of the same functions.
+    const fn stable(self) -> Self {
+        Self { volatility: Volatility::Stable, ..self }
+    }
+}
+
+const fn strict(name: &'static str, forms: &'static [Form]) -> Entry {
+    Entry { name, forms, is_strict: true, volatility: Volatility::Immutable }
+}
+
+const fn called(name: &'static str, forms: &'static [Form]) -> Entry {
+    Entry { name, forms, is_strict: false, volatility: Volatility::Immutable }
+}
+
+/// The function of this name.
+///
+/// # Errors
+/// If there is none: a bug.
+pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
+    static FUNCTIONS: LazyLock<HashMap<String, Arc<ScalarUDF>>> = LazyLock::new(|| {
+        functions().map(|function| (function.name().to_owned(), Arc::new(function))).collect()
+    });
+    FUNCTIONS.get(name).cloned().ok_or_else(|| SqlError::internal(format!("there is no function {name}")))
+}
+
+/// All of them, for the engine's registry.
+pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
+    let lists: [&[Entry]; 8] = [
+        arrays::ENTRIES,
+        bytes::ENTRIES,
+        intervals::ENTRIES,
+        number_pattern::ENTRIES,
+        numbers::ENTRIES,
+        regular::ENTRIES,
+        texts::ENTRIES,
+        time_pattern::ENTRIES,
+    ];
+    lists.into_iter().flatten().map(|entry| ScalarUDF::from(Function::new(entry)))
+}
+
+struct Function {
+    entry: &'static Entry,
+    signature: Signature,
+}
+
+impl Function {
+    fn new(entry: &'static Entry) -> Self {
+        let mut counts: Vec<usize> = entry.forms.iter().flat_map(Form::counts).collect();
+        counts.sort_unstable();
+        counts.dedup();
+        let signatures = counts.into_iter().map(|count| match count {
+            0 => TypeSignature::Nullary,
+            count => TypeSignature::Any(count),
+        });
+        let signature = Signature::one_of(signatures.collect(), entry.volatility);
+        Self { entry, signature }
+    }
+
+    fn form(&self, types: &[DataType]) -> Result<&'static Form, SqlError> {
+        choice::nearest(self.entry.name, self.entry.forms, types)
+    }
+}
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.entry.name)
+    }
+}
+
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        self.entry.name == other.entry.name
+    }
+}
+
+impl Eq for Function {}
+
+impl Hash for Function {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.entry.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Function {
+    fn name(&self) -> &str {
+        self.entry.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(self.form(types)?.result(types, &[])?.arrow())
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<DataType> =
+            arguments.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let ty = self.form(&types)?.result(&types, arguments.scalar_arguments)?;
+        Ok(crate::query::marked_field(Field::new(self.entry.name, ty.arrow(), true), ty).into())
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let types: Vec<DataType> = arguments.args.iter().map(ColumnarValue::data_type).collect();
+        let zone = arguments.config_options.execution.time_zone.as_deref();
+        let zone = zone.and_then(|zone| zone.parse().ok()).unwrap_or(Tz::UTC);
+        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
+        let rows = if is_scalar { 1 } else { arguments.number_rows };
+        let done = self.rows(self.form(&types)?, &arguments, rows, zone)?;
+        if is_scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
+        }
+        Ok(ColumnarValue::Array(done))
+    }
+}
+
+impl Function {
+    fn rows(
+        &self,
+        form: &Form,
+        arguments: &ScalarFunctionArgs,
+        rows: usize,
+        zone: Tz,
+    ) -> Result<ArrayRef, SqlError> {
+        let inputs = arguments
+            .args
+            .iter()
+            .enumerate()
+            .map(|(place, argument)| Input::new(form, place, argument, zone));
+        let inputs = inputs.collect::<Result<Vec<_>, SqlError>>()?;
+        let types: Vec<_> = inputs.iter().map(|input| input.ty).collect();
+        let result = crate::query::column_type_of_field(&arguments.return_field)
+            .ok_or_else(|| SqlError::internal("a function gives what SQL has no type for"))?;
+        let mut builder = ColumnBuilder::new(result, rows);
+        for row in 0..rows {
+            let values: Vec<ValueRef<'_>> = inputs.iter().map(|input| input.value(row)).collect();
+            if self.entry.is_strict && values.iter().any(|value| value.is_null()) {
+                builder.push(ValueRef::Null);
+                continue;
+            }
+            let call = Call { name: self.entry.name, values: &values, types: &types, zone, result };
+            let value: Value = (form.body)(&call)?;
+            builder.push(value.borrow());
+        }
+        Ok(builder.finish())
+    }
+}
+
+/// One argument, cast to the type that is taken: a value for each row, or one for all.
+struct Input {
+    values: ArrayRef,
+    ty: coeval_store::ColumnType,
+    is_constant: bool,
+}
+
+impl Input {
+    fn new(form: &Form, place: usize, argument: &ColumnarValue, zone: Tz) -> Result<Self, SqlError> {
+        let values = argument.to_array(1)?;
+        let ty = form.argument(place, values.data_type())?;
+        let is_constant = matches!(argument, ColumnarValue::Scalar(_));
+        Ok(Self { values: cast_array(&values, ty, zone)?, ty, is_constant })
+    }
+
+    fn value(&self, row: usize) -> ValueRef<'_> {
+        value_at(&self.values, if self.is_constant { 0 } else { row })
+    }
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The `regexp_` functions.
+//!
+//! Patterns are those of the `regex` crate, in which PostgreSQL's are written by [`pattern`]: of several alternatives
+//! the first that fits is taken, not the longest; there are no back references, and no looking ahead.
+
+mod pattern;
+
+use super::call::{Call, TEXTS, invalid, text, texts};
+use super::choice::{Form, Takes};
+use super::{Entry, strict};
+use crate::error::SqlError;
+use coeval_store::{ColumnType, Value};
+use pattern::{Options, compiled};
+use regex::{Captures, Regex};
+
+const TEXT: Takes = Takes::Type(ColumnType::Text);
+const INT: Takes = Takes::Type(ColumnType::Int);
+
+/// The function whose array has a text for each row of `regexp_matches`, which is the array of that row.
+pub(crate) const ROWS_OF_MATCHES: &str = "coeval_regexp_matches";
+
+pub(super) const ENTRIES: &[Entry] = &[
+    strict("regexp_count", &[Form::new(&[TEXT, TEXT, INT, TEXT], ColumnType::Int, counted).optional(2)]),
+    strict(
+        "regexp_instr",
+        &[Form::new(&[TEXT, TEXT, INT, INT, INT, TEXT, INT], ColumnType::Int, position).optional(5)],
+    ),
+    strict(
+        "regexp_like",
+        &[Form::new(&[TEXT, TEXT, TEXT], ColumnType::Boolean, |call| {
+            let regex = single(call, 2)?;
+            Ok(Value::Boolean(regex.is_match(call.text(0))))
+        })
+        .optional(1)],
+    ),
+    strict("regexp_match", &[Form::new(&[TEXT, TEXT, TEXT], TEXTS, first_match).optional(1)]),
+    strict(ROWS_OF_MATCHES, &[Form::new(&[TEXT, TEXT, TEXT], TEXTS, all_matches).optional(1)]),
+    strict(
+        "regexp_replace",
+        &[
+            Form::new(&[TEXT, TEXT, TEXT, TEXT], ColumnType::Text, replaced).optional(1),
+            Form::new(&[TEXT, TEXT, TEXT, INT, INT, TEXT], ColumnType::Text, replaced_from).optional(2),
+        ],
+    ),
+    strict("regexp_split_to_array", &[Form::new(&[TEXT, TEXT, TEXT], TEXTS, split).optional(1)]),
+    strict(
+        "regexp_substr",
+        &[Form::new(&[TEXT, TEXT, INT, INT, TEXT, INT], ColumnType::Text, part).optional(4)],
+    ),
+];
+
+/// The options at this place; none if there is no such argument.
+fn options(call: &Call<'_>, place: usize) -> Result<Options, SqlError> {
+    if place < call.count() { Options::parse(call.text(place)) } else { Ok(Options::default()) }
+}
+
+/// The pattern of a function that looks for one match, or counts on its own.
+fn single(call: &Call<'_>, place: usize) -> Result<Regex, SqlError> {
+    let options = options(call, place)?;
+    if options.is_global {
+        return Err(invalid(format!("{}() does not support the \"global\" option", call.name)));
+    }
+    compiled(call.text(1), options)
+}
+
+/// A number that counts from one.
+fn positive(call: &Call<'_>, place: usize, name: &str) -> Result<usize, SqlError> {
+    if place >= call.count() {
+        return Ok(1);
+    }
+    let number = call.int(place);
+    usize::try_from(number)
+        .ok()
+        .filter(|&number| number > 0)
+        .ok_or_else(|| invalid(format!("invalid value for parameter \"{name}\": {number}")))
+}
+
+/// A number that counts from zero.
+fn natural(call: &Call<'_>, place: usize, name: &str) -> Result<usize, SqlError> {
+    let number = if place < call.count() { call.int(place) } else { 0 };
+    usize::try_from(number).map_err(|_| invalid(format!("invalid value for parameter \"{name}\": {number}")))
+}
+
+/// The byte at which the letter of this number begins; `None` behind the last one.
+fn offset(text: &str, letter: usize) -> Option<usize> {
+    let mut places = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    places.nth(letter - 1)
+}
+
+/// All matches from a byte on; behind an empty one the search goes on a letter later.
+fn matches<'t>(regex: &Regex, text: &'t str, from: usize) -> impl Iterator<Item = Captures<'t>> {
+    let mut next = Some(from);
+    std::iter::from_fn(move || {
+        let found = regex.captures_at(text, next?)?;
+        let whole = found.get_match();
+        next = match whole.is_empty() {
+            true => text[whole.end()..].chars().next().map(|letter| whole.end() + letter.len_utf8()),
+            false => Some(whole.end()),
+        };
+        Some(found)
+    })
+}
+
+fn counted(call: &Call<'_>) -> Result<Value, SqlError> {
+    let start = positive(call, 2, "start")?;
+    let regex = single(call, 3)?;
+    let count = offset(call.text(0), start).map_or(0, |from| matches(&regex, call.text(0), from).count());
+    Ok(Value::Int32(i32::try_from(count).unwrap_or(i32::MAX)))
+}
+
+/// The part of the match with this number, from a letter on: the whole of it, or one of its groups.
+fn found<'t>(
+    (regex, text): (&Regex, &'t str),
+    start: usize,
+    number: usize,
+    group: usize,
+) -> Option<regex::Match<'t>> {
+    matches(regex, text, offset(text, start)?).nth(number - 1)?.get(group)
+}
+
+fn position(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (start, number) = (positive(call, 2, "start")?, positive(call, 3, "n")?);
+    let is_end = match natural(call, 4, "endoption")? {
+        0 => false,
+        1 => true,
+        other => return Err(invalid(format!("invalid value for parameter \"endoption\": {other}"))),
+    };
+    let regex = single(call, 5)?;
+    let group = natural(call, 6, "subexpr")?;
+    let text = call.text(0);
+    let place = found((&regex, text), start, number, group).map_or(0, |part| {
+        let end = if is_end { part.end() } else { part.start() };
+        text[..end].chars().count() + 1
+    });
+    Ok(Value::Int32(i32::try_from(place).unwrap_or(i32::MAX)))
+}
+
+fn part(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (start, number) = (positive(call, 2, "start")?, positive(call, 3, "n")?);
+    let regex = single(call, 4)?;
+    let group = natural(call, 5, "subexpr")?;
+    let part = found((&regex, call.text(0)), start, number, group);
+    Ok(part.map_or(Value::Null, |part| text(part.as_str())))
+}
+
+/// The groups of a match; of a pattern without any the whole match.
+fn groups<'t>(found: &Captures<'t>) -> Vec<Option<&'t str>> {
+    if found.len() == 1 {
+        return vec![Some(found.get_match().as_str())];
+    }
+    found.iter().skip(1).map(|group| group.map(|part| part.as_str())).collect()
+}
+
+fn first_match(call: &Call<'_>) -> Result<Value, SqlError> {
+    let options = options(call, 2)?;
+    if options.is_global {
+        return Err(invalid("regexp_match() does not support the \"global\" option")
+            .with_hint("Use the regexp_matches function instead."));
+    }
+    let regex = compiled(call.text(1), options)?;
+    Ok(regex.captures(call.text(0)).map_or(Value::Null, |found| texts(groups(&found))))
+}
+
+fn all_matches(call: &Call<'_>) -> Result<Value, SqlError> {
+    let options = options(call, 2)?;
+    let regex = compiled(call.text(1), options)?;
+    let most = if options.is_global { usize::MAX } else { 1 };
+    let rows = matches(&regex, call.text(0), 0).take(most).map(|found| {
+        let mut row = String::new();
+        let value = texts(groups(&found));
+        crate::types::format_value(value.borrow(), TEXTS, call.zone, &mut row);
+        Some(row)
+    });
+    Ok(texts(rows))
+}
+
+fn replaced(call: &Call<'_>) -> Result<Value, SqlError> {
+    if call.count() > 3 && call.text(3).starts_with(|letter: char| letter.is_ascii_digit()) {
+        return Err(invalid(format!("invalid regular expression option: \"{}\"", &call.text(3)[..1])).with_hint(
+            "If you meant to use regexp_replace() with a start parameter, cast the fourth argument to integer explicitly.",
+        ));
+    }
+    let options = options(call, 3)?;
+    let regex = compiled(call.text(1), options)?;
+    let number = if options.is_global { None } else { Some(1) };
+    Ok(text(with_replacement((&regex, call.text(0)), 0, number, call.text(2))))
+}
+
+/// `regexp_replace(text, pattern, replacement, start, number [, flags])`; number zero stands for all of them.
+fn replaced_from(call: &Call<'_>) -> Result<Value, SqlError> {
+    let start = positive(call, 3, "start")?;
+    let options = options(call, 5)?;
+    let number = match (call.count(), natural(call, 4, "n")?) {
+        (4, _) if !options.is_global => Some(1),
+        (4, _) | (_, 0) => None,
+        (_, number) => Some(number),
+    };
+    let regex = compiled(call.text(1), options)?;
+    let all = call.text(0);
+    let from = offset(all, start).unwrap_or(all.len());
+    Ok(text(with_replacement((&regex, all), from, number, call.text(2))))
+}
+
+/// The text with the match of this number replaced, or all of them.
+fn with_replacement(
+    (regex, text): (&Regex, &str),
+    from: usize,
+    number: Option<usize>,
+    replacement: &str,
+) -> String {
+    let (mut out, mut copied) = (String::with_capacity(text.len()), 0);
+    for (place, found) in matches(regex, text, from).enumerate() {
+        let wanted = number.unwrap_or(place + 1);
+        if place + 1 == wanted {
+            let whole = found.get_match();
+            out.push_str(&text[copied..whole.start()]);
+            push_replacement(&found, replacement, &mut out);
+            copied = whole.end();
+        }
+        if number.is_some() && place + 1 == wanted {
+            break;
+        }
+    }
+    out.push_str(&text[copied..]);
+    out
+}
+
+/// Appends what stands for a match: `\1` is a group, `\&` all of it.
+fn push_replacement(found: &Captures<'_>, replacement: &str, out: &mut String) {
+    let mut letters = replacement.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '\\' {
+            out.push(letter);
+            continue;
+        }
+        match letters.next() {
+            Some('&') => out.push_str(found.get_match().as_str()),
+            Some(digit @ '1'..='9') => {
+                let group = found.get(digit as usize - '0' as usize);
+                out.push_str(group.map_or("", |part| part.as_str()));
+            }
+            Some('\\') | None => out.push('\\'),
+            Some(other) => out.extend(['\\', other]),
+        }
+    }
+}
+
+/// What stands between the matches. Empty ones at the ends, and right behind another, are none.
+fn split(call: &Call<'_>) -> Result<Value, SqlError> {
+    let regex = single(call, 2)?;
+    let text = call.text(0);
+    let (mut parts, mut copied) = (Vec::new(), 0);
+    for found in matches(&regex, text, 0) {
+        let whole = found.get_match();
+        if whole.start() < text.len() && whole.end() > copied {
+            parts.push(Some(&text[copied..whole.start()]));
+            copied = whole.end();
+        }
+    }
+    parts.push(Some(&text[copied..]));
+    Ok(texts(parts))
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//! PostgreSQL's regular expressions, written for the `regex` crate.
+//!
+//! | PostgreSQL | here |
+//! |---|---|
+//! | `.` is any letter, `^` and `$` the ends of the text | the same by `(?s)`; with the flag `n` they stop at lines |
+//! | `\m`, `\M`, `\y`, `\Y`, `\Z` | `\b{start}`, `\b{end}`, `\b`, `\B`, `\z` |
+//! | `[[]`, `[a&&b]` | letters that mean something only there are escaped |
+
+use super::super::call::invalid;
+use crate::error::{SqlError, SqlState};
+use regex::{Regex, RegexBuilder};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// What the flags of a function say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Options {
+    pub(super) is_global: bool,
+    ignores_case: bool,
+    stops_at_lines: bool,
+    anchors_at_lines: bool,
+    is_expanded: bool,
+    is_literal: bool,
+}
+
+impl Options {
+    /// The options of flags such as `gi`; of two that contradict each other the last counts.
+    ///
+    /// # Errors
+    /// `22023` for a letter that is none.
+    pub(super) fn parse(flags: &str) -> Result<Self, SqlError> {
+        let mut options = Self::default();
+        for flag in flags.chars() {
+            match flag {
+                'g' => options.is_global = true,
+                'i' => options.ignores_case = true,
+                'c' => options.ignores_case = false,
+                'm' | 'n' => (options.stops_at_lines, options.anchors_at_lines) = (true, true),
+                'p' => (options.stops_at_lines, options.anchors_at_lines) = (true, false),
+                's' => (options.stops_at_lines, options.anchors_at_lines) = (false, false),
+                'w' => (options.stops_at_lines, options.anchors_at_lines) = (false, true),
+                'x' => options.is_expanded = true,
+                't' => options.is_expanded = false,
+                'q' => options.is_literal = true,
+                'e' => options.is_literal = false,
+                other => return Err(invalid(format!("invalid regular expression option: \"{other}\""))),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// How many patterns a thread keeps compiled; a query has few.
+const KEPT_MAX: usize = 64;
+
+thread_local! {
+    static KEPT: RefCell<HashMap<(String, Options), Regex>> = RefCell::default();
+}
+
+/// The pattern, ready to be looked for. Those of the latest queries on this thread are kept.
+///
+/// # Errors
+/// `2201B` for what is no pattern.
+pub(super) fn compiled(pattern: &str, options: Options) -> Result<Regex, SqlError> {
+    KEPT.with_borrow_mut(|kept| {
+        let key = (pattern.to_owned(), options);
+        if let Some(regex) = kept.get(&key) {
+            return Ok(regex.clone());
+        }
+        let written = if options.is_literal { regex::escape(pattern) } else { translated(pattern)? };
+        let regex = RegexBuilder::new(&written)
+            .case_insensitive(options.ignores_case)
+            .dot_matches_new_line(!options.stops_at_lines)
+            .multi_line(options.anchors_at_lines)
+            .ignore_whitespace(options.is_expanded)
+            .build()
+            .map_err(|error| wrong(&reason(&error)))?;
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(key, regex.clone());
+        Ok(regex)
+    })
+}
+
+fn wrong(what: &str) -> SqlError {
+    SqlError::new(SqlState::InvalidRegularExpression, format!("invalid regular expression: {what}"))
+}
+
+/// The last line of the crate's message says what is wrong, those before it show where.
+fn reason(error: &regex::Error) -> String {
+    let message = error.to_string();
+    let last = message.lines().next_back().unwrap_or_default();
+    last.trim_start_matches("error: ").to_owned()
+}
+
+/// The pattern in the crate's syntax.
+fn translated(pattern: &str) -> Result<String, SqlError> {
+    let mut out = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    while let Some(letter) = rest.chars().next() {
+        rest = &rest[letter.len_utf8()..];
+        match letter {
+            '\\' => {
+                let escaped = rest.chars().next().ok_or_else(|| wrong("invalid escape \\ sequence"))?;
+                rest = &rest[escaped.len_utf8()..];
+                push_escape(escaped, &mut out)?;
+            }
+            '[' => rest = push_bracket(rest, &mut out)?,
+            other => out.push(other),
+        }
+    }
+    Ok(out)
+}
+
+fn push_escape(escaped: char, out: &mut String) -> Result<(), SqlError> {
+    match escaped {
+        'm' => out.push_str(r"\b{start}"),
+        'M' => out.push_str(r"\b{end}"),
+        'y' => out.push_str(r"\b"),
+        'Y' => out.push_str(r"\B"),
+        'Z' => out.push_str(r"\z"),
+        'b' => out.push_str(r"\x08"),
+        'e' => out.push_str(r"\x1B"),
+        '1'..='9' => return Err(SqlError::unsupported("a back reference in a regular expression")),
+        other => out.extend(['\\', other]),
+    }
+    Ok(())
+}
+
+/// Appends the bracket that was opened, and gives what follows it.
+fn push_bracket<'p>(inside: &'p str, out: &mut String) -> Result<&'p str, SqlError> {
+    for (word, boundary) in [("[:<:]]", r"\b{start}"), ("[:>:]]", r"\b{end}")] {
+        if let Some(behind) = inside.strip_prefix(word) {
+            out.push_str(boundary);
+            return Ok(behind);
+        }
+    }
+    out.push('[');
+    let mut rest = inside;
+    if let Some(behind) = rest.strip_prefix('^') {
+        out.push('^');
+        rest = behind;
+    }
+    // In the first place it is a letter of the set.
+    if let Some(behind) = rest.strip_prefix(']') {
+        out.push_str(r"\]");
+        rest = behind;
+    }
+    while let Some(letter) = rest.chars().next() {
+        if let Some(end) = rest.strip_prefix("[:").and_then(|class| class.find(":]")) {
+            let class = end + 4;
+            out.push_str(&rest[..class]);
+            rest = &rest[class..];
+            continue;
+        }
+        rest = &rest[letter.len_utf8()..];
+        match letter {
+            ']' => {
+                out.push(']');
+                return Ok(rest);
+            }
+            '[' | '&' | '~' => out.extend(['\\', letter]),
+            '-' if rest.starts_with('-') => out.push_str(r"\-"),
+            '\\' => {
+                out.push('\\');
+                if let Some(escaped) = rest.chars().next() {
+                    out.push(escaped);
+                    rest = &rest[escaped.len_utf8()..];
+                }
+            }
+            other => out.push(other),
+        }
+    }
+    Err(wrong("brackets [] not balanced"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_otherwise_means_the_same() {
+        for (pattern, text, fits) in [
+            (r"\mdog\M", "a dog!", true),
+            (r"\mdog\M", "dogs", false),
+            (r"[[:<:]]dog", "hotdog", false),
+            (r"^[]a]+$", "]a]", true),
+            (r"^[^]]$", "]", false),
+            (r"^[[]$", "[", true),
+            (r"^[a&&b]+$", "&b", true),
+            (r"^[[:alpha:]_]+$", "ab_", true),
+            (r"a.c", "a\nc", true),
+        ] {
+            let regex = compiled(pattern, Options::default()).unwrap();
+            assert_eq!(regex.is_match(text), fits, "{pattern} in {text:?}");
+        }
+        let lines = Options::parse("n").unwrap();
+        assert!(!compiled("a.c", lines).unwrap().is_match("a\nc"));
+        assert!(compiled("^c", lines).unwrap().is_match("a\nc"));
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for pattern in ["(", "[a", "a{2,1}", "\\"] {
+            let error = compiled(pattern, Options::default()).unwrap_err();
+            assert_eq!(error.state, SqlState::InvalidRegularExpression, "{pattern}");
+        }
+        assert_eq!(Options::parse("gz").unwrap_err().state, SqlState::InvalidParameterValue);
+    }
+}

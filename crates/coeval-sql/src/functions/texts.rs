@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Texts: `format`, `string_to_array`, `parse_ident` ...
+
+use super::call::{Call, TEXTS, invalid, text, texts};
+use super::choice::{Form, Takes};
+use super::{Entry, called, strict};
+use crate::catalog::{quoted_literal, quoted_name};
+use crate::error::{SqlError, SqlState};
+use coeval_store::{ColumnType, Value};
+
+const TEXT: Takes = Takes::Type(ColumnType::Text);
+const BOOLEAN: Takes = Takes::Type(ColumnType::Boolean);
+const INT: Takes = Takes::Type(ColumnType::Int);
+
+pub(super) const ENTRIES: &[Entry] = &[
+    called("format", &[Form::new(&[TEXT, Takes::Any], ColumnType::Text, format).optional(1).variadic()])
+        .stable(),
+    called("string_to_array", &[Form::new(&[TEXT, TEXT, TEXT], TEXTS, divided).optional(1)]),
+    strict("parse_ident", &[Form::new(&[TEXT, BOOLEAN], TEXTS, identifiers).optional(1)]),
+    strict("split_part", &[Form::new(&[TEXT, TEXT, INT], ColumnType::Text, field)]),
+    strict("unistr", &[Form::new(&[TEXT], ColumnType::Text, unescaped)]),
+];
+
+/// A field of `format`: `%[place$][-][width]type`.
+struct Specifier {
+    kind: char,
+    width: usize,
+    is_left: bool,
+}
+
+/// `format('%s %I %L', ...)`.
+fn format(call: &Call<'_>) -> Result<Value, SqlError> {
+    if !call.has(0) {
+        return Ok(Value::Null);
+    }
+    let mut reader = Reader { rest: call.text(0), next: 1, call };
+    let mut written = String::new();
+    while let Some(start) = reader.rest.find('%') {
+        written.push_str(&reader.rest[..start]);
+        reader.rest = &reader.rest[start + 1..];
+        if let Some(behind) = reader.rest.strip_prefix('%') {
+            written.push('%');
+            reader.rest = behind;
+            continue;
+        }
+        let (specifier, place) = reader.specifier()?;
+        push_padded(&value(call, place, specifier.kind)?, &specifier, &mut written);
+    }
+    written.push_str(reader.rest);
+    Ok(text(written))
+}
+
+fn push_padded(value: &str, specifier: &Specifier, out: &mut String) {
+    let width = specifier.width;
+    out.push_str(&if specifier.is_left { format!("{value:<width$}") } else { format!("{value:>width$}") });
+}
+
+/// An argument as the letter says; NULL is no text, and no name.
+fn value(call: &Call<'_>, place: usize, kind: char) -> Result<String, SqlError> {
+    match (kind, call.has(place)) {
+        ('s', false) => Ok(String::new()),
+        ('s', true) => Ok(call.shown(place)),
+        ('I', true) => Ok(quoted_name(&call.shown(place))),
+        ('I', false) => {
+            let message = "null values cannot be formatted as an SQL identifier";
+            Err(SqlError::new(SqlState::NullValueNotAllowed, message))
+        }
+        ('L', false) => Ok("NULL".to_owned()),
+        _ => Ok(quoted_literal(&call.shown(place))),
+    }
+}
+
+struct Reader<'r> {
+    rest: &'r str,
+    /// The argument that is next if no place is named.
+    next: usize,
+    call: &'r Call<'r>,
+}
+
+impl Reader<'_> {
+    fn specifier(&mut self) -> Result<(Specifier, usize), SqlError> {
+        let named = self.place()?;
+        let mut is_left = false;
+        while let Some(behind) = self.rest.strip_prefix('-') {
+            (is_left, self.rest) = (true, behind);
+        }
+        let width = self.width()?;
+        let kind = self.rest.chars().next().ok_or_else(unterminated)?;
+        if !matches!(kind, 's' | 'I' | 'L') {
+            return Err(invalid(format!("unrecognized format() type specifier \"{kind}\""))
+                .with_hint("For a single \"%\" use \"%%\"."));
+        }
+        self.rest = &self.rest[1..];
+        let place = self.argument(named)?;
+        let specifier = Specifier {
+            kind,
+            width: usize::try_from(width.unsigned_abs()).unwrap_or(0),
+            is_left: is_left || width < 0,
+        };
+        Ok((specifier, place))
+    }
+
+    /// The number in front of `$`.
+    fn place(&mut self) -> Result<Option<usize>, SqlError> {
+        let digits = self.rest.bytes().take_while(u8::is_ascii_digit).count();
+        if digits == 0 || !self.rest[digits..].starts_with('$') {
+            return Ok(None);
+        }
+        let place = number(&self.rest[..digits])?;
+        self.rest = &self.rest[digits + 1..];
+        match usize::try_from(place) {
+            Ok(place) if place > 0 => Ok(Some(place)),
+            _ => Err(invalid("format specifies argument 0, but arguments are numbered from 1")),
+        }
+    }
+
+    /// The width, which may be an argument.
+    fn width(&mut self) -> Result<i32, SqlError> {
+        if let Some(behind) = self.rest.strip_prefix('*') {
+            self.rest = behind;
+            let named = self.place()?;
+            let place = self.argument(named)?;
+            return if self.call.has(place) { number(&self.call.shown(place)) } else { Ok(0) };
+        }
+        let digits = self.rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (width, behind) = self.rest.split_at(digits);
+        self.rest = behind;
+        if width.is_empty() { Ok(0) } else { number(width) }
+    }
+
+    fn argument(&mut self, named: Option<usize>) -> Result<usize, SqlError> {
+        let place = named.unwrap_or(self.next);
+        self.next = place + 1;
+        if place < self.call.count() { Ok(place) } else { Err(invalid("too few arguments for format()")) }
+    }
+}
+
+fn unterminated() -> SqlError {
+    invalid("unterminated format() type specifier").with_hint("For a single \"%\" use \"%%\".")
+}
+
+/// The widest field, so that no pattern asks for more memory than there is.
+const WIDTH_MAX: i32 = 1 << 26;
+
+fn number(digits: &str) -> Result<i32, SqlError> {
+    let number = digits.trim().parse::<i32>().ok().filter(|number| number.abs() <= WIDTH_MAX);
+    number.ok_or_else(|| invalid("number is out of range"))
+}
+
+/// `string_to_array(text, delimiter [, what is NULL])`: without a delimiter letter by letter.
+fn divided(call: &Call<'_>) -> Result<Value, SqlError> {
+    if !call.has(0) {
+        return Ok(Value::Null);
+    }
+    let (all, delimiter) = (call.text(0), call.text(1));
+    let is_null = |part: &str| call.has(2) && call.text(2) == part;
+    let keep = |part: &str| (!is_null(part)).then(|| part.to_owned());
+    Ok(if all.is_empty() {
+        texts(Vec::<Option<String>>::new())
+    } else if !call.has(1) {
+        texts(all.chars().map(|letter| keep(letter.encode_utf8(&mut [0; 4]))))
+    } else if delimiter.is_empty() {
+        texts([keep(all)])
+    } else {
+        texts(all.split(delimiter).map(keep))
+    })
+}
+
+/// `split_part(text, delimiter, number)`; negative numbers count from the end.
+fn field(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (all, delimiter, number) = (call.text(0), call.text(1), call.int(2));
+    if number == 0 {
+        return Err(invalid("field position must not be zero"));
+    }
+    let place = usize::try_from(number.unsigned_abs() - 1).unwrap_or(usize::MAX);
+    let found = match delimiter.is_empty() {
+        // There is one field.
+        true => (place == 0).then_some(all),
+        false if number > 0 => all.split(delimiter).nth(place),
+        false => all.rsplit(delimiter).nth(place),
+    };
+    Ok(text(if all.is_empty() { "" } else { found.unwrap_or_default() }))
+}
+
+/// The parts of a qualified name, folded unless they are quoted.
+fn identifiers(call: &Call<'_>) -> Result<Value, SqlError> {
+    let name = call.text(0);
+    let wrong =
+        |detail: &str| invalid(format!("string is not a valid identifier: \"{name}\"")).with_detail(detail);
+    let is_strict = call.count() < 2 || !matches!(call.values[1], coeval_store::ValueRef::Boolean(false));
+    let mut parts = Vec::new();
+    let mut rest = name.trim_start();
+    loop {
+        if let Some(inside) = rest.strip_prefix('"') {
+            let (part, behind) =
+                quoted_part(inside).ok_or_else(|| wrong("String has unclosed double quotes."))?;
+            if part.is_empty() {
+                return Err(wrong("Quoted identifier must not be empty."));
+            }
+            parts.push(Some(part));
+            rest = behind;
+        } else {
+            let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
+            let end = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
+            if end == 0 || rest.starts_with(|letter: char| letter.is_ascii_digit() || letter == '$') {
+                return Err(wrong(match (parts.is_empty(), rest.starts_with('.')) {
+                    (_, true) => "No valid identifier before \".\".",
+                    (false, false) => "No valid identifier after \".\".",
+                    (true, false) => "The name has no letters.",
+                }));
+            }
+            parts.push(Some(rest[..end].to_lowercase()));
+            rest = &rest[end..];
+        }
+        rest = rest.trim_start();
+        match rest.strip_prefix('.') {
+            Some(behind) => rest = behind.trim_start(),
+            None if rest.is_empty() || !is_strict => return Ok(texts(parts)),
+            None => return Err(invalid(format!("string is not a valid identifier: \"{name}\""))),
+        }
+    }
+}
+
+/// What stands up to the closing quote, and what follows that.
+fn quoted_part(inside: &str) -> Option<(String, &str)> {
+    let mut part = String::new();
+    let mut rest = inside;
+    loop {
+        let (before, behind) = rest.split_once('"')?;
+        part.push_str(before);
+        match behind.strip_prefix('"') {
+            Some(more) => {
+                part.push('"');
+                rest = more;
+            }
+            None => return Some((part, behind)),
+        }
+    }
+}
+
+/// `\0041`, `\+000041`, `\u0041`, `\U00000041` as the letters they stand for.
+fn unescaped(call: &Call<'_>) -> Result<Value, SqlError> {
+    let wrong = || {
+        SqlError::syntax("invalid Unicode escape")
+            .with_hint("Four hexadecimal digits stand behind \\ or \\u, six behind \\+, eight behind \\U.")
+    };
+    let mut out = String::new();
+    let mut rest = call.text(0);
+    while let Some((before, behind)) = rest.split_once('\\') {
+        out.push_str(before);
+        let (skipped, digits) = match behind.as_bytes().first() {
+            Some(b'\\') => {
+                out.push('\\');
+                rest = &behind[1..];
+                continue;
+            }
+            Some(b'+') => (1, 6),
+            Some(b'u') => (1, 4),
+            Some(b'U') => (1, 8),
+            _ => (0, 4),
+        };
+        let code = behind.get(skipped..skipped + digits).ok_or_else(wrong)?;
+        let letter = u32::from_str_radix(code, 16).ok().and_then(char::from_u32).ok_or_else(wrong)?;
+        out.push(letter);
+        rest = &behind[skipped + digits..];
+    }
+    out.push_str(rest);
+    Ok(text(out))
+}

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The time that a text is in the places of a pattern.
+//!
+//! A number takes as many digits as its field has, or all there are if no digit can follow it. Blanks in front of a
+//! field do not count; a separator of the pattern takes one of the text if there is one, a letter takes any.
+
+use super::calendar::{EPOCH_AS_JULIAN, of_iso_week};
+use super::write::{DAYS, MONTHS, ROMAN_MONTHS};
+use super::{Field, Part, invalid_datetime, parts};
+use crate::error::{SqlError, SqlState};
+use crate::types::{is_date, is_timestamp, local_to_utc};
+use chrono::{Datelike, NaiveDate};
+use chrono_tz::Tz;
+
+const MICROS_PER_SECOND: i64 = 1_000_000;
+const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
+const UNIX_EPOCH_DAY_FROM_CE: i64 = 719_163;
+
+/// The days since 1970-01-01 of a date.
+///
+/// # Errors
+/// `22007` for text that is not what the pattern says, `22008` for a date that does not exist.
+pub(super) fn date(text: &str, pattern: &str) -> Result<i32, SqlError> {
+    let days = Read::of(text, pattern)?.days(text)?;
+    i32::try_from(days).ok().filter(|&days| is_date(days)).ok_or_else(|| out_of_range(text))
+}
+
+/// The instant of a time, which is one of this zone unless the text says otherwise.
+///
+/// # Errors
+/// As [`date`].
+pub(super) fn timestamp(text: &str, pattern: &str, zone: Tz) -> Result<i64, SqlError> {
+    let read = Read::of(text, pattern)?;
+    let local = read.days(text)? * MICROS_PER_DAY + read.time(text)?;
+    let instant = match read.offset() {
+        Some(seconds) => Some(local - seconds * MICROS_PER_SECOND),
+        None => local_to_utc(local, zone),
+    };
+    instant.filter(|&micros| is_timestamp(micros)).ok_or_else(|| out_of_range(text))
+}
+
+fn out_of_range(text: &str) -> SqlError {
+    let message = format!("date/time field value out of range: \"{text}\"");
+    SqlError::new(SqlState::DatetimeFieldOverflow, message)
+}
+
+/// What a text says, field by field.
+#[derive(Default)]
+struct Read {
+    year: Option<i64>,
+    century: Option<i64>,
+    is_before_christ: bool,
+    month: Option<i64>,
+    day: Option<i64>,
+    day_of_year: Option<i64>,
+    week_of_month: Option<i64>,
+    week_of_year: Option<i64>,
+    iso_year: Option<i64>,
+    iso_week: Option<i64>,
+    /// From Monday, which is one.
+    iso_weekday: Option<i64>,
+    julian: Option<i64>,
+    hour: i64,
+    minute: i64,
+    second: i64,
+    second_of_day: Option<i64>,
+    micros: i64,
+    is_half_day: bool,
+    is_afternoon: bool,
+    zone_sign: i64,
+    zone_hours: Option<i64>,
+    zone_minutes: i64,
+}
+
+impl Read {
+    fn of(text: &str, pattern: &str) -> Result<Self, SqlError> {
+        let parts = parts(pattern);
+        let mut reader = Reader { rest: text, skipped: 0, read: Self { zone_sign: 1, ..Self::default() } };
+        let mut is_field_before = true;
+        for (place, part) in parts.iter().enumerate() {
+            if is_field_before || matches!(part, Part::Field(_)) {
+                reader.skip_blanks();
+            }
+            is_field_before = matches!(part, Part::Field(_));
+            match part {
+                Part::Field(field) => {
+                    let next = parts.get(place + 1);
+                    let is_open = field.is_short || !begins_with_digit(next);
+                    reader.field(field, if is_open { Length::Open } else { Length::Fixed })?;
+                    reader.skipped = 0;
+                }
+                Part::Literal(letter) if !letter.is_alphanumeric() => reader.separator(),
+                Part::Literal(_) | Part::Quoted(_) => reader.letter(),
+            }
+        }
+        Ok(reader.read)
+    }
+
+    /// Whole days since 1970-01-01.
+    fn days(&self, text: &str) -> Result<i64, SqlError> {
+        if let Some(julian) = self.julian {
+            return Ok(julian - EPOCH_AS_JULIAN);
+        }
+        let to_u32 = |number: i64| u32::try_from(number).ok();
+        if let Some(iso_year) = self.iso_year {
+            let (week, weekday) = (self.iso_week.unwrap_or(1), self.iso_weekday.unwrap_or(1));
+            let year = i32::try_from(iso_year).ok();
+            let days = year.zip(to_u32(week)).zip(to_u32(weekday));
+            let days = days.and_then(|((year, week), weekday)| of_iso_week(year, week, weekday));
+            return days.ok_or_else(|| out_of_range(text));
+        }
+        let year = i32::try_from(self.astronomical_year()).map_err(|_| out_of_range(text))?;
+        let (month, day) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
+        let date = match (self.day_of_year, self.week_of_year) {
+            (Some(day), _) => to_u32(day).and_then(|day| NaiveDate::from_yo_opt(year, day)),
+            (None, Some(week)) => {
+                to_u32((week - 1) * 7 + 1).and_then(|day| NaiveDate::from_yo_opt(year, day))
+            }
+            (None, None) => {
+                let day = self.week_of_month.map_or(day, |week| (week - 1) * 7 + 1);
+                to_u32(month)
+                    .zip(to_u32(day))
+                    .and_then(|(month, day)| NaiveDate::from_ymd_opt(year, month, day))
+            }
+        };
+        let date = date.ok_or_else(|| out_of_range(text))?;
+        Ok(i64::from(date.num_days_from_ce()) - UNIX_EPOCH_DAY_FROM_CE)
+    }
+
+    /// Without any year it is 1 BC, which is zero.
+    fn astronomical_year(&self) -> i64 {
+        let year = match (self.year, self.century) {
+            (Some(year), Some(century)) if year < 100 => (century - 1) * 100 + year,
+            (Some(year), _) => year,
+            (None, Some(century)) => (century - 1) * 100 + 1,
+            (None, None) => return 0,
+        };
+        if self.is_before_christ { 1 - year } else { year }
+    }
+
+    /// Microseconds since midnight.
+    fn time(&self, text: &str) -> Result<i64, SqlError> {
+        let mut hour = self.hour;
+        if self.is_half_day {
+            if !(1..=12).contains(&hour) {
+                let message = format!("hour \"{hour}\" is invalid for the 12-hour clock");
+                return Err(invalid_datetime(message)
+                    .with_hint("Use the 24-hour clock, or give an hour between 1 and 12."));
+            }
+            hour = hour % 12 + if self.is_afternoon { 12 } else { 0 };
+        }
+        let seconds = self.second_of_day.unwrap_or(hour * 3_600 + self.minute * 60 + self.second);
+        let is_time =
+            (0..24).contains(&hour) && (0..60).contains(&self.minute) && (0..60).contains(&self.second);
+        if !is_time || !(0..86_400).contains(&seconds) {
+            return Err(out_of_range(text));
+        }
+        Ok(seconds * MICROS_PER_SECOND + self.micros)
+    }
+
+    /// Seconds east of UTC, if the text says so.
+    fn offset(&self) -> Option<i64> {
+        self.zone_hours.map(|hours| self.zone_sign * (hours * 3_600 + self.zone_minutes * 60))
+    }
+}
+
+/// Whether a number that stands there could go on with a digit of what follows.
+fn begins_with_digit(next: Option<&Part>) -> bool {
+    match next {
+        None => false,
+        Some(Part::Literal(letter) | Part::Quoted(letter)) => letter.is_ascii_digit(),
+        Some(Part::Field(field)) => !matches!(
+            field.word,
+            "MONTH"
+                | "MON"
+                | "DAY"
+                | "DY"
+                | "AM"
+                | "PM"
+                | "A.M."
+                | "P.M."
+                | "AD"
+                | "BC"
+                | "A.D."
+                | "B.C."
+                | "RM"
+                | "TZ"
+        ),
+    }
+}
+
+/// Where a number ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Length {
+    /// Behind as many digits as its field has.
+    Fixed,
+    /// Behind the last digit.
+    Open,
+}
+
+struct Reader<'r> {
+    rest: &'r str,
+    /// Letters that were passed over though no part of the pattern asked for it.
+    skipped: i64,
+    read: Read,
+}
+
+impl Reader<'_> {
+    fn next(&self) -> Option<char> {
+        self.rest.chars().next()
+    }
+
+    fn advance(&mut self) {
+        self.rest = &self.rest[self.next().map_or(0, char::len_utf8)..];
+    }
+
+    fn skip_blanks(&mut self) {
+        while self.next().is_some_and(char::is_whitespace) {
+            self.advance();
+            self.skipped += 1;
+        }
+    }
+
+    fn separator(&mut self) {
+        self.skipped -= 1;
+        if self.next().is_some_and(|letter| !letter.is_alphanumeric()) {
+            self.advance();
+            self.skipped += 1;
+        }
+    }
+
+    fn letter(&mut self) {
+        if self.skipped > 0 {
+            self.skipped -= 1;
+        } else {
+            self.advance();
+        }
+    }
+
+    /// A number of at most so many digits, and how many those were.
+    fn number(&mut self, field: &Field, digits: usize, end: Length) -> Result<(i64, usize), SqlError> {
+        let sign = if self.rest.starts_with('-') { 1 } else { 0 };
+        let length = self.rest[sign..].bytes().take_while(u8::is_ascii_digit).count();
+        let length = if end == Length::Open { length } else { length.min(digits) };
+        if length == 0 || (end == Length::Fixed && length < digits) {
+            return Err(self.no_number(field, digits, length));
+        }
+        let written = &self.rest[..sign + length];
+        let number = written.parse::<i32>().map_err(|_| {
+            let message = format!("value for \"{}\" in source string is out of range", field.word);
+            SqlError::new(SqlState::DatetimeFieldOverflow, message)
+        })?;
+        self.rest = &self.rest[sign + length..];
+        if field.ordinal.is_some() {
+            self.advance();
+            self.advance();
+        }
+        Ok((i64::from(number), length))
+    }
+
+    fn no_number(&self, field: &Field, digits: usize, length: usize) -> SqlError {
+        let shown: String = self.rest.chars().take(digits).collect();
+        let error = invalid_datetime(format!("invalid value \"{shown}\" for \"{}\"", field.word));
+        if length == 0 {
+            return error.with_detail("Value must be an integer.");
+        }
+        error
+            .with_detail(format!("Field requires {digits} characters, but only {length} could be parsed."))
+            .with_hint("If your source string is not fixed-width, try using the \"FM\" modifier.")
+    }
+
+    fn field(&mut self, field: &Field, end: Length) -> Result<(), SqlError> {
+        let digits = match field.word {
+            "YYYY" | "IYYY" => 4,
+            "YYY" | "IYY" | "DDD" | "IDDD" | "MS" | "FF3" => 3,
+            "Y" | "I" | "D" | "ID" | "W" | "Q" | "FF1" => 1,
+            "SSSS" | "SSSSS" | "FF5" => 5,
+            "US" | "FF6" => 6,
+            "FF4" => 4,
+            "J" => 9,
+            "HH" | "HH12" | "HH24" | "MI" | "SS" | "MM" | "DD" | "YY" | "IY" | "CC" | "WW" | "IW" | "FF2"
+            | "TZM" => 2,
+            "TZH" => return self.zone_hours(field),
+            word => return self.word(word),
+        };
+        let end = if field.word == "J" { Length::Open } else { end };
+        let (number, length) = self.number(field, digits, end)?;
+        self.put(field.word, number, length);
+        Ok(())
+    }
+
+    fn zone_hours(&mut self, field: &Field) -> Result<(), SqlError> {
+        if let Some(sign @ ('+' | '-')) = self.next() {
+            self.read.zone_sign = if sign == '-' { -1 } else { 1 };
+            self.advance();
+        }
+        let (hours, _) = self.number(field, 2, Length::Open)?;
+        self.read.zone_hours = Some(hours);
+        Ok(())
+    }
+
+    fn put(&mut self, word: &str, number: i64, length: usize) {
+        let read = &mut self.read;
+        let micros = |digits: usize| {
+            let shift = 6 - i32::try_from(digits.min(6)).unwrap_or(6);
+            number.saturating_mul(10_i64.pow(shift.unsigned_abs()))
+        };
+        match word {
+            "YYYY" => read.year = Some(number),
+            "YYY" | "YY" | "Y" => read.year = Some(near_today(number, length)),
+            "IYYY" => read.iso_year = Some(number),
+            "IYY" | "IY" | "I" => read.iso_year = Some(near_today(number, length)),
+            "CC" => read.century = Some(number),
+            "MM" => read.month = Some(number),
+            "DD" => read.day = Some(number),
+            "DDD" => read.day_of_year = Some(number),
+            "W" => read.week_of_month = Some(number),
+            "WW" => read.week_of_year = Some(number),
+            "IW" => read.iso_week = Some(number),
+            "IDDD" => {
+                read.iso_week = Some((number - 1) / 7 + 1);
+                read.iso_weekday = Some((number - 1) % 7 + 1);
+            }
+            "ID" => read.iso_weekday = Some(number),
+            "D" => read.iso_weekday = Some(if number == 1 { 7 } else { number - 1 }),
+            "J" => read.julian = Some(number),
+            "HH" | "HH12" => (read.hour, read.is_half_day) = (number, true),
+            "HH24" => read.hour = number,
+            "MI" => read.minute = number,
+            "SS" => read.second = number,
+            "SSSS" | "SSSSS" => read.second_of_day = Some(number),
+            "MS" | "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => read.micros = micros(length),
+            "TZM" => read.zone_minutes = number,
+            // A quarter says nothing of a date.
+            _ => {}
+        }
+    }
+
+    /// A field that is no number.
+    fn word(&mut self, word: &str) -> Result<(), SqlError> {
+        match word {
+            "Y,YYY" => self.year_with_comma(),
+            "MONTH" => self.month(&MONTHS.map(str::to_owned)),
+            "MON" => self.month(&MONTHS.map(|name| name[..3].to_owned())),
+            "RM" => self.month(&ROMAN_MONTHS.map(str::to_owned)),
+            "DAY" => self.one_of(&DAYS, "DAY").map(drop),
+            "DY" => self.one_of(&DAYS.map(|name| &name[..3]), "DY").map(drop),
+            "AM" | "PM" => self.half(&["AM", "PM"], word),
+            "A.M." | "P.M." => self.half(&["A.M.", "P.M."], word),
+            "BC" | "AD" => self.era(&["AD", "BC"], word),
+            "B.C." | "A.D." => self.era(&["A.D.", "B.C."], word),
+            "TZ" | "OF" => Err(SqlError::unsupported(format_args!(
+                "formatting field \"{word}\" is only supported in to_char: it"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn year_with_comma(&mut self) -> Result<(), SqlError> {
+        let end = self.rest.find(|letter: char| !letter.is_ascii_digit() && letter != ',');
+        let (year, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+        let year = year.replace(',', "").parse::<i32>();
+        let year = year.map_err(|_| invalid_datetime("invalid input string for \"Y,YYY\"".to_owned()))?;
+        self.read.year = Some(i64::from(year));
+        self.rest = rest;
+        Ok(())
+    }
+
+    fn month(&mut self, names: &[String; 12]) -> Result<(), SqlError> {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let place = self.one_of(&names, "MON")?;
+        self.read.month = i64::try_from(place + 1).ok();
+        Ok(())
+    }
+
+    fn half(&mut self, names: &[&str], word: &str) -> Result<(), SqlError> {
+        self.read.is_afternoon = self.one_of(names, word)? == 1;
+        self.read.is_half_day = true;
+        Ok(())
+    }
+
+    fn era(&mut self, names: &[&str], word: &str) -> Result<(), SqlError> {
+        self.read.is_before_christ = self.one_of(names, word)? == 1;
+        Ok(())
+    }
+
+    /// Which of the names stands here; the longest that does.
+    fn one_of(&mut self, names: &[&str], word: &str) -> Result<usize, SqlError> {
+        let stands =
+            |name: &str| self.rest.get(..name.len()).is_some_and(|head| head.eq_ignore_ascii_case(name));
+        let found =
+            names.iter().enumerate().filter(|(_, name)| stands(name)).max_by_key(|(_, name)| name.len());
+        let Some((place, name)) = found else {
+            let shown: String = self.rest.chars().take_while(|letter| !letter.is_whitespace()).collect();
+            return Err(invalid_datetime(format!("invalid value \"{shown}\" for \"{word}\""))
+                .with_detail("The given value did not match any of the allowed values for this field."));
+        };
+        self.rest = &self.rest[name.len()..];
+        Ok(place)
+    }
+}
+
+/// A year of fewer than four digits is the one that is nearest to 2020.
+fn near_today(number: i64, length: usize) -> i64 {
+    match number {
+        _ if length >= 4 => number,
+        0..70 => number + 2_000,
+        70..100 => number + 1_900,
+        100..520 => number + 2_000,
+        520..1_000 => number + 1_000,
+        _ => number,
+    }
+}
