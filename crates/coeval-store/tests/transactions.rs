@@ -209,7 +209,7 @@ fn deleting_a_parent_cascades_sets_null_or_is_refused() {
         let mut tx = begin(&store);
         tx.insert(child.id, row(&child, &[int(7), int(1)])).unwrap();
         tx.end_statement().unwrap();
-        let deleted = tx.delete(parent.id, &key(1));
+        let deleted = tx.delete(parent.id, &key(1)).and_then(|found| tx.end_statement().map(|()| found));
         let left = tx.get(child.id, &key(7)).unwrap().map(|row| row.get(1).as_i64());
         match action {
             ReferentialAction::Cascade => assert_eq!((deleted.unwrap(), left), (true, None)),

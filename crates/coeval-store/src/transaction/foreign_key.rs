@@ -28,17 +28,26 @@ pub(crate) enum PendingCheck {
     Parent { child: SpaceId, foreign_key: String, key: Key },
     /// No child may refer to these values of the parent, unless the parent is there again.
     Children { child: SpaceId, foreign_key: String, parent_row: Row },
+    /// The same of RESTRICT: not even if the parent is there again.
+    Restricted { child: SpaceId, foreign_key: String, parent_row: Row },
 }
 
 impl PendingCheck {
     /// The child table and the name of its foreign key.
     pub(super) fn constraint(&self) -> (SpaceId, &str) {
         match self {
-            Self::Parent { child, foreign_key, .. } | Self::Children { child, foreign_key, .. } => {
-                (*child, foreign_key)
-            }
+            Self::Parent { child, foreign_key, .. }
+            | Self::Children { child, foreign_key, .. }
+            | Self::Restricted { child, foreign_key, .. } => (*child, foreign_key),
         }
     }
+}
+
+/// What a parent means that is there again, its key taken by another row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IfThereAgain {
+    Allowed,
+    Refused,
 }
 
 /// Where a parent key is looked up.
@@ -71,7 +80,10 @@ impl Transaction {
                 self.check_parent_now(child, &foreign_key, &key)
             }
             PendingCheck::Children { child, foreign_key, parent_row } => {
-                self.check_children_now(child, &foreign_key, &parent_row)
+                self.check_children_now(child, &foreign_key, &parent_row, IfThereAgain::Allowed)
+            }
+            PendingCheck::Restricted { child, foreign_key, parent_row } => {
+                self.check_children_now(child, &foreign_key, &parent_row, IfThereAgain::Refused)
             }
         }
     }
@@ -247,13 +259,16 @@ impl Transaction {
             check_later(self);
             return Ok(());
         }
+        if action == ReferentialAction::Restrict {
+            // Not put off any further, but children that go in this very statement do not count.
+            let (child, foreign_key) = (child.id(), foreign_key.name.clone());
+            self.pending.push(PendingCheck::Restricted { child, foreign_key, parent_row: old.clone() });
+            return Ok(());
+        }
         let old_ref = RowRef::of_row(parent.def(), parent.missing(), old);
         let keys = self.children_of(child, foreign_key, old_ref)?;
         if keys.is_empty() {
             return Ok(());
-        }
-        if action == ReferentialAction::Restrict {
-            return Err(still_referenced(parent.def(), child.def(), foreign_key, old_ref).into());
         }
         for key in keys {
             if self.takes_locks() {
@@ -302,7 +317,13 @@ impl Transaction {
         defaults.collect::<Result<_, ConstraintError>>().map_err(StoreError::from)
     }
 
-    fn check_children_now(&mut self, child: SpaceId, name: &str, row: &Row) -> Result<(), StoreError> {
+    fn check_children_now(
+        &mut self,
+        child: SpaceId,
+        name: &str,
+        row: &Row,
+        if_there_again: IfThereAgain,
+    ) -> Result<(), StoreError> {
         if self.takes_locks() {
             self.look_at_children(child)?;
         }
@@ -313,9 +334,10 @@ impl Transaction {
         };
         let parent = Arc::clone(self.table(foreign_key.parent)?);
         let row = RowRef::of_row(parent.def(), parent.missing(), row);
-        let again =
-            self.find_parent(&parent, foreign_key, |position| row.get(foreign_key.parent_columns[position]))?;
-        if again.is_some() || self.children_of(&child, foreign_key, row)?.is_empty() {
+        let value = |position: usize| row.get(foreign_key.parent_columns[position]);
+        let is_allowed = if_there_again == IfThereAgain::Allowed
+            && self.find_parent(&parent, foreign_key, value)?.is_some();
+        if is_allowed || self.children_of(&child, foreign_key, row)?.is_empty() {
             return Ok(());
         }
         Err(still_referenced(parent.def(), child.def(), foreign_key, row).into())

@@ -72,21 +72,25 @@ impl Transaction {
         if new_key != *key {
             return self.move_row(&table, key, &new_key, row);
         }
-        let (position, begun_at) = (position_of(found), self.begin_version());
+        let position = position_of(found);
         let old = table.row_ref(found);
         let old_row = (!table.def().foreign_keys.is_empty() || self.is_parent(&table)).then(|| old.to_row());
         let changes = self.entry_changes(&table, Some((key, old)), Some((key, &row)))?;
+        let before = old_row.is_some().then(|| self.savepoint());
         if let Some(old_row) = &old_row {
             self.check_parents(&table, Some(old_row), &row);
-            self.parent_changes(&table, old_row, Some(&row))?;
         }
         self.apply_entries(&table, changes);
         self.mark_row((table.id(), key.clone()), Access::Update);
-        // The base that it was found in may be another one if the snapshot has moved to see children.
-        let position = if self.begin_version() == begun_at { position } else { BasePosition::UNKNOWN };
         let writes = self.writes_mut(&table);
-        add_one(&mut writes.rows, key.clone(), DeltaEntry::replaced(row, position));
-        Ok(())
+        add_one(&mut writes.rows, key.clone(), DeltaEntry::replaced(row.clone(), position));
+        // The row goes first: it may be a child of itself, and is changed as the children are.
+        let (Some(old_row), Some(before)) = (&old_row, &before) else { return Ok(()) };
+        let outcome = self.parent_changes(&table, old_row, Some(&row));
+        if outcome.is_err() {
+            self.rollback_to(before);
+        }
+        outcome
     }
 
     /// A row whose primary key changes goes and comes back under the new one.
@@ -100,15 +104,16 @@ impl Transaction {
         let found = self.find(table, old)?.ok_or(StoreError::MissingRow)?;
         let old_row = table.row_ref(found).to_row();
         let moved = (|| {
-            self.parent_changes(table, &old_row, Some(&row))?;
+            self.remove_row(table, old)?;
+            self.insert(table.id(), row.clone())?;
+            // The row goes first: it may be a child of itself, and is changed as the children are.
             let table = Arc::clone(self.table(table.id())?);
-            self.remove_row(&table, old)?;
-            self.insert(table.id(), row)
+            self.parent_changes(&table, &old_row, Some(&row))
         })();
         if moved.is_err() {
             self.rollback_to(&savepoint);
         }
-        moved.map(drop)
+        moved
     }
 
     /// Adds the row, or replaces the one with its primary key.
@@ -132,7 +137,8 @@ impl Transaction {
     /// there.
     ///
     /// # Errors
-    /// [`StoreError::Constraint`] if children refer to it and may not go; nothing is changed then.
+    /// [`StoreError::Constraint`] if children refer to it and what is to become of them may not be; nothing is changed
+    /// then. Whether children are left that are not to be left is checked by [`end_statement`](Self::end_statement).
     pub fn delete(&mut self, table: SpaceId, key: &Key) -> Result<bool, StoreError> {
         self.writable("DELETE")?;
         if self.takes_locks() {
@@ -166,6 +172,14 @@ impl Transaction {
         let writes = self.writes_mut(table);
         add_one(&mut writes.rows, key.clone(), DeltaEntry::deleted(position));
         Ok(())
+    }
+
+    /// Checks what concerns a row alone that is not written, since one of its keys has an owner.
+    ///
+    /// # Errors
+    /// [`StoreError::Constraint`] for NOT NULL and CHECK.
+    pub fn check_proposed(&self, table: SpaceId, row: &Row) -> Result<(), StoreError> {
+        self.check_row(self.row_table(table)?, row).map(drop)
     }
 
     /// Checks what concerns the row alone and returns its key.
