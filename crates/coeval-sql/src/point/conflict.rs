@@ -4,6 +4,7 @@
 use super::insert::{Touched, value_of};
 use super::source::{Planner, Source};
 use super::update::{assigned_column, assigned_value};
+use crate::dml::refused;
 use crate::error::{SqlError, SqlState};
 use crate::row_locking::strength_of_update;
 use crate::scalar::{Environment, Inputs, NewRow, Refusal, RowSource, Scalar, Scope, ScopeTable, folded};
@@ -99,6 +100,10 @@ impl ConflictPlan {
         touched: &Touched,
     ) -> Result<Resolution, SqlError> {
         let Some(key) = self.owner(transaction, table, row)? else { return Ok(Resolution::Insert) };
+        // What is proposed has to be a row of the table, though it will not be one.
+        transaction.check_proposed(table.id, row).map_err(|error| {
+            refused(error, table, |column| value_of(table, row, column), environment.zone())
+        })?;
         let Action::Update { changes, condition, .. } = &self.action else { return Ok(Resolution::Skip) };
         if touched.contains(&key) {
             let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";

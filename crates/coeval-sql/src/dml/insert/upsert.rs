@@ -83,6 +83,10 @@ impl Upsert {
         check_not_null(def, &values)
             .map_err(|error| refused(error, def, |column| values[column].borrow(), environment.zone))?;
         if let Some(owner) = self.owner(transaction, def, &values, &row)? {
+            // What is proposed has to be a row of the table, though it will not be one.
+            transaction
+                .check_proposed(def.id, &row)
+                .map_err(|error| refused(error, def, |column| values[column].borrow(), environment.zone))?;
             return match &self.action {
                 Action::Nothing => Ok(Written::Skipped),
                 Action::Update { .. } => self.update(transaction, environment, def, &owner, &values),

@@ -4,7 +4,7 @@
 
 use super::{is_space, is_word, quoted_word};
 use crate::ddl::index_keys::{TARGET_EXPRESSION, TARGET_PREDICATE};
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 /// Writes what is no name in the targets of ON CONFLICT as one.
 pub(super) fn spell_targets(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
@@ -18,6 +18,9 @@ pub(super) fn spell_targets(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut spelled = Vec::with_capacity(tokens.len());
     let mut rest = tokens.as_slice();
     while let Some((token, behind)) = rest.split_first() {
+        if is_word(token, "on") && is_before_conflict(behind) && selects_constants(&spelled) {
+            spelled.extend(where_true(token));
+        }
         spelled.push(token.clone());
         rest = behind;
         if is_word(token, "conflict")
@@ -28,6 +31,55 @@ pub(super) fn spell_targets(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         }
     }
     spelled
+}
+
+fn is_before_conflict(behind: &[TokenWithSpan]) -> bool {
+    behind.iter().find(|token| !is_space(token)).is_some_and(|token| is_word(token, "conflict"))
+}
+
+/// Whether these tokens end in a SELECT that has nothing behind its list: the parser would take ON for the name of the
+/// last item.
+fn selects_constants(tokens: &[TokenWithSpan]) -> bool {
+    let mut depth = 0_usize;
+    for token in tokens.iter().rev() {
+        match token.token {
+            Token::RParen => depth += 1,
+            Token::LParen if depth == 0 => return false,
+            Token::LParen => depth -= 1,
+            _ if depth > 0 => {}
+            _ if is_word(token, "select") => return true,
+            _ if CLAUSES.iter().any(|word| is_word(token, word)) => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Words that stand behind the list of a SELECT, or in front of what is none.
+const CLAUSES: &[&str] = &[
+    "from",
+    "where",
+    "group",
+    "having",
+    "order",
+    "limit",
+    "offset",
+    "fetch",
+    "union",
+    "intersect",
+    "except",
+    "values",
+    "default",
+    "window",
+    "for",
+];
+
+/// `WHERE true`, at the place of this token.
+fn where_true(like: &TokenWithSpan) -> Vec<TokenWithSpan> {
+    let word = |text: &str| Token::make_word(text, None);
+    let blank = || Token::Whitespace(Whitespace::Space);
+    let tokens = [word("WHERE"), blank(), word("true"), blank()];
+    tokens.into_iter().map(|token| TokenWithSpan { token, span: like.span }).collect()
 }
 
 /// The target that begins here, in names, and what is behind it; `None` if there is none or it needs no change.
