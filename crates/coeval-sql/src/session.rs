@@ -33,7 +33,7 @@ pub use execution::{Execution, ParsedStatement};
 pub use list_parameters::ParameterType;
 pub use named::NamedStatement;
 pub(crate) use open_objects::OpenObjects;
-pub(crate) use parse::{STACK_BYTES, parse_query, to_next_word};
+pub(crate) use parse::{STACK_BYTES, parse_expression, parse_query, regroup_distinct, to_next_word};
 pub use prepared::Prepared;
 pub(crate) use utility::take_word;
 

@@ -5,12 +5,11 @@ use super::identifiers::{literal, quoted};
 use super::objects::{Class, IndexShape, Kind, Objects};
 use super::oids;
 use super::types::cast_name;
+use crate::session::parse_expression;
 use coeval_store::{
     ColumnDef, ColumnState, DeclaredOrder, Deferral, ForeignKeyDef, ReferentialAction, TableDef, ViewDef,
 };
 use datafusion::sql::sqlparser::ast::{Expr, Value};
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 
 /// How much room a definition takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,16 +150,13 @@ fn next_value(objects: &Objects, class: &Class) -> String {
 
 /// Whether an expression is a call of `nextval` and nothing else.
 fn is_next_value(text: &str) -> bool {
-    let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(text);
-    matches!(parsed.and_then(|mut parser| parser.parse_expr()), Ok(Expr::Function(function))
+    matches!(parse_expression(text), Ok(Expr::Function(function))
         if function.name.to_string().eq_ignore_ascii_case("nextval"))
 }
 
 /// An expression of a definition as PostgreSQL shows it: operators stand in parentheses, functions do not.
 pub(crate) fn shown_expression(text: &str) -> String {
-    let parsed =
-        Parser::new(&PostgreSqlDialect {}).try_with_sql(text).and_then(|mut parser| parser.parse_expr());
-    match parsed {
+    match parse_expression(text) {
         Ok(Expr::BinaryOp { .. } | Expr::UnaryOp { .. }) => format!("({text})"),
         _ => text.to_owned(),
     }
@@ -172,9 +168,7 @@ pub(crate) fn declared_default(column: &ColumnDef) -> Option<String> {
         return Some(shown_expression(generated));
     }
     let text = column.default.as_ref()?;
-    let parsed =
-        Parser::new(&PostgreSqlDialect {}).try_with_sql(text).and_then(|mut parser| parser.parse_expr());
-    Some(match parsed {
+    Some(match parse_expression(text) {
         Ok(Expr::Value(value)) if matches!(value.value, Value::SingleQuotedString(_) | Value::Null) => {
             format!("{text}::{}", cast_name(column.ty))
         }

@@ -6,6 +6,7 @@ use super::view_query::quoted;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::{fold, split_name};
+use crate::session::parse_expression;
 use coeval_store::{ColumnType, ObjectRef, QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query,
@@ -20,9 +21,7 @@ use std::ops::ControlFlow;
 /// # Errors
 /// XX000 if the text is no expression: the definition is damaged.
 pub(super) fn parse(text: &str) -> Result<Expr, SqlError> {
-    Parser::new(&PostgreSqlDialect {})
-        .try_with_sql(text)
-        .and_then(|mut parser| parser.parse_expr())
+    parse_expression(text)
         .map_err(|error| SqlError::internal(format!("a stored expression cannot be read: {error}")))
 }
 

@@ -8,6 +8,7 @@ use crate::error::{SqlError, SqlState};
 use crate::query;
 use crate::result::RowSet;
 use crate::rights::Checks;
+use crate::session::regroup_distinct;
 use crate::types::assign_array;
 use arrow::array::{Array, ArrayRef, new_null_array};
 use arrow::compute::concat;
@@ -25,7 +26,10 @@ pub(super) fn parse_query(sql: &str) -> Result<Box<Query>, SqlError> {
     let mut statements = Parser::parse_sql(&PostgreSqlDialect {}, sql)
         .map_err(|error| SqlError::internal(format!("a stored query cannot be read: {error}")))?;
     match (statements.pop(), statements.is_empty()) {
-        (Some(Statement::Query(query)), true) => Ok(query),
+        (Some(Statement::Query(mut query)), true) => {
+            regroup_distinct(&mut query);
+            Ok(query)
+        }
         _ => Err(SqlError::internal(format!("a stored query is not one query: {sql}"))),
     }
 }

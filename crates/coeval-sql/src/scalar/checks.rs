@@ -9,14 +9,13 @@ use super::parameters::ParameterTypes;
 use super::scope::Scope;
 use crate::engine::Engine;
 use crate::error::{SqlError, syntax_error};
+use crate::session::parse_expression;
 use chrono_tz::Tz;
 use coeval_store::{
     CheckCompiler, ColumnDef, ColumnState, ConstraintError, ForeignKeyDef, ReferentialAction, Row, RowChecks,
     SequenceDef, TableDef, Value, ValueRef,
 };
 use datafusion::sql::sqlparser::ast::Expr;
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 use std::sync::{Arc, Weak};
 
 /// What gives CHECK constraints their meaning.
@@ -26,9 +25,7 @@ pub(crate) fn check_compiler(engine: &Arc<Engine>) -> Arc<dyn CheckCompiler> {
 
 /// Reads the text of an expression that a definition holds.
 pub(crate) fn parse_stored(text: &str) -> Result<Expr, SqlError> {
-    let parsed =
-        Parser::new(&PostgreSqlDialect {}).try_with_sql(text).and_then(|mut parser| parser.parse_expr());
-    parsed.map_err(|error| syntax_error(error, text))
+    parse_expression(text).map_err(|error| syntax_error(error, text))
 }
 
 /// Holds the engine weakly: the store, which the engine owns, keeps the compiler.

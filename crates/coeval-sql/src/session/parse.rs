@@ -22,13 +22,14 @@ use crate::row_locking::spell_out;
 use bricks::take_bricks;
 use conflict_targets::spell_targets;
 use copy_options::spell_copy_options;
-use datafusion::sql::sqlparser::ast::{Query, Statement};
+use datafusion::sql::sqlparser::ast::{Expr, Query, Statement};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
 pub(crate) use depth::STACK_BYTES;
-use distinct::{compares_distinct, regroup_distinct};
+use distinct::compares_distinct;
+pub(crate) use distinct::regroup_distinct;
 use element_targets::{put_elements, spell_elements};
 use identity::order_identity_options;
 use merge_actions::spell_merge;
@@ -212,6 +213,16 @@ pub(crate) fn parse_query(sql: &str) -> Result<Query, SqlError> {
             Err(SqlError::syntax("a query was expected"))
         }
     }
+}
+
+/// The expression in a text, such as one that a definition holds.
+///
+/// # Errors
+/// If it is no expression.
+pub(crate) fn parse_expression(text: &str) -> Result<Expr, ParserError> {
+    let mut expression = Parser::new(&PostgreSqlDialect {}).try_with_sql(text)?.parse_expr()?;
+    regroup_distinct(&mut expression);
+    Ok(expression)
 }
 
 /// Whether a token is a blank or a comment.

@@ -4,9 +4,7 @@
 
 use super::is_word;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Statement, UnaryOperator, visit_expressions_mut,
-};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, VisitMut, visit_expressions_mut};
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 use std::ops::ControlFlow;
 
@@ -15,10 +13,11 @@ pub(super) fn compares_distinct(tokens: &[TokenWithSpan]) -> bool {
     tokens.iter().any(|token| is_word(token, "distinct"))
 }
 
-/// Groups the comparisons of a statement, as it was parsed, by their precedence.
-pub(super) fn regroup_distinct(statement: &mut Statement) {
+/// Groups the comparisons in a statement or an expression, as it was parsed, by their precedence. What has been
+/// regrouped stands in parentheses: written as text and parsed again, it means the same.
+pub(crate) fn regroup_distinct<V: VisitMut>(syntax: &mut V) {
     // The closure goes on to the end; inner expressions come before those that they are in.
-    let _ = visit_expressions_mut(statement, |expression| {
+    let _ = visit_expressions_mut(syntax, |expression| {
         regroup(expression);
         ControlFlow::<()>::Continue(())
     });
@@ -68,6 +67,10 @@ fn lifted(
             }
             operand => {
                 let wrapped = wrap(operand);
+                if outer.is_empty() {
+                    return wrapped;
+                }
+                let wrapped = Expr::Nested(Box::new(wrapped));
                 return outer.into_iter().rev().fold(wrapped, |left, (op, right)| Expr::BinaryOp {
                     left: Box::new(left),
                     op,
