@@ -693,7 +693,8 @@ pub(crate) fn parse_isolation(value: &str) -> Option<Isolation> {
     }
 }
 
-fn zone_name(value: &str) -> Option<String> {
+/// The IANA database's name of a zone as `SET timezone` takes it; `None` if there is none.
+pub(crate) fn zone_name(value: &str) -> Option<String> {
     let lower = value.to_lowercase();
     match lower.as_str() {
         "default" | "local" | "z" | "zulu" | "utc" | "0" => return Some("UTC".to_owned()),

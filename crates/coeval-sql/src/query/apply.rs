@@ -43,10 +43,10 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::expr::{ScalarFunction, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::utils::{merge_schema, split_conjunction};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, JoinType, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, JoinType, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionConfig;
@@ -113,10 +113,48 @@ pub(super) fn applied(
             LogicalPlan::Join(_) => Place::Join,
             _ => Place::Value,
         };
+        let open = if place == Place::Condition { with_open_answers(&plan)? } else { Vec::new() };
         rewrite_node(plan, &|expression: Expr, schema: &DFSchema| {
+            let place = if open.contains(&expression) { Place::Value } else { place };
             replaced(expression, schema, state, (extent, place))
         })
     })
+}
+
+/// The IN of a node's conditions whose answer may be NULL so that it matters: those below anything but AND and OR,
+/// such as NOT, but for a NOT IN by itself that is not correlated. The joins that DataFusion makes of them know true
+/// and false alone.
+fn with_open_answers(plan: &LogicalPlan) -> Result<Vec<Expr>> {
+    let mut open = Vec::new();
+    plan.apply_expressions(|expression| {
+        for condition in split_conjunction(expression) {
+            let is_join = matches!(condition, Expr::InSubquery(within)
+                if within.negated && within.subquery.outer_ref_columns.is_empty());
+            if !is_join {
+                collect_open(condition, &mut open)?;
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(open)
+}
+
+fn collect_open(expression: &Expr, open: &mut Vec<Expr>) -> Result<()> {
+    match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, right }) => {
+            collect_open(left, open)?;
+            collect_open(right, open)
+        }
+        Expr::InSubquery(within) if !within.negated => Ok(()),
+        other => other
+            .apply(|part| {
+                if matches!(part, Expr::InSubquery(_)) {
+                    open.push(part.clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+            .map(|_| ()),
+    }
 }
 
 fn replaced(

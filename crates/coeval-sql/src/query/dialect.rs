@@ -28,8 +28,8 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SetExpr, Subscript, TableFactor,
-    UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SetExpr, Subscript,
+    TableFactor, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -74,6 +74,7 @@ impl VisitorMut for Dialect {
     type Break = SqlError;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        order_once(query);
         match crate::dml::refuse_nested(query) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
@@ -125,9 +126,8 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             None
         }
         Expr::BinaryOp { left, op, right } => operation(left, op, right),
-        Expr::Cast { expr, data_type, .. } => casts::rewritten(expr, data_type),
-        Expr::AtTimeZone { timestamp, time_zone } => {
-            Some(call("timezone", vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
+        Expr::Cast { expr, data_type, .. } => {
+            casts::rewritten(expr, data_type).or_else(|| casts::rounded(expression))
         }
         Expr::UnaryOp { op, expr } => sign(*op, expr),
         Expr::Function(function) => rewritten_function(function),
@@ -139,12 +139,6 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             None
         }
         Expr::Identifier(ident) if ident.quote_style.is_none() => register(&fold(ident)),
-        Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
-            sets::membership(left, right, sets::Quantifier::Any)
-        }
-        Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => {
-            sets::membership(left, right, sets::Quantifier::All)
-        }
         Expr::CompoundFieldAccess { root, access_chain } => {
             if let [AccessExpr::Subscript(Subscript::Index { index })] = access_chain.as_slice()
                 && casts::is_name(root)
@@ -163,8 +157,33 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             *escape = Value::SingleQuotedString("\\".to_owned()).into();
             None
         }
-        _ => None,
+        other => rewritten_test(other),
     })
+}
+
+/// What stands in the place of a question about rows, arrays, patterns and zones; `None` if it stays.
+fn rewritten_test(expression: &Expr) -> Option<Expr> {
+    match expression {
+        Expr::IsNull(row) => rows::all_are(row, rows::Is::Null),
+        Expr::IsNotNull(row) => rows::all_are(row, rows::Is::NotNull),
+        Expr::AtTimeZone { timestamp, time_zone } => {
+            Some(call("timezone", vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
+        }
+        Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+            Some(similar(expr, pattern, escape_char.as_ref(), *negated))
+        }
+        Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
+            sets::membership(left, right, sets::Quantifier::Any).or_else(|| sets::found(left, right))
+        }
+        Expr::AnyOp { right, .. } if !matches!(right.as_ref(), Expr::Subquery(_)) => {
+            let array = right.as_ref().clone();
+            Some(call("coeval_array_found", vec![expression.clone(), array]))
+        }
+        Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => {
+            sets::membership(left, right, sets::Quantifier::All)
+        }
+        _ => None,
+    }
 }
 
 /// The function behind an operator; one behind `OPERATOR(...)` gets its own form.
@@ -195,6 +214,30 @@ fn sign(sign: UnaryOperator, operand: &Expr) -> Option<Expr> {
         }
         _ => None,
     }
+}
+
+/// ORDER BY names what it has named before no more, which changes nothing, and which DataFusion's DISTINCT ON does not
+/// expect.
+fn order_once(query: &mut Query) {
+    if let Some(order) = &mut query.order_by
+        && let OrderByKind::Expressions(expressions) = &mut order.kind
+    {
+        let mut known: Vec<Expr> = Vec::with_capacity(expressions.len());
+        expressions.retain(|one| {
+            let is_new = !known.contains(&one.expr);
+            known.push(one.expr.clone());
+            is_new
+        });
+    }
+}
+
+/// `SIMILAR TO` as a regular expression.
+fn similar(input: &Expr, pattern: &Expr, escape: Option<&ValueWithSpan>, negated: bool) -> Expr {
+    let escape = escape.map_or_else(|| text("\\"), |escape| Expr::Value(escape.clone()));
+    let pattern = call("coeval_similar_pattern", vec![pattern.clone(), escape]);
+    let op = if negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
+    let matched = Expr::BinaryOp { left: Box::new(input.clone()), op, right: Box::new(pattern) };
+    Expr::Nested(Box::new(matched))
 }
 
 fn nested(expression: &Expr) -> Expr {
@@ -345,8 +388,9 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
         "every" => "bool_and".to_owned(),
         "ceiling" => "ceil".to_owned(),
         "variance" => "var_samp".to_owned(),
-        // DataFusion's functions of these names stop at the first element.
-        "array_remove" | "array_replace" => format!("{name}_all"),
+        // DataFusion's function of this name stops at the first element.
+        "array_replace" => format!("{name}_all"),
+        "array_remove" => return sets::without(arguments_of(function)),
         "gen_random_uuid" => return Some(casts::cast(call("uuid", Vec::new()), DataType::Uuid)),
         _ => name,
     };

@@ -12,11 +12,13 @@ mod counting;
 mod declared;
 mod intervals;
 mod literals;
+mod moments;
 mod numbers;
 mod operators;
 mod outer_tables;
 mod rounding;
 mod series;
+mod set_operations;
 mod settle;
 mod sleep;
 mod sums;
@@ -27,6 +29,7 @@ pub(crate) use counting::INT_SERIES;
 pub use declared::column_type_of_field;
 pub(crate) use declared::{marked as marked_field, marked_schema};
 pub(crate) use literals::{is_int_literal, with_typed_literals};
+pub(crate) use moments::ROUNDED as ROUNDED_TIME;
 pub(crate) use numbers::{quotient, rounded};
 pub(crate) use outer_tables::OuterTables;
 pub(crate) use series::SERIES;
@@ -56,7 +59,12 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
         series::function(),
         sleep::function(),
     ];
-    for function in functions.into_iter().chain(rounding::rounding_functions()).chain(arrays::functions()) {
+    for function in functions
+        .into_iter()
+        .chain(rounding::rounding_functions())
+        .chain(moments::functions())
+        .chain(arrays::functions())
+    {
         state.register_udf(Arc::new(function))?;
     }
     state.register_udtf(counting::INT_SERIES, Arc::new(counting::IntSeries));

@@ -33,8 +33,8 @@ pub fn format_value(value: ValueRef<'_>, ty: ColumnType, zone: Tz, out: &mut Str
         (ValueRef::Int16(v), _) => push(out, v),
         (ValueRef::Int32(v), _) => push(out, v),
         (ValueRef::Int64(v), _) => push(out, v),
-        (ValueRef::Float32(v), _) => format_float(f64::from(v), &format!("{v:?}"), out),
-        (ValueRef::Float64(v), _) => format_float(v, &format!("{v:?}"), out),
+        (ValueRef::Float32(v), _) => format_float(f64::from(v), &format!("{v:e}"), FLOAT_DIGITS, out),
+        (ValueRef::Float64(v), _) => format_float(v, &format!("{v:e}"), DOUBLE_DIGITS, out),
         (ValueRef::Decimal(v), _) => push(out, v),
         (ValueRef::Text(v), _) => out.push_str(v),
         (ValueRef::Bytes(v), _) => {
@@ -55,36 +55,43 @@ fn push(out: &mut String, value: impl std::fmt::Display) {
     let _ = write!(out, "{value}");
 }
 
-/// A float from Rust's shortest form: PostgreSQL has no `.0`, and `e+20` where Rust has `e20`.
-fn format_float(value: f64, shortest: &str, out: &mut String) {
+/// From this power of ten on PostgreSQL writes `real` and `double precision` with an exponent.
+const FLOAT_DIGITS: i32 = 6;
+const DOUBLE_DIGITS: i32 = 15;
+/// Below this power of ten, too.
+const LEAST_EXPONENT: i32 = -4;
+
+/// A float from Rust's shortest form with an exponent, `1.25e3`: written in full if it has no more digits in front of
+/// the point than its type keeps.
+fn format_float(value: f64, shortest: &str, digits_max: i32, out: &mut String) {
     if value.is_nan() {
         out.push_str("NaN");
-    } else if value.is_infinite() {
-        out.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
-    } else if let Some((mantissa, exponent)) = shortest.split_once('e') {
-        let mantissa = mantissa.strip_suffix(".0").unwrap_or(mantissa);
-        let (sign, digits) = match exponent.strip_prefix('-') {
-            Some(digits) => ('-', digits),
-            None => ('+', exponent),
-        };
-        let _ = write!(out, "{mantissa}e{sign}{digits:0>2}");
-    } else {
-        let plain = shortest.strip_suffix(".0").unwrap_or(shortest);
-        let digits = plain.trim_start_matches('-');
-        if digits.len() > 15 && !digits.contains('.') {
-            let _ = write!(out, "{}", exponent_form(value));
-        } else {
-            out.push_str(plain);
-        }
+        return;
     }
-}
-
-/// `1e+15` for a whole number that PostgreSQL no longer writes in full.
-fn exponent_form(value: f64) -> String {
-    let text = format!("{value:e}");
-    match text.split_once('e') {
-        Some((mantissa, exponent)) => format!("{mantissa}e+{exponent:0>2}"),
-        None => text,
+    if value.is_infinite() {
+        out.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
+        return;
+    }
+    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((shortest, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if exponent < LEAST_EXPONENT || exponent >= digits_max {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        let _ = write!(out, "{mantissa}e{sign}{:02}", exponent.abs());
+        return;
+    }
+    let (sign, digits) = mantissa.strip_prefix('-').map_or(("", mantissa), |digits| ("-", digits));
+    let digits: String = digits.chars().filter(char::is_ascii_digit).collect();
+    out.push_str(sign);
+    if exponent < 0 {
+        let zeros = usize::try_from(-exponent - 1).unwrap_or(0);
+        let _ = write!(out, "0.{:0<zeros$}{digits}", "");
+        return;
+    }
+    let whole = usize::try_from(exponent).unwrap_or(0) + 1;
+    if digits.len() <= whole {
+        let _ = write!(out, "{digits:0<whole$}");
+    } else {
+        let _ = write!(out, "{}.{}", &digits[..whole], &digits[whole..]);
     }
 }
 

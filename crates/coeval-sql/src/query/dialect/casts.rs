@@ -54,6 +54,18 @@ pub(super) fn rewritten(expression: &Expr, data_type: &mut DataType) -> Option<E
     }
 }
 
+/// The cast to a type with fewer digits of seconds, rounded to them; `None` for all other casts.
+pub(super) fn rounded(cast: &mut Expr) -> Option<Expr> {
+    let Expr::Cast { data_type, .. } = cast else { return None };
+    let digits = match data_type {
+        DataType::Timestamp(digits, _) | DataType::Time(digits, _) => digits.take()?,
+        DataType::Interval { precision, .. } => precision.take()?,
+        _ => return None,
+    };
+    let digits = super::number(&digits.min(6).to_string());
+    Some(call(crate::query::ROUNDED_TIME, vec![cast.clone(), digits]))
+}
+
 /// The type of the column that a cast to this type is one to; `None` if it is to what only the catalog has.
 pub(super) fn plain_type(ty: &DataType) -> Option<DataType> {
     match target(ty) {

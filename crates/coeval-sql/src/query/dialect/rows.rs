@@ -73,6 +73,22 @@ fn ordered(left: &[Expr], operator: &BinaryOperator, right: &[Expr]) -> Expr {
     binary(binary(first, &strict, other), &BinaryOperator::Or, binary(equal, &BinaryOperator::And, rest))
 }
 
+/// What is asked of a row's columns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Is {
+    Null,
+    NotNull,
+}
+
+/// `(a, b) IS NULL`, which is true if all columns are; `None` for what is no row.
+pub(super) fn all_are(row: &Expr, is: Is) -> Option<Expr> {
+    let asked = columns(row)?.into_iter().map(|column| {
+        let column = Box::new(Expr::Nested(Box::new(column)));
+        if is == Is::Null { Expr::IsNull(column) } else { Expr::IsNotNull(column) }
+    });
+    asked.reduce(|one, other| binary(one, &BinaryOperator::And, other))
+}
+
 /// Whether a row is looked for in a list of rows.
 pub(super) fn is_membership(row: &Expr, list: &[Expr]) -> bool {
     !list.is_empty() && list.iter().all(|candidate| pair(row, candidate).is_some())

@@ -33,7 +33,7 @@ pub(super) fn membership(left: &Expr, right: &Expr, quantifier: Quantifier) -> O
         }
         Value::Placeholder(_) => {
             let array = call("coeval_array_like", vec![right.clone(), left.clone()]);
-            let has = call("array_has", vec![array, left.clone()]);
+            let has = has(array, left);
             Some(match quantifier {
                 Quantifier::Any => has,
                 Quantifier::All => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(has) },
@@ -41,6 +41,24 @@ pub(super) fn membership(left: &Expr, right: &Expr, quantifier: Quantifier) -> O
         }
         _ => None,
     }
+}
+
+/// `x = ANY (array)`; `None` for a subquery.
+pub(super) fn found(left: &Expr, right: &Expr) -> Option<Expr> {
+    (!matches!(right, Expr::Subquery(_))).then(|| has(right.clone(), left))
+}
+
+/// Whether an element is in an array: NULL if it is not, and one that is there is NULL.
+fn has(array: Expr, element: &Expr) -> Expr {
+    let has = call("array_has", vec![array.clone(), element.clone()]);
+    call("coeval_array_found", vec![has, array])
+}
+
+/// `array_remove(array, element)`. DataFusion's function stops at the first one, or finds no NULL.
+pub(super) fn without(arguments: Vec<Expr>) -> Option<Expr> {
+    let [array, element] = <[Expr; 2]>::try_from(arguments).ok()?;
+    let removed = call("array_remove_all", vec![array.clone(), element.clone()]);
+    Some(call("coeval_array_without", vec![removed, array, element]))
 }
 
 /// The elements of `{a,b}` as literals; `None` if it is no simple array.

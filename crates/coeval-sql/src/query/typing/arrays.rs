@@ -43,6 +43,10 @@ enum Told {
     Cardinality,
     /// `array_position(array, element [, first])`.
     Position,
+    /// `(found, array)`: NULL instead of false if an element is NULL, which may have been the one.
+    Found,
+    /// `(removed, array, element)`: the array without its NULLs if the element is NULL, otherwise what was made of it.
+    Without,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -54,9 +58,10 @@ struct ArrayFunction {
 impl ArrayFunction {
     fn new(told: Told) -> Self {
         let counts: &[usize] = match told {
-            Told::Contains | Told::Overlaps | Told::Ordered(_) | Told::Length => &[2],
+            Told::Contains | Told::Overlaps | Told::Ordered(_) | Told::Length | Told::Found => &[2],
             Told::Cardinality => &[1],
             Told::Position => &[2, 3],
+            Told::Without => &[3],
         };
         let counts = counts.iter().map(|&count| TypeSignature::Any(count)).collect();
         Self { told, signature: Signature::one_of(counts, Volatility::Immutable) }
@@ -65,7 +70,15 @@ impl ArrayFunction {
 
 /// All of them, for the engine's registry.
 pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let all = [Told::Contains, Told::Overlaps, Told::Length, Told::Cardinality, Told::Position];
+    let all = [
+        Told::Contains,
+        Told::Overlaps,
+        Told::Length,
+        Told::Cardinality,
+        Told::Position,
+        Told::Found,
+        Told::Without,
+    ];
     all.into_iter().map(|told| ScalarUDF::from(ArrayFunction::new(told)))
 }
 
@@ -78,6 +91,8 @@ impl ScalarUDFImpl for ArrayFunction {
             Told::Length => "array_length",
             Told::Cardinality => "cardinality",
             Told::Position => "array_position",
+            Told::Found => "coeval_array_found",
+            Told::Without => "coeval_array_without",
         }
     }
 
@@ -85,9 +100,10 @@ impl ScalarUDFImpl for ArrayFunction {
         &self.signature
     }
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(match self.told {
-            Told::Contains | Told::Overlaps | Told::Ordered(_) => DataType::Boolean,
+            Told::Without => types.get(1).cloned().unwrap_or(DataType::Null),
+            Told::Contains | Told::Overlaps | Told::Ordered(_) | Told::Found => DataType::Boolean,
             Told::Length | Told::Cardinality | Told::Position => DataType::Int32,
         })
     }
@@ -102,6 +118,8 @@ impl ScalarUDFImpl for ArrayFunction {
             Told::Length => lengths(&sides[0].lists()?, Some(&sides[1]), rows)?,
             Told::Cardinality => lengths(&sides[0].lists()?, None, rows)?,
             Told::Position => positions(&sides[0].lists()?, &sides[1], sides.get(2), rows)?,
+            Told::Found => found(&sides[0], &sides[1].lists()?, rows)?,
+            Told::Without => without(&sides, rows)?,
         };
         if is_scalar {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
@@ -274,6 +292,52 @@ fn positions(lists: &Lists, wanted: &Side, first: Option<&Side>, rows: usize) ->
             .map(|place| number(place - among.start + 1))
     });
     Ok(Arc::new(positions.collect::<Int32Array>()))
+}
+
+/// Whether an element was found; where it was not, one that is NULL leaves that open.
+fn found(found: &Side, among: &Lists, rows: usize) -> Result<ArrayRef> {
+    let values = cast(&found.values, &DataType::Boolean)?;
+    let values = values.as_boolean();
+    let answers = (0..rows).map(|row| {
+        let mut elements = among.elements(row)?;
+        let place = found.place(row);
+        if values.is_valid(place) && values.value(place) {
+            return Some(true);
+        }
+        let is_empty = elements.is_empty();
+        let is_open = values.is_null(place) || elements.any(|element| among.lists.values().is_null(element));
+        if is_empty { Some(false) } else { (!is_open).then_some(false) }
+    });
+    Ok(Arc::new(answers.collect::<BooleanArray>()))
+}
+
+/// Arrays without an element that was removed by its value, or without NULLs if it is NULL.
+fn without(sides: &[Side], rows: usize) -> Result<ArrayRef> {
+    let [removed, array, element] = sides else {
+        return Err(SqlError::internal("an array, and what it is without").into());
+    };
+    let mut answers = Vec::with_capacity(rows);
+    for row in 0..rows {
+        if !element.values.data_type().is_null() && element.values.is_valid(element.place(row)) {
+            let removed = ScalarValue::try_from_array(&removed.values, removed.place(row))?;
+            answers.push(removed.cast_to(array.values.data_type())?);
+            continue;
+        }
+        let lists = array.lists()?;
+        let Some(elements) = lists.elements(row) else {
+            answers.push(ScalarValue::try_new_null(array.values.data_type())?);
+            continue;
+        };
+        let values = lists.lists.values();
+        let kept = elements.filter(|&element| values.is_valid(element));
+        let kept =
+            kept.map(|element| ScalarValue::try_from_array(values, element)).collect::<Result<Vec<_>>>()?;
+        answers.push(ScalarValue::List(ScalarValue::new_list_nullable(&kept, values.data_type())));
+    }
+    if answers.is_empty() {
+        return Ok(arrow::array::new_empty_array(array.values.data_type()));
+    }
+    ScalarValue::iter_to_array(answers)
 }
 
 /// An operator that has an array at one side: a literal and a parameter at the other one become arrays, and

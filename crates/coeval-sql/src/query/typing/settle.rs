@@ -5,6 +5,7 @@ use super::casts::literal_as;
 use super::declared::{is_char, without_blanks};
 use super::intervals::length;
 use super::numbers::nullable;
+use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use crate::error::SqlError;
 use crate::query::arithmetic::rewrite_node;
@@ -19,7 +20,7 @@ use datafusion::logical_expr::expr::{
 };
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Union,
+    Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, LogicalPlan, Operator, lit, not, when,
 };
 use std::sync::Arc;
 
@@ -31,6 +32,7 @@ const SUM_PRECISION: u8 = 38;
 pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
     let settle_plan = |plan| match plan {
         LogicalPlan::Union(union) => settle_union(union),
+        LogicalPlan::Join(join) if is_set_operation(&join) => settle_join(join),
         plan => rewrite_node(plan, &settle),
     };
     plan.transform_up_with_subqueries(settle_plan).map(|done| done.data)
@@ -53,7 +55,10 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::Case(case) => settle_case(case, schema)?,
         Expr::ScalarFunction(function) => match settle_rounding(&expression, function, schema) {
             Some(rounded) => Some(rounded),
-            None => settle_choice(function, schema)?,
+            None => match settle_choice(function, schema)? {
+                None => settle_text(function, schema)?,
+                settled => settled,
+            },
         },
         Expr::ScalarSubquery(subquery) if !subquery.subquery.schema().field(0).is_nullable() => {
             Some(nullable(expression.clone()))
@@ -244,29 +249,44 @@ fn settle_rounding(call: &Expr, function: &ScalarFunction, schema: &DFSchema) ->
     Some(Expr::Cast(Cast::new(Box::new(call.clone()), ty)))
 }
 
-/// The inputs of a UNION, columns that are floats in one and `numeric` in another as `double precision`.
-fn settle_union(union: Union) -> Result<Transformed<LogicalPlan>> {
-    let width = union.schema.fields().len();
-    let types =
-        |column: usize| union.inputs.iter().map(move |input| input.schema().field(column).data_type());
-    let is_mixed =
-        |column: usize| types(column).any(DataType::is_floating) && types(column).any(DataType::is_decimal);
-    let mixed: Vec<bool> = (0..width).map(is_mixed).collect();
-    let as_doubles = |input: Arc<LogicalPlan>| {
-        if !mixed.contains(&true) {
-            return Ok(input);
+/// A function that writes its arguments, each as PostgreSQL writes it: truth as one letter. `to_hex` of an `int` has
+/// the digits of 32 bits.
+fn settle_text(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
+    if function.name() == "to_hex" {
+        let [number] = &function.args[..] else { return Ok(None) };
+        let is_short = matches!(number.get_type(schema)?, DataType::Int32 | DataType::Int16);
+        let bits = || {
+            let wide = Expr::Cast(Cast::new(Box::new(number.clone()), DataType::Int64));
+            Expr::BinaryExpr(BinaryExpr::new(
+                Box::new(wide),
+                Operator::BitwiseAnd,
+                Box::new(lit(i64::from(u32::MAX))),
+            ))
+        };
+        return Ok(is_short.then(|| {
+            Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), vec![bits()]))
+        }));
+    }
+    if !matches!(function.name(), "concat" | "concat_ws" | "format") {
+        return Ok(None);
+    }
+    let mut changed = false;
+    let mut arguments = Vec::with_capacity(function.args.len());
+    for argument in &function.args {
+        let ty = argument.get_type(schema)?;
+        if ty.is_string() || ty.is_null() {
+            arguments.push(argument.clone());
+            continue;
         }
-        let columns = input.schema().columns().into_iter().zip(&mixed).map(|(column, mixed)| {
-            let name = column.name.clone();
-            let column = Expr::Column(column);
-            if *mixed { as_type(column, &DataType::Float64, input.schema()).alias(name) } else { column }
+        changed = true;
+        arguments.push(match ty {
+            DataType::Boolean => {
+                when(argument.clone(), lit("t")).when(not(argument.clone()), lit("f")).end()?
+            }
+            _ => literal_as(argument.clone(), ColumnType::Text)?,
         });
-        let columns = columns.collect();
-        Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns, input)?)))
-    };
-    let inputs = union.inputs.into_iter().map(as_doubles).collect::<Result<_>>()?;
-    // Anew in any case: an input may be a UNION itself, which has become one of doubles.
-    Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+    }
+    Ok(changed.then(|| Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), arguments))))
 }
 
 fn settle_between(between: &Between, schema: &DFSchema) -> Result<Option<Expr>> {

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Points in time: their difference, the same moment in another zone, fewer digits of seconds.
+//!
+//! | | PostgreSQL and here | DataFusion |
+//! |---|---|---|
+//! | `timestamp - timestamp` | days and a time | a time of many hours |
+//! | `timestamptz AT TIME ZONE z` | the local time of `z`, a `timestamp` | the same moment, shown otherwise |
+//! | `timestamp AT TIME ZONE z` | the moment at which clocks of `z` show it, a `timestamptz` | a type of that zone |
+//! | `x::timestamp(0)` | rounded | the digits are ignored |
+
+use crate::error::{SqlError, SqlState};
+use crate::types::{local_to_utc, utc_to_local};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray, PrimitiveArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    DataType, Field, FieldRef, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+};
+use chrono_tz::Tz;
+use coeval_store::ColumnType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::sync::Arc;
+
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+const NANOS_PER_MICRO: i64 = 1_000;
+/// The first moment of 2000, from which PostgreSQL counts, and so rounds, microseconds.
+const YEAR_2000: i64 = 946_684_800_000_000;
+/// Digits behind the point of seconds, at most.
+const DIGITS_MAX: u32 = 6;
+
+/// The function that rounds to a number of digits of seconds: `(value, digits)`.
+pub(crate) const ROUNDED: &str = "coeval_rounded_time";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    /// `timezone(zone, moment)`.
+    Zone,
+    Difference,
+    Rounded,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct MomentFunction {
+    kind: Kind,
+    signature: Signature,
+}
+
+fn function(kind: Kind) -> ScalarUDF {
+    // The zone of the session counts where a date, or a text, stands for a moment.
+    let volatility = if kind == Kind::Zone { Volatility::Stable } else { Volatility::Immutable };
+    ScalarUDF::from(MomentFunction { kind, signature: Signature::any(2, volatility) })
+}
+
+/// Those with names, for the engine's registry.
+pub(super) fn functions() -> [ScalarUDF; 2] {
+    [function(Kind::Zone), function(Kind::Rounded)]
+}
+
+/// How long after the second moment the first one is: both local, or both of the world.
+pub(super) fn difference(end: Expr, start: Expr) -> Expr {
+    function(Kind::Difference).call(vec![end, start])
+}
+
+impl ScalarUDFImpl for MomentFunction {
+    fn name(&self) -> &str {
+        match self.kind {
+            Kind::Zone => "timezone",
+            Kind::Difference => "coeval_time_between",
+            Kind::Rounded => ROUNDED,
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(match (self.kind, types) {
+            (Kind::Zone, [_, DataType::Timestamp(_, None)]) => ColumnType::TimestampTz.arrow(),
+            (Kind::Zone, _) => ColumnType::Timestamp.arrow(),
+            (Kind::Difference, _) => DataType::Interval(IntervalUnit::MonthDayNano),
+            (Kind::Rounded, [value, _]) => value.clone(),
+            (Kind::Rounded, _) => return Err(SqlError::internal("rounding takes two arguments").into()),
+        })
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<DataType> =
+            arguments.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, true)))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
+        let rows = if is_scalar { 1 } else { arguments.number_rows };
+        let inputs =
+            arguments.args.iter().map(|argument| argument.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let [first, second] = &inputs[..] else {
+            return Err(SqlError::internal("a function of moments takes two arguments").into());
+        };
+        let done = match self.kind {
+            Kind::Zone => in_zone(first, second, session_zone(&arguments.config_options))?,
+            Kind::Difference => differences(first, second)?,
+            Kind::Rounded => rounded(first, second)?,
+        };
+        if is_scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
+        }
+        Ok(ColumnarValue::Array(done))
+    }
+}
+
+fn session_zone(options: &ConfigOptions) -> Tz {
+    let zone = options.execution.time_zone.as_deref();
+    zone.and_then(|zone| zone.parse().ok()).unwrap_or(Tz::UTC)
+}
+
+/// Moments as microseconds; local ones too.
+fn micros(moments: &ArrayRef, ty: ColumnType) -> Result<Int64Array> {
+    let moments = cast(moments, &ty.arrow())?;
+    Ok(cast(&moments, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
+}
+
+fn is_infinite(micros: i64) -> bool {
+    micros == i64::MAX || micros == i64::MIN
+}
+
+fn overflow(message: &str) -> SqlError {
+    SqlError::new(SqlState::DatetimeFieldOverflow, message)
+}
+
+/// Local moments as those of the world, and the other way round. Dates and texts are moments of the world.
+fn in_zone(zones: &ArrayRef, moments: &ArrayRef, session: Tz) -> Result<ArrayRef> {
+    let is_local = matches!(moments.data_type(), DataType::Timestamp(_, None));
+    let moments = match moments.data_type() {
+        DataType::Timestamp(..) => micros(moments, own_type(is_local))?,
+        _ => micros(&super::casts::cast_array(moments, ColumnType::TimestampTz, session)?, own_type(false))?,
+    };
+    let zones = cast(zones, &DataType::Utf8)?;
+    let zones = zones.as_string::<i32>();
+    let mut last: Option<(&str, Tz)> = None;
+    let mut done = Vec::with_capacity(moments.len());
+    for row in 0..moments.len() {
+        if zones.is_null(row) || moments.is_null(row) {
+            done.push(None);
+            continue;
+        }
+        let zone = match last {
+            Some((name, zone)) if name == zones.value(row) => zone,
+            _ => zone_named(zones.value(row))?,
+        };
+        last = Some((zones.value(row), zone));
+        let moment = moments.value(row);
+        let moved = match (is_infinite(moment), is_local) {
+            (true, _) => Some(moment),
+            (false, true) => local_to_utc(moment, zone),
+            (false, false) => utc_to_local(moment, zone),
+        };
+        done.push(Some(moved.ok_or_else(|| overflow("timestamp out of range"))?));
+    }
+    let done = TimestampMicrosecondArray::from_iter(done);
+    Ok(if is_local { Arc::new(done.with_timezone("UTC")) } else { Arc::new(done) })
+}
+
+fn own_type(is_local: bool) -> ColumnType {
+    if is_local { ColumnType::Timestamp } else { ColumnType::TimestampTz }
+}
+
+fn zone_named(name: &str) -> Result<Tz, SqlError> {
+    crate::settings::zone_name(name).and_then(|name| name.parse().ok()).ok_or_else(|| {
+        SqlError::new(SqlState::InvalidParameterValue, format!("time zone \"{name}\" not recognized"))
+            .with_hint("Name it as the IANA database does: 'Europe/Berlin', 'UTC'.")
+    })
+}
+
+fn differences(ends: &ArrayRef, starts: &ArrayRef) -> Result<ArrayRef> {
+    let is_local = matches!(ends.data_type(), DataType::Timestamp(_, None));
+    let (ends, starts) = (micros(ends, own_type(is_local))?, micros(starts, own_type(is_local))?);
+    let between = |(end, start): (Option<i64>, Option<i64>)| {
+        let (Some(end), Some(start)) = (end, start) else { return Ok(None) };
+        if is_infinite(end) || is_infinite(start) {
+            return Err(overflow("cannot subtract infinite timestamps"));
+        }
+        let passed = end.checked_sub(start).ok_or_else(|| overflow("interval out of range"))?;
+        let days = i32::try_from(passed / MICROS_PER_DAY).map_err(|_| overflow("interval out of range"))?;
+        let rest = passed % MICROS_PER_DAY;
+        Ok(Some(IntervalMonthDayNano::new(0, days, rest * NANOS_PER_MICRO)))
+    };
+    let between = ends.iter().zip(starts.iter()).map(between);
+    Ok(Arc::new(between.collect::<Result<IntervalMonthDayNanoArray, SqlError>>()?))
+}
+
+/// Half a unit goes away from zero.
+fn round(micros: i64, unit: i64) -> i64 {
+    let half = unit / 2;
+    let away = if micros < 0 { micros.saturating_sub(half) } else { micros.saturating_add(half) };
+    away / unit * unit
+}
+
+fn rounded(values: &ArrayRef, digits: &ArrayRef) -> Result<ArrayRef> {
+    let digits = cast(digits, &DataType::Int64)?;
+    let digits = digits.as_primitive::<Int64Type>();
+    let digits = if digits.is_empty() || digits.is_null(0) { DIGITS_MAX } else { digits.value(0) as u32 };
+    let unit = 10_i64.pow(DIGITS_MAX.saturating_sub(digits));
+    let moment = |micros: i64| {
+        if is_infinite(micros) { micros } else { round(micros - YEAR_2000, unit) + YEAR_2000 }
+    };
+    Ok(match values.data_type() {
+        DataType::Timestamp(_, zone) => {
+            let moments = micros(values, own_type(zone.is_none()))?;
+            let rounded = TimestampMicrosecondArray::from_iter(moments.iter().map(|one| one.map(moment)));
+            Arc::new(rounded.with_timezone_opt(zone.clone()))
+        }
+        DataType::Time64(_) => {
+            let times = cast(values, &DataType::Int64)?;
+            let times: Int64Array = times.as_primitive::<Int64Type>().unary(|micros| round(micros, unit));
+            Arc::new(Time64MicrosecondArray::from(times.iter().collect::<Vec<_>>()))
+        }
+        DataType::Interval(_) => {
+            let intervals: PrimitiveArray<IntervalMonthDayNanoType> =
+                values.as_primitive::<IntervalMonthDayNanoType>().unary(|value| {
+                    let micros = round(value.nanoseconds / NANOS_PER_MICRO, unit);
+                    IntervalMonthDayNano::new(value.months, value.days, micros * NANOS_PER_MICRO)
+                });
+            Arc::new(intervals)
+        }
+        _ => Arc::clone(values),
+    })
+}
