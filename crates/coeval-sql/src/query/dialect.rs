@@ -170,7 +170,8 @@ fn rewritten_test(expression: &Expr) -> Option<Expr> {
             Some(call("timezone", vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
         }
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
-            Some(similar(expr, pattern, escape_char.as_ref(), *negated))
+            let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
+            Some(similar(expr, op, pattern, escape_char.as_ref()))
         }
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
             sets::membership(left, right, sets::Quantifier::Any).or_else(|| sets::found(left, right))
@@ -232,10 +233,9 @@ fn order_once(query: &mut Query) {
 }
 
 /// `SIMILAR TO` as a regular expression.
-fn similar(input: &Expr, pattern: &Expr, escape: Option<&ValueWithSpan>, negated: bool) -> Expr {
+fn similar(input: &Expr, op: BinaryOperator, pattern: &Expr, escape: Option<&ValueWithSpan>) -> Expr {
     let escape = escape.map_or_else(|| text("\\"), |escape| Expr::Value(escape.clone()));
     let pattern = call("coeval_similar_pattern", vec![pattern.clone(), escape]);
-    let op = if negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
     let matched = Expr::BinaryOp { left: Box::new(input.clone()), op, right: Box::new(pattern) };
     Expr::Nested(Box::new(matched))
 }

@@ -139,8 +139,11 @@ fn overflow(message: &str) -> SqlError {
 fn in_zone(zones: &ArrayRef, moments: &ArrayRef, session: Tz) -> Result<ArrayRef> {
     let is_local = matches!(moments.data_type(), DataType::Timestamp(_, None));
     let moments = match moments.data_type() {
-        DataType::Timestamp(..) => micros(moments, own_type(is_local))?,
-        _ => micros(&super::casts::cast_array(moments, ColumnType::TimestampTz, session)?, own_type(false))?,
+        ty @ DataType::Timestamp(..) => micros(moments, own_type(ty))?,
+        _ => {
+            let ty = ColumnType::TimestampTz;
+            micros(&super::casts::cast_array(moments, ty, session)?, ty)?
+        }
     };
     let zones = cast(zones, &DataType::Utf8)?;
     let zones = zones.as_string::<i32>();
@@ -168,8 +171,12 @@ fn in_zone(zones: &ArrayRef, moments: &ArrayRef, session: Tz) -> Result<ArrayRef
     Ok(if is_local { Arc::new(done.with_timezone("UTC")) } else { Arc::new(done) })
 }
 
-fn own_type(is_local: bool) -> ColumnType {
-    if is_local { ColumnType::Timestamp } else { ColumnType::TimestampTz }
+/// The type of points in time that Arrow has as this one.
+fn own_type(ty: &DataType) -> ColumnType {
+    match ty {
+        DataType::Timestamp(_, None) => ColumnType::Timestamp,
+        _ => ColumnType::TimestampTz,
+    }
 }
 
 fn zone_named(name: &str) -> Result<Tz, SqlError> {
@@ -180,8 +187,8 @@ fn zone_named(name: &str) -> Result<Tz, SqlError> {
 }
 
 fn differences(ends: &ArrayRef, starts: &ArrayRef) -> Result<ArrayRef> {
-    let is_local = matches!(ends.data_type(), DataType::Timestamp(_, None));
-    let (ends, starts) = (micros(ends, own_type(is_local))?, micros(starts, own_type(is_local))?);
+    let ty = own_type(ends.data_type());
+    let (ends, starts) = (micros(ends, ty)?, micros(starts, ty)?);
     let between = |(end, start): (Option<i64>, Option<i64>)| {
         let (Some(end), Some(start)) = (end, start) else { return Ok(None) };
         if is_infinite(end) || is_infinite(start) {
@@ -213,7 +220,7 @@ fn rounded(values: &ArrayRef, digits: &ArrayRef) -> Result<ArrayRef> {
     };
     Ok(match values.data_type() {
         DataType::Timestamp(_, zone) => {
-            let moments = micros(values, own_type(zone.is_none()))?;
+            let moments = micros(values, own_type(values.data_type()))?;
             let rounded = TimestampMicrosecondArray::from_iter(moments.iter().map(|one| one.map(moment)));
             Arc::new(rounded.with_timezone_opt(zone.clone()))
         }
