@@ -11,7 +11,7 @@
 //! | [`numbers`] | `width_bucket`, `div`, trigonometry in degrees ... |
 //! | [`number_pattern`] | `to_char` and `to_number` of numbers |
 //! | [`time_pattern`] | `to_char` of times |
-//! | [`regular`] | the `regexp_` functions |
+//! | [`regular`] | the `regexp_` functions, patterns of `SIMILAR TO` |
 //! | [`texts`] | `format`, `string_to_array` ... |
 //! | [`arrays`] | arrays with an element changed, shortened, filled |
 //! | [`bytes`] | bits and bytes of `bytea` |

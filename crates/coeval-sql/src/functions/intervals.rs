@@ -7,7 +7,6 @@ use super::{Entry, strict};
 use crate::error::{SqlError, SqlState, out_of_range};
 use crate::types::{is_timestamp, local_to_utc, utc_to_local};
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, Timelike};
-use chrono_tz::Tz;
 use coeval_store::{ColumnType, IntervalValue, Value};
 
 const TIMESTAMP: Takes = Takes::Type(ColumnType::Timestamp);
@@ -43,17 +42,6 @@ pub(super) const ENTRIES: &[Entry] = &[
         &[
             Form::new(&[TIMESTAMPTZ, TIMESTAMPTZ], ColumnType::Interval, time_between),
             Form::new(&[TIMESTAMP, TIMESTAMP], ColumnType::Interval, time_between),
-        ],
-    ),
-    strict(
-        "timezone",
-        &[
-            Form::new(&[TEXT, TIMESTAMPTZ], ColumnType::Timestamp, |call| {
-                moved(call, |instant| utc_to_local(instant, zone(call.text(0))?))
-            }),
-            Form::new(&[TEXT, TIMESTAMP], ColumnType::TimestampTz, |call| {
-                moved(call, |local| local_to_utc(local, zone(call.text(0))?))
-            }),
         ],
     ),
     strict("justify_days", &[Form::new(&[INTERVAL], ColumnType::Interval, justified_days)]),
@@ -96,22 +84,6 @@ fn time_between(call: &Call<'_>) -> Result<Value, SqlError> {
     let per_day = NANOS_PER_DAY / 1_000;
     let days = i32::try_from(micros / per_day).map_err(|_| interval_out_of_range())?;
     Ok(Value::Interval(IntervalValue { months: 0, days, nanoseconds: micros % per_day * 1_000 }))
-}
-
-fn zone(name: &str) -> Option<Tz> {
-    name.parse().ok()
-}
-
-/// The second argument in another zone, which the first one names. Infinity stays.
-fn moved(call: &Call<'_>, moved: impl Fn(i64) -> Option<i64>) -> Result<Value, SqlError> {
-    let name = call.text(0);
-    if zone(name).is_none() {
-        return Err(invalid(format!("time zone \"{name}\" not recognized")));
-    }
-    match call.int(1) {
-        infinity @ (i64::MAX | i64::MIN) => Ok(Value::Int64(infinity)),
-        time => moved(time).map(Value::Int64).ok_or_else(no_time),
-    }
 }
 
 fn no_time() -> SqlError {

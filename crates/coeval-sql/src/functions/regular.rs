@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The `regexp_` functions.
+//! The `regexp_` functions, and `SIMILAR TO`.
 //!
 //! Patterns are those of the `regex` crate, in which PostgreSQL's are written by [`pattern`]: of several alternatives
 //! the first that fits is taken, not the longest; there are no back references, and no looking ahead.
 
 mod pattern;
+mod similar;
 
 use super::call::{Call, TEXTS, invalid, text, texts};
 use super::choice::{Form, Takes};
@@ -47,6 +48,12 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict(
         "regexp_substr",
         &[Form::new(&[TEXT, TEXT, INT, INT, TEXT, INT], ColumnType::Text, part).optional(4)],
+    ),
+    strict(
+        "coeval_similar_pattern",
+        &[Form::new(&[TEXT, TEXT], ColumnType::Text, |call| {
+            similar::as_regular(call.text(0), call.text(1)).map(text)
+        })],
     ),
 ];
 

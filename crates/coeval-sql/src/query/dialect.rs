@@ -388,9 +388,8 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
         "every" => "bool_and".to_owned(),
         "ceiling" => "ceil".to_owned(),
         "variance" => "var_samp".to_owned(),
-        // DataFusion's function of this name stops at the first element.
-        "array_replace" => format!("{name}_all"),
-        "array_remove" => return sets::without(arguments_of(function)),
+        // DataFusion's functions of these names stop at the first element.
+        "array_remove" | "array_replace" => format!("{name}_all"),
         "gen_random_uuid" => return Some(casts::cast(call("uuid", Vec::new()), DataType::Uuid)),
         _ => name,
     };

@@ -219,16 +219,10 @@ impl Transaction {
         new: Option<&Row>,
     ) -> Result<(), StoreError> {
         let children: Vec<_> = self.catalog().children(parent.id()).collect();
-        let old_ref = RowRef::of_row(parent.def(), parent.missing(), old);
         for child in children {
             let child = Arc::clone(self.table(child)?);
             for foreign_key in child.def().foreign_keys.iter().filter(|key| key.parent == parent.id()) {
-                let unchanged = new.is_some_and(|new| {
-                    let new = RowRef::of_row(parent.def(), parent.missing(), new);
-                    foreign_key.parent_columns.iter().all(|&column| new.get(column) == old_ref.get(column))
-                });
-                let referable = foreign_key.parent_columns.iter().all(|&c| !old_ref.get(c).is_null());
-                if !unchanged && referable {
+                if is_given_up(parent, foreign_key, old, new) {
                     if self.takes_locks() {
                         self.look_at_children(child.id())?;
                     }
@@ -238,6 +232,14 @@ impl Transaction {
             }
         }
         Ok(())
+    }
+
+    /// Whether [`parent_changes`](Self::parent_changes) has anything to do for a row that changes.
+    pub(super) fn concerns_children(&self, parent: &Table, old: &Row, new: &Row) -> bool {
+        self.catalog().children(parent.id()).filter_map(|child| self.table(child).ok()).any(|child| {
+            let mut foreign_keys = child.def().foreign_keys.iter().filter(|key| key.parent == parent.id());
+            foreign_keys.any(|foreign_key| is_given_up(parent, foreign_key, old, Some(new)))
+        })
     }
 
     fn parent_changes_for(
@@ -482,6 +484,18 @@ fn parent_missing(
         parent: Box::new(parent.name.clone()),
         key: describe_columns(child, &foreign_key.columns, |column| row.get(column)),
     }
+}
+
+/// Whether a parent row that goes, or changes, had a key that children can refer to, and has it no more.
+fn is_given_up(parent: &Table, foreign_key: &ForeignKeyDef, old: &Row, new: Option<&Row>) -> bool {
+    let (def, missing) = (parent.def(), parent.missing());
+    let old = RowRef::of_row(def, missing, old);
+    let columns = &foreign_key.parent_columns;
+    let is_kept = new.is_some_and(|new| {
+        let new = RowRef::of_row(def, missing, new);
+        columns.iter().all(|&column| new.get(column) == old.get(column))
+    });
+    !is_kept && columns.iter().all(|&column| !old.get(column).is_null())
 }
 
 fn still_referenced(

@@ -76,19 +76,21 @@ impl Transaction {
         let old = table.row_ref(found);
         let old_row = (!table.def().foreign_keys.is_empty() || self.is_parent(&table)).then(|| old.to_row());
         let changes = self.entry_changes(&table, Some((key, old)), Some((key, &row)))?;
-        let before = old_row.is_some().then(|| self.savepoint());
+        // Most changes concern no child, and need nothing to come back to.
+        let children_of = old_row.as_ref().filter(|old_row| self.concerns_children(&table, old_row, &row));
+        let before = children_of.map(|old_row| (old_row, self.savepoint(), row.clone()));
         if let Some(old_row) = &old_row {
             self.check_parents(&table, Some(old_row), &row);
         }
         self.apply_entries(&table, changes);
         self.mark_row((table.id(), key.clone()), Access::Update);
         let writes = self.writes_mut(&table);
-        add_one(&mut writes.rows, key.clone(), DeltaEntry::replaced(row.clone(), position));
+        add_one(&mut writes.rows, key.clone(), DeltaEntry::replaced(row, position));
         // The row goes first: it may be a child of itself, and is changed as the children are.
-        let (Some(old_row), Some(before)) = (&old_row, &before) else { return Ok(()) };
+        let Some((old_row, before, row)) = before else { return Ok(()) };
         let outcome = self.parent_changes(&table, old_row, Some(&row));
         if outcome.is_err() {
-            self.rollback_to(before);
+            self.rollback_to(&before);
         }
         outcome
     }

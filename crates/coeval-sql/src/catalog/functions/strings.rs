@@ -4,7 +4,6 @@
 use super::{Entry, Gives, called, strict};
 use crate::catalog::identifiers::{literal, quoted};
 use crate::catalog::types::facts_of_arrow;
-use crate::error::{SqlError, SqlState};
 use datafusion::common::ScalarValue;
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -21,10 +20,6 @@ pub(super) const ENTRIES: &[Entry] = &[
     }),
     strict("coeval_like_pattern", 2..=2, Gives::Text, |call| {
         Ok(like_pattern(call.text(0).unwrap_or_default(), call.text(1).unwrap_or_default()).into())
-    }),
-    strict("coeval_similar_pattern", 2..=2, Gives::Text, |call| {
-        let (pattern, escape) = (call.text(0).unwrap_or_default(), call.text(1).unwrap_or_default());
-        similar_pattern(pattern, escape).map(Into::into)
     }),
 ];
 
@@ -51,53 +46,4 @@ fn like_pattern(pattern: &str, escape: &str) -> String {
         }
     }
     written
-}
-
-/// A pattern of SIMILAR TO as a regular expression of the whole text: `%` and `_` stand for any letters and any letter,
-/// `| * + ? {m,n} ( ) [ ]` are those of regular expressions, and all else is itself.
-fn similar_pattern(pattern: &str, escape: &str) -> Result<String, SqlError> {
-    let mut escapes = escape.chars();
-    let escape = escapes.next();
-    if escapes.next().is_some() {
-        return Err(SqlError::new(SqlState::InvalidEscapeSequence, "invalid escape string")
-            .with_hint("Escape string must be empty or one character."));
-    }
-    let mut written = "^(?s:".to_owned();
-    let mut letters = pattern.chars();
-    let mut in_brackets = false;
-    while let Some(letter) = letters.next() {
-        if Some(letter) == escape {
-            let itself = letters.next().unwrap_or(letter);
-            written.push_str(&regex_of(itself));
-        } else if in_brackets {
-            in_brackets = letter != ']';
-            if letter == '\\' || letter == '[' {
-                written.push('\\');
-            }
-            written.push(letter);
-        } else {
-            match letter {
-                '%' => written.push_str(".*"),
-                '_' => written.push('.'),
-                '(' => written.push_str("(?:"),
-                '[' => {
-                    in_brackets = true;
-                    written.push('[');
-                }
-                '|' | '*' | '+' | '?' | '{' | '}' | ')' => written.push(letter),
-                other => written.push_str(&regex_of(other)),
-            }
-        }
-    }
-    written.push_str(")$");
-    Ok(written)
-}
-
-/// The regular expression of one letter.
-fn regex_of(letter: char) -> String {
-    if letter.is_alphanumeric() || letter.is_whitespace() || !letter.is_ascii() {
-        letter.to_string()
-    } else {
-        format!("\\{letter}")
-    }
 }

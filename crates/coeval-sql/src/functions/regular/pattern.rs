@@ -123,6 +123,8 @@ fn push_escape(escaped: char, out: &mut String) -> Result<(), SqlError> {
         'Z' => out.push_str(r"\z"),
         'b' => out.push_str(r"\x08"),
         'e' => out.push_str(r"\x1B"),
+        // With a backslash they are something else to the crate.
+        '<' | '>' => out.push(escaped),
         '1'..='9' => return Err(SqlError::unsupported("a back reference in a regular expression")),
         other => out.extend(['\\', other]),
     }
@@ -192,6 +194,7 @@ mod tests {
             (r"^[a&&b]+$", "&b", true),
             (r"^[[:alpha:]_]+$", "ab_", true),
             (r"a.c", "a\nc", true),
+            (r"^\<a\>$", "<a>", true),
         ] {
             let regex = compiled(pattern, Options::default()).unwrap();
             assert_eq!(regex.is_match(text), fits, "{pattern} in {text:?}");

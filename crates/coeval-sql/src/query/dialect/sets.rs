@@ -54,13 +54,6 @@ fn has(array: Expr, element: &Expr) -> Expr {
     call("coeval_array_found", vec![has, array])
 }
 
-/// `array_remove(array, element)`. DataFusion's function stops at the first one, or finds no NULL.
-pub(super) fn without(arguments: Vec<Expr>) -> Option<Expr> {
-    let [array, element] = <[Expr; 2]>::try_from(arguments).ok()?;
-    let removed = call("array_remove_all", vec![array.clone(), element.clone()]);
-    Some(call("coeval_array_without", vec![removed, array, element]))
-}
-
 /// The elements of `{a,b}` as literals; `None` if it is no simple array.
 fn elements(text: &str) -> Option<Vec<Expr>> {
     let parts = crate::catalog::array_elements(text).ok()?;

@@ -45,8 +45,6 @@ enum Told {
     Position,
     /// `(found, array)`: NULL instead of false if an element is NULL, which may have been the one.
     Found,
-    /// `(removed, array, element)`: the array without its NULLs if the element is NULL, otherwise what was made of it.
-    Without,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -61,7 +59,6 @@ impl ArrayFunction {
             Told::Contains | Told::Overlaps | Told::Ordered(_) | Told::Length | Told::Found => &[2],
             Told::Cardinality => &[1],
             Told::Position => &[2, 3],
-            Told::Without => &[3],
         };
         let counts = counts.iter().map(|&count| TypeSignature::Any(count)).collect();
         Self { told, signature: Signature::one_of(counts, Volatility::Immutable) }
@@ -70,15 +67,7 @@ impl ArrayFunction {
 
 /// All of them, for the engine's registry.
 pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let all = [
-        Told::Contains,
-        Told::Overlaps,
-        Told::Length,
-        Told::Cardinality,
-        Told::Position,
-        Told::Found,
-        Told::Without,
-    ];
+    let all = [Told::Contains, Told::Overlaps, Told::Length, Told::Cardinality, Told::Position, Told::Found];
     all.into_iter().map(|told| ScalarUDF::from(ArrayFunction::new(told)))
 }
 
@@ -92,7 +81,6 @@ impl ScalarUDFImpl for ArrayFunction {
             Told::Cardinality => "cardinality",
             Told::Position => "array_position",
             Told::Found => "coeval_array_found",
-            Told::Without => "coeval_array_without",
         }
     }
 
@@ -100,9 +88,8 @@ impl ScalarUDFImpl for ArrayFunction {
         &self.signature
     }
 
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(match self.told {
-            Told::Without => types.get(1).cloned().unwrap_or(DataType::Null),
             Told::Contains | Told::Overlaps | Told::Ordered(_) | Told::Found => DataType::Boolean,
             Told::Length | Told::Cardinality | Told::Position => DataType::Int32,
         })
@@ -119,7 +106,6 @@ impl ScalarUDFImpl for ArrayFunction {
             Told::Cardinality => lengths(&sides[0].lists()?, None, rows)?,
             Told::Position => positions(&sides[0].lists()?, &sides[1], sides.get(2), rows)?,
             Told::Found => found(&sides[0], &sides[1].lists()?, rows)?,
-            Told::Without => without(&sides, rows)?,
         };
         if is_scalar {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
@@ -309,35 +295,6 @@ fn found(found: &Side, among: &Lists, rows: usize) -> Result<ArrayRef> {
         if is_empty { Some(false) } else { (!is_open).then_some(false) }
     });
     Ok(Arc::new(answers.collect::<BooleanArray>()))
-}
-
-/// Arrays without an element that was removed by its value, or without NULLs if it is NULL.
-fn without(sides: &[Side], rows: usize) -> Result<ArrayRef> {
-    let [removed, array, element] = sides else {
-        return Err(SqlError::internal("an array, and what it is without").into());
-    };
-    let mut answers = Vec::with_capacity(rows);
-    for row in 0..rows {
-        if !element.values.data_type().is_null() && element.values.is_valid(element.place(row)) {
-            let removed = ScalarValue::try_from_array(&removed.values, removed.place(row))?;
-            answers.push(removed.cast_to(array.values.data_type())?);
-            continue;
-        }
-        let lists = array.lists()?;
-        let Some(elements) = lists.elements(row) else {
-            answers.push(ScalarValue::try_new_null(array.values.data_type())?);
-            continue;
-        };
-        let values = lists.lists.values();
-        let kept = elements.filter(|&element| values.is_valid(element));
-        let kept =
-            kept.map(|element| ScalarValue::try_from_array(values, element)).collect::<Result<Vec<_>>>()?;
-        answers.push(ScalarValue::List(ScalarValue::new_list_nullable(&kept, values.data_type())));
-    }
-    if answers.is_empty() {
-        return Ok(arrow::array::new_empty_array(array.values.data_type()));
-    }
-    ScalarValue::iter_to_array(answers)
 }
 
 /// An operator that has an array at one side: a literal and a parameter at the other one become arrays, and

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Points in time: their difference, the same moment in another zone, fewer digits of seconds.
+//! Points in time: the same moment in another zone, fewer digits of seconds.
 //!
 //! | | PostgreSQL and here | DataFusion |
 //! |---|---|---|
-//! | `timestamp - timestamp` | days and a time | a time of many hours |
 //! | `timestamptz AT TIME ZONE z` | the local time of `z`, a `timestamp` | the same moment, shown otherwise |
 //! | `timestamp AT TIME ZONE z` | the moment at which clocks of `z` show it, a `timestamptz` | a type of that zone |
 //! | `x::timestamp(0)` | rounded | the digits are ignored |
@@ -11,23 +10,21 @@
 use crate::error::{SqlError, SqlState};
 use crate::types::{local_to_utc, utc_to_local};
 use arrow::array::{
-    Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray, PrimitiveArray, Time64MicrosecondArray,
-    TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, Int64Array, PrimitiveArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Field, FieldRef, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+    DataType, Field, FieldRef, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
 };
 use chrono_tz::Tz;
 use coeval_store::ColumnType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::sync::Arc;
 
-const MICROS_PER_DAY: i64 = 86_400_000_000;
 const NANOS_PER_MICRO: i64 = 1_000;
 /// The first moment of 2000, from which PostgreSQL counts, and so rounds, microseconds.
 const YEAR_2000: i64 = 946_684_800_000_000;
@@ -41,7 +38,6 @@ pub(crate) const ROUNDED: &str = "coeval_rounded_time";
 enum Kind {
     /// `timezone(zone, moment)`.
     Zone,
-    Difference,
     Rounded,
 }
 
@@ -62,16 +58,10 @@ pub(super) fn functions() -> [ScalarUDF; 2] {
     [function(Kind::Zone), function(Kind::Rounded)]
 }
 
-/// How long after the second moment the first one is: both local, or both of the world.
-pub(super) fn difference(end: Expr, start: Expr) -> Expr {
-    function(Kind::Difference).call(vec![end, start])
-}
-
 impl ScalarUDFImpl for MomentFunction {
     fn name(&self) -> &str {
         match self.kind {
             Kind::Zone => "timezone",
-            Kind::Difference => "coeval_time_between",
             Kind::Rounded => ROUNDED,
         }
     }
@@ -84,7 +74,6 @@ impl ScalarUDFImpl for MomentFunction {
         Ok(match (self.kind, types) {
             (Kind::Zone, [_, DataType::Timestamp(_, None)]) => ColumnType::TimestampTz.arrow(),
             (Kind::Zone, _) => ColumnType::Timestamp.arrow(),
-            (Kind::Difference, _) => DataType::Interval(IntervalUnit::MonthDayNano),
             (Kind::Rounded, [value, _]) => value.clone(),
             (Kind::Rounded, _) => return Err(SqlError::internal("rounding takes two arguments").into()),
         })
@@ -106,7 +95,6 @@ impl ScalarUDFImpl for MomentFunction {
         };
         let done = match self.kind {
             Kind::Zone => in_zone(first, second, session_zone(&arguments.config_options))?,
-            Kind::Difference => differences(first, second)?,
             Kind::Rounded => rounded(first, second)?,
         };
         if is_scalar {
@@ -184,23 +172,6 @@ fn zone_named(name: &str) -> Result<Tz, SqlError> {
         SqlError::new(SqlState::InvalidParameterValue, format!("time zone \"{name}\" not recognized"))
             .with_hint("Name it as the IANA database does: 'Europe/Berlin', 'UTC'.")
     })
-}
-
-fn differences(ends: &ArrayRef, starts: &ArrayRef) -> Result<ArrayRef> {
-    let ty = own_type(ends.data_type());
-    let (ends, starts) = (micros(ends, ty)?, micros(starts, ty)?);
-    let between = |(end, start): (Option<i64>, Option<i64>)| {
-        let (Some(end), Some(start)) = (end, start) else { return Ok(None) };
-        if is_infinite(end) || is_infinite(start) {
-            return Err(overflow("cannot subtract infinite timestamps"));
-        }
-        let passed = end.checked_sub(start).ok_or_else(|| overflow("interval out of range"))?;
-        let days = i32::try_from(passed / MICROS_PER_DAY).map_err(|_| overflow("interval out of range"))?;
-        let rest = passed % MICROS_PER_DAY;
-        Ok(Some(IntervalMonthDayNano::new(0, days, rest * NANOS_PER_MICRO)))
-    };
-    let between = ends.iter().zip(starts.iter()).map(between);
-    Ok(Arc::new(between.collect::<Result<IntervalMonthDayNanoArray, SqlError>>()?))
 }
 
 /// Half a unit goes away from zero.

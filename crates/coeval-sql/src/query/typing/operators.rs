@@ -13,7 +13,6 @@
 
 use super::declared::column_type_of_field;
 use super::intervals::{part, product};
-use super::moments::difference;
 use super::numbers::{mean, quotient};
 use super::settle::{comparable_pair, pair};
 use super::sums::sum;
@@ -82,11 +81,6 @@ impl ExprPlanner for PostgresOperators {
         if operator == Operator::Minus && left == DataType::Date32 && right == DataType::Date32 {
             let days = BinaryExpr::new(Box::new(raw.left), operator, Box::new(raw.right));
             return Ok(PlannerResult::Planned(cast(Expr::BinaryExpr(days), DataType::Int32)));
-        }
-        if operator == Operator::Minus
-            && let Some(passed) = time_between(&raw, &left, &right, schema)?
-        {
-            return Ok(PlannerResult::Planned(passed));
         }
         if !is_number(&left) || !is_number(&right) {
             return Ok(PlannerResult::Original(raw));
@@ -203,29 +197,6 @@ fn beside_time(operator: Operator, left: &DataType, right: &Expr) -> Option<Data
         (Operator::Minus, DataType::Date32) if is_bare => Some(DataType::Date32),
         _ => None,
     }
-}
-
-/// A timestamp less a timestamp, or less a date, or a date less a timestamp.
-fn time_between(
-    raw: &RawBinaryExpr,
-    left: &DataType,
-    right: &DataType,
-    schema: &DFSchema,
-) -> Result<Option<Expr>> {
-    let is_moment = |ty: &DataType| matches!(ty, DataType::Timestamp(..) | DataType::Date32);
-    if !is_moment(left) || !is_moment(right) {
-        return Ok(None);
-    }
-    // A date is a local time, unless the other side is a moment of the world.
-    let (end, start) = comparable_pair(&raw.left, &raw.right, schema)?
-        .unwrap_or_else(|| (raw.left.clone(), raw.right.clone()));
-    let as_moment = |side: Expr, ty: &DataType| match ty {
-        DataType::Date32 if !matches!(side.get_type(schema), Ok(DataType::Timestamp(..))) => {
-            cast(side, ColumnType::Timestamp.arrow())
-        }
-        _ => side,
-    };
-    Ok(Some(difference(as_moment(end, left), as_moment(start, right))))
 }
 
 pub(super) fn typed_parameter(parameter: Expr, ty: &DataType) -> Expr {

@@ -267,7 +267,7 @@ fn settle_text(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Ex
             Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), vec![bits()]))
         }));
     }
-    if !matches!(function.name(), "concat" | "concat_ws" | "format") {
+    if !matches!(function.name(), "concat" | "concat_ws") {
         return Ok(None);
     }
     let mut changed = false;
