@@ -126,7 +126,7 @@ impl Publishing {
         let released = state.publish_ready(shared, self.log.as_ref());
         drop(state);
         released.settle();
-        shared.renew_safe();
+        shared.keep_up_safe();
     }
 
     /// Waits until this version is visible, syncing for everyone if nobody does.
@@ -170,7 +170,7 @@ impl Publishing {
         }
         MutexGuard::unlocked(&mut state, || {
             released.settle();
-            shared.renew_safe();
+            shared.keep_up_safe();
         });
         state
     }

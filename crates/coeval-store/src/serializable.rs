@@ -7,21 +7,24 @@
 //! begin     a read-write transaction registers in the boundary, with its world; a reader looks whether it must be
 //!           certified at all
 //! commit    under the leader's lock: Certification::certify, then admit
-//! publish   renew(): the boundary moves, and the safe world is made anew if somebody has asked for one lately
-//! read      safe(): one load of the pointer to it, and a look whether it is the newest; else as above, unless somebody is
-//!           at it
 //! end       the transaction's guard goes when its version is published, or it was refused
+//! behind it keep_up(): the boundary moves, and the safe world is made anew if somebody has asked for one lately
+//! read      safe(): one load of the pointer to it
 //! ```
 //!
 //! # Made when wanted
 //! While nobody asks for safe worlds, none is made: a database without safe readers pays nothing for them. Once somebody has
-//! asked, they are made with each publication for a while, and lie ready behind an atomic pointer. What lies there is
-//! always right to read, since a boundary's safe snapshot is final; it is taken if there is no newer one, or if somebody is
-//! making that: then it was the newest a moment ago, and nobody waits for whoever makes the next. Likewise the write sets of commits below SERIALIZABLE become marks only when somebody is certified who did not see them.
+//! asked, they are *kept up* for a while: whoever moves the boundary, by a publication or the end of a transaction, makes
+//! the safe world before going on, and it lies ready behind an atomic pointer. One makes it at a time; who finds somebody
+//! at it leaves it to them, and they look again before they leave. So what lies ready lacks nothing but what ended in this
+//! moment, and no reader makes one. It is always right to read, since a boundary's safe snapshot is final.
+//! (`coeval_txn::ssi`'s README has the proof, and `tests/loom` every interleaving.)
+//!
+//! Likewise the write sets of commits below SERIALIZABLE become marks only when somebody is certified who did not see them.
 //!
 //! # Locking
-//! The leader's lock, then `safe`, then the boundary's registry, then those of snapshots. Each but the leader's is held
-//! for moments, `safe` for as long as it takes to apply the few write sets behind the boundary.
+//! The leader's lock, then `making`, then `safe`, then the boundary's registry, then those of snapshots. Each but the
+//! leader's is held for moments, `making` and `safe` for as long as it takes to apply the few write sets behind the boundary.
 
 use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason};
 use crate::error::{ConflictError, StoreError};
@@ -41,7 +44,7 @@ use coeval_txn::{ActiveSnapshots, CommitOrder, Interrupt, SnapshotGuard, Transac
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 
 /// Keeps a read-write serializable transaction registered; with the world of its snapshot.
@@ -52,12 +55,14 @@ pub(crate) struct Serializable {
     boundary: Boundary<Arc<World>>,
     /// Readers that are going to be certified.
     readers: ActiveSnapshots,
+    /// Held by who makes a safe world. Who gives it back looks again: others leave their own to them.
+    making: Mutex<()>,
     safe: Mutex<SafeState>,
     /// The safe world that was made last; none if nobody wants one. Changed under the lock of `safe`.
     newest: ArcSwapOption<SafeWorld>,
     /// The published version.
     published: AtomicU64,
-    /// With how many more publications a safe world is made.
+    /// With how many more publications a safe world is made. Leaves zero only behind the making of one, under `making`.
     wanted: AtomicU64,
     /// The last version with a commit that had an out-edge.
     newest_with_out: AtomicU64,
@@ -130,6 +135,16 @@ pub struct SnapshotLag {
     pub holder: Option<BoundaryHolder>,
 }
 
+/// What came of making a safe world.
+struct Made {
+    /// The newest one, if there is one.
+    newest: Option<Arc<SafeWorld>>,
+    /// It was not there before.
+    is_new: bool,
+    /// What it took the place of.
+    replaced: Option<Arc<SafeWorld>>,
+}
+
 /// What a reader of the current world has to do.
 pub(crate) enum ReaderDuty {
     /// Nothing: it is part of no anomaly.
@@ -147,6 +162,7 @@ impl Serializable {
         Self {
             boundary: Boundary::new(published),
             readers: ActiveSnapshots::new(),
+            making: Mutex::new(()),
             safe: Mutex::new(SafeState {
                 snapshots: SafeSnapshots::new(published),
                 boundary_commits,
@@ -205,30 +221,31 @@ impl Serializable {
     /// which a transaction is being certified that the boundary has passed. Waits for nobody, but for who makes the first
     /// one after a while in which nobody asked.
     ///
-    /// Cost: an atomic load, and a look at two numbers. If what lies ready is not the newest: two short locks, and applying
-    /// the write sets of those commits behind the boundary that belong to the snapshot, which are few.
+    /// Cost: an atomic load. With a bound on its age, or if nobody has asked lately: the locks, and applying the write sets
+    /// of those commits behind the boundary that belong to the snapshot, which are few.
     pub(crate) fn safe(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
         if self.trials.safe_is_newest {
             let world = published.load_full();
             let holds = SafeSnapshot { boundary: world.version(), members: Vec::new() };
             return Some(Arc::new(SafeWorld { world, holds }));
         }
-        let wanted = self.wanted.load(Ordering::Relaxed);
-        let ready = self.newest.load_full();
-        let is_newest = ready.as_ref().is_some_and(|ready| self.is_newest(ready));
-        let safe = if is_newest {
-            ready
-        } else {
-            match (ready, self.safe.try_lock()) {
-                (Some(ready), None) if wanted > 0 => Some(ready),
-                (_, held) => self.make_one(held.unwrap_or_else(|| self.safe.lock()), published),
-            }
-        };
-        // Only now: whoever finds it wanted may take what lies ready, which then is of a moment ago.
-        if wanted < WANTED_PUBLICATIONS / 2 {
-            self.wanted.store(WANTED_PUBLICATIONS, Ordering::Relaxed);
+        // Before the pointer: what is found there was made after the first one that made it wanted.
+        let wanted = self.wanted.load(Ordering::Acquire);
+        if wanted == 0 {
+            return self.begin_keeping_up(published);
         }
-        safe
+        if wanted < WANTED_PUBLICATIONS / 2 {
+            self.set_wanted(|wanted| (wanted > 0).then_some(WANTED_PUBLICATIONS));
+        }
+        match self.newest.load_full() {
+            Some(ready) if !self.is_bounded() => Some(ready),
+            // The clock can move the boundary, and nobody does it.
+            Some(ready) => match self.making.try_lock() {
+                Some(making) => self.make_one(making, published),
+                None => Some(ready),
+            },
+            None => self.make_one(self.making.lock(), published),
+        }
     }
 
     /// The newest one, for who must have that, or only looks.
@@ -236,25 +253,64 @@ impl Serializable {
         if let Some(safe) = self.newest.load_full().filter(|safe| self.is_newest(safe)) {
             return Some(safe);
         }
-        self.make_one(self.safe.lock(), published)
+        self.make_one(self.making.lock(), published)
     }
 
-    fn make_one(
-        &self,
-        mut safe: MutexGuard<'_, SafeState>,
-        published: &ArcSwap<World>,
-    ) -> Option<Arc<SafeWorld>> {
-        let (made, before) = self.make(&mut safe, published);
-        drop(safe);
-        // Let go of without the lock.
-        drop(before);
-        made
+    /// Makes one, and has it made anew from here on.
+    fn begin_keeping_up(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
+        let making = self.making.lock();
+        let made = self.make(published);
+        // Now: whoever finds it wanted takes what lies ready. What ended since it was made is found by the look behind.
+        self.set_wanted(|_| Some(WANTED_PUBLICATIONS));
+        drop(making);
+        drop(made.replaced);
+        drop(self.keep_up(published));
+        made.newest
     }
 
-    /// As long as it is kept, somebody is making a safe world.
+    fn make_one(&self, making: MutexGuard<'_, ()>, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
+        let made = self.make(published);
+        drop(making);
+        drop(made.replaced);
+        drop(self.keep_up(published));
+        made.newest
+    }
+
+    /// Changes for how long it is kept up.
+    fn set_wanted(&self, change: impl FnMut(u64) -> Option<u64>) -> bool {
+        self.wanted.fetch_update(Ordering::AcqRel, Ordering::Relaxed, change).is_ok()
+    }
+
+    /// The boundary may have moved, or a maker has given back the lock: makes the safe world anew until it is the newest, if
+    /// one is wanted, and leaves it to who is at it already. Gives back one that it takes the place of.
+    #[must_use = "dropping the last reference to a world may take long"]
+    pub(crate) fn keep_up(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
+        let mut replaced = None;
+        loop {
+            // Either who makes one sees what was done before, or it is seen here that nobody does; and either who begins
+            // to want one sees it, or it is seen here that one is wanted.
+            fence(Ordering::SeqCst);
+            let is_wanted = self.wanted.load(Ordering::Relaxed) > 0;
+            if !is_wanted || self.newest.load().as_ref().is_some_and(|newest| self.is_newest(newest)) {
+                return replaced;
+            }
+            let Some(making) = self.making.try_lock() else { return replaced };
+            let made = self.make(published);
+            drop(making);
+            replaced = replaced.or(made.replaced);
+            if !made.is_new {
+                return replaced;
+            }
+        }
+    }
+
+    /// Somebody makes a safe world while this runs.
     #[cfg(test)]
-    pub(crate) fn hold_making(&self) -> impl Sized {
-        self.safe.lock()
+    pub(crate) fn while_making<R>(&self, published: &ArcSwap<World>, run: impl FnOnce() -> R) -> R {
+        let making = self.making.lock();
+        let result = run();
+        drop(self.make_one(making, published));
+        result
     }
 
     /// Whether nobody who asked now would get a newer one.
@@ -262,16 +318,16 @@ impl Serializable {
     fn is_newest(&self, safe: &SafeWorld) -> bool {
         let published = Version::new(self.published.load(Ordering::Acquire));
         // With a bound on its age, the clock can move the boundary.
-        self.boundary.rests_at(safe.holds.boundary, published)
-            && self.lag_max_micros.load(Ordering::Relaxed) == NO_BOUND
+        self.boundary.rests_at(safe.holds.boundary, published) && !self.is_bounded()
     }
 
-    /// The newest, and the one that it takes the place of.
-    fn make(
-        &self,
-        safe: &mut SafeState,
-        published: &ArcSwap<World>,
-    ) -> (Option<Arc<SafeWorld>>, Option<Arc<SafeWorld>>) {
+    fn is_bounded(&self) -> bool {
+        self.lag_max_micros.load(Ordering::Relaxed) != NO_BOUND
+    }
+
+    /// Moves the boundary, and makes its safe world if it has moved. By who holds `making`.
+    fn make(&self, published: &ArcSwap<World>) -> Made {
+        let mut safe = self.safe.lock();
         let newest = || {
             let world = published.load_full();
             (world.version(), world)
@@ -282,11 +338,11 @@ impl Serializable {
                 let boundary = self.boundary.version();
                 let made = self.newest.load_full();
                 if let Some(made) = made.filter(|made| made.holds.boundary == boundary) {
-                    return (Some(made), None);
+                    return Made { newest: Some(made), is_new: false, replaced: None };
                 }
                 let world = published.load_full();
                 if world.version() != boundary {
-                    return (None, None);
+                    return Made { newest: None, is_new: false, replaced: None };
                 }
                 (boundary, world)
             }
@@ -296,26 +352,9 @@ impl Serializable {
         safe.boundary_commits = world.commits();
         safe.members = holds.members.len() as u64;
         let made = Arc::new(SafeWorld { world: with_members(world, &holds), holds });
-        let before = self.newest.swap(Some(Arc::clone(&made)));
+        let replaced = self.newest.swap(Some(Arc::clone(&made)));
         self.counters.made(started.elapsed());
-        (Some(made), before)
-    }
-
-    /// The boundary may have moved: makes the safe world anew, if one is wanted. Gives back the one that it takes the place
-    /// of.
-    #[must_use = "dropping the last reference to a world may take long"]
-    pub(crate) fn renew(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
-        let wanted = self.wanted.load(Ordering::Relaxed);
-        if wanted == 0 {
-            return None;
-        }
-        self.wanted.store(wanted - 1, Ordering::Relaxed);
-        // Somebody else who holds the lock makes one too.
-        let mut safe = self.safe.try_lock()?;
-        if self.newest.load().as_ref().is_some_and(|newest| self.is_newest(newest)) {
-            return None;
-        }
-        self.make(&mut safe, published).1
+        Made { newest: Some(made), is_new: true, replaced }
     }
 
     /// The safe snapshot of a boundary that has reached what `deferral` says. Blocks the thread while somebody holds the
@@ -330,7 +369,7 @@ impl Serializable {
         interrupt: Option<&(dyn Interrupt + Send + Sync)>,
     ) -> Result<Arc<SafeWorld>, DeferralInterrupted> {
         loop {
-            let safe = self.safe(published).filter(|safe| deferral.is_over(safe.boundary()));
+            let safe = self.current(published).filter(|safe| deferral.is_over(safe.boundary()));
             if let Some(safe) = safe {
                 return Ok(safe);
             }
@@ -350,16 +389,16 @@ impl Serializable {
         self.boundary.waiting_count()
     }
 
-    /// A world of this version was published. Gives up the safe world that lies ready, if the next one who asks gets a
-    /// newer one and nobody has asked lately: the caller lets go of it where that may take long.
+    /// A world of this version was published: one less with which a safe world is made. If none is made any more, gives up
+    /// what lies ready once the next one who asks gets a newer one: the caller lets go of it where that may take long.
     #[must_use = "dropping the last reference to a world takes long"]
     pub(crate) fn note_published(&self, published: Version) -> Option<Arc<World>> {
         self.published.store(published.get(), Ordering::Release);
-        if self.wanted.load(Ordering::Relaxed) > 0 || self.newest.load().is_none() {
+        if self.set_wanted(|wanted| wanted.checked_sub(1)) || self.newest.load().is_none() {
             return None;
         }
         let _safe = self.safe.lock();
-        if !self.boundary.would_advance(published) {
+        if self.wanted.load(Ordering::Relaxed) > 0 || !self.boundary.would_advance(published) {
             return None;
         }
         self.newest.swap(None).map(|made| Arc::clone(&made.world))

@@ -164,10 +164,10 @@ impl Shared {
         }
     }
 
-    /// Registrations of serializable transactions have ended with a publication: makes the safe world anew, if somebody
-    /// wants one.
-    pub(crate) fn renew_safe(&self) {
-        let Some(before) = self.serializable.renew(&self.published) else { return };
+    /// A registration of a serializable transaction has ended, or a world was published: makes the safe world anew, if
+    /// somebody wants one.
+    pub(crate) fn keep_up_safe(&self) {
+        let Some(before) = self.serializable.keep_up(&self.published) else { return };
         let newest = self.published.load().version().get();
         if newest.saturating_sub(before.world().version().get()) > VERSIONS_DROPPED_HERE {
             self.bury(vec![Arc::clone(before.world())]);

@@ -503,8 +503,10 @@ impl Transaction {
         self.serializing = None;
         // The snapshot stays registered until the verdict is there, and locks last until then.
         let verdict = shared.commit(submission, self.locks.take());
-        if verdict.is_ok() {
-            self.bricks.note_logged();
+        match &verdict {
+            Ok(_) => self.bricks.note_logged(),
+            // Its registration has ended without a publication.
+            Err(_) => shared.keep_up_safe(),
         }
         let (verdict, id) = (self.note_loss(verdict), self.id);
         let waits = std::mem::take(&mut self.lock_waits);
@@ -547,6 +549,14 @@ impl Transaction {
             indexes: vec![Delta::default(); table.indexes().len()],
         });
         self.writes.last_mut().expect("one was just pushed")
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if self.serializing.take().is_some() {
+            self.shared.keep_up_safe();
+        }
     }
 }
 

@@ -374,11 +374,48 @@ fn who_takes_a_safe_snapshot_does_not_wait_for_who_makes_the_next_one() {
     let no_floor = SessionFloor::default();
     set(1);
     assert_eq!(seen(&no_floor), Some(1));
-    let making = fixture.store.shared.serializable.hold_making();
-    set(2);
-    assert_eq!(seen(&no_floor), Some(1), "what lay ready a moment ago");
-    drop(making);
-    assert_eq!(seen(&no_floor), Some(2));
+    let shared = &fixture.store.shared;
+    shared.serializable.while_making(shared.published_slot(), || {
+        set(2);
+        assert_eq!(seen(&no_floor), Some(1), "what lay ready a moment ago");
+    });
+    assert_eq!(seen(&no_floor), Some(2), "who made one has looked again");
+}
+
+#[test]
+fn whoever_ends_leaves_the_newest_safe_snapshot_ready() {
+    let ends: [fn(&Fixture, Transaction); 4] = [
+        |_, holder| holder.rollback(),
+        |_, holder| {
+            holder.commit().unwrap();
+        },
+        |fixture, mut holder| {
+            // Refused: what it overwrites was overwritten behind its snapshot.
+            fixture.set(&mut holder, &fixture.flags, 1, -1);
+            assert!(holder.commit().is_err());
+        },
+        |fixture, mut holder| {
+            fixture.set(&mut holder, &fixture.flags, 2, 1);
+            holder.commit().unwrap();
+        },
+    ];
+    for end in ends {
+        let fixture = Fixture::new();
+        let seen = || {
+            let safe = fixture.store.begin_safe(&SessionFloor::default()).unwrap();
+            fixture.value(&safe, &fixture.flags, 1)
+        };
+        let before = seen();
+        let holder = fixture.begin(Isolation::Serializable);
+        assert_eq!(fixture.value(&holder, &fixture.items, 10), Some(10));
+        fixture.commit(Isolation::Serializable, |tx| {
+            fixture.set(tx, &fixture.flags, 1, 7);
+            Ok(())
+        });
+        assert_eq!(seen(), before, "the boundary is held");
+        end(&fixture, holder);
+        assert_eq!(seen(), Some(7));
+    }
 }
 
 #[test]
