@@ -7,6 +7,7 @@
 //! [`exchange`] is the same with a client at the other end.
 
 mod binary;
+mod block;
 mod decode;
 mod encode;
 mod exchange;

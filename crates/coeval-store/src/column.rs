@@ -216,6 +216,22 @@ impl ColumnBuilder {
         }
     }
 
+    /// Appends integers that the column's type can hold, NULL where they are not valid. Cheaper than one by one.
+    ///
+    /// # Panics
+    /// If the column is not of integers, there are not as many of `valid`, or one is out of the type's range.
+    pub fn push_integers(&mut self, values: &[i64], valid: &[bool]) {
+        const FITS: &str = "the value fits the column's type";
+        assert_eq!(values.len(), valid.len(), "each value is valid or not");
+        let pairs = || values.iter().zip(valid).map(|(&value, &is_valid)| is_valid.then_some(value));
+        match &mut self.inner {
+            Inner::Int16(b) => b.extend(pairs().map(|v| v.map(|v| i16::try_from(v).expect(FITS)))),
+            Inner::Int32(b) => b.extend(pairs().map(|v| v.map(|v| i32::try_from(v).expect(FITS)))),
+            Inner::Int64(b) => b.append_values(values, valid),
+            _ => panic!("integers do not go into a column of type {}", self.ty),
+        }
+    }
+
     fn push_null(&mut self) {
         match &mut self.inner {
             Inner::Boolean(b) => b.append_null(),

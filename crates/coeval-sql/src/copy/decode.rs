@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bytes of text or CSV in, batches of a table's columns out.
 
+use super::block::{BLOCK_ROWS, Block, Splitter};
 use super::field;
 use super::options::{CopyOptions, Header};
 use super::record::{Fields, Input, Quoted, RecordReader, Step};
@@ -19,6 +20,9 @@ const BATCH_BYTES_MAX: usize = 16 << 20;
 
 /// Longest record, as in PostgreSQL.
 pub(super) const RECORD_BYTES_MAX: usize = 1 << 30;
+
+/// Fewer plain records than these in a row are not worth being looked for.
+const BLOCK_ROWS_MIN: usize = 32;
 
 /// Longest field that an error shows, in characters.
 const SHOWN_MAX: usize = 100;
@@ -48,6 +52,7 @@ enum Force {
 /// How the fields of records become columns: what all decoders of a COPY share.
 struct Layout {
     reader: RecordReader,
+    splitter: Splitter,
     relation: String,
     targets: Vec<Target>,
     schema: SchemaRef,
@@ -70,6 +75,11 @@ pub(super) struct Decoder {
     layout: Arc<Layout>,
     builders: Vec<ColumnBuilder>,
     fields: Fields,
+    block: Block,
+    /// Integers of a block's column, and which of them are values.
+    integers: (Vec<i64>, Vec<bool>),
+    /// How many records are to be read one by one before blocks are tried again.
+    singly: usize,
     /// What has come and is not read yet.
     pending: Vec<u8>,
     /// Fewer bytes than these are not worth another look: so a long record that comes in small pieces is looked at
@@ -128,6 +138,7 @@ impl Decoder {
         }
         let layout = Layout {
             reader: RecordReader::new(options),
+            splitter: Splitter::new(options, targets.len()),
             relation: def.name.name.clone(),
             targets,
             schema: Arc::new(Schema::new(fields)),
@@ -144,6 +155,9 @@ impl Decoder {
             builders: layout.targets.iter().map(|target| ColumnBuilder::new(target.ty, 0)).collect(),
             layout,
             fields: Fields::default(),
+            block: Block::default(),
+            integers: Default::default(),
+            singly: 0,
             pending: Vec::new(),
             pending_min: 0,
             rows: 0,
@@ -238,6 +252,11 @@ impl Decoder {
     ) -> Result<usize, SqlError> {
         let mut at = 0;
         while at < bytes.len() && !self.ended {
+            if self.singly == 0 && self.header == Header::Absent {
+                at = self.read_block(bytes, at, out)?;
+                continue;
+            }
+            self.singly = self.singly.saturating_sub(1);
             let mut fields = std::mem::take(&mut self.fields);
             let step = match self.layout.reader.read(bytes, at, input, &mut fields) {
                 Ok(step) => step,
@@ -272,11 +291,76 @@ impl Decoder {
                 }
             }
             self.fields = fields;
-            if self.rows == CHUNK_ROWS || self.bytes >= BATCH_BYTES_MAX {
+            if self.is_full() {
                 self.give_batch(out)?;
             }
         }
         Ok(at)
+    }
+
+    /// Reads plain records together; says where they end. Those that are not plain are left to be read one by one, and so
+    /// are all of a block in which a value is wrong: then what is said of it is what is said of a single record.
+    fn read_block(&mut self, bytes: &[u8], at: usize, out: &mut Vec<RecordBatch>) -> Result<usize, SqlError> {
+        let mut block = std::mem::take(&mut self.block);
+        let rows_max = BLOCK_ROWS.min(CHUNK_ROWS - self.rows);
+        let mut end = self.layout.splitter.split(bytes, at, rows_max, &mut block);
+        let rows = block.rows();
+        if rows < rows_max {
+            self.singly = if rows < BLOCK_ROWS_MIN { BLOCK_ROWS_MIN } else { 1 };
+        }
+        if (0..self.builders.len()).all(|column| self.take_column(bytes, column, &block)) {
+            if self.layout.line_numbers == LineNumbers::Told {
+                self.lines.extend(self.line..self.line + rows as u64);
+            }
+            self.rows += rows;
+            self.line += rows as u64;
+            self.bytes += end - at;
+            if self.is_full() {
+                self.give_batch(out)?;
+            }
+        } else {
+            // Without what some columns have of the block.
+            self.give_batch(out)?;
+            self.singly = rows;
+            end = at;
+        }
+        self.block = block;
+        Ok(end)
+    }
+
+    /// Reads the fields of a block's column. Says whether all of them are values; if not, some are in the column.
+    fn take_column(&mut self, bytes: &[u8], column: usize, block: &Block) -> bool {
+        let Target { ty, null, .. } = self.layout.targets[column];
+        let null_text = self.layout.null.as_bytes();
+        let is_null = |text: &[u8]| text == null_text && null.never == Force::Off;
+        let builder = &mut self.builders[column];
+        let Some(range) = field::integer_range(ty) else {
+            return block.column(column).all(|place| {
+                let text = &bytes[place];
+                if is_null(text) {
+                    builder.push(ValueRef::Null);
+                    return true;
+                }
+                field::append(builder, ty, text, self.layout.zone).is_ok()
+            });
+        };
+        let (values, valid) = &mut self.integers;
+        values.clear();
+        valid.clear();
+        for place in block.column(column) {
+            let value = field::integer_at(bytes, place.clone()).filter(|value| range.contains(value));
+            if value.is_none() && !is_null(&bytes[place]) {
+                return false;
+            }
+            values.push(value.unwrap_or_default());
+            valid.push(value.is_some());
+        }
+        builder.push_integers(values, valid);
+        true
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows == CHUNK_ROWS || self.bytes >= BATCH_BYTES_MAX
     }
 
     #[inline]
@@ -358,8 +442,11 @@ impl Decoder {
     }
 
     fn give_batch(&mut self, out: &mut Vec<RecordBatch>) -> Result<(), SqlError> {
-        if self.rows > 0 {
-            let mut columns: Vec<ArrayRef> = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
+        let columns = self.builders.iter_mut().map(ColumnBuilder::finish);
+        if self.rows == 0 {
+            columns.for_each(drop);
+        } else {
+            let mut columns: Vec<ArrayRef> = columns.map(|column| column.slice(0, self.rows)).collect();
             if self.layout.line_numbers == LineNumbers::Told {
                 columns.push(Arc::new(UInt64Array::from(std::mem::take(&mut self.lines))));
             }

@@ -17,7 +17,17 @@ fn csv(more: &[CopyOption]) -> CopyOptions {
 
 /// All rows of an input that comes in pieces of this many bytes.
 fn decode(options: &CopyOptions, input: &[u8], piece: usize) -> Result<Vec<(Value, Value)>, SqlError> {
+    decode_by(Decoder::new(&table(), &[0, 1], options, Tz::UTC)?, input, piece)
+}
+
+/// The same, record by record.
+fn decode_singly(options: &CopyOptions, input: &[u8]) -> Result<Vec<(Value, Value)>, SqlError> {
     let mut decoder = Decoder::new(&table(), &[0, 1], options, Tz::UTC)?;
+    decoder.singly = usize::MAX;
+    decode_by(decoder, input, input.len())
+}
+
+fn decode_by(mut decoder: Decoder, input: &[u8], piece: usize) -> Result<Vec<(Value, Value)>, SqlError> {
     let mut batches = Vec::new();
     for piece in input.chunks(piece) {
         decoder.feed(piece, &mut batches)?;
@@ -73,14 +83,17 @@ fn header_is_skipped_and_force_options_decide_about_null() {
     assert_eq!(rows, vec![(Value::Null, Value::from(""))]);
 }
 
-/// Inputs with some of their bytes changed: each is read or refused, and the same whatever the pieces.
+/// Inputs with some of their bytes changed: each is read or refused, and the same whatever the pieces, and together as
+/// record by record.
 #[test]
 fn any_input_at_all_gives_the_same_wherever_it_is_cut() {
     let text = CopyOptions::new(CopyDirection::From, &[], &[]).unwrap();
     let good = [
         (csv(&[]), "1,\"x, y\"\n2,\"a\"\"b\nc\"\n,\u{e4}\r\n4,"),
         (csv(&[CopyOption::Escape('\\')]), "1,\"a\\\"b\"\n2,\"\\\\\"\n\\.\n"),
-        (text, "1\tx\\ty\n\\N\t\\x41\\102\r\n3\t\\N\n\\.\n"),
+        (csv(&[]), "1,one\n22,two\r\n-333,\n4444,four\n,five\n6,six\n"),
+        (text.clone(), "1\tx\\ty\n\\N\t\\x41\\102\r\n3\t\\N\n\\.\n"),
+        (text, "1\tone\n22\ttwo\r\n-333\t\n4444\tfour\n5\tfive\n"),
     ];
     let seed = 0x6A09_E667_F3BC_C909_u64;
     let mut state = seed;
@@ -98,6 +111,7 @@ fn any_input_at_all_gives_the_same_wherever_it_is_cut() {
             bytes[at] = if below(3) > 0 { special[below(special.len())] } else { below(256) as u8 };
         }
         let whole = decode(options, &bytes, bytes.len());
+        assert_eq!(decode_singly(options, &bytes), whole, "seed {seed}, round {round}: {bytes:?}");
         let piece = 1 + below(bytes.len());
         assert_eq!(
             decode(options, &bytes, piece),
@@ -106,7 +120,7 @@ fn any_input_at_all_gives_the_same_wherever_it_is_cut() {
         );
         read += usize::from(whole.is_ok());
     }
-    assert!(read > 1_000, "the inputs are not all refused: {read}");
+    assert!(read > 2_000, "the inputs are not all refused: {read}");
 }
 
 /// A record that comes byte by byte is read a few times, not at every byte.
