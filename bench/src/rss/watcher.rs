@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// How long it waits between two looks.
 const LOOK: Duration = Duration::from_millis(1);
 
+/// Readings of the clock that take about as long as taking a snapshot.
+const FLOOR_READINGS: usize = 32;
+
 /// Values of an age over time in a report.
 const POINTS: usize = 40;
 
@@ -22,6 +25,9 @@ pub(super) struct Seen {
     taking: Histogram,
     /// The same where the system did not give the processor to another thread meanwhile.
     taking_unpreempted: Histogram,
+    /// How long [`FLOOR_READINGS`] took right behind: what the machine itself adds to anything of that length, by
+    /// interrupts and whoever else has its processors.
+    floor: Histogram,
     /// How often taking it waited for something.
     waits: u64,
     /// For how long there had been something that the snapshot lacked.
@@ -45,6 +51,8 @@ impl Seen {
             let safe = db.store().begin_safe(&Default::default());
             let took = asked.elapsed();
             let after = thread_switches();
+            let floor = Instant::now();
+            let floor = (0..FLOOR_READINGS).map(|_| floor.elapsed()).max().unwrap_or_default();
             drop(safe);
             if !board.is_measuring() {
                 continue;
@@ -52,6 +60,7 @@ impl Seen {
             let (lag, active) = (db.store().snapshot_lag(), db.store().active_serializable());
             let oldest = active.iter().map(|holder| holder.since.elapsed()).max().unwrap_or_default();
             seen.taking.record_duration(took);
+            seen.floor.record_duration(floor);
             seen.waits += after.waits - before.waits;
             if after.preemptions == before.preemptions {
                 seen.taking_unpreempted.record_duration(took);
@@ -68,6 +77,7 @@ impl Seen {
     /// Takes in what another one saw, but for its order in time.
     pub(super) fn merge(&mut self, other: &Self) {
         self.taking.merge(&other.taking);
+        self.floor.merge(&other.floor);
         self.taking_unpreempted.merge(&other.taking_unpreempted);
         self.waits += other.waits;
         self.ages.merge(&other.ages);
@@ -80,6 +90,8 @@ impl Seen {
         let mut figure = |figure: &str, value: f64| report.figure(format!("{name}_{figure}"), value);
         figure("taking_p50_us", self.taking.percentile(50.0) as f64 / 1e3);
         figure("taking_p999_us", self.taking.percentile(99.9) as f64 / 1e3);
+        figure("taking_floor_p50_us", self.floor.percentile(50.0) as f64 / 1e3);
+        figure("taking_floor_p999_us", self.floor.percentile(99.9) as f64 / 1e3);
         figure("taking_unpreempted_p999_us", self.taking_unpreempted.percentile(99.9) as f64 / 1e3);
         figure("age_p50_ms", self.ages.percentile_ms(50.0));
         figure("age_p99_ms", self.ages.percentile_ms(99.0));
