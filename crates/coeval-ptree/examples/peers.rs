@@ -94,6 +94,16 @@ fn directory_finder<const B: usize>(pairs: &Pairs) -> Finder {
     (format!("PTree {B}, directory"), Box::new(move |keys| found(keys, |key| directory.get(key).copied())))
 }
 
+/// As [`directory_finder`], sixty-four keys at a time.
+fn group_finder<const B: usize>(pairs: &Pairs) -> Finder {
+    let directory = PTree::<u64, u64, (), B>::from_sorted(pairs.clone()).directory();
+    let find = move |keys: &[u64]| {
+        let values = keys.chunks(64).flat_map(|group| directory.multi_find(group));
+        values.flatten().fold(0, |one, other| one ^ other)
+    };
+    (format!("PTree {B}, directory, groups of 64"), Box::new(find))
+}
+
 fn find(count: usize) {
     let pairs = sorted_pairs(count);
     let standard: BTreeMap<u64, u64> = pairs.iter().copied().collect();
@@ -117,6 +127,7 @@ fn find(count: usize) {
     finders.extend([finder::<16>(&pairs), finder::<23>(&pairs)]);
     finders.extend([finder::<30>(&pairs), finder::<62>(&pairs)]);
     finders.extend([directory_finder::<30>(&pairs), directory_finder::<62>(&pairs)]);
+    finders.extend([group_finder::<30>(&pairs), group_finder::<62>(&pairs)]);
     drop(pairs);
     let random = &mut StdRng::seed_from_u64(1);
     let mut best = vec![Best(f64::MAX); finders.len()];

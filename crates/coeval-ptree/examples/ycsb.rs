@@ -2,7 +2,7 @@
 //! YCSB A, B, C and insert-only on the tree and on concurrent ordered maps (P-Trees paper, 8.1 and 8.2).
 //!
 //! ```text
-//! cargo run --release -p coeval-ptree --example ycsb -- [ENTRIES] [SECONDS] [BATCH_MS] [only=LETTERS] [threads=N] [MAP ...]
+//! cargo run --release -p coeval-ptree --example ycsb -- [ENTRIES] [SECONDS] [BATCH_MS] [only=LETTERS] [threads=N] [grouped] [MAP ...]
 //! ```
 //!
 //! Keys and values are `u64`, keys drawn from a scrambled Zipfian distribution (0.99), two threads unless said otherwise.
@@ -14,6 +14,10 @@
 //! allocator more, but lend a hand once the oldest write has waited for twice that long or the queue is full. A write's latency is the time until its publication; each
 //! write of the 64 operations between two looks at the clock is taken to have waited for as long as the first one. The
 //! others are written directly. One JSON line per map and workload.
+//!
+//! With `grouped` each thread hands in the 64 operations at once, first the reads and then the writes, as a server has them
+//! that takes several requests from each of its connections. Every map may do with such a group what serves it best: the
+//! tree runs its lookups side by side, a locked map takes its lock once for all reads and once for all writes.
 //!
 //! Maps are `skiplist`, `btree`, `scc` and `imbl`; `ptree16`, `ptree30`, `ptree62`, `ptree126`, `ptree254` are the tree with
 //! these blocks; `directory30` and `directory62` make a directory of each version before they publish it.
@@ -92,6 +96,9 @@ trait Subject: Sync {
 trait Handle {
     fn get(&mut self, key: u64) -> Option<u64>;
     fn put(&mut self, key: u64, value: u64);
+    /// Appends the values of all keys to `found`.
+    fn get_group(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>);
+    fn put_group(&mut self, pairs: &[(u64, u64)]);
     /// Called every [`STRIDE`] operations, to publish what is due.
     fn tick(&mut self, _now: Instant) {}
     /// Publishes the rest; returns how long batches waited and how many writes were in each.
@@ -116,6 +123,7 @@ struct Published<M> {
     threads: usize,
     apply: fn(&M, Pairs) -> M,
     read: fn(&M, &u64) -> Option<u64>,
+    read_group: fn(&M, &[u64], &mut Vec<Option<u64>>),
     len: fn(&M) -> usize,
     discard: fn(M),
 }
@@ -196,6 +204,15 @@ impl<M> Handle for Batching<'_, M> {
         self.pending.push((key, value));
     }
 
+    fn get_group(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) {
+        (self.map.read_group)(self.root.load(), keys, found);
+    }
+
+    fn put_group(&mut self, pairs: &[(u64, u64)]) {
+        self.since.get_or_insert_with(Instant::now);
+        self.pending.extend_from_slice(pairs);
+    }
+
     fn tick(&mut self, now: Instant) {
         while let Some((oldest, count)) = self.hand_in() {
             let is_full = count >= BATCH_MAX;
@@ -238,6 +255,14 @@ impl Handle for &SkipMap<u64, u64> {
     fn put(&mut self, key: u64, value: u64) {
         self.insert(key, value);
     }
+
+    fn get_group(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) {
+        found.extend(keys.iter().map(|key| Handle::get(self, *key)));
+    }
+
+    fn put_group(&mut self, pairs: &[(u64, u64)]) {
+        pairs.iter().for_each(|(key, value)| self.put(*key, *value));
+    }
 }
 
 impl Subject for RwLock<BTreeMap<u64, u64>> {
@@ -259,6 +284,15 @@ impl Handle for &RwLock<BTreeMap<u64, u64>> {
 
     fn put(&mut self, key: u64, value: u64) {
         self.write().expect("no writer panics").insert(key, value);
+    }
+
+    fn get_group(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) {
+        let map = self.read().expect("no writer panics");
+        found.extend(keys.iter().map(|key| map.get(key).copied()));
+    }
+
+    fn put_group(&mut self, pairs: &[(u64, u64)]) {
+        self.write().expect("no writer panics").extend(pairs.iter().copied());
     }
 }
 
@@ -284,6 +318,15 @@ impl Handle for &scc::TreeIndex<u64, u64> {
         while let Err((key, _)) = self.insert_sync(key, value) {
             self.remove_sync(&key);
         }
+    }
+
+    fn get_group(&mut self, keys: &[u64], found: &mut Vec<Option<u64>>) {
+        let guard = scc::Guard::new();
+        found.extend(keys.iter().map(|key| self.peek(key, &guard).copied()));
+    }
+
+    fn put_group(&mut self, pairs: &[(u64, u64)]) {
+        pairs.iter().for_each(|(key, value)| self.put(*key, *value));
     }
 }
 
@@ -315,43 +358,110 @@ struct Plan {
     time: Duration,
     batch_time: Duration,
     threads: usize,
+    /// Whether each thread hands in its operations in groups of [`STRIDE`].
+    is_grouped: bool,
     /// C, B, A, and I for insert-only.
     letters: String,
 }
 
-/// Operations of one thread until the time is over, or until its share of the inserts is done.
-fn operate(map: &mut impl Handle, thread: usize, workload: Workload, plan: &Plan, zipfian: &Zipfian) -> u64 {
-    let start = Instant::now();
-    let mut random = StdRng::seed_from_u64(thread as u64);
-    let mut serial = thread as u64;
-    let mut operations = 0u64;
-    loop {
-        for _ in 0..STRIDE {
-            match workload {
-                Workload::Mixed { read_percent } => {
-                    // The hash scatters popular keys over the key space.
-                    let key = scatter(scatter(zipfian.draw(&mut random)) % plan.count as u64);
-                    if random.random_range(0..100) < read_percent {
-                        black_box(map.get(key));
-                    } else {
-                        map.put(key, operations);
-                    }
-                }
-                Workload::InsertOnly => {
-                    map.put(scatter(serial), operations);
-                    serial += plan.threads as u64;
-                }
+/// One operation on a key.
+#[derive(Clone, Copy)]
+enum Operation {
+    Read(u64),
+    Write(u64, u64),
+}
+
+/// What a thread is going to do, one operation after the other.
+struct Operations<'p> {
+    workload: Workload,
+    plan: &'p Plan,
+    zipfian: &'p Zipfian,
+    random: StdRng,
+    /// The next number to insert, in insert-only.
+    serial: u64,
+    count: u64,
+}
+
+impl Operations<'_> {
+    fn next(&mut self) -> Operation {
+        self.count += 1;
+        match self.workload {
+            Workload::Mixed { read_percent } => {
+                // The hash scatters popular keys over the key space.
+                let number = scatter(self.zipfian.draw(&mut self.random)) % self.plan.count as u64;
+                let key = scatter(number);
+                let is_read = self.random.random_range(0..100) < read_percent;
+                if is_read { Operation::Read(key) } else { Operation::Write(key, self.count) }
+            }
+            Workload::InsertOnly => {
+                let key = scatter(self.serial);
+                self.serial += self.plan.threads as u64;
+                Operation::Write(key, self.count)
             }
         }
-        operations += STRIDE as u64;
+    }
+
+    fn is_over(&self, elapsed: Duration) -> bool {
+        match self.workload {
+            Workload::Mixed { .. } => elapsed >= self.plan.time,
+            Workload::InsertOnly => self.count as usize >= self.plan.count / self.plan.threads,
+        }
+    }
+}
+
+/// A group of operations, and what its reads have found.
+#[derive(Default)]
+struct Group {
+    reads: Vec<u64>,
+    writes: Pairs,
+    found: Vec<Option<u64>>,
+}
+
+impl Group {
+    fn serve(&mut self, map: &mut impl Handle, operations: &mut Operations<'_>) {
+        self.reads.clear();
+        self.writes.clear();
+        self.found.clear();
+        for _ in 0..STRIDE {
+            match operations.next() {
+                Operation::Read(key) => self.reads.push(key),
+                Operation::Write(key, value) => self.writes.push((key, value)),
+            }
+        }
+        if !self.reads.is_empty() {
+            map.get_group(&self.reads, &mut self.found);
+            assert_eq!(self.found.len(), self.reads.len(), "each read has its answer");
+            black_box(&self.found);
+        }
+        if !self.writes.is_empty() {
+            map.put_group(&self.writes);
+        }
+    }
+}
+
+fn serve_one(map: &mut impl Handle, operation: Operation) {
+    match operation {
+        Operation::Read(key) => {
+            black_box(map.get(key));
+        }
+        Operation::Write(key, value) => map.put(key, value),
+    }
+}
+
+/// Operations of one thread until the time is over, or until its share of the inserts is done; returns how many.
+fn operate(map: &mut impl Handle, mut operations: Operations<'_>) -> u64 {
+    let start = Instant::now();
+    let mut group = Group::default();
+    loop {
+        if operations.plan.is_grouped {
+            group.serve(map, &mut operations);
+        } else {
+            (0..STRIDE).for_each(|_| serve_one(map, operations.next()));
+        }
         let now = Instant::now();
         map.tick(now);
-        let is_over = match workload {
-            Workload::Mixed { .. } => now.duration_since(start) >= plan.time,
-            Workload::InsertOnly => operations as usize >= plan.count / plan.threads,
-        };
-        if is_over {
-            return operations;
+        if operations.is_over(now.duration_since(start)) {
+            return operations.count;
         }
     }
 }
@@ -371,7 +481,10 @@ fn run<S: Subject>(map: &S, name: &str, letter: char, plan: &Plan) {
     let start = Instant::now();
     pool.broadcast(|context| {
         let mut map = map.handle();
-        let operations = operate(&mut map, context.index(), workload, plan, &zipfian);
+        let (thread, zipfian) = (context.index() as u64, &zipfian);
+        let random = StdRng::seed_from_u64(thread);
+        let operations = Operations { workload, plan, zipfian, random, serial: thread, count: 0 };
+        let operations = operate(&mut map, operations);
         latencies.lock().expect("no thread panics").extend(map.finish());
         done.fetch_add(operations, Ordering::Relaxed);
     });
@@ -381,10 +494,11 @@ fn run<S: Subject>(map: &S, name: &str, letter: char, plan: &Plan) {
         assert!(map.len() >= before + plan.count - STRIDE * plan.threads, "every key was inserted");
     }
     println!(
-        r#"{{"bench":"ycsb","workload":"{}","map":"{name}","entries":{},"threads":{},"batch_ms":{},"ops_per_s":{per_second:.0},"write_latency_99_ms":{latency_99:.1},"write_latency_max_ms":{latency_max:.1}}}"#,
+        r#"{{"bench":"ycsb","workload":"{}","map":"{name}","entries":{},"threads":{},"grouped":{},"batch_ms":{},"ops_per_s":{per_second:.0},"write_latency_99_ms":{latency_99:.1},"write_latency_max_ms":{latency_max:.1}}}"#,
         if letter == 'I' { "insert-only".to_owned() } else { letter.to_string() },
         plan.count,
         plan.threads,
+        plan.is_grouped,
         plan.batch_time.as_millis(),
     );
 }
@@ -421,6 +535,9 @@ fn run_tree<const B: usize>(plan: &Plan) {
         threads: plan.threads,
         apply: after,
         read: |tree, key| tree.get(key).copied(),
+        read_group: |tree, keys, found| {
+            found.extend(tree.multi_find(keys).into_iter().map(Option::<&u64>::copied))
+        },
         len: PTree::len,
         discard: PTree::drop_parallel,
     };
@@ -438,6 +555,9 @@ fn run_directory<const B: usize>(plan: &Plan) {
         threads: plan.threads,
         apply: |version, batch| after(version.tree(), batch).directory(),
         read: |version, key| version.get(key).copied(),
+        read_group: |version, keys, found| {
+            found.extend(version.multi_find(keys).into_iter().map(Option::<&u64>::copied));
+        },
         len: |version| version.tree().len(),
         discard: drop,
     };
@@ -452,6 +572,7 @@ fn run_trees(plan: &Plan, map: &str) {
         "ptree62" => run_tree::<62>(plan),
         "ptree126" => run_tree::<126>(plan),
         "ptree254" => run_tree::<254>(plan),
+        "directory16" => run_directory::<16>(plan),
         "directory30" => run_directory::<30>(plan),
         "directory62" => run_directory::<62>(plan),
         _ => {}
@@ -497,6 +618,7 @@ fn run_peers(plan: &Plan, map: &str) {
                     map
                 },
                 read: |map, key| map.get(key).copied(),
+                read_group: |map, keys, found| found.extend(keys.iter().map(|key| map.get(key).copied())),
                 len: imbl::OrdMap::len,
             };
             run_all(make, "imbl::OrdMap behind ArcSwap", plan);
@@ -512,6 +634,7 @@ fn main() {
         time: Duration::from_secs(3),
         batch_time: Duration::from_millis(12),
         threads: 2,
+        is_grouped: false,
         letters: "CBAI".to_owned(),
     };
     for argument in std::env::args().skip(1) {
@@ -519,6 +642,8 @@ fn main() {
             plan.letters = letters.to_owned();
         } else if let Some(threads) = argument.strip_prefix("threads=") {
             plan.threads = threads.parse().expect("a number of threads");
+        } else if argument == "grouped" {
+            plan.is_grouped = true;
         } else if let Ok(number) = argument.parse::<u64>() {
             numbers.push(number);
         } else {

@@ -6,12 +6,11 @@ use std::marker::PhantomData;
 use std::mem::take;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
-use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
 use crate::build::{is_strictly_sorted, sort_and_combine};
 use crate::bulk::{Alter, Delete, Edit, Fate, Insert, Modify, Update, apply};
-use crate::find::find_many;
-use crate::grain::{BATCH_GRAIN, BUILD_GRAIN, Grain};
+use crate::find::{find_in_pieces, find_many};
+use crate::grain::{BUILD_GRAIN, Grain};
 use crate::sets;
 use crate::summary::Summary;
 use crate::tree::PTree;
@@ -194,14 +193,7 @@ where
         T: Borrow<Q> + Sync,
         Q: Ord + ?Sized,
     {
-        let mut found = vec![None; keys.len()];
-        if keys.len() <= BATCH_GRAIN {
-            find_many(&self.root, keys, &mut found);
-        } else {
-            let pieces = found.par_chunks_mut(BATCH_GRAIN).zip(keys.par_chunks(BATCH_GRAIN));
-            pieces.for_each(|(found, keys)| find_many(&self.root, keys, found));
-        }
-        found
+        find_in_pieces(keys, |keys, found| find_many(&self.root, keys, found))
     }
 
     /// Removes all keys of a batch with strictly increasing keys; absent ones do not matter.

@@ -6,7 +6,10 @@ use std::hint::select_unpredictable;
 use std::mem::needs_drop;
 
 use arrayvec::ArrayVec;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
+use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
+use crate::grain::BATCH_GRAIN;
 use crate::node::{Link, position, search};
 
 /// The entry of `key`. Work `O(log n)`.
@@ -87,7 +90,26 @@ where
 }
 
 /// Descents that run side by side: about as many misses as a core keeps in flight.
-const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
+
+/// What `find` puts at the place of each key, a piece at a time, on several threads if there are many.
+pub(crate) fn find_in_pieces<'v, T, V>(
+    keys: &[T],
+    find: impl Fn(&[T], &mut [Option<&'v V>]) + Sync,
+) -> Vec<Option<&'v V>>
+where
+    T: Sync,
+    V: Sync,
+{
+    let mut found = vec![None; keys.len()];
+    if keys.len() <= BATCH_GRAIN {
+        find(keys, &mut found);
+    } else {
+        let pieces = found.par_chunks_mut(BATCH_GRAIN).zip(keys.par_chunks(BATCH_GRAIN));
+        pieces.for_each(|(found, keys)| find(keys, found));
+    }
+    found
+}
 
 /// The value of each key, many descents at a time.
 pub(crate) fn find_many<'a, K, V, Q, T, S, const B: usize>(

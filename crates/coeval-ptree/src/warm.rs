@@ -58,7 +58,7 @@ where
 }
 
 /// Bytes that come from memory together.
-const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 
 /// Looks at a key in each line of a block that is about to be copied, where keys are compared as they lie; a search would
 /// wait for the lines one by one. The result means nothing, but has to be used for the loads to be made.

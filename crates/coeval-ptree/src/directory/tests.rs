@@ -5,6 +5,7 @@ use rand::Rng;
 
 use super::FAN;
 use crate::PTree;
+use crate::find::LANES;
 use crate::model::{Census, random, random_model, tree_of};
 
 /// Looks for all keys from before the first one to behind the last one, present or not.
@@ -14,6 +15,14 @@ fn assert_finds_all<const B: usize>(tree: &PTree<u32, u64, (), B>, limit: u32) {
     assert!(directory.tree().ptr_eq(tree));
     for key in 0..=limit {
         assert_eq!(directory.get(&key), tree.get(&key), "key {key} of {} entries", tree.len());
+    }
+    // Upwards and downwards, so that a group of descents is not in one place of the tree alone; and too few for a group.
+    let keys: Vec<u32> = (0..=limit).flat_map(|key| [key, limit - key]).collect();
+    for keys in [&keys[..], &keys[..keys.len().min(LANES - 1)], &[]] {
+        let mut found = vec![None; keys.len()];
+        directory.find_many(keys, &mut found);
+        assert!(found.iter().copied().eq(keys.iter().map(|key| tree.get(key))), "{} entries", tree.len());
+        assert_eq!(directory.multi_find(keys), found);
     }
 }
 
@@ -49,6 +58,9 @@ fn keys_that_are_not_compared_where_they_lie_are_found_too() {
         let expected = (number % 2 == 0).then_some(number / 2);
         assert_eq!(directory.get(word(number).as_str()).copied(), expected);
     }
+    let words: Vec<String> = (0..18_000).map(word).collect();
+    let found = directory.multi_find::<str, _>(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(found.iter().copied().eq(words.iter().map(|word| tree.get(word))));
 }
 
 #[test]
