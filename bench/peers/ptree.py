@@ -46,7 +46,8 @@ def run(arguments, duckdb_round):
         sections += tpch(arguments, examples, duckdb_round)
     if "ycsb" in chosen:
         seconds = max(1, round(arguments.seconds))
-        sections += ycsb(examples, [arguments.entries, seconds, arguments.batch_ms])
+        for manner in ([], ["grouped"]):
+            sections += ycsb(examples, [arguments.entries, seconds, arguments.batch_ms, *manner])
     for name in ("find", "batch"):
         if name in chosen:
             results = lines(examples / "peers", name, arguments.entries)
@@ -144,7 +145,8 @@ def ycsb(examples, arguments):
     results = lines(examples / "ycsb", *arguments)
     rates = {(result["map"], result["workload"]): result for result in results}
     report = [
-        "", f"## YCSB, {arguments[0]:,} entries, two threads, batches of {arguments[2]} ms", "",
+        "", f"## YCSB, {arguments[0]:,} entries, two threads, batches of {arguments[2]} ms, "
+        + ("64 operations at once" if "grouped" in arguments else "one by one"), "",
         "Million operations per second; in brackets the 99th percentile of a write, and what it is of the best map "
         "without snapshots.", "",
         "| | " + " | ".join(YCSB_LEAST) + " |", "|---|" + "---:|" * len(YCSB_LEAST),
