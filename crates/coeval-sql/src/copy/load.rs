@@ -21,6 +21,10 @@ use std::sync::Arc;
 /// Bytes of rows that go into a table together, if they can in groups.
 const GROUP_BYTES: usize = 64 << 20;
 
+/// The same for brick tables, which make no chunks of them: so little that memory is used again and stays in the caches,
+/// and so much that each brick gets some rows.
+const BRICK_GROUP_BYTES: usize = 8 << 20;
+
 /// Rows of a COPY on their way into their table. Every constraint is enforced.
 pub(super) struct Loading {
     def: Arc<TableDef>,
@@ -115,7 +119,8 @@ impl Loading {
 
     /// Whether there are enough rows for a [group](Self::append_group).
     pub(super) fn is_group(&self) -> bool {
-        self.order == Order::Ascending && self.bytes >= GROUP_BYTES
+        let enough = if self.def.bricks.is_some() { BRICK_GROUP_BYTES } else { GROUP_BYTES };
+        self.order == Order::Ascending && self.bytes >= enough
     }
 
     /// Puts the rows so far into the table, if they come in order.

@@ -11,6 +11,7 @@ use super::options::{CopyFormat, CopyOptions};
 use super::rejected::RejectedRow;
 use crate::error::SqlError;
 use arrow::array::RecordBatch;
+use memchr::{memchr, memchr_iter, memrchr};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, channel};
@@ -59,7 +60,7 @@ impl Cut {
         match self {
             Self::Text => {
                 let mut end = bytes.len();
-                while let Some(at) = bytes[..end].iter().rposition(|&byte| byte == b'\n') {
+                while let Some(at) = memrchr(b'\n', &bytes[..end]) {
                     let escapes = bytes[..at].iter().rev().take_while(|&&byte| byte == b'\\').count();
                     if escapes.is_multiple_of(2) {
                         return Some(at + 1);
@@ -69,6 +70,9 @@ impl Cut {
                 None
             }
             Self::Csv { quote } => {
+                if memchr(quote, bytes).is_none() {
+                    return memrchr(b'\n', bytes).map(|at| at + 1);
+                }
                 let mut quotes = count(bytes, quote);
                 for (at, &byte) in bytes.iter().enumerate().rev() {
                     if byte == quote {
@@ -85,7 +89,7 @@ impl Cut {
 }
 
 fn count(bytes: &[u8], wanted: u8) -> usize {
-    bytes.iter().filter(|&&byte| byte == wanted).count()
+    memchr_iter(wanted, bytes).count()
 }
 
 /// What came of one portion.
