@@ -30,6 +30,7 @@ mod select;
 mod selected;
 mod subqueries;
 mod target;
+mod underlying;
 mod update;
 
 pub(crate) use assignments::is_default;
@@ -37,12 +38,13 @@ pub(crate) use insert::OVERRIDING;
 pub(crate) use locks_in_front::{with_locks_in_front, without_locks};
 pub(crate) use merge::{DEFAULTS as MERGE_DEFAULTS, NOTHING as MERGE_NOTHING};
 pub(crate) use needs::needs_of_insert;
-pub(crate) use parameters::{parameter_types, returned};
+pub(crate) use parameters::parameter_types;
 pub(crate) use parts::{Parts, execute_in_parts, first_change, is_in_parts, is_plain_query, refuse_nested};
 pub(crate) use parts_described::columns_of_parts;
 pub(crate) use row_locks::execute as select_for_update;
 pub(crate) use rows::refused;
 pub(crate) use select::body as select_body;
+pub(crate) use underlying::returned;
 
 use crate::context::StatementContext;
 use crate::error::SqlError;

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The types of a changing statement's parameters: of the column that one is assigned to, else what the
-//! query that the statement stands on infers, else text.
+//! queries that the statement stands on infer, else text.
 
 use super::parts_described::described;
 use super::target::Target;
-use super::{is_in_parts, merge, select, statement_of, without_locks};
+use super::underlying::underlying;
+use super::{is_in_parts, merge, statement_of, without_locks};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::query;
 use crate::session::ParameterType;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, Delete, Expr, FromTable, Insert, Merge, MergeAction, MergeInsertExpr,
-    MergeInsertKind, ObjectName, OnConflictAction, OnInsert, Query, SelectItem, SetExpr, Statement,
-    TableObject, TableWithJoins, Update, UpdateTableFromKind, Value, With,
+    Assignment, AssignmentTarget, Expr, Insert, Merge, MergeAction, MergeInsertExpr, MergeInsertKind,
+    ObjectName, OnConflictAction, OnInsert, Query, SelectItem, SetExpr, Statement, TableObject, Value,
+    ValueWithSpan, Visit, Visitor,
 };
+use std::ops::ControlFlow;
 
 /// The types of parameters as far as they are known, and those of the ones that are read as arrays.
 type InferredTypes = (Vec<Option<ColumnType>>, Vec<Option<ParameterType>>);
@@ -63,15 +65,50 @@ pub(super) fn inferred(
             known[index] = Some(ty);
         }
     }
-    if let Some(query) = underlying(context, statement, with)
-        && let Ok(planned) = query::plan_with_hidden(context, &without_locks(&query), &known)
-    {
-        let inferred = planned.parameter_types();
-        lists = planned.list_parameters().to_vec();
-        known.resize(known.len().max(inferred.len()), None);
-        known.iter_mut().zip(inferred).for_each(|(known, inferred)| *known = known.or(Some(*inferred)));
+    for query in underlying(context, statement, with) {
+        // One that does not name a parameter knows nothing of it.
+        let named = parameters_of(&query);
+        if named.is_empty() {
+            continue;
+        }
+        let Ok(planned) = query::plan_with_hidden(context, &without_locks(&query), &known) else { continue };
+        for place in named {
+            note(&mut known, place, planned.parameter_types().get(place).copied());
+            note(&mut lists, place, planned.list_parameters().get(place).copied().flatten());
+        }
     }
     Ok((known, lists))
+}
+
+/// Keeps what was found of the parameter at a place, if nothing was known of it.
+pub(super) fn note<T>(all: &mut Vec<Option<T>>, place: usize, found: Option<T>) {
+    if all.len() <= place {
+        all.resize_with(place + 1, || None);
+    }
+    if all[place].is_none() {
+        all[place] = found;
+    }
+}
+
+/// The places of the parameters that a query names.
+pub(super) fn parameters_of(query: &Query) -> Vec<usize> {
+    struct Places(Vec<usize>);
+    impl Visitor for Places {
+        type Break = ();
+        fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
+            if let Value::Placeholder(name) = &value.value
+                && let Some(number) = name.strip_prefix('$').and_then(|number| number.parse::<u16>().ok())
+                && let Some(place) = usize::from(number).checked_sub(1)
+            {
+                self.0.push(place);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut places = Places(Vec::new());
+    // Nothing breaks off the visit.
+    let _ = query.visit(&mut places);
+    places.0
 }
 
 /// The index of the parameter that an expression is.
@@ -173,86 +210,4 @@ fn of_assignments<'s>(target: &Target, assignments: &'s [Assignment]) -> Vec<(&'
         (AssignmentTarget::Tuple(_), _) => Vec::new(),
     });
     pairs.filter_map(|(value, ty)| Some((value, ty?))).collect()
-}
-
-/// A query with all expressions of the statement, to infer types from.
-fn underlying(context: &StatementContext<'_>, statement: &Statement, with: Option<&With>) -> Option<Query> {
-    match statement {
-        Statement::Insert(insert) => {
-            let mut query = insert.source.as_deref()?.clone();
-            query.with = with.cloned().or(query.with);
-            Some(query)
-        }
-        Statement::Update(update) => Some(of_update(update, with)),
-        Statement::Delete(delete) => Some(of_delete(delete, with)),
-        Statement::Merge(merge) => {
-            Some(merge::underlying(&merge::target_of(context, merge).ok()?, merge, with))
-        }
-        Statement::Query(query) => Some(query.as_ref().clone()),
-        _ => None,
-    }
-}
-
-fn of_update(update: &Update, with: Option<&With>) -> Query {
-    let items = update.assignments.iter().enumerate().filter(|(_, assignment)| {
-        matches!(assignment.target, AssignmentTarget::ColumnName(_))
-            && !super::assignments::is_default(&assignment.value)
-    });
-    let items =
-        items.map(|(place, assignment)| select::item(assignment.value.clone(), format!("value {place}")));
-    let mut from = vec![update.table.clone()];
-    if let Some(UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables)) = &update.from
-    {
-        from.extend(tables.iter().cloned());
-    }
-    of_parts(items.collect(), from, update.selection.clone(), with)
-}
-
-fn of_delete(delete: &Delete, with: Option<&With>) -> Query {
-    let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
-    let from = tables.iter().chain(delete.using.iter().flatten()).cloned().collect();
-    of_parts(Vec::new(), from, delete.selection.clone(), with)
-}
-
-fn of_parts(
-    mut items: Vec<SelectItem>,
-    from: Vec<TableWithJoins>,
-    selection: Option<Expr>,
-    with: Option<&With>,
-) -> Query {
-    items.push(select::item(Expr::Value(Value::Null.into()), "nothing".to_owned()));
-    select::query(with.cloned(), items, from, selection)
-}
-
-/// The query whose columns are those that a changing statement returns, for its types: RETURNING over its tables.
-/// `None` if it returns nothing.
-pub(crate) fn returned(statement: &Statement) -> Option<Query> {
-    let (statement, with) = match statement {
-        Statement::Query(query) => (statement_of(query)?, query.with.clone()),
-        other => (other, None),
-    };
-    match statement {
-        Statement::Insert(insert) => {
-            let TableObject::TableName(name) = &insert.table else { return None };
-            let items = insert.returning.as_ref()?.iter().map(ToString::to_string).collect::<Vec<_>>();
-            let alias = insert.table_alias.as_ref().map(|alias| format!(" AS {}", alias.alias));
-            let text = format!("SELECT {} FROM {name}{}", items.join(", "), alias.unwrap_or_default());
-            crate::session::parse_query(&text).ok()
-        }
-        Statement::Update(update) => {
-            let mut from = vec![update.table.clone()];
-            if let Some(UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables)) =
-                &update.from
-            {
-                from.extend(tables.iter().cloned());
-            }
-            Some(select::query(with, update.returning.clone()?, from, None))
-        }
-        Statement::Delete(delete) => {
-            let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
-            let from = tables.iter().chain(delete.using.iter().flatten()).cloned().collect();
-            Some(select::query(with, delete.returning.clone()?, from, None))
-        }
-        _ => None,
-    }
 }

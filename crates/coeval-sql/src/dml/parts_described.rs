@@ -2,9 +2,10 @@
 //! Parameters and columns of a statement of several parts, before it runs: each part is planned with tables in place
 //! of what those before it will return, of their columns and without rows.
 
-use super::parameters::{inferred, returned};
+use super::parameters::{inferred, note, parameters_of};
 use super::parts::{Parts, add, alone, parts_of, under_names, without_with};
 use super::statement_of;
+use super::underlying::returned;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::query;
@@ -12,8 +13,7 @@ use crate::result::RowSet;
 use crate::session::ParameterType;
 use arrow::datatypes::SchemaRef;
 use coeval_store::ColumnType;
-use datafusion::sql::sqlparser::ast::{Query, Statement, Value, ValueWithSpan, Visit, Visitor};
-use std::ops::ControlFlow;
+use datafusion::sql::sqlparser::ast::{Query, Statement};
 use std::sync::Arc;
 
 /// What is known of a statement in parts.
@@ -103,34 +103,4 @@ fn describe_part(
     }
     let Some(returned) = returned(&statement) else { return Ok(None) };
     Ok(Some(Arc::clone(query::plan(context, &returned, &described.types)?.columns())))
-}
-
-fn note<T>(all: &mut Vec<Option<T>>, place: usize, found: Option<T>) {
-    if all.len() <= place {
-        all.resize_with(place + 1, || None);
-    }
-    if all[place].is_none() {
-        all[place] = found;
-    }
-}
-
-/// The places of the parameters that a query names.
-fn parameters_of(query: &Query) -> Vec<usize> {
-    struct Places(Vec<usize>);
-    impl Visitor for Places {
-        type Break = ();
-        fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
-            if let Value::Placeholder(name) = &value.value
-                && let Some(number) = name.strip_prefix('$').and_then(|number| number.parse::<u16>().ok())
-                && let Some(place) = usize::from(number).checked_sub(1)
-            {
-                self.0.push(place);
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let mut places = Places(Vec::new());
-    // Nothing breaks off the visit.
-    let _ = query.visit(&mut places);
-    places.0
 }

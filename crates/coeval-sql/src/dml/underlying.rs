@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Queries with the expressions of a changing statement over its tables, for the types of its parameters and of what it
+//! returns.
+
+use super::{merge, select, statement_of};
+use crate::context::StatementContext;
+use datafusion::sql::sqlparser::ast::{
+    Assignment, AssignmentTarget, Delete, Expr, FromTable, Ident, OnConflictAction, OnInsert, Query,
+    SelectItem, Statement, TableAlias, TableObject, TableWithJoins, Update, UpdateTableFromKind, Value, With,
+};
+
+/// Queries that together have all expressions of the statement, to infer types from.
+pub(super) fn underlying(
+    context: &StatementContext<'_>,
+    statement: &Statement,
+    with: Option<&With>,
+) -> Vec<Query> {
+    let query = match statement {
+        Statement::Insert(insert) => insert.source.as_deref().map(|source| {
+            let mut query = source.clone();
+            query.with = with.cloned().or(query.with);
+            query
+        }),
+        Statement::Update(update) => Some(of_update(update, with)),
+        Statement::Delete(delete) => Some(of_delete(delete, with)),
+        Statement::Merge(merge) => {
+            let target = merge::target_of(context, merge).ok();
+            target.map(|target| merge::underlying(&target, merge, with))
+        }
+        Statement::Query(query) => Some(query.as_ref().clone()),
+        _ => None,
+    };
+    query.into_iter().chain(on_conflict(statement)).chain(returned(statement)).collect()
+}
+
+/// What `DO UPDATE` computes and compares, over the row that is there and the one that is proposed.
+fn on_conflict(statement: &Statement) -> Option<Query> {
+    let Statement::Insert(insert) = statement else { return None };
+    let (Some(OnInsert::OnConflict(clause)), TableObject::TableName(name)) = (&insert.on, &insert.table)
+    else {
+        return None;
+    };
+    let OnConflictAction::DoUpdate(update) = &clause.action else { return None };
+    let alias = |name: Ident| TableAlias { explicit: true, name, columns: Vec::new(), at: None };
+    let own = insert.table_alias.as_ref().map(|own| alias(own.alias.clone()));
+    let proposed = alias(Ident::new("excluded"));
+    let from = vec![select::table(name.clone(), own), select::table(name.clone(), Some(proposed))];
+    Some(of_parts(assigned_items(&update.assignments), from, update.selection.clone(), None))
+}
+
+/// The values that are assigned, as columns of a query.
+fn assigned_items(assignments: &[Assignment]) -> Vec<SelectItem> {
+    let values = assignments.iter().flat_map(|assignment| match (&assignment.target, &assignment.value) {
+        (AssignmentTarget::ColumnName(_), value) => std::slice::from_ref(value),
+        (AssignmentTarget::Tuple(_), Expr::Tuple(values)) => values,
+        (AssignmentTarget::Tuple(_), _) => &[],
+    });
+    let values = values.filter(|value| !super::assignments::is_default(value)).enumerate();
+    values.map(|(place, value)| select::item(value.clone(), format!("value {place}"))).collect()
+}
+
+fn of_update(update: &Update, with: Option<&With>) -> Query {
+    let mut from = vec![update.table.clone()];
+    if let Some(UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables)) = &update.from
+    {
+        from.extend(tables.iter().cloned());
+    }
+    of_parts(assigned_items(&update.assignments), from, update.selection.clone(), with)
+}
+
+fn of_delete(delete: &Delete, with: Option<&With>) -> Query {
+    let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
+    let from = tables.iter().chain(delete.using.iter().flatten()).cloned().collect();
+    of_parts(Vec::new(), from, delete.selection.clone(), with)
+}
+
+fn of_parts(
+    mut items: Vec<SelectItem>,
+    from: Vec<TableWithJoins>,
+    selection: Option<Expr>,
+    with: Option<&With>,
+) -> Query {
+    items.push(select::item(Expr::Value(Value::Null.into()), "nothing".to_owned()));
+    select::query(with.cloned(), items, from, selection)
+}
+
+/// The query whose columns are those that a changing statement returns, for its types: RETURNING over its tables.
+/// `None` if it returns nothing.
+pub(crate) fn returned(statement: &Statement) -> Option<Query> {
+    let (statement, with) = match statement {
+        Statement::Query(query) => (statement_of(query)?, query.with.clone()),
+        other => (other, None),
+    };
+    match statement {
+        Statement::Insert(insert) => {
+            let TableObject::TableName(name) = &insert.table else { return None };
+            let items = insert.returning.as_ref()?.iter().map(ToString::to_string).collect::<Vec<_>>();
+            let alias = insert.table_alias.as_ref().map(|alias| format!(" AS {}", alias.alias));
+            let text = format!("SELECT {} FROM {name}{}", items.join(", "), alias.unwrap_or_default());
+            crate::session::parse_query(&text).ok()
+        }
+        Statement::Update(update) => {
+            let mut from = vec![update.table.clone()];
+            if let Some(UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables)) =
+                &update.from
+            {
+                from.extend(tables.iter().cloned());
+            }
+            Some(select::query(with, update.returning.clone()?, from, None))
+        }
+        Statement::Delete(delete) => {
+            let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
+            let from = tables.iter().chain(delete.using.iter().flatten()).cloned().collect();
+            Some(select::query(with, delete.returning.clone()?, from, None))
+        }
+        _ => None,
+    }
+}
