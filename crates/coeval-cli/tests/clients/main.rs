@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Real clients against `coeval serve`: psql, pgbench, pg_dump, psycopg, asyncpg, SQLAlchemy, pgjdbc, node-postgres, pgx;
-//! and random queries, which PostgreSQL has to answer in the same way.
+//! and random queries, changes, sessions and loads, which PostgreSQL has to answer in the same way.
 //!
 //! Each client is a small program in a folder beside this file, which says what it found when that is not what it
 //! wanted. What they want is what PostgreSQL 15 gives: `COEVAL_CLIENTS_SERVER=host:port` runs them all against such a
@@ -26,6 +26,9 @@ struct Client {
     installed_by: &'static str,
     program: fn(&Places) -> Option<Program>,
 }
+
+/// What installs that which random statements need.
+const BESIDE_POSTGRES: &str = "apt-get install postgresql-15 and pip install 'psycopg[binary]'";
 
 const CLIENTS: &[Client] = &[
     Client {
@@ -68,8 +71,23 @@ const CLIENTS: &[Client] = &[
     },
     Client {
         name: "random queries",
-        installed_by: "apt-get install postgresql-15 and pip install 'psycopg[binary]'",
-        program: Places::random_queries,
+        installed_by: BESIDE_POSTGRES,
+        program: |places| places.random("random_queries.py"),
+    },
+    Client {
+        name: "random changes",
+        installed_by: BESIDE_POSTGRES,
+        program: |places| places.random("random_changes.py"),
+    },
+    Client {
+        name: "random sessions",
+        installed_by: BESIDE_POSTGRES,
+        program: |places| places.random("random_sessions.py"),
+    },
+    Client {
+        name: "random bricks",
+        installed_by: BESIDE_POSTGRES,
+        program: |places| places.random_with_kills("random_bricks.py"),
     },
     Client { name: "pgjdbc", installed_by: "a JDK and tests/clients/install", program: Places::pgjdbc },
     Client {

@@ -88,11 +88,18 @@ impl Places {
         Some(Program { command, expected: Expected::Success })
     }
 
-    /// Random queries, which a PostgreSQL of its own has to answer in the same way.
-    pub(crate) fn random_queries(&self) -> Option<Program> {
+    /// A program in Python that makes random statements, which a PostgreSQL of its own has to answer in the same way.
+    pub(crate) fn random(&self, program: &str) -> Option<Program> {
         let initdb = self.of_postgres("initdb")?;
-        let mut program = self.python("random_queries.py", &["psycopg"])?;
+        let mut program = self.python(program, &["psycopg"])?;
         program.command.arg(initdb);
+        Some(program)
+    }
+
+    /// As [`random`](Self::random); it starts and kills servers itself.
+    pub(crate) fn random_with_kills(&self, program: &str) -> Option<Program> {
+        let mut program = self.random(program)?;
+        program.command.arg(env!("CARGO_BIN_EXE_coeval"));
         Some(program)
     }
 

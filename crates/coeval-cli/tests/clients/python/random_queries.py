@@ -1,27 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random queries over the same rows, which PostgreSQL has to answer in the same way.
 
-    random_queries.py INITDB [SEED [COUNT]]
+    random_queries.py INITDB [--seed N] [--count N]
 
 All tables have the same column names, as an application's have their `id` and `name`, and a seventh of the values are
 NULL. What Coeval says it does not support (0A000) is not compared, but may be no more than a few queries of a hundred.
 A difference is printed with its query; the same seed gives the same rows and queries.
 """
 
-import contextlib
 import decimal
-import os
-import pathlib
-import random
-import shutil
-import socket
-import subprocess
-import sys
-import tempfile
 
 import psycopg
 
 from checks import ADDRESS
+from two_servers import Dice, options, postgresql
 
 # The rows of each table.
 TABLES = {"t1": 60, "t2": 25, "t3": 8, "empty": 0, "many": 3000}
@@ -45,46 +37,8 @@ WHOLE = ["id", "a", "b", "s"]
 UNSUPPORTED_MAX = 5
 
 
-@contextlib.contextmanager
-def postgresql(initdb):
-    """A server of its own, in a folder that goes with it."""
-    programs = pathlib.Path(initdb).parent
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="coeval-random-"))
-    # It refuses to run for root.
-    as_other = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-    if as_other:
-        shutil.chown(folder, "postgres")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -k {folder} -c fsync=off"
-    control = [*as_other, programs / "pg_ctl", "-D", folder / "data", "-s", "-w"]
-    subprocess.run(
-        [*as_other, initdb, "-D", folder / "data", "-A", "trust", "-U", "coeval", "-E", "UTF8", "--locale=C"],
-        check=True, stdout=subprocess.DEVNULL, cwd="/",
-    )
-    subprocess.run([*control, "-l", folder / "log", "-o", options, "start"], check=True, cwd="/")
-    try:
-        yield {"host": "127.0.0.1", "port": port, "user": "coeval", "dbname": "postgres"}
-    finally:
-        subprocess.run([*control, "-m", "immediate", "stop"], check=False, cwd="/")
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-class Queries:
+class Queries(Dice):
     """Makes rows and queries."""
-
-    def __init__(self, seed):
-        self.dice = random.Random(seed)
-
-    def one_of(self, *choices):
-        return self.dice.choice(choices)
-
-    def chance(self, share):
-        return self.dice.random() < share
-
-    def whole(self, low, high):
-        return self.dice.randint(low, high)
 
     # Rows.
 
@@ -335,4 +289,5 @@ def main(initdb, seed, count):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1, int(sys.argv[3]) if len(sys.argv) > 3 else 300)
+    chosen = options(300)
+    main(chosen.initdb, chosen.seed, chosen.count)
