@@ -236,11 +236,13 @@ pub(super) fn has_correlated(plan: &LogicalPlan) -> bool {
 }
 
 /// Whether DataFusion makes no join of a correlated subquery: one that makes rows of arrays, that has subqueries
-/// which depend on the same, or that names what it depends on at the side of a join that is filled up.
+/// which depend on the same, or that names what it depends on at the side of a join that is filled up or inside of
+/// another query in its FROM.
 fn is_no_join(plan: &LogicalPlan) -> Result<bool> {
     plan.exists(|node| {
         let is_beyond = match node {
             LogicalPlan::Unnest(_) => true,
+            LogicalPlan::SubqueryAlias(inner) => depends_on_outer(&inner.input)?,
             LogicalPlan::Join(join) => match join.join_type {
                 JoinType::Inner => false,
                 JoinType::Left => names_outer(node)? || depends_on_outer(&join.right)?,

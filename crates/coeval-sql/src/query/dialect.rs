@@ -16,10 +16,15 @@
 //! | `(x).field`, subscripts of `int2vector` | a field by its name, a subscript from one |
 //! | `json_agg(x)` | a document made of `array_agg(to_json(x))` |
 //! | `regexp_matches(x, y)` | `unnest` of an array of texts, each read as an array |
+//! | `extract(year from x)` | a function of the field's name and the value |
 //! | `age(x)`, `make_interval(days => 1)` | `age(current_date, x)`, `make_interval(0, 0, 0, 1)` |
 //! | `typname[0]` | the letter at that place |
+//! | `(a, b) OVERLAPS (c, d)` | comparisons of its ends |
+//! | `(a, b) IN (query)`, `(a, b) = (query)` | comparisons of their columns in the subquery |
 
 mod casts;
+mod overlaps;
+mod row_subqueries;
 mod rows;
 mod sets;
 mod tables;
@@ -81,6 +86,11 @@ impl VisitorMut for Dialect {
         }
     }
 
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        row_subqueries::rewrite_conditions(select);
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
         match rewritten(expression) {
             Ok(Some(replaced)) => *expression = replaced,
@@ -104,6 +114,14 @@ impl VisitorMut for Dialect {
 
 /// What stands in an expression's place; `None` if it stays.
 fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
+    if let Some(replaced) = row_subqueries::rewritten(expression)? {
+        return Ok(Some(replaced));
+    }
+    if let Expr::BinaryOp { left, op, right } = &*expression
+        && let Some(replaced) = overlaps::rewritten(left, op, right)
+    {
+        return Ok(Some(replaced));
+    }
     Ok(match expression {
         Expr::Substring { expr, substring_from: Some(pattern), substring_for: None, .. }
             if is_text(pattern) =>
@@ -168,6 +186,10 @@ fn rewritten_test(expression: &Expr) -> Option<Expr> {
         Expr::IsNotNull(row) => rows::all_are(row, rows::Is::NotNull),
         Expr::AtTimeZone { timestamp, time_zone } => {
             Some(call("timezone", vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]))
+        }
+        Expr::Extract { field, expr, .. } => {
+            let field = text(&field.to_string().to_lowercase());
+            Some(call(crate::query::typing::EXTRACT, vec![field, expr.as_ref().clone()]))
         }
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
             let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };

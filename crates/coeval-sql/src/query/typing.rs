@@ -22,7 +22,9 @@ mod set_operations;
 mod settle;
 mod sleep;
 mod sums;
+mod time_parts;
 mod values;
+mod windows;
 
 pub(crate) use casts::cast_array;
 pub(crate) use counting::INT_SERIES;
@@ -34,6 +36,7 @@ pub(crate) use numbers::{quotient, rounded};
 pub(crate) use outer_tables::OuterTables;
 pub(crate) use series::SERIES;
 pub(crate) use settle::{settled, settled_expression};
+pub(crate) use time_parts::EXTRACT;
 pub(crate) use values::without_subqueries_in_values;
 
 use super::plan::Types;
@@ -63,6 +66,7 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
         .into_iter()
         .chain(rounding::rounding_functions())
         .chain(moments::functions())
+        .chain(time_parts::functions())
         .chain(arrays::functions())
     {
         state.register_udf(Arc::new(function))?;

@@ -4,7 +4,7 @@
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, FunctionArguments, UnaryOperator};
 
 /// The columns of a row as it is written: `(a, b)` or `ROW(a, b)`.
-fn columns(expression: &Expr) -> Option<Vec<Expr>> {
+pub(super) fn columns(expression: &Expr) -> Option<Vec<Expr>> {
     match expression {
         Expr::Tuple(columns) if columns.len() > 1 => Some(columns.clone()),
         Expr::Nested(inner) => columns(inner),
@@ -21,9 +21,9 @@ fn pair(left: &Expr, right: &Expr) -> Option<(Vec<Expr>, Vec<Expr>)> {
     (left.len() == right.len() && !left.is_empty()).then_some((left, right))
 }
 
-/// Whether an operator compares two rows.
-pub(super) fn is_comparison(left: &Expr, operator: &BinaryOperator, right: &Expr) -> bool {
-    let compares = matches!(
+/// Whether an operator compares rows.
+pub(super) fn compares(operator: &BinaryOperator) -> bool {
+    matches!(
         operator,
         BinaryOperator::Eq
             | BinaryOperator::NotEq
@@ -31,8 +31,12 @@ pub(super) fn is_comparison(left: &Expr, operator: &BinaryOperator, right: &Expr
             | BinaryOperator::LtEq
             | BinaryOperator::Gt
             | BinaryOperator::GtEq
-    );
-    compares && pair(left, right).is_some()
+    )
+}
+
+/// Whether an operator compares two rows.
+pub(super) fn is_comparison(left: &Expr, operator: &BinaryOperator, right: &Expr) -> bool {
+    compares(operator) && pair(left, right).is_some()
 }
 
 /// `(a, b) < (c, d)` as `a < c OR (a = c AND b < d)`.

@@ -125,7 +125,7 @@ fn is_true(condition: &Expr) -> bool {
 }
 
 /// `SELECT * FROM (query) AS alias WHERE condition`.
-fn restricted(query: &Query, alias: TableAlias, condition: Expr) -> Query {
+pub(super) fn restricted(query: &Query, alias: TableAlias, condition: Expr) -> Query {
     let relation = TableFactor::Derived {
         lateral: false,
         subquery: Box::new(query.clone()),

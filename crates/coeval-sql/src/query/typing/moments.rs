@@ -104,19 +104,24 @@ impl ScalarUDFImpl for MomentFunction {
     }
 }
 
-fn session_zone(options: &ConfigOptions) -> Tz {
+pub(super) fn session_zone(options: &ConfigOptions) -> Tz {
     let zone = options.execution.time_zone.as_deref();
     zone.and_then(|zone| zone.parse().ok()).unwrap_or(Tz::UTC)
 }
 
 /// Moments as microseconds; local ones too.
-fn micros(moments: &ArrayRef, ty: ColumnType) -> Result<Int64Array> {
+pub(super) fn micros(moments: &ArrayRef, ty: ColumnType) -> Result<Int64Array> {
     let moments = cast(moments, &ty.arrow())?;
     Ok(cast(&moments, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
 }
 
-fn is_infinite(micros: i64) -> bool {
+pub(super) fn is_infinite(micros: i64) -> bool {
     micros == i64::MAX || micros == i64::MIN
+}
+
+/// `22008`: of a point in time that cannot be.
+pub(super) fn out_of_range() -> SqlError {
+    overflow("timestamp out of range")
 }
 
 fn overflow(message: &str) -> SqlError {
@@ -167,7 +172,7 @@ fn own_type(ty: &DataType) -> ColumnType {
     }
 }
 
-fn zone_named(name: &str) -> Result<Tz, SqlError> {
+pub(super) fn zone_named(name: &str) -> Result<Tz, SqlError> {
     crate::settings::zone_name(name).and_then(|name| name.parse().ok()).ok_or_else(|| {
         SqlError::new(SqlState::InvalidParameterValue, format!("time zone \"{name}\" not recognized"))
             .with_hint("Name it as the IANA database does: 'Europe/Berlin', 'UTC'.")

@@ -14,8 +14,9 @@
 use super::declared::column_type_of_field;
 use super::intervals::{part, product};
 use super::numbers::{mean, quotient};
-use super::settle::{comparable_pair, pair};
+use super::settle::{comparable_pair, concatenation, pair};
 use super::sums::sum;
+use super::windows;
 use crate::error::{SqlError, SqlState};
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::{DataType, Field};
@@ -47,6 +48,11 @@ impl ExprPlanner for PostgresOperators {
             PlannerResult::Original(raw) => raw,
             planned => return Ok(planned),
         };
+        if raw.op == BinaryOperator::StringConcat
+            && let Some(joined) = concatenation(&raw.left, &raw.right, schema)?
+        {
+            return Ok(PlannerResult::Planned(joined));
+        }
         let mut raw = raw;
         let Some(operator) = arithmetic(&raw.op) else {
             if is_comparison(&raw.op) {
@@ -124,23 +130,28 @@ impl ExprPlanner for PostgresOperators {
         if !raw.distinct && counts_all(raw.func_def.name(), &raw.args) {
             raw.args = vec![lit(COUNT_STAR_EXPANSION)];
         }
+        if let Some(ordered) = windows::in_order(&raw.func_def) {
+            raw.func_def = ordered;
+        }
+        let over_window = |fun: WindowFunctionDefinition| {
+            let params = WindowFunctionParams {
+                args: raw.args.clone(),
+                partition_by: raw.partition_by.clone(),
+                order_by: raw.order_by.clone(),
+                window_frame: raw.window_frame.clone(),
+                filter: raw.filter.clone(),
+                null_treatment: raw.null_treatment,
+                distinct: raw.distinct,
+            };
+            Expr::WindowFunction(Box::new(WindowFunction { fun, params }))
+        };
+        if let Some(ty) = windows::type_of_place(&raw.func_def) {
+            return Ok(PlannerResult::Planned(cast(over_window(raw.func_def.clone()), ty)));
+        }
         if raw.func_def.name() != "avg" || raw.args.len() != 1 {
             return Ok(PlannerResult::Original(raw));
         }
-        let part = |function: Arc<AggregateUDF>| {
-            Expr::WindowFunction(Box::new(WindowFunction {
-                fun: WindowFunctionDefinition::AggregateUDF(function),
-                params: WindowFunctionParams {
-                    args: raw.args.clone(),
-                    partition_by: raw.partition_by.clone(),
-                    order_by: raw.order_by.clone(),
-                    window_frame: raw.window_frame.clone(),
-                    filter: raw.filter.clone(),
-                    null_treatment: raw.null_treatment,
-                    distinct: raw.distinct,
-                },
-            }))
-        };
+        let part = |function| over_window(WindowFunctionDefinition::AggregateUDF(function));
         Ok(PlannerResult::Planned(mean(part(sum()), part(count_udaf()))))
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Types that are settled as PostgreSQL settles them, once the types of all operands are known.
 
-use super::casts::literal_as;
+use super::casts::{is_own, literal_as};
 use super::declared::{is_char, without_blanks};
 use super::intervals::length;
 use super::numbers::nullable;
@@ -16,7 +16,7 @@ use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
-    AggregateFunction, AggregateFunctionParams, InList, ScalarFunction, WindowFunction,
+    AggregateFunction, AggregateFunctionParams, InList, Placeholder, ScalarFunction, WindowFunction,
 };
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
@@ -50,6 +50,7 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => pair(left, right, schema)?
             .map_or_else(|| comparable_pair(left, right, schema), |settled| Ok(Some(settled)))?
             .map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))),
+        Expr::Cast(cast) => settle_parameter(cast)?,
         Expr::Between(between) => settle_between(between, schema)?,
         Expr::InList(list) => settle_list(list, schema)?,
         Expr::Case(case) => settle_case(case, schema)?,
@@ -66,6 +67,42 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         _ => None,
     };
     Ok(settled.map_or_else(|| Transformed::no(expression), Transformed::yes))
+}
+
+/// `text || x` with `x` as the text that PostgreSQL writes of it; `None` if it is right as it is.
+pub(super) fn concatenation(left: &Expr, right: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let (Ok(left_type), Ok(right_type)) = (left.get_type(schema), right.get_type(schema)) else {
+        return Ok(None);
+    };
+    let is_written = |ty: &DataType| {
+        let is_bytes = matches!(ty, DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
+        !ty.is_string() && !ty.is_null() && !is_bytes && !matches!(ty, DataType::List(_))
+    };
+    let written = |side: &Expr| literal_as(side.clone(), ColumnType::Text);
+    let (left, right) = if left_type.is_string() && is_written(&right_type) {
+        (left.clone(), written(right)?)
+    } else if right_type.is_string() && is_written(&left_type) {
+        (written(left)?, right.clone())
+    } else {
+        return Ok(None);
+    };
+    let joined = BinaryExpr::new(Box::new(left), Operator::StringConcat, Box::new(right));
+    Ok(Some(Expr::BinaryExpr(joined)))
+}
+
+/// The cast of a parameter whose type the client has declared; `None` if it is right as it is. One without a declared
+/// type has that of the cast.
+fn settle_parameter(cast: &Cast) -> Result<Option<Expr>> {
+    let Expr::Placeholder(Placeholder { field: Some(declared), .. }) = cast.expr.as_ref() else {
+        return Ok(None);
+    };
+    let to = cast.field.data_type();
+    match column_type_of_arrow(to) {
+        Some(ty) if declared.data_type() != to && is_own(ty) => {
+            Ok(Some(literal_as(cast.expr.as_ref().clone(), ty)?))
+        }
+        Some(_) | None => Ok(None),
+    }
 }
 
 fn is_comparison(operator: Operator) -> bool {
