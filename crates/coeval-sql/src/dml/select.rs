@@ -68,6 +68,15 @@ pub(super) fn table(name: ObjectName, alias: Option<TableAlias>) -> TableWithJoi
     TableWithJoins { relation, joins: Vec::new() }
 }
 
+/// `SELECT projection FROM (query)`.
+pub(crate) fn around(query: Query, projection: Vec<SelectItem>) -> Query {
+    let alias = TableAlias { explicit: true, name: quoted("coeval inner"), columns: Vec::new(), at: None };
+    let relation =
+        TableFactor::Derived { lateral: false, subquery: Box::new(query), alias: Some(alias), sample: None };
+    let from = vec![TableWithJoins { relation, joins: Vec::new() }];
+    self::query(None, projection, from, None)
+}
+
 /// A query that is this body and nothing more.
 pub(super) fn of_body(with: Option<With>, body: SetExpr) -> Query {
     Query {

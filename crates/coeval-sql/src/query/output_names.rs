@@ -7,8 +7,8 @@
 
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Expr, FunctionArguments, Ident, ObjectNamePart, Query, Select, SelectItem, SetExpr, VisitMut,
-    VisitorMut,
+    AccessExpr, Distinct, Expr, FunctionArguments, Ident, ObjectNamePart, OrderByExpr, OrderByKind, Query,
+    Select, SelectItem, SetExpr, VisitMut, VisitorMut, visit_expressions,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -21,8 +21,105 @@ const MARK: char = '\u{1}';
 pub(crate) fn named(query: &Query) -> Query {
     let mut query = query.clone();
     // Nothing breaks off the visit.
-    let _ = query.visit(&mut Namer);
+    let _ = query.visit(&mut Namer { depth: 0 });
     query
+}
+
+/// Marks outputs that have the name of a column which the query is ordered by, `SELECT upper(p.name) AS name ... ORDER BY
+/// p.name`: DataFusion has both beside each other until the rows are sorted, and could not tell them apart. For a query that
+/// no other one names the outputs of. Whether there are any.
+pub(crate) fn mark_beside_order(query: &mut Query) -> bool {
+    let (SetExpr::Select(select), Some(order)) = (query.body.as_mut(), &mut query.order_by) else {
+        return false;
+    };
+    let OrderByKind::Expressions(order) = &mut order.kind else { return false };
+    let columns = columns_of_tables(order);
+    let mut taken = HashSet::new();
+    for item in &mut select.projection {
+        let SelectItem::ExprWithAlias { alias, .. } = item else { continue };
+        let name = crate::names::fold(alias);
+        if !columns.contains(&name) {
+            continue;
+        }
+        *alias = unique(&name, &mut taken);
+        // By a name alone the query is ordered by its output.
+        for ordering in order.iter_mut() {
+            if let Expr::Identifier(ident) = &mut ordering.expr
+                && crate::names::fold(ident) == name
+            {
+                *ident = alias.clone();
+            }
+        }
+    }
+    !taken.is_empty()
+}
+
+/// The names of the columns that are written with their table.
+fn columns_of_tables(order: &[OrderByExpr]) -> HashSet<String> {
+    let mut columns = HashSet::new();
+    for ordering in order {
+        // Nothing breaks off the visit.
+        let _ = visit_expressions(&ordering.expr, |expression| {
+            if let Expr::CompoundIdentifier(parts) = expression
+                && let Some(name) = parts.last()
+            {
+                columns.insert(crate::names::fold(name));
+            }
+            ControlFlow::<()>::Continue(())
+        });
+    }
+    columns
+}
+
+/// Names the outputs in the ORDER BY of a DISTINCT query whose expressions stand there once more: it is ordered by its outputs
+/// alone.
+fn order_by_outputs(query: &mut Query) {
+    let (SetExpr::Select(select), Some(order)) = (query.body.as_ref(), &mut query.order_by) else { return };
+    let (Some(Distinct::Distinct), OrderByKind::Expressions(order)) = (&select.distinct, &mut order.kind)
+    else {
+        return;
+    };
+    for ordering in order {
+        let output = select.projection.iter().find_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } if *expr == ordering.expr => Some(alias),
+            _ => None,
+        });
+        if let Some(alias) = output {
+            ordering.expr = Expr::Identifier(alias.clone());
+        }
+    }
+}
+
+/// [`mark_beside_order`] of a query inside another one, which finds the outputs by their names: a query around it takes the
+/// marks off again.
+fn mark_inside(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_ref() else { return };
+    let is_known = |item: &SelectItem| match item {
+        SelectItem::ExprWithAlias { .. } => true,
+        SelectItem::UnnamedExpr(expression) => {
+            matches!(expression, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+        }
+        _ => false,
+    };
+    if !query.locks.is_empty() || !select.projection.iter().all(is_known) || !mark_beside_order(query) {
+        return;
+    }
+    let SetExpr::Select(select) = query.body.as_ref() else { return };
+    let outputs = select.projection.iter().filter_map(|item| match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(crate::names::fold(alias)),
+        SelectItem::UnnamedExpr(expression) => Some(name_of(expression)),
+        _ => None,
+    });
+    let mut taken = HashSet::new();
+    let unmarked = |name: String| {
+        let shown = name.split(MARK).next().unwrap_or_default().to_owned();
+        // Of several outputs of one name only the first can be found by it.
+        let alias = if taken.insert(shown.clone()) { shown } else { name.clone() };
+        let expr = Expr::Identifier(Ident::with_quote('"', name));
+        SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', alias) }
+    };
+    let projection = outputs.map(unmarked).collect();
+    *query = crate::dml::select_around(query.clone(), projection);
 }
 
 /// The schema with the names as users see them.
@@ -39,13 +136,26 @@ pub(crate) fn shown(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-struct Namer;
+/// Names outputs; `depth` says how many queries there are around the one that is visited.
+struct Namer {
+    depth: usize,
+}
 
 impl VisitorMut for Namer {
     type Break = ();
 
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
         name_body(&mut query.body);
+        order_by_outputs(query);
+        if self.depth > 0 {
+            mark_inside(query);
+        }
         ControlFlow::Continue(())
     }
 }

@@ -140,6 +140,7 @@ fn plan_query(
     let mut query = query_as_written.clone();
     without_subqueries_in_values(&mut query);
     let mut named = output_names::named(&query);
+    output_names::mark_beside_order(&mut named);
     in_dialect(&mut named)?;
     with_typed_literals(&mut named)?;
     let count = parameter_count(&named)?;

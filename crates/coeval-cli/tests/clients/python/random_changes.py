@@ -93,14 +93,15 @@ class Changes:
                 "(" + ", ".join("DEFAULT" if dice.chance(0.04) else value(column) for column in columns) + ")"
                 for _ in range(dice.one_of(1, 1, 1, 2, 3, 5, 8))
             )
-            text += "VALUES " + ", ".join(rows) + self.on_conflict(table)
+            text += "VALUES " + ", ".join(rows)
         else:
-            # Without ON CONFLICT: which of two rows that conflict comes first is left to the server.
             source = self.a_table()
             env = {"p": source}
             outputs = ", ".join(tables.expression(table.columns[column], env, 1) for column in columns)
-            text += f"SELECT {outputs} FROM {source.name} p{tables.where(env)}"
-        self.add(text + self.returning({"z": table}))
+            # Which of two rows that conflict comes first is to be the same on both sides.
+            order = ", ".join(f"p.{column}" for column in source.columns)
+            text += f"SELECT {outputs} FROM {source.name} p{tables.where(env)} ORDER BY {order}"
+        self.add(text + self.on_conflict(table) + self.returning({"z": table}))
 
     def on_conflict(self, table):
         dice, tables = self.dice, self.tables
