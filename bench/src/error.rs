@@ -20,6 +20,9 @@ pub enum BenchError {
     /// An engine of TiQuE's refused a statement.
     #[error(transparent)]
     ForeignEngine(#[from] coeval_tique::EngineError),
+    /// A transaction of an engine's own lost against another.
+    #[error(transparent)]
+    Lost(coeval_tique::EngineError),
     /// The server behind the URL refused something, or the connection to it broke.
     #[error("{}", of_server(.0))]
     Server(#[from] tokio_postgres::Error),
@@ -66,6 +69,7 @@ impl BenchError {
                 let lost = [&SqlState::T_R_SERIALIZATION_FAILURE, &SqlState::T_R_DEADLOCK_DETECTED];
                 error.code().is_some_and(|code| lost.contains(&code))
             }
+            Self::Lost(_) => true,
             Self::Tique(error) => error.state == coeval_tique::SqlState::SerializationFailure,
             Self::Options(_)
             | Self::ForeignEngine(_)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a run is asked to do. The command line fills these; no parsing happens here.
 
+use crate::foreign::Way;
 use crate::machine::ProcessId;
 use coeval::{Durability, Isolation};
+use coeval_tique::Certification;
 use std::path::PathBuf;
 
 /// The workloads by name.
@@ -212,6 +214,52 @@ pub enum YcsbMix {
     Insert,
 }
 
+/// TiQuE's experiments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TiquePart {
+    /// Point reads, commits, increments, and long transactions among short ones.
+    Points,
+    /// TPC-C with 1 to 16 clients (Figure 7).
+    Tpcc,
+    /// TPC-C whose transactions keep to fewer and fewer warehouses (Figure 8).
+    Contention,
+    /// The 22 queries of CH-benCHmark over what a run of TPC-C left in the caches (Figure 9).
+    Queries,
+    /// Terminals beside streams of queries (Figures 10 and 11).
+    Hybrid,
+    /// One long transaction among short ones, without priority and with it (Figure 12).
+    Long,
+    /// The time of certification by the sizes of write set and cache.
+    Certification,
+}
+
+impl TiquePart {
+    /// All of them, in the order they are listed to users.
+    pub const ALL: [Self; 7] = [
+        Self::Points,
+        Self::Tpcc,
+        Self::Contention,
+        Self::Queries,
+        Self::Hybrid,
+        Self::Long,
+        Self::Certification,
+    ];
+
+    /// The name on the command line and in the report.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Points => "points",
+            Self::Tpcc => "tpcc",
+            Self::Contention => "contention",
+            Self::Queries => "queries",
+            Self::Hybrid => "hybrid",
+            Self::Long => "long",
+            Self::Certification => "certification",
+        }
+    }
+}
+
 /// Everything a run can be told. [`Options::default`] is a run that makes sense for every workload.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -269,6 +317,14 @@ pub struct Options {
     pub engine_library: Option<PathBuf>,
     /// TiQuE: where the engine's server is, if it is one.
     pub engine_address: Option<String>,
+    /// TiQuE: which of its experiments.
+    pub tique_part: TiquePart,
+    /// TiQuE: with it, or the engine by itself.
+    pub way: Way,
+    /// TiQuE: where transactions are certified.
+    pub certification: Certification,
+    /// TPC-C: 99 in 100 transactions keep to so many warehouses; all of them if 0.
+    pub hot_warehouses: i32,
     /// List-append: transactions to record.
     pub transactions: u64,
     /// List-append: where to write the history, in EDN as Elle reads it.
@@ -305,6 +361,10 @@ impl Default for Options {
             engine: "datafusion".to_owned(),
             engine_library: None,
             engine_address: None,
+            tique_part: TiquePart::Points,
+            way: Way::Tique,
+            certification: Certification::InEngine,
+            hot_warehouses: 0,
             transactions: 100_000,
             out: None,
         }

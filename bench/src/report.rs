@@ -65,6 +65,10 @@ impl Report {
             self.header.insert("isolation".into(), level_name(self.isolation).into());
             self.header.insert("api".into(), "wire".into());
         }
+        if let System::Foreign(foreign) = system {
+            self.header.insert("system".into(), foreign.name().into());
+            self.header.insert("api".into(), "sql".into());
+        }
     }
 
     /// Says how statements went to a server, if one ran.

@@ -3,6 +3,7 @@
 
 use crate::engine::{Place, has_table, open, query_number};
 use crate::error::BenchError;
+use crate::foreign::Foreign;
 use crate::machine::CpuWatch;
 use crate::options::Options;
 use crate::table::TableSpec;
@@ -18,6 +19,8 @@ pub(crate) enum System<'d> {
     Embedded(&'d Database),
     /// Behind a URL.
     Server(&'d Server),
+    /// An engine that TiQuE can run on, with it or by itself.
+    Foreign(&'d Foreign),
 }
 
 /// Opens the database of the options, or looks for their server, and gives it to `work` with the directory whose disk
@@ -45,13 +48,14 @@ impl<'d> System<'d> {
         Ok(match self {
             Self::Embedded(db) => Box::new(EmbeddedConsole::new(db)),
             Self::Server(server) => Box::new(server.connect()?),
+            Self::Foreign(foreign) => Box::new(foreign.console()?),
         })
     }
 
     /// Begins to watch who uses the processors.
     pub(crate) fn watch_cpu(self, options: &Options) -> CpuWatch {
         match (self, options.server_process) {
-            (Self::Embedded(_), _) => CpuWatch::start(),
+            (Self::Embedded(_) | Self::Foreign(_), _) => CpuWatch::start(),
             (Self::Server(_), process) => CpuWatch::beside(process),
         }
     }

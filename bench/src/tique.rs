@@ -1,202 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TiQuE on one of its engines, beside that engine by itself: what transactions cost where there were none.
-//!
-//! A table of counters lies twice in the engine: once as TiQuE keeps it, once as a plain table. Point reads of both are
-//! measured in turns, with an empty and with a filled cache; then increments by several clients, the time of a commit by
-//! the size of its write set, and a long transaction among short ones, with and without priority. In the end the counters
-//! add up to what was committed.
+//! TiQuE's experiments (its sections 4.2 and 4.3), beside the engine by itself.
 
+mod certification;
 mod clients;
 mod engine;
+mod long;
+mod points;
+mod queries;
+mod sweeps;
 
 use crate::error::BenchError;
-use crate::machine::{CpuWatch, measure_sync};
-use crate::options::{Options, Population, Workload};
+use crate::foreign::Foreign;
+use crate::machine::measure_sync;
+use crate::options::{Options, TiquePart, Workload};
 use crate::progress::Progress;
-use crate::report::{Report, median};
-use clients::{Counts, Key, increments, long_among_short};
-use coeval_tique::{Connection, Database, Effort, Session};
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
-use std::time::{Duration, Instant};
+use crate::report::Report;
+use crate::system::System;
+use engine::Place;
 
-/// Rows, unless the options ask for fewer: the default engine has no index.
-const ROWS_MAX: u64 = 100_000;
-/// Turns of native reads and TiQuE's.
-const TURNS: usize = 5;
-/// Write sets whose commits are timed, and how often each.
-const WRITE_SETS: [u64; 4] = [1, 10, 100, 1_000];
-const COMMITS: usize = 7;
-/// Share of the rows that have a version in the cache when it is filled.
-const FILLED: u64 = 20;
-/// Rows of one INSERT while loading.
-const LOAD_ROWS: u64 = 5_000;
-
-/// Runs the experiment.
+/// Runs the experiment that the options name.
 ///
 /// # Errors
 /// If the engine is not there or refuses something.
 pub(crate) fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
-    let tiny = options.population == Population::Tiny;
-    let rows = options.rows.min(if tiny { 500 } else { ROWS_MAX });
-    if rows < WRITE_SETS[2] {
-        return Err(BenchError::Options(format!("tique needs {} rows at least", WRITE_SETS[2])));
-    }
-    let place = engine::Place::new(options)?;
-    let sync = measure_sync(place.path())?;
-    let engine = place.engine()?;
-    let database =
-        Database::open(engine.clone(), coeval_tique::Options { checkpoint_at: 0, ..Default::default() })?;
-    let mut report = Report::new(Workload::Tique, options, rows);
-    report.note("engine", engine.dialect().name);
-    let mut native = engine.connect()?;
-    let mut session = database.session()?;
-    progress.begin("load", Some(rows));
-    load(&mut session, &mut *native, rows, progress)?;
-    database.checkpoint()?;
-    progress.end();
-
-    let cpu = CpuWatch::start();
-    let slice = Duration::from_secs_f64(options.seconds / 6.0);
-    progress.begin("point reads", None);
-    let mut random = SmallRng::seed_from_u64(options.seed);
-    point_reads(&mut report, "empty", &mut session, &mut *native, (slice, rows), &mut random)?;
-    let mut added = fill(&mut session, rows)?;
-    report.count("cached_versions", database.cached_versions() as u64);
-    point_reads(&mut report, "filled", &mut session, &mut *native, (slice, rows), &mut random)?;
-    progress.end();
-    progress.begin("commits", None);
-    added += commits(&mut report, "filled", &mut session, rows)?;
-    database.checkpoint()?;
-    added += commits(&mut report, "empty", &mut session, rows)?;
-    database.checkpoint()?;
-    progress.end();
-    progress.begin("increments", None);
-    let keys = Key::Uniform(rows);
-    let counts = increments(&database, options.threads, keys, slice, options.seed)?;
-    report.figure("increments_per_s", counts.committed as f64 / slice.as_secs_f64());
-    report.figure("increments_refused_share", counts.refused_share());
-    added += counts.committed;
-    added += priority(&mut report, &database, options, slice, rows)?;
-    progress.end();
-    let total = clients::sum(&mut session)?;
-    report.count("increments_committed", added);
-    report.check("counters_lost_or_doubled", total.abs_diff(added));
-    report.environment(cpu.foreign_cores(), sync);
+    let mut report = match options.tique_part {
+        TiquePart::Points => points::run(options, progress),
+        TiquePart::Certification => certification::run(options, progress),
+        TiquePart::Long => long::run(options, progress),
+        TiquePart::Tpcc => on_system(options, BACKGROUND, |system, report| {
+            sweeps::clients(system, options, progress, report)
+        }),
+        TiquePart::Contention => on_system(options, BACKGROUND, |system, report| {
+            sweeps::contention(system, options, progress, report)
+        }),
+        TiquePart::Queries => {
+            on_system(options, 0, |system, report| queries::run(system, options, progress, report))
+        }
+        TiquePart::Hybrid => {
+            on_system(options, BACKGROUND, |system, report| sweeps::hybrid(system, options, progress, report))
+        }
+    }?;
+    report.note("part", options.tique_part.name());
+    report.note("certification", format!("{:?}", options.certification));
     Ok(report)
 }
 
-fn load(
-    session: &mut Session,
-    native: &mut dyn Connection,
-    rows: u64,
-    progress: &dyn Progress,
-) -> Result<(), BenchError> {
-    session.execute("CREATE TABLE counters (k bigint PRIMARY KEY, n bigint NOT NULL, filler text)")?;
-    native.execute("CREATE TABLE native_counters (k BIGINT, n BIGINT, filler VARCHAR)")?;
-    for first in (0..rows).step_by(LOAD_ROWS as usize) {
-        let last = (first + LOAD_ROWS).min(rows);
-        let values: Vec<String> = (first..last)
-            .map(|k| format!("({k}, 0, 'a filler of some forty characters, number {k}')"))
-            .collect();
-        session.execute(&format!("INSERT INTO counters VALUES {}", values.join(", ")))?;
-        native.execute(&format!("INSERT INTO native_counters VALUES {}", values.join(", ")))?;
-        progress.advance(last - first);
-    }
-    Ok(())
-}
+/// Versions in the caches that start a checkpoint in the background.
+const BACKGROUND: usize = 100_000;
 
-/// Point reads of the plain table and of TiQuE's, in turns; medians.
-fn point_reads(
-    report: &mut Report,
-    cache: &str,
-    session: &mut Session,
-    native: &mut dyn Connection,
-    (slice, rows): (Duration, u64),
-    random: &mut SmallRng,
-) -> Result<(), BenchError> {
-    let turn = slice / (2 * TURNS as u32);
-    let (mut of_native, mut of_tique) = (Vec::new(), Vec::new());
-    session.execute("BEGIN READ ONLY")?;
-    for _ in 0..TURNS {
-        of_native.push(per_second(turn, || {
-            let key = random.random_range(0..rows);
-            let sql = format!("SELECT n FROM native_counters WHERE k = {key}");
-            Ok(native.query(&sql, Effort::Point)?.count())
-        })?);
-        of_tique.push(per_second(turn, || {
-            let key = random.random_range(0..rows);
-            let outcomes = session.execute(&format!("SELECT n FROM counters WHERE k = {key}"))?;
-            Ok(outcomes.iter().filter_map(|outcome| outcome.rows.as_ref()).map(|rows| rows.count()).sum())
-        })?);
-    }
-    session.execute("COMMIT")?;
-    let (of_native, of_tique) = (median(&mut of_native), median(&mut of_tique));
-    report.figure(format!("native_point_reads_per_s_{cache}"), of_native);
-    report.figure(format!("point_reads_per_s_{cache}"), of_tique);
-    report.figure(format!("point_read_overhead_{cache}"), of_native / of_tique);
-    Ok(())
-}
-
-/// How often a read that finds one row runs in a second.
-fn per_second(
-    turn: Duration,
-    mut read: impl FnMut() -> Result<usize, BenchError>,
-) -> Result<f64, BenchError> {
-    let (began, mut count) = (Instant::now(), 0_u64);
-    while began.elapsed() < turn || count == 0 {
-        let found = read()?;
-        if found != 1 {
-            return Err(BenchError::Answer(format!("a point read found {found} rows")));
-        }
-        count += 1;
-    }
-    Ok(count as f64 / began.elapsed().as_secs_f64())
-}
-
-/// Gives a share of the rows a version in the cache; how many.
-fn fill(session: &mut Session, rows: u64) -> Result<u64, BenchError> {
-    let count = rows / FILLED;
-    session.execute(&format!("UPDATE counters SET n = n + 1 WHERE k < {count}"))?;
-    Ok(count)
-}
-
-/// The time of COMMIT by the size of the write set; how many increments it committed.
-fn commits(report: &mut Report, cache: &str, session: &mut Session, rows: u64) -> Result<u64, BenchError> {
-    let mut added = 0;
-    for size in WRITE_SETS.into_iter().filter(|&size| size <= rows) {
-        let mut times = Vec::with_capacity(COMMITS);
-        for _ in 0..COMMITS {
-            session.execute(&format!("BEGIN; UPDATE counters SET n = n + 1 WHERE k < {size}"))?;
-            let began = Instant::now();
-            session.execute("COMMIT")?;
-            times.push(began.elapsed().as_secs_f64() * 1e3);
-            added += size;
-        }
-        report.figure(format!("commit_ms_{cache}_{size}_rows"), median(&mut times));
-    }
-    Ok(added)
-}
-
-/// A long transaction among short ones, without and with priority; how many increments they committed.
-fn priority(
-    report: &mut Report,
-    database: &Database,
+/// Opens the engine as the options say and gives it to `work`.
+fn on_system(
     options: &Options,
-    slice: Duration,
-    rows: u64,
-) -> Result<u64, BenchError> {
-    let mut added = 0;
-    for (name, setting) in [("normal", "normal"), ("high", "high")] {
-        let (long, short): (Counts, Counts) =
-            long_among_short(database, options.threads, setting, rows, slice, options.seed)?;
-        report.count(format!("long_committed_{name}"), long.transactions);
-        report.count(format!("long_refused_{name}"), long.refused);
-        report.count(format!("long_refused_in_a_row_{name}"), long.refused_in_a_row);
-        report.figure(format!("short_per_s_{name}"), short.transactions as f64 / slice.as_secs_f64());
-        report.figure(format!("short_refused_share_{name}"), short.refused_share());
-        added += long.committed + short.committed;
-        database.checkpoint()?;
-    }
-    Ok(added)
+    checkpoint_at: usize,
+    work: impl FnOnce(System<'_>, &mut Report) -> Result<(), BenchError>,
+) -> Result<Report, BenchError> {
+    let place = Place::new(options)?;
+    let sync = measure_sync(place.path())?;
+    let foreign = Foreign::new(place.engine()?, options, checkpoint_at, place.path())?;
+    let system = System::Foreign(&foreign);
+    let mut report = Report::new(Workload::Tique, options, options.warehouses);
+    report.name_system(system);
+    let cpu = crate::machine::CpuWatch::start();
+    work(system, &mut report)?;
+    report.environment(cpu.foreign_cores(), sync);
+    Ok(report)
 }

@@ -4,7 +4,10 @@
 #![allow(clippy::unwrap_used)]
 
 use coeval::{Database, Isolation};
-use coeval_bench::{Api, Options, Population, Readers, Report, Sending, Silent, Workload, YcsbMix, run};
+use coeval_bench::{
+    Api, Certification, Options, Population, Readers, Report, Sending, Silent, TiquePart, Workload, YcsbMix,
+    run,
+};
 use coeval_server::{Server, ServerOptions};
 use std::sync::mpsc::channel;
 
@@ -226,11 +229,35 @@ fn options_that_make_no_sense_are_refused_by_name() {
 #[test]
 fn tique_counts_every_committed_increment_once() {
     let report = passes(Workload::Tique, &Options { rows: 500, ..options() });
-    assert!(
-        figure(&report, "point_reads_per_s_empty") > 0.0 && figure(&report, "commit_ms_empty_100_rows") > 0.0
-    );
+    assert!(figure(&report, "point_reads_per_s_empty") > 0.0 && figure(&report, "increments_per_s") > 0.0);
     let refused = run(Workload::Tique, &Options { engine: "none".to_owned(), ..options() }, &Silent);
     assert!(refused.unwrap_err().to_string().contains("datafusion, duckdb, monetdb, postgresql"));
+}
+
+#[test]
+fn tique_runs_tpcc_and_keeps_its_conditions_wherever_it_certifies() {
+    for certification in [Certification::InEngine, Certification::InProcess] {
+        let tique_part = TiquePart::Tpcc;
+        let report =
+            passes(Workload::Tique, &Options { tique_part, certification, seconds: 0.5, ..options() });
+        assert!(figure(&report, "transactions_per_s_4_clients") > 0.0, "{}", report.to_json());
+    }
+}
+
+#[test]
+fn tique_draws_its_commits_and_lets_long_transactions_through() {
+    let out = std::env::temp_dir().join(format!("coeval-commits-{}.svg", std::process::id()));
+    let commits = Options { tique_part: TiquePart::Certification, out: Some(out.clone()), ..options() };
+    let report = passes(Workload::Tique, &commits);
+    assert!(figure(&report, "commit_ms_500_cached_100_rows") > 0.0, "{}", report.to_json());
+    assert!(std::fs::read_to_string(&out).unwrap().matches("<path d=\"M").count() > 4);
+    std::fs::remove_file(&out).unwrap();
+    for certification in [Certification::InEngine, Certification::InProcess] {
+        let long =
+            Options { tique_part: TiquePart::Long, threads: 3, certification, seconds: 2.0, ..options() };
+        let report = passes(Workload::Tique, &long);
+        assert!(figure(&report, "long_refused_in_a_row_high") <= 1.0, "{}", report.to_json());
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::queries::QUERIES;
 use crate::board::{Board, join};
 use crate::engine::query;
 use crate::error::BenchError;
+use crate::foreign::ForeignSession;
 use crate::histogram::Histogram;
 use crate::machine::{CpuUsage, measure_sync};
 use crate::options::{Options, Readers, Workload};
@@ -22,6 +23,7 @@ use crate::tpcc::{
 };
 use crate::wire::{Connection, Ended};
 use coeval::{CheckpointPolicy, Database, Session};
+use coeval_tique::Effort;
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
@@ -33,7 +35,11 @@ pub fn populate_all(db: &Database, options: &Options, progress: &dyn Progress) -
     populate(&mut EmbeddedConsole::new(db), options, progress)
 }
 
-fn populate(console: &mut dyn Console, options: &Options, progress: &dyn Progress) -> Result<(), BenchError> {
+pub(crate) fn populate(
+    console: &mut dyn Console,
+    options: &Options,
+    progress: &dyn Progress,
+) -> Result<(), BenchError> {
     populate_system(console, options, progress)?;
     if console.has_table(&SUPPLIER)? {
         return Ok(());
@@ -114,7 +120,7 @@ pub fn run_mixed(db: &Database, options: &Options, progress: &dyn Progress) -> R
     mix(System::Embedded(db), options, progress).map(|(report, _)| report)
 }
 
-fn mix(
+pub(crate) fn mix(
     system: System<'_>,
     options: &Options,
     progress: &dyn Progress,
@@ -194,6 +200,7 @@ struct Analyst {
 enum Asked {
     Embedded(Box<Session>),
     Server(Box<Connection>),
+    Foreign(Box<ForeignSession>),
 }
 
 impl Analyst {
@@ -201,9 +208,12 @@ impl Analyst {
         let at = match system {
             System::Embedded(db) => Asked::Embedded(Box::new(db.session())),
             System::Server(server) => Asked::Server(Box::new(server.connect()?)),
+            System::Foreign(foreign) => Asked::Foreign(Box::new(foreign.session()?)),
         };
         let mut analyst = Self { at, readers };
-        analyst.execute(readers.setting())?;
+        if !matches!(system, System::Foreign(_)) {
+            analyst.execute(readers.setting())?;
+        }
         Ok(analyst)
     }
 
@@ -211,6 +221,8 @@ impl Analyst {
         match &mut self.at {
             Asked::Embedded(session) => session.execute(sql).map(drop).map_err(BenchError::from),
             Asked::Server(connection) => connection.execute(sql),
+            Asked::Foreign(session) if sql.starts_with("BEGIN") => session.begin(),
+            Asked::Foreign(session) => session.roll_back(),
         }
     }
 
@@ -240,6 +252,13 @@ impl Analyst {
                 connection.execute("COMMIT")?;
                 let answered = Answered { latency, age: begun.elapsed(), checks: 0, violations: 0 };
                 Ok((ended == Ended::Answered).then_some(answered))
+            }
+            Asked::Foreign(session) => {
+                let started = Instant::now();
+                session.run(QUERIES[place].trim_end(), Effort::Analytical)?;
+                let latency = started.elapsed();
+                session.commit()?;
+                Ok(Some(Answered { latency, age: begun.elapsed(), checks: 0, violations: 0 }))
             }
         }
     }

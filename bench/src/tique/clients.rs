@@ -5,12 +5,7 @@ use crate::error::BenchError;
 use coeval_tique::{Database, Session, SqlState, TiqueError};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// Increments of a long transaction, and the rows that long and short ones meet on.
-const LONG: u64 = 100;
-const HOT_ROWS: u64 = 1_000;
 
 /// Which counters a client increments.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +15,7 @@ pub(super) enum Key {
 }
 
 impl Key {
-    fn choose(self, random: &mut SmallRng) -> u64 {
+    pub(super) fn choose(self, random: &mut SmallRng) -> u64 {
         let Self::Uniform(rows) = self;
         random.random_range(0..rows)
     }
@@ -44,7 +39,7 @@ impl Counts {
         self.refused as f64 / (self.refused + self.transactions).max(1) as f64
     }
 
-    fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: Self) {
         self.transactions += other.transactions;
         self.committed += other.committed;
         self.refused += other.refused;
@@ -56,9 +51,10 @@ fn is_refusal(error: &TiqueError) -> bool {
     error.state == SqlState::SerializationFailure
 }
 
-/// A transaction that increments so many counters, one statement each, until it commits or the time is over.
-fn transact(
+/// A transaction that reads counters, then increments others, one statement each, until it commits or the time is over.
+pub(super) fn transact(
     session: &mut Session,
+    reads: &[u64],
     keys: &[u64],
     is_over: &dyn Fn() -> bool,
     counts: &mut Counts,
@@ -67,6 +63,9 @@ fn transact(
     loop {
         let mut run = || {
             session.execute("BEGIN")?;
+            for key in reads {
+                session.execute(&format!("SELECT n FROM counters WHERE k = {key}"))?;
+            }
             for key in keys {
                 session.execute(&format!("UPDATE counters SET n = n + 1 WHERE k = {key}"))?;
             }
@@ -101,7 +100,7 @@ fn client(
     let (mut session, mut random) = (database.session()?, SmallRng::seed_from_u64(seed));
     let mut counts = Counts::default();
     while !is_over() {
-        transact(&mut session, &[keys.choose(&mut random)], is_over, &mut counts)?;
+        transact(&mut session, &[], &[keys.choose(&mut random)], is_over, &mut counts)?;
     }
     Ok(counts)
 }
@@ -127,42 +126,6 @@ pub(super) fn increments(
             all.add(thread.join().expect("a client does not panic")?);
         }
         Ok(all)
-    })
-}
-
-/// One client whose transactions are long, and the others whose are short, on the same rows.
-///
-/// # Errors
-/// What the engine says.
-pub(super) fn long_among_short(
-    database: &Database,
-    clients: usize,
-    priority: &str,
-    rows: u64,
-    slice: Duration,
-    seed: u64,
-) -> Result<(Counts, Counts), BenchError> {
-    let (began, stop) = (Instant::now(), AtomicBool::new(false));
-    let is_over = || began.elapsed() >= slice || stop.load(Ordering::Relaxed);
-    let hot = rows.min(HOT_ROWS);
-    let mut session = database.session()?;
-    session.execute(&format!("SET tique.priority = '{priority}'"))?;
-    std::thread::scope(|scope| {
-        let run = |number: usize| client(database, Key::Uniform(hot), seed + 100 + number as u64, &is_over);
-        let threads: Vec<_> = (0..clients).map(|number| scope.spawn(move || run(number))).collect();
-        let (mut random, mut long) = (SmallRng::seed_from_u64(seed), Counts::default());
-        let mut outcome = Ok(());
-        while !is_over() && outcome.is_ok() {
-            let first = random.random_range(0..hot);
-            let keys: Vec<u64> = (0..LONG.min(hot)).map(|step| (first + step * 7) % hot).collect();
-            outcome = transact(&mut session, &keys, &is_over, &mut long);
-        }
-        stop.store(true, Ordering::Relaxed);
-        let mut short = Counts::default();
-        for thread in threads {
-            short.add(thread.join().expect("a client does not panic")?);
-        }
-        outcome.map(|()| (long, short))
     })
 }
 

@@ -9,6 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
+/// What TiQuE is told.
+pub(super) fn settings(options: &Options, checkpoint_at: usize) -> coeval_tique::Options {
+    coeval_tique::Options { checkpoint_at, certification: options.certification, ..Default::default() }
+}
+
 /// A directory, removed at the end unless the options named it.
 pub(super) struct Place {
     path: PathBuf,

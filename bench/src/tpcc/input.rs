@@ -166,6 +166,8 @@ pub(crate) struct Terminals {
     warehouses: i32,
     terminals: Vec<Terminal>,
     deck: Vec<Kind>,
+    /// The warehouses that 99 in 100 transactions keep to; all if there are none.
+    hot: i32,
 }
 
 impl Terminals {
@@ -180,13 +182,22 @@ impl Terminals {
             terminals.push(all[thread % all.len()]);
         }
         let choice = Choice::new(seed, RUN_STREAM + thread as u64, NuRandConstants::new(seed));
-        Self { choice, sizes, warehouses, terminals, deck: Vec::new() }
+        Self { choice, sizes, warehouses, terminals, deck: Vec::new(), hot: 0 }
+    }
+
+    /// The same, but 99 in 100 transactions keep to the first so many warehouses (TiQuE's Figure 8); all of them if 0.
+    pub(crate) fn kept_to(mut self, hot: i32) -> Self {
+        self.hot = hot.min(self.warehouses);
+        self
     }
 
     /// What the next terminal asks for.
     pub(crate) fn next(&mut self) -> Input {
         let place = self.choice.uniform(0, self.terminals.len() as i32 - 1) as usize;
-        let Terminal { warehouse, district } = self.terminals[place];
+        let Terminal { mut warehouse, district } = self.terminals[place];
+        if self.hot > 0 && self.choice.happens(99) {
+            warehouse = self.choice.uniform(1, self.hot);
+        }
         match self.draw() {
             Kind::NewOrder => Input::NewOrder(self.new_order(warehouse)),
             Kind::Payment => Input::Payment(self.payment(warehouse)),

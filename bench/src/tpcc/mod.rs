@@ -10,6 +10,7 @@ mod client;
 mod consistency;
 mod embedded;
 mod execution;
+mod foreign;
 mod input;
 mod load;
 mod population;

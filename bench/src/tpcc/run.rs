@@ -4,6 +4,7 @@
 use super::consistency::check_all;
 use super::embedded::EmbeddedClient;
 use super::execution::{Executor, HistoryIds};
+use super::foreign::ForeignClient;
 use super::input::{Kind, Terminals};
 use super::load::populate_system;
 use super::population::Sizes;
@@ -89,6 +90,7 @@ pub(crate) fn terminal_workers<'d>(
         let ids = HistoryIds::new(largest, thread, options.threads);
         let executor = executor(system, options, ids)?;
         let terminals = Terminals::new(sizes, warehouses, options.seed, thread, options.threads);
+        let terminals = terminals.kept_to(options.hot_warehouses);
         workers.push(Box::new(TerminalWorker { terminals, executor }));
     }
     Ok(workers)
@@ -106,6 +108,7 @@ fn executor<'d>(
         (System::Embedded(db), Api::Sql) => {
             Box::new(SqlExecutor::new(EmbeddedClient::new(db, isolation)?, ids))
         }
+        (System::Foreign(foreign), _) => Box::new(SqlExecutor::new(ForeignClient::new(foreign)?, ids)),
         (System::Server(server), _) => {
             let client = WireClient::new(server, isolation, options.sending)?;
             Box::new(SqlExecutor::new(client, ids))

@@ -183,6 +183,10 @@ fn workers<'d>(
             (System::Embedded(db), Api::Typed) => Box::new(TypedClient::new(db, options.isolation)?),
             (System::Embedded(db), Api::Sql) => Box::new(SqlClient::new(db, options.isolation)?),
             (System::Server(server), _) => Box::new(WireClient::new(server, options.isolation)?),
+            (System::Foreign(_), _) => {
+                let message = "YCSB runs on Coeval or a server";
+                return Err(BenchError::Options(message.to_owned()));
+            }
         };
         workers.push(Box::new(YcsbWorker {
             client,

@@ -5,7 +5,10 @@ use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
 use clap::{Args, Parser, Subcommand};
 use coeval::{Durability, Isolation, QUERY_MEMORY_MIN};
-use coeval_bench::{Api, KeyChoice, Options, Population, ProcessId, Readers, Sending, Workload, YcsbMix};
+use coeval_bench::{
+    Api, Certification, KeyChoice, Options, Population, ProcessId, Readers, Sending, TiquePart, Way,
+    Workload, YcsbMix,
+};
 use std::path::PathBuf;
 
 /// Coeval: transactions and analytics on the same live data.
@@ -315,6 +318,18 @@ pub(crate) struct BenchArguments {
     /// tique: where the engine is a server, as in postgresql://me@127.0.0.1:5432/database
     #[arg(long, value_name = "URL")]
     engine_address: Option<String>,
+    /// tique: which experiment
+    #[arg(long, default_value = "points", value_parser = tique_part())]
+    part: TiquePart,
+    /// tique: over the engine, or the engine by itself
+    #[arg(long, default_value = "tique", value_parser = way())]
+    way: Way,
+    /// tique: where transactions are certified, by SQL in the engine or in this process
+    #[arg(long, default_value = "engine", value_parser = certification())]
+    certification: Certification,
+    /// tpcc, tique: 99 in 100 transactions keep to the first so many warehouses; all of them if 0
+    #[arg(long, value_name = "N", default_value_t = defaults().hot_warehouses)]
+    hot_warehouses: i32,
     /// list-append: transactions to record
     #[arg(long, value_name = "N", default_value_t = defaults().transactions)]
     transactions: u64,
@@ -355,6 +370,10 @@ impl BenchArguments {
             engine: self.engine.clone(),
             engine_library: self.engine_library.clone(),
             engine_address: self.engine_address.clone(),
+            tique_part: self.part,
+            way: self.way,
+            certification: self.certification,
+            hot_warehouses: self.hot_warehouses,
             transactions: self.transactions,
             out: self.out.clone(),
         }
@@ -451,6 +470,21 @@ fn readers() -> impl TypedValueParser<Value = Readers> {
         ("deferrable", Readers::Deferrable),
         ("safe", Readers::Safe),
     ])
+}
+
+fn tique_part() -> impl TypedValueParser<Value = TiquePart> {
+    PossibleValuesParser::new(TiquePart::ALL.map(TiquePart::name)).map(|given| {
+        let found = TiquePart::ALL.into_iter().find(|part| part.name() == given);
+        found.expect("only names of parts pass the parser")
+    })
+}
+
+fn way() -> impl TypedValueParser<Value = Way> {
+    named(&[("native", Way::Native), ("tique", Way::Tique)])
+}
+
+fn certification() -> impl TypedValueParser<Value = Certification> {
+    named(&[("engine", Certification::InEngine), ("process", Certification::InProcess)])
 }
 
 fn durability() -> impl TypedValueParser<Value = Durability> {

@@ -5,9 +5,11 @@
 //! a higher sequence number and hides the first.
 
 use crate::catalog::Table;
+use crate::commit::TableRows;
 use crate::counters::Txid;
 use crate::error::{Result, SqlState, TiqueError};
 use crate::literal::{Row, joined};
+use crate::lookups::FoundBy;
 use crate::schema::KeyColumns;
 use crate::write_set::WriteSet;
 use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
@@ -79,6 +81,15 @@ impl Buffer {
         of_rows.filter(|version| version.fate == Fate::Live).map(|version| &version.row)
     }
 
+    /// Whether a look-up of a table could find a row that was written.
+    pub(crate) fn may_have(&self, table: &Table, found_by: &FoundBy) -> bool {
+        let Some(versions) = self.tables.get(&table.definition.name) else { return false };
+        match &found_by.key {
+            Some(key) => versions.of_rows.contains_key(key),
+            None => versions.of_rows.values().any(|version| found_by.may_find(&version.row)),
+        }
+    }
+
     /// Whether the cache has versions of this transaction of a table.
     pub(crate) fn is_sent(&self, table: &Table) -> bool {
         self.tables.get(&table.definition.name).is_some_and(|versions| versions.are_sent)
@@ -114,10 +125,11 @@ impl Buffer {
     }
 
     /// All versions, as rows of their caches without commit timestamp.
-    pub(crate) fn rows(&self, txid: Txid) -> Result<Vec<(Arc<Table>, RecordBatch)>> {
+    pub(crate) fn rows(&self, txid: Txid) -> Result<Vec<TableRows>> {
         let each = self.tables.values().map(|versions| {
             let list: Vec<_> = versions.of_rows.values().collect();
-            Ok((Arc::clone(&versions.table), batch(&versions.table, &list, txid)?))
+            let keys = versions.of_rows.keys().cloned().collect();
+            Ok((Arc::clone(&versions.table), batch(&versions.table, &list, txid)?, keys))
         });
         each.collect()
     }
@@ -127,7 +139,15 @@ fn batch(table: &Table, versions: &[&Version], txid: Txid) -> Result<RecordBatch
     let internal = |error: String| TiqueError::new(SqlState::EngineRefused, error);
     let mut columns: Vec<ArrayRef> = Vec::with_capacity(table.rows.fields().len());
     for place in 0..table.definition.columns.len() {
-        let values = versions.iter().map(|version| version.row[place].clone());
+        // The engine computes some values and others are written out: they may differ in how a type is kept.
+        let kind = table.rows.field(place).data_type();
+        let of_kind = |value: &ScalarValue| match value.data_type() == *kind {
+            true => Ok(value.clone()),
+            false => value.cast_to(kind),
+        };
+        let values: std::result::Result<Vec<_>, _> =
+            versions.iter().map(|version| of_kind(&version.row[place])).collect();
+        let values = values.map_err(|error| internal(error.strip_backtrace()))?;
         columns.push(ScalarValue::iter_to_array(values).map_err(|error| internal(error.to_string()))?);
     }
     if table.definition.key_columns == KeyColumns::Concatenated {

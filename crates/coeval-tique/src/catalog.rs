@@ -4,6 +4,7 @@
 use crate::error::{Result, SqlState, TiqueError};
 use crate::schema::{Definition, ForeignKey};
 use crate::snapshot::CacheRows;
+use crate::versions::Versions;
 use arrow::datatypes::SchemaRef;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,12 +15,14 @@ pub(crate) struct Table {
     pub(crate) definition: Definition,
     /// The Arrow types of the cache table's columns (the storage table's for a static table).
     pub(crate) rows: SchemaRef,
+    /// Which keys have versions in the cache.
+    pub(crate) versions: Versions,
     cached: AtomicI64,
 }
 
 impl Table {
     pub(crate) fn new(definition: Definition, rows: SchemaRef, cached: i64) -> Self {
-        Self { definition, rows, cached: AtomicI64::new(cached) }
+        Self { definition, rows, versions: Versions::none(), cached: AtomicI64::new(cached) }
     }
 
     /// Notes versions before they are appended to the cache: who begins after they are visible sees them counted.

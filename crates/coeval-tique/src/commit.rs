@@ -23,9 +23,10 @@
 
 use crate::buffer::stamped;
 use crate::catalog::Table;
+use crate::certifier::{Candidate, Certification, Certifier};
 use crate::counters::{Counters, Timestamp, Txid};
-use crate::database::Trials;
-use crate::engine::{Connection, Effort, Engine};
+use crate::database::Options;
+use crate::engine::{Appends, Connection, Effort, Engine, EngineErrorKind};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::physical::{CTS, cache};
 use crate::priority::Reservations;
@@ -39,13 +40,16 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+/// A table, versions of its rows, and the texts of their keys.
+pub(crate) type TableRows = (Arc<Table>, RecordBatch, Vec<String>);
+
 /// A transaction that wants to commit.
 pub(crate) struct Submission {
     pub(crate) txid: Txid,
     pub(crate) sts: Timestamp,
     pub(crate) write_set: WriteSet,
     /// Its versions without timestamp; none if they are in the caches already.
-    pub(crate) rows: Vec<(Arc<Table>, RecordBatch)>,
+    pub(crate) rows: Vec<TableRows>,
 }
 
 #[derive(Default)]
@@ -82,8 +86,8 @@ pub(crate) struct Pipeline {
     engine: Arc<dyn Engine>,
     pub(crate) counters: Counters,
     pub(crate) reservations: Reservations,
-    layout: Layout,
-    trials: Trials,
+    certifier: Certifier,
+    options: Options,
 }
 
 /// How far a batch came.
@@ -122,7 +126,7 @@ fn stopped(reason: &str) -> TiqueError {
 }
 
 impl Pipeline {
-    pub(crate) fn new(engine: Arc<dyn Engine>, counters: Counters, layout: Layout, trials: Trials) -> Self {
+    pub(crate) fn new(engine: Arc<dyn Engine>, counters: Counters, options: &Options) -> Self {
         Self {
             queue: Mutex::new(Queue::default()),
             changed: Condvar::new(),
@@ -130,8 +134,8 @@ impl Pipeline {
             engine,
             counters,
             reservations: Reservations::default(),
-            layout,
-            trials,
+            certifier: Certifier::default(),
+            options: *options,
         }
     }
 
@@ -266,27 +270,52 @@ impl Drop for Leading<'_> {
 
 impl Batch<'_> {
     fn run(&mut self, leading: &mut Leading<'_>) -> Result<()> {
-        let connection = self.prepare(leading)?;
-        self.complete(connection)
+        let mut connection = self.certified(leading)?;
+        if self.pipeline.engine.dialect().appends == Appends::OneByOne {
+            self.write_versions(&mut *connection)?;
+            return self.complete(connection);
+        }
+        self.write_all(&mut *connection)?;
+        self.finish(connection)
     }
 
     /// Everything up to the marker. Those who may not commit have been told; `members` are the others.
     fn prepare(&mut self, leading: &mut Leading<'_>) -> Result<Box<dyn Connection>> {
+        let mut connection = self.certified(leading)?;
+        self.write_versions(&mut *connection)?;
+        Ok(connection)
+    }
+
+    /// Everything up to the versions.
+    fn certified(&mut self, leading: &mut Leading<'_>) -> Result<Box<dyn Connection>> {
         if let Some(reason) = self.pipeline.counters.stopped() {
             return Err(stopped(&reason));
         }
         let mut connection = self.pipeline.connection()?;
-        self.register(&mut *connection)?;
-        leading.give_up();
-        let refused = self.certify(&mut *connection)?;
+        let refused = match self.pipeline.options.certification {
+            Certification::InProcess => {
+                let refused = self.certify_here();
+                leading.give_up();
+                refused
+            }
+            Certification::InEngine => {
+                self.register(&mut *connection)?;
+                leading.give_up();
+                self.certify(&mut *connection)?
+            }
+        };
         self.abort_refused(&mut *connection, &refused)?;
-        self.write_versions(&mut *connection)?;
         Ok(connection)
     }
 
     /// The marker, and the start timestamp behind it.
     fn complete(&mut self, mut connection: Box<dyn Connection>) -> Result<()> {
         self.mark(&mut *connection)?;
+        self.finish(connection)
+    }
+
+    /// The start timestamp behind the marker.
+    fn finish(&mut self, connection: Box<dyn Connection>) -> Result<()> {
         self.pipeline.give_back(connection);
         let newest = self.timestamps.iter().copied().max();
         self.pipeline.counters.finish(std::mem::take(&mut self.timestamps));
@@ -311,10 +340,10 @@ impl Batch<'_> {
             }
         }
         let write_sets = batch_of(&[("txid", txids), ("entry", entries), ("access", accesses)])?;
-        connection.append("tique_write_sets", &write_sets)?;
         let txids: Vec<_> = self.members.iter().map(|member| member.submission.txid.0).collect();
         let sts: Vec<_> = self.members.iter().map(|member| member.submission.sts.0).collect();
-        connection.append("tique_began", &batch_of(&[("txid", txids.clone()), ("sts", sts.clone())])?)?;
+        let began = batch_of(&[("txid", txids.clone()), ("sts", sts.clone())])?;
+        connection.append_all(&[("tique_write_sets", &write_sets), ("tique_began", &began)])?;
         let cts: Vec<_> = self.pipeline.counters.take(self.members.len()).collect();
         self.timestamps = cts.iter().copied().map(Timestamp).collect();
         self.stage = Stage::Stamped;
@@ -323,9 +352,32 @@ impl Batch<'_> {
         Ok(())
     }
 
+    /// Takes timestamps, and says who may not commit, and because of whom, in this process.
+    fn certify_here(&mut self) -> HashMap<Txid, i64> {
+        let pipeline = self.pipeline;
+        let reserved: HashSet<_> = pipeline.reservations.current().iter().map(|one| one.txid).collect();
+        pipeline.certifier.trim(pipeline.counters.stable().0, |txid| reserved.contains(&txid));
+        let candidates: Vec<_> = self
+            .members
+            .iter()
+            .map(|member| {
+                let Submission { txid, sts, write_set, .. } = &member.submission;
+                Candidate { txid: *txid, sts: *sts, write_set }
+            })
+            .collect();
+        let reserves = |other: Txid, txid: Txid| {
+            reserved.contains(&other).then(|| pipeline.reservations.holds_back(other, txid))
+        };
+        let take = |count: usize| pipeline.counters.take(count);
+        let (timestamps, refused) = pipeline.certifier.certify(&candidates, take, reserves);
+        self.timestamps = timestamps;
+        self.stage = Stage::Stamped;
+        if pipeline.options.trials.certification_is_off { HashMap::new() } else { refused }
+    }
+
     /// Who may not commit, and because of whom (Listing 3, for the whole batch).
     fn certify(&self, connection: &mut dyn Connection) -> Result<HashMap<Txid, i64>> {
-        if self.pipeline.trials.certification_is_off {
+        if self.pipeline.options.trials.certification_is_off {
             return Ok(HashMap::new());
         }
         let reservations = self.pipeline.reservations.current();
@@ -379,8 +431,10 @@ impl Batch<'_> {
         if refused.is_empty() {
             return Ok(());
         }
-        let txids: Vec<_> = refused.keys().map(|txid| txid.0).collect();
-        connection.append("tique_aborted", &batch_of(&[("txid", txids)])?)?;
+        if self.pipeline.options.certification == Certification::InEngine {
+            let txids: Vec<_> = refused.keys().map(|txid| txid.0).collect();
+            connection.append("tique_aborted", &batch_of(&[("txid", txids)])?)?;
+        }
         let (mut kept, mut kept_timestamps, mut ended) = (vec![], vec![], vec![]);
         for (member, cts) in
             std::mem::take(&mut self.members).into_iter().zip(std::mem::take(&mut self.timestamps))
@@ -404,35 +458,65 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// The versions of the winners, table by table, with their timestamps.
-    fn write_versions(&self, connection: &mut dyn Connection) -> Result<()> {
-        if self.pipeline.layout == Layout::Joined {
-            return Ok(());
+    /// The versions of the winners, table by table, with their timestamps; they count as being in the caches from here on.
+    fn versions(&self) -> Result<Vec<(String, RecordBatch)>> {
+        if self.pipeline.options.layout == Layout::Joined {
+            return Ok(Vec::new());
         }
         let mut tables: BTreeMap<&str, (&Arc<Table>, Vec<RecordBatch>)> = BTreeMap::new();
         for (member, cts) in self.members.iter().zip(&self.timestamps) {
-            for (table, rows) in &member.submission.rows {
+            for (table, rows, keys) in &member.submission.rows {
+                table.versions.note(keys.iter().map(String::as_str), *cts);
                 let entry = tables.entry(&table.definition.name).or_insert_with(|| (table, Vec::new()));
                 entry.1.push(stamped(rows, cts.0)?);
             }
         }
-        for (table, batches) in tables.into_values() {
+        let all = tables.into_values().map(|(table, batches)| {
             let rows = concat_batches(&table.rows, &batches)
                 .map_err(|error| TiqueError::new(SqlState::EngineRefused, error.to_string()))?;
             table.note_appended(rows.num_rows());
-            connection.append(&cache(&table.definition), &rows)?;
-        }
-        Ok(())
+            Ok((cache(&table.definition), rows))
+        });
+        all.collect()
+    }
+
+    fn write_versions(&self, connection: &mut dyn Connection) -> Result<()> {
+        let versions = self.versions()?;
+        let appends: Vec<_> = versions.iter().map(|(table, rows)| (table.as_str(), rows)).collect();
+        Ok(connection.append_all(&appends)?)
+    }
+
+    fn marker(&self) -> Result<RecordBatch> {
+        let txids = self.members.iter().map(|member| member.submission.txid.0).collect();
+        let cts = self.timestamps.iter().map(|cts| cts.0).collect();
+        batch_of(&[("txid", txids), ("cts", cts)])
     }
 
     fn mark(&mut self, connection: &mut dyn Connection) -> Result<()> {
         if self.members.is_empty() {
             return Ok(());
         }
-        let txids = self.members.iter().map(|member| member.submission.txid.0).collect();
-        let cts = self.timestamps.iter().map(|cts| cts.0).collect();
+        let marker = self.marker()?;
         self.stage = Stage::Marking;
-        connection.append("tique_committed", &batch_of(&[("txid", txids), ("cts", cts)])?)?;
+        connection.append("tique_committed", &marker)?;
+        Ok(connection.sync()?)
+    }
+
+    /// Versions and marker as one change.
+    fn write_all(&mut self, connection: &mut dyn Connection) -> Result<()> {
+        if self.members.is_empty() {
+            return Ok(());
+        }
+        let (versions, marker) = (self.versions()?, self.marker()?);
+        let mut appends: Vec<_> = versions.iter().map(|(table, rows)| (table.as_str(), rows)).collect();
+        appends.push(("tique_committed", &marker));
+        self.stage = Stage::Marking;
+        if let Err(error) = connection.append_all(&appends) {
+            if error.kind == EngineErrorKind::Refused {
+                self.stage = Stage::Stamped;
+            }
+            return Err(error.into());
+        }
         Ok(connection.sync()?)
     }
 
@@ -469,8 +553,11 @@ impl Batch<'_> {
         let tables: HashSet<_> = self
             .members
             .iter()
-            .flat_map(|member| member.submission.rows.iter().map(|(table, _)| cache(&table.definition)))
+            .flat_map(|member| member.submission.rows.iter().map(|(table, ..)| cache(&table.definition)))
             .collect();
+        for (table, ..) in self.members.iter().flat_map(|member| &member.submission.rows) {
+            table.versions.take_back(&self.timestamps);
+        }
         let txids: Vec<_> = self.members.iter().map(|member| member.submission.txid.0).collect();
         let list = self.timestamps.iter().map(|cts| cts.0.to_string()).collect::<Vec<_>>().join(", ");
         for table in tables {
@@ -478,7 +565,12 @@ impl Batch<'_> {
             let range = format!("{CTS} >= {} AND {CTS} <= {}", first.0, last.0);
             connection.execute(&format!("DELETE FROM {table} WHERE {range} AND {CTS} IN ({list})"))?;
         }
-        connection.append("tique_aborted", &batch_of(&[("txid", txids)])?)?;
+        if self.pipeline.options.certification == Certification::InEngine {
+            connection.append("tique_aborted", &batch_of(&[("txid", txids)])?)?;
+        } else {
+            let txids: Vec<_> = txids.into_iter().map(Txid).collect();
+            self.pipeline.certifier.forget(&txids);
+        }
         self.pipeline.counters.finish(std::mem::take(&mut self.timestamps));
         Ok(())
     }

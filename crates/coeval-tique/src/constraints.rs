@@ -48,7 +48,7 @@ pub(crate) fn check_rows(table: &Definition, changes: &[Change]) -> Result<()> {
                 let message = format!("column {} of table {} takes no NULL", column.name, table.name);
                 return Err(TiqueError::new(SqlState::NotNullViolation, message));
             }
-            if let (Some(most), ScalarValue::Utf8(Some(text))) = (column.characters_max(), value)
+            if let (Some(most), Some(Some(text))) = (column.characters_max(), value.try_as_str())
                 && text.chars().count() as u64 > most
             {
                 let message =

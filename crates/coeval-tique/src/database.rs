@@ -2,6 +2,7 @@
 //! A database: one engine's tables, with everything that its sessions share.
 
 use crate::catalog::{Catalog, Table};
+use crate::certifier::Certification;
 use crate::commit::Pipeline;
 use crate::engine::{Connection, Effort, Engine, Text};
 use crate::error::{Result, SqlState, TiqueError};
@@ -50,6 +51,8 @@ pub struct Options {
     pub layout: Layout,
     /// When versions are sent.
     pub writes: Writes,
+    /// Where transactions are certified.
+    pub certification: Certification,
     /// Which formulation reads are written in, unless a session says otherwise.
     pub reading: Reading,
     /// A checkpoint runs in the background when the caches hold so many versions; none if zero.
@@ -63,6 +66,7 @@ impl Default for Options {
         Self {
             layout: Layout::Stamped,
             writes: Writes::Buffered,
+            certification: Certification::InEngine,
             reading: Reading::Chosen,
             checkpoint_at: 50_000,
             trials: Trials::default(),
@@ -111,7 +115,7 @@ impl Database {
     pub fn open_decided(engine: Arc<dyn Engine>, options: Options, decided: &[Decision]) -> Result<Self> {
         let mut connection = engine.connect()?;
         let (catalog, counters) = recovery::recover(&*engine, &mut *connection, options.layout, decided)?;
-        let pipeline = Pipeline::new(Arc::clone(&engine), counters, options.layout, options.trials);
+        let pipeline = Pipeline::new(Arc::clone(&engine), counters, &options);
         let shared = Shared {
             engine,
             options,
@@ -166,7 +170,7 @@ impl Shared {
         for statement in physical::create_table(&definition, dialect) {
             connection.execute(&statement)?;
         }
-        let table = describe(connection, definition)?;
+        let table = describe(connection, definition, self.options.layout)?;
         check_empty(connection, &table.definition)?;
         note(connection, dialect.literals, &table.definition.name, &create.to_string())?;
         connection.sync()?;
@@ -241,7 +245,11 @@ fn check_parents(definition: &Definition, catalog: &Catalog) -> Result<()> {
 }
 
 /// A table with the engine's types of its physical columns.
-pub(crate) fn describe(connection: &mut dyn Connection, definition: Definition) -> Result<Table> {
+pub(crate) fn describe(
+    connection: &mut dyn Connection,
+    definition: Definition,
+    layout: Layout,
+) -> Result<Table> {
     let cache = quoted(&physical::cache(&definition));
     let rows = connection.query(&format!("SELECT * FROM {cache} WHERE 1 = 0"), Effort::Point)?;
     let extra = if definition.key_columns == KeyColumns::Concatenated { 5 } else { 4 };
@@ -249,5 +257,10 @@ pub(crate) fn describe(connection: &mut dyn Connection, definition: Definition) 
         let message = format!("the engine has a table {cache} with other columns, which is not ours");
         return Err(TiqueError::new(SqlState::DuplicateTable, message).hint("Choose another name."));
     }
-    Ok(Table::new(definition, rows.schema, 0))
+    let table = Table::new(definition, rows.schema, 0);
+    if layout == Layout::Joined {
+        // Versions are there before they have a timestamp.
+        table.versions.lose();
+    }
+    Ok(table)
 }

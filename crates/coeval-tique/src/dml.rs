@@ -15,6 +15,7 @@ use crate::error::{Result, SqlState, TiqueError};
 use crate::literal::{Row, as_table, joined, one_of};
 use crate::schema::{Definition, Kind, quoted, table_name};
 use crate::session::{Outcome, Sees, Session};
+use crate::values::constant_rows;
 use crate::{physical, rewrite};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
@@ -148,14 +149,20 @@ impl Session {
         if is_odd || !insert.assignments.is_empty() || insert.partitioned.is_some() {
             return Err(TiqueError::unsupported("this form of INSERT"));
         }
-        let sql = insert_query(&table.definition, &mut insert)?;
-        let rows = self.query_text(&sql, Sees::Own)?;
-        let changes = self.changes(&table.definition, &rows, Shape::New)?;
+        let changes = match constant_changes(&table, &insert)? {
+            Some(changes) => changes,
+            None => {
+                let sql = insert_query(&table.definition, &mut insert)?;
+                let rows = self.query_text(&sql, Sees::Own)?;
+                let changes = self.changes(&table.definition, &rows, Shape::New)?;
+                if table.definition.kind == Kind::Static {
+                    return self.insert_static(&table, &rows, &changes);
+                }
+                changes
+            }
+        };
         let (alias, returning) =
             (insert.table_alias.as_ref().map(|alias| alias.alias.to_string()), insert.returning);
-        if table.definition.kind == Kind::Static {
-            return self.insert_static(&table, &rows, &changes);
-        }
         let changes = match insert.on {
             None => changes,
             Some(OnInsert::OnConflict(on)) => self.on_conflict(&table, alias.as_deref(), changes, &on)?,
@@ -409,8 +416,8 @@ fn conflict_targets(table: &Definition, target: Option<&ConflictTarget>) -> Resu
     }
 }
 
-/// The query that gives the rows of an INSERT.
-fn insert_query(table: &Definition, insert: &mut Insert) -> Result<String> {
+/// The columns that an INSERT names.
+fn named_columns(table: &Definition, insert: &Insert) -> Result<Vec<usize>> {
     let mut columns = Vec::new();
     for name in &insert.columns {
         let column = assigned_column(table, name)?;
@@ -420,6 +427,27 @@ fn insert_query(table: &Definition, insert: &mut Insert) -> Result<String> {
         }
         columns.push(column);
     }
+    Ok(columns)
+}
+
+/// The changes of an INSERT that writes its rows out; nothing if the engine has to compute something.
+fn constant_changes(table: &Table, insert: &Insert) -> Result<Option<Vec<Change>>> {
+    let mut columns = named_columns(&table.definition, insert)?;
+    let Some(source) = insert.source.as_ref().filter(|_| table.definition.kind != Kind::Static) else {
+        return Ok(None);
+    };
+    if columns.is_empty() {
+        let given = width(source).unwrap_or(0).min(table.definition.columns.len());
+        columns = (0..given).collect();
+    }
+    let rows = constant_rows(table, &columns, source);
+    let change = |row| Change { old: None, new: Some(row), failed_check: None };
+    Ok(rows.map(|rows| rows.into_iter().map(change).collect()))
+}
+
+/// The query that gives the rows of an INSERT.
+fn insert_query(table: &Definition, insert: &mut Insert) -> Result<String> {
+    let mut columns = named_columns(table, insert)?;
     let Some(source) = &mut insert.source else {
         let values = (0..table.columns.len()).map(|column| default_column(table, column));
         return Ok(with_checks(table, &format!("SELECT {}", list(values))));

@@ -12,6 +12,7 @@
 
 mod adbc;
 mod datafusion;
+mod insertion;
 mod library;
 mod monetdb;
 
@@ -40,8 +41,30 @@ pub struct Dialect {
     pub literals: Text,
     /// How lists of rows stand in a query.
     pub lists: Lists,
+    /// Who looks at conditions on a key before the newest versions are chosen.
+    pub pushdown: Pushdown,
+    /// Whether appends to several tables can be made one.
+    pub appends: Appends,
     /// What a type of the application's is called.
     pub spelled: fn(&DataType) -> DataType,
+}
+
+/// Who looks at conditions on a key before the newest versions are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pushdown {
+    /// The engine's optimizer, where it can know that they hold for all versions of a row or for none.
+    ByEngine,
+    /// We: the engine does not look through the window.
+    Written,
+}
+
+/// What [`Connection::append_all`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Appends {
+    /// One append after the other.
+    OneByOne,
+    /// One change: all of it or nothing.
+    Together,
 }
 
 /// How a text stands between its quotes.
@@ -170,6 +193,14 @@ pub trait Connection: Send {
     /// # Errors
     /// `Refused`: nothing took effect. `Gone`: all of it or nothing.
     fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError>;
+
+    /// Appends to several tables, in order: as one change where the dialect says [`Appends::Together`].
+    ///
+    /// # Errors
+    /// As [`append`](Self::append); where the appends are made one by one, those before the one that failed took effect.
+    fn append_all(&mut self, appends: &[(&str, &RecordBatch)]) -> Result<(), EngineError> {
+        appends.iter().try_for_each(|(table, rows)| self.append(table, rows))
+    }
 
     /// Makes durable what this connection was told before.
     ///

@@ -34,6 +34,7 @@
 
 mod buffer;
 mod catalog;
+mod certifier;
 mod checkpoint;
 mod commit;
 mod constraints;
@@ -43,6 +44,7 @@ mod dml;
 mod engine;
 mod error;
 mod literal;
+mod lookups;
 mod physical;
 mod priority;
 mod recovery;
@@ -53,12 +55,15 @@ mod session;
 mod snapshot;
 mod spanning;
 mod spelling;
+mod values;
+mod versions;
 mod write_set;
 
+pub use certifier::Certification;
 pub use database::{Database, Options, Reading, Trials, Writes};
 pub use engine::{
-    AdbcEngine, Connection, DataFusionEngine, Dialect, Durability, Effort, Engine, EngineError,
-    EngineErrorKind, Lists, MonetDbEngine, Rows, Text,
+    AdbcEngine, Appends, Connection, DataFusionEngine, Dialect, Durability, Effort, Engine, EngineError,
+    EngineErrorKind, Lists, MonetDbEngine, Pushdown, Rows, Text,
 };
 pub use error::{Result, SqlState, TiqueError};
 pub use savepoints::SavepointPlace;

@@ -16,11 +16,12 @@
 //!
 //! Tables that need not outlive a process are emptied, for engines that keep them all the same.
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Table};
 use crate::counters::{Counters, Timestamp, Txid};
 use crate::database::{describe, remove};
 use crate::engine::{Connection, Effort, Engine, Rows, Text};
 use crate::error::{Result, SqlState, TiqueError};
+use crate::literal::{Row, joined};
 use crate::physical::{CTS, TXID, cache, create_schema, create_table};
 use crate::rewrite::parse;
 use crate::schema::{Definition, quoted};
@@ -29,6 +30,7 @@ use crate::spanning::Decision;
 use arrow::array::{Array, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::Statement;
 use std::collections::BTreeSet;
 
@@ -51,7 +53,7 @@ pub(crate) fn recover(
         for statement in create_table(&definition, engine.dialect()) {
             connection.execute(&statement)?;
         }
-        let table = describe(connection, definition)?;
+        let table = describe(connection, definition, layout)?;
         catalog = catalog.with(table);
     }
     let mut last_txid = number(connection, "SELECT max(txid) FROM tique_committed")?;
@@ -66,12 +68,34 @@ pub(crate) fn recover(
         connection.execute(&format!("DELETE FROM {cache} WHERE {is_lost}"))?;
         let left = number(connection, &format!("SELECT count(*) FROM {cache}"))?;
         table.note_appended(usize::try_from(left).unwrap_or(0));
+        if left > 0 && layout == Layout::Stamped {
+            note_versions(connection, table)?;
+        }
     }
     for table in ["tique_began", "tique_committing", "tique_aborted", "tique_write_sets"] {
         connection.execute(&format!("DELETE FROM {table} WHERE txid IS NOT NULL"))?;
     }
     connection.sync()?;
     Ok((catalog, Counters::after(Txid(last_txid), Timestamp(last_cts))))
+}
+
+/// Notes the keys that have versions in a cache.
+fn note_versions(connection: &mut dyn Connection, table: &Table) -> Result<()> {
+    let definition = &table.definition;
+    let columns = definition.names(&definition.key).join(", ");
+    let sql = format!("SELECT {CTS}, {columns} FROM {}", quoted(&cache(definition)));
+    let keys: Vec<usize> = (1..=definition.key.len()).collect();
+    for batch in &connection.query(&sql, Effort::Analytical)?.batches {
+        let stamps = cast(batch.column(0), &DataType::Int64).map_err(not_ours)?;
+        let stamps = stamps.as_primitive::<Int64Type>();
+        for row in 0..batch.num_rows() {
+            let values = batch.columns().iter().map(|column| ScalarValue::try_from_array(column, row));
+            let values: Row = values.collect::<std::result::Result<_, _>>().map_err(not_ours)?;
+            let key = joined(&values, &keys);
+            table.versions.note(std::iter::once(key.as_str()), Timestamp(stamps.value(row)));
+        }
+    }
+    Ok(())
 }
 
 /// Writes the markers that decided transactions lack. They were prepared: their versions are there, or in the storage.

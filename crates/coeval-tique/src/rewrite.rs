@@ -5,41 +5,49 @@
 //! not there; the second replaces. A name that a common table expression hides is left alone. Then `spelling.rs`.
 
 use crate::catalog::{Catalog, Table};
-use crate::engine::Dialect;
+use crate::engine::{Dialect, Effort, Pushdown};
 use crate::error::{Result, SqlState, TiqueError};
-use crate::literal::joined;
-use crate::schema::{Definition, KeyColumns, check_name, folded, table_name};
+use crate::lookups::{FoundBy, Lookups};
+use crate::schema::{check_name, folded, table_name};
 use crate::snapshot::{self, Formulation, View};
 use crate::spelling::spell;
-use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, Expr, Ident, ObjectName, Query, Select, Statement, TableAlias, TableFactor,
-    UnaryOperator, Value, VisitMut, VisitorMut,
+    Expr, Ident, ObjectName, Query, Select, Statement, TableAlias, TableFactor, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// What a query reads.
 pub(crate) struct Reads {
     pub(crate) tables: BTreeMap<String, Arc<Table>>,
+    /// For each table, how each of its places in the query finds rows.
+    pub(crate) found_by: BTreeMap<String, Vec<FoundBy>>,
     /// The formulation that suits it.
     pub(crate) formulation: Formulation,
+    /// How much thought it is worth.
+    pub(crate) effort: Effort,
 }
 
 /// What a query reads.
 ///
 /// # Errors
 /// A table that is not there (42P01), a name that collides (42939), or what TiQuE does not support.
-pub(crate) fn reads(statement: &mut Statement, catalog: &Catalog) -> Result<Reads> {
-    let mut visitor = Visitor::new(catalog, Pass::Find);
+pub(crate) fn reads(statement: &mut Statement, catalog: &Catalog, dialect: &Dialect) -> Result<Reads> {
+    let mut visitor = Visitor::new(catalog, dialect.pushdown, Pass::Find);
     match VisitMut::visit(statement, &mut visitor) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => {
-            let formulation = if visitor.all_by_key { Formulation::Ranking } else { Formulation::AntiJoin };
-            Ok(Reads { tables: visitor.found, formulation })
+            let effort = if visitor.all_by_key { Effort::Point } else { Effort::Analytical };
+            // Of a part of a key there may be many rows, and ranking sorts them all.
+            let mut all = visitor.found_by.values().flatten();
+            let formulation = match all.all(|found_by| found_by.key.is_some()) {
+                true => Formulation::Ranking,
+                false => Formulation::AntiJoin,
+            };
+            Ok(Reads { effort, tables: visitor.found, found_by: visitor.found_by, formulation })
         }
     }
 }
@@ -53,9 +61,9 @@ pub(crate) fn replace(
     catalog: &Catalog,
     dialect: &Dialect,
     formulation: Formulation,
-    view: &dyn Fn(&Table) -> View,
+    view: &dyn Fn(&Arc<Table>, &FoundBy) -> View,
 ) -> Result<()> {
-    let mut visitor = Visitor::new(catalog, Pass::Replace { formulation, view });
+    let mut visitor = Visitor::new(catalog, dialect.pushdown, Pass::Replace { formulation, view });
     if let ControlFlow::Break(error) = VisitMut::visit(statement, &mut visitor) {
         return Err(error);
     }
@@ -66,139 +74,27 @@ pub(crate) fn replace(
 #[derive(Clone, Copy)]
 enum Pass<'a> {
     Find,
-    Replace { formulation: Formulation, view: &'a dyn Fn(&Table) -> View },
+    Replace { formulation: Formulation, view: &'a dyn Fn(&Arc<Table>, &FoundBy) -> View },
 }
 
 struct Visitor<'a> {
     catalog: &'a Catalog,
+    pushdown: Pushdown,
     pass: Pass<'a>,
     /// Names of common table expressions, innermost last.
     hidden: Vec<Vec<String>>,
     /// For each SELECT that is being visited: by what literals its WHERE finds columns, and whether it has one table.
     selects: Vec<Lookups>,
     found: BTreeMap<String, Arc<Table>>,
+    found_by: BTreeMap<String, Vec<FoundBy>>,
     all_by_key: bool,
 }
 
-#[derive(Default)]
-struct Lookups {
-    /// (qualifier, column) to the literal it equals; other look-ups by literals have none.
-    columns: HashMap<(Option<String>, String), Option<ScalarValue>>,
-    tables: usize,
-}
-
-impl Lookups {
-    fn of(select: &Select) -> Self {
-        let mut lookups = Self::default();
-        if let Some(condition) = &select.selection {
-            lookups.add(condition);
-        }
-        lookups.tables = select.from.iter().map(|from| 1 + from.joins.len()).sum();
-        lookups
-    }
-
-    fn add(&mut self, condition: &Expr) {
-        match condition {
-            Expr::Nested(inner) => self.add(inner),
-            Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
-                self.add(left);
-                self.add(right);
-            }
-            Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
-                self.add_equal(left, right);
-                self.add_equal(right, left);
-            }
-            Expr::InList { expr, list, negated: false } => {
-                if let Some(column) = column_of(expr)
-                    && list.iter().all(is_constant)
-                {
-                    self.columns.entry(column).or_insert(None);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn add_equal(&mut self, column: &Expr, value: &Expr) {
-        if let Some(column) = column_of(column)
-            && is_constant(value)
-        {
-            self.columns.insert(column, constant(value));
-        }
-    }
-
-    /// What a table's column is looked up by.
-    fn get(&self, alias: &str, column: &str) -> Option<&Option<ScalarValue>> {
-        let qualified = self.columns.get(&(Some(alias.to_owned()), column.to_owned()));
-        qualified.or_else(|| self.columns.get(&(None, column.to_owned())))
-    }
-
-    /// The concatenated key of the one row that the SELECT can want of a table.
-    fn concatenated_key(&self, alias: &str, table: &Definition) -> Option<String> {
-        if table.key_columns != KeyColumns::Concatenated {
-            return None;
-        }
-        let mut row = vec![ScalarValue::Null; table.columns.len()];
-        for &place in &table.key {
-            let column = &table.columns[place];
-            let name = (Some(alias.to_owned()), column.name.clone());
-            // An unqualified name could be another table's column.
-            let plain = || self.columns.get(&(None, column.name.clone())).filter(|_| self.tables == 1);
-            let value = self.columns.get(&name).or_else(plain)?.clone()?;
-            let is_of_type = match &column.kind {
-                DataType::Int(_) | DataType::Integer(_) | DataType::BigInt(_) | DataType::SmallInt(_) => {
-                    matches!(value, ScalarValue::Int64(_))
-                }
-                DataType::Text | DataType::Varchar(_) => matches!(value, ScalarValue::Utf8(_)),
-                _ => false,
-            };
-            row[place] = Some(value).filter(|_| is_of_type)?;
-        }
-        Some(format!("'{}'", joined(&row, &table.key).replace('\'', "''")))
-    }
-}
-
-fn column_of(expr: &Expr) -> Option<(Option<String>, String)> {
-    match expr {
-        Expr::Identifier(column) => Some((None, folded(column))),
-        Expr::CompoundIdentifier(parts) => {
-            let [qualifier, column] = parts.as_slice() else { return None };
-            Some((Some(folded(qualifier)), folded(column)))
-        }
-        Expr::Nested(inner) => column_of(inner),
-        _ => None,
-    }
-}
-
-fn is_constant(expr: &Expr) -> bool {
-    match expr {
-        Expr::Value(_) | Expr::TypedString(_) => true,
-        Expr::UnaryOp { expr, .. } | Expr::Cast { expr, .. } | Expr::Nested(expr) => is_constant(expr),
-        _ => false,
-    }
-}
-
-/// An integer or a text that stands there.
-fn constant(expr: &Expr) -> Option<ScalarValue> {
-    match expr {
-        Expr::Nested(inner) => constant(inner),
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match constant(expr)? {
-            ScalarValue::Int64(Some(number)) => Some(ScalarValue::from(-number)),
-            _ => None,
-        },
-        Expr::Value(value) => match &value.value {
-            Value::Number(number, _) => number.parse::<i64>().ok().map(ScalarValue::from),
-            Value::SingleQuotedString(text) => Some(ScalarValue::from(text.as_str())),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
 impl<'a> Visitor<'a> {
-    fn new(catalog: &'a Catalog, pass: Pass<'a>) -> Self {
+    fn new(catalog: &'a Catalog, pushdown: Pushdown, pass: Pass<'a>) -> Self {
         let (hidden, selects) = (Vec::new(), Vec::new());
-        Self { catalog, pass, hidden, selects, found: BTreeMap::new(), all_by_key: true }
+        let (found, found_by) = (BTreeMap::new(), BTreeMap::new());
+        Self { catalog, pushdown, pass, hidden, selects, found, found_by, all_by_key: true }
     }
 
     fn quote_column(&self, ident: &mut Ident) {
@@ -216,6 +112,18 @@ impl<'a> Visitor<'a> {
             }),
             _ => false,
         }
+    }
+
+    /// The one table that a SELECT is from, if it is that simple, and what it is called.
+    fn only_table(&self, select: &Select) -> Option<(String, Arc<Table>)> {
+        let [from] = select.from.as_slice() else { return None };
+        let TableFactor::Table { name, alias, .. } = &from.relation else { return None };
+        if !from.joins.is_empty() || self.is_hidden(name) {
+            return None;
+        }
+        let name = table_name(name).ok()?;
+        let table = Arc::clone(self.catalog.table(&name).ok()?);
+        Some((alias.as_ref().map_or(name, |alias| folded(&alias.name)), table))
     }
 
     fn table_factor(&mut self, factor: &mut TableFactor) -> Result<()> {
@@ -240,6 +148,10 @@ impl<'a> Visitor<'a> {
                 let is_by_key = first
                     .is_some_and(|first| lookups.is_some_and(|select| select.get(&alias, first).is_some()));
                 self.all_by_key &= is_by_key;
+                let found_by = lookups.map_or_else(FoundBy::default, |lookups| {
+                    lookups.found_by(&alias, &table.definition, self.pushdown)
+                });
+                self.found_by.entry(folded_name.clone()).or_default().push(found_by);
                 self.found.insert(folded_name, table);
             }
             Pass::Replace { formulation, view } => {
@@ -249,9 +161,11 @@ impl<'a> Visitor<'a> {
                 let alias =
                     alias.take().unwrap_or(TableAlias { explicit: true, name, columns: vec![], at: None });
                 let select = self.selects.last();
-                let key = select
-                    .and_then(|select| select.concatenated_key(&folded(&alias.name), &table.definition));
-                let sql = snapshot::query(&table.definition, &view(table), formulation, key.as_deref());
+                let found_by = select.map_or_else(FoundBy::default, |lookups| {
+                    lookups.found_by(&folded(&alias.name), &table.definition, self.pushdown)
+                });
+                let view = view(table, &found_by);
+                let sql = snapshot::query(&table.definition, &view, formulation, &found_by);
                 let subquery = Box::new(parse_query(&sql)?);
                 *factor = TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None };
             }
@@ -308,7 +222,14 @@ impl VisitorMut for Visitor<'_> {
         if select.into.is_some() {
             return ControlFlow::Break(TiqueError::unsupported("SELECT INTO"));
         }
-        self.selects.push(Lookups::of(select));
+        let lookups = Lookups::of(select);
+        if let Pass::Replace { .. } = self.pass
+            && let Some((alias, table)) = self.only_table(select)
+        {
+            let found_by = lookups.found_by(&alias, &table.definition, self.pushdown);
+            lookups.drop_key(select, &alias, &table.definition, &found_by);
+        }
+        self.selects.push(lookups);
         ControlFlow::Continue(())
     }
 

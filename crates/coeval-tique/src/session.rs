@@ -6,17 +6,19 @@ use crate::catalog::{Catalog, Table};
 use crate::commit::Submission;
 use crate::counters::{Timestamp, Txid};
 use crate::database::{Reading, Shared, Writes};
-use crate::engine::{Connection, Effort, Rows};
+use crate::engine::{Connection, Rows};
 use crate::error::{Result, SqlState, TiqueError};
+use crate::lookups::FoundBy;
 use crate::physical::cache;
-use crate::rewrite::{self, parse};
+use crate::rewrite::{self, Reads, parse};
 use crate::savepoints::Savepoints;
 use crate::schema::{folded, table_name};
-use crate::snapshot::{Formulation, Layout, View};
+use crate::snapshot::{CacheRows, Formulation, Layout, View};
 use datafusion::sql::sqlparser::ast::{
     Expr, ObjectType, Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
     Value,
 };
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// A statement that is a transaction of its own runs so often at most, while others keep committing first.
@@ -374,14 +376,21 @@ impl Session {
         self.transaction.as_mut().expect("statements run inside a transaction")
     }
 
-    /// What the transaction sees of a table: committed rows, and its own if `own` versions are in the cache.
-    fn view(&self, table: &Table, sees: Sees) -> View {
+    /// What the transaction sees of a table: committed rows, and its own if they could be found and are in the cache.
+    fn view(&self, table: &Table, found_by: &FoundBy, sees: Sees) -> View {
         let transaction = self.transaction.as_ref().expect("statements run inside a transaction");
         let newest = self.shared.options.trials.snapshot_is_off;
         let sts = if newest { self.shared.pipeline.counters.newest() } else { transaction.sts };
-        let has_own = sees == Sees::Own && transaction.buffer.is_sent(table);
+        let has_own = sees == Sees::Own
+            && transaction.buffer.is_sent(table)
+            && transaction.buffer.may_have(table, found_by);
         let own = has_own.then_some(transaction.txid);
-        View { sts, own, layout: self.shared.options.layout, cache: table.cache() }
+        let layout = self.shared.options.layout;
+        let cache = match &found_by.key {
+            Some(key) if table.cache() == CacheRows::Some => table.versions.of(key, sts),
+            _ => table.cache(),
+        };
+        View { sts, own, layout, cache }
     }
 
     /// Appends to the caches what they lack of the transaction's versions.
@@ -409,22 +418,50 @@ impl Session {
 
     fn read(&mut self, mut statement: Statement, sees: Sees) -> Result<Rows> {
         let catalog: Arc<Catalog> = self.shared.catalog();
-        let reads = rewrite::reads(&mut statement, &catalog)?;
+        let reads = rewrite::reads(&mut statement, &catalog, self.shared.engine.dialect())?;
         if sees == Sees::Own {
-            self.send(reads.tables.values())?;
+            let buffer = &self.transaction().buffer;
+            let may_find = |(name, table): &(&String, &Arc<Table>)| {
+                reads.found_by[*name].iter().any(|found_by| buffer.may_have(table, found_by))
+            };
+            let needed: Vec<_> = reads.tables.iter().filter(may_find).map(|(_, table)| table).collect();
+            self.send(needed.into_iter())?;
         }
+        loop {
+            // Versions that a checkpoint has moved meanwhile are read from the storage the second time.
+            if let Some(rows) = self.read_once(statement.clone(), &reads, &catalog, sees)? {
+                return Ok(rows);
+            }
+        }
+    }
+
+    /// Nothing if a version that was to be read from a cache is not known to have been there throughout.
+    fn read_once(
+        &mut self,
+        mut statement: Statement,
+        reads: &Reads,
+        catalog: &Catalog,
+        sees: Sees,
+    ) -> Result<Option<Rows>> {
         let formulation = match self.reading {
             Reading::Chosen => reads.formulation,
             Reading::Always(formulation) => formulation,
         };
         let dialect = self.shared.engine.dialect();
-        let view = |table: &Table| self.view(table, sees);
-        rewrite::replace(&mut statement, &catalog, dialect, formulation, &view)?;
-        let effort = match reads.formulation {
-            Formulation::Ranking => Effort::Point,
-            Formulation::AntiJoin => Effort::Analytical,
+        let from_caches = RefCell::new(Vec::new());
+        let view = |table: &Arc<Table>, found_by: &FoundBy| {
+            let view = self.view(table, found_by, sees);
+            if let (CacheRows::Exactly(version), Some(key)) = (view.cache, &found_by.key) {
+                from_caches.borrow_mut().push((Arc::clone(table), key.clone(), version));
+            }
+            view
         };
-        Ok(self.connection.query(&statement.to_string(), effort)?)
+        rewrite::replace(&mut statement, catalog, dialect, formulation, &view)?;
+        let from_caches = from_caches.into_inner();
+        let rows = self.connection.query(&statement.to_string(), reads.effort)?;
+        let is_there =
+            |(table, key, version): &(Arc<Table>, String, Timestamp)| table.versions.has(key, *version);
+        Ok(from_caches.iter().all(is_there).then_some(rows))
     }
 }
 

@@ -11,7 +11,8 @@
 //! AntiJoin sorts the cache alone, however large the storage is. Without rows in the cache, both are the storage.
 
 use crate::counters::{Timestamp, Txid};
-use crate::physical::{CTS, DELETED, KEY, SEQUENCE, TXID, cache, key_columns, storage, storage_columns};
+use crate::lookups::FoundBy;
+use crate::physical::{CTS, DELETED, SEQUENCE, TXID, cache, key_columns, storage, storage_columns};
 use crate::schema::{Definition, Kind, quoted};
 
 /// Which of the formulations a query is written in.
@@ -42,31 +43,44 @@ pub(crate) struct View {
     pub(crate) cache: CacheRows,
 }
 
-/// Whether a table's cache is known to hold nothing.
+/// What a table's cache is known to hold of what is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CacheRows {
+    /// Nothing.
     None,
+    /// Something, perhaps.
     Some,
+    /// One row is looked for, and its newest version that is seen is the one with this timestamp.
+    Exactly(Timestamp),
 }
 
 /// Visible versions with `tique_cts`; NULL for the transaction's own.
-fn visible(table: &Definition, view: &View, columns: &str) -> String {
+fn visible(table: &Definition, view: &View, columns: &str, conditions: &[String]) -> String {
     let (cache, sts) = (quoted(&cache(table)), view.sts.0);
     match view.layout {
         Layout::Stamped => {
             let own = view.own.map(|txid| format!(" OR ({CTS} IS NULL AND {TXID} = {})", txid.0));
             let own = own.unwrap_or_default();
-            format!("SELECT {columns}, {DELETED}, {CTS}, {SEQUENCE} FROM {cache} WHERE {CTS} <= {sts}{own}")
+            let also = and(conditions);
+            format!(
+                "SELECT {columns}, {DELETED}, {CTS}, {SEQUENCE} FROM {cache} WHERE ({CTS} <= {sts}{own}){also}"
+            )
         }
         Layout::Joined => {
             let join = if view.own.is_some() { "LEFT JOIN" } else { "JOIN" };
             let own = view.own.map(|txid| format!(" OR tique_c.{TXID} = {}", txid.0)).unwrap_or_default();
             format!(
                 "SELECT {columns}, {DELETED}, tique_t.cts AS {CTS}, {SEQUENCE} FROM {cache} AS tique_c \
-                 {join} tique_committed AS tique_t ON tique_t.txid = tique_c.{TXID} WHERE tique_t.cts <= {sts}{own}"
+                 {join} tique_committed AS tique_t ON tique_t.txid = tique_c.{TXID} \
+                 WHERE (tique_t.cts <= {sts}{own}){}",
+                and(conditions)
             )
         }
     }
+}
+
+fn and(conditions: &[String]) -> String {
+    conditions.iter().map(|condition| format!(" AND {condition}")).collect()
 }
 
 fn rank(keys: &str) -> String {
@@ -75,38 +89,39 @@ fn rank(keys: &str) -> String {
     )
 }
 
-/// The query that gives a table's rows as `view` sees them; `concatenated_key`, if given, is a literal that the rows'
-/// concatenated key equals.
-pub(crate) fn query(
-    table: &Definition,
-    view: &View,
-    formulation: Formulation,
-    concatenated_key: Option<&str>,
-) -> String {
+/// The query that gives a table's rows as `view` sees them; others than those that `found_by` says need not be there.
+pub(crate) fn query(table: &Definition, view: &View, formulation: Formulation, found_by: &FoundBy) -> String {
     let (columns, names) = (storage_columns(table).join(", "), table.all_names().join(", "));
     let storage = quoted(&storage(table));
-    let condition = concatenated_key.map(|key| format!(" WHERE {KEY} = {key}")).unwrap_or_default();
-    let also = concatenated_key.map(|key| format!(" AND {KEY} = {key}")).unwrap_or_default();
+    let conditions = &found_by.conditions;
+    let of_storage = and(conditions).replacen(" AND", " WHERE", 1);
     if table.kind == Kind::Static || (view.cache == CacheRows::None && view.own.is_none()) {
-        return format!("SELECT {names} FROM {storage}{condition}");
+        return format!("SELECT {names} FROM {storage}{of_storage}");
+    }
+    if let CacheRows::Exactly(Timestamp(cts)) = view.cache
+        && view.own.is_none()
+    {
+        let (cache, also) = (quoted(&cache(table)), and(conditions));
+        return format!("SELECT {names} FROM {cache} WHERE {CTS} = {cts} AND NOT {DELETED}{also}");
     }
     let keys = key_columns(table);
-    let (rank, visible) = (rank(&keys.join(", ")), visible(table, view, &columns));
+    let (rank, visible) = (rank(&keys.join(", ")), visible(table, view, &columns, conditions));
     match formulation {
         Formulation::Ranking => format!(
             "SELECT {names} FROM (SELECT {columns}, {DELETED}, {rank} FROM (\
-             SELECT {columns}, false AS {DELETED}, 0 AS {CTS}, 0 AS {SEQUENCE} FROM {storage} \
+             SELECT {columns}, false AS {DELETED}, 0 AS {CTS}, 0 AS {SEQUENCE} FROM {storage}{of_storage} \
              UNION ALL {visible}) AS tique_versions) AS tique_ranked \
-             WHERE tique_rank = 1 AND NOT {DELETED}{also}"
+             WHERE tique_rank = 1 AND NOT {DELETED}"
         ),
         Formulation::AntiJoin => {
             let same: Vec<_> = keys.iter().map(|key| format!("tique_v.{key} = tique_s.{key}")).collect();
             format!(
                 "SELECT {names} FROM {storage} AS tique_s WHERE NOT EXISTS \
-                 (SELECT 1 FROM ({visible}) AS tique_v WHERE {}){also} \
+                 (SELECT 1 FROM ({visible}) AS tique_v WHERE {}){} \
                  UNION ALL SELECT {names} FROM (SELECT {columns}, {DELETED}, {rank} FROM ({visible}) AS tique_versions) \
-                 AS tique_ranked WHERE tique_rank = 1 AND NOT {DELETED}{also}",
-                same.join(" AND ")
+                 AS tique_ranked WHERE tique_rank = 1 AND NOT {DELETED}",
+                same.join(" AND "),
+                and(conditions)
             )
         }
     }

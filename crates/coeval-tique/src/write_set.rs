@@ -41,6 +41,14 @@ fn entry(space: &str, values: &str) -> i64 {
 }
 
 impl WriteSet {
+    /// The set of who updates this one entry.
+    #[cfg(test)]
+    pub(crate) fn of_update(entry: i64) -> Self {
+        let mut set = Self::default();
+        set.add(entry, Access::Update);
+        set
+    }
+
     fn add(&mut self, entry: i64, access: Access) {
         let strongest = self.entries.entry(entry).or_insert(access);
         *strongest = access.max(*strongest);

@@ -8,8 +8,9 @@
 mod import;
 mod interface;
 
+use super::insertion::insertion;
 use super::library::require;
-use super::{Connection, Dialect, Effort, Engine, EngineError, Lists, Rows, Text};
+use super::{Appends, Connection, Dialect, Effort, Engine, EngineError, Lists, Pushdown, Rows, Text};
 use crate::literal::printed;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -48,6 +49,8 @@ impl AdbcEngine {
             text: "VARCHAR",
             literals: Text::Plain,
             lists: Lists::Plain,
+            appends: Appends::Together,
+            pushdown: Pushdown::ByEngine,
             spelled: Clone::clone,
         };
         let driver = Driver::load(library, c"duckdb_adbc_init")?;
@@ -73,6 +76,8 @@ impl AdbcEngine {
             text: "text",
             literals: Text::Plain,
             lists: Lists::Plain,
+            appends: Appends::Together,
+            pushdown: Pushdown::ByEngine,
             spelled: Clone::clone,
         };
         let driver = Driver::load(library, c"AdbcDriverPostgresqlInit")?;
@@ -125,18 +130,23 @@ impl Connection for Remote {
         if rows.num_rows() == 0 {
             return Ok(());
         }
-        let mut list = Vec::with_capacity(rows.num_rows());
-        for row in 0..rows.num_rows() {
-            let mut values = Vec::with_capacity(rows.num_columns());
-            for column in rows.columns() {
-                let value = ScalarValue::try_from_array(column, row);
-                let value = value.map_err(|error| EngineError::refused(error.to_string()))?;
-                values.push(given(&value));
-            }
-            list.push(format!("({})", values.join(", ")));
+        self.link.run(&insertion(table, rows, given)?).map(drop)
+    }
+
+    fn append_all(&mut self, appends: &[(&str, &RecordBatch)]) -> Result<(), EngineError> {
+        let full: Vec<_> = appends.iter().filter(|(_, rows)| rows.num_rows() > 0).collect();
+        if let [(table, rows)] = full.as_slice() {
+            return self.append(table, rows);
         }
-        let table = crate::schema::quoted(table);
-        self.link.run(&format!("INSERT INTO {table} VALUES {}", list.join(", "))).map(drop)
+        self.link.run("BEGIN")?;
+        for (table, rows) in full {
+            if let Err(error) = self.append(table, rows) {
+                self.link.run("ROLLBACK")?;
+                return Err(error);
+            }
+        }
+        // Whether a commit that failed took effect is not known of a server.
+        self.link.run("COMMIT").map(drop).map_err(|error| EngineError::gone(error.message))
     }
 
     /// Each statement is durable when it returns.

@@ -68,6 +68,8 @@ impl DataFusionEngine {
 
     fn with(tables: Tables, log: Option<AppendLog>, durability: Durability) -> Result<Self, EngineError> {
         let dialect = Dialect {
+            appends: super::Appends::OneByOne,
+            pushdown: super::Pushdown::ByEngine,
             name: "DataFusion",
             unlogged: "TEMPORARY",
             bigint: "BIGINT",

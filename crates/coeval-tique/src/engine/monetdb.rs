@@ -9,10 +9,10 @@ mod import;
 mod interface;
 mod worker;
 
+use super::insertion::insertion;
 use super::library::require;
-use super::{Connection, Dialect, Effort, Engine, EngineError, Lists, Rows, Text};
+use super::{Appends, Connection, Dialect, Effort, Engine, EngineError, Lists, Pushdown, Rows, Text};
 use crate::literal::printed;
-use crate::schema::quoted;
 use arrow::array::RecordBatch;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{DataType, TimezoneInfo};
@@ -110,6 +110,8 @@ impl MonetDbEngine {
             text: "TEXT",
             literals: Text::WithEscapes,
             lists: Lists::ColumnsApart,
+            appends: Appends::Together,
+            pushdown: Pushdown::Written,
             spelled,
         };
         let (changes, keeper) = (RwLock::new(()), Mutex::new(keeper));
@@ -190,18 +192,34 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a change, again if another refused it.
-    fn change(&mut self, sql: &str) -> Result<u64, EngineError> {
+    /// Runs statements as one change, again if another refused it.
+    fn change(&mut self, texts: &[String]) -> Result<u64, EngineError> {
         let shared = Arc::clone(&self.shared);
         for _ in 0..TRIES {
             let _beside_others = shared.changes.read();
-            match self.run(sql) {
+            match self.try_change(texts) {
                 Err(error) if error.message.contains(CONFLICT) => {}
                 outcome => return outcome,
             }
         }
         let _alone = shared.changes.write();
-        self.run(sql)
+        self.try_change(texts)
+    }
+
+    fn try_change(&mut self, texts: &[String]) -> Result<u64, EngineError> {
+        if let [text] = texts {
+            return self.run(text);
+        }
+        self.run("START TRANSACTION")?;
+        let run_all = |session: &mut Self| texts.iter().try_fold(0, |sum, text| Ok(sum + session.run(text)?));
+        match run_all(self) {
+            // A commit that is refused has rolled back.
+            Ok(touched) => self.run("COMMIT").map(|_| touched),
+            Err(error) => {
+                self.run("ROLLBACK")?;
+                Err(error)
+            }
+        }
     }
 }
 
@@ -213,25 +231,25 @@ impl Connection for Session {
     }
 
     fn execute(&mut self, sql: &str) -> Result<u64, EngineError> {
-        self.change(sql)
+        self.change(&[sql.to_owned()])
     }
 
     fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError> {
         if rows.num_rows() == 0 {
             return Ok(());
         }
-        let mut list = Vec::with_capacity(rows.num_rows());
-        for row in 0..rows.num_rows() {
-            let mut values = Vec::with_capacity(rows.num_columns());
-            for column in rows.columns() {
-                let value = ScalarValue::try_from_array(column, row);
-                let value = value.map_err(|error| EngineError::refused(error.to_string()))?;
-                values.push(given(&value));
-            }
-            list.push(format!("({})", values.join(", ")));
+        self.set(Effort::Point)?;
+        self.change(&[insertion(table, rows, given)?]).map(drop)
+    }
+
+    fn append_all(&mut self, appends: &[(&str, &RecordBatch)]) -> Result<(), EngineError> {
+        let full = appends.iter().filter(|(_, rows)| rows.num_rows() > 0);
+        let texts = full.map(|(table, rows)| insertion(table, rows, given)).collect::<Result<Vec<_>, _>>()?;
+        if texts.is_empty() {
+            return Ok(());
         }
         self.set(Effort::Point)?;
-        self.change(&format!("INSERT INTO {} VALUES {}", quoted(table), list.join(", "))).map(drop)
+        self.change(&texts).map(drop)
     }
 
     /// Each statement is durable when it returns.

@@ -64,7 +64,7 @@ fn figure_5_gives_the_rows_of_the_paper() {
     let pair = |k: &str, v: &str| (k.to_owned(), v.to_owned());
     let expected = [pair("k1", "v100"), pair("k2", "v20"), pair("k4", "v4")];
     for formulation in [Formulation::Ranking, Formulation::AntiJoin] {
-        let sql = query(&table1(), &view(2, Some(4), Layout::Joined), formulation, None);
+        let sql = query(&table1(), &view(2, Some(4), Layout::Joined), formulation, &FoundBy::default());
         assert_eq!(rows(&mut *engine, &sql), expected, "{formulation:?}");
     }
     engine.execute("DELETE FROM table1_cache WHERE true").unwrap();
@@ -72,7 +72,7 @@ fn figure_5_gives_the_rows_of_the_paper() {
                    ('k2','v2000',false,3,3,1), ('k3',NULL,true,2,2,1)";
     engine.execute(stamped).unwrap();
     for formulation in [Formulation::Ranking, Formulation::AntiJoin] {
-        let sql = query(&table1(), &view(2, Some(4), Layout::Stamped), formulation, None);
+        let sql = query(&table1(), &view(2, Some(4), Layout::Stamped), formulation, &FoundBy::default());
         assert_eq!(rows(&mut *engine, &sql), expected, "{formulation:?}");
     }
 }
@@ -108,7 +108,7 @@ fn every_snapshot_of_random_versions_is_what_a_replay_gives() {
         }
         for (sts, state) in states.iter().enumerate() {
             for formulation in [Formulation::Ranking, Formulation::AntiJoin] {
-                let sql = query(&table1(), &view(sts as i64, None, layout), formulation, None);
+                let sql = query(&table1(), &view(sts as i64, None, layout), formulation, &FoundBy::default());
                 let expected: Vec<_> = state.clone().into_iter().collect();
                 assert_eq!(rows(&mut *engine, &sql), expected, "{formulation:?} at {sts} of {layout:?}");
             }
@@ -122,7 +122,7 @@ fn a_filter_on_the_key_reaches_storage_and_cache_and_an_empty_cache_is_not_in_th
     engine.execute("INSERT INTO table1_storage VALUES ('k1','v1'),('k2','v2')").unwrap();
     engine.execute("INSERT INTO table1_cache VALUES ('k1','v3',false,1,1,1)").unwrap();
     let mut plan = |view: View| {
-        let snapshot = query(&table1(), &view, Formulation::Ranking, None);
+        let snapshot = query(&table1(), &view, Formulation::Ranking, &FoundBy::default());
         let sql = format!("EXPLAIN SELECT v FROM ({snapshot}) AS t WHERE k = 'k1'");
         rows(&mut *engine, &sql).into_iter().find(|(kind, _)| kind == "logical_plan").unwrap().1
     };

@@ -2,7 +2,9 @@
 //! The engine goes away at each step of a commit, a checkpoint and a definition; recovery settles what was begun.
 
 use crate::{kill_options, rows, tag};
-use coeval_tique::{Connection, Database, Dialect, Effort, Engine, EngineError, Options, Rows, SqlState};
+use coeval_tique::{
+    Appends, Connection, Database, Dialect, Effort, Engine, EngineError, Options, Rows, SqlState,
+};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -27,6 +29,7 @@ struct Mortal {
 
 struct MortalConnection {
     connection: Box<dyn Connection>,
+    appends: Appends,
     left: Arc<AtomicI64>,
     end: End,
 }
@@ -38,7 +41,8 @@ impl Engine for Mortal {
 
     fn connect(&self) -> Result<Box<dyn Connection>, EngineError> {
         let connection = self.engine.connect()?;
-        Ok(Box::new(MortalConnection { connection, left: Arc::clone(&self.left), end: self.end }))
+        let appends = self.dialect().appends;
+        Ok(Box::new(MortalConnection { connection, appends, left: Arc::clone(&self.left), end: self.end }))
     }
 }
 
@@ -71,6 +75,13 @@ impl Connection for MortalConnection {
 
     fn append(&mut self, table: &str, rows: &arrow::array::RecordBatch) -> Result<(), EngineError> {
         self.change(|connection| connection.append(table, rows))
+    }
+
+    fn append_all(&mut self, appends: &[(&str, &arrow::array::RecordBatch)]) -> Result<(), EngineError> {
+        if self.appends == Appends::Together {
+            return self.change(|connection| connection.append_all(appends));
+        }
+        appends.iter().try_for_each(|(table, rows)| self.append(table, rows))
     }
 
     fn sync(&mut self) -> Result<(), EngineError> {
@@ -155,7 +166,12 @@ fn a_commit_that_is_killed_at_any_step_is_whole_or_absent() {
                 }
                 assert!(step < 39, "a commit has fewer steps");
             }
-            assert!(committed > 0 && aborted > 2 && unknown > 0, "{committed}, {aborted}, {unknown}");
+            // Where versions and marker are one change, a kill there leaves it open what became of them.
+            let surely_aborted = if crate::appends_together() { 2 } else { 3 };
+            assert!(
+                committed > 0 && aborted >= surely_aborted && unknown > 0,
+                "{committed}, {aborted}, {unknown}"
+            );
         }
     }
 }

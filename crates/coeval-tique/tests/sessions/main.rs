@@ -18,23 +18,32 @@ mod spanning;
 mod writes;
 
 use coeval_tique::{
-    AdbcEngine, DataFusionEngine, Database, Durability, Engine, Layout, MonetDbEngine, Options, Rows,
-    Session, SqlState, TiqueError, Writes,
+    AdbcEngine, Certification, DataFusionEngine, Database, Durability, Engine, Layout, MonetDbEngine,
+    Options, Rows, Session, SqlState, TiqueError, Writes,
 };
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Each combination of layout and way to write.
+/// Each combination of layout and way to write, certified in the engine; two that differ in both in this process.
 fn all_options() -> Vec<Options> {
-    let pairs = [
-        (Layout::Stamped, Writes::Buffered),
-        (Layout::Stamped, Writes::AtOnce),
-        (Layout::Joined, Writes::Buffered),
-        (Layout::Joined, Writes::AtOnce),
+    use Certification::{InEngine, InProcess};
+    let combinations = [
+        (Layout::Stamped, Writes::Buffered, InEngine),
+        (Layout::Stamped, Writes::AtOnce, InEngine),
+        (Layout::Joined, Writes::Buffered, InEngine),
+        (Layout::Joined, Writes::AtOnce, InEngine),
+        (Layout::Stamped, Writes::Buffered, InProcess),
+        (Layout::Joined, Writes::AtOnce, InProcess),
     ];
-    let options = |(layout, writes)| Options { layout, writes, checkpoint_at: 0, ..Options::default() };
-    pairs.into_iter().map(options).collect()
+    let options = |(layout, writes, certification)| Options {
+        layout,
+        writes,
+        certification,
+        checkpoint_at: 0,
+        ..Options::default()
+    };
+    combinations.into_iter().map(options).collect()
 }
 
 /// Whether the engine has no recursive queries.
@@ -42,11 +51,17 @@ fn is_monetdb() -> bool {
     std::env::var_os("COEVAL_TIQUE_MONETDB").is_some() && std::env::var_os("COEVAL_TIQUE_DUCKDB").is_none()
 }
 
-/// The combinations that engines are killed in: two that differ in both on engines that take long to open.
+/// The combinations that engines are killed in: half of them on engines that take long to open.
 fn kill_options() -> Vec<Options> {
     let named = |name: &str| std::env::var_os(name).is_some();
-    let step = if named("COEVAL_TIQUE_DUCKDB") || named("COEVAL_TIQUE_MONETDB") { 3 } else { 1 };
+    let step = if named("COEVAL_TIQUE_DUCKDB") || named("COEVAL_TIQUE_MONETDB") { 2 } else { 1 };
     all_options().into_iter().step_by(step).collect()
+}
+
+/// Whether the engine makes appends to several tables one change.
+fn appends_together() -> bool {
+    let named = |name: &str| std::env::var_os(name).is_some();
+    named("COEVAL_TIQUE_DUCKDB") || named("COEVAL_TIQUE_MONETDB") || named("COEVAL_TIQUE_POSTGRESQL")
 }
 
 fn database(options: Options) -> Database {

@@ -158,8 +158,15 @@ fn statements_that_find_rows_by_key_rank_and_others_join() {
     session.execute("INSERT INTO t VALUES (1, 1, 'x'), (1, 2, 'y'), (11, 1, 'z')").unwrap();
     let mut plan = |sql: &str| rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
     let point = plan("SELECT v FROM t WHERE a = 1 AND b = 2");
-    assert!(point.contains("WindowAggr") && !point.contains("LeftAnti"), "{point}");
     assert!(point.contains("tique_key = Utf8(\"1.2\")"), "the concatenated key is looked up: {point}");
+    assert!(
+        point.contains("t_cache") && !point.contains("t_storage"),
+        "the version is in the cache: {point}"
+    );
+    let absent = plan("SELECT v FROM t WHERE a = 1 AND b = 9");
+    assert!(absent.contains("t_storage") && !absent.contains("t_cache"), "no version in the cache: {absent}");
+    let part = plan("SELECT v FROM t WHERE a = 1");
+    assert!(part.contains("LeftAnti"), "there may be many rows: {part}");
     assert!(plan("SELECT count(*) FROM t").contains("LeftAnti"));
     assert!(
         !plan("SELECT v FROM t x JOIN t y USING (v) WHERE x.a = 1 AND x.b = 1")

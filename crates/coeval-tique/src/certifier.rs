@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Certification in this process (an option): the write sets that Listing 3 joins, in memory instead of in the engine.
+//!
+//! The rule is the same as in `commit.rs`: who took a lower timestamp counts as committed unless it has aborted. One
+//! process owns a physical schema, and after a restart nobody is concurrent with what was before it, so nothing of this
+//! need outlive the process. What remains in the engine is what recovery needs: versions and markers.
+
+use crate::counters::{Timestamp, Txid};
+use crate::write_set::{Access, CONFLICT_AT, WriteSet};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+
+/// Where transactions are certified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Certification {
+    /// By SQL in the engine, as the paper has it.
+    InEngine,
+    /// In this process: the engine is spared the write sets and one query for each batch.
+    InProcess,
+}
+
+/// An access that later ones may conflict with.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    txid: Txid,
+    cts: Timestamp,
+    access: Access,
+    /// Whether its transaction was refused: only a reservation makes it count then.
+    is_refused: bool,
+}
+
+#[derive(Default)]
+struct State {
+    entries: HashMap<i64, Vec<Record>>,
+    /// Records, and as many as there were when those that count no more were last removed.
+    count: usize,
+    count_kept: usize,
+}
+
+/// The write sets of transactions that later ones may be concurrent with.
+///
+/// # Locking
+/// One lock, held while a transaction is certified: it makes taking a timestamp and showing the write set one step.
+#[derive(Default)]
+pub(crate) struct Certifier {
+    state: Mutex<State>,
+}
+
+/// A transaction to certify.
+pub(crate) struct Candidate<'a> {
+    pub(crate) txid: Txid,
+    pub(crate) sts: Timestamp,
+    pub(crate) write_set: &'a WriteSet,
+}
+
+/// Fewer records than this are not worth looking through.
+const TRIM_AT: usize = 10_000;
+
+impl Certifier {
+    /// Takes timestamps for all candidates by `take` and says who may not commit, and because of whom. `reserves` says
+    /// whether the reservation of the first holds back the second; nothing if the first has none.
+    pub(crate) fn certify(
+        &self,
+        candidates: &[Candidate<'_>],
+        take: impl FnOnce(usize) -> RangeInclusive<i64>,
+        reserves: impl Fn(Txid, Txid) -> Option<bool>,
+    ) -> (Vec<Timestamp>, HashMap<Txid, i64>) {
+        let mut state = self.state.lock();
+        let timestamps: Vec<_> = take(candidates.len()).map(Timestamp).collect();
+        let mut refused = HashMap::new();
+        for (candidate, &cts) in candidates.iter().zip(&timestamps) {
+            let other = state.conflict(candidate, &reserves);
+            if let Some(other) = other {
+                refused.insert(candidate.txid, other.0);
+            }
+            state.add(candidate, cts, other.is_some());
+        }
+        (timestamps, refused)
+    }
+
+    /// These transactions were certified and have aborted all the same: they refuse nobody from now on.
+    pub(crate) fn forget(&self, txids: &[Txid]) {
+        self.state.lock().retain(|record| !txids.contains(&record.txid));
+    }
+
+    /// Removes what no running or future transaction is concurrent with, once that is worth it.
+    pub(crate) fn trim(&self, stable: Timestamp, is_reserved: impl Fn(Txid) -> bool) {
+        let mut state = self.state.lock();
+        if state.count < TRIM_AT.max(2 * state.count_kept) {
+            return;
+        }
+        state.retain(|record| record.cts > stable || is_reserved(record.txid));
+        state.count_kept = state.count;
+    }
+}
+
+impl State {
+    fn conflict(
+        &self,
+        candidate: &Candidate<'_>,
+        reserves: &impl Fn(Txid, Txid) -> Option<bool>,
+    ) -> Option<Txid> {
+        for (entry, access) in candidate.write_set.iter() {
+            for record in self.entries.get(&entry).into_iter().flatten() {
+                if record.txid == candidate.txid || access as i64 + (record.access as i64) < CONFLICT_AT {
+                    continue;
+                }
+                let counts = match reserves(record.txid, candidate.txid) {
+                    Some(holds_back) => holds_back,
+                    None => !record.is_refused && record.cts > candidate.sts,
+                };
+                if counts {
+                    return Some(record.txid);
+                }
+            }
+        }
+        None
+    }
+
+    fn add(&mut self, candidate: &Candidate<'_>, cts: Timestamp, is_refused: bool) {
+        for (entry, access) in candidate.write_set.iter() {
+            let record = Record { txid: candidate.txid, cts, access, is_refused };
+            self.entries.entry(entry).or_default().push(record);
+            self.count += 1;
+        }
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Record) -> bool) {
+        self.entries.retain(|_, records| {
+            records.retain(&keep);
+            !records.is_empty()
+        });
+        self.count = self.entries.values().map(Vec::len).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nobody(_: Txid, _: Txid) -> Option<bool> {
+        None
+    }
+
+    /// Certifies transactions that update the entry of their number, in one batch.
+    fn certify(
+        certifier: &Certifier,
+        next: &mut i64,
+        list: &[(i64, i64, i64)],
+        reserves: impl Fn(Txid, Txid) -> Option<bool>,
+    ) -> Vec<i64> {
+        let sets: Vec<_> = list.iter().map(|one| WriteSet::of_update(one.2)).collect();
+        let candidates: Vec<_> = list
+            .iter()
+            .zip(&sets)
+            .map(|(one, write_set)| Candidate { txid: Txid(one.0), sts: Timestamp(one.1), write_set })
+            .collect();
+        let take = |count: usize| {
+            let first = *next;
+            *next += count as i64;
+            first..=*next - 1
+        };
+        let (_, refused) = certifier.certify(&candidates, take, reserves);
+        let mut refused: Vec<_> = refused.into_keys().map(|txid| txid.0).collect();
+        refused.sort_unstable();
+        refused
+    }
+
+    #[test]
+    fn the_first_committer_of_concurrent_ones_wins() {
+        let (certifier, mut next) = (Certifier::default(), 1);
+        // (transaction, start timestamp, entry)
+        assert_eq!(certify(&certifier, &mut next, &[(1, 0, 7), (2, 0, 7), (3, 0, 8)], nobody), [2]);
+        // 4 began before 1 committed, 5 behind it; 2 was refused and refuses nobody.
+        assert_eq!(certify(&certifier, &mut next, &[(4, 0, 7)], nobody), [4]);
+        assert_eq!(certify(&certifier, &mut next, &[(5, 1, 7)], nobody), [0; 0]);
+        certifier.forget(&[Txid(5)]);
+        assert_eq!(certify(&certifier, &mut next, &[(6, 1, 7)], nobody), [0; 0]);
+    }
+
+    #[test]
+    fn a_reservation_counts_though_it_was_refused_and_is_old() {
+        let (certifier, mut next) = (Certifier::default(), 1);
+        assert_eq!(certify(&certifier, &mut next, &[(1, 0, 7), (2, 0, 7)], nobody), [2]);
+        let of_two = |reserved: Txid, txid: Txid| (reserved == Txid(2)).then_some(txid != Txid(9));
+        assert_eq!(certify(&certifier, &mut next, &[(3, 2, 7), (9, 2, 7)], of_two), [3]);
+    }
+
+    #[test]
+    fn what_is_stable_is_removed_and_what_is_reserved_is_kept() {
+        let (certifier, mut next) = (Certifier::default(), 1);
+        let list: Vec<_> = (0..TRIM_AT as i64).map(|number| (number, 0, number)).collect();
+        assert_eq!(certify(&certifier, &mut next, &list, nobody), [0; 0]);
+        certifier.trim(Timestamp(next - 2), |txid| txid == Txid(5));
+        let state = certifier.state.lock();
+        assert_eq!((state.count, state.entries.len(), state.count_kept), (2, 2, 2));
+    }
+}

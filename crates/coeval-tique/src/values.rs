@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rows that an INSERT writes out: constants whose value in a column is beyond doubt need no query of the engine.
+//!
+//! | column | constant |
+//! |---|---|
+//! | integers | digits, with a sign, in the type's range |
+//! | numeric | digits, with no more behind the point than the column has |
+//! | text, varchar, char | a text |
+//! | date, timestamp | `DATE '...'`, `TIMESTAMP '...'` with milliseconds at most, which all engines keep |
+//! | boolean | true, false |
+//! | all | NULL |
+//!
+//! Everything else, and columns that are left to a DEFAULT, is for the engine to compute.
+
+use crate::catalog::Table;
+use crate::literal::Row;
+use crate::schema::Column;
+use arrow::datatypes::DataType as ArrowType;
+use datafusion::common::ScalarValue;
+use datafusion::sql::sqlparser::ast::{
+    DataType, Expr, Query, SetExpr, TimezoneInfo, TypedString, UnaryOperator, Value,
+};
+
+/// The rows of VALUES for these columns of a table, if all is constant and no CHECK has to be computed.
+pub(crate) fn constant_rows(table: &Table, columns: &[usize], source: &Query) -> Option<Vec<Row>> {
+    let SetExpr::Values(values) = &*source.body else { return None };
+    let is_plain = source.with.is_none() && source.order_by.is_none() && source.limit_clause.is_none();
+    let definition = &table.definition;
+    let is_default = |place: usize| !columns.contains(&place) && definition.columns[place].default.is_some();
+    if !is_plain || !definition.checks.is_empty() || (0..definition.columns.len()).any(is_default) {
+        return None;
+    }
+    let nulls = || -> Option<Row> {
+        let of = |place: usize| ScalarValue::try_from(table.rows.field(place).data_type()).ok();
+        (0..definition.columns.len()).map(of).collect()
+    };
+    let row = |values: &Vec<Expr>| {
+        let mut row = nulls()?;
+        if values.len() != columns.len() {
+            return None;
+        }
+        for (value, &place) in values.iter().zip(columns) {
+            let kind = table.rows.field(place).data_type();
+            row[place] = constant(value, &definition.columns[place], kind)?;
+        }
+        Some(row)
+    };
+    values.rows.iter().map(|values| row(values)).collect()
+}
+
+/// The value that a constant has in a column, if that is beyond doubt.
+fn constant(value: &Expr, column: &Column, kind: &ArrowType) -> Option<ScalarValue> {
+    match value {
+        Expr::Nested(inner) => constant(inner, column, kind),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match &**expr {
+            Expr::Value(value) => match &value.value {
+                Value::Number(digits, _) => number(&format!("-{digits}"), column, kind),
+                _ => None,
+            },
+            _ => None,
+        },
+        Expr::Value(value) => match (&value.value, &column.kind) {
+            (Value::Null, _) => ScalarValue::try_from(kind).ok(),
+            (Value::Number(digits, _), _) => number(digits, column, kind),
+            (Value::Boolean(value), DataType::Boolean | DataType::Bool) => Some(ScalarValue::from(*value)),
+            (
+                Value::SingleQuotedString(text),
+                DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_) | DataType::Char(_),
+            ) => ScalarValue::from(text.as_str()).cast_to(kind).ok(),
+            _ => None,
+        },
+        Expr::TypedString(TypedString { data_type, value, .. }) => match &value.value {
+            Value::SingleQuotedString(text) => moment(data_type, text, column, kind),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Digits, as an integer or a decimal.
+fn number(digits: &str, column: &Column, kind: &ArrowType) -> Option<ScalarValue> {
+    match (&column.kind, kind) {
+        (
+            DataType::SmallInt(_) | DataType::Int(_) | DataType::Integer(_) | DataType::BigInt(_),
+            ArrowType::Int16 | ArrowType::Int32 | ArrowType::Int64,
+        ) => {
+            let number: i64 = digits.parse().ok()?;
+            Some(match kind {
+                ArrowType::Int16 => ScalarValue::from(i16::try_from(number).ok()?),
+                ArrowType::Int32 => ScalarValue::from(i32::try_from(number).ok()?),
+                _ => ScalarValue::from(number),
+            })
+        }
+        (DataType::Numeric(_) | DataType::Decimal(_), ArrowType::Decimal128(precision, scale)) => {
+            let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+            let zeros = usize::try_from(*scale).ok()?.checked_sub(fraction.len())?;
+            let unscaled: i128 = format!("{whole}{fraction}{}", "0".repeat(zeros)).parse().ok()?;
+            let fits = unscaled.unsigned_abs() < 10_u128.checked_pow(u32::from(*precision))?;
+            fits.then_some(ScalarValue::Decimal128(Some(unscaled), *precision, *scale))
+        }
+        _ => None,
+    }
+}
+
+/// A date or a timestamp without zone.
+fn moment(written: &DataType, text: &str, column: &Column, kind: &ArrowType) -> Option<ScalarValue> {
+    let has_shape = |shape: &str| {
+        text.len() == shape.len()
+            && text.bytes().zip(shape.bytes()).all(|(given, wanted)| match wanted {
+                b'0' => given.is_ascii_digit(),
+                other => given == other,
+            })
+    };
+    let is_kept = match (written, &column.kind) {
+        (DataType::Date, DataType::Date) => has_shape("0000-00-00"),
+        (
+            DataType::Timestamp(None, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone),
+            DataType::Timestamp(None, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone),
+        ) => has_shape("0000-00-00 00:00:00") || has_shape("0000-00-00 00:00:00.000"),
+        _ => false,
+    };
+    if !is_kept {
+        return None;
+    }
+    // What is no date becomes NULL in a cast; the engine refuses it.
+    ScalarValue::from(text).cast_to(kind).ok().filter(|value| !value.is_null())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rewrite::{parse, parse_query};
+    use crate::schema::Definition;
+    use arrow::datatypes::{Field, Schema, TimeUnit};
+    use datafusion::sql::sqlparser::ast::Statement;
+    use std::sync::Arc;
+
+    fn table() -> Table {
+        let sql =
+            "CREATE TABLE t (k int PRIMARY KEY, n numeric(4, 2), v varchar(3), at timestamp, b boolean)";
+        let Some(Statement::CreateTable(create)) = parse(sql).unwrap().pop() else { panic!("{sql}") };
+        let at = ArrowType::Timestamp(TimeUnit::Microsecond, None);
+        let kinds = [ArrowType::Int32, ArrowType::Decimal128(4, 2), ArrowType::Utf8, at, ArrowType::Boolean];
+        let fields: Vec<_> = kinds.into_iter().map(|kind| Field::new("c", kind, true)).collect();
+        Table::new(Definition::of(&create).unwrap(), Arc::new(Schema::new(fields)), 0)
+    }
+
+    fn rows(columns: &[usize], values: &str) -> Option<Vec<Vec<String>>> {
+        let rows = constant_rows(&table(), columns, &parse_query(&format!("VALUES {values}")).unwrap())?;
+        Some(rows.iter().map(|row| row.iter().map(ToString::to_string).collect()).collect())
+    }
+
+    #[test]
+    fn constants_have_the_values_of_their_columns() {
+        let at = "TIMESTAMP '2020-02-29 12:30:00.125'";
+        let row = rows(&[0, 1, 2, 3, 4], &format!("(-7, 1.5, 'four', {at}, true)")).unwrap();
+        assert_eq!(row[0], ["-7", "1.50", "four", "1582979400125000", "true"]);
+        let row = rows(&[1, 0], "(NULL, 2147483647)").unwrap();
+        assert_eq!(row[0][..3], ["2147483647", "NULL", "NULL"]);
+    }
+
+    #[test]
+    fn what_is_in_doubt_is_left_to_the_engine() {
+        for value in ["2147483648", "1.5", "'7'", "1 + 1", "DEFAULT", "current_date"] {
+            assert_eq!(rows(&[0], &format!("({value})")), None, "{value} as int");
+        }
+        for value in ["100", "1.005", "'1'"] {
+            assert_eq!(rows(&[1], &format!("({value})")), None, "{value} as numeric(4, 2)");
+        }
+        for value in
+            ["'2020-02-29'", "TIMESTAMP '2020-02-30 00:00:00'", "TIMESTAMP '2020-02-29 12:30:00.1234'"]
+        {
+            assert_eq!(rows(&[3], &format!("({value})")), None, "{value} as timestamp");
+        }
+        assert_eq!(rows(&[0, 1], "(1)"), None);
+    }
+}
