@@ -203,7 +203,10 @@ impl Console for ForeignConsole<'_> {
     }
 
     fn create(&mut self, table: &TableSpec) -> Result<(), BenchError> {
-        let sql = population::create_table(table, self.foreign.database.is_some());
+        let sql = match &self.foreign.database {
+            Some(_) => population::create_tique_table(table),
+            None => population::create_native_table(table),
+        };
         match &mut self.session {
             ForeignSession::Native(session) => session.execute(&sql),
             ForeignSession::Tique(session) => Ok(session.execute(&sql).map(drop)?),

@@ -16,14 +16,17 @@ use std::sync::Arc;
 /// The column that holds the key's columns as one text (3.2.5), natively.
 pub(crate) const KEY_TEXT: &str = "key_text";
 
-/// `CREATE TABLE`, with one text of the key where it has several columns.
-pub(super) fn create_table(table: &TableSpec, is_tique: bool) -> String {
+/// `CREATE TABLE` under TiQuE, with one text of the key where it has several columns.
+pub(super) fn create_tique_table(table: &TableSpec) -> String {
+    let sql = table.create_table();
+    if table.primary_key.len() < 2 { sql } else { format!("{sql} WITH (key = 'concatenated')") }
+}
+
+/// The same natively.
+pub(super) fn create_native_table(table: &TableSpec) -> String {
     let sql = table.create_table();
     if table.primary_key.len() < 2 {
         return sql;
-    }
-    if is_tique {
-        return format!("{sql} WITH (key = 'concatenated')");
     }
     sql.replacen(", PRIMARY KEY (", &format!(", {KEY_TEXT} varchar(60) NOT NULL, PRIMARY KEY ("), 1)
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The time of COMMIT by the size of the write set, with more and more versions in the cache; as a drawing if asked.
 
+use super::clients::sum;
 use super::engine::{Place, settings};
 use crate::error::BenchError;
 use crate::machine::{CpuWatch, measure_sync};
@@ -58,6 +59,7 @@ pub(super) fn run(options: &Options, progress: &dyn Progress) -> Result<Report, 
         lines.push((format!("{versions} versions in the cache"), line));
         progress.end();
     }
+    report.check("counters_lost_or_doubled", sum(&mut session)?.abs_diff(next));
     if let Some(path) = &options.out {
         draw(&lines, path)?;
     }
@@ -67,7 +69,7 @@ pub(super) fn run(options: &Options, progress: &dyn Progress) -> Result<Report, 
 
 /// Inserts new rows in a transaction; how long its COMMIT took, in milliseconds.
 fn insert(session: &mut Session, next: &mut u64, rows: u64) -> Result<f64, BenchError> {
-    let values: Vec<String> = (*next..*next + rows).map(|k| format!("({k}, 0)")).collect();
+    let values: Vec<String> = (*next..*next + rows).map(|k| format!("({k}, 1)")).collect();
     *next += rows;
     session.execute("BEGIN")?;
     session.execute(&format!("INSERT INTO counters VALUES {}", values.join(", ")))?;

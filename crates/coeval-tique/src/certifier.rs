@@ -20,14 +20,21 @@ pub enum Certification {
     InProcess,
 }
 
+/// What became of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Admitted,
+    /// Only a reservation makes its accesses count then.
+    Refused,
+}
+
 /// An access that later ones may conflict with.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     txid: Txid,
     cts: Timestamp,
     access: Access,
-    /// Whether its transaction was refused: only a reservation makes it count then.
-    is_refused: bool,
+    verdict: Verdict,
 }
 
 #[derive(Default)]
@@ -74,7 +81,8 @@ impl Certifier {
             if let Some(other) = other {
                 refused.insert(candidate.txid, other.0);
             }
-            state.add(candidate, cts, other.is_some());
+            let verdict = if other.is_some() { Verdict::Refused } else { Verdict::Admitted };
+            state.add(candidate, cts, verdict);
         }
         (timestamps, refused)
     }
@@ -108,7 +116,7 @@ impl State {
                 }
                 let counts = match reserves(record.txid, candidate.txid) {
                     Some(holds_back) => holds_back,
-                    None => !record.is_refused && record.cts > candidate.sts,
+                    None => record.verdict == Verdict::Admitted && record.cts > candidate.sts,
                 };
                 if counts {
                     return Some(record.txid);
@@ -118,9 +126,9 @@ impl State {
         None
     }
 
-    fn add(&mut self, candidate: &Candidate<'_>, cts: Timestamp, is_refused: bool) {
+    fn add(&mut self, candidate: &Candidate<'_>, cts: Timestamp, verdict: Verdict) {
         for (entry, access) in candidate.write_set.iter() {
-            let record = Record { txid: candidate.txid, cts, access, is_refused };
+            let record = Record { txid: candidate.txid, cts, access, verdict };
             self.entries.entry(entry).or_default().push(record);
             self.count += 1;
         }

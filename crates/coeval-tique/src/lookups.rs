@@ -34,13 +34,16 @@ impl FoundBy {
     }
 }
 
+/// Writes a comparison for this name of its column.
+type Comparison = Box<dyn Fn(&str) -> String>;
+
 /// What the WHERE of one SELECT demands.
 #[derive(Default)]
 pub(crate) struct Lookups {
     /// The literal that a column equals; other look-ups by constants have none.
     columns: HashMap<ColumnName, Option<ScalarValue>>,
     /// Comparisons of a column with constants, to be written with the column's name alone.
-    comparisons: Vec<(ColumnName, Box<dyn Fn(&str) -> String>)>,
+    comparisons: Vec<(ColumnName, Comparison)>,
     tables: usize,
 }
 
