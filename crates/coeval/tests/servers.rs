@@ -61,7 +61,7 @@ fn statements_over_a_servers_tables_run_there() {
         ["1|30", "2|30"]
     );
     let plan = rows(&mut session, "EXPLAIN SELECT quantity FROM stock WHERE w = 1 AND i = 2").join("\n");
-    assert!(plan.contains("stock_storage"), "the server's own plan: {plan}");
+    assert!(plan.contains("stock_cache"), "the server's own plan: {plan}");
     assert_eq!(session.execute("UPDATE stock SET quantity = quantity - 1 WHERE w = 1").unwrap(), 2);
     assert_eq!(session.execute("DELETE FROM public.stock AS s WHERE s.w = 2").unwrap(), 1);
     assert_eq!(
