@@ -22,6 +22,7 @@
 mod aosi;
 mod board;
 pub mod chbench;
+mod drawing;
 mod engine;
 mod error;
 mod foreign;

@@ -3,6 +3,7 @@
 
 mod certification;
 mod clients;
+mod curve;
 mod engine;
 mod long;
 mod points;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a table takes of memory over time, as a drawing: Figures 6 and 7.
 
+use crate::drawing::{Drawing, MARGIN, WIDTH};
 use crate::error::BenchError;
 use std::fmt::Write;
 use std::path::Path;
@@ -15,10 +16,8 @@ pub(super) struct Sample {
     pub(super) epochs_bytes: u64,
 }
 
-/// The drawing, in its own units.
-const WIDTH: f64 = 640.0;
+/// In the drawing's own units.
 const HEIGHT: f64 = 320.0;
-const MARGIN: f64 = 60.0;
 
 /// Powers of ten that the vertical axis has, in bytes.
 const LEAST_POWER: f64 = 3.0;
@@ -44,11 +43,8 @@ pub(super) fn draw(samples: &[Sample], path: &Path) -> Result<(), BenchError> {
         let power = bytes.max(1.0).log10().clamp(LEAST_POWER, GREATEST_POWER);
         HEIGHT - MARGIN - (power - LEAST_POWER) / (GREATEST_POWER - LEAST_POWER) * (HEIGHT - 2.0 * MARGIN)
     };
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
-         font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-    );
-    let mut line = |text: String| svg.push_str(&(text + "\n"));
+    let mut drawing = Drawing::new(HEIGHT);
+    let mut line = |text: String| drawing.add(text);
     let names = ["1 kB", "10 kB", "100 kB", "1 MB", "10 MB", "100 MB", "1 GB", "10 GB"];
     for (power, name) in (LEAST_POWER as i32..).zip(names) {
         let y = y(10_f64.powi(power));
@@ -73,6 +69,5 @@ pub(super) fn draw(samples: &[Sample], path: &Path) -> Result<(), BenchError> {
         let left = MARGIN + 180.0 * place as f64;
         line(format!("<text x=\"{left:.1}\" y=\"30\" fill=\"{colour}\">{name}</text>"));
     }
-    line("</svg>".to_owned());
-    std::fs::write(path, svg).map_err(|error| BenchError::file(path, error))
+    drawing.write(path)
 }

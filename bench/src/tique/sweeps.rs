@@ -4,40 +4,55 @@
 use crate::board::Board;
 use crate::chbench;
 use crate::error::BenchError;
-use crate::options::Options;
+use crate::options::{Options, Workload};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::system::System;
-use crate::tpcc::{Kind, check_all, populate_system, terminal_workers};
+use crate::tpcc::{Kind, check_all, populate_system, report_terminals, terminal_workers};
 
 /// Figure 7's horizontal axis.
 const CLIENTS: [usize; 5] = [1, 2, 4, 8, 16];
 /// Figures 10 and 11: terminals and streams.
 const HYBRID: [(usize, usize); 7] = [(2, 0), (2, 1), (2, 2), (1, 1), (4, 1), (4, 2), (4, 4)];
 
-/// One run of terminals; adds its throughput and abort rate under `name`.
+/// One run of terminals.
 fn terminals(
     system: System<'_>,
     options: &Options,
     progress: &dyn Progress,
-    report: &mut Report,
     name: &str,
-) -> Result<(), BenchError> {
+) -> Result<Report, BenchError> {
     let board = Board::new(options.threads, Kind::ALL.len());
     let workers = terminal_workers(system, options)?;
     progress.begin(name, None);
     let measured = board.run(workers, options, progress)?;
     progress.end();
-    let total = board.figures().total();
-    let through = total.committed + total.rolled_back;
-    report.figure(format!("transactions_per_s_{name}"), total.committed as f64 / measured.as_secs_f64());
-    report.figure(
-        format!("abort_rate_{name}"),
-        total.conflicts as f64 / (through + total.conflicts).max(1) as f64,
-    );
-    report.figure(format!("latency_p50_ms_{name}"), total.latency.percentile_ms(50.0));
-    report.figure(format!("latency_p99_ms_{name}"), total.latency.percentile_ms(99.0));
-    Ok(())
+    let mut run = Report::new(Workload::Tique, options, options.warehouses);
+    report_terminals(&mut run, &board.figures(), measured);
+    Ok(run)
+}
+
+/// Loads, runs terminals once with each of the options, whose names the figures get, and checks what they leave.
+fn sweep(
+    system: System<'_>,
+    options: &Options,
+    runs: impl IntoIterator<Item = (String, Options)>,
+    progress: &dyn Progress,
+    report: &mut Report,
+) -> Result<(), BenchError> {
+    populate_system(&mut *system.console()?, options, progress)?;
+    for (name, options) in runs {
+        let run = terminals(system, &options, progress, &name)?;
+        copy(&run, &["transactions_per_s", "abort_rate", "latency_p50_ms", "latency_p99_ms"], &name, report);
+    }
+    check(system, progress, report)
+}
+
+/// Adds figures of one run, with the run's name behind theirs.
+fn copy(run: &Report, figures: &[&str], name: &str, report: &mut Report) {
+    for figure in figures {
+        report.figure(format!("{figure}_{name}"), run.value(figure).unwrap_or(0.0));
+    }
 }
 
 fn check(system: System<'_>, progress: &dyn Progress, report: &mut Report) -> Result<(), BenchError> {
@@ -57,12 +72,8 @@ pub(super) fn clients(
     progress: &dyn Progress,
     report: &mut Report,
 ) -> Result<(), BenchError> {
-    populate_system(&mut *system.console()?, options, progress)?;
-    for clients in CLIENTS {
-        let options = Options { threads: clients, ..options.clone() };
-        terminals(system, &options, progress, report, &format!("{clients}_clients"))?;
-    }
-    check(system, progress, report)
+    let with = |threads| (format!("{threads}_clients"), Options { threads, ..options.clone() });
+    sweep(system, options, CLIENTS.map(with), progress, report)
 }
 
 /// Figure 8: the options' clients on all warehouses, then on half of them, and so on to one.
@@ -75,14 +86,12 @@ pub(super) fn contention(
     progress: &dyn Progress,
     report: &mut Report,
 ) -> Result<(), BenchError> {
-    populate_system(&mut *system.console()?, options, progress)?;
-    let mut hot = i32::try_from(options.warehouses).unwrap_or(i32::MAX);
-    while hot > 0 {
-        let options = Options { hot_warehouses: hot, ..options.clone() };
-        terminals(system, &options, progress, report, &format!("{hot}_warehouses"))?;
-        hot /= 2;
-    }
-    check(system, progress, report)
+    let all = i32::try_from(options.warehouses).unwrap_or(i32::MAX);
+    let halves = std::iter::successors(Some(all), |hot| Some(hot / 2)).take_while(|hot| *hot > 0);
+    let on = |hot_warehouses| {
+        (format!("{hot_warehouses}_warehouses"), Options { hot_warehouses, ..options.clone() })
+    };
+    sweep(system, options, halves.map(on), progress, report)
 }
 
 /// Figures 10 and 11.
@@ -100,9 +109,7 @@ pub(super) fn hybrid(
         let options = Options { threads, streams, ..options.clone() };
         let (mixed, _) = chbench::mix(system, &options, progress)?;
         let name = format!("{threads}_terminals_{streams}_streams");
-        for figure in ["transactions_per_s", "queries_per_h", "abort_rate"] {
-            report.figure(format!("{figure}_{name}"), mixed.value(figure).unwrap_or(0.0));
-        }
+        copy(&mixed, &["transactions_per_s", "queries_per_h", "abort_rate"], &name, report);
     }
     check(system, progress, report)
 }

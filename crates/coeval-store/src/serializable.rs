@@ -262,14 +262,21 @@ impl Serializable {
         let made = self.make(published);
         // Now: whoever finds it wanted takes what lies ready. What ended since it was made is found by the look behind.
         self.set_wanted(|_| Some(WANTED_PUBLICATIONS));
-        drop(making);
-        drop(made.replaced);
-        drop(self.keep_up(published));
-        made.newest
+        self.give_back(making, made, published)
     }
 
     fn make_one(&self, making: MutexGuard<'_, ()>, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
         let made = self.make(published);
+        self.give_back(making, made, published)
+    }
+
+    /// Gives back the lock, and looks again: others have left to its holder what they ended meanwhile.
+    fn give_back(
+        &self,
+        making: MutexGuard<'_, ()>,
+        made: Made,
+        published: &ArcSwap<World>,
+    ) -> Option<Arc<SafeWorld>> {
         drop(making);
         drop(made.replaced);
         drop(self.keep_up(published));

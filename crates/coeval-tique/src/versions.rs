@@ -19,7 +19,7 @@ use std::collections::HashMap;
 /// The versions of one table's cache, by the texts of their keys. About a hundred bytes for each key.
 ///
 /// # Locking
-/// One lock, held for moments.
+/// One lock, held for moments; by a checkpoint, and where a batch is undone, for a look at each key.
 pub(crate) struct Versions {
     /// The timestamps of each key's versions; nothing if it is not known what the cache holds.
     keys: Mutex<Option<HashMap<String, Vec<Timestamp>>>>,

@@ -20,10 +20,11 @@ pub(super) fn append(
     bytes: &[u8],
     zone: Tz,
 ) -> Result<(), SqlError> {
+    let integer = || integer_at(bytes, 0..bytes.len());
     let quick = match ty {
-        ColumnType::SmallInt => integer(bytes).and_then(|v| i16::try_from(v).ok()).map(ValueRef::Int16),
-        ColumnType::Int => integer(bytes).and_then(|v| i32::try_from(v).ok()).map(ValueRef::Int32),
-        ColumnType::BigInt => integer(bytes).map(ValueRef::Int64),
+        ColumnType::SmallInt => integer().and_then(|v| i16::try_from(v).ok()).map(ValueRef::Int16),
+        ColumnType::Int => integer().and_then(|v| i32::try_from(v).ok()).map(ValueRef::Int32),
+        ColumnType::BigInt => integer().map(ValueRef::Int64),
         ColumnType::Numeric { precision, scale } => decimal(bytes, precision, scale).map(ValueRef::Decimal),
         ColumnType::Date => date(bytes).map(ValueRef::Int32),
         _ => None,
@@ -70,16 +71,6 @@ fn digits(bytes: &[u8], start: i64) -> Option<i64> {
     })
 }
 
-/// A short integer in its plain form.
-#[inline]
-fn integer(bytes: &[u8]) -> Option<i64> {
-    let (sign, rest) = split_sign(bytes);
-    if rest.is_empty() || rest.len() > DIGITS_MAX {
-        return None;
-    }
-    digits(rest, 0).map(|value| value * sign)
-}
-
 /// The range of a column of integers.
 pub(super) fn integer_range(ty: ColumnType) -> Option<RangeInclusive<i64>> {
     match ty {
@@ -90,7 +81,7 @@ pub(super) fn integer_range(ty: ColumnType) -> Option<RangeInclusive<i64>> {
     }
 }
 
-/// The integer in plain form that stands at `place`: as [`append`] reads it, eight digits at a time.
+/// The short integer in its plain form that stands at `place`, read eight digits at a time; `None` if there is no such.
 #[inline]
 pub(super) fn integer_at(bytes: &[u8], place: Range<usize>) -> Option<i64> {
     let is_negative = bytes.get(place.start) == Some(&b'-');
@@ -225,6 +216,13 @@ mod tests {
         }
     }
 
+    /// What the standard library makes of it, if it is plain and short.
+    fn plain_integer(text: &str) -> Option<i64> {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        let is_plain = !digits.starts_with('+') && digits.len() <= DIGITS_MAX;
+        text.parse().ok().filter(|_| is_plain)
+    }
+
     #[test]
     fn integers_at_a_place_are_those_of_their_bytes() {
         let texts = [
@@ -259,7 +257,7 @@ mod tests {
                 for before in ["", "98765432109,"] {
                     let all = format!("{before}{text}{behind}");
                     let place = before.len()..before.len() + text.len();
-                    assert_eq!(integer_at(all.as_bytes(), place), integer(text.as_bytes()), "{all:?}");
+                    assert_eq!(integer_at(all.as_bytes(), place), plain_integer(text), "{all:?}");
                 }
             }
         }

@@ -37,6 +37,10 @@ use unit::{Of, Unit};
 pub(crate) const EXTRACT: &str = "coeval_extract";
 
 const NANOS_PER_MICRO: i64 = 1_000;
+const MICROS_PER_SECOND: i64 = 1_000_000;
+const MICROS_PER_MINUTE: i64 = 60 * MICROS_PER_SECOND;
+const MICROS_PER_HOUR: i64 = 60 * MICROS_PER_MINUTE;
+const MICROS_PER_DAY: i64 = 24 * MICROS_PER_HOUR;
 
 /// Digits of what `extract` gives: those of the microseconds of a million years.
 const PRECISION: u8 = 20;

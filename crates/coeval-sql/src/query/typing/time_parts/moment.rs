@@ -2,13 +2,10 @@
 //! Parts of points in time and of times of day, which are points in time of 1970-01-01: microseconds of local time.
 
 use super::unit::{Of, Unit};
+use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 use crate::error::SqlError;
 use chrono::{DateTime, Datelike, NaiveDate};
 
-const MICROS_PER_SECOND: i64 = 1_000_000;
-const MICROS_PER_MINUTE: i64 = 60 * MICROS_PER_SECOND;
-const MICROS_PER_HOUR: i64 = 60 * MICROS_PER_MINUTE;
-const MICROS_PER_DAY: i64 = 24 * MICROS_PER_HOUR;
 const SECONDS_PER_HOUR: i64 = 3_600;
 
 /// The number of 1970-01-01 among the days since the first of 4714 before our era.

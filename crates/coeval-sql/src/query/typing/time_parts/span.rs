@@ -2,14 +2,10 @@
 //! Parts of intervals: of their months, of their days, of their hours and what is smaller.
 
 use super::unit::{Of, Unit};
+use super::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND, NANOS_PER_MICRO};
 use crate::error::SqlError;
 use arrow::datatypes::IntervalMonthDayNano;
 
-const NANOS_PER_MICRO: i64 = 1_000;
-const MICROS_PER_SECOND: i64 = 1_000_000;
-const MICROS_PER_MINUTE: i64 = 60 * MICROS_PER_SECOND;
-const MICROS_PER_HOUR: i64 = 60 * MICROS_PER_MINUTE;
-const MICROS_PER_DAY: i64 = 24 * MICROS_PER_HOUR;
 const DAYS_PER_MONTH: i64 = 30;
 /// A year has 365.25 days.
 const QUARTER_DAYS_PER_YEAR: i64 = 1_461;
