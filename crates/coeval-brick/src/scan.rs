@@ -70,6 +70,13 @@ impl TableView {
         Self { schema, dictionaries, bricks }
     }
 
+    /// This view without the bricks that are not among `bricks`; `None` if it lacks one of these.
+    #[must_use]
+    pub fn only(mut self, bricks: &[BrickId]) -> Option<Self> {
+        self.bricks.retain(|brick| bricks.contains(&brick.id()));
+        (self.bricks.len() == bricks.len()).then_some(self)
+    }
+
     /// The rows of `brick` that a flush round must keep: those that `now` sees and `before`, the last round's reader,
     /// did not; or all that `now` sees if a delete came in between, which voids what earlier rounds kept of the brick.
     #[must_use]

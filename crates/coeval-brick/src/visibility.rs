@@ -38,6 +38,12 @@ impl Reader {
         Self { snapshot: Some(snapshot), own }
     }
 
+    /// The snapshot, if that is all that it sees.
+    #[must_use]
+    pub fn snapshot_alone(&self) -> Option<&EpochSet> {
+        self.snapshot.as_ref().filter(|_| self.own.is_empty())
+    }
+
     /// Whether rows and deletes of `epoch` are seen.
     #[inline]
     #[must_use]

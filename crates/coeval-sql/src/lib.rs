@@ -48,6 +48,7 @@ mod system;
 mod temporary;
 mod tique;
 mod types;
+mod vector;
 
 pub use cancel::{CancelHandle, CancelReason, StatementNumber};
 pub use catalog::{CatalogType, format_list, origin_of};
@@ -59,6 +60,7 @@ pub use error::{ErrorObject, SqlError, SqlState};
 pub use memory::{QUERY_MEMORY_MIN, QueryMemory, default_query_memory};
 pub use password::Verifier;
 pub use point::Rows;
+pub use provider::BrickScan;
 pub use query::column_type_of_field;
 pub use registry::{Activity, ActivityState, Client, OpenTransaction, Registered, Registry, RegistryGuard};
 pub use result::{CommandTag, RowSet, RowStream, StatementResult};

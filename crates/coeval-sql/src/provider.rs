@@ -14,7 +14,7 @@ mod statistics;
 mod table;
 
 pub(crate) use brick_aggregate::BeginBrickAggregates;
-pub(crate) use bricks::BrickScan;
+pub use bricks::BrickScan;
 pub(crate) use dimensions::{Condition, conditions};
 pub(crate) use selectivity::{distinct_results, selectivity};
 pub(crate) use snapshot::StatementSnapshot;

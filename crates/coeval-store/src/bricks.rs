@@ -21,6 +21,7 @@
 //! in whatever order transactions have committed. Strings are logged by the ranges of codes that no record in the log
 //! is known to have yet; a code so means the same string for ever.
 
+mod order;
 mod round;
 
 use crate::catalog::TableDef;
@@ -29,6 +30,7 @@ use crate::key::Key;
 use crate::range::KeyRange;
 use coeval_brick::{BrickId, BrickMark, BrickTable, Deletion, Reader, Selection, Shards};
 use coeval_txn::{Epoch, EpochClock, EpochSet, HeldEpochs, Stride, TransactionId};
+pub use order::ScanOrder;
 use parking_lot::Mutex;
 pub(crate) use round::{FlushedTable, flush_round, restore_rounds};
 use std::collections::BTreeMap;

@@ -165,6 +165,9 @@ pub enum StoreError {
     /// A delete that would cut a brick (0A000).
     #[error(transparent)]
     CutBrick(#[from] CutBrick),
+    /// An order of a scan that cannot be run here (55000). Nothing was read.
+    #[error("the scan cannot be run: {0}")]
+    ScanOrder(String),
     /// A thread that writes bricks has stopped.
     #[error(transparent)]
     ShardStopped(#[from] ShardStopped),

@@ -79,7 +79,7 @@ pub use access_rights::{
     Grant, Membership, ObjectAccess, Privilege, Privileges, RoleAttribute, RoleDef, UnknownPrivilege,
 };
 pub use brick_def::{BrickDef, BrickDimension, Retention};
-pub use bricks::BrickRows;
+pub use bricks::{BrickRows, ScanOrder};
 pub use catalog::{
     Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DEFAULT_SCHEMA, DeclaredOrder, Deferral,
     ForeignDef, ForeignKeyDef, Identity, IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef,

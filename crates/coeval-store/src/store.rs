@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The store: opening, beginning transactions, sequences.
 
+use crate::bricks::ScanOrder;
 use crate::catalog::SequenceDef;
 use crate::checkpoint::{self, CheckpointReport};
 use crate::checks::CheckCompiler;
@@ -19,7 +20,7 @@ use crate::safe_counts::SafeSnapshotCounts;
 use crate::serializable::{DeferralInterrupted, SnapshotLag};
 use crate::shared::{BeginAt, Contents, RunAside, Shared};
 use crate::syncer::Syncer;
-use crate::transaction::{AccessMode, GlobalKey, Reading, Transaction};
+use crate::transaction::{AccessMode, BrickSnapshot, GlobalKey, Reading, Transaction};
 use crate::world::World;
 use coeval_txn::ssi::{BoundaryHolder, Deferral, SessionFloor};
 use coeval_txn::{Epoch, EpochStatus, Interrupt, Isolation, LockListing, TransactionId, Version};
@@ -350,6 +351,17 @@ impl Store {
     #[must_use]
     pub fn epochs(&self) -> EpochStatus {
         self.shared.published().shared_bricks().clock().status()
+    }
+
+    /// The rows that `order` reads, by the epochs of the snapshot that it was made with, and the columns that it reads, by
+    /// position among the live ones. It holds these epochs: purge stays behind them for as long as it is kept. It is no part
+    /// of a transaction, and counts as read for nobody.
+    ///
+    /// # Errors
+    /// [`StoreError::ScanOrder`], saying why: the table or a column is gone; nobody has kept the snapshot, and purge has passed
+    /// it; or the order is of another database.
+    pub fn ordered_scan(&self, order: &ScanOrder) -> Result<(BrickSnapshot, Vec<usize>), StoreError> {
+        BrickSnapshot::of_order(self.world(), order)
     }
 
     /// The oldest epoch of brick tables that has not ended, and the transaction that appends or deletes under it: commits

@@ -11,7 +11,7 @@ use coeval_sql::{Engine, QueryMemory};
 use coeval_store::files::DiskFiles;
 use coeval_store::{
     AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, Durability, Ingested, Priority,
-    QualifiedName, Store, StoreOptions, VerifyReport, World, verify,
+    QualifiedName, ScanOrder, Store, StoreOptions, VerifyReport, World, verify,
 };
 use coeval_txn::Isolation;
 use std::path::{Path, PathBuf};
@@ -252,6 +252,47 @@ impl Database {
     ) -> Result<Ingested, Error> {
         let table = self.table(table)?;
         Ok(self.store.ingest(table.id(), batches, options.rejected_max, options.source.as_ref())?)
+    }
+
+    /// The rows that an order reads, as Arrow batches, brick by brick; strings are dictionaries. They are those of the
+    /// snapshot that the order was made with, whatever was loaded or deleted since.
+    ///
+    /// ```
+    /// use coeval::{Database, ScanOrder};
+    ///
+    /// # fn main() -> Result<(), coeval::Error> {
+    /// let db = Database::in_memory()?;
+    /// db.session().execute(
+    ///     "CREATE TABLE events (day int, amount bigint) USING brick PARTITION BY (day CARDINALITY 100 RANGE SIZE 10);
+    ///      INSERT INTO events SELECT g % 100, g FROM generate_series(1, 1000) g",
+    /// )?;
+    /// let events = db.table("events")?;
+    /// let rows = db.read(|transaction| {
+    ///     let order = transaction.scan_order(&events, &["amount"])?.expect("it has written nothing");
+    ///     let parts: Vec<Vec<u8>> = order.divided(4).iter().map(ScanOrder::to_bytes).collect();
+    ///     db.session().execute("DELETE FROM events")?;
+    ///     let mut rows = 0;
+    ///     for part in parts {
+    ///         let batches = db.ordered_scan(&ScanOrder::from_bytes(&part)?)?;
+    ///         rows += batches.map(|batch| batch.num_rows()).sum::<usize>();
+    ///     }
+    ///     Ok::<_, coeval::Error>(rows)
+    /// })?;
+    /// assert_eq!(rows, 1000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Store`], saying why, if the table or a column is gone, the snapshot is no longer there, or the order is of
+    /// another database.
+    pub fn ordered_scan(
+        &self,
+        order: &ScanOrder,
+    ) -> Result<impl Iterator<Item = RecordBatch> + use<>, Error> {
+        let (snapshot, projection) = self.store.ordered_scan(order)?;
+        let bricks = snapshot.bricks().to_vec();
+        Ok(bricks.into_iter().flat_map(move |brick| snapshot.batches(&brick, &projection)))
     }
 
     /// The last offset that `source` has appended to a brick table with; none before its first load. It goes on

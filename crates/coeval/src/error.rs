@@ -17,6 +17,9 @@ pub enum Error {
     /// There is no such table.
     #[error("table \"{0}\" does not exist")]
     UnknownTable(String),
+    /// The table has no such column.
+    #[error("column \"{0}\" does not exist")]
+    UnknownColumn(String),
     /// The table has no such index.
     #[error("table \"{table}\" has no index \"{index}\"")]
     UnknownIndex {
@@ -45,6 +48,7 @@ impl Error {
             Self::Store(error) => SqlState::of(error),
             Self::Sql(error) => error.state,
             Self::UnknownTable(_) => SqlState::UndefinedTable,
+            Self::UnknownColumn(_) => SqlState::UndefinedColumn,
             Self::UnknownIndex { .. } => SqlState::UndefinedObject,
             Self::ValueCount { .. } => SqlState::SyntaxError,
         }

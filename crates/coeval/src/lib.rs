@@ -57,7 +57,7 @@ pub use coeval_store::{
     DeclaredOrder, Deferral, Direction, Durability, ElementType, ForeignKeyDef, Grant, Identity, IndexDef,
     IndexEntry, Ingested, IntervalValue, Key, KeyRange, KeyWriter, ListEncoder, ListRef, Membership,
     NUMERIC_PRECISION_MAX, ObjectAccess, ObjectRef, Privilege, Privileges, QualifiedName, ReferentialAction,
-    RejectReason, Rejection, RoleAttribute, RoleDef, Row, RowRef, SafeSnapshotCounts, SequenceDef,
+    RejectReason, Rejection, RoleAttribute, RoleDef, Row, RowRef, SafeSnapshotCounts, ScanOrder, SequenceDef,
     SnapshotLag, SpaceId, StoreError, TableDef, Uniqueness, Value, ValueRef, VerifyReport, ViewDef, value_at,
 };
 pub use coeval_txn::{Isolation, Version};

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::table::Table;
-use coeval_store::{BrickSnapshot, Direction, IndexEntry, Key, KeyRange, Row, RowRef, SpaceId};
+use coeval_store::{BrickSnapshot, Direction, IndexEntry, Key, KeyRange, Row, RowRef, ScanOrder, SpaceId};
 
 /// A running transaction: reads one snapshot and its own writes.
 #[derive(Debug)]
@@ -113,5 +113,22 @@ impl Transaction {
     /// If the table is gone in this snapshot or is no brick table.
     pub fn bricks(&self, table: &Table) -> Result<BrickSnapshot, Error> {
         Ok(self.inner.brick_view(table.id(), |all| all)?)
+    }
+
+    /// What reading these columns of a brick table is, as it is now in this transaction: to be divided, sent as bytes, and
+    /// run by [`Database::ordered_scan`](crate::Database::ordered_scan) on other threads or connections, which all read one
+    /// snapshot. Keep the transaction until they have begun. None if it has written to the table: nobody else sees that.
+    ///
+    /// # Errors
+    /// If the table is gone in this snapshot, is no brick table or has no such column.
+    pub fn scan_order(&self, table: &Table, columns: &[&str]) -> Result<Option<ScanOrder>, Error> {
+        let snapshot = self.bricks(table)?;
+        let index = |name: &&str| {
+            let mut live = table.def().live_columns();
+            let found = live.find(|(_, column)| column.name == *name);
+            found.map(|(index, _)| index).ok_or_else(|| Error::UnknownColumn((*name).to_owned()))
+        };
+        let columns = columns.iter().map(index).collect::<Result<Vec<_>, _>>()?;
+        Ok(snapshot.order(&columns, snapshot.bricks()))
     }
 }

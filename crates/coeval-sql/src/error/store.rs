@@ -110,7 +110,9 @@ impl SqlState {
             StoreError::Brick(_) => Self::InvalidTableDefinition,
             StoreError::BrickLoad(_) => Self::CheckViolation,
             StoreError::Closing => Self::AdminShutdown,
-            StoreError::ForeignDirectory { .. } => Self::ObjectNotInPrerequisiteState,
+            StoreError::ScanOrder(_) | StoreError::ForeignDirectory { .. } => {
+                Self::ObjectNotInPrerequisiteState
+            }
             StoreError::File(FileError::DirectoryInUse { .. }) => Self::ObjectInUse,
             StoreError::File(error) if error.is_disk_full() => Self::DiskFull,
             StoreError::File(_) => Self::IoError,

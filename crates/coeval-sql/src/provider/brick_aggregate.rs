@@ -7,8 +7,10 @@
 //! copied to be added up. The states of the aggregates go out, and are merged above as those of any other partial
 //! aggregate.
 //!
-//! The rule that puts this leaf into plans is in `rule.rs`, what one partition does in `fold.rs`.
+//! The rule that puts this leaf into plans is in `rule.rs`, what one partition does in `fold.rs`, which rows count in
+//! `filter.rs`.
 
+mod filter;
 mod fold;
 mod rule;
 

@@ -5,17 +5,18 @@
 //! by the least and greatest values of metrics. Filters themselves stay above the scan. A brick is read by one part.
 
 use super::prune::{Pruner, SourceColumn};
+use super::table::field_of;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, SchemaRef};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, Schema, SchemaRef};
 use coeval_store::{
     BrickColumnStatistics, BrickSnapshot, BrickView, ChunkStats, ColumnStats, ColumnType, DimensionBounds,
-    Number, TableDef, Value,
+    Number, ScanOrder, Store, StoreError, TableDef, Value,
 };
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics, internal_err};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
@@ -24,6 +25,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -65,8 +67,10 @@ pub(super) struct BrickSource {
 }
 
 /// Reads columns of those bricks of a table that may have rows of the answer.
+///
+/// What it reads can be sent to where it is to be read, as a [`ScanOrder`].
 #[derive(Clone)]
-pub(crate) struct BrickScan {
+pub struct BrickScan {
     pub(super) source: BrickSource,
     pub(super) output: SchemaRef,
     /// What goes out, by position among the table's live columns.
@@ -94,10 +98,46 @@ impl BrickScan {
                 && (pruner == Pruner::Unknown || pruner.may_match(&chunk_stats(&snapshot, &def, brick)))
         };
         let kept: Vec<BrickView> = snapshot.bricks().iter().filter(is_kept).cloned().collect();
-        let statistics = Arc::new(statistics_of(&snapshot, &kept, &places, &types, limit)?);
-        let (bricks, pruned) = (kept.len(), all - kept.len());
-        let parts: Arc<[Vec<BrickPart>]> = divided(kept, partitions).into();
+        let pruned = all - kept.len();
         let output = Arc::new(schema.project(&projection)?);
+        let what = Kept { snapshot, def, bricks: kept, pruned, places, types };
+        Self::of_kept(what, output, limit, partitions)
+    }
+
+    /// What it reads, in a form that can be divided and sent. None if its transaction has written to the table, as nobody
+    /// else sees these rows.
+    #[must_use]
+    pub fn order(&self) -> Option<ScanOrder> {
+        let BrickSource { snapshot, def, parts, .. } = &self.source;
+        let live: Vec<usize> = def.live_columns().map(|(index, _)| index).collect();
+        let columns: Vec<usize> = self.projection.iter().map(|place| live[*place]).collect();
+        let bricks = parts.iter().flatten().map(|part| (part.brick.id(), part.brick.clone()));
+        let bricks: Vec<BrickView> = bricks.collect::<BTreeMap<_, _>>().into_values().collect();
+        snapshot.order(&columns, &bricks)
+    }
+
+    /// A scan of what was ordered, in at most so many parts.
+    ///
+    /// # Errors
+    /// As [`Store::ordered_scan`].
+    pub fn ordered(store: &Store, order: &ScanOrder, partitions: usize) -> Result<Self> {
+        let external = |error: StoreError| DataFusionError::External(Box::new(error));
+        let (snapshot, places) = store.ordered_scan(order).map_err(external)?;
+        let unknown = || external(StoreError::UnknownSpace(order.table()));
+        let def = Arc::clone(store.world().table(order.table()).ok_or_else(unknown)?.def());
+        let columns = || order.columns().iter().map(|index| &def.columns[*index]);
+        let types = columns().map(|column| column.ty).collect();
+        let fields: Vec<_> = columns().map(field_of).collect();
+        let (bricks, output) = (snapshot.bricks().to_vec(), Arc::new(Schema::new(fields)));
+        let what = Kept { snapshot, def, bricks, pruned: 0, places, types };
+        Self::of_kept(what, output, None, partitions)
+    }
+
+    fn of_kept(what: Kept, output: SchemaRef, limit: Option<usize>, partitions: usize) -> Result<Self> {
+        let Kept { snapshot, def, bricks: kept, pruned, places, types } = what;
+        let statistics = Arc::new(statistics_of(&snapshot, &kept, &places, &types, limit)?);
+        let bricks = kept.len();
+        let parts: Arc<[Vec<BrickPart>]> = divided(kept, partitions).into();
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&output)),
             Partitioning::UnknownPartitioning(parts.len()),
@@ -108,6 +148,17 @@ impl BrickScan {
         let source = BrickSource { snapshot, def, parts, bricks, pruned };
         Ok(Self { source, output, projection, limit, statistics, properties })
     }
+}
+
+/// The bricks that a scan reads, and what of them.
+struct Kept {
+    snapshot: BrickSnapshot,
+    def: Arc<TableDef>,
+    bricks: Vec<BrickView>,
+    pruned: usize,
+    /// What goes out, by position among the live columns, and its types.
+    places: Vec<usize>,
+    types: Vec<ColumnType>,
 }
 
 /// Fewer rows of a brick are not divided.
@@ -342,3 +393,6 @@ pub(super) fn as_declared(batch: &RecordBatch, output: &SchemaRef) -> Result<Rec
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     Ok(RecordBatch::try_new_with_options(Arc::clone(output), columns, &options)?)
 }
+
+#[cfg(test)]
+mod tests;

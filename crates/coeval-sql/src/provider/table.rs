@@ -11,7 +11,7 @@ use crate::error::SqlError;
 use crate::query::Carry;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use async_trait::async_trait;
-use coeval_store::{ColumnState, NOTED_ROWS_MAX, Scanned, TableDef};
+use coeval_store::{ColumnDef, ColumnState, NOTED_ROWS_MAX, Scanned, TableDef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Constraint, Constraints, DFSchema};
@@ -50,6 +50,12 @@ pub(crate) struct CoevalTable {
     constraints: Constraints,
 }
 
+/// A column as queries have it.
+pub(super) fn field_of(column: &ColumnDef) -> Field {
+    let field = Field::new(&column.name, column.ty.arrow(), !column.not_null);
+    crate::query::marked_field(field, column.ty)
+}
+
 impl CoevalTable {
     /// The provider of this table.
     pub(crate) fn new(def: Arc<TableDef>, hidden: HiddenColumns, keys: Keys) -> Self {
@@ -61,14 +67,7 @@ impl CoevalTable {
         };
         let columns: Vec<usize> =
             (0..def.columns.len()).filter(|&index| is_shown(def.columns[index].state)).collect();
-        let fields: Vec<Field> = columns
-            .iter()
-            .map(|&index| {
-                let column = &def.columns[index];
-                let field = Field::new(&column.name, column.ty.arrow(), !column.not_null);
-                crate::query::marked_field(field, column.ty)
-            })
-            .collect();
+        let fields: Vec<Field> = columns.iter().map(|&index| field_of(&def.columns[index])).collect();
         let place = |column: &usize| columns.iter().position(|shown| shown == column);
         let key: Option<Vec<usize>> = def.primary_key.iter().map(place).collect();
         let told = key.filter(|_| keys == Keys::Told);

@@ -7,7 +7,8 @@
 use super::locks::definition_changed;
 use super::{Scanned, Transaction};
 use crate::bricks::{
-    BrickChange, BrickChanges, BrickRows, Bricks, WrittenBricks, begin_append, encode_delete, ranges_of,
+    BrickChange, BrickChanges, BrickRows, Bricks, ScanOrder, WrittenBricks, begin_append, encode_delete,
+    ranges_of,
 };
 use crate::error::StoreError;
 use crate::ids::SpaceId;
@@ -19,7 +20,7 @@ use coeval_brick::{
     BrickId, BrickView, ColumnStatistics, Coverage, Deletion, DimensionBounds, Grouping, Number, Reader,
     Rejection, RoutedLoad, Selection, ShardStopped, TableView, Ticket, Visible,
 };
-use coeval_txn::{Epoch, TransactionId};
+use coeval_txn::{Epoch, HeldEpochs, TransactionId};
 use parking_lot::Mutex;
 use std::fmt;
 use std::ops::Range;
@@ -197,7 +198,8 @@ impl Transaction {
         let selection = select(rows.table().selection());
         let view = rows.table().view(&selection);
         let reader = Reader::writing(self.world.epochs().clone(), self.bricks.epochs());
-        Ok(BrickSnapshot { rows, view, reader, selection, _world: Arc::clone(&self.world) })
+        let world = Arc::clone(&self.world);
+        Ok(BrickSnapshot { table, rows, view, reader, selection, _world: world, _held: None })
     }
 
     /// The rows of a brick table.
@@ -238,11 +240,14 @@ impl Transaction {
 /// What one statement reads of a brick table. Purge stays behind it for as long as it lives.
 #[derive(Clone)]
 pub struct BrickSnapshot {
+    table: SpaceId,
     rows: Arc<BrickRows>,
     view: TableView,
     reader: Reader,
     selection: Selection,
     _world: Arc<World>,
+    /// Of an order, whose epochs are older than the world's.
+    _held: Option<Arc<HeldEpochs>>,
 }
 
 impl fmt::Debug for BrickSnapshot {
@@ -252,6 +257,41 @@ impl fmt::Debug for BrickSnapshot {
 }
 
 impl BrickSnapshot {
+    /// What `order` reads, with the bricks and the definition of this world, and its live columns by position.
+    pub(crate) fn of_order(world: Arc<World>, order: &ScanOrder) -> Result<(Self, Vec<usize>), StoreError> {
+        let refused = |why: String| Err(StoreError::ScanOrder(why));
+        let Some((table, rows)) = world.table(order.table).and_then(|table| Some((table, table.bricks()?)))
+        else {
+            return refused("there is no such brick table any more".to_owned());
+        };
+        let live: Vec<usize> = table.def().live_columns().map(|(index, _)| index).collect();
+        let place = |column: &usize| live.iter().position(|index| index == column);
+        let Some(projection) = order.columns.iter().map(place).collect::<Option<Vec<usize>>>() else {
+            return refused(format!("\"{}\" lacks a column that it reads", table.def().name));
+        };
+        let Some(held) = world.shared_bricks().clock().try_hold(&order.epochs) else {
+            return refused(
+                "its snapshot is no longer there; keep the transaction that made the order".to_owned(),
+            );
+        };
+        let selection = rows.table().selection();
+        let Some(view) = rows.table().view(&selection).only(&order.bricks) else {
+            return refused(format!("a brick of \"{}\" that it reads is not here", table.def().name));
+        };
+        let (table, rows, reader) = (order.table, Arc::clone(rows), Reader::of(order.epochs.clone()));
+        let held = Some(Arc::new(held));
+        Ok((Self { table, rows, view, reader, selection, _world: world, _held: held }, projection))
+    }
+
+    /// What reading these bricks' columns (by index in the definition) is, wherever it is done. None for what only this
+    /// transaction sees: rows that it has written itself.
+    #[must_use]
+    pub fn order(&self, columns: &[usize], bricks: &[BrickView]) -> Option<ScanOrder> {
+        let epochs = self.reader.snapshot_alone()?.clone();
+        let bricks = bricks.iter().map(BrickView::id).collect();
+        Some(ScanOrder { table: self.table, columns: columns.to_vec(), bricks, epochs })
+    }
+
     /// The same bricks as somebody finds them who looks at no epoch: with rows of transactions that run, and deleted ones.
     /// For measuring what looking at epochs costs.
     #[must_use]

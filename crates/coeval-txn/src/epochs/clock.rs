@@ -174,6 +174,15 @@ impl EpochClock {
         self.register(&mut state, set)
     }
 
+    /// Holds `set`, until the guard is dropped; `None` if LSE has passed its horizon, or it has epochs that have not been
+    /// handed out.
+    pub fn try_hold(&self, set: &EpochSet) -> Option<HeldEpochs> {
+        let mut state = self.state.lock();
+        let counters = &state.counters;
+        let is_known = set.horizon() >= counters.latest_safe() && set.newest() < counters.next();
+        is_known.then(|| self.register(&mut state, set.clone()))
+    }
+
     fn register(&self, state: &mut ClockState, set: EpochSet) -> HeldEpochs {
         let latest_safe = state.counters.latest_safe();
         assert!(set.horizon() >= latest_safe, "LSE {latest_safe} has passed the set {set}");

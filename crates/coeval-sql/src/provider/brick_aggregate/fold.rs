@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What one partition does: reads its pieces of bricks block by block, and adds them to states.
 
-use super::super::batches::plain_mask;
 use super::super::bricks::{BrickPart, as_declared};
-use super::{Call, Conjunct, Task};
+use super::filter::Filter;
+use super::{Call, Task};
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, make_array,
 };
 use arrow::buffer::NullBuffer;
 use arrow::compute::{cast, filter_record_batch, take};
 use arrow::datatypes::UInt32Type;
-use coeval_store::{BrickView, Coverage, Grouping};
-use datafusion::common::cast::as_boolean_array;
+use coeval_store::{BrickView, Grouping};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
-use datafusion::physical_expr::conjunction;
-use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::metrics::Count;
 use std::sync::Arc;
 
@@ -44,7 +41,7 @@ struct Reading {
     brick: BrickView,
     blocks: Box<dyn Iterator<Item = RecordBatch> + Send>,
     /// What its rows must satisfy still.
-    predicate: Option<Arc<dyn PhysicalExpr>>,
+    filter: Option<Filter>,
 }
 
 /// The states of all aggregates.
@@ -83,7 +80,7 @@ impl Fold {
             let states = self.states.as_mut().expect("there are states as long as something is read");
             for start in (0..block.num_rows()).step_by(self.batch_rows) {
                 let rows = block.slice(start, self.batch_rows.min(block.num_rows() - start));
-                states.add(&self.task, &rows, reading.predicate.as_ref())?;
+                states.add(&self.task, &rows, reading.filter.as_ref())?;
             }
             return Ok(Step::Read);
         }
@@ -101,8 +98,8 @@ impl Fold {
         if let Some(BrickPart { brick, rows }) = self.pieces.next() {
             let Task { source, projection, conjuncts, grouping, .. } = self.task.as_ref();
             let blocks = source.snapshot.batches_within(&brick, rows, projection, grouping.as_ref());
-            let predicate = predicate_of(conjuncts, &brick);
-            self.reading = Some(Reading { blocks: Box::new(blocks), brick, predicate });
+            let filter = Filter::of(conjuncts, &brick);
+            self.reading = Some(Reading { blocks: Box::new(blocks), brick, filter });
             return Ok(Step::Read);
         }
         match self.states.take() {
@@ -110,17 +107,6 @@ impl Fold {
             _ => Ok(Step::Done),
         }
     }
-}
-
-/// What the rows of a brick must satisfy: not what all of them do by their dimensions.
-fn predicate_of(conjuncts: &[Conjunct], brick: &BrickView) -> Option<Arc<dyn PhysicalExpr>> {
-    let holds = |conjunct: &&Conjunct| {
-        let coverage = conjunct.selected.as_ref().map(|selected| selected.coverage(brick.id()));
-        coverage == Some(Coverage::Whole)
-    };
-    let left: Vec<_> =
-        conjuncts.iter().filter(|one| !holds(one)).map(|one| Arc::clone(&one.predicate)).collect();
-    (!left.is_empty()).then(|| conjunction(left))
 }
 
 impl States {
@@ -141,21 +127,10 @@ impl States {
         }))
     }
 
-    /// Adds those of the rows that satisfy the predicate.
-    fn add(
-        &mut self,
-        task: &Task,
-        rows: &RecordBatch,
-        predicate: Option<&Arc<dyn PhysicalExpr>>,
-    ) -> Result<()> {
+    /// Adds those of the rows that pass the filter.
+    fn add(&mut self, task: &Task, rows: &RecordBatch, filter: Option<&Filter>) -> Result<()> {
         let (rows, groups) = declared(task, rows)?;
-        let mask = match predicate {
-            Some(predicate) => {
-                let answers = predicate.evaluate(&rows)?.into_array(rows.num_rows())?;
-                Some(plain_mask(as_boolean_array(&answers)?)).filter(|mask| mask.has_false())
-            }
-            None => None,
-        };
+        let mask = filter.map(|filter| filter.mask(&rows)).transpose()?.filter(BooleanArray::has_false);
         if mask.as_ref().is_some_and(|mask| !mask.has_true()) {
             return Ok(());
         }

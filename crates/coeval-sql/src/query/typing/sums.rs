@@ -6,6 +6,7 @@
 //! those of `bigint`, whose sum is a `numeric` of 38 digits, without each of them becoming one.
 
 use crate::types::numeric::{DECIMAL_LIMIT, overflow};
+use crate::vector;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, FieldRef, Int64Type, UInt64Type};
@@ -181,63 +182,12 @@ fn values_of(array: &ArrayRef) -> impl Iterator<Item = i128> + '_ {
     array.as_primitive::<Decimal128Type>().iter().flatten()
 }
 
-/// The sum of values of 64 bits. A NULL counts as zero instead of being passed over, which would be a branch for each value.
+/// The sum of values of 64 bits.
 fn wide_sum(values: &PrimitiveArray<Int64Type>) -> i128 {
-    let mut sum = Halves::default();
     match values.nulls().filter(|nulls| nulls.null_count() > 0) {
-        None => values.values().iter().for_each(|value| sum.add(value.cast_unsigned())),
-        Some(nulls) => {
-            let words = nulls.inner().bit_chunks();
-            for (values, word) in values.values().chunks(u64::BITS as usize).zip(words.iter_padded()) {
-                for (values, byte) in values.chunks(8).zip(word.to_le_bytes()) {
-                    let kept = &BYTE_MASKS[usize::from(byte)];
-                    values.iter().zip(kept).for_each(|(value, kept)| sum.add(value.cast_unsigned() & kept));
-                }
-            }
-        }
+        None => vector::sum(values.values()),
+        Some(nulls) => vector::sum_where(values.values(), nulls.inner()),
     }
-    sum.total(values.len())
-}
-
-/// A sum of the upper 32 bits of values and one of the lower ones, which no number of values that an array has can overflow.
-/// The values count from the least one, so that there are no signs: so a processor without wide shifts of signed numbers
-/// adds several at once.
-#[derive(Default)]
-struct Halves {
-    high: u64,
-    low: u64,
-}
-
-impl Halves {
-    const LEAST: u64 = i64::MIN.cast_unsigned();
-
-    fn add(&mut self, value: u64) {
-        let above_least = value ^ Self::LEAST;
-        self.high += above_least >> 32;
-        self.low += above_least & u64::from(u32::MAX);
-    }
-
-    /// The sum, of so many values.
-    fn total(&self, values: usize) -> i128 {
-        (i128::from(self.high) << 32) + i128::from(self.low) + i128::from(i64::MIN) * values as i128
-    }
-}
-
-/// For each byte its bits as masks, the lowest first.
-static BYTE_MASKS: [[u64; 8]; 256] = byte_masks();
-
-const fn byte_masks() -> [[u64; 8]; 256] {
-    let mut masks = [[0; 8]; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut bit = 0;
-        while bit < 8 {
-            masks[byte][bit] = if byte >> bit & 1 == 1 { u64::MAX } else { 0 };
-            bit += 1;
-        }
-        byte += 1;
-    }
-    masks
 }
 
 /// One sum, also over a window whose first values leave it again.
@@ -397,34 +347,5 @@ impl GroupsAccumulator for GroupSums {
 
     fn size(&self) -> usize {
         self.sums.capacity() * size_of::<i128>() + self.nulls.size()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sums_of_any_values_and_nulls_are_those_of_wide_numbers() {
-        let edges =
-            [0, 1, -1, i64::MIN, i64::MAX, 1 << 32, -(1 << 32), 0xFFFF_FFFF, 4_611_686_018_427_387_904];
-        for length in [0, 1, 7, 8, 9, 63, 64, 65, 200, 1_000] {
-            for step in 1..5 {
-                let values: Vec<i64> =
-                    (0..length).map(|row| edges[row * step % edges.len()].wrapping_add(row as i64)).collect();
-                let kept: Vec<bool> = (0..length).map(|row| row * 7 % (step + 1) != 1).collect();
-                let nulls = NullBuffer::from(kept.clone());
-                let all = PrimitiveArray::<Int64Type>::from(values.clone());
-                assert_eq!(wide_sum(&all), values.iter().copied().map(i128::from).sum::<i128>());
-                let some = PrimitiveArray::<Int64Type>::new(values.clone().into(), Some(nulls));
-                let sum = |from: usize| {
-                    let rows = values.iter().zip(&kept).skip(from);
-                    rows.filter(|(_, kept)| **kept).map(|(value, _)| i128::from(*value)).sum::<i128>()
-                };
-                assert_eq!(wide_sum(&some), sum(0));
-                let from = length.min(5);
-                assert_eq!(wide_sum(&some.slice(from, length - from)), sum(from));
-            }
-        }
     }
 }

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Loops over columns, compiled for the widest registers that the processor has.
+//!
+//! A release runs on every x86-64 processor, so its loops use registers of 16 bytes and lack comparisons of 64-bit numbers.
+//! Those few that queries spend their time in are compiled three times, and the processor is asked which it can run.
+
+use arrow::buffer::BooleanBuffer;
+
+/// What `body` answers. For a loop to gain by it, what `body` calls must be inlined into it.
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "calls of functions that not every processor can run")]
+pub(crate) fn vectorized<R>(body: impl FnOnce() -> R) -> R {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn with_64_bytes<R>(body: impl FnOnce() -> R) -> R {
+        body()
+    }
+    #[target_feature(enable = "avx2")]
+    fn with_32_bytes<R>(body: impl FnOnce() -> R) -> R {
+        body()
+    }
+    let has_64_bytes = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    if has_64_bytes {
+        // SAFETY: the processor has just said that it has these instructions.
+        unsafe { with_64_bytes(body) }
+    } else if is_x86_feature_detected!("avx2") {
+        // SAFETY: as above.
+        unsafe { with_32_bytes(body) }
+    } else {
+        body()
+    }
+}
+
+/// What `body` answers. Other processors have one width, which the release uses.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn vectorized<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}
+
+/// For each value whether it passes the test.
+pub(crate) fn bits_where<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> BooleanBuffer {
+    let mut words = vec![0_u64; values.len().div_ceil(u64::BITS as usize)];
+    vectorized(|| set_bits_where(values, &mut words, test));
+    BooleanBuffer::new(words.into(), 0, values.len())
+}
+
+#[inline(always)]
+fn set_bits_where<T: Copy>(values: &[T], words: &mut [u64], test: impl Fn(T) -> bool) {
+    let mut chunks = values.chunks_exact(u64::BITS as usize);
+    let (full, rest) = words.split_at_mut(chunks.len());
+    for (chunk, word) in chunks.by_ref().zip(full) {
+        // That there are 64 of them is what lets the compiler compare many at once.
+        let chunk: &[T; 64] = chunk.try_into().expect("a chunk has that length");
+        *word = (0..64).fold(0, |word, row| word | u64::from(test(chunk[row])) << row);
+    }
+    for word in rest {
+        let bits = chunks.remainder().iter().map(|value| u64::from(test(*value)));
+        *word = (0..).zip(bits).fold(0, |word, (row, bit)| word | bit << row);
+    }
+}
+
+/// The sum of all values.
+pub(crate) fn sum(values: &[i64]) -> i128 {
+    vectorized(|| {
+        let mut sum = Halves::default();
+        values.iter().for_each(|value| sum.add(value.cast_unsigned()));
+        sum.total(values.len())
+    })
+}
+
+/// The sum of the values whose bits are set. The others count as zero instead of being passed over, which would be a branch
+/// for each value.
+pub(crate) fn sum_where(values: &[i64], bits: &BooleanBuffer) -> i128 {
+    let words = bits.bit_chunks();
+    vectorized(|| {
+        let mut sum = Halves::default();
+        for (values, word) in values.chunks(u64::BITS as usize).zip(words.iter_padded()) {
+            for (row, value) in values.iter().enumerate() {
+                let kept = (word >> row & 1).wrapping_neg();
+                sum.add(value.cast_unsigned() & kept);
+            }
+        }
+        sum.total(values.len())
+    })
+}
+
+/// A sum of the upper 32 bits of values and one of the lower ones, which no number of values that an array has can overflow.
+/// The values count from the least one, so that there are no signs, and a processor without wide shifts of signed numbers
+/// adds several at once.
+#[derive(Default)]
+struct Halves {
+    high: u64,
+    low: u64,
+}
+
+impl Halves {
+    const LEAST: u64 = i64::MIN.cast_unsigned();
+
+    #[inline(always)]
+    fn add(&mut self, value: u64) {
+        let above_least = value ^ Self::LEAST;
+        self.high += above_least >> 32;
+        self.low += above_least & u64::from(u32::MAX);
+    }
+
+    /// The sum, of so many values.
+    fn total(&self, values: usize) -> i128 {
+        (i128::from(self.high) << 32) + i128::from(self.low) + i128::from(i64::MIN) * values as i128
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EDGES: [i64; 9] =
+        [0, 1, -1, i64::MIN, i64::MAX, 1 << 32, -(1 << 32), 0xFFFF_FFFF, 4_611_686_018_427_387_904];
+    const LENGTHS: [usize; 11] = [0, 1, 7, 8, 9, 63, 64, 65, 128, 200, 1_000];
+
+    fn values(length: usize, step: usize) -> Vec<i64> {
+        (0..length).map(|row| EDGES[row * step % EDGES.len()].wrapping_add(row as i64)).collect()
+    }
+
+    #[test]
+    fn sums_of_any_values_and_bits_are_those_of_wide_numbers() {
+        for length in LENGTHS {
+            for step in 1..5 {
+                let values = values(length, step);
+                assert_eq!(sum(&values), values.iter().copied().map(i128::from).sum::<i128>());
+                let kept: Vec<bool> = (0..length).map(|row| row * 7 % (step + 1) != 1).collect();
+                for from in [0, length.min(5)] {
+                    let rows = values.iter().zip(&kept).skip(from);
+                    let expected =
+                        rows.filter(|(_, kept)| **kept).map(|(value, _)| i128::from(*value)).sum::<i128>();
+                    let bits = BooleanBuffer::from(kept.clone()).slice(from, length - from);
+                    assert_eq!(sum_where(&values[from..], &bits), expected, "{length} {step} {from}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bits_are_those_of_the_test_one_by_one() {
+        for length in LENGTHS {
+            let values = values(length, 2);
+            for bound in EDGES {
+                let expected: Vec<bool> = values.iter().map(|value| *value < bound).collect();
+                assert_eq!(bits_where(&values, |value| value < bound), BooleanBuffer::from(expected));
+            }
+            let short: Vec<i16> = values.iter().map(|value| *value as i16).collect();
+            let expected: Vec<bool> = short.iter().map(|value| *value != 3).collect();
+            assert_eq!(bits_where(&short, |value| value != 3), BooleanBuffer::from(expected));
+        }
+    }
+}
