@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lists in TiQuE on the default engine; on DuckDB if `COEVAL_TIQUE_DUCKDB` names its library, on MonetDB if
-//! `COEVAL_TIQUE_MONETDB` does.
+//! Lists in TiQuE on the default engine; on another if `COEVAL_TIQUE_DUCKDB`, `COEVAL_TIQUE_MONETDB` or
+//! `COEVAL_TIQUE_SQLITE` names its library.
 
 use coeval_bench::histories::{self, History, Lists, Notes, Steps};
 use coeval_tique::{
@@ -14,10 +14,14 @@ use std::sync::Arc;
 /// The history of so many transactions of eight clients, with checkpoints beside them.
 pub(crate) fn record(layout: Layout, trials: Trials, transactions: usize, seed: u64) -> History {
     let named = |name: &str| std::env::var_os(name);
-    let engine: Arc<dyn Engine> = match (named("COEVAL_TIQUE_DUCKDB"), named("COEVAL_TIQUE_MONETDB")) {
-        (Some(library), _) => Arc::new(AdbcEngine::duckdb(Path::new(&library), None).unwrap()),
-        (None, Some(library)) => Arc::new(MonetDbEngine::open(Path::new(&library), None).unwrap()),
-        (None, None) => Arc::new(DataFusionEngine::in_memory().unwrap()),
+    let engine: Arc<dyn Engine> = if let Some(library) = named("COEVAL_TIQUE_DUCKDB") {
+        Arc::new(AdbcEngine::duckdb(Path::new(&library), None).unwrap())
+    } else if let Some(library) = named("COEVAL_TIQUE_MONETDB") {
+        Arc::new(MonetDbEngine::open(Path::new(&library), None).unwrap())
+    } else if let Some(library) = named("COEVAL_TIQUE_SQLITE") {
+        Arc::new(AdbcEngine::sqlite(Path::new(&library), None).unwrap())
+    } else {
+        Arc::new(DataFusionEngine::in_memory().unwrap())
     };
     let options =
         Options { layout, trials, writes: Writes::Buffered, checkpoint_at: 100, ..Options::default() };

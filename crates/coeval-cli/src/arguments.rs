@@ -146,7 +146,7 @@ pub(crate) struct ServeArguments {
     #[arg(long)]
     pub(crate) in_memory: bool,
     /// Keep new tables in this engine, with snapshot isolation that TiQuE gives it: datafusion, duckdb, monetdb,
-    /// postgresql
+    /// postgresql, sqlite
     #[arg(long, value_name = "NAME")]
     pub(crate) engine: Option<String>,
     /// An option of the engine, as in library=/usr/lib/libduckdb.so. May be given more than once

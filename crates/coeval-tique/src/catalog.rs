@@ -5,7 +5,9 @@ use crate::error::{Result, SqlState, TiqueError};
 use crate::schema::{Definition, ForeignKey};
 use crate::snapshot::CacheRows;
 use crate::versions::Versions;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{ArrayRef, AsArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, Float64Type, SchemaRef};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -23,6 +25,32 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(definition: Definition, rows: SchemaRef, cached: i64) -> Self {
         Self { definition, rows, versions: Versions::none(), cached: AtomicI64::new(cached) }
+    }
+
+    /// Values of a column that the engine gave, in the column's type: an engine that lets a column hold anything gives
+    /// others. Numbers are rounded to integers.
+    ///
+    /// # Errors
+    /// 22P02, 22003: a value that the column cannot hold.
+    pub(crate) fn typed(&self, column: usize, values: &ArrayRef) -> Result<ArrayRef> {
+        let kind = self.rows.field(column).data_type();
+        if values.data_type() == kind {
+            return Ok(Arc::clone(values));
+        }
+        let (state, values) = match values.data_type() {
+            DataType::Utf8 => (SqlState::InvalidText, Arc::clone(values)),
+            DataType::Float64 if kind.is_integer() => {
+                let rounded =
+                    values.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even);
+                (SqlState::OutOfRange, Arc::new(rounded) as ArrayRef)
+            }
+            _ => (SqlState::OutOfRange, Arc::clone(values)),
+        };
+        let options = CastOptions { safe: false, ..CastOptions::default() };
+        cast_with_options(&values, kind, &options).map_err(|error| {
+            let message = format!("column {} takes no such value", self.definition.columns[column].name);
+            TiqueError::new(state, message).detail(error.to_string())
+        })
     }
 
     /// Notes versions before they are appended to the cache: who begins after they are visible sees them counted.

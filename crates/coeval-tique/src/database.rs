@@ -4,7 +4,7 @@
 use crate::catalog::{Catalog, Table};
 use crate::certifier::Certification;
 use crate::commit::Pipeline;
-use crate::engine::{Connection, Effort, Engine, Text};
+use crate::engine::{Connection, Effort, Engine, Text, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::physical;
 use crate::recovery;
@@ -12,7 +12,8 @@ use crate::schema::{Definition, KeyColumns, Kind, quoted};
 use crate::session::Session;
 use crate::snapshot::{Formulation, Layout};
 use crate::spanning::Decision;
-use datafusion::sql::sqlparser::ast::CreateTable;
+use arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
+use datafusion::sql::sqlparser::ast::{CreateTable, DataType};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -167,10 +168,10 @@ impl Shared {
         }
         check_parents(&definition, &catalog)?;
         let dialect = self.engine.dialect();
-        for statement in physical::create_table(&definition, dialect) {
+        for statement in physical::create_table(&definition, dialect)? {
             connection.execute(&statement)?;
         }
-        let table = describe(connection, definition, self.options.layout)?;
+        let table = describe(connection, definition, self.options.layout, dialect.types)?;
         check_empty(connection, &table.definition)?;
         note(connection, dialect.literals, &table.definition.name, &create.to_string())?;
         connection.sync()?;
@@ -244,11 +245,25 @@ fn check_parents(definition: &Definition, catalog: &Catalog) -> Result<()> {
     Ok(())
 }
 
+/// The columns of a cache in the types that their definitions say.
+fn declared(definition: &Definition, columns: &Schema, read_as: fn(&DataType) -> ArrowType) -> SchemaRef {
+    let kind = |place: usize, name: &str| match definition.columns.get(place) {
+        Some(column) => read_as(&column.kind),
+        None if name == physical::KEY => ArrowType::Utf8,
+        None if name == physical::DELETED => ArrowType::Boolean,
+        None => ArrowType::Int64,
+    };
+    let fields = columns.fields().iter().enumerate();
+    let fields = fields.map(|(place, field)| Field::new(field.name(), kind(place, field.name()), true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
 /// A table with the engine's types of its physical columns.
 pub(crate) fn describe(
     connection: &mut dyn Connection,
     definition: Definition,
     layout: Layout,
+    types: Types,
 ) -> Result<Table> {
     let cache = quoted(&physical::cache(&definition));
     let rows = connection.query(&format!("SELECT * FROM {cache} WHERE 1 = 0"), Effort::Point)?;
@@ -257,7 +272,11 @@ pub(crate) fn describe(
         let message = format!("the engine has a table {cache} with other columns, which is not ours");
         return Err(TiqueError::new(SqlState::DuplicateTable, message).hint("Choose another name."));
     }
-    let table = Table::new(definition, rows.schema, 0);
+    let columns = match types {
+        Types::OfEngine => rows.schema,
+        Types::Ours(read_as) => declared(&definition, &rows.schema, read_as),
+    };
+    let table = Table::new(definition, columns, 0);
     if layout == Layout::Joined {
         // Versions are there before they have a timestamp.
         table.versions.lose();

@@ -9,14 +9,16 @@
 
 use crate::buffer::Fate;
 use crate::catalog::Table;
-use crate::constraints::Change;
-use crate::engine::Rows;
+use crate::constraints::{Change, typed};
+use crate::engine::{Rows, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::literal::{Row, as_table, joined, one_of};
-use crate::schema::{Definition, Kind, quoted, table_name};
+use crate::schema::{Column, Definition, Kind, quoted, table_name};
 use crate::session::{Outcome, Sees, Session};
 use crate::values::constant_rows;
 use crate::{physical, rewrite};
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::Schema;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, ConflictTarget, Delete, Expr, FromTable, Insert, ObjectName, OnConflict,
@@ -45,14 +47,26 @@ fn old_columns(table: &Definition, alias: &str) -> Vec<String> {
 }
 
 /// The boolean columns behind a row that say whether it passes its CHECKs, as an outer query.
-fn with_checks(table: &Definition, inner: &str) -> String {
-    if table.checks.is_empty() {
+fn with_checks(table: &Definition, inner: &str, types: Types) -> String {
+    // Values whose types are checked here are not what the conditions are about before that.
+    if table.checks.is_empty() || matches!(types, Types::Ours(_)) {
         return inner.to_owned();
     }
-    let checks = table.checks.iter().enumerate();
-    let checks = list(checks.map(|(place, check)| format!("({}) AS tique_check_{place}", check.condition)));
     let name = quoted(&table.name);
-    format!("SELECT {name}.*, {checks} FROM ({inner}) AS {name}")
+    format!("SELECT {name}.*, {} FROM ({inner}) AS {name}", checks(table))
+}
+
+fn checks(table: &Definition) -> String {
+    let checks = table.checks.iter().enumerate();
+    list(checks.map(|(place, check)| format!("({}) AS tique_check_{place}", check.condition)))
+}
+
+/// A value on its way into a column, as SQL.
+fn cast_to(value: &str, column: &Column, types: Types) -> String {
+    match types {
+        Types::OfEngine => format!("CAST({value} AS {})", column.unchecked_kind()),
+        Types::Ours(_) => format!("({value})"),
+    }
 }
 
 fn is_default(expr: &Expr) -> bool {
@@ -65,9 +79,9 @@ fn default_of(table: &Definition, column: usize) -> String {
 }
 
 /// The value that an assignment gives a column, as SQL.
-fn assigned(table: &Definition, column: usize, value: &Expr) -> String {
+fn assigned(table: &Definition, column: usize, value: &Expr, types: Types) -> String {
     let value = if is_default(value) { default_of(table, column) } else { format!("({value})") };
-    format!("CAST({value} AS {})", table.columns[column].unchecked_kind())
+    cast_to(&value, &table.columns[column], types)
 }
 
 fn assigned_column(table: &Definition, name: &ObjectName) -> Result<usize> {
@@ -77,10 +91,10 @@ fn assigned_column(table: &Definition, name: &ObjectName) -> Result<usize> {
 }
 
 /// For each column, what SET says of it.
-fn assignments(table: &Definition, list: &[Assignment]) -> Result<HashMap<usize, String>> {
+fn assignments(table: &Definition, list: &[Assignment], types: Types) -> Result<HashMap<usize, String>> {
     let mut values = HashMap::new();
     let mut set = |column: usize, value: &Expr| {
-        let before = values.insert(column, assigned(table, column, value));
+        let before = values.insert(column, assigned(table, column, value, types));
         if before.is_some() {
             let message = format!("column {} is set twice", table.columns[column].name);
             return Err(TiqueError::new(SqlState::SyntaxError, message));
@@ -152,9 +166,9 @@ impl Session {
         let changes = match constant_changes(&table, &insert)? {
             Some(changes) => changes,
             None => {
-                let sql = insert_query(&table.definition, &mut insert)?;
+                let sql = insert_query(&table.definition, &mut insert, self.types())?;
                 let rows = self.query_text(&sql, Sees::Own)?;
-                let changes = self.changes(&table.definition, &rows, Shape::New)?;
+                let changes = self.changes(&table, &rows, Shape::New)?;
                 if table.definition.kind == Kind::Static {
                     return self.insert_static(&table, &rows, &changes);
                 }
@@ -182,6 +196,7 @@ impl Session {
             let batch = batch
                 .project(&columns)
                 .map_err(|error| TiqueError::new(SqlState::EngineRefused, error.to_string()))?;
+            let batch = if self.checks_types() { of_types(table, &batch)? } else { batch };
             self.connection.append(&physical::storage(&table.definition), &batch)?;
         }
         self.connection.sync()?;
@@ -194,7 +209,7 @@ impl Session {
         }
         let target = self.target(&update.table)?;
         let table = &target.table.definition;
-        let set = assignments(table, &update.assignments)?;
+        let set = assignments(table, &update.assignments, self.types())?;
         let others = match &update.from {
             None => String::new(),
             Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) => {
@@ -208,8 +223,8 @@ impl Session {
         )));
         let selection = condition(update.selection.as_ref());
         let inner = format!("SELECT {columns} FROM {}{others}{selection}", target.from);
-        let rows = self.query_text(&with_checks(table, &inner), Sees::Own)?;
-        let mut changes = self.changes(table, &rows, Shape::OldAndNew)?;
+        let rows = self.query_text(&with_checks(table, &inner, self.types()), Sees::Own)?;
+        let mut changes = self.changes(&target.table, &rows, Shape::OldAndNew)?;
         first_of_each(table, &mut changes);
         self.apply(&target.table, &changes)?;
         let news: Vec<_> = changes.iter().filter_map(|change| change.new.as_ref()).collect();
@@ -229,7 +244,7 @@ impl Session {
         let selection = condition(delete.selection.as_ref());
         let rows =
             self.query_text(&format!("SELECT {columns} FROM {}{others}{selection}", target.from), Sees::Own)?;
-        let mut changes = self.changes(table, &rows, Shape::Old)?;
+        let mut changes = self.changes(&target.table, &rows, Shape::Old)?;
         first_of_each(table, &mut changes);
         self.apply(&target.table, &changes)?;
         let olds: Vec<_> = changes.iter().filter_map(|change| change.old.as_ref()).collect();
@@ -237,16 +252,17 @@ impl Session {
     }
 
     /// The rows of a query of changes.
-    fn changes(&self, table: &Definition, rows: &Rows, shape: Shape) -> Result<Vec<Change>> {
-        let width = table.columns.len();
+    fn changes(&mut self, table: &Table, rows: &Rows, shape: Shape) -> Result<Vec<Change>> {
+        let width = table.definition.columns.len();
         let internal = |error: datafusion::error::DataFusionError| {
             TiqueError::new(SqlState::EngineRefused, error.strip_backtrace())
         };
         let mut changes = Vec::with_capacity(rows.count());
         for batch in &rows.batches {
+            let columns = if self.checks_types() { of_rows(table, batch)? } else { batch.columns().to_vec() };
             for row in 0..batch.num_rows() {
-                let mut values = Vec::with_capacity(batch.num_columns());
-                for column in batch.columns() {
+                let mut values = Vec::with_capacity(columns.len());
+                for column in &columns {
                     values.push(ScalarValue::try_from_array(column, row).map_err(internal)?);
                 }
                 let mut values = values.into_iter();
@@ -257,7 +273,35 @@ impl Session {
                 changes.push(Change { old, new, failed_check: failed });
             }
         }
+        if self.checks_types() && shape != Shape::Old {
+            self.check_conditions(&table.definition, &mut changes)?;
+        }
         Ok(changes)
+    }
+
+    /// Looks which new rows fail a CHECK, for engines whose own query of the rows could not.
+    fn check_conditions(&mut self, table: &Definition, changes: &mut [Change]) -> Result<()> {
+        if table.checks.is_empty() || changes.is_empty() {
+            return Ok(());
+        }
+        let news: Vec<_> = changes.iter().filter_map(|change| change.new.as_ref()).collect();
+        let sql = format!("SELECT {} FROM {}", checks(table), as_table(table, &news, &quoted(&table.name)));
+        let rows = self.query_text(&sql, Sees::Own)?;
+        let mut failed = Vec::with_capacity(changes.len());
+        for batch in &rows.batches {
+            for row in 0..batch.num_rows() {
+                let is_zero = |column: &ArrayRef| {
+                    let truth = ScalarValue::try_from_array(column, row);
+                    truth.is_ok_and(|truth| truth == ScalarValue::Int64(Some(0)))
+                };
+                failed.push(batch.columns().iter().position(is_zero));
+            }
+        }
+        assert_eq!(failed.len(), changes.len(), "each row has its conditions");
+        for (change, failed) in changes.iter_mut().zip(failed) {
+            change.failed_check = failed;
+        }
+        Ok(())
     }
 
     /// Replaces inserts of rows that are there by what ON CONFLICT says.
@@ -309,7 +353,7 @@ impl Session {
             && !conflicts.is_empty()
         {
             let columns = &targets[0];
-            let set = assignments(definition, &update.assignments)?;
+            let set = assignments(definition, &update.assignments, self.types())?;
             let alias = alias.map_or_else(|| quoted(&definition.name), str::to_owned);
             let same: Vec<_> = definition
                 .names(columns)
@@ -328,8 +372,8 @@ impl Session {
                 same.join(" AND "),
                 one_of(definition, columns, &conflicts, &format!("{alias}."))
             );
-            let rows = self.query_text(&with_checks(definition, &inner), Sees::Own)?;
-            fresh.extend(self.changes(definition, &rows, Shape::OldAndNew)?);
+            let rows = self.query_text(&with_checks(definition, &inner, self.types()), Sees::Own)?;
+            fresh.extend(self.changes(table, &rows, Shape::OldAndNew)?);
         }
         Ok(fresh)
     }
@@ -374,6 +418,21 @@ impl Session {
         let rows = self.query_text(&format!("SELECT {} FROM {from}", list(items)), Sees::Own)?;
         Ok(Outcome { tag, rows: Some(rows) })
     }
+}
+
+/// The columns of old and new rows, one behind the other, in their types.
+fn of_rows(table: &Table, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
+    let rows = batch.columns().chunks(table.definition.columns.len());
+    let rows: Vec<_> = rows.map(|columns| typed(table, columns)).collect::<Result<_>>()?;
+    Ok(rows.concat())
+}
+
+/// Rows of a static table in their types.
+fn of_types(table: &Table, batch: &RecordBatch) -> Result<RecordBatch> {
+    let columns = typed(table, batch.columns())?;
+    let fields: Vec<_> = (0..columns.len()).map(|place| table.rows.field(place).clone()).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+        .map_err(|error| TiqueError::new(SqlState::EngineRefused, error.to_string()))
 }
 
 /// UPDATE ... FROM and DELETE ... USING may meet a row more than once; the first counts.
@@ -446,11 +505,11 @@ fn constant_changes(table: &Table, insert: &Insert) -> Result<Option<Vec<Change>
 }
 
 /// The query that gives the rows of an INSERT.
-fn insert_query(table: &Definition, insert: &mut Insert) -> Result<String> {
+fn insert_query(table: &Definition, insert: &mut Insert, types: Types) -> Result<String> {
     let mut columns = named_columns(table, insert)?;
     let Some(source) = &mut insert.source else {
-        let values = (0..table.columns.len()).map(|column| default_column(table, column));
-        return Ok(with_checks(table, &format!("SELECT {}", list(values))));
+        let values = (0..table.columns.len()).map(|column| default_column(table, column, types));
+        return Ok(with_checks(table, &format!("SELECT {}", list(values)), types));
     };
     let given = width(source);
     if columns.is_empty() {
@@ -460,22 +519,24 @@ fn insert_query(table: &Definition, insert: &mut Insert) -> Result<String> {
         let message = "INSERT has more or fewer values than columns";
         return Err(TiqueError::new(SqlState::SyntaxError, message));
     }
-    fill_defaults(table, &columns, source);
+    fill_defaults(table, &columns, source, types);
     let names = list(columns.iter().map(|column| format!("tique_given_{column}")));
     let select = (0..table.columns.len()).map(|column| {
         if columns.contains(&column) {
-            let (kind, name) = (table.columns[column].unchecked_kind(), quoted(&table.columns[column].name));
-            format!("CAST(tique_source.tique_given_{column} AS {kind}) AS {name}")
+            let given = format!("tique_source.tique_given_{column}");
+            let name = quoted(&table.columns[column].name);
+            format!("{} AS {name}", cast_to(&given, &table.columns[column], types))
         } else {
-            default_column(table, column)
+            default_column(table, column, types)
         }
     });
-    Ok(with_checks(table, &format!("SELECT {} FROM ({source}) AS tique_source ({names})", list(select))))
+    let rows = format!("SELECT {} FROM ({source}) AS tique_source ({names})", list(select));
+    Ok(with_checks(table, &rows, types))
 }
 
-fn default_column(table: &Definition, column: usize) -> String {
-    let (kind, name) = (table.columns[column].unchecked_kind(), quoted(&table.columns[column].name));
-    format!("CAST({} AS {kind}) AS {name}", default_of(table, column))
+fn default_column(table: &Definition, column: usize, types: Types) -> String {
+    let value = cast_to(&default_of(table, column), &table.columns[column], types);
+    format!("{value} AS {}", quoted(&table.columns[column].name))
 }
 
 /// How many columns a list of VALUES has; other queries say so when they run.
@@ -487,13 +548,13 @@ fn width(source: &Query) -> Option<usize> {
 }
 
 /// Writes out DEFAULT in a list of VALUES.
-fn fill_defaults(table: &Definition, columns: &[usize], source: &mut Query) {
+fn fill_defaults(table: &Definition, columns: &[usize], source: &mut Query, types: Types) {
     let SetExpr::Values(values) = &mut *source.body else { return };
     for row in &mut values.rows {
         for (value, &column) in row.iter_mut().zip(columns) {
             if is_default(value) {
-                let kind = table.columns[column].unchecked_kind();
-                let sql = format!("SELECT CAST({} AS {kind})", default_of(table, column));
+                let sql =
+                    format!("SELECT {}", cast_to(&default_of(table, column), &table.columns[column], types));
                 if let Ok(expr) = rewrite::parse(&sql).map(only_expression) {
                     *value = expr.unwrap_or_else(|| value.clone());
                 }

@@ -19,7 +19,7 @@ mod monetdb;
 use ::datafusion::sql::sqlparser::ast::DataType;
 pub use adbc::AdbcEngine;
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType as ArrowType, SchemaRef};
 pub use datafusion::{DataFusionEngine, Durability};
 pub use monetdb::MonetDbEngine;
 use thiserror::Error;
@@ -45,8 +45,42 @@ pub struct Dialect {
     pub pushdown: Pushdown,
     /// Whether appends to several tables can be made one.
     pub appends: Appends,
-    /// What a type of the application's is called.
-    pub spelled: fn(&DataType) -> DataType,
+    /// How names stand in expressions.
+    pub names: Names,
+    /// Who looks that a value fits its column.
+    pub types: Types,
+    /// How rows are found by key.
+    pub indexes: Indexes,
+    /// What a type of the application's is called; nothing if the engine has none like it.
+    pub spelled: fn(&DataType) -> Option<DataType>,
+}
+
+/// How names stand in expressions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// In double quotes; an alias of a query may name its columns.
+    Standard,
+    /// In backticks, since a name in double quotes that is no column's would be a text; a query's columns are named by a
+    /// WITH. Both for SQLite.
+    Backticks,
+}
+
+/// Who looks that a value fits its column.
+#[derive(Clone, Copy, Debug)]
+pub enum Types {
+    /// The engine, by a CAST. What it says of a table's columns is what they are.
+    OfEngine,
+    /// We, for engines whose columns and casts take everything: as what a column of a type is read.
+    Ours(fn(&DataType) -> ArrowType),
+}
+
+/// How an engine finds rows by key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Indexes {
+    /// By itself.
+    None,
+    /// By indexes over the key's columns.
+    OnKeys,
 }
 
 /// Who looks at conditions on a key before the newest versions are chosen.

@@ -18,6 +18,10 @@ pub enum SqlState {
     CardinalityViolation,
     /// 22001: text longer than its column.
     StringTooLong,
+    /// 22003: a number that its column cannot hold.
+    OutOfRange,
+    /// 22P02: a text that is no value of the type.
+    InvalidText,
     /// 23502: NULL in a NOT NULL column.
     NotNullViolation,
     /// 23503: a parent is missing, or a child is still there.
@@ -68,6 +72,8 @@ impl SqlState {
             Self::FeatureNotSupported => "0A000",
             Self::CardinalityViolation => "21000",
             Self::StringTooLong => "22001",
+            Self::OutOfRange => "22003",
+            Self::InvalidText => "22P02",
             Self::NotNullViolation => "23502",
             Self::ForeignKeyViolation => "23503",
             Self::UniqueViolation => "23505",

@@ -14,8 +14,10 @@
 //! ```
 //! A row is never updated: a status is a table (3.1.2), and the last of R, C and T or A that holds a transaction counts.
 
-use crate::engine::Dialect;
-use crate::schema::{Column, Definition, KeyColumns, quoted};
+use crate::engine::{Dialect, Indexes};
+use crate::error::{Result, SqlState, TiqueError};
+use crate::schema::{Column, Definition, KeyColumns, Kind, quoted};
+use datafusion::sql::sqlparser::ast::DataType;
 
 /// Whether the version is a tombstone.
 pub(crate) const DELETED: &str = "tique_deleted";
@@ -55,10 +57,28 @@ pub(crate) fn key_columns(table: &Definition) -> Vec<String> {
     }
 }
 
+/// Refuses a type that an engine lacks.
+pub(crate) fn lacking(dialect: &Dialect, kind: &DataType) -> TiqueError {
+    TiqueError::new(SqlState::FeatureNotSupported, format!("{} has no type {kind}", dialect.name))
+        .hint("Use a type that the engine has; docs/tique.md lists what each lacks.")
+}
+
+/// A column's definition in the engine's words.
+///
+/// # Errors
+/// 0A000: the engine has no such type.
+pub(crate) fn column(column: &Column, dialect: &Dialect) -> Result<String> {
+    let kind = (dialect.spelled)(&column.kind).ok_or_else(|| lacking(dialect, &column.kind))?;
+    Ok(format!("{} {kind}", quoted(&column.name)))
+}
+
 /// The statements that make a table's physical tables.
-pub(crate) fn create_table(table: &Definition, dialect: &Dialect) -> Vec<String> {
-    let column = |column: &Column| format!("{} {}", quoted(&column.name), (dialect.spelled)(&column.kind));
-    let mut columns: Vec<_> = table.columns.iter().map(column).collect();
+///
+/// # Errors
+/// 0A000: the engine lacks a column's type.
+pub(crate) fn create_table(table: &Definition, dialect: &Dialect) -> Result<Vec<String>> {
+    let columns = table.columns.iter().map(|each| column(each, dialect));
+    let mut columns = columns.collect::<Result<Vec<_>>>()?;
     if table.key_columns == KeyColumns::Concatenated {
         columns.push(format!("{} {}", quoted(KEY), dialect.text));
     }
@@ -69,7 +89,15 @@ pub(crate) fn create_table(table: &Definition, dialect: &Dialect) -> Vec<String>
         quoted(&cache(table)),
         dialect.boolean
     );
-    vec![storage, cache]
+    let mut statements = vec![storage, cache];
+    if dialect.indexes == Indexes::OnKeys && table.kind == Kind::Transactional {
+        let keys = key_columns(table).join(", ");
+        for physical in [self::storage(table), self::cache(table)] {
+            let (index, on) = (quoted(&format!("{physical}_keys")), quoted(&physical));
+            statements.push(format!("CREATE INDEX IF NOT EXISTS {index} ON {on} ({keys})"));
+        }
+    }
+    Ok(statements)
 }
 
 /// The statements that make the transaction tables, the catalog and the write sets.

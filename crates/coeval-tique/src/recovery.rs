@@ -50,10 +50,10 @@ pub(crate) fn recover(
     settle(connection, decided)?;
     let mut catalog = Catalog::default();
     for definition in definitions(connection, engine.dialect().literals)? {
-        for statement in create_table(&definition, engine.dialect()) {
+        for statement in create_table(&definition, engine.dialect())? {
             connection.execute(&statement)?;
         }
-        let table = describe(connection, definition, layout)?;
+        let table = describe(connection, definition, layout, engine.dialect().types)?;
         catalog = catalog.with(table);
     }
     let mut last_txid = number(connection, "SELECT max(txid) FROM tique_committed")?;
@@ -88,8 +88,12 @@ fn note_versions(connection: &mut dyn Connection, table: &Table) -> Result<()> {
     for batch in &connection.query(&sql, Effort::Analytical)?.batches {
         let stamps = cast(batch.column(0), &DataType::Int64).map_err(not_ours)?;
         let stamps = stamps.as_primitive::<Int64Type>();
+        let mut columns = vec![batch.column(0).clone()];
+        for (column, &place) in batch.columns()[1..].iter().zip(&definition.key) {
+            columns.push(table.typed(place, column)?);
+        }
         for row in 0..batch.num_rows() {
-            let values = batch.columns().iter().map(|column| ScalarValue::try_from_array(column, row));
+            let values = columns.iter().map(|column| ScalarValue::try_from_array(column, row));
             let values: Row = values.collect::<std::result::Result<_, _>>().map_err(not_ours)?;
             let key = joined(&values, &keys);
             table.versions.note(std::iter::once(key.as_str()), Timestamp(stamps.value(row)));

@@ -67,8 +67,7 @@ pub(crate) fn replace(
     if let ControlFlow::Break(error) = VisitMut::visit(statement, &mut visitor) {
         return Err(error);
     }
-    spell(statement, dialect);
-    Ok(())
+    spell(statement, dialect)
 }
 
 #[derive(Clone, Copy)]
@@ -195,7 +194,7 @@ impl<'a> Visitor<'a> {
     }
 }
 
-fn flow(result: Result<()>) -> ControlFlow<TiqueError> {
+pub(crate) fn flow(result: Result<()>) -> ControlFlow<TiqueError> {
     match result {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => ControlFlow::Break(error),

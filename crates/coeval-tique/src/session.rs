@@ -6,7 +6,7 @@ use crate::catalog::{Catalog, Table};
 use crate::commit::Submission;
 use crate::counters::{Timestamp, Txid};
 use crate::database::{Reading, Shared, Writes};
-use crate::engine::{Connection, Rows};
+use crate::engine::{Connection, Rows, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::lookups::FoundBy;
 use crate::physical::cache;
@@ -228,6 +228,11 @@ impl Session {
             Statement::Insert(insert) => self.writing().and_then(|()| self.insert(insert)),
             Statement::Update(update) => self.writing().and_then(|()| self.update(&update)),
             Statement::Delete(delete) => self.writing().and_then(|()| self.delete(&delete)),
+            Statement::AlterTable(_) => {
+                let hint = "Create another table with the definition that you want, INSERT INTO it SELECT ... from \
+                            this one, and drop this one.";
+                Err(TiqueError::unsupported(format!("the statement {statement}")).hint(hint))
+            }
             other => Err(TiqueError::unsupported(format!("the statement {other}"))),
         }
     }
@@ -370,6 +375,15 @@ impl Session {
             }
         }
         Ok(Outcome::done("SET"))
+    }
+
+    /// Whether values are checked here, because the engine's columns take everything.
+    pub(crate) fn checks_types(&self) -> bool {
+        matches!(self.types(), Types::Ours(_))
+    }
+
+    pub(crate) fn types(&self) -> Types {
+        self.shared.engine.dialect().types
     }
 
     pub(crate) fn transaction(&mut self) -> &mut Transaction {

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The last pass over a query: types, texts and lists of rows are written as the engine wants them.
 
-use crate::engine::{Dialect, Lists};
-use crate::rewrite::parse_query;
+use crate::engine::{Dialect, Lists, Names, Types};
+use crate::error::{Result, SqlState, TiqueError};
+use crate::physical::lacking;
+use crate::rewrite::{flow, parse_query};
 use datafusion::sql::sqlparser::ast::{
-    CastKind, Expr, Query, SetExpr, Statement, Value, ValueWithSpan, Values, VisitMut, VisitorMut,
+    CastKind, DataType, Expr, Ident, Query, SetExpr, Statement, TableFactor, Value, ValueWithSpan, Values,
+    VisitMut, VisitorMut,
 };
 use std::borrow::Cow;
-use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 /// Writes a query as an engine wants it. Each query is spelled once.
-pub(crate) fn spell(statement: &mut Statement, dialect: &Dialect) {
+///
+/// # Errors
+/// 0A000: a type that the engine lacks. 22P02: a text that is to be a number and is none, for an engine that does not look.
+pub(crate) fn spell(statement: &mut Statement, dialect: &Dialect) -> Result<()> {
     match VisitMut::visit(statement, &mut Spelling { dialect }) {
-        ControlFlow::Continue(()) => {}
-        ControlFlow::Break(never) => match never {},
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
     }
 }
 
@@ -22,10 +27,35 @@ struct Spelling<'a> {
     dialect: &'a Dialect,
 }
 
-impl VisitorMut for Spelling<'_> {
-    type Break = Infallible;
+impl Spelling<'_> {
+    fn cast(&self, kind: &mut CastKind, value: &Expr, data_type: &mut DataType) -> Result<()> {
+        let spelled = (self.dialect.spelled)(data_type).ok_or_else(|| lacking(self.dialect, data_type))?;
+        if let (Types::Ours(_), Expr::Value(value)) = (self.dialect.types, value)
+            && let Value::SingleQuotedString(text) = &value.value
+            && spelled != DataType::Text
+            && !text.trim().parse::<f64>().is_ok_and(f64::is_finite)
+        {
+            let message = format!("the text {value} is no {data_type} for {}", self.dialect.name);
+            return Err(TiqueError::new(SqlState::InvalidText, message));
+        }
+        *data_type = spelled;
+        if *kind == CastKind::DoubleColon {
+            *kind = CastKind::Cast;
+        }
+        Ok(())
+    }
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+    fn name(&self, name: &mut Ident) {
+        if self.dialect.names == Names::Backticks && name.quote_style == Some('"') {
+            name.quote_style = Some('`');
+        }
+    }
+}
+
+impl VisitorMut for Spelling<'_> {
+    type Break = TiqueError;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<TiqueError> {
         if self.dialect.lists == Lists::ColumnsApart
             && let SetExpr::Values(values) = &*query.body
             && has_columns_alike(values)
@@ -36,17 +66,43 @@ impl VisitorMut for Spelling<'_> {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if let Expr::Cast { kind, data_type, .. } = expr {
-            *data_type = (self.dialect.spelled)(data_type);
-            if *kind == CastKind::DoubleColon {
-                *kind = CastKind::Cast;
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<TiqueError> {
+        match expr {
+            Expr::Cast { kind, expr, data_type, .. } => flow(self.cast(kind, expr, data_type)),
+            Expr::TypedString(text) if (self.dialect.spelled)(&text.data_type).is_none() => {
+                ControlFlow::Break(lacking(self.dialect, &text.data_type))
             }
+            Expr::Identifier(name) => {
+                self.name(name);
+                ControlFlow::Continue(())
+            }
+            Expr::CompoundIdentifier(parts) => {
+                parts.iter_mut().for_each(|part| self.name(part));
+                ControlFlow::Continue(())
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    /// `(query) AS name (columns)` becomes `(WITH ... (columns) AS (query) SELECT ...) AS name`.
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<TiqueError> {
+        if self.dialect.names == Names::Backticks
+            && let TableFactor::Derived { subquery, alias: Some(alias), .. } = factor
+            && !alias.columns.is_empty()
+        {
+            let mut named = match parse_query("WITH tique_named AS (SELECT 1) SELECT * FROM tique_named") {
+                Ok(named) => Box::new(named),
+                Err(error) => return ControlFlow::Break(error),
+            };
+            let with = named.with.as_mut().expect("the query begins with WITH");
+            std::mem::swap(&mut with.cte_tables[0].query, subquery);
+            with.cte_tables[0].alias.columns = std::mem::take(&mut alias.columns);
+            *subquery = named;
         }
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Infallible> {
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<TiqueError> {
         if let Value::SingleQuotedString(text) = &mut value.value
             && let Cow::Owned(escaped) = self.dialect.literals.escaped(text)
         {

@@ -108,6 +108,27 @@ fn queries_over_both_are_joined_here_and_rows_go_both_ways() {
     assert_eq!(state(&mut session, changes), SqlState::FeatureNotSupported);
 }
 
+/// What the hint of ALTER TABLE says: in one transaction, which others see whole or not at all.
+#[test]
+fn a_servers_table_gets_another_definition_by_becoming_another() {
+    let (database, mut one) = database();
+    let refused = one.run("ALTER TABLE stock DROP COLUMN quantity").map(drop).unwrap_err();
+    let coeval::Error::Sql(refused) = refused else { panic!("{refused}") };
+    assert!(refused.hint.is_some_and(|hint| hint.contains("RENAME TO stock")));
+    let mut other = session(&database);
+    run(
+        &mut one,
+        "BEGIN; CREATE TABLE stock_2 (w int, i int, name text DEFAULT 'none', PRIMARY KEY (w, i)) USING tique SERVER wh; \
+         INSERT INTO stock_2 (w, i) SELECT w, i FROM stock; DROP TABLE stock; ALTER TABLE stock_2 RENAME TO stock",
+    );
+    assert_eq!(rows(&mut other, "SELECT quantity FROM stock WHERE w = 2"), ["30"]);
+    run(&mut one, "COMMIT");
+    for session in [&mut one, &mut other] {
+        assert_eq!(rows(session, "SELECT * FROM stock ORDER BY w, i"), ["1|1|none", "1|2|none", "2|1|none"]);
+    }
+    assert_eq!(one.execute("UPDATE stock SET name = 'x' WHERE w = 2").unwrap(), 1);
+}
+
 #[test]
 fn what_a_servers_table_cannot_do_is_refused() {
     let (database, mut session) = database();

@@ -337,6 +337,20 @@ pub(crate) fn forget_table(context: &StatementContext<'_>, def: &TableDef) {
     }
 }
 
+/// Refuses ALTER TABLE of a server's table, but for RENAME TO, and says what to do instead.
+///
+/// # Errors
+/// `0A000`.
+pub(crate) fn refuse_alter(def: &TableDef) -> Result<(), SqlError> {
+    let name = &def.name.name;
+    refuse_definition(def).map_err(|error| {
+        error.with_hint(format!(
+            "In one transaction: CREATE TABLE another one there, INSERT INTO it SELECT ... FROM {name}, DROP TABLE \
+             {name}, ALTER TABLE the new one RENAME TO {name}."
+        ))
+    })
+}
+
 /// Refuses a change of the definition of a server's table, or a definition that relies on one.
 ///
 /// # Errors

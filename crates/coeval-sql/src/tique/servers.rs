@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Names of engines, for messages.
-const ENGINES: &str = "datafusion, duckdb, monetdb, postgresql";
+const ENGINES: &str = "datafusion, duckdb, monetdb, postgresql, sqlite";
 
 /// A server that is open.
 pub(crate) struct Server {
@@ -166,6 +166,10 @@ pub(super) fn driver(
             let address = options.get("address").map_or("postgresql://", String::as_str);
             Arc::new(AdbcEngine::postgresql(Path::new(library), address).map_err(refused)?)
         }
+        ("sqlite", path) => {
+            let library = options.get("library").map_or("libadbc_driver_sqlite.so", String::as_str);
+            Arc::new(AdbcEngine::sqlite(Path::new(library), path.as_deref()).map_err(refused)?)
+        }
         ("monetdb", path) => {
             let library = options.get("library").map_or("libmonetdbe.so", String::as_str);
             Arc::new(MonetDbEngine::open(Path::new(library), path.as_deref()).map_err(refused)?)
@@ -184,7 +188,7 @@ pub(super) fn driver(
 pub(super) fn check(kind: &str, options: &BTreeMap<String, String>) -> Result<(), SqlError> {
     let known: &[&str] = match kind {
         "datafusion" => &["path"],
-        "duckdb" | "monetdb" => &["library", "path"],
+        "duckdb" | "monetdb" | "sqlite" => &["library", "path"],
         "postgresql" => &["address", "library"],
         other => {
             let message = format!("there is no engine \"{other}\"");

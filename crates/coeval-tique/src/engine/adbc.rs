@@ -7,10 +7,14 @@
 
 mod import;
 mod interface;
+mod sqlite;
 
 use super::insertion::insertion;
 use super::library::require;
-use super::{Appends, Connection, Dialect, Effort, Engine, EngineError, Lists, Pushdown, Rows, Text};
+use super::{
+    Appends, Connection, Dialect, Effort, Engine, EngineError, Indexes, Lists, Names, Pushdown, Rows, Text,
+    Types,
+};
 use crate::literal::printed;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -18,20 +22,40 @@ use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::ScalarValue;
 use interface::{Database, Driver, Link};
 use parking_lot::Mutex;
+use std::any::Any;
+use std::ffi::CStr;
 use std::path::Path;
 use std::sync::Arc;
 
 /// An engine behind an ADBC driver. Cheap to clone; clones are the same engine.
-///
-/// # Locking
-/// `_owner` is never taken: it is there for its drop.
 #[derive(Clone)]
 pub struct AdbcEngine {
     dialect: Dialect,
+    manners: Manners,
     database: Arc<Database>,
-    /// Holds the lock that makes us the owner, where the engine itself does not see to that.
-    _owner: Option<Arc<Mutex<Link>>>,
+    /// Holds the lock that makes us the owner, where the engine itself does not see to that. There for its drop.
+    _owner: Option<Arc<dyn Any + Send + Sync>>,
 }
+
+/// In what drivers and their engines differ, besides the dialect.
+#[derive(Clone, Copy)]
+struct Manners {
+    /// What each connection is told first.
+    first: &'static [&'static str],
+    /// What begins a change of several statements.
+    begin: &'static str,
+    /// Whether the driver counts the rows of a change only if it is not asked for rows.
+    counts_without_rows: bool,
+    /// By how many rows of an answer the driver may tell the types of its columns: more, if those before did not do. Empty
+    /// if it knows them.
+    batches: &'static [&'static CStr],
+    /// Writes a value for INSERT.
+    given: fn(&ScalarValue) -> String,
+}
+
+/// Drivers that leave nothing to be done.
+const PLAIN: Manners =
+    Manners { first: &[], begin: "BEGIN", counts_without_rows: false, batches: &[], given };
 
 impl AdbcEngine {
     /// DuckDB, from its own library, on the database in this file; in memory if there is none.
@@ -51,13 +75,31 @@ impl AdbcEngine {
             lists: Lists::Plain,
             appends: Appends::Together,
             pushdown: Pushdown::ByEngine,
-            spelled: Clone::clone,
+            names: Names::Standard,
+            types: Types::OfEngine,
+            indexes: Indexes::None,
+            spelled: |kind| Some(kind.clone()),
         };
         let driver = Driver::load(library, c"duckdb_adbc_init")?;
         let path = file.map(|file| file.to_string_lossy().into_owned());
         let options: Vec<_> = path.iter().map(|path| ("path", path.as_str())).collect();
         let database = Arc::new(Database::open(driver, &options)?);
-        Ok(Self { dialect, database, _owner: None })
+        Ok(Self { dialect, manners: PLAIN, database, _owner: None })
+    }
+
+    /// SQLite, by the library of `adbc-driver-sqlite`, on the database in this file; in memory if there is none. The
+    /// engine owns the file's physical schema until it is dropped, by a lock on a file beside it.
+    ///
+    /// # Errors
+    /// The library is not there (the message says how to get it) or is not the driver; the file cannot be opened; another
+    /// process owns the schema.
+    pub fn sqlite(library: &Path, file: Option<&Path>) -> Result<Self, EngineError> {
+        require(library, "driver", "fetch-adbc sqlite", "libadbc_driver_sqlite.so")?;
+        let driver = Driver::load(library, c"AdbcDriverSqliteInit")?;
+        let owner = file.map(sqlite::owner).transpose()?;
+        let owner = owner.map(|owner| Arc::new(owner) as Arc<dyn Any + Send + Sync>);
+        let database = Arc::new(Database::open(driver, &[("uri", &sqlite::address(file)?)])?);
+        Ok(Self { dialect: sqlite::dialect(), manners: sqlite::MANNERS, database, _owner: owner })
     }
 
     /// PostgreSQL, by the library of `adbc-driver-postgresql`, at this address (`postgresql://user@host:port/database`).
@@ -78,7 +120,10 @@ impl AdbcEngine {
             lists: Lists::Plain,
             appends: Appends::Together,
             pushdown: Pushdown::ByEngine,
-            spelled: Clone::clone,
+            names: Names::Standard,
+            types: Types::OfEngine,
+            indexes: Indexes::None,
+            spelled: |kind| Some(kind.clone()),
         };
         let driver = Driver::load(library, c"AdbcDriverPostgresqlInit")?;
         let database = Arc::new(Database::open(driver, &[("uri", address)])?);
@@ -91,7 +136,7 @@ impl AdbcEngine {
             let message = "another process owns the tables of TiQuE in this database (advisory lock)";
             return Err(EngineError::refused(message));
         }
-        Ok(Self { dialect, database, _owner: Some(Arc::new(Mutex::new(owner))) })
+        Ok(Self { dialect, manners: PLAIN, database, _owner: Some(Arc::new(Mutex::new(owner))) })
     }
 }
 
@@ -104,20 +149,37 @@ impl Engine for AdbcEngine {
     }
 
     fn connect(&self) -> Result<Box<dyn Connection>, EngineError> {
-        Ok(Box::new(Remote { link: Link::connect(Arc::clone(&self.database))? }))
+        let mut link = Link::connect(Arc::clone(&self.database))?;
+        for statement in self.manners.first {
+            link.run(statement)?;
+        }
+        Ok(Box::new(Remote { link, manners: self.manners }))
     }
 }
 
 struct Remote {
     link: Link,
+    manners: Manners,
 }
+
+/// What a driver says that told a column's type from rows which were not enough.
+const TYPE_MISMATCH: &str = "Type mismatch in column";
 
 impl Connection for Remote {
     fn query(&mut self, sql: &str, _effort: Effort) -> Result<Rows, EngineError> {
+        for rows in self.manners.batches {
+            match self.link.run_in_batches(sql, rows) {
+                Err(error) if error.message.contains(TYPE_MISMATCH) => {}
+                outcome => return outcome,
+            }
+        }
         self.link.run(sql)
     }
 
     fn execute(&mut self, sql: &str) -> Result<u64, EngineError> {
+        if self.manners.counts_without_rows {
+            return Ok(self.link.change(sql)?.unwrap_or(0));
+        }
         let (rows, touched) = self.link.run_counted(sql)?;
         // DuckDB answers changes with a row that holds their count, definitions with nothing.
         let first = rows.batches.first().filter(|batch| batch.num_rows() == 1 && batch.num_columns() == 1);
@@ -130,7 +192,7 @@ impl Connection for Remote {
         if rows.num_rows() == 0 {
             return Ok(());
         }
-        self.link.run(&insertion(table, rows, given)?).map(drop)
+        self.execute(&insertion(table, rows, self.manners.given)?).map(drop)
     }
 
     fn append_all(&mut self, appends: &[(&str, &RecordBatch)]) -> Result<(), EngineError> {
@@ -138,7 +200,7 @@ impl Connection for Remote {
         if let [(table, rows)] = full.as_slice() {
             return self.append(table, rows);
         }
-        self.link.run("BEGIN")?;
+        self.link.run(self.manners.begin)?;
         for (table, rows) in full {
             if let Err(error) = self.append(table, rows) {
                 self.link.run("ROLLBACK")?;
@@ -172,6 +234,8 @@ mod tests {
     fn a_missing_library_is_an_error_that_says_how_to_get_it() {
         let error = AdbcEngine::duckdb(Path::new("nowhere/libduckdb.so"), None).map(drop).unwrap_err();
         assert!(error.message.contains("fetch-duckdb"), "{error}");
+        let error = AdbcEngine::sqlite(Path::new("nowhere.so"), None).map(drop).unwrap_err();
+        assert!(error.message.contains("fetch-adbc sqlite"), "{error}");
         let error = AdbcEngine::postgresql(Path::new("nowhere.so"), "postgresql://").map(drop).unwrap_err();
         assert!(error.message.contains("fetch-adbc postgresql"), "{error}");
     }

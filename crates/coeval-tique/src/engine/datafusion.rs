@@ -77,7 +77,10 @@ impl DataFusionEngine {
             text: "VARCHAR",
             literals: Text::Plain,
             lists: Lists::Plain,
-            spelled: Clone::clone,
+            names: super::Names::Standard,
+            types: super::Types::OfEngine,
+            indexes: super::Indexes::None,
+            spelled: |kind| Some(kind.clone()),
         };
         let (tables, log) = (RwLock::new(Arc::new(tables)), Mutex::new(log));
         let inner = Inner { dialect, planner: Planner::new()?, tables, log, durability };

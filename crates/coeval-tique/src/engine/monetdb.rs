@@ -11,7 +11,10 @@ mod worker;
 
 use super::insertion::insertion;
 use super::library::require;
-use super::{Appends, Connection, Dialect, Effort, Engine, EngineError, Lists, Pushdown, Rows, Text};
+use super::{
+    Appends, Connection, Dialect, Effort, Engine, EngineError, Indexes, Lists, Names, Pushdown, Rows, Text,
+    Types,
+};
 use crate::literal::printed;
 use arrow::array::RecordBatch;
 use datafusion::common::ScalarValue;
@@ -112,6 +115,9 @@ impl MonetDbEngine {
             lists: Lists::ColumnsApart,
             appends: Appends::Together,
             pushdown: Pushdown::Written,
+            names: Names::Standard,
+            types: Types::OfEngine,
+            indexes: Indexes::None,
             spelled,
         };
         let (changes, keeper) = (RwLock::new(()), Mutex::new(keeper));
@@ -131,9 +137,11 @@ fn whole_path(directory: &Path) -> Result<CString, EngineError> {
         .map_err(|_| EngineError::refused(format!("{} is no path", directory.display())))
 }
 
-/// MonetDB's names of types. What is read back has milliseconds, so nothing finer is stored.
-fn spelled(kind: &DataType) -> DataType {
-    match kind {
+/// MonetDB's names of types. What is read back has milliseconds, so nothing finer is stored. Its `uuid` and `json` are
+/// not read back at all.
+fn spelled(kind: &DataType) -> Option<DataType> {
+    Some(match kind {
+        DataType::Uuid | DataType::JSON | DataType::JSONB => return None,
         DataType::Varchar(None) | DataType::CharacterVarying(None) | DataType::Char(None) => DataType::Text,
         DataType::Bytea => DataType::Blob(None),
         DataType::Int2(_) => DataType::SmallInt(None),
@@ -149,7 +157,7 @@ fn spelled(kind: &DataType) -> DataType {
             DataType::Time(Some(3), TimezoneInfo::None)
         }
         other => other.clone(),
-    }
+    })
 }
 
 impl Engine for MonetDbEngine {

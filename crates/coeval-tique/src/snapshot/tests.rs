@@ -23,7 +23,7 @@ fn connection() -> Box<dyn Connection> {
     let engine = DataFusionEngine::in_memory().unwrap();
     let mut connection = engine.connect().unwrap();
     let statements =
-        create_schema(engine.dialect()).into_iter().chain(create_table(&table1(), engine.dialect()));
+        create_schema(engine.dialect()).into_iter().chain(create_table(&table1(), engine.dialect()).unwrap());
     for statement in statements {
         connection.execute(&statement).unwrap();
     }

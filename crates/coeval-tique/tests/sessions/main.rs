@@ -2,7 +2,7 @@
 //! Sessions in every layout and way to write: what they see, what they are told, what survives.
 //!
 //! On the default engine, or on the one whose library a variable of the environment names: `COEVAL_TIQUE_DUCKDB`,
-//! `COEVAL_TIQUE_MONETDB`, or `COEVAL_TIQUE_POSTGRESQL` with a server at `COEVAL_TIQUE_POSTGRESQL_ADDRESS`. On the last two,
+//! `COEVAL_TIQUE_MONETDB`, `COEVAL_TIQUE_SQLITE`, or `COEVAL_TIQUE_POSTGRESQL` with a server at `COEVAL_TIQUE_POSTGRESQL_ADDRESS`. On the last two,
 //! one test at a time: `--test-threads=1`. What looks at plans or physical tables stays on the default engine.
 
 // Helper functions of a test are a test too.
@@ -51,6 +51,11 @@ fn is_monetdb() -> bool {
     std::env::var_os("COEVAL_TIQUE_MONETDB").is_some() && std::env::var_os("COEVAL_TIQUE_DUCKDB").is_none()
 }
 
+/// Whether the engine has neither decimals nor dates.
+fn is_sqlite() -> bool {
+    std::env::var_os("COEVAL_TIQUE_SQLITE").is_some()
+}
+
 /// The combinations that engines are killed in: half of them on engines that take long to open.
 fn kill_options() -> Vec<Options> {
     let named = |name: &str| std::env::var_os(name).is_some();
@@ -61,7 +66,9 @@ fn kill_options() -> Vec<Options> {
 /// Whether the engine makes appends to several tables one change.
 fn appends_together() -> bool {
     let named = |name: &str| std::env::var_os(name).is_some();
-    named("COEVAL_TIQUE_DUCKDB") || named("COEVAL_TIQUE_MONETDB") || named("COEVAL_TIQUE_POSTGRESQL")
+    ["DUCKDB", "MONETDB", "SQLITE", "POSTGRESQL"]
+        .iter()
+        .any(|engine| named(&format!("COEVAL_TIQUE_{engine}")))
 }
 
 fn database(options: Options) -> Database {
@@ -70,6 +77,8 @@ fn database(options: Options) -> Database {
         Arc::new(AdbcEngine::duckdb(Path::new(&library), None).unwrap())
     } else if let Some(library) = named("COEVAL_TIQUE_MONETDB") {
         Arc::new(MonetDbEngine::open(Path::new(&library), None).unwrap())
+    } else if let Some(library) = named("COEVAL_TIQUE_SQLITE") {
+        Arc::new(AdbcEngine::sqlite(Path::new(&library), None).unwrap())
     } else if let Some(library) = named("COEVAL_TIQUE_POSTGRESQL") {
         Arc::new(postgresql(Path::new(&library)))
     } else {
@@ -86,6 +95,10 @@ fn persistent(directory: &Path) -> Arc<dyn Engine> {
     }
     if let Some(library) = std::env::var_os("COEVAL_TIQUE_MONETDB") {
         return Arc::new(MonetDbEngine::open(Path::new(&library), Some(&directory.join("engine"))).unwrap());
+    }
+    if let Some(library) = std::env::var_os("COEVAL_TIQUE_SQLITE") {
+        let file = directory.join("engine.sqlite");
+        return Arc::new(AdbcEngine::sqlite(Path::new(&library), Some(&file)).unwrap());
     }
     Arc::new(DataFusionEngine::open(directory, Durability::Process).unwrap())
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! INSERT, UPDATE, DELETE, ON CONFLICT, RETURNING.
 
-use crate::{all_options, database, default_database, error, rows, state, tag};
+use crate::{all_options, database, default_database, error, is_sqlite, rows, state, tag};
 use coeval_tique::{Options, SqlState};
 
 const BOTH: &str = "SELECT k, v FROM t ORDER BY k";
@@ -87,6 +87,12 @@ fn on_conflict_skips_or_updates() {
 fn returning_gives_the_rows_after_the_statement() {
     let database = database(Options::default());
     let mut session = database.session().unwrap();
+    if is_sqlite() {
+        session.execute("CREATE TABLE t (k int PRIMARY KEY, v text)").unwrap();
+        assert_eq!(rows(&mut session, "INSERT INTO t VALUES (1, 'it''s') RETURNING *, k + 1"), ["1|it's|2"]);
+        assert_eq!(rows(&mut session, "DELETE FROM t RETURNING v || '!'"), ["it's!"]);
+        return;
+    }
     session.execute("CREATE TABLE t (k int PRIMARY KEY, v text, at date, price decimal(8,2))").unwrap();
     let sql = "INSERT INTO t VALUES (1, 'it''s', '2024-02-29', 1.5) RETURNING *, k + 1";
     assert_eq!(rows(&mut session, sql), ["1|it's|2024-02-29|1.50|2"]);
@@ -96,6 +102,100 @@ fn returning_gives_the_rows_after_the_statement() {
     );
     assert_eq!(rows(&mut session, "DELETE FROM t WHERE k = 9 RETURNING k"), [""; 0]);
     assert_eq!(rows(&mut session, "DELETE FROM t RETURNING at"), ["2024-02-29"]);
+}
+
+/// Values of each type come back as they were written, by constants and by queries; those that a column cannot hold are
+/// refused, whatever the engine would make of them.
+#[test]
+fn columns_take_what_is_of_their_type() {
+    for options in all_options() {
+        let database = database(options);
+        let mut session = database.session().unwrap();
+        let columns =
+            "k int PRIMARY KEY, small smallint, big bigint, r double precision, b boolean, v varchar(9)";
+        session.execute(&format!("CREATE TABLE t ({columns}, CHECK (small < 100), CHECK (b))")).unwrap();
+        session.execute("INSERT INTO t VALUES (1, -7, 9007199254740993, 0.1, true, '-0.0')").unwrap();
+        session.execute("INSERT INTO t SELECT k + 1, small, big + 1, r * 2, b, NULL FROM t").unwrap();
+        session.execute("INSERT INTO t (k, small) VALUES ('3', '5'); INSERT INTO t (k) VALUES (4)").unwrap();
+        let all = "SELECT k, small, big, r, v FROM t ORDER BY k";
+        let expected = ["1|-7|9007199254740993|0.1|-0.0", "2|-7|9007199254740994|0.2|", "3|5|||", "4||||"];
+        assert_eq!(rows(&mut session, all), expected, "{options:?}");
+        assert_eq!(rows(&mut session, "SELECT k FROM t WHERE b ORDER BY k"), ["1", "2"]);
+        for (set, expected) in [
+            ("small = 40000", None),
+            ("k = 'four'", None),
+            ("big = 'x' || big", None),
+            ("b = false", Some(SqlState::CheckViolation)),
+            ("small = '400'", Some(SqlState::CheckViolation)),
+        ] {
+            let refused = state(&mut session, &format!("UPDATE t SET {set} WHERE k = 1"));
+            assert!(expected.is_none_or(|expected| refused == expected), "{set}: {refused:?}");
+            let tidy = [SqlState::OutOfRange, SqlState::InvalidText];
+            assert!(!is_sqlite() || expected.is_some() || tidy.contains(&refused), "{set}: {refused:?}");
+        }
+        assert_eq!(rows(&mut session, all), expected, "{options:?}");
+        assert_eq!(tag(&mut session, "UPDATE t SET k = k + 10, v = NULL WHERE b"), "UPDATE 2");
+        database.checkpoint().unwrap();
+        assert_eq!(state(&mut session, "INSERT INTO t (k) VALUES ('11')"), SqlState::UniqueViolation);
+        assert_eq!(rows(&mut session, "SELECT k, v FROM t WHERE k = 11"), ["11|"]);
+    }
+}
+
+#[test]
+fn what_an_engine_has_no_type_for_is_refused_by_name() {
+    if !is_sqlite() {
+        return;
+    }
+    let database = database(Options::default());
+    let mut session = database.session().unwrap();
+    for kind in ["numeric(8,2)", "date", "time", "timestamp", "timestamptz", "uuid", "json", "bytea"] {
+        let refused = error(&mut session, &format!("CREATE TABLE n (k int PRIMARY KEY, v {kind})"));
+        assert_eq!(refused.state, SqlState::FeatureNotSupported, "{refused}");
+        assert!(refused.message.starts_with("SQLite has no type "), "{refused}");
+    }
+    session.execute("CREATE TABLE t (k int PRIMARY KEY, v text); INSERT INTO t VALUES (1, '1')").unwrap();
+    for sql in ["SELECT v::numeric FROM t", "SELECT * FROM t WHERE v = DATE '2024-02-29'"] {
+        assert_eq!(state(&mut session, sql), SqlState::FeatureNotSupported, "{sql}");
+    }
+    assert_eq!(state(&mut session, "SELECT 'one'::int FROM t"), SqlState::InvalidText);
+    // A name in double quotes that is no column's is no text.
+    session.execute("CREATE TABLE u (k int PRIMARY KEY, w text)").unwrap();
+    assert_eq!(state(&mut session, "SELECT w FROM t"), SqlState::EngineRefused);
+    assert_eq!(state(&mut session, "SELECT \"no\" FROM t"), SqlState::EngineRefused);
+}
+
+/// ALTER TABLE is refused on every engine, and what its hint says works on every engine.
+#[test]
+fn a_table_gets_another_definition_by_becoming_another() {
+    for options in all_options() {
+        let database = database(options);
+        let mut session = database.session().unwrap();
+        session.execute("CREATE TABLE t (k int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a')").unwrap();
+        for sql in ["ADD COLUMN n int", "DROP COLUMN v", "RENAME COLUMN v TO w", "RENAME TO u"] {
+            let refused = error(&mut session, &format!("ALTER TABLE t {sql}"));
+            assert_eq!(refused.state, SqlState::FeatureNotSupported, "{sql}");
+            assert!(refused.hint.is_some_and(|hint| hint.contains("INSERT INTO it SELECT")), "{sql}");
+        }
+        session.execute("CREATE TABLE u (k int PRIMARY KEY, w text, n int DEFAULT 7)").unwrap();
+        session.execute("INSERT INTO u (k, w) SELECT k, v FROM t; DROP TABLE t").unwrap();
+        assert_eq!(rows(&mut session, "SELECT * FROM u"), ["1|a|7"], "{options:?}");
+        session.execute("CREATE TABLE t (k text PRIMARY KEY)").unwrap();
+        assert_eq!(rows(&mut session, "SELECT * FROM t"), [""; 0]);
+    }
+}
+
+/// The driver tells a column's type from the first rows of an answer; NULLs tell nothing.
+#[test]
+fn a_column_whose_first_rows_are_null_is_read() {
+    let database = database(Options::default());
+    let mut session = database.session().unwrap();
+    session.execute("CREATE TABLE t (k int PRIMARY KEY, v text)").unwrap();
+    let nulls: Vec<_> = (0..1_500).map(|k| format!("({k}, NULL)")).collect();
+    session.execute(&format!("INSERT INTO t VALUES {}, (2000, 'last')", nulls.join(", "))).unwrap();
+    let all = rows(&mut session, "SELECT k, v FROM t ORDER BY k");
+    assert_eq!((all.len(), all[1_500].as_str()), (1_501, "2000|last"));
+    assert_eq!(tag(&mut session, "UPDATE t SET v = v || '!'"), "UPDATE 1501");
+    assert_eq!(rows(&mut session, "SELECT v FROM t WHERE k = 2000"), ["last!"]);
 }
 
 #[test]

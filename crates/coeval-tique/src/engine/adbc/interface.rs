@@ -68,7 +68,7 @@ struct Functions {
     statement_new: Option<OnTwo>,
     statement_prepare: Unused,
     statement_release: Option<OnHandle>,
-    statement_set_option: Unused,
+    statement_set_option: Option<SetOption>,
     statement_set_sql_query: Option<SetText>,
     statement_set_substrait_plan: Unused,
     /// Room for what later versions of the standard append, should a driver fill it in unasked.
@@ -236,10 +236,36 @@ impl Link {
 
     /// Runs a statement; what it gives, and how many rows it touched, if the driver says so.
     pub(super) fn run_counted(&mut self, sql: &str) -> Result<(Rows, Option<u64>), EngineError> {
+        let statement = self.statement(sql)?;
+        self.answer(&statement)
+    }
+
+    /// As [`run`](Self::run), for SQLite's driver: it tells types from so many rows.
+    pub(super) fn run_in_batches(&mut self, sql: &str, rows: &CStr) -> Result<Rows, EngineError> {
+        let statement = self.statement(sql)?;
+        let set = self.database.driver.functions.statement_set_option.ok_or_else(lacking)?;
+        // SAFETY: a statement that was made, and two texts that outlive the call.
+        call(|error| unsafe {
+            set(statement.handle, c"adbc.sqlite.query.batch_rows".as_ptr(), rows.as_ptr(), error)
+        })?;
+        self.answer(&statement).map(|(rows, _)| rows)
+    }
+
+    /// Runs a statement that gives no rows; how many it touched, if the driver says so.
+    pub(super) fn change(&mut self, sql: &str) -> Result<Option<u64>, EngineError> {
+        let statement = self.statement(sql)?;
+        let execute = self.database.driver.functions.statement_execute_query.ok_or_else(lacking)?;
+        let mut touched = -1_i64;
+        // SAFETY: a statement with its text, no stream, which says that no rows are wanted, and a number to fill in.
+        call(|error| unsafe { execute(statement.handle, null_mut(), &raw mut touched, error) })?;
+        Ok(u64::try_from(touched).ok())
+    }
+
+    /// A statement with its text.
+    fn statement(&mut self, sql: &str) -> Result<Statement, EngineError> {
         let functions = &self.database.driver.functions;
         let new = functions.statement_new.ok_or_else(lacking)?;
         let set = functions.statement_set_sql_query.ok_or_else(lacking)?;
-        let execute = functions.statement_execute_query.ok_or_else(lacking)?;
         let sql = c_text(sql)?;
         let statement =
             Statement { handle: Box::into_raw(no_handle()), release: functions.statement_release };
@@ -247,6 +273,11 @@ impl Link {
         call(|error| unsafe { new(self.handle, statement.handle, error) })?;
         // SAFETY: a statement that was made, and a text that outlives the call.
         call(|error| unsafe { set(statement.handle, sql.as_ptr(), error) })?;
+        Ok(statement)
+    }
+
+    fn answer(&mut self, statement: &Statement) -> Result<(Rows, Option<u64>), EngineError> {
+        let execute = self.database.driver.functions.statement_execute_query.ok_or_else(lacking)?;
         let mut stream = ArrowArrayStream::empty();
         let mut touched = -1_i64;
         // SAFETY: a statement with its text, and an empty stream and a number for the driver to fill in.
