@@ -245,7 +245,7 @@ where
     where
         F: Fn(&K, &V, V) -> V + Sync,
     {
-        Self::from_root(sets::union(self.into_root(), other.into_root(), &combine))
+        Self::from_root(sets::union(self.root, other.root, &combine))
     }
 
     /// The entries whose keys both have, with `combine(key, mine, theirs)` as values. Cost as [`union`](Self::union).
@@ -262,7 +262,7 @@ where
     where
         F: Fn(&K, &V, V) -> V + Sync,
     {
-        Self::from_root(sets::intersection(self.into_root(), other.into_root(), &combine))
+        Self::from_root(sets::intersection(self.root, other.root, &combine))
     }
 
     /// The entries whose keys `other` does not have; its values and block size may be others. Cost as
@@ -282,6 +282,6 @@ where
         W: Send + Sync,
         T: Send + Sync,
     {
-        Self::from_root(sets::difference(self.into_root(), &other.root))
+        Self::from_root(sets::difference(self.root, &other.root))
     }
 }

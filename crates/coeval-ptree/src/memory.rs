@@ -3,7 +3,6 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::marker::PhantomData;
-use std::mem::take;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use triomphe::Arc;
@@ -154,9 +153,8 @@ impl<K, V, S, const B: usize> PTree<K, V, S, B> {
 
     /// Drops the tree on several threads: what nobody else holds is freed. An ordinary drop does the same on one.
     ///
-    /// Work `O(nodes freed)`, span `O(log n)`; the recursion is at most as deep as the tree is high, in both kinds of drop.
-    /// Nodes are fetched before references to them are counted, which pays most for an old version whose neighbours hold
-    /// most of it.
+    /// Work `O(nodes freed)`, span `O(log n)`; the recursion is as deep as the tree is high, in both kinds of drop. Where it pays most is an old version whose neighbours
+    /// hold most of it: nodes are fetched before references to them are counted.
     /// Returns when all is done (P-Trees paper, section 6).
     ///
     /// ```
@@ -188,25 +186,9 @@ impl<K, V, S, const B: usize> PTree<K, V, S, B> {
         V: Send + Sync,
         S: Send + Sync,
     {
-        drop_link(self.into_root(), grain);
+        drop_link(self.root, grain);
     }
 }
-
-impl<K, V, S, const B: usize> Drop for PTree<K, V, S, B> {
-    /// Frees what nobody else holds, on this thread. A large tree's nodes are fetched some time before they are freed.
-    #[inline]
-    fn drop(&mut self) {
-        if let Link::Inner(node) = &self.root
-            && node.size >= AHEAD_LEAST
-            && Arc::is_unique(node)
-        {
-            drop_ahead(take(&mut self.root));
-        }
-    }
-}
-
-/// Entries of a tree that is worth two lists of nodes when it is dropped: smaller ones are in the caches as a whole.
-const AHEAD_LEAST: usize = if cfg!(test) { 16 } else { 1 << 16 };
 
 /// Entries of a subtree that one thread drops.
 const DROP_GRAIN: usize = if cfg!(test) { 16 } else { 16_384 };

@@ -257,7 +257,7 @@ impl<K, V, S, const B: usize> PTree<K, V, S, B> {
         R: RangeBounds<Q>,
     {
         let (start, end) = self.indices(&bounds);
-        RangeIter::new(self.into_root(), start, end)
+        RangeIter::new(self.root, start, end)
     }
 
     /// Indices of the first entry within `bounds` and of the first one after them.

@@ -79,12 +79,6 @@ impl<K, V, S, const B: usize> PTree<K, V, S, B> {
         PTree { root }
     }
 
-    /// The subtree that this is of; what is left to be dropped is empty.
-    #[inline]
-    pub(crate) fn into_root(mut self) -> Link<K, V, S, B> {
-        take(&mut self.root)
-    }
-
     /// The number of entries. `O(1)`.
     ///
     /// ```
@@ -318,7 +312,7 @@ impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, S, 
         K: Borrow<Q>,
         Q: Ord + ?Sized,
     {
-        let (low, hit, high) = split(self.into_root(), key);
+        let (low, hit, high) = split(self.root, key);
         (Self::from_root(low), hit, Self::from_root(high))
     }
 
@@ -337,7 +331,7 @@ impl<K: Ord + Clone, V: Clone, const B: usize, S: Summary<K, V>> PTree<K, V, S, 
         if let (Some((low, _)), Some((high, _))) = (left.last(), right.first()) {
             assert!(low < high, "all keys of the left tree must be less than those of the right one");
         }
-        Self::from_root(balance::concat(left.into_root(), right.into_root()))
+        Self::from_root(balance::concat(left.root, right.root))
     }
 
     /// The entries up to `key`, with it, as a tree that shares all whole subtrees. `O(log n)` (P-Trees paper, the
@@ -502,7 +496,7 @@ impl<K: Clone, V: Clone, S, const B: usize> IntoIterator for PTree<K, V, S, B> {
 
     fn into_iter(self) -> Self::IntoIter {
         let end = self.len();
-        RangeIter::new(self.into_root(), 0, end)
+        RangeIter::new(self.root, 0, end)
     }
 }
 

@@ -125,9 +125,8 @@ fn large_values_of_a_small_tree_are_dropped_at_once() {
     assert_eq!(met.load(Ordering::Relaxed), 2);
 }
 
-/// Drops a version, then another one that shares most nodes with it, in a way that `let_go` says.
-#[track_caller]
-fn assert_frees_what_nobody_else_holds(let_go: impl Fn(PTree<u32, Counted, (), 4>)) {
+#[test]
+fn a_parallel_drop_frees_what_nobody_else_holds_and_nothing_else() {
     let census = Census::default();
     let tree: PTree<u32, Counted, (), 4> =
         PTree::from_sorted((0..3_000).map(|key| (key, census.value(u64::from(key)))).collect());
@@ -135,22 +134,15 @@ fn assert_frees_what_nobody_else_holds(let_go: impl Fn(PTree<u32, Counted, (), 4
     for key in (0..3_000).step_by(100) {
         changed.insert(key, census.value(0));
     }
-    let_go(tree);
+    tree.drop_parallel();
     assert!(changed.iter().all(|(key, value)| value.content == u64::from(*key) || value.content == 0));
     assert_eq!(census.living(), 3_000);
     changed.check_invariants().unwrap();
     let held = changed.clone();
-    let_go(changed);
+    changed.drop_by(Grain::entries(1));
     assert_eq!(census.living(), 3_000);
-    let_go(held);
+    held.drop_by(Grain::entries(1));
     assert_eq!(census.living(), 0);
-}
-
-#[test]
-fn a_drop_on_any_number_of_threads_frees_what_nobody_else_holds_and_nothing_else() {
-    assert_frees_what_nobody_else_holds(drop);
-    assert_frees_what_nobody_else_holds(PTree::drop_parallel);
-    assert_frees_what_nobody_else_holds(|tree| tree.drop_by(Grain::entries(1)));
 }
 
 #[test]
