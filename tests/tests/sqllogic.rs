@@ -5,6 +5,9 @@
 //! Values print as PostgreSQL prints them; NULL as `NULL`, an empty text as `(empty)`. Expected errors are
 //! named by SQLSTATE: `statement error (23505)`. `connection two` opens a second session on the same database.
 
+#[path = "sqllogic/tique.rs"]
+mod tique;
+
 use arrow::array::{Array, ArrayRef, StringViewArray};
 use arrow::datatypes::DataType;
 use coeval_sql::{

@@ -71,7 +71,10 @@ pub(crate) fn execute(
 ) -> Result<Option<StatementResult>, SqlError> {
     let result = match statement {
         Statement::CreateTable(create) => match context.settings.table_server() {
-            Some(server) if create.query.is_none() => crate::tique::create_table(context, create, &server)?,
+            // What a session has for itself is here.
+            Some(server) if create.query.is_none() && !create.temporary => {
+                crate::tique::create_table(context, create, &server)?
+            }
             _ => create_table::execute(context, create, None)?,
         },
         Statement::AlterTable(alter) => alter_table::execute(context, alter)?,

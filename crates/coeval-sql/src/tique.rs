@@ -8,6 +8,7 @@
 
 mod definitions;
 mod error;
+mod explanation;
 mod part;
 mod route;
 mod rows;

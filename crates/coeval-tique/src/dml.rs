@@ -175,6 +175,10 @@ impl Session {
                 changes
             }
         };
+        // Rows that are skipped or become updates have to be rows of the table too.
+        if insert.on.is_some() {
+            crate::constraints::check_rows(&table.definition, &changes)?;
+        }
         let (alias, returning) =
             (insert.table_alias.as_ref().map(|alias| alias.alias.to_string()), insert.returning);
         let changes = match insert.on {
@@ -457,7 +461,7 @@ fn conflict_targets(table: &Definition, target: Option<&ConflictTarget>) -> Resu
             };
             let found = all().find(is_same).cloned();
             let message = "no primary key or UNIQUE constraint has the columns of ON CONFLICT";
-            Ok(vec![found.ok_or_else(|| TiqueError::new(SqlState::InvalidTableDefinition, message))?])
+            Ok(vec![found.ok_or_else(|| TiqueError::new(SqlState::InvalidColumnReference, message))?])
         }
         Some(ConflictTarget::OnConstraint(name)) => {
             let wanted = table_name(name)?;

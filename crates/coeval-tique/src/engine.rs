@@ -51,6 +51,8 @@ pub struct Dialect {
     pub types: Types,
     /// How rows are found by key.
     pub indexes: Indexes,
+    /// Where NULL stands in an order that does not say it.
+    pub nulls: Nulls,
     /// What a type of the application's is called; nothing if the engine has none like it.
     pub spelled: fn(&DataType) -> Option<DataType>,
 }
@@ -72,6 +74,15 @@ pub enum Types {
     OfEngine,
     /// We, for engines whose columns and casts take everything: as what a column of a type is read.
     Ours(fn(&DataType) -> ArrowType),
+}
+
+/// Where NULL stands in an order that does not say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nulls {
+    /// Wherever the engine has it.
+    AsEngine,
+    /// Above all values, as in PostgreSQL: it is written out.
+    Above,
 }
 
 /// How an engine finds rows by key.

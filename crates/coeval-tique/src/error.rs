@@ -52,6 +52,8 @@ pub enum SqlState {
     UndefinedTable,
     /// 42P07: a table of that name exists.
     DuplicateTable,
+    /// 42P10: ON CONFLICT names columns that no constraint has.
+    InvalidColumnReference,
     /// 42P16: a definition that makes no sense.
     InvalidTableDefinition,
     /// 55006: in use by others.
@@ -89,6 +91,7 @@ impl SqlState {
             Self::ReservedName => "42939",
             Self::UndefinedTable => "42P01",
             Self::DuplicateTable => "42P07",
+            Self::InvalidColumnReference => "42P10",
             Self::InvalidTableDefinition => "42P16",
             Self::ObjectInUse => "55006",
             Self::CannotConnectNow => "57P03",

@@ -63,7 +63,7 @@ pub use certifier::Certification;
 pub use database::{Database, Options, Reading, Trials, Writes};
 pub use engine::{
     AdbcEngine, Appends, Connection, DataFusionEngine, Dialect, Durability, Effort, Engine, EngineError,
-    EngineErrorKind, Indexes, Lists, MonetDbEngine, Names, Pushdown, Rows, Text, Types,
+    EngineErrorKind, Indexes, Lists, MonetDbEngine, Names, Nulls, Pushdown, Rows, Text, Types,
 };
 pub use error::{Result, SqlState, TiqueError};
 pub use savepoints::SavepointPlace;

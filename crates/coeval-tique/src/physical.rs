@@ -68,7 +68,10 @@ pub(crate) fn lacking(dialect: &Dialect, kind: &DataType) -> TiqueError {
 /// # Errors
 /// 0A000: the engine has no such type.
 pub(crate) fn column(column: &Column, dialect: &Dialect) -> Result<String> {
-    let kind = (dialect.spelled)(&column.kind).ok_or_else(|| lacking(dialect, &column.kind))?;
+    // Types that an engine gives names of its own, as serial, are not columns alone.
+    let is_standard = !matches!(column.kind, DataType::Custom(..));
+    let kind = (dialect.spelled)(&column.kind).filter(|_| is_standard);
+    let kind = kind.ok_or_else(|| lacking(dialect, &column.kind))?;
     Ok(format!("{} {kind}", quoted(&column.name)))
 }
 

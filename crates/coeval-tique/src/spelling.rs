@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The last pass over a query: types, texts and lists of rows are written as the engine wants them.
 
-use crate::engine::{Dialect, Lists, Names, Types};
+use crate::engine::{Dialect, Lists, Names, Nulls, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::physical::lacking;
 use crate::rewrite::{flow, parse_query};
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, Ident, Query, SetExpr, Statement, TableFactor, Value, ValueWithSpan, Values,
-    VisitMut, VisitorMut,
+    CastKind, DataType, Expr, Ident, OrderBy, OrderByKind, Query, SetExpr, Statement, TableFactor, Value,
+    ValueWithSpan, Values, VisitMut, VisitorMut,
 };
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -62,6 +62,13 @@ impl VisitorMut for Spelling<'_> {
             && let Ok(selects) = parse_query(&selects(&rows(values)))
         {
             query.body = selects.body;
+        }
+        if self.dialect.nulls == Nulls::Above
+            && let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by
+        {
+            for options in keys.iter_mut().map(|key| &mut key.options) {
+                options.nulls_first.get_or_insert(options.asc == Some(false));
+            }
         }
         ControlFlow::Continue(())
     }

@@ -108,6 +108,26 @@ fn queries_over_both_are_joined_here_and_rows_go_both_ways() {
     assert_eq!(state(&mut session, changes), SqlState::FeatureNotSupported);
 }
 
+/// Names and types are told in the application's words, with their place; what only the engine knows in the engine's.
+#[test]
+fn what_the_engine_refuses_is_said_of_the_statement_that_was_written() {
+    let (_database, mut session) = database();
+    for (sql, expected, place) in [
+        ("SELECT w, nope FROM stock", SqlState::UndefinedColumn, Some(11)),
+        ("SELECT w FROM stock WHERE stock.nope = 1", SqlState::UndefinedColumn, Some(27)),
+        ("UPDATE stock SET quantity = nope", SqlState::UndefinedColumn, Some(29)),
+        ("DELETE FROM stock WHERE nope", SqlState::UndefinedColumn, Some(25)),
+        ("INSERT INTO stock SELECT 7, nope, 1 FROM stock", SqlState::UndefinedColumn, Some(29)),
+        ("SELECT nofunction(w) FROM stock", SqlState::UndefinedFunction, None),
+        ("SELECT w, count(*) FROM stock", SqlState::GroupingError, None),
+    ] {
+        let coeval::Error::Sql(error) = session.run(sql).map(drop).unwrap_err() else { panic!("{sql}") };
+        assert_eq!(error.state, expected, "{sql}: {error}");
+        assert!(place.is_none() || error.position == place, "{sql}: {:?}", error.position);
+        assert!(!error.to_string().contains("tique_"), "{sql}: {error}");
+    }
+}
+
 /// What the hint of ALTER TABLE says: in one transaction, which others see whole or not at all.
 #[test]
 fn a_servers_table_gets_another_definition_by_becoming_another() {

@@ -11,7 +11,7 @@
 use super::definitions::named;
 use super::rows::{put_parameters, result_of, row_set, values_of};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::names;
 use crate::provider::{CoevalTable, HiddenColumns, Keys};
 use crate::query;
@@ -165,7 +165,12 @@ pub(crate) fn run(
     }
     put_parameters(&mut sent, context)?;
     rename(context, &mut sent);
-    send(context, &server, sent).map(Some)
+    match send(context, &server, sent) {
+        Err(error) if error.state == SqlState::FdwError => {
+            Err(super::explanation::of(context, statement).unwrap_or(error))
+        }
+        outcome => outcome.map(Some),
+    }
 }
 
 fn send(

@@ -9,6 +9,7 @@ mod statement;
 mod table;
 
 use super::{Connection, Dialect, Effort, Engine, EngineError, Lists, Rows, Text};
+use ::datafusion::sql::sqlparser::ast::DataType as SqlType;
 use append_log::{AppendLog, Record};
 use arrow::array::RecordBatch;
 use parking_lot::{Mutex, RwLock};
@@ -80,7 +81,10 @@ impl DataFusionEngine {
             names: super::Names::Standard,
             types: super::Types::OfEngine,
             indexes: super::Indexes::None,
-            spelled: |kind| Some(kind.clone()),
+            nulls: super::Nulls::AsEngine,
+            spelled: |kind| {
+                (!matches!(kind, SqlType::Uuid | SqlType::JSON | SqlType::JSONB)).then(|| kind.clone())
+            },
         };
         let (tables, log) = (RwLock::new(Arc::new(tables)), Mutex::new(log));
         let inner = Inner { dialect, planner: Planner::new()?, tables, log, durability };

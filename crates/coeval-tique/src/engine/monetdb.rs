@@ -12,8 +12,8 @@ mod worker;
 use super::insertion::insertion;
 use super::library::require;
 use super::{
-    Appends, Connection, Dialect, Effort, Engine, EngineError, Indexes, Lists, Names, Pushdown, Rows, Text,
-    Types,
+    Appends, Connection, Dialect, Effort, Engine, EngineError, Indexes, Lists, Names, Nulls, Pushdown, Rows,
+    Text, Types,
 };
 use crate::literal::printed;
 use arrow::array::RecordBatch;
@@ -42,13 +42,16 @@ pub struct MonetDbEngine {
 /// What the sessions share.
 ///
 /// # Locking
-/// `changes` is held, for reading, around each change of rows, and for writing by one that has to run alone. `_keeper` is
-/// never taken: it keeps the database open.
+/// `changes` is held, for reading, around each change of rows, and for writing by one that has to run alone. `texts` is held
+/// for writing while texts are added to a table, inside of `changes` and not during a commit, and for reading while a
+/// query runs and its answer is copied: a query that runs while a column's texts grow may read an empty one instead.
+/// `_keeper` is never taken: it keeps the database open.
 struct Shared {
     dialect: Dialect,
     functions: &'static Functions,
     directory: Option<CString>,
     changes: RwLock<()>,
+    texts: RwLock<()>,
     _keeper: Mutex<Worker>,
     /// Dropped last: the database is closed by then.
     _alone: OnlyDatabase,
@@ -118,10 +121,11 @@ impl MonetDbEngine {
             names: Names::Standard,
             types: Types::OfEngine,
             indexes: Indexes::None,
+            nulls: Nulls::AsEngine,
             spelled,
         };
-        let (changes, keeper) = (RwLock::new(()), Mutex::new(keeper));
-        let shared = Shared { dialect, functions, directory, changes, _keeper: keeper, _alone: alone };
+        let (changes, texts, keeper) = (RwLock::new(()), RwLock::new(()), Mutex::new(keeper));
+        let shared = Shared { dialect, functions, directory, changes, texts, _keeper: keeper, _alone: alone };
         Ok(Self { shared: Arc::new(shared) })
     }
 }
@@ -174,6 +178,20 @@ impl Engine for MonetDbEngine {
     }
 }
 
+/// Whether a change adds texts to a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Adds {
+    Texts,
+    NoTexts,
+}
+
+impl Adds {
+    fn of(rows: &RecordBatch) -> Self {
+        let has_texts = rows.columns().iter().any(|column| !column.data_type().is_primitive());
+        if has_texts { Self::Texts } else { Self::NoTexts }
+    }
+}
+
 /// A session, closed before it lets go of the database.
 struct Session {
     worker: Worker,
@@ -201,25 +219,29 @@ impl Session {
     }
 
     /// Runs statements as one change, again if another refused it.
-    fn change(&mut self, texts: &[String]) -> Result<u64, EngineError> {
+    fn change(&mut self, texts: &[String], adds: Adds) -> Result<u64, EngineError> {
         let shared = Arc::clone(&self.shared);
         for _ in 0..TRIES {
             let _beside_others = shared.changes.read();
-            match self.try_change(texts) {
+            match self.try_change(texts, adds) {
                 Err(error) if error.message.contains(CONFLICT) => {}
                 outcome => return outcome,
             }
         }
         let _alone = shared.changes.write();
-        self.try_change(texts)
+        self.try_change(texts, adds)
     }
 
-    fn try_change(&mut self, texts: &[String]) -> Result<u64, EngineError> {
-        if let [text] = texts {
+    fn try_change(&mut self, texts: &[String], adds: Adds) -> Result<u64, EngineError> {
+        if let (Adds::NoTexts, [text]) = (adds, texts) {
             return self.run(text);
         }
         self.run("START TRANSACTION")?;
-        let run_all = |session: &mut Self| texts.iter().try_fold(0, |sum, text| Ok(sum + session.run(text)?));
+        let shared = Arc::clone(&self.shared);
+        let run_all = |session: &mut Self| {
+            let _no_reader = (adds == Adds::Texts).then(|| shared.texts.write());
+            texts.iter().try_fold(0, |sum, text| Ok(sum + session.run(text)?))
+        };
         match run_all(self) {
             // A commit that is refused has rolled back.
             Ok(touched) => self.run("COMMIT").map(|_| touched),
@@ -234,12 +256,14 @@ impl Session {
 impl Connection for Session {
     fn query(&mut self, sql: &str, effort: Effort) -> Result<Rows, EngineError> {
         self.set(effort)?;
+        let _no_texts_are_added = self.shared.texts.read();
         let sql = sql.to_owned();
         self.worker.run(move |handle| import::read(handle.run(&sql)?.0))
     }
 
     fn execute(&mut self, sql: &str) -> Result<u64, EngineError> {
-        self.change(&[sql.to_owned()])
+        let adds = if sql.starts_with("INSERT") { Adds::Texts } else { Adds::NoTexts };
+        self.change(&[sql.to_owned()], adds)
     }
 
     fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError> {
@@ -247,17 +271,19 @@ impl Connection for Session {
             return Ok(());
         }
         self.set(Effort::Point)?;
-        self.change(&[insertion(table, rows, given)?]).map(drop)
+        self.change(&[insertion(table, rows, given)?], Adds::of(rows)).map(drop)
     }
 
     fn append_all(&mut self, appends: &[(&str, &RecordBatch)]) -> Result<(), EngineError> {
+        let have_texts = appends.iter().any(|(_, rows)| Adds::of(rows) == Adds::Texts);
+        let adds = if have_texts { Adds::Texts } else { Adds::NoTexts };
         let full = appends.iter().filter(|(_, rows)| rows.num_rows() > 0);
         let texts = full.map(|(table, rows)| insertion(table, rows, given)).collect::<Result<Vec<_>, _>>()?;
         if texts.is_empty() {
             return Ok(());
         }
         self.set(Effort::Point)?;
-        self.change(&texts).map(drop)
+        self.change(&texts, adds).map(drop)
     }
 
     /// Each statement is durable when it returns.

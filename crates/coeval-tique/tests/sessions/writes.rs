@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! INSERT, UPDATE, DELETE, ON CONFLICT, RETURNING.
 
-use crate::{all_options, database, default_database, error, is_sqlite, rows, state, tag};
+use crate::{all_options, database, default_database, error, is_monetdb, is_sqlite, rows, state, tag};
 use coeval_tique::{Options, SqlState};
 
 const BOTH: &str = "SELECT k, v FROM t ORDER BY k";
@@ -72,7 +72,9 @@ fn on_conflict_skips_or_updates() {
         let twice = "INSERT INTO t VALUES (8, 'a', 1), (8, 'b', 2) ON CONFLICT (k) DO UPDATE SET v = 'x'";
         assert_eq!(state(&mut session, twice), SqlState::CardinalityViolation);
         let unknown = "INSERT INTO t VALUES (8, 'a', 1) ON CONFLICT (v) DO NOTHING";
-        assert_eq!(state(&mut session, unknown), SqlState::InvalidTableDefinition);
+        assert_eq!(state(&mut session, unknown), SqlState::InvalidColumnReference);
+        let skipped = "INSERT INTO t VALUES (NULL, 'a', 12) ON CONFLICT DO NOTHING";
+        assert_eq!(state(&mut session, skipped), SqlState::NotNullViolation, "{options:?}");
         session.execute("BEGIN; INSERT INTO t VALUES (5, 'own', 50)").unwrap();
         session
             .execute("INSERT INTO t VALUES (5, '+', 50) ON CONFLICT (k) DO UPDATE SET v = t.v || excluded.v")
@@ -121,6 +123,11 @@ fn columns_take_what_is_of_their_type() {
         let expected = ["1|-7|9007199254740993|0.1|-0.0", "2|-7|9007199254740994|0.2|", "3|5|||", "4||||"];
         assert_eq!(rows(&mut session, all), expected, "{options:?}");
         assert_eq!(rows(&mut session, "SELECT k FROM t WHERE b ORDER BY k"), ["1", "2"]);
+        if !is_monetdb() {
+            let descending = rows(&mut session, "SELECT k FROM t ORDER BY small DESC, k");
+            assert_eq!(descending, ["4", "3", "1", "2"], "NULL is above all values");
+            assert_eq!(rows(&mut session, "SELECT k FROM t ORDER BY small, k LIMIT 3"), ["1", "2", "3"]);
+        }
         for (set, expected) in [
             ("small = 40000", None),
             ("k = 'four'", None),

@@ -124,7 +124,9 @@ fn call(function: impl FnOnce(*mut AdbcError) -> u8) -> Result<(), EngineError> 
         // SAFETY: the driver's own function, on the error that it filled in, once.
         unsafe { release(&raw mut error) };
     }
-    Err(EngineError::refused(message))
+    // SQLite's driver adds the statement that it got, which nobody wrote.
+    let said = message.split("\nquery:").next().unwrap_or_default();
+    Err(EngineError::refused(said))
 }
 
 fn c_text(text: &str) -> Result<CString, EngineError> {

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Files of `tests/sql/` once more, with tables that TiQuE keeps on an engine.
+//!
+//! On DataFusion always; on SQLite if `COEVAL_TIQUE_SQLITE` names its driver. `tests/sql/unsupported/` lists what is not supported, by all engines and by each, a line for each reason:
+//!
+//! ```text
+//! a part of the statement or of the answer => the reason
+//! ```
+//! What fails and is not listed is a bug, and so is a line that nothing fails by. A statement that is listed leaves its tables
+//! different from what the file says, so what names them later is not judged.
+
+use crate::{Connection, Paths};
+use coeval_sql::{Engine, SqlError};
+use coeval_store::{Store, StoreOptions};
+use sqllogictest::parser::{ExpectedError, QueryExpect, StatementExpect};
+use sqllogictest::{DefaultColumnType, Record, Runner};
+use std::collections::HashSet;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+/// Files that are about tables and transactions. What others are about is ours alone, or is done before a server is asked.
+const FILES: [&str; 27] = [
+    "aggregates_counts",
+    "constraints_foreign_key",
+    "constraints_row",
+    "cursors",
+    "ddl_tables",
+    "ddl_views",
+    "dml_delete",
+    "dml_insert",
+    "dml_on_conflict",
+    "dml_returning",
+    "dml_subqueries",
+    "dml_transactions",
+    "dml_types",
+    "dml_update",
+    "dml_with",
+    "errors_query",
+    "prepared",
+    "select",
+    "select_joins",
+    "select_names",
+    "sequences_and_rollback",
+    "session_objects",
+    "set_operations",
+    "transactions",
+    "transactions_read_only",
+    "types_edges",
+    "windows",
+];
+
+/// A line of a list: a part of a statement or answer, and whether anything has failed by it.
+struct Line {
+    part: String,
+    is_used: bool,
+}
+
+fn lines(folder: &Path, name: &str) -> Vec<Line> {
+    let file = folder.join("unsupported").join(format!("{name}.txt"));
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let line = |line: &str| {
+        let (part, reason) =
+            line.split_once(" => ").unwrap_or_else(|| panic!("{name}: {line} has no reason"));
+        assert!(!reason.trim().is_empty(), "{name}: {line} has no reason");
+        Line { part: part.to_owned(), is_used: false }
+    };
+    lines.map(line).collect()
+}
+
+/// A session whose tables go to the server, as those of `coeval serve --engine` do.
+fn connect(engine: &Arc<Engine>) -> Result<Connection, SqlError> {
+    let mut connection = Connection::open(engine, Paths::Both)?;
+    connection.0.configure("coeval.table_server", "wh")?;
+    connection.0.configure("default_transaction_isolation", "repeatable read")?;
+    Ok(connection)
+}
+
+fn database(server: &str) -> Arc<Engine> {
+    let engine = Engine::new(Store::in_memory(StoreOptions::default())).expect("threads can be started");
+    let made = engine.session().execute(&format!("CREATE SERVER wh ENGINE {server}"));
+    made.unwrap_or_else(|error| panic!("{server}: {error:?}"));
+    engine
+}
+
+/// What a future gives that waits for nothing. Executors refuse what has one of its own inside, as engines may.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("a statement waits for nothing but its thread"),
+    }
+}
+
+/// Of an expected error the SQLSTATE alone: servers have words of their own.
+fn by_state(expected: &mut ExpectedError) {
+    let text = match expected {
+        ExpectedError::Inline(text) => text.to_string(),
+        ExpectedError::Multiline(text) => text.clone(),
+        ExpectedError::Empty | ExpectedError::SqlState(_) => return,
+    };
+    let is_state = |part: &&str| {
+        let of_state = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
+        part.len() > 5 && part.bytes().take(5).all(of_state) && matches!(part.as_bytes()[5], b')' | b'\\')
+    };
+    *expected = match text.split('(').find(is_state) {
+        Some(part) => ExpectedError::SqlState(part[..5].to_owned()),
+        None => ExpectedError::Empty,
+    };
+}
+
+/// A statement of a file.
+fn statement(record: &mut Record<DefaultColumnType>) -> Option<String> {
+    let (sql, expected) = match record {
+        Record::Statement { sql, expected: StatementExpect::Error(expected), .. }
+        | Record::Query { sql, expected: QueryExpect::Error(expected), .. } => (sql, Some(expected)),
+        Record::Statement { sql, .. } | Record::Query { sql, .. } => (sql, None),
+        _ => return None,
+    };
+    if let Some(expected) = expected {
+        by_state(expected);
+    }
+    Some(sql.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn words(sql: &str) -> Vec<String> {
+    let is_part = |character: char| character.is_alphanumeric() || character == '_';
+    sql.split(|character: char| !is_part(character)).map(str::to_lowercase).collect()
+}
+
+/// What is known of a file while it runs.
+#[derive(Default)]
+struct File {
+    /// Names of things that were made, and of those that are not as the file says.
+    made: HashSet<String>,
+    different: HashSet<String>,
+    /// What the open block has changed.
+    changed: HashSet<String>,
+    is_in_block: bool,
+    has_failed: bool,
+    judged: usize,
+    left_out: usize,
+}
+
+impl File {
+    /// What a statement makes or changes.
+    fn touched(&mut self, words: &[String]) -> HashSet<String> {
+        const MAKERS: [&str; 4] = ["create", "prepare", "declare", "alter"];
+        const READERS: [&str; 8] =
+            ["select", "values", "table", "explain", "show", "execute", "fetch", "move"];
+        let first = words.iter().find(|word| !word.is_empty()).map_or("", String::as_str);
+        if MAKERS.contains(&first) {
+            const KINDS: [&str; 21] = [
+                "create",
+                "prepare",
+                "declare",
+                "alter",
+                "or",
+                "replace",
+                "temp",
+                "temporary",
+                "unique",
+                "table",
+                "view",
+                "index",
+                "sequence",
+                "schema",
+                "if",
+                "not",
+                "exists",
+                "on",
+                "only",
+                "public",
+                "column",
+            ];
+            let name = words.iter().find(|word| !word.is_empty() && !KINDS.contains(&word.as_str()));
+            self.made.extend(name.cloned());
+        }
+        let is_change = !READERS.contains(&first);
+        words.iter().filter(|word| is_change && self.made.contains(*word)).cloned().collect()
+    }
+
+    /// Notes what becomes of the block before a statement runs.
+    fn block(&mut self, words: &[String]) {
+        match words.first().map(String::as_str) {
+            Some("begin" | "start") => self.is_in_block = true,
+            Some("rollback") if words.iter().any(|word| word == "to") => self.has_failed = false,
+            Some("commit" | "end" | "rollback") => {
+                (self.is_in_block, self.has_failed) = (false, false);
+                self.changed.clear();
+            }
+            _ => {}
+        }
+    }
+
+    /// A statement that was to work did not: what it touched is not as the file says, nor what the block did before.
+    fn note_different(&mut self, touched: HashSet<String>) {
+        self.different.extend(touched);
+        if self.is_in_block {
+            self.has_failed = true;
+            self.different.extend(self.changed.drain());
+        }
+    }
+}
+
+/// Runs a file; what is not as it says and not listed.
+fn failures(path: &Path, server: &str, listed: &mut [Line]) -> (File, Vec<String>) {
+    let engine = database(server);
+    let mut runner = Runner::new(|| {
+        let connection = connect(&engine);
+        async move { connection }
+    });
+    let (mut file, mut failed) = (File::default(), Vec::new());
+    for mut record in sqllogictest::parse_file(path).expect("the files are well-formed") {
+        let Some(sql) = statement(&mut record) else {
+            drop(at_once(runner.run_async(record)));
+            continue;
+        };
+        let words = words(&sql);
+        file.block(&words);
+        let touched = file.touched(&words);
+        if file.has_failed || words.iter().any(|word| file.different.contains(word)) {
+            file.different.extend(touched);
+            file.left_out += 1;
+            continue;
+        }
+        file.changed.extend(touched.iter().cloned());
+        file.judged += 1;
+        let Err(error) = at_once(runner.run_async(record)) else { continue };
+        let error = error.display(false).to_string();
+        let mut by = listed.iter_mut().filter(|line| sql.contains(&line.part) || error.contains(&line.part));
+        match by.next() {
+            Some(line) => line.is_used = true,
+            None => failed.push(error),
+        }
+        file.note_different(touched);
+    }
+    (file, failed)
+}
+
+/// Runs all files on an engine. `SQL_TEST` narrows the files by a part of their name.
+fn check(engine: &str, server: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql");
+    let wanted = std::env::var("SQL_TEST").unwrap_or_default();
+    let mut listed = lines(&folder, "all");
+    let common = listed.len();
+    listed.extend(lines(&folder, engine));
+    let (mut failed, mut judged, mut left_out) = (Vec::new(), 0, 0);
+    for name in FILES.into_iter().filter(|name| name.contains(&wanted)) {
+        let (file, failures) = failures(&folder.join(format!("{name}.slt")), server, &mut listed);
+        judged += file.judged;
+        left_out += file.left_out;
+        failed.extend(failures);
+    }
+    println!("{engine}: {judged} statements, {left_out} left out");
+    assert!(failed.is_empty(), "{engine}: {}\n\n{} failed", failed.join("\n\n"), failed.len());
+    // Lines for all engines are looked at where the test always runs.
+    let own = if engine == "datafusion" { &listed[..] } else { &listed[common..] };
+    let unused: Vec<_> = own.iter().filter(|line| !line.is_used).map(|line| &line.part).collect();
+    assert!(!wanted.is_empty() || unused.is_empty(), "{engine} does by now what is listed: {unused:#?}");
+}
+
+#[test]
+fn files_pass_on_datafusion_but_for_what_is_listed() {
+    check("datafusion", "datafusion");
+}
+
+/// On an engine whose library the environment names.
+fn check_library(engine: &str) {
+    if let Ok(library) = std::env::var(format!("COEVAL_TIQUE_{}", engine.to_uppercase())) {
+        check(engine, &format!("{engine} OPTIONS (library '{library}')"));
+    }
+}
+
+#[test]
+fn files_pass_on_sqlite_but_for_what_is_listed() {
+    check_library("sqlite");
+}
