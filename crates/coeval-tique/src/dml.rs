@@ -317,6 +317,11 @@ impl Session {
         on: &OnConflict,
     ) -> Result<Vec<Change>> {
         let definition = &table.definition;
+        if on.conflict_target.is_none() && matches!(on.action, OnConflictAction::DoUpdate(_)) {
+            let message = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
+            return Err(TiqueError::new(SqlState::SyntaxError, message)
+                .hint("For example, ON CONFLICT (column_name)."));
+        }
         let targets = conflict_targets(definition, on.conflict_target.as_ref())?;
         let (mut fresh, mut seen, mut conflicts) = (Vec::new(), HashSet::new(), Vec::new());
         let news: Vec<&Row> = changes.iter().filter_map(|change| change.new.as_ref()).collect();
@@ -471,10 +476,8 @@ fn conflict_targets(table: &Definition, target: Option<&ConflictTarget>) -> Resu
                 .find(|unique| unique.name == wanted)
                 .map(|unique| unique.columns.clone());
             let key = (wanted == format!("{}_pkey", table.name)).then(|| table.key.clone());
-            let message = format!("table {} has no unique constraint {wanted}", table.name);
-            Ok(vec![
-                unique.or(key).ok_or_else(|| TiqueError::new(SqlState::InvalidTableDefinition, message))?,
-            ])
+            let message = format!("constraint \"{wanted}\" for table \"{}\" does not exist", table.name);
+            Ok(vec![unique.or(key).ok_or_else(|| TiqueError::new(SqlState::UndefinedObject, message))?])
         }
     }
 }

@@ -44,6 +44,8 @@ pub enum SqlState {
     SerializationFailure,
     /// 42601: not SQL.
     SyntaxError,
+    /// 42704: no such constraint.
+    UndefinedObject,
     /// 42703: no such column.
     UndefinedColumn,
     /// 42939: a name that the physical schema needs.
@@ -88,6 +90,7 @@ impl SqlState {
             Self::SerializationFailure => "40001",
             Self::SyntaxError => "42601",
             Self::UndefinedColumn => "42703",
+            Self::UndefinedObject => "42704",
             Self::ReservedName => "42939",
             Self::UndefinedTable => "42P01",
             Self::DuplicateTable => "42P07",
