@@ -18,6 +18,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// How many kills; `COEVAL_KILLS` asks for more.
 const KILLS: usize = 200;
@@ -36,11 +37,15 @@ fn open(dir: &Path) -> Result<Database, Error> {
 pub(crate) struct Life {
     child: Child,
     lines: Receiver<String>,
+    /// What it has for a directory for temporary files: a kill leaves them behind.
+    _files: TempDir,
 }
 
 impl Life {
     fn begin(dir: &Path, seed: u64, fault: &str) -> Self {
+        let files = tempfile::tempdir().unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_crash_child"))
+            .env("TMPDIR", files.path())
             .arg(dir)
             .arg(seed.to_string())
             .arg(fault)
@@ -56,7 +61,7 @@ impl Life {
                 }
             }
         });
-        Self { child, lines }
+        Self { child, lines, _files: files }
     }
 
     /// A child without faults that has the directory open.

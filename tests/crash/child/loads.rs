@@ -37,7 +37,7 @@ pub(crate) fn work(mut worker: Worker, db: &Database) -> Result<(), Error> {
                 write_csv(&file, tag);
                 let copy = format!("COPY loads FROM '{}' WITH (FORMAT csv)", file.display());
                 worker.run(&effect, || session.execute(&copy).map(drop))?;
-                // What is left behind after a kill is small and in the directory for such files.
+                // What a kill leaves behind goes with the directory that the test has given it.
                 let _ = std::fs::remove_file(&file);
             } else {
                 worker.run(&effect, || db.bulk_insert("loads", &[batch(tag)]).map(drop))?;
