@@ -1,31 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lists in TiQuE on the default engine; on another if `COEVAL_TIQUE_DUCKDB`, `COEVAL_TIQUE_MONETDB` or
-//! `COEVAL_TIQUE_SQLITE` names its library.
+//! Lists in TiQuE, on the engine that the environment names as in the sessions' tests.
 
 use coeval_bench::histories::{self, History, Lists, Notes, Steps};
-use coeval_tique::{
-    AdbcEngine, DataFusionEngine, Database, Engine, Layout, MonetDbEngine, Options, Session, SqlState,
-    TiqueError, Trials, Writes,
-};
+use coeval_tique::{Database, Layout, Options, Session, SqlState, TiqueError, Trials, Writes};
 use rand::Rng;
-use std::path::Path;
-use std::sync::Arc;
+
+#[path = "../../crates/coeval-tique/tests/sessions/engine.rs"]
+mod engine;
 
 /// The history of so many transactions of eight clients, with checkpoints beside them.
 pub(crate) fn record(layout: Layout, trials: Trials, transactions: usize, seed: u64) -> History {
-    let named = |name: &str| std::env::var_os(name);
-    let engine: Arc<dyn Engine> = if let Some(library) = named("COEVAL_TIQUE_DUCKDB") {
-        Arc::new(AdbcEngine::duckdb(Path::new(&library), None).unwrap())
-    } else if let Some(library) = named("COEVAL_TIQUE_MONETDB") {
-        Arc::new(MonetDbEngine::open(Path::new(&library), None).unwrap())
-    } else if let Some(library) = named("COEVAL_TIQUE_SQLITE") {
-        Arc::new(AdbcEngine::sqlite(Path::new(&library), None).unwrap())
-    } else {
-        Arc::new(DataFusionEngine::in_memory().unwrap())
-    };
     let options =
         Options { layout, trials, writes: Writes::Buffered, checkpoint_at: 100, ..Options::default() };
-    let database = Database::open(engine, options).unwrap();
+    let database = Database::open(engine::in_memory(), options).unwrap();
     database.session().unwrap().execute(histories::TABLE).unwrap();
     let clients = (0..crate::CLIENTS).map(|_| Client { session: database.session().unwrap() }).collect();
     let history = histories::record(clients, transactions, seed, &|| false);

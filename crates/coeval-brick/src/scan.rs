@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reading: the rows of bricks as Arrow batches, in place.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -73,8 +74,9 @@ impl TableView {
     /// This view without the bricks that are not among `bricks`; `None` if it lacks one of these.
     #[must_use]
     pub fn only(mut self, bricks: &[BrickId]) -> Option<Self> {
-        self.bricks.retain(|brick| bricks.contains(&brick.id()));
-        (self.bricks.len() == bricks.len()).then_some(self)
+        let wanted: BTreeSet<BrickId> = bricks.iter().copied().collect();
+        self.bricks.retain(|brick| wanted.contains(&brick.id()));
+        (self.bricks.len() == wanted.len()).then_some(self)
     }
 
     /// The rows of `brick` that a flush round must keep: those that `now` sees and `before`, the last round's reader,

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::table::Table;
-use coeval_store::{BrickSnapshot, Direction, IndexEntry, Key, KeyRange, Row, RowRef, ScanOrder, SpaceId};
+use coeval_store::{BrickSnapshot, BrickView, Direction, IndexEntry, Key, KeyRange, Row, RowRef, ScanOrder, SpaceId};
 
 /// A running transaction: reads one snapshot and its own writes.
 #[derive(Debug)]
@@ -129,6 +129,6 @@ impl Transaction {
             found.map(|(index, _)| index).ok_or_else(|| Error::UnknownColumn((*name).to_owned()))
         };
         let columns = columns.iter().map(index).collect::<Result<Vec<_>, _>>()?;
-        Ok(snapshot.order(&columns, snapshot.bricks()))
+        Ok(snapshot.order(columns, snapshot.bricks().iter().map(BrickView::id).collect()))
     }
 }

@@ -25,7 +25,6 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -105,15 +104,13 @@ impl BrickScan {
     }
 
     /// What it reads, in a form that can be divided and sent. None if its transaction has written to the table, as nobody
-    /// else sees these rows.
+    /// else sees these rows. A limit of the scan is no part of it: it would hold for all parts together.
     #[must_use]
     pub fn order(&self) -> Option<ScanOrder> {
         let BrickSource { snapshot, def, parts, .. } = &self.source;
         let live: Vec<usize> = def.live_columns().map(|(index, _)| index).collect();
-        let columns: Vec<usize> = self.projection.iter().map(|place| live[*place]).collect();
-        let bricks = parts.iter().flatten().map(|part| (part.brick.id(), part.brick.clone()));
-        let bricks: Vec<BrickView> = bricks.collect::<BTreeMap<_, _>>().into_values().collect();
-        snapshot.order(&columns, &bricks)
+        let columns = self.projection.iter().map(|place| live[*place]).collect();
+        snapshot.order(columns, parts.iter().flatten().map(|part| part.brick.id()).collect())
     }
 
     /// A scan of what was ordered, in at most so many parts.

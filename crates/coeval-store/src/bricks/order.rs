@@ -22,6 +22,7 @@ pub struct ScanOrder {
     pub(crate) table: SpaceId,
     /// By index in the definition, which no ALTER TABLE changes.
     pub(crate) columns: Vec<usize>,
+    /// In ascending order, unless who sent it did otherwise.
     pub(crate) bricks: Vec<BrickId>,
     pub(crate) epochs: EpochSet,
 }
@@ -54,10 +55,10 @@ impl ScanOrder {
     /// Orders that together read what this one does, with about as many bricks each: at most `count`, and at least one.
     #[must_use]
     pub fn divided(&self, count: usize) -> Vec<Self> {
-        let size = self.bricks.len().div_ceil(count.max(1)).max(1);
         if self.bricks.is_empty() {
             return vec![self.clone()];
         }
+        let size = self.bricks.len().div_ceil(count.max(1));
         self.bricks.chunks(size).map(|bricks| Self { bricks: bricks.to_vec(), ..self.clone() }).collect()
     }
 

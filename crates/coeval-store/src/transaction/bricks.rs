@@ -22,6 +22,7 @@ use coeval_brick::{
 };
 use coeval_txn::{Epoch, HeldEpochs, TransactionId};
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -286,10 +287,9 @@ impl BrickSnapshot {
     /// What reading these bricks' columns (by index in the definition) is, wherever it is done. None for what only this
     /// transaction sees: rows that it has written itself.
     #[must_use]
-    pub fn order(&self, columns: &[usize], bricks: &[BrickView]) -> Option<ScanOrder> {
+    pub fn order(&self, columns: Vec<usize>, bricks: BTreeSet<BrickId>) -> Option<ScanOrder> {
         let epochs = self.reader.snapshot_alone()?.clone();
-        let bricks = bricks.iter().map(BrickView::id).collect();
-        Some(ScanOrder { table: self.table, columns: columns.to_vec(), bricks, epochs })
+        Some(ScanOrder { table: self.table, columns, bricks: bricks.into_iter().collect(), epochs })
     }
 
     /// The same bricks as somebody finds them who looks at no epoch: with rows of transactions that run, and deleted ones.

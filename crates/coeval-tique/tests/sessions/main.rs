@@ -10,6 +10,7 @@
 
 mod commits;
 mod constraints;
+mod engine;
 mod kills;
 mod processes;
 mod reads;
@@ -23,7 +24,6 @@ use coeval_tique::{
 };
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Each combination of layout and way to write, certified in the engine; two that differ in both in this process.
 fn all_options() -> Vec<Options> {
@@ -72,19 +72,7 @@ fn appends_together() -> bool {
 }
 
 fn database(options: Options) -> Database {
-    let named = |name: &str| std::env::var(name).ok();
-    let engine: Arc<dyn Engine> = if let Some(library) = named("COEVAL_TIQUE_DUCKDB") {
-        Arc::new(AdbcEngine::duckdb(Path::new(&library), None).unwrap())
-    } else if let Some(library) = named("COEVAL_TIQUE_MONETDB") {
-        Arc::new(MonetDbEngine::open(Path::new(&library), None).unwrap())
-    } else if let Some(library) = named("COEVAL_TIQUE_SQLITE") {
-        Arc::new(AdbcEngine::sqlite(Path::new(&library), None).unwrap())
-    } else if let Some(library) = named("COEVAL_TIQUE_POSTGRESQL") {
-        Arc::new(postgresql(Path::new(&library)))
-    } else {
-        Arc::new(DataFusionEngine::in_memory().unwrap())
-    };
-    Database::open(engine, options).unwrap()
+    Database::open(engine::in_memory(), options).unwrap()
 }
 
 /// An engine whose data outlives it, in this directory: the one that the environment names.
@@ -101,17 +89,6 @@ fn persistent(directory: &Path) -> Arc<dyn Engine> {
         return Arc::new(AdbcEngine::sqlite(Path::new(&library), Some(&file)).unwrap());
     }
     Arc::new(DataFusionEngine::open(directory, Durability::Process).unwrap())
-}
-
-/// PostgreSQL, in a database of this test's own. `COEVAL_TIQUE_POSTGRESQL_ADDRESS` is the server's address without one.
-fn postgresql(library: &Path) -> AdbcEngine {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let address = std::env::var("COEVAL_TIQUE_POSTGRESQL_ADDRESS").unwrap();
-    let name = format!("tique_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let made = AdbcEngine::postgresql(library, &format!("{address}/postgres")).unwrap();
-    made.connect().unwrap().execute(&format!("CREATE DATABASE {name}")).unwrap();
-    drop(made);
-    AdbcEngine::postgresql(library, &format!("{address}/{name}")).unwrap()
 }
 
 /// A database whose plans are DataFusion's.

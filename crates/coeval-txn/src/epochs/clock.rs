@@ -174,13 +174,14 @@ impl EpochClock {
         self.register(&mut state, set)
     }
 
-    /// Holds `set`, until the guard is dropped; `None` if LSE has passed its horizon, or it has epochs that have not been
-    /// handed out.
+    /// Holds `set`, until the guard is dropped; `None` if LSE has passed its horizon, or if it has epochs that are pending
+    /// or have not been handed out: no snapshot of this clock sees these.
     pub fn try_hold(&self, set: &EpochSet) -> Option<HeldEpochs> {
         let mut state = self.state.lock();
         let counters = &state.counters;
-        let is_known = set.horizon() >= counters.latest_safe() && set.newest() < counters.next();
-        is_known.then(|| self.register(&mut state, set.clone()))
+        let is_past = set.horizon() >= counters.latest_safe() && set.newest() < counters.next();
+        let is_snapshot = is_past && !counters.pending().iter().any(|epoch| set.contains(*epoch));
+        is_snapshot.then(|| self.register(&mut state, set.clone()))
     }
 
     fn register(&self, state: &mut ClockState, set: EpochSet) -> HeldEpochs {

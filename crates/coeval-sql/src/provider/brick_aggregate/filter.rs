@@ -45,24 +45,20 @@ impl Filter {
     /// For each row whether it counts: NULL counts as false.
     ///
     /// # Errors
-    /// If the evaluation of a part fails, which is not begun if the comparisons leave no row.
+    /// If the evaluation of a part fails. What the comparisons leave out is not evaluated, so they can guard the rest:
+    /// `b <> 0 AND 10 / b > 5`.
     pub(super) fn mask(&self, rows: &RecordBatch) -> Result<BooleanArray> {
         let compared = self.comparisons.iter().map(|comparison| comparison.bits(rows));
         let compared = compared.reduce(|left, right| &left & &right);
         let compared = compared.map(|bits| BooleanArray::new(bits, None));
-        match (&self.rest, compared) {
-            (None, Some(compared)) => Ok(compared),
-            (Some(_), Some(compared)) if !compared.has_true() => Ok(compared),
-            (rest, compared) => {
-                let rest = rest.as_ref().expect("there are comparisons or a rest");
-                let answers = rest.evaluate(rows)?.into_array(rows.num_rows())?;
-                let answers = plain_mask(as_boolean_array(&answers)?);
-                Ok(match compared {
-                    Some(compared) => BooleanArray::new(answers.values() & compared.values(), None),
-                    None => answers,
-                })
-            }
-        }
+        let Some(rest) = &self.rest else {
+            return Ok(compared.expect("there are comparisons or a rest"));
+        };
+        let answers = match &compared {
+            Some(compared) => rest.evaluate_selection(rows, compared)?,
+            None => rest.evaluate(rows)?,
+        };
+        Ok(plain_mask(as_boolean_array(&answers.into_array(rows.num_rows())?)?))
     }
 }
 

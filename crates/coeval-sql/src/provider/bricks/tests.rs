@@ -163,10 +163,8 @@ fn nobody_purges_what_an_order_still_reads_and_what_was_purged_is_refused() {
     fixture.store().checkpoint().expect("a checkpoint");
     assert_eq!(read([kept.clone()]).0.len(), 320_000);
     drop(kept);
-    let purged = (0..200).any(|_| {
+    while BrickScan::ordered(fixture.store(), &order, 1).is_ok() {
         fixture.store().checkpoint().expect("a checkpoint");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        BrickScan::ordered(fixture.store(), &order, 1).is_err()
-    });
-    assert!(purged, "epochs that nobody holds are passed");
+        std::thread::yield_now();
+    }
 }

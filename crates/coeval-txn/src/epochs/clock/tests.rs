@@ -119,6 +119,24 @@ fn an_epoch_ends_once() {
 }
 
 #[test]
+fn a_set_from_elsewhere_is_held_only_if_it_can_be_a_snapshot_of_this_clock() {
+    let clock = EpochClock::new(Stride::ALONE);
+    let first = clock.begin().epoch;
+    let second = clock.begin().epoch;
+    let whole = EpochSet::through(second);
+    assert!(clock.try_hold(&whole).is_none(), "both are pending");
+    clock.commit(&[second]);
+    assert!(clock.try_hold(&whole).is_none(), "the first is pending");
+    assert!(clock.try_hold(&whole.clone().without([first])).is_some());
+    clock.commit(&[first]);
+    let held = clock.try_hold(&whole).expect("all is committed");
+    assert!(clock.try_hold(&EpochSet::through(Epoch::new(3))).is_none(), "3 has not been handed out");
+    assert_eq!(clock.advance_safe(second), second);
+    assert!(clock.try_hold(&EpochSet::through(first)).is_none(), "LSE has passed it");
+    drop(held);
+}
+
+#[test]
 fn a_recovered_clock_goes_on_above_what_it_found() {
     let clock = EpochClock::recovered(Stride::new(2, 3), Epoch::new(9));
     assert_eq!(row(&clock), (11, 9, vec![]));
