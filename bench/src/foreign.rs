@@ -2,7 +2,7 @@
 //! A foreign engine as a system under test: by itself, with the transactions that it has, or under TiQuE.
 //!
 //! Both ways have the same tuning (TiQuE 3.2): the short optimizer pipeline for statements by key, writes that are sent
-//! when the transaction commits, and the key's columns once more as one text where there are several.
+//! when the transaction commits, and the key's columns once more as one number or text where there are several.
 
 mod native;
 mod population;
@@ -113,6 +113,11 @@ impl Foreign {
         Ok(ForeignConsole { foreign: self, session: self.session()? })
     }
 
+    /// How whole keys stand in the statements of native sessions.
+    fn keys(&self) -> population::Keys {
+        population::Keys::of(&*self.engine)
+    }
+
     /// How texts stand in the statements that sessions are given.
     pub(crate) fn literal(&self, text: &str) -> String {
         match self.database {
@@ -205,7 +210,7 @@ impl Console for ForeignConsole<'_> {
     fn create(&mut self, table: &TableSpec) -> Result<(), BenchError> {
         let sql = match &self.foreign.database {
             Some(_) => population::create_tique_table(table),
-            None => population::create_native_table(table),
+            None => population::create_native_table(table, self.foreign.keys()),
         };
         match &mut self.session {
             ForeignSession::Native(session) => session.execute(&sql),

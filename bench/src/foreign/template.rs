@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prepared statements for engines that are given texts: parameters are put where `$1` and so on stand.
 
-use super::population::KEY_TEXT;
+use super::population::{Keys, WHOLE_KEY, bits};
 use super::{Foreign, Way};
 use crate::table::TableSpec;
 use coeval::{ColumnType, Value};
@@ -12,8 +12,8 @@ enum Piece {
     Text(String),
     /// The parameter of this number, from 0, for a column of this type.
     Parameter(usize, ColumnType),
-    /// These parameters, as the one text of a key.
-    KeyText(Vec<usize>),
+    /// These parameters, with the bits of their columns, as the one value of a key.
+    Key(Vec<(usize, u32)>),
 }
 
 /// A statement, with places for its parameters.
@@ -23,7 +23,7 @@ pub(crate) struct Template {
 
 impl Template {
     /// From a text of one statement on these tables, whose columns all have different names. Natively, where the whole key of
-    /// a table with several key columns is given, the text of the key stands in its place.
+    /// a table with several key columns is given, the whole key stands in its place.
     pub(crate) fn new(text: &str, tables: &[&TableSpec], way: Way) -> Self {
         let columns = parameter_columns(text);
         let kind = |name: &str| {
@@ -36,7 +36,7 @@ impl Template {
         let (mut rest, is_insert) = (text, text.starts_with("INSERT"));
         if is_insert && key.is_some() {
             let (head, tail) = rest.split_once(") VALUES").expect("an INSERT lists its columns");
-            pieces.push(Piece::Text(format!("{head}, {KEY_TEXT}) VALUES")));
+            pieces.push(Piece::Text(format!("{head}, {WHOLE_KEY}) VALUES")));
             rest = tail;
         }
         while let Some(at) = rest.find('$') {
@@ -51,20 +51,20 @@ impl Template {
             Some(key) if is_insert => {
                 let (inside, behind) = rest.rsplit_once(')').expect("VALUES ends with a bracket");
                 pieces.push(Piece::Text(format!("{inside}, ")));
-                pieces.push(Piece::KeyText(key));
+                pieces.push(Piece::Key(key));
                 pieces.push(Piece::Text(format!("){behind}")));
             }
             Some(key) => {
-                // The text says all that the key's columns say.
+                // The whole key says all that the key's columns say.
                 let end = pieces
                     .iter()
                     .position(|piece| matches!(piece, Piece::Text(text) if text.contains(" WHERE ")));
                 pieces.truncate(end.expect("a statement with a key has a WHERE") + 1);
                 if let Some(Piece::Text(text)) = pieces.last_mut() {
                     let (head, _) = text.split_once(" WHERE ").expect("it is this piece");
-                    *text = format!("{head} WHERE {KEY_TEXT} = ");
+                    *text = format!("{head} WHERE {WHOLE_KEY} = ");
                 }
-                pieces.push(Piece::KeyText(key));
+                pieces.push(Piece::Key(key));
             }
             None => pieces.push(Piece::Text(rest.to_owned())),
         }
@@ -78,10 +78,9 @@ impl Template {
             match piece {
                 Piece::Text(text) => sql.push_str(text),
                 Piece::Parameter(place, kind) => sql.push_str(&literal(&parameters[*place], *kind, foreign)),
-                Piece::KeyText(places) => {
-                    let parts =
-                        places.iter().map(|&place| literal(&parameters[place], ColumnType::Int, foreign));
-                    sql.push_str(&format!("'{}'", parts.collect::<Vec<_>>().join(".")));
+                Piece::Key(places) => {
+                    let parts = places.iter().map(|&(place, bits)| (whole(&parameters[place]), bits));
+                    sql.push_str(&key_literal(parts, foreign.keys()));
                 }
             }
         }
@@ -114,7 +113,7 @@ fn parameter_columns(text: &str) -> Vec<(usize, &str)> {
 }
 
 /// The parameters that are the whole key of a table, if it has several key columns.
-fn key_of(text: &str, table: &TableSpec, columns: &[(usize, &str)]) -> Option<Vec<usize>> {
+fn key_of(text: &str, table: &TableSpec, columns: &[(usize, &str)]) -> Option<Vec<(usize, u32)>> {
     if table.primary_key.len() < 2 {
         return None;
     }
@@ -123,9 +122,30 @@ fn key_of(text: &str, table: &TableSpec, columns: &[(usize, &str)]) -> Option<Ve
     };
     let place = |name: &&str| {
         let found = columns.iter().find(|(_, column)| column == name);
-        found.map(|(place, _)| *place).filter(|&place| is_given(name, place))
+        let place = found.map(|(place, _)| *place).filter(|&place| is_given(name, place));
+        place.map(|place| (place, bits(table.columns[table.column_index(name)].ty)))
     };
     table.primary_key.iter().map(place).collect()
+}
+
+fn whole(value: &Value) -> i64 {
+    match value {
+        Value::Int16(number) => i64::from(*number),
+        Value::Int32(number) => i64::from(*number),
+        Value::Int64(number) => *number,
+        other => panic!("no key of the workloads has the value {other:?}"),
+    }
+}
+
+/// A whole key as a literal.
+fn key_literal(parts: impl Iterator<Item = (i64, u32)>, keys: Keys) -> String {
+    match keys {
+        Keys::Texts => {
+            let parts: Vec<_> = parts.map(|(value, _)| value.to_string()).collect();
+            format!("'{}'", parts.join("."))
+        }
+        Keys::Numbers(_) => coeval_tique::pack(parts).expect("parameters fit their columns").to_string(),
+    }
 }
 
 /// A value as the engines read it. Whole numbers for a timestamp are microseconds since 1970; money has two decimals.
@@ -166,17 +186,17 @@ mod tests {
         let piece = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),
             Piece::Parameter(place, kind) => format!("<{place} {kind}>"),
-            Piece::KeyText(places) => format!("<key {places:?}>"),
+            Piece::Key(places) => format!("<key {places:?}>"),
         };
         template.pieces.iter().map(piece).collect()
     }
 
     #[test]
-    fn a_whole_key_is_given_once_more_as_a_text_natively() {
+    fn a_whole_key_is_given_once_more_natively() {
         let text = "UPDATE district SET d_ytd = $1 WHERE d_w_id = $2 AND d_id = $3";
         let native = Template::new(text, &[&WAREHOUSE, &DISTRICT], Way::Native);
         let update = "UPDATE district SET d_ytd = <0 numeric(12,2)> WHERE";
-        assert_eq!(shape(&native), format!("{update} {KEY_TEXT} = <key [1, 2]>"));
+        assert_eq!(shape(&native), format!("{update} {WHOLE_KEY} = <key [(1, 32), (2, 32)]>"));
         let expected = format!("{update} d_w_id = <1 int> AND d_id = <2 int>");
         let tique = Template::new(text, &[&WAREHOUSE, &DISTRICT], Way::Tique);
         assert_eq!(shape(&tique).replace("integer", "int"), expected);
@@ -185,19 +205,26 @@ mod tests {
         assert_eq!(
             shape(&native).replace("integer", "int"),
             format!(
-                "INSERT INTO new_order (no_o_id, no_d_id, no_w_id, {KEY_TEXT}) VALUES \
-                 (<0 int>, <1 int>, <2 int>, <key [2, 1, 0]>)"
+                "INSERT INTO new_order (no_o_id, no_d_id, no_w_id, {WHOLE_KEY}) VALUES \
+                 (<0 int>, <1 int>, <2 int>, <key [(2, 32), (1, 32), (0, 32)]>)"
             )
         );
+    }
+
+    #[test]
+    fn whole_keys_are_texts_or_numbers() {
+        let key = || [(1, 32), (-2, 32)].into_iter();
+        assert_eq!(key_literal(key(), Keys::Texts), "'1.-2'");
+        assert_eq!(key_literal(key(), Keys::Numbers("HUGEINT")), "4294967294");
     }
 
     #[test]
     fn a_part_of_a_key_is_not_the_key() {
         let text = "SELECT ol_amount FROM order_line WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = $3";
         let tables: Vec<_> = TABLES.iter().collect();
-        assert!(!shape(&Template::new(text, &tables, Way::Native)).contains(KEY_TEXT));
+        assert!(!shape(&Template::new(text, &tables, Way::Native)).contains(WHOLE_KEY));
         let text = "SELECT w_tax FROM warehouse WHERE w_id = $1";
-        assert!(!shape(&Template::new(text, &tables, Way::Native)).contains(KEY_TEXT));
+        assert!(!shape(&Template::new(text, &tables, Way::Native)).contains(WHOLE_KEY));
     }
 
     #[test]

@@ -10,10 +10,12 @@ use crate::counters::Txid;
 use crate::error::{Result, SqlState, TiqueError};
 use crate::literal::{Row, joined};
 use crate::lookups::FoundBy;
+use crate::packed::packed;
 use crate::schema::KeyColumns;
 use crate::write_set::WriteSet;
-use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, BooleanArray, Decimal128Array, Int64Array, RecordBatch, StringArray};
 use arrow::compute::cast;
+use arrow::datatypes::DECIMAL128_MAX_PRECISION;
 use datafusion::common::ScalarValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -150,9 +152,13 @@ fn batch(table: &Table, versions: &[&Version], txid: Txid) -> Result<RecordBatch
         let values = values.map_err(|error| internal(error.strip_backtrace()))?;
         columns.push(ScalarValue::iter_to_array(values).map_err(|error| internal(error.to_string()))?);
     }
-    if table.definition.key_columns == KeyColumns::Concatenated {
-        let keys = versions.iter().map(|version| joined(&version.row, &table.definition.key));
-        columns.push(Arc::new(StringArray::from_iter_values(keys)));
+    match table.definition.key_columns {
+        KeyColumns::Separate => {}
+        KeyColumns::Concatenated => {
+            let keys = versions.iter().map(|version| joined(&version.row, &table.definition.key));
+            columns.push(Arc::new(StringArray::from_iter_values(keys)));
+        }
+        KeyColumns::Packed => columns.push(packed_keys(table, versions)?),
     }
     let deleted: Vec<_> = versions.iter().map(|version| version.fate == Fate::Deleted).collect();
     columns.push(Arc::new(BooleanArray::from(deleted)));
@@ -166,6 +172,20 @@ fn batch(table: &Table, versions: &[&Version], txid: Txid) -> Result<RecordBatch
         .collect();
     let columns = columns.map_err(|error| internal(error.to_string()))?;
     RecordBatch::try_new(Arc::clone(&table.rows), columns).map_err(|error| internal(error.to_string()))
+}
+
+/// The numbers of the keys of rows.
+fn packed_keys(table: &Table, versions: &[&Version]) -> Result<ArrayRef> {
+    let number = |version: &&Version| {
+        packed(&table.definition, &version.row).ok_or_else(|| {
+            let message =
+                format!("a key of table {} is out of the range of its columns", table.definition.name);
+            TiqueError::new(SqlState::OutOfRange, message)
+        })
+    };
+    let numbers = versions.iter().map(number).collect::<Result<Vec<_>>>()?;
+    let array = Decimal128Array::from(numbers).with_precision_and_scale(DECIMAL128_MAX_PRECISION, 0);
+    Ok(Arc::new(array.map_err(|error| TiqueError::new(SqlState::EngineRefused, error.to_string()))?))
 }
 
 /// The same rows with a commit timestamp.

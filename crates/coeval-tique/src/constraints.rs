@@ -10,6 +10,7 @@
 //! | FOREIGN KEY, from the parent | children | the parent's key, as identity |
 
 use crate::catalog::Table;
+use crate::engine::Integers;
 use crate::error::{Result, SqlState, TiqueError};
 use crate::literal::{Row, joined, one_of};
 use crate::schema::{Definition, ForeignKey, Nulls, quoted};
@@ -40,14 +41,29 @@ fn named(table: &Definition, columns: &[usize]) -> String {
     columns.iter().map(|&column| table.columns[column].name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// What one row alone can break: NOT NULL, lengths, CHECK.
-pub(crate) fn check_rows(table: &Definition, changes: &[Change]) -> Result<()> {
+/// Whether a value is the smallest of its type.
+fn is_smallest(value: &ScalarValue) -> bool {
+    matches!(
+        value,
+        ScalarValue::Int16(Some(i16::MIN))
+            | ScalarValue::Int32(Some(i32::MIN))
+            | ScalarValue::Int64(Some(i64::MIN))
+    )
+}
+
+/// What one row alone can break: NOT NULL, lengths, CHECK, and what the engine's integers can hold.
+pub(crate) fn check_rows(table: &Definition, changes: &[Change], integers: Integers) -> Result<()> {
     for change in changes {
         let Some(row) = &change.new else { continue };
         for (value, column) in row.iter().zip(&table.columns) {
             if column.nulls == Nulls::Refused && value.is_null() {
                 let message = format!("column {} of table {} takes no NULL", column.name, table.name);
                 return Err(TiqueError::new(SqlState::NotNullViolation, message));
+            }
+            if integers != Integers::Whole && is_smallest(value) {
+                let message = format!("column {} of table {} takes no {value}", column.name, table.name);
+                let detail = "The engine keeps the smallest integer of a type for NULL.";
+                return Err(TiqueError::new(SqlState::OutOfRange, message).detail(detail));
             }
             if let (Some(most), Some(Some(text))) = (column.characters_max(), value.try_as_str())
                 && text.chars().count() as u64 > most
@@ -77,7 +93,7 @@ impl Session {
     /// Checks the changes of a statement and notes them in the transaction; all of them or, if one fails, none.
     pub(crate) fn apply(&mut self, table: &Arc<Table>, changes: &[Change]) -> Result<()> {
         let definition = &table.definition;
-        check_rows(definition, changes)?;
+        check_rows(definition, changes, self.shared.engine.dialect().integers)?;
         let old_keys: HashSet<_> = changes
             .iter()
             .filter_map(|change| change.old.as_ref())

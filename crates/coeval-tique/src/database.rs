@@ -4,14 +4,14 @@
 use crate::catalog::{Catalog, Table};
 use crate::certifier::Certification;
 use crate::commit::Pipeline;
-use crate::engine::{Connection, Effort, Engine, Text, Types};
+use crate::engine::{Connection, Dialect, Effort, Engine, Text, Types};
 use crate::error::{Result, SqlState, TiqueError};
-use crate::physical;
 use crate::recovery;
 use crate::schema::{Definition, KeyColumns, Kind, quoted};
 use crate::session::Session;
 use crate::snapshot::{Formulation, Layout};
 use crate::spanning::Decision;
+use crate::{packed, physical};
 use arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{CreateTable, DataType};
 use parking_lot::{Mutex, RwLock};
@@ -171,7 +171,7 @@ impl Shared {
         for statement in physical::create_table(&definition, dialect)? {
             connection.execute(&statement)?;
         }
-        let table = describe(connection, definition, self.options.layout, dialect.types)?;
+        let table = describe(connection, definition, self.options.layout, dialect)?;
         check_empty(connection, &table.definition)?;
         note(connection, dialect.literals, &table.definition.name, &create.to_string())?;
         connection.sync()?;
@@ -258,21 +258,41 @@ fn declared(definition: &Definition, columns: &Schema, read_as: fn(&DataType) ->
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
+/// How the one column of a key is kept: tables made before there were numbers for keys have texts, and keep them.
+fn kept_key(table: &Definition, column: &Field) -> Result<KeyColumns> {
+    match column.data_type() {
+        ArrowType::Utf8 => Ok(KeyColumns::Concatenated),
+        ArrowType::Decimal128(_, 0) if packed::fits(table) => Ok(KeyColumns::Packed),
+        other => {
+            let message = format!("the keys of table {} are kept as {other}, which is not ours", table.name);
+            let hint = format!(
+                "Rename the engine's tables {} and {}, create the table again, and insert their rows.",
+                physical::storage(table),
+                physical::cache(table)
+            );
+            Err(TiqueError::new(SqlState::EngineRefused, message).hint(hint))
+        }
+    }
+}
+
 /// A table with the engine's types of its physical columns.
 pub(crate) fn describe(
     connection: &mut dyn Connection,
-    definition: Definition,
+    mut definition: Definition,
     layout: Layout,
-    types: Types,
+    dialect: &Dialect,
 ) -> Result<Table> {
     let cache = quoted(&physical::cache(&definition));
     let rows = connection.query(&format!("SELECT * FROM {cache} WHERE 1 = 0"), Effort::Point)?;
-    let extra = if definition.key_columns == KeyColumns::Concatenated { 5 } else { 4 };
+    let extra = if definition.has_key_column() { 5 } else { 4 };
     if rows.schema.fields().len() != definition.columns.len() + extra {
         let message = format!("the engine has a table {cache} with other columns, which is not ours");
         return Err(TiqueError::new(SqlState::DuplicateTable, message).hint("Choose another name."));
     }
-    let columns = match types {
+    if definition.has_key_column() && dialect.integers.wide().is_some() {
+        definition.key_columns = kept_key(&definition, rows.schema.field(definition.columns.len()))?;
+    }
+    let columns = match dialect.types {
         Types::OfEngine => rows.schema,
         Types::Ours(read_as) => declared(&definition, &rows.schema, read_as),
     };

@@ -177,7 +177,8 @@ impl Session {
         };
         // Rows that are skipped or become updates have to be rows of the table too.
         if insert.on.is_some() {
-            crate::constraints::check_rows(&table.definition, &changes)?;
+            let integers = self.shared.engine.dialect().integers;
+            crate::constraints::check_rows(&table.definition, &changes, integers)?;
         }
         let (alias, returning) =
             (insert.table_alias.as_ref().map(|alias| alias.alias.to_string()), insert.returning);
@@ -194,7 +195,7 @@ impl Session {
 
     /// Rows of a static table go to the engine at once, whatever becomes of the transaction.
     fn insert_static(&mut self, table: &Table, rows: &Rows, changes: &[Change]) -> Result<Outcome> {
-        crate::constraints::check_rows(&table.definition, changes)?;
+        crate::constraints::check_rows(&table.definition, changes, self.shared.engine.dialect().integers)?;
         let columns: Vec<usize> = (0..table.definition.columns.len()).collect();
         for batch in &rows.batches {
             let batch = batch

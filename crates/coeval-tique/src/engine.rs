@@ -51,6 +51,8 @@ pub struct Dialect {
     pub types: Types,
     /// How rows are found by key.
     pub indexes: Indexes,
+    /// What its integers can hold.
+    pub integers: Integers,
     /// Where NULL stands in an order that does not say it.
     pub nulls: Nulls,
     /// What a type of the application's is called; nothing if the engine has none like it.
@@ -83,6 +85,27 @@ pub enum Nulls {
     AsEngine,
     /// Above all values, as in PostgreSQL: it is written out.
     Above,
+}
+
+/// What an engine's integers can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Integers {
+    /// What 16, 32 and 64 bits can.
+    Whole,
+    /// The same without the smallest number of each type, which means NULL; and there is this type of 128 bits, in which a
+    /// concatenated key of integers is one number.
+    Narrow(&'static str),
+}
+
+impl Integers {
+    /// The name of the type of 128 bits.
+    #[must_use]
+    pub fn wide(self) -> Option<&'static str> {
+        match self {
+            Self::Whole => None,
+            Self::Narrow(wide) => Some(wide),
+        }
+    }
 }
 
 /// How an engine finds rows by key.

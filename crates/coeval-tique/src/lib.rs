@@ -45,6 +45,7 @@ mod engine;
 mod error;
 mod literal;
 mod lookups;
+mod packed;
 mod physical;
 mod priority;
 mod recovery;
@@ -63,9 +64,10 @@ pub use certifier::Certification;
 pub use database::{Database, Options, Reading, Trials, Writes};
 pub use engine::{
     AdbcEngine, Appends, Connection, DataFusionEngine, Dialect, Durability, Effort, Engine, EngineError,
-    EngineErrorKind, Indexes, Lists, MonetDbEngine, Names, Nulls, Pushdown, Rows, Text, Types,
+    EngineErrorKind, Indexes, Integers, Lists, MonetDbEngine, Names, Nulls, Pushdown, Rows, Text, Types,
 };
 pub use error::{Result, SqlState, TiqueError};
+pub use packed::pack;
 pub use savepoints::SavepointPlace;
 pub use session::{Outcome, Priority, Session};
 pub use snapshot::{Formulation, Layout};

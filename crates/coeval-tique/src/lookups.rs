@@ -6,7 +6,8 @@
 //! the concatenated key they cannot know, and are told. MonetDB is always told.
 
 use crate::engine::{Pushdown, Text};
-use crate::literal::{joined, printed};
+use crate::literal::{Row, joined, printed};
+use crate::packed::{bits, packed};
 use crate::physical::KEY;
 use crate::schema::{Definition, KeyColumns, folded, quoted};
 use datafusion::common::ScalarValue;
@@ -23,6 +24,8 @@ pub(crate) struct FoundBy {
     pub(crate) equal: Vec<(usize, ScalarValue)>,
     /// The text of the whole key, if all of it is given.
     pub(crate) key: Option<String>,
+    /// Whether `conditions` look the whole key up in its one column.
+    is_by_key_column: bool,
     /// What holds of the key's columns and has to be written where versions are read, as SQL.
     pub(crate) conditions: Vec<String>,
 }
@@ -31,6 +34,25 @@ impl FoundBy {
     /// Whether a row could be found.
     pub(crate) fn may_find(&self, row: &[ScalarValue]) -> bool {
         self.equal.iter().all(|(column, value)| printed(&row[*column]) == printed(value))
+    }
+
+    /// A row of the table with what is known of its key.
+    fn row(&self, table: &Definition) -> Row {
+        let mut row = vec![ScalarValue::Null; table.columns.len()];
+        for (place, value) in &self.equal {
+            row[*place] = value.clone();
+        }
+        row
+    }
+
+    /// The whole key as it stands in its one column, as SQL. Of values that its columns cannot hold there is none.
+    fn key_column_value(&self, table: &Definition) -> Option<String> {
+        let key = self.key.as_ref()?;
+        match table.key_columns {
+            KeyColumns::Separate => None,
+            KeyColumns::Concatenated => Some(Text::Plain.literal(key)),
+            KeyColumns::Packed => packed(table, &self.row(table)).map(|number| number.to_string()),
+        }
     }
 }
 
@@ -129,25 +151,18 @@ impl Lookups {
             let of_column = self.columns.iter().filter(|(name, _)| self.is_of(name, alias, &column.name));
             let values = of_column.filter_map(|(_, value)| value.clone());
             let is_of_type = |value: &ScalarValue| match &column.kind {
-                DataType::Int(_) | DataType::Integer(_) | DataType::BigInt(_) | DataType::SmallInt(_) => {
-                    matches!(value, ScalarValue::Int64(_))
-                }
                 DataType::Text | DataType::Varchar(_) => matches!(value, ScalarValue::Utf8(_)),
-                _ => false,
+                _ => bits(column).is_some() && matches!(value, ScalarValue::Int64(_)),
             };
             found.equal.extend(values.filter(is_of_type).take(1).map(|value| (place, value)));
         }
         if found.equal.len() == table.key.len() && !table.key.is_empty() {
-            let mut row = vec![ScalarValue::Null; table.columns.len()];
-            for (place, value) in &found.equal {
-                row[*place] = value.clone();
-            }
-            found.key = Some(joined(&row, &table.key));
+            found.key = Some(joined(&found.row(table), &table.key));
         }
-        let is_concatenated = table.key_columns == KeyColumns::Concatenated;
-        if let Some(key) = found.key.as_ref().filter(|_| is_concatenated) {
-            found.conditions.push(format!("{} = {}", quoted(KEY), Text::Plain.literal(key)));
-        } else if is_concatenated || pushdown == Pushdown::Written {
+        if let Some(key) = found.key_column_value(table) {
+            found.conditions.push(format!("{} = {key}", quoted(KEY)));
+            found.is_by_key_column = true;
+        } else if table.has_key_column() || pushdown == Pushdown::Written {
             for &place in &table.key {
                 let name = &table.columns[place].name;
                 let of_column = self.comparisons.iter().filter(|(given, _)| self.is_of(given, alias, name));
@@ -161,7 +176,7 @@ impl Lookups {
 impl Lookups {
     /// Takes out of a SELECT from one table what the concatenated key says as well: engines are quick to find one column.
     pub(crate) fn drop_key(&self, select: &mut Select, alias: &str, table: &Definition, found: &FoundBy) {
-        if table.key_columns != KeyColumns::Concatenated || found.key.is_none() {
+        if !found.is_by_key_column {
             return;
         }
         let is_said = |condition: &Expr| {

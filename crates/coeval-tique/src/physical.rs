@@ -27,7 +27,7 @@ pub(crate) const TXID: &str = "tique_txid";
 pub(crate) const CTS: &str = "tique_cts";
 /// Orders the versions that one transaction wrote of one row.
 pub(crate) const SEQUENCE: &str = "tique_seq";
-/// The key's columns as one text.
+/// The key's columns as one text or number.
 pub(crate) const KEY: &str = "tique_key";
 
 /// Where the stable rows of a table are.
@@ -43,7 +43,7 @@ pub(crate) fn cache(table: &Definition) -> String {
 /// The columns of the storage table, quoted.
 pub(crate) fn storage_columns(table: &Definition) -> Vec<String> {
     let mut columns = table.all_names();
-    if table.key_columns == KeyColumns::Concatenated {
+    if table.has_key_column() {
         columns.push(quoted(KEY));
     }
     columns
@@ -53,7 +53,7 @@ pub(crate) fn storage_columns(table: &Definition) -> Vec<String> {
 pub(crate) fn key_columns(table: &Definition) -> Vec<String> {
     match table.key_columns {
         KeyColumns::Separate => table.names(&table.key),
-        KeyColumns::Concatenated => vec![quoted(KEY)],
+        KeyColumns::Concatenated | KeyColumns::Packed => vec![quoted(KEY)],
     }
 }
 
@@ -82,11 +82,14 @@ pub(crate) fn column(column: &Column, dialect: &Dialect) -> Result<String> {
 pub(crate) fn create_table(table: &Definition, dialect: &Dialect) -> Result<Vec<String>> {
     let columns = table.columns.iter().map(|each| column(each, dialect));
     let mut columns = columns.collect::<Result<Vec<_>>>()?;
-    if table.key_columns == KeyColumns::Concatenated {
-        columns.push(format!("{} {}", quoted(KEY), dialect.text));
+    let wide = dialect.integers.wide().filter(|_| table.packs(dialect));
+    if table.has_key_column() {
+        columns.push(format!("{} {}", quoted(KEY), wide.unwrap_or(dialect.text)));
     }
     let (columns, bigint) = (columns.join(", "), dialect.bigint);
-    let storage = format!("CREATE TABLE IF NOT EXISTS {} ({columns})", quoted(&storage(table)));
+    // The engine keeps a hash of what is declared to be the key; the cache has a key's versions, and is small.
+    let key = wide.map(|_| format!(", PRIMARY KEY ({})", quoted(KEY))).unwrap_or_default();
+    let storage = format!("CREATE TABLE IF NOT EXISTS {} ({columns}{key})", quoted(&storage(table)));
     let cache = format!(
         "CREATE TABLE IF NOT EXISTS {} ({columns}, {DELETED} {}, {TXID} {bigint}, {CTS} {bigint}, {SEQUENCE} {bigint})",
         quoted(&cache(table)),

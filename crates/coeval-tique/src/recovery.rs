@@ -53,7 +53,7 @@ pub(crate) fn recover(
         for statement in create_table(&definition, engine.dialect())? {
             connection.execute(&statement)?;
         }
-        let table = describe(connection, definition, layout, engine.dialect().types)?;
+        let table = describe(connection, definition, layout, engine.dialect())?;
         catalog = catalog.with(table);
     }
     let mut last_txid = number(connection, "SELECT max(txid) FROM tique_committed")?;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The abstract schema: tables as the application defined them.
 
+use crate::engine::Dialect;
 use crate::error::{Result, SqlState, TiqueError};
+use crate::packed;
 use datafusion::sql::sqlparser::ast::{
     CharacterLength, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, DataType, Expr,
     ForeignKeyConstraint, Ident, IndexColumn, ObjectName, ReferentialAction, SqlOption, TableConstraint,
@@ -83,8 +85,10 @@ pub(crate) enum Kind {
 pub(crate) enum KeyColumns {
     /// By the columns themselves.
     Separate,
-    /// By one more column that holds all of them (3.2.5).
+    /// By one more column that holds all of them as a text (3.2.5).
     Concatenated,
+    /// By one more column that holds all of them as a number.
+    Packed,
 }
 
 /// A table of the application's.
@@ -167,6 +171,16 @@ impl Definition {
             definition.columns[column].nulls = Nulls::Refused;
         }
         Ok(definition)
+    }
+
+    /// Whether the key's columns stand once more in one.
+    pub(crate) fn has_key_column(&self) -> bool {
+        self.key_columns != KeyColumns::Separate
+    }
+
+    /// Whether a key of that one column is a number in new tables of an engine.
+    pub(crate) fn packs(&self, dialect: &Dialect) -> bool {
+        self.has_key_column() && dialect.integers.wide().is_some() && packed::fits(self)
     }
 
     /// The place of a column.

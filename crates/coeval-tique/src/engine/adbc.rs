@@ -12,8 +12,8 @@ mod sqlite;
 use super::insertion::insertion;
 use super::library::require;
 use super::{
-    Appends, Connection, Dialect, Effort, Engine, EngineError, Indexes, Lists, Names, Nulls, Pushdown, Rows,
-    Text, Types,
+    Appends, Connection, Dialect, Effort, Engine, EngineError, Indexes, Integers, Lists, Names, Nulls,
+    Pushdown, Rows, Text, Types,
 };
 use crate::literal::printed;
 use arrow::array::{AsArray, RecordBatch};
@@ -78,6 +78,7 @@ impl AdbcEngine {
             names: Names::Standard,
             types: Types::OfEngine,
             indexes: Indexes::None,
+            integers: Integers::Whole,
             nulls: Nulls::Above,
             spelled: |kind| Some(kind.clone()),
         };
@@ -124,6 +125,7 @@ impl AdbcEngine {
             names: Names::Standard,
             types: Types::OfEngine,
             indexes: Indexes::None,
+            integers: Integers::Whole,
             nulls: Nulls::AsEngine,
             spelled: |kind| Some(kind.clone()),
         };

@@ -81,6 +81,7 @@ impl DataFusionEngine {
             names: super::Names::Standard,
             types: super::Types::OfEngine,
             indexes: super::Indexes::None,
+            integers: super::Integers::Whole,
             nulls: super::Nulls::AsEngine,
             spelled: |kind| {
                 (!matches!(kind, SqlType::Uuid | SqlType::JSON | SqlType::JSONB)).then(|| kind.clone())

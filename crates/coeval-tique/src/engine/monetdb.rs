@@ -12,8 +12,8 @@ mod worker;
 use super::insertion::insertion;
 use super::library::require;
 use super::{
-    Appends, Connection, Dialect, Effort, Engine, EngineError, Indexes, Lists, Names, Nulls, Pushdown, Rows,
-    Text, Types,
+    Appends, Connection, Dialect, Effort, Engine, EngineError, Indexes, Integers, Lists, Names, Nulls,
+    Pushdown, Rows, Text, Types,
 };
 use crate::literal::printed;
 use arrow::array::RecordBatch;
@@ -121,6 +121,7 @@ impl MonetDbEngine {
             names: Names::Standard,
             types: Types::OfEngine,
             indexes: Indexes::None,
+            integers: Integers::Narrow("HUGEINT"),
             nulls: Nulls::AsEngine,
             spelled,
         };
@@ -305,6 +306,8 @@ fn given(value: &ScalarValue) -> String {
             format!("BLOB '{digits}'")
         }
         ScalarValue::Utf8(_) | ScalarValue::LargeUtf8(_) | ScalarValue::Utf8View(_) => text(),
+        // Integers of 128 bits may have a digit more than decimals, which are printed without it.
+        ScalarValue::Decimal128(Some(number), _, 0) => number.to_string(),
         other => printed(other),
     }
 }

@@ -11,6 +11,7 @@
 mod commits;
 mod constraints;
 mod engine;
+mod keys;
 mod kills;
 mod processes;
 mod reads;

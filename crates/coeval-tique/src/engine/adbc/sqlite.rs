@@ -6,7 +6,9 @@
 //! json, bytea) are refused.
 
 use super::{Manners, given};
-use crate::engine::{Appends, Dialect, EngineError, Indexes, Lists, Names, Nulls, Pushdown, Text, Types};
+use crate::engine::{
+    Appends, Dialect, EngineError, Indexes, Integers, Lists, Names, Nulls, Pushdown, Text, Types,
+};
 use arrow::datatypes::DataType as ArrowType;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::DataType;
@@ -28,6 +30,7 @@ pub(super) fn dialect() -> Dialect {
         names: Names::Backticks,
         types: Types::Ours(read_as),
         indexes: Indexes::OnKeys,
+        integers: Integers::Whole,
         nulls: Nulls::Above,
         spelled,
     }
