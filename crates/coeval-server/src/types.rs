@@ -9,8 +9,8 @@ pub(crate) use parameters::{bound_values, declared_types, described_types};
 pub(crate) use rows::RowEncoder;
 
 use arrow::datatypes::{Field, Schema};
-use coeval::{ColumnType, column_type_of_field};
-use coeval_sql::{CatalogType, origin_of};
+use coeval::{ColumnType, ElementType, column_type_of_field};
+use coeval_sql::{CatalogType, origin_of, type_number};
 use std::sync::Arc;
 
 /// Numbers of PostgreSQL's types, as `pg_type` has them.
@@ -35,12 +35,19 @@ pub(crate) mod oid {
     pub(crate) const INTERVAL: u32 = 1186;
     pub(crate) const NUMERIC: u32 = 1700;
     pub(crate) const UUID: u32 = 2950;
+    /// The first number of what users make.
+    pub(crate) const FIRST_OF_USERS: u32 = 16_384;
 }
 
 /// The size of types whose values differ in length.
 const SIZE_VARIES: i16 = -1;
 /// Bytes that a type modifier of a character type counts beside the characters.
 const MODIFIER_EXTRA: i32 = 4;
+
+/// The number of a type that users have made.
+fn user_oid(ty: ColumnType) -> u32 {
+    type_number(ty).unsigned_abs()
+}
 
 /// A type as a client is told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +87,7 @@ impl WireType {
             ColumnType::Uuid => Self::new(oid::UUID, 16),
             ColumnType::Json => Self::new(oid::JSON, SIZE_VARIES),
             ColumnType::Jsonb => Self::new(oid::JSONB, SIZE_VARIES),
+            ColumnType::Enum(ty) => Self::new(user_oid(ColumnType::Enum(ty)), 4),
             ColumnType::Array(element) => Self::list_of(element.column_type()),
         }
     }
@@ -111,6 +119,7 @@ impl WireType {
             ColumnType::Uuid => 2951,
             ColumnType::Json => 199,
             ColumnType::Jsonb => 3807,
+            ColumnType::Enum(ty) => user_oid(ColumnType::Array(ElementType::Enum(ty))),
             // Arrays have no arrays as elements.
             ColumnType::Array(_) => oid::TEXT,
         };

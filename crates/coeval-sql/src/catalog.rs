@@ -32,6 +32,7 @@ mod rows;
 mod sequence_row;
 mod server;
 mod types;
+mod user_types;
 
 pub use functions::format_list;
 
@@ -48,7 +49,7 @@ pub(crate) use identifiers::{literal as quoted_literal, quoted as quoted_name};
 pub(crate) use objects::ViewColumns;
 pub(crate) use relations::{holds_functions, holds_names, is_vector, own_relations, standard_columns};
 pub(crate) use sequence_row::sequence_row;
-pub(crate) use types::type_number;
+pub use types::type_number;
 
 use crate::engine::Engine;
 use crate::error::SqlError;
@@ -116,6 +117,7 @@ pub(crate) fn provider(
 /// The rows that come from this database.
 fn fill(table: &mut Table, source: &Source<'_>, view_columns: &ViewColumns) {
     let name = table.name();
+    user_types::fill(name, table, source);
     if server::fill(name, table, source)
         || activity::fill(name, table, source)
         || roles::fill(name, table, source)

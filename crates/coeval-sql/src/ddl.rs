@@ -18,6 +18,7 @@ mod dependents;
 mod drop;
 mod drop_column;
 mod drop_constraint;
+mod enum_types;
 mod expressions;
 mod extended;
 mod generated_columns;
@@ -87,6 +88,10 @@ pub(crate) fn execute(
         Statement::Comment { object_type, object_name, comment, .. } => {
             comment::execute(context, *object_type, object_name, comment.as_deref())?
         }
+        Statement::CreateType { name, representation } => {
+            enum_types::create(context, name, representation.as_ref())?
+        }
+        Statement::AlterType(alter) => enum_types::alter(context, alter)?,
         Statement::AlterIndex { name, operation } => rename_index(context, name, operation)?,
         _ => return Ok(None),
     };

@@ -15,11 +15,13 @@
 //! | [`texts`] | `format`, `string_to_array` ... |
 //! | [`arrays`] | arrays with an element changed, shortened, filled |
 //! | [`bytes`] | bits and bytes of `bytea` |
+//! | [`enums`] | `enum_first`, `enum_last`, `enum_range`, which take any enum and are no entries |
 
 mod arrays;
 mod bytes;
 mod call;
 mod choice;
+mod enums;
 mod intervals;
 mod number_pattern;
 mod numbers;
@@ -95,7 +97,8 @@ pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
         texts::ENTRIES,
         time_pattern::ENTRIES,
     ];
-    lists.into_iter().flatten().map(|entry| ScalarUDF::from(Function::new(entry)))
+    let listed = lists.into_iter().flatten().map(|entry| ScalarUDF::from(Function::new(entry)));
+    listed.chain(enums::functions())
 }
 
 struct Function {

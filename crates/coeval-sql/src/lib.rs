@@ -48,10 +48,11 @@ mod system;
 mod temporary;
 mod tique;
 mod types;
+mod user_types;
 mod vector;
 
 pub use cancel::{CancelHandle, CancelReason, StatementNumber};
-pub use catalog::{CatalogType, format_list, origin_of};
+pub use catalog::{CatalogType, format_list, origin_of, type_number};
 pub use context::{Clock, SequenceValues};
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub use definitions::Definitions;

@@ -110,6 +110,8 @@ pub(crate) enum Kind {
     Index,
     /// A schema.
     Schema,
+    /// A type.
+    Type,
 }
 
 impl Kind {
@@ -130,6 +132,7 @@ impl Kind {
             Self::Sequence => "sequence",
             Self::Index => "index",
             Self::Schema => "schema",
+            Self::Type => "type",
         }
     }
 }

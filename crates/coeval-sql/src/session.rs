@@ -54,7 +54,7 @@ use crate::tique;
 use acknowledgement::Acknowledgements;
 use block::{Block, BlockOptions, IsQuery, Opened};
 use coeval_store::{
-    AccessMode, ColumnType, LockWaits, Origin, Priority, Publication, StoreError, Transaction, Value,
+    AccessMode, Catalog, ColumnType, LockWaits, Origin, Priority, Publication, StoreError, Transaction, Value,
 };
 use coeval_txn::Isolation;
 use coeval_txn::ssi::SessionFloor;
@@ -267,13 +267,25 @@ impl Session {
     /// newest.
     #[must_use]
     pub fn definitions(&self) -> Definitions {
-        let open = match &self.state {
-            State::Active(block) => block.open_transaction(),
-            State::Idle | State::Failed(_) => None,
-        };
-        match open {
+        match self.running_transaction() {
             Some(transaction) => Definitions::of(transaction),
             None => Definitions::of(&self.engine.store().begin(Isolation::Snapshot, AccessMode::ReadOnly)),
+        }
+    }
+
+    /// The transaction of the block that is open, if it has begun.
+    fn running_transaction(&self) -> Option<&Transaction> {
+        match &self.state {
+            State::Active(block) => block.open_transaction(),
+            State::Idle | State::Failed(_) => None,
+        }
+    }
+
+    /// Looks into the catalog that the session's next statement sees.
+    fn with_catalog<T>(&self, look: impl FnOnce(&Catalog) -> T) -> T {
+        match self.running_transaction() {
+            Some(transaction) => look(transaction.catalog()),
+            None => look(self.engine.store().world().catalog()),
         }
     }
 
@@ -394,13 +406,13 @@ impl Session {
 
     /// The parameters as the statement needs them.
     fn bound<'v>(&mut self, prepared: &Prepared, values: &'v [Value]) -> Result<Cow<'v, [Value]>, SqlError> {
-        let types = prepared.parameter_types();
+        let types = self.parameter_types(prepared);
         if values.len() != types.len() {
             let (wanted, given) = (types.len(), values.len());
             let message = format!("the statement has {wanted} parameters, {given} values were given");
             return Err(self.fail(SqlError::new(SqlState::InvalidParameterValue, message)));
         }
-        binding::bind(values, types, self.settings.zone()).map_err(|error| self.fail(error))
+        binding::bind(values, &types, self.settings.zone()).map_err(|error| self.fail(error))
     }
 
     fn execute_one(

@@ -6,6 +6,7 @@ use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
 use crate::{copy, ddl, dml, explain, query, tique};
 use datafusion::sql::sqlparser::ast::Statement;
+use std::borrow::Cow;
 
 /// Runs a statement that works inside a transaction. The point path has been tried before.
 ///
@@ -16,6 +17,18 @@ pub(crate) fn execute(
     statement: &Statement,
 ) -> Result<StatementResult, SqlError> {
     refuse_read_only(context, statement)?;
+    let resolved = match statement {
+        Statement::Query(_)
+        | Statement::Insert(_)
+        | Statement::Update(_)
+        | Statement::Delete(_)
+        | Statement::Merge(_) => {
+            crate::user_types::resolved(statement, context.settings, context.transaction)
+        }
+        // Definitions keep the names as they are written.
+        other => Cow::Borrowed(other),
+    };
+    let statement: &Statement = &resolved;
     if let Some(result) = tique::run(context, statement)? {
         return Ok(result);
     }

@@ -15,6 +15,8 @@ pub use binary::{decode_binary, encode_binary, utf8};
 pub(crate) use datetime::{
     is_date, is_timestamp, local_to_utc, parse_date, parse_interval, parse_timestamp, utc_to_local,
 };
+pub(crate) use names::resolved_enum;
 pub use names::{column_type, column_type_of_arrow};
 pub(crate) use scalar::{scalar_of, value_of_scalar};
+pub(crate) use text::parse_label;
 pub use text::{format_value, parse_value};

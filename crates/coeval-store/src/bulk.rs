@@ -7,7 +7,7 @@
 use crate::build_index::key_chunks;
 use crate::catalog::{IndexDef, TableDef};
 use crate::chunk::{CHUNK_ROWS, Chunk};
-use crate::column::{compact, value_at};
+use crate::column::{compact, stored, value_at};
 use crate::delta::{Delta, DeltaEntry};
 use crate::error::{ConstraintError, StoreError};
 use crate::ids::SpaceId;
@@ -167,9 +167,11 @@ fn chunks_of_rows(
     rows: &[(Key, RowPlace)],
     order: InputOrder,
 ) -> Result<Vec<Arc<Chunk>>, StoreError> {
-    let columns: Vec<Vec<&dyn Array>> = (0..def.columns.len())
-        .map(|column| batches.iter().map(|batch| batch.column(column).as_ref()).collect())
+    let kept: Vec<Vec<ArrayRef>> = (0..def.columns.len())
+        .map(|column| batches.iter().map(|batch| stored(batch.column(column))).collect())
         .collect();
+    let columns: Vec<Vec<&dyn Array>> =
+        kept.iter().map(|arrays| arrays.iter().map(AsRef::as_ref).collect()).collect();
     rows.par_chunks(CHUNK_ROWS)
         .map(|rows| {
             let mut keys = KeyColumnBuilder::with_capacity(rows.len());

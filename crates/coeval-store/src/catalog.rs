@@ -11,6 +11,7 @@ pub use foreign_key::{Deferral, ForeignKeyDef, ReferentialAction};
 
 use crate::access_rights::{ObjectAccess, RoleDef};
 use crate::brick_def::BrickDef;
+use crate::enum_type::EnumType;
 use crate::ids::{SequenceId, SpaceId};
 use crate::key::{Key, KeyWriter};
 use crate::row::Layout;
@@ -430,6 +431,30 @@ pub struct SequenceDef {
     pub access: ObjectAccess,
 }
 
+/// A type that users have made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TypeDef {
+    /// What it is.
+    pub ty: EnumType,
+    /// Its owner.
+    #[serde(default, skip_serializing_if = "ObjectAccess::is_default")]
+    pub access: ObjectAccess,
+}
+
+impl TypeDef {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static QualifiedName {
+        &self.ty.def().name
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> SpaceId {
+        self.ty.def().id
+    }
+}
+
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectRef {
@@ -450,6 +475,8 @@ pub struct Catalog {
     names: BTreeMap<QualifiedName, ObjectRef>,
     views: BTreeMap<QualifiedName, Arc<ViewDef>>,
     sequences: BTreeMap<SequenceId, Arc<SequenceDef>>,
+    /// By their names, which relations do not share.
+    types: BTreeMap<QualifiedName, Arc<TypeDef>>,
     /// For each parent table the children that refer to it.
     children: BTreeMap<SpaceId, BTreeSet<SpaceId>>,
     roles: BTreeMap<String, Arc<RoleDef>>,
@@ -511,6 +538,23 @@ impl Catalog {
     /// The tables with a foreign key to this one, itself included if it refers to itself.
     pub fn children(&self, parent: SpaceId) -> impl Iterator<Item = SpaceId> + '_ {
         self.children.get(&parent).into_iter().flatten().copied()
+    }
+
+    /// The type of this name.
+    #[must_use]
+    pub fn user_type(&self, name: &QualifiedName) -> Option<&Arc<TypeDef>> {
+        self.types.get(name)
+    }
+
+    /// The type with this number.
+    #[must_use]
+    pub fn user_type_numbered(&self, id: SpaceId) -> Option<&Arc<TypeDef>> {
+        self.types.values().find(|known| known.id() == id)
+    }
+
+    /// All types that users have made, by name.
+    pub fn user_types(&self) -> impl Iterator<Item = &Arc<TypeDef>> {
+        self.types.values()
     }
 
     /// The role of this name.
@@ -598,6 +642,15 @@ impl Catalog {
         }
     }
 
+    pub(crate) fn put_type(&mut self, def: TypeDef) {
+        self.remove_type(def.id());
+        self.types.insert(def.name().clone(), Arc::new(def));
+    }
+
+    pub(crate) fn remove_type(&mut self, id: SpaceId) {
+        self.types.retain(|_, known| known.id() != id);
+    }
+
     pub(crate) fn put_schema(&mut self, name: String) {
         self.schemas.insert(name);
     }
@@ -636,4 +689,8 @@ pub enum CatalogChange {
     RemoveRole(String),
     /// Whose a schema is, and what others may do with it.
     PutSchemaAccess(String, ObjectAccess),
+    /// A new type, or a new definition of one. Tables that use it get new definitions of their own.
+    PutType(TypeDef),
+    /// The type goes. Nothing uses it any more.
+    RemoveType(SpaceId),
 }

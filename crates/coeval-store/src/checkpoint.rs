@@ -313,6 +313,7 @@ fn manifest_of(shared: &Shared, disk: &Disk, checkpoint: &Checkpoint<'_>) -> Man
             .schemas_with_access()
             .map(|(schema, access)| (schema.to_owned(), access.as_ref().clone()))
             .collect(),
+        types: catalog.user_types().map(|def| def.as_ref().clone()).collect(),
         epochs: (world.epochs().newest() > Epoch::ZERO).then(|| FlushedEpochs {
             through: world.epochs().newest().get(),
             except: world.epochs().except().iter().map(|epoch| epoch.get()).collect(),

@@ -2,14 +2,15 @@
 //! Columns of chunks: reading one value out of an Arrow array, and building arrays value by value.
 
 use crate::element::ElementType;
+use crate::enum_type::EnumType;
 use crate::list::ListRef;
 use crate::types::{ColumnType, Physical};
 use crate::value::{IntervalValue, Value, ValueRef};
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, ListArray,
-    NullBufferBuilder, PrimitiveBuilder, StringViewBuilder,
+    Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, Int64Array,
+    ListArray, NullBufferBuilder, PrimitiveBuilder, StringViewBuilder, StructArray,
 };
-use arrow::buffer::OffsetBuffer;
+use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Field, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
     IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit,
@@ -59,6 +60,9 @@ pub fn value_at(array: &dyn Array, index: usize) -> ValueRef<'_> {
             uuid.copy_from_slice(array.as_fixed_size_binary().value(index));
             ValueRef::Uuid(uuid)
         }
+        DataType::Struct(_) => {
+            ValueRef::Int64(array.as_struct().column(0).as_primitive::<Int64Type>().value(index))
+        }
         DataType::List(_) => ValueRef::List(ListRef::Cell { lists: array.as_list(), row: index }),
         other => panic!("no column type is kept as {other}"),
     }
@@ -80,6 +84,46 @@ pub(crate) fn compact(array: ArrayRef) -> ArrayRef {
             ))
         }
         _ => array,
+    }
+}
+
+/// A column of a chunk as queries see it: enums of this type where chunks have integers. Copies nothing.
+///
+/// # Panics
+/// If the array is of no column of this type.
+pub(crate) fn shown(array: ArrayRef, ty: ColumnType) -> ArrayRef {
+    match ty {
+        ColumnType::Enum(ty) => enums(ty, array.as_primitive::<Int64Type>().clone()),
+        ColumnType::Array(ElementType::Enum(ty)) => {
+            let lists = array.as_list::<i32>();
+            let values = enums(ty, lists.values().as_primitive::<Int64Type>().clone());
+            let item = Arc::new(Field::new_list_field(ty.arrow(), true));
+            Arc::new(ListArray::new(item, lists.offsets().clone(), values, lists.nulls().cloned()))
+        }
+        _ => array,
+    }
+}
+
+fn enums(ty: EnumType, places: Int64Array) -> ArrayRef {
+    let valid = places.nulls().cloned();
+    Arc::new(StructArray::new(ty.fields(), vec![Arc::new(places)], valid))
+}
+
+/// A column of a query as chunks keep it, the reverse of [`shown`].
+pub(crate) fn stored(array: &ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Struct(_) => {
+            let places = array.as_struct().column(0).as_primitive::<Int64Type>();
+            let valid = NullBuffer::union(array.nulls(), places.nulls());
+            Arc::new(Int64Array::new(places.values().clone(), valid))
+        }
+        DataType::List(item) if matches!(item.data_type(), DataType::Struct(_)) => {
+            let lists = array.as_list::<i32>();
+            let values = stored(lists.values());
+            let item = Arc::new(Field::new_list_field(DataType::Int64, true));
+            Arc::new(ListArray::new(item, lists.offsets().clone(), values, lists.nulls().cloned()))
+        }
+        _ => Arc::clone(array),
     }
 }
 
@@ -106,6 +150,7 @@ enum Inner {
     Timestamp(PrimitiveBuilder<TimestampMicrosecondType>),
     Interval(PrimitiveBuilder<IntervalMonthDayNanoType>),
     Uuid(FixedSizeBinaryBuilder),
+    Enum(EnumType, PrimitiveBuilder<Int64Type>),
     List(ListBuilder),
 }
 
@@ -180,6 +225,7 @@ impl ColumnBuilder {
             }
             ColumnType::Interval => Inner::Interval(PrimitiveBuilder::with_capacity(capacity)),
             ColumnType::Uuid => Inner::Uuid(FixedSizeBinaryBuilder::with_capacity(capacity, UUID_SIZE)),
+            ColumnType::Enum(ty) => Inner::Enum(ty, PrimitiveBuilder::with_capacity(capacity)),
             ColumnType::Array(element) => Inner::List(ListBuilder::new(element, capacity)),
         };
         Self { ty, inner }
@@ -210,6 +256,7 @@ impl ColumnBuilder {
             (Inner::Uuid(b), ValueRef::Uuid(v)) => {
                 b.append_value(v).expect("a uuid has sixteen bytes");
             }
+            (Inner::Enum(_, b), ValueRef::Int64(v)) => b.append_value(v),
             (Inner::List(b), ValueRef::List(v)) => b.push(v),
             (_, ValueRef::Null) => self.push_null(),
             (_, other) => panic!("{other:?} does not go into a column of type {}", self.ty),
@@ -248,6 +295,7 @@ impl ColumnBuilder {
             Inner::Timestamp(b) => b.append_null(),
             Inner::Interval(b) => b.append_null(),
             Inner::Uuid(b) => b.append_null(),
+            Inner::Enum(_, b) => b.append_null(),
             Inner::List(b) => b.push_null(),
         }
     }
@@ -269,6 +317,7 @@ impl ColumnBuilder {
             Inner::Timestamp(b) => Arc::new(b.finish()),
             Inner::Interval(b) => Arc::new(b.finish()),
             Inner::Uuid(b) => Arc::new(b.finish()),
+            Inner::Enum(ty, b) => enums(*ty, b.finish()),
             Inner::List(b) => Arc::new(b.finish()),
         }
     }

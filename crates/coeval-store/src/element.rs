@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The types that elements of arrays can have: all column types but arrays.
 
+use crate::enum_type::EnumType;
 use crate::types::ColumnType;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,7 @@ pub enum ElementType {
     Uuid,
     Json,
     Jsonb,
+    Enum(EnumType),
 }
 
 impl ElementType {
@@ -54,6 +56,7 @@ impl ElementType {
             ColumnType::Uuid => Self::Uuid,
             ColumnType::Json => Self::Json,
             ColumnType::Jsonb => Self::Jsonb,
+            ColumnType::Enum(ty) => Self::Enum(ty),
             ColumnType::Array(_) => return None,
         })
     }
@@ -81,6 +84,7 @@ impl ElementType {
             Self::Uuid => ColumnType::Uuid,
             Self::Json => ColumnType::Json,
             Self::Jsonb => ColumnType::Jsonb,
+            Self::Enum(ty) => ColumnType::Enum(ty),
         }
     }
 }

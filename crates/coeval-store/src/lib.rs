@@ -36,6 +36,7 @@ mod cursor;
 mod delta;
 mod disk;
 mod element;
+mod enum_type;
 mod error;
 pub mod files;
 #[cfg(test)]
@@ -83,7 +84,7 @@ pub use bricks::{BrickRows, ScanOrder};
 pub use catalog::{
     Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DEFAULT_SCHEMA, DeclaredOrder, Deferral,
     ForeignDef, ForeignKeyDef, Identity, IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef,
-    TableDef, Uniqueness, ViewDef,
+    TableDef, TypeDef, Uniqueness, ViewDef,
 };
 pub use checkpoint::CheckpointReport;
 pub use checks::{CheckCompiler, RowChecks};
@@ -98,6 +99,7 @@ pub use conflicts::{
 };
 pub use delta::{BasePosition, Change, Delta, DeltaEntry};
 pub use element::ElementType;
+pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
 pub use error::{ConflictError, ConstraintError, StoreError};
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
 pub use ingest::{IngestOffset, Ingested, SourceOffset};

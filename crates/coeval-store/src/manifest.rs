@@ -14,7 +14,7 @@
 //! | 24.. | body | JSON, see [`Manifest`] |
 
 use crate::access_rights::{ObjectAccess, RoleDef};
-use crate::catalog::{SequenceDef, TableDef, ViewDef};
+use crate::catalog::{SequenceDef, TableDef, TypeDef, ViewDef};
 use crate::error::StoreError;
 use crate::files::{FileSystem, put_in_place, write_aside};
 use crate::ids::SequenceId;
@@ -31,7 +31,9 @@ const FORMAT_VERSION_PLAIN: u32 = 1;
 /// The version with them: who does not know of them is to refuse it rather than forget them.
 const FORMAT_VERSION_ROLES: u32 = 2;
 /// The version with brick tables.
-const FORMAT_VERSION: u32 = 3;
+const FORMAT_VERSION_BRICKS: u32 = 3;
+/// The version with types that users have made.
+const FORMAT_VERSION: u32 = 4;
 const HEADER_BYTES: usize = 24;
 
 /// The contents of a manifest.
@@ -58,6 +60,9 @@ pub(crate) struct Manifest {
     /// Whose schemas are, where that was said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) schema_access: Vec<(String, ObjectAccess)>,
+    /// Types that users have made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) types: Vec<TypeDef>,
     /// Which rows of brick tables the flush rounds hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) epochs: Option<FlushedEpochs>,
@@ -147,6 +152,7 @@ impl Manifest {
             segments: Vec::new(),
             roles: Vec::new(),
             schema_access: Vec::new(),
+            types: Vec::new(),
             epochs: None,
         }
     }
@@ -173,8 +179,11 @@ impl Manifest {
             .chain(self.sequences.iter().map(|sequence| &sequence.access));
         let is_plain = self.roles.is_empty() && self.schema_access.is_empty() && { objects }
             .all(ObjectAccess::is_default);
-        if self.tables.iter().any(|table| table.definition.bricks.is_some()) {
+        if !self.types.is_empty() {
             return FORMAT_VERSION;
+        }
+        if self.tables.iter().any(|table| table.definition.bricks.is_some()) {
+            return FORMAT_VERSION_BRICKS;
         }
         if is_plain { FORMAT_VERSION_PLAIN } else { FORMAT_VERSION_ROLES }
     }

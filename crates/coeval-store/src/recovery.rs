@@ -136,6 +136,7 @@ pub(crate) fn restore(disk: &Disk, manifest: &Manifest) -> Result<World, StoreEr
     }
     manifest.views.iter().cloned().for_each(|view| catalog.put_view(view));
     manifest.sequences.iter().cloned().for_each(|sequence| catalog.put_sequence(sequence));
+    manifest.types.iter().cloned().for_each(|def| catalog.put_type(def));
     let shared = Arc::new(Bricks::new());
     let mut tables = Vec::with_capacity(manifest.tables.len());
     for entry in &manifest.tables {

@@ -13,6 +13,7 @@ use crate::key::{Key, KeyReader, KeyWriter, Nullable};
 use crate::row::{Row, RowWriter};
 use crate::space::{Found, Space};
 use crate::submission::TableWrites;
+use crate::types::ColumnType;
 use crate::value::{Value, ValueRef};
 use crate::view::{Piece, Pieces};
 use std::sync::{Arc, OnceLock};
@@ -448,7 +449,10 @@ fn describe_value(def: &TableDef, column: usize, value: ValueRef<'_>) -> String 
         return if truth { "t" } else { "f" }.to_owned();
     }
     let ty = def.columns[column].ty;
-    let mut builder = ColumnBuilder::new(ty, 1);
+    if let (ColumnType::Enum(ty), ValueRef::Int64(place)) = (ty, value) {
+        return ty.def().label_at(place).unwrap_or_default().to_owned();
+    }
+    let mut builder = ColumnBuilder::new(ty.stored(), 1);
     builder.push(value);
     let array = builder.finish();
     arrow::util::display::array_value_to_string(&array, 0).unwrap_or_else(|_| value.to_string())

@@ -2,6 +2,7 @@
 //! The column types of Coeval and the Arrow types that hold them.
 
 use crate::element::ElementType;
+use crate::enum_type::EnumType;
 use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -59,6 +60,8 @@ pub enum ColumnType {
     Json,
     /// JSON, kept as the one text that all equal documents have.
     Jsonb,
+    /// One of a list of labels, kept as its place in the list.
+    Enum(EnumType),
     /// Values of one type, in order.
     Array(ElementType),
 }
@@ -72,7 +75,7 @@ pub enum Physical {
     Int16,
     /// Four bytes: `int`, `date`.
     Int32,
-    /// Eight bytes: `bigint`, `time`, `timestamp`, `timestamptz`.
+    /// Eight bytes: `bigint`, `time`, `timestamp`, `timestamptz`, enums.
     Int64,
     /// Four bytes.
     Float32,
@@ -101,7 +104,9 @@ impl ColumnType {
         match self {
             Self::SmallInt => Physical::Int16,
             Self::Int | Self::Date => Physical::Int32,
-            Self::BigInt | Self::Time | Self::Timestamp | Self::TimestampTz => Physical::Int64,
+            Self::BigInt | Self::Time | Self::Timestamp | Self::TimestampTz | Self::Enum(_) => {
+                Physical::Int64
+            }
             Self::Real => Physical::Float32,
             Self::Double => Physical::Float64,
             Self::Numeric { precision, .. } => {
@@ -120,7 +125,26 @@ impl ColumnType {
         }
     }
 
-    /// The Arrow type of this column in chunks and in query results.
+    /// The type whose arrays chunks keep the values in. Enums are integers there, whatever their labels are by then.
+    #[must_use]
+    pub const fn stored(self) -> Self {
+        match self {
+            Self::Enum(_) => Self::BigInt,
+            Self::Array(ElementType::Enum(_)) => Self::Array(ElementType::BigInt),
+            other => other,
+        }
+    }
+
+    /// The type made by users that it is, or that its elements are.
+    #[must_use]
+    pub const fn user_type(self) -> Option<EnumType> {
+        match self {
+            Self::Enum(ty) | Self::Array(ElementType::Enum(ty)) => Some(ty),
+            _ => None,
+        }
+    }
+
+    /// The Arrow type of this column in scans and in query results.
     #[must_use]
     pub fn arrow(self) -> DataType {
         match self {
@@ -139,6 +163,7 @@ impl ColumnType {
             Self::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
             Self::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
             Self::Uuid => DataType::FixedSizeBinary(16),
+            Self::Enum(ty) => ty.arrow(),
             Self::Array(element) => {
                 DataType::List(Arc::new(Field::new_list_field(element.column_type().arrow(), true)))
             }
@@ -169,6 +194,7 @@ impl fmt::Display for ColumnType {
             Self::Uuid => f.write_str("uuid"),
             Self::Json => f.write_str("json"),
             Self::Jsonb => f.write_str("jsonb"),
+            Self::Enum(ty) => write!(f, "{ty}"),
             Self::Array(element) => write!(f, "{}[]", element.column_type()),
         }
     }

@@ -51,7 +51,7 @@ pub enum ValueRef<'a> {
     Int16(i16),
     /// `int`, `date` (days since 1970-01-01).
     Int32(i32),
-    /// `bigint`, `time`, `timestamp`, `timestamptz` (microseconds).
+    /// `bigint`, `time`, `timestamp`, `timestamptz` (microseconds), the place of an enum's label.
     Int64(i64),
     /// `real`.
     Float32(f32),

@@ -245,6 +245,8 @@ impl World {
             CatalogChange::RemoveSequence(id) => catalog.remove_sequence(*id),
             CatalogChange::PutRole(role) => catalog.put_role(role.clone()),
             CatalogChange::RemoveRole(name) => catalog.remove_role(name),
+            CatalogChange::PutType(def) => catalog.put_type(def.clone()),
+            CatalogChange::RemoveType(id) => catalog.remove_type(*id),
             CatalogChange::PutSchemaAccess(schema, access) => {
                 catalog.put_schema_access(schema.clone(), access.clone());
             }

@@ -3,7 +3,9 @@
 
 use crate::error::Error;
 use crate::table::Table;
-use coeval_store::{BrickSnapshot, BrickView, Direction, IndexEntry, Key, KeyRange, Row, RowRef, ScanOrder, SpaceId};
+use coeval_store::{
+    BrickSnapshot, BrickView, Direction, IndexEntry, Key, KeyRange, Row, RowRef, ScanOrder, SpaceId,
+};
 
 /// A running transaction: reads one snapshot and its own writes.
 #[derive(Debug)]

@@ -12,6 +12,7 @@ use crate::types::{Column, RowEncoder, bound_values, columns_of, declared_types,
 use arrow::datatypes::SchemaRef;
 use coeval::{CommandTag, SqlError, SqlState, TransactionStatus};
 use coeval_sql::{Execution, NamedStatement, Prepared, RowStream};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -142,7 +143,7 @@ impl Connection {
     }
 
     fn planned(&mut self, sql: &str, types: Types<'_>) -> Result<NamedStatement, SqlError> {
-        let declared = declared_types(types.iter())?;
+        let declared = declared_types(types.iter(), |number| self.session.user_type(number))?;
         let mut parsed = self.session.parse(sql)?;
         let Some(syntax) = parsed.pop() else { return Ok(NamedStatement::Empty) };
         if !parsed.is_empty() {
@@ -171,9 +172,11 @@ impl Connection {
 
     fn bound(&mut self, bind: &Bind<'_>) -> Result<Portal, SqlError> {
         let statement = self.statement(bind.statement)?;
-        let types = statement.prepared.as_ref().map_or(&[][..], |prepared| prepared.parameter_types());
+        let prepared = statement.prepared.as_ref();
+        let types =
+            prepared.map_or(Cow::Borrowed(&[][..]), |prepared| self.session.parameter_types(prepared));
         let zone = self.session.settings().zone();
-        let values = bound_values(bind, types, &statement.parameters, zone)?;
+        let values = bound_values(bind, &types, &statement.parameters, zone)?;
         let columns = statement.columns.as_ref().map_or(0, |columns| columns.len());
         if columns > 0 {
             bind.result_formats.check(columns, "column")?;

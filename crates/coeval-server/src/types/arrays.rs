@@ -60,6 +60,8 @@ fn element_type(number: u32, bytes: &[u8]) -> Result<ColumnType, SqlError> {
         oid::TIMESTAMPTZ => ColumnType::TimestampTz,
         oid::INTERVAL => ColumnType::Interval,
         oid::UUID => ColumnType::Uuid,
+        // The labels of an enum.
+        number if number >= oid::FIRST_OF_USERS => ColumnType::Text,
         other => {
             let message = format!("arrays of the type with number {other} are not supported");
             return Err(SqlError::new(SqlState::FeatureNotSupported, message));

@@ -48,6 +48,12 @@ fn is_object_number(oid: u32) -> bool {
     OBJECT_NUMBERS.contains(&oid)
 }
 
+/// Whether values of the type with this number are arrays that are handed over as text. The types of users are enums,
+/// whose values are of these types themselves, and arrays of enums.
+fn is_list_as_text(number: u32, ty: ColumnType) -> bool {
+    element_of(number).is_some() || (number >= oid::FIRST_OF_USERS && ty == ColumnType::Text)
+}
+
 /// The number of an object in binary form, as a value of the type that its place asks for.
 fn object_number(bytes: &[u8], ty: ColumnType, zone: Tz) -> Result<Value, SqlError> {
     let Ok(bytes) = bytes.try_into() else {
@@ -57,17 +63,25 @@ fn object_number(bytes: &[u8], ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
     parse_value(&u32::from_be_bytes(bytes).to_string(), ty, zone)
 }
 
-/// What a client declares by the types' numbers.
+/// What a client declares by the types' numbers. `user_type` finds the types that users have made.
 ///
 /// # Errors
 /// `0A000` for a type that parameters cannot have.
-pub(crate) fn declared_types(oids: impl Iterator<Item = u32>) -> Result<Vec<Declared>, SqlError> {
+pub(crate) fn declared_types(
+    oids: impl Iterator<Item = u32>,
+    user_type: impl Fn(u32) -> Option<ColumnType>,
+) -> Result<Vec<Declared>, SqlError> {
     /// `unknown`: text of whatever type the place asks for.
     const UNKNOWN: u32 = 705;
     let declared = oids.map(|oid| {
         Ok(match oid {
             0 | UNKNOWN => Declared::Nothing,
             oid if is_object_number(oid) => Declared::Nothing,
+            number if number >= oid::FIRST_OF_USERS => match user_type(number) {
+                Some(ColumnType::Array(element)) => Declared::List(element.column_type()),
+                Some(ty) => Declared::Type(ty),
+                None => Declared::Nothing,
+            },
             oid::BOOL => Declared::Type(ColumnType::Boolean),
             oid::BYTEA => Declared::Type(ColumnType::Bytea),
             oid::INT2 => Declared::Type(ColumnType::SmallInt),
@@ -108,6 +122,7 @@ pub(crate) fn described_types(
             (Some(oid), _) if oid != 0 && oid != 705 => oid,
             (_, ParameterType::Scalar(ty)) => WireType::of(ty).oid,
             (_, ParameterType::List(element)) => WireType::list_of(element).oid,
+            (_, ParameterType::ObjectId) => CatalogType::ObjectId.oid(),
             (_, ParameterType::ObjectIds) => CatalogType::ObjectIds.oid(),
         })
         .collect()
@@ -140,7 +155,7 @@ pub(crate) fn bound_values(
             Format::Binary if told.get(index).is_some_and(|&oid| is_object_number(oid)) => {
                 object_number(bytes, ty, zone)
             }
-            Format::Binary if told.get(index).is_some_and(|&oid| element_of(oid).is_some()) => {
+            Format::Binary if told.get(index).is_some_and(|&oid| is_list_as_text(oid, ty)) => {
                 text_of_binary(bytes, zone).map(|text| Value::Text(text.into()))
             }
             Format::Binary => decode_binary(bytes, ty),

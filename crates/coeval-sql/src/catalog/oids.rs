@@ -6,10 +6,10 @@
 //! | object | id |
 //! |---|---|
 //! | what PostgreSQL brings along | as in PostgreSQL, below 16384 |
-//! | table, index | 16384 + 4 x number of its key space |
+//! | table, index, enum type and that of its arrays | 16384 + 4 x number of its key space |
 //! | index of a primary key | that of its table + 1 |
 //! | sequence | 16384 + 4 x its number + 2 |
-//! | view, its rule, schema, constraint, default | 2^30 + a hash of kind, owner and name |
+//! | view, its rule, schema, constraint, default, label of an enum | 2^30 + a hash of kind, owner and name |
 //!
 //! The last kind has no number in the store. Their ids change when they are renamed; that two of them meet in one
 //! catalog of a thousand such objects has a chance of one in two thousand.

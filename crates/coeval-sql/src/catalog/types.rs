@@ -2,7 +2,7 @@
 //! Column types as `pg_type` and `pg_attribute` have them.
 
 use arrow::datatypes::DataType;
-use coeval_store::ColumnType;
+use coeval_store::{ColumnType, ElementType};
 
 /// A type as `pg_attribute` describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,7 @@ pub(super) fn facts(ty: ColumnType) -> TypeFacts {
         ColumnType::TimestampTz => fixed(1184, 8, "d"),
         ColumnType::Interval => fixed(1186, 16, "d"),
         ColumnType::Uuid => fixed(2950, 16, "c"),
+        ColumnType::Enum(ty) => fixed(super::oids::of_space(ty.def().id), 4, "i"),
         ColumnType::Numeric { precision, scale } => TypeFacts {
             modifier: (i32::from(precision) << 16 | i32::from(scale)) + MODIFIER_HEADER,
             storage: "m",
@@ -73,16 +74,13 @@ pub(super) fn facts(ty: ColumnType) -> TypeFacts {
         ColumnType::Json => TypeFacts { storage: "x", ..fixed(114, -1, "i") },
         ColumnType::Jsonb => TypeFacts { storage: "x", ..fixed(3802, -1, "i") },
         ColumnType::Array(element) => {
+            let array_oid = match element {
+                ElementType::Enum(ty) => super::oids::of_space(ty.def().array_id),
+                element => array_of(facts(element.column_type()).oid),
+            };
             let element = facts(element.column_type());
             let align = if element.align == "d" { "d" } else { "i" };
-            TypeFacts {
-                oid: array_of(element.oid),
-                length: -1,
-                storage: "x",
-                align,
-                is_array: true,
-                ..element
-            }
+            TypeFacts { oid: array_oid, length: -1, storage: "x", align, is_array: true, ..element }
         }
         ColumnType::Text => text(TEXT, -1),
         ColumnType::Varchar(characters) => text(1043, length(characters)),
@@ -91,7 +89,8 @@ pub(super) fn facts(ty: ColumnType) -> TypeFacts {
 }
 
 /// The number of a type in `pg_type`.
-pub(crate) fn type_number(ty: ColumnType) -> i32 {
+#[must_use]
+pub fn type_number(ty: ColumnType) -> i32 {
     facts(ty).oid
 }
 
@@ -109,6 +108,10 @@ pub(super) fn cast_name(ty: ColumnType) -> String {
 /// The facts of a column of a query.
 pub(super) fn facts_of_arrow(ty: &DataType) -> TypeFacts {
     if let DataType::List(element) = ty {
+        if let Some(array @ ColumnType::Array(ElementType::Enum(_))) = crate::types::column_type_of_arrow(ty)
+        {
+            return facts(array);
+        }
         let oid = array_of(facts_of_arrow(element.data_type()).oid);
         return TypeFacts {
             oid,

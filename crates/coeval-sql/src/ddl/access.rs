@@ -5,7 +5,9 @@ use super::lookup;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::rights::{Kind, schema_access};
-use coeval_store::{CatalogChange, ObjectAccess, ObjectRef, QualifiedName, SequenceDef, TableDef, ViewDef};
+use coeval_store::{
+    CatalogChange, ObjectAccess, ObjectRef, QualifiedName, SequenceDef, TableDef, TypeDef, ViewDef,
+};
 use std::sync::Arc;
 
 /// An object with an owner.
@@ -15,6 +17,7 @@ pub(super) enum Owned {
     View(Arc<ViewDef>),
     Sequence(Arc<SequenceDef>),
     Schema(String, ObjectAccess),
+    Type(Arc<TypeDef>),
 }
 
 impl Owned {
@@ -56,7 +59,8 @@ impl Owned {
         let schemas = catalog
             .schemas_with_access()
             .map(|(schema, access)| Self::Schema(schema.to_owned(), access.as_ref().clone()));
-        tables.chain(views).chain(sequences).chain(schemas).collect()
+        let types = catalog.user_types().cloned().map(Self::Type);
+        tables.chain(views).chain(sequences).chain(schemas).chain(types).collect()
     }
 
     /// The object as it is now; `None` if it has gone since.
@@ -67,6 +71,7 @@ impl Owned {
             Self::View(view) => catalog.view(&view.name).cloned().map(Self::View),
             Self::Sequence(sequence) => catalog.sequence(sequence.id).cloned().map(Self::Sequence),
             Self::Schema(schema, _) => Self::schema(context, schema).ok(),
+            Self::Type(def) => catalog.user_type_numbered(def.id()).cloned().map(Self::Type),
         }
     }
 
@@ -77,6 +82,7 @@ impl Owned {
             Self::View(_) => Kind::View,
             Self::Sequence(_) => Kind::Sequence,
             Self::Schema(..) => Kind::Schema,
+            Self::Type(_) => Kind::Type,
         }
     }
 
@@ -87,6 +93,7 @@ impl Owned {
             Self::View(view) => format!("view {}", view.name),
             Self::Sequence(sequence) => format!("sequence {}", sequence.name),
             Self::Schema(schema, _) => format!("schema {schema}"),
+            Self::Type(def) => format!("type {}", def.ty),
         }
     }
 
@@ -97,6 +104,7 @@ impl Owned {
             Self::View(view) => &view.name.name,
             Self::Sequence(sequence) => &sequence.name.name,
             Self::Schema(schema, _) => schema,
+            Self::Type(def) => &def.name().name,
         }
     }
 
@@ -106,6 +114,7 @@ impl Owned {
             Self::Table(def) => Some(&def.name.schema),
             Self::View(view) => Some(&view.name.schema),
             Self::Sequence(sequence) => Some(&sequence.name.schema),
+            Self::Type(def) => Some(&def.name().schema),
             Self::Schema(..) => None,
         }
     }
@@ -117,6 +126,7 @@ impl Owned {
             Self::View(view) => &view.access,
             Self::Sequence(sequence) => &sequence.access,
             Self::Schema(_, access) => access,
+            Self::Type(def) => &def.access,
         }
     }
 
@@ -143,6 +153,7 @@ impl Owned {
                 CatalogChange::PutSequence(SequenceDef { access, ..SequenceDef::clone(sequence) })
             }
             Self::Schema(schema, _) => CatalogChange::PutSchemaAccess(schema.clone(), access),
+            Self::Type(def) => CatalogChange::PutType(TypeDef { ty: def.ty, access }),
         };
         Ok(context.transaction.change_catalog(change)?)
     }

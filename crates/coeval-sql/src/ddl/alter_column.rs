@@ -6,7 +6,6 @@ use super::columns::{Place, owned_sequence};
 use super::{expressions, generated_columns, lookup, rewrite, validate, values, view_columns};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::types;
 use coeval_store::{CatalogChange, ColumnType, Identity, SpaceId, TableDef};
 use datafusion::sql::sqlparser::ast::{
     AlterColumnOperation, DataType, Expr, GeneratedAs, ObjectName, SequenceOptions,
@@ -148,7 +147,7 @@ fn set_type(
     data_type: &DataType,
     using: Option<&Expr>,
 ) -> Result<SpaceId, SqlError> {
-    let ty = types::column_type(data_type)?;
+    let ty = crate::user_types::declared_type(data_type, context.settings, context.transaction)?;
     let column = &def.columns[index];
     if let Some(view) = view_columns::views_using(context, &def.name, &column.name)?.first() {
         return Err(SqlError::new(

@@ -5,7 +5,7 @@ use super::sequence::{self, SequenceSettings};
 use super::{constraints, expressions, lookup, naming};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::types;
+use crate::user_types::declared_type;
 use coeval_store::{ColumnDef, ColumnState, ColumnType, Identity, QualifiedName, SequenceDef, SpaceId};
 use datafusion::sql::sqlparser::ast::{
     self, ColumnOption, DataType, Expr, GeneratedAs, GeneratedExpressionMode, Ident, ObjectNamePart,
@@ -48,7 +48,7 @@ pub(super) fn declare(
     let serial = serial_type(&declared.data_type);
     let ty = match serial {
         Some(ty) => ty,
-        None => types::column_type(&declared.data_type)?,
+        None => declared_type(&declared.data_type, context.settings, context.transaction)?,
     };
     let mut reader = OptionReader {
         context,
@@ -169,6 +169,7 @@ impl OptionReader<'_, '_> {
             return Err(SqlError::syntax(message));
         }
         expressions::refuse_in_default(expr)?;
+        let expr = without_own_cast(self.context, expr, column.ty);
         column.default = Some(expressions::with_bound_sequences(self.context, expr)?.to_string());
         Ok(())
     }
@@ -205,6 +206,21 @@ impl OptionReader<'_, '_> {
         self.declared.column.sequence = Some(sequence.id);
         self.declared.sequence = Some(sequence);
         Ok(())
+    }
+}
+
+/// The label of an enum's default without the cast to the column's own type, which then can be renamed.
+fn without_own_cast<'e>(context: &StatementContext<'_>, expr: &'e Expr, ty: ColumnType) -> &'e Expr {
+    match expr {
+        Expr::Cast { expr: label, data_type, .. }
+            if matches!(ty, ColumnType::Enum(_))
+                && matches!(label.as_ref(), Expr::Value(_))
+                && declared_type(data_type, context.settings, context.transaction)
+                    .is_ok_and(|to| to == ty) =>
+        {
+            label
+        }
+        other => other,
     }
 }
 

@@ -43,6 +43,7 @@ pub(super) fn execute(
     }
     lookup::require_create(context, &name.schema)?;
     lookup::refuse_taken(context, &name)?;
+    lookup::refuse_type_name(context, &name)?;
     if let Some(query) = &create.query {
         if bricks.is_some() {
             return Err(SqlError::unsupported("CREATE TABLE AS of a brick table")

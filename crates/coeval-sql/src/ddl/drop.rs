@@ -3,7 +3,7 @@
 
 use super::access::Owned;
 use super::dependents::{self, Behavior, still_needed};
-use super::{index, lookup};
+use super::{enum_types, index, lookup};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
@@ -44,6 +44,7 @@ pub(super) fn execute(
         ObjectType::Index => "DROP INDEX",
         ObjectType::Sequence => "DROP SEQUENCE",
         ObjectType::Schema => "DROP SCHEMA",
+        ObjectType::Type => return enum_types::drop(context, drop.names, drop.missing, drop.behavior),
         other => return Err(SqlError::unsupported(format!("DROP {other}"))),
     };
     if *drop.kind == ObjectType::Schema {
@@ -153,6 +154,7 @@ pub(super) fn drop_owned_relation(
         Owned::Table(def) => (def.name.clone(), ObjectRef::Table(def.id)),
         Owned::View(view) => (view.name.clone(), ObjectRef::View),
         Owned::Sequence(sequence) => (sequence.name.clone(), ObjectRef::Sequence(sequence.id)),
+        Owned::Type(def) => return enum_types::drop_owned(context, def, behavior),
         Owned::Schema(..) => return Err(SqlError::internal("a relation was expected")),
     };
     let drop = Drop { kind: &ObjectType::Table, names: &[], missing: Missing::Skip, behavior };
@@ -295,17 +297,19 @@ fn drop_schema(context: &mut StatementContext<'_>, schema: &str, behavior: Behav
         .filter(|(name, object)| name.schema == schema && index::as_index(*object).is_none())
         .map(|(name, object)| (name.clone(), object))
         .collect();
-    if behavior == Behavior::Restrict && !inside.is_empty() {
+    let types = enum_types::in_schema(context, schema);
+    if behavior == Behavior::Restrict && !(inside.is_empty() && types.is_empty()) {
         let kind = |object| match object {
             ObjectRef::Table(_) => "table",
             ObjectRef::Index(..) => "index",
             ObjectRef::View => "view",
             ObjectRef::Sequence(_) => "sequence",
         };
-        let details: Vec<String> = inside
+        let relations = inside
             .iter()
-            .map(|(name, object)| format!("{} {name} depends on schema {schema}", kind(*object)))
-            .collect();
+            .map(|(name, object)| format!("{} {name} depends on schema {schema}", kind(*object)));
+        let types = types.iter().map(|def| format!("type {} depends on schema {schema}", def.ty));
+        let details: Vec<String> = relations.chain(types).collect();
         return Err(still_needed(&format!("schema {schema}"), &details));
     }
     // Tables first: they take their sequences and the views on them along.
@@ -316,6 +320,9 @@ fn drop_schema(context: &mut StatementContext<'_>, schema: &str, behavior: Behav
             let drop = Drop { kind: &ObjectType::Table, names: &[], missing: Missing::Skip, behavior };
             drop_one(context, name, *object, &drop, &inside)?;
         }
+    }
+    for def in types {
+        enum_types::drop_with_schema(context, &def)?;
     }
     context.transaction.change_catalog(CatalogChange::RemoveSchema(schema.to_owned()))?;
     Ok(())

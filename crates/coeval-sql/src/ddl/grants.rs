@@ -161,6 +161,7 @@ fn wanted(owned: &Owned, privileges: Option<&[Privilege]>) -> Result<Privileges,
             Kind::Table | Kind::View | Kind::Index => "table",
             Kind::Sequence => "sequence",
             Kind::Schema => "schema",
+            Kind::Type => "type",
         };
         return Err(invalid(format!("invalid privilege type {} for {kind}", other.name())));
     }

@@ -180,6 +180,21 @@ pub(super) fn refuse_taken(context: &StatementContext<'_>, name: &QualifiedName)
     Ok(())
 }
 
+/// Refuses a name for a relation that a type has: its rows are of a type of the same name.
+///
+/// # Errors
+/// 42710.
+pub(super) fn refuse_type_name(context: &StatementContext<'_>, name: &QualifiedName) -> Result<(), SqlError> {
+    if context.transaction.catalog().user_type(name).is_none() {
+        return Ok(());
+    }
+    let message = format!("type \"{}\" already exists", name.name);
+    Err(SqlError::new(SqlState::DuplicateObject, message).with_hint(
+        "A relation has an associated type of the same name, so you must use a name that doesn't conflict with any \
+         existing type.",
+    ))
+}
+
 /// Whether the name that something new would get stands for something already.
 ///
 /// # Errors

@@ -127,7 +127,7 @@ pub(super) fn drop_owned(context: &mut StatementContext<'_>, names: &[RoleName])
             let Some(owned) = owned.current(context) else { continue };
             let is_own = owned.access().owner.as_deref() == Some(role.as_str());
             match (&owned, is_own) {
-                (Owned::Table(_) | Owned::View(_) | Owned::Sequence(_), true) => {
+                (Owned::Table(_) | Owned::View(_) | Owned::Sequence(_) | Owned::Type(_), true) => {
                     drop_owned_relation(context, &owned, Behavior::Cascade)?;
                 }
                 (Owned::Schema(..), true) => hand_over(context, &owned, None)?,

@@ -77,7 +77,10 @@ fn existing(
 ) -> Result<Existing, SqlError> {
     let catalog = context.transaction.catalog();
     match catalog.resolve(name) {
-        None => Ok(Existing::Nothing),
+        None => {
+            lookup::refuse_type_name(context, name)?;
+            Ok(Existing::Nothing)
+        }
         Some(ObjectRef::View) if create.or_replace => {
             let old = catalog.view(name).map(|view| ViewDef::clone(view));
             Ok(old.map_or(Existing::Nothing, Existing::Replace))

@@ -74,7 +74,7 @@ pub(super) fn inferred(
         let Ok(planned) = query::plan_with_hidden(context, &without_locks(&query), &known) else { continue };
         for place in named {
             note(&mut known, place, planned.parameter_types().get(place).copied());
-            note(&mut lists, place, planned.list_parameters().get(place).copied().flatten());
+            note(&mut lists, place, planned.special_parameters().get(place).copied().flatten());
         }
     }
     Ok((known, lists))

@@ -90,7 +90,7 @@ fn describe_part(
     } else {
         let planned = query::plan(context, query, &described.types)?;
         let types = planned.parameter_types().iter().copied().map(Some).collect();
-        (types, planned.list_parameters().to_vec())
+        (types, planned.special_parameters().to_vec())
     };
     // A part that does not name a parameter knows nothing of it.
     for place in parameters_of(query) {

@@ -6,7 +6,7 @@ use crate::types::{assign_array, column_type_of_arrow};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use chrono_tz::Tz;
-use coeval_store::{ColumnDef, ColumnType};
+use coeval_store::{ColumnDef, ColumnType, EnumType};
 use datafusion::sql::sqlparser::ast::{Expr, Query, SelectItem, SetExpr, Value};
 
 /// Whether an expression of a SELECT list has a type of its own.
@@ -79,6 +79,7 @@ enum Family {
     Boolean,
     Bytes,
     Uuid,
+    Enum(EnumType),
     Array,
 }
 
@@ -102,6 +103,7 @@ fn family(ty: ColumnType) -> Family {
         ColumnType::Boolean => Family::Boolean,
         ColumnType::Bytea => Family::Bytes,
         ColumnType::Uuid => Family::Uuid,
+        ColumnType::Enum(ty) => Family::Enum(ty),
         ColumnType::Array(_) => Family::Array,
     }
 }

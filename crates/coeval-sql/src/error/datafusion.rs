@@ -7,45 +7,65 @@
 use crate::error::{SqlError, SqlState};
 use crate::memory::out_of_memory;
 use arrow::error::ArrowError;
+use coeval_store::EnumType;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 
 impl From<DataFusionError> for SqlError {
     fn from(error: DataFusionError) -> Self {
-        match error {
-            DataFusionError::External(error) => match error.downcast::<SqlError>() {
-                Ok(error) => *error,
-                Err(error) => match error.downcast::<coeval_store::StoreError>() {
-                    Ok(error) => (*error).into(),
-                    Err(error) => Self::internal(error.to_string()),
-                },
+        let mut error = converted(error);
+        error.message = with_enum_names(error.message);
+        error
+    }
+}
+
+/// The message with the names of enums in the place of how Arrow spells their types.
+fn with_enum_names(mut message: String) -> String {
+    const START: &str = "Struct(\"coeval.enum.";
+    const END: &str = "\": Int64)";
+    while let Some(start) = message.find(START) {
+        let Some(length) = message[start..].find(END) else { break };
+        let number = message[start + START.len()..start + length].parse().ok();
+        let Some(ty) = number.and_then(EnumType::with_number) else { break };
+        message.replace_range(start..start + length + END.len(), &ty.to_string());
+    }
+    message
+}
+
+fn converted(error: DataFusionError) -> SqlError {
+    match error {
+        DataFusionError::External(error) => match error.downcast::<SqlError>() {
+            Ok(error) => *error,
+            Err(error) => match error.downcast::<coeval_store::StoreError>() {
+                Ok(error) => (*error).into(),
+                Err(error) => SqlError::internal(error.to_string()),
             },
-            DataFusionError::ArrowError(error, _) => (*error).into(),
-            DataFusionError::SQL(error, _) => super::parser::syntax_error(*error, ""),
-            DataFusionError::SchemaError(error, _) => schema_error(&error),
-            DataFusionError::Context(_, error) => (*error).into(),
-            DataFusionError::Diagnostic(diagnostic, error) => {
-                let mut converted = Self::from(*error);
-                if let (None, Some(span)) = (converted.position, diagnostic.span) {
-                    // Line and column travel together until the statement's text is at hand.
-                    converted.position = Some(pack_place(span.start.line, span.start.column));
-                }
-                converted
+        },
+        DataFusionError::ArrowError(error, _) => (*error).into(),
+        DataFusionError::SQL(error, _) => super::parser::syntax_error(*error, ""),
+        DataFusionError::SchemaError(error, _) => schema_error(&error),
+        DataFusionError::Context(_, error) => (*error).into(),
+        DataFusionError::Diagnostic(diagnostic, error) => {
+            let mut converted = SqlError::from(*error);
+            if let (None, Some(span)) = (converted.position, diagnostic.span) {
+                // Line and column travel together until the statement's text is at hand.
+                converted.position = Some(pack_place(span.start.line, span.start.column));
             }
-            DataFusionError::Collection(errors) => match errors.into_iter().next() {
-                Some(error) => error.into(),
-                None => Self::internal("an empty collection of errors"),
-            },
-            DataFusionError::Shared(error) => shared_error(&error),
-            DataFusionError::Plan(text) => plan_error(&text),
-            DataFusionError::NotImplemented(text) => not_implemented(&text),
-            DataFusionError::Execution(text) => execution_error(&text),
-            DataFusionError::ResourcesExhausted(text) => out_of_memory(&text),
-            DataFusionError::IoError(error) => Self::new(SqlState::IoError, error.to_string()),
-            DataFusionError::Configuration(text) => Self::new(SqlState::InvalidParameterValue, text),
-            DataFusionError::Internal(text) => internal_error(&text),
-            other => Self::internal(other.strip_backtrace()),
+            converted
         }
+        DataFusionError::Collection(errors) => match errors.into_iter().next() {
+            Some(error) => error.into(),
+            None => SqlError::internal("an empty collection of errors"),
+        },
+        DataFusionError::Shared(error) => shared_error(&error),
+        DataFusionError::Plan(text) => plan_error(&text),
+        DataFusionError::NotImplemented(text) => not_implemented(&text),
+        DataFusionError::Execution(text) => execution_error(&text),
+        DataFusionError::ResourcesExhausted(text) => out_of_memory(&text),
+        DataFusionError::IoError(error) => SqlError::new(SqlState::IoError, error.to_string()),
+        DataFusionError::Configuration(text) => SqlError::new(SqlState::InvalidParameterValue, text),
+        DataFusionError::Internal(text) => internal_error(&text),
+        other => SqlError::internal(other.strip_backtrace()),
     }
 }
 

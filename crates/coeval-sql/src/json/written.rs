@@ -9,7 +9,7 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field};
 use chrono_tz::Tz;
-use coeval_store::{ColumnType, value_at};
+use coeval_store::{ColumnType, EnumType, value_at};
 
 /// The value of a field at a row as JSON; NULL is `null`.
 ///
@@ -27,7 +27,7 @@ pub(super) fn push_value(
     }
     match array.data_type() {
         DataType::List(element) => return push_elements(&array.as_list::<i32>().value(row), element, out),
-        DataType::Struct(fields) => {
+        DataType::Struct(fields) if EnumType::of_arrow(array.data_type()).is_none() => {
             let members = array.as_struct();
             out.push('{');
             for (place, (field, column)) in fields.iter().zip(members.columns()).enumerate() {

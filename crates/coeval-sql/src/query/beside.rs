@@ -7,6 +7,7 @@
 
 use crate::error::SqlError;
 use arrow::datatypes::DataType;
+use coeval_store::EnumType;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::binary::type_union_resolution;
@@ -112,6 +113,15 @@ impl Found {
             Expr::Cast(cast) => {
                 if let Some(place) = bare_parameter(&cast.expr) {
                     self.is(place, cast.field.data_type());
+                }
+            }
+            Expr::ScalarFunction(function) if function.name() == "array_has" => {
+                if let [list, element] = &function.args[..]
+                    && let (Some(place), Ok(DataType::List(item))) =
+                        (bare_parameter(element), list.get_type(schema))
+                    && EnumType::of_arrow(item.data_type()).is_some()
+                {
+                    self.is(place, item.data_type());
                 }
             }
             Expr::ScalarFunction(function) if ALIKE.contains(&function.name()) => {

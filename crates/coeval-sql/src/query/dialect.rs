@@ -203,7 +203,10 @@ fn rewritten_test(expression: &Expr) -> Option<Expr> {
             Some(call("coeval_array_found", vec![expression.clone(), array]))
         }
         Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => {
-            sets::membership(left, right, sets::Quantifier::All)
+            sets::membership(left, right, sets::Quantifier::All).or_else(|| {
+                let expr = Box::new(sets::found(left, right)?);
+                Some(Expr::UnaryOp { op: UnaryOperator::Not, expr })
+            })
         }
         _ => None,
     }

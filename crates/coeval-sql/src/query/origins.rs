@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is known of a query's outputs and parameters beside their types: the columns of tables that outputs are, outputs
-//! of types that only the catalog has, and the parameters that are arrays.
+//! of types that only the catalog has, and the parameters that are
+//! arrays or object ids.
 
+use super::typing::is_comparison;
 use crate::catalog::{CatalogType, column_oids, set_origin};
 use crate::provider::CoevalTable;
 use crate::session::ParameterType;
@@ -10,7 +12,7 @@ use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 use std::sync::Arc;
 
 /// How deep an output is followed.
@@ -177,9 +179,9 @@ fn is_of_object_ids(arguments: &[Expr]) -> bool {
     matches!(arguments, [_, Expr::Literal(scalar, _)] if named(scalar))
 }
 
-/// For each parameter its type, if the query reads it as an array.
-pub(super) fn list_parameters(plan: &LogicalPlan, count: usize) -> Vec<Option<ParameterType>> {
-    let mut lists = vec![None; count];
+/// For each parameter its type, if the query reads it as an array or compares it with object ids.
+pub(super) fn special_parameters(plan: &LogicalPlan, count: usize) -> Vec<Option<ParameterType>> {
+    let mut found = vec![None; count];
     // The walk itself never fails.
     let _ = plan.apply_with_subqueries(|node| {
         let mut schema = DFSchema::empty();
@@ -188,16 +190,17 @@ pub(super) fn list_parameters(plan: &LogicalPlan, count: usize) -> Vec<Option<Pa
         }
         node.apply_expressions(|expression| {
             expression.apply(|inner| {
-                if let Some((place, list_type)) = list_parameter(inner, &schema)
-                    && let Some(list) = lists.get_mut(place)
+                let special = list_parameter(inner, &schema).or_else(|| object_id(inner, node));
+                if let Some((place, ty)) = special
+                    && let Some(known) = found.get_mut(place)
                 {
-                    *list = Some(list_type);
+                    *known = Some(ty);
                 }
                 Ok(TreeNodeRecursion::Continue)
             })
         })
     });
-    lists
+    found
 }
 
 /// The parameter that a function reads as an array, with its type.
@@ -206,13 +209,31 @@ fn list_parameter(expression: &Expr, schema: &DFSchema) -> Option<(usize, Parame
     if !matches!(function.name(), "coeval_array" | "coeval_array_like") {
         return None;
     }
-    let Expr::Placeholder(placeholder) = without_casts(function.args.first()?) else { return None };
-    let place = placeholder.id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?;
+    let place = parameter(function.args.first()?)?;
     if is_of_object_ids(&function.args) {
         return Some((place, ParameterType::ObjectIds));
     }
     let DataType::List(element) = expression.get_type(schema).ok()? else { return None };
     Some((place, ParameterType::List(column_type_of_arrow(element.data_type())?)))
+}
+
+/// The parameter that a node compares with an object id.
+fn object_id(expression: &Expr, node: &LogicalPlan) -> Option<(usize, ParameterType)> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expression else { return None };
+    let (place, other) = match (parameter(left), parameter(right)) {
+        (None, Some(place)) => (place, left),
+        (Some(place), None) => (place, right),
+        _ => return None,
+    };
+    let is_object_id =
+        |input: &&LogicalPlan| type_of(without_casts(other), input, 0) == Some(CatalogType::ObjectId);
+    (is_comparison(*op) && node.inputs().iter().any(is_object_id)).then_some((place, ParameterType::ObjectId))
+}
+
+/// The place of the parameter that an expression is.
+fn parameter(expression: &Expr) -> Option<usize> {
+    let Expr::Placeholder(placeholder) = without_casts(expression) else { return None };
+    placeholder.id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
 }
 
 fn without_casts(expression: &Expr) -> &Expr {

@@ -5,10 +5,12 @@
 //! PostgreSQL's name as its alias before planning, and a name that is taken gets a mark and a number behind
 //! it, which are cut off again from the result.
 
+use crate::types::column_type;
 use arrow::datatypes::{Field, Schema, SchemaRef};
+use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Distinct, Expr, FunctionArguments, Ident, ObjectNamePart, OrderByExpr, OrderByKind, Query,
-    Select, SelectItem, SetExpr, VisitMut, VisitorMut, visit_expressions,
+    AccessExpr, DataType, Distinct, Expr, FunctionArguments, Ident, ObjectNamePart, OrderByExpr, OrderByKind,
+    Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut, visit_expressions,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -242,10 +244,8 @@ fn figure(expression: &Expr) -> Option<Figured> {
                 ObjectNamePart::Function(_) => None,
             })
         }
-        Expr::Cast { expr, data_type, .. } => {
-            kept_of(expr).or_else(|| given_up(type_word(&data_type.to_string())))
-        }
-        Expr::TypedString(typed) => given_up(type_word(&typed.data_type.to_string())),
+        Expr::Cast { expr, data_type, .. } => kept_of(expr).or_else(|| given_up(type_name(data_type))),
+        Expr::TypedString(typed) => given_up(type_name(&typed.data_type)),
         Expr::Interval(_) => given_up("interval"),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figure(inner),
         Expr::Case { else_result, .. } => {
@@ -288,6 +288,19 @@ fn first_name(body: &SetExpr) -> Option<String> {
         SetExpr::Query(query) => first_name(&query.body),
         SetExpr::SetOperation { left, .. } => first_name(left),
         _ => None,
+    }
+}
+
+/// The name that a cast to this type gives.
+fn type_name(ty: &DataType) -> String {
+    if let Ok(ColumnType::Enum(ty)) = column_type(ty) {
+        return ty.def().name.name.clone();
+    }
+    match ty {
+        DataType::Custom(name, _) if name.0.len() > 1 => {
+            type_word(&name.0.last().map(ToString::to_string).unwrap_or_default())
+        }
+        ty => type_word(&ty.to_string()),
     }
 }
 

@@ -4,7 +4,7 @@
 use super::apply::{applied, has_correlated};
 use super::beside::types_beside;
 use super::dialect::in_dialect;
-use super::origins::{list_parameters, with_origins};
+use super::origins::{special_parameters, with_origins};
 use super::output_names;
 use super::planner::{Dependencies, Planner};
 use super::typing::{
@@ -34,7 +34,7 @@ pub(crate) struct PlannedQuery {
     pub(super) logical: LogicalPlan,
     pub(super) parameter_types: Vec<ColumnType>,
     pub(super) columns: SchemaRef,
-    list_parameters: Vec<Option<ParameterType>>,
+    special_parameters: Vec<Option<ParameterType>>,
     dependencies: Dependencies,
     made_for: MadeFor,
     runs_subqueries: bool,
@@ -47,9 +47,9 @@ impl PlannedQuery {
         &self.parameter_types
     }
 
-    /// For each parameter its type, if it is read as an array.
-    pub(crate) fn list_parameters(&self) -> &[Option<ParameterType>] {
-        &self.list_parameters
+    /// For each parameter its type, if it is read as an array or compared with object ids.
+    pub(crate) fn special_parameters(&self) -> &[Option<ParameterType>] {
+        &self.special_parameters
     }
 
     /// The columns of its rows.
@@ -141,6 +141,7 @@ fn plan_query(
     without_subqueries_in_values(&mut query);
     let mut named = output_names::named(&query);
     output_names::mark_beside_order(&mut named);
+    let names_types = crate::user_types::resolve(&mut named, context.settings, context.transaction);
     in_dialect(&mut named)?;
     with_typed_literals(&mut named)?;
     let count = parameter_count(&named)?;
@@ -163,7 +164,9 @@ fn plan_query(
     let applied = applied(settled(logical)?, engine.template(), planner.extent())?;
     let (logical, runs_subqueries) = (applied.data, applied.transformed);
     let logical = with_written_vectors(logical, engine.template())?;
-    let dependencies = planner.into_dependencies();
+    let mut dependencies = planner.into_dependencies();
+    // Whoever changes a type gives its tables new definitions; a plan without any would not notice.
+    dependencies.unkept |= names_types;
     let inferred = if count == 0 { Default::default() } else { logical.get_parameter_types()? };
     let parameter_types = (0..count)
         .map(|index| {
@@ -172,13 +175,13 @@ fn plan_query(
         })
         .collect();
     let columns = with_origins(&output_names::shown(&marked_schema(&logical)), &logical);
-    let list_parameters = if count == 0 { Vec::new() } else { list_parameters(&logical, count) };
+    let special_parameters = if count == 0 { Vec::new() } else { special_parameters(&logical, count) };
     let is_correlated = has_correlated(&logical);
     Ok(PlannedQuery {
         logical,
         parameter_types,
         columns,
-        list_parameters,
+        special_parameters,
         dependencies,
         made_for: MadeFor::new(context.settings.principal(), context.transaction),
         runs_subqueries,

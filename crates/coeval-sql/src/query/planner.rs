@@ -173,6 +173,7 @@ impl<'a> Planner<'a> {
         let mut parsed = crate::session::parse_query(&view.query)?;
         super::typing::without_subqueries_in_values(&mut parsed);
         let mut query = super::output_names::named(&parsed);
+        crate::user_types::resolve(&mut query, self.settings, self.transaction);
         super::dialect::in_dialect(&mut query)?;
         super::typing::with_typed_literals(&mut query)?;
         let plan = self.plan(query, &mut PlannerContext::new())?;

@@ -5,6 +5,7 @@
 //! planning, [`settle`] changes what depends on the types of both sides once the plan stands. The others are the
 //! functions that stand in the places of what DataFusion does otherwise.
 
+mod array_has;
 mod arrays;
 mod casts;
 mod coalesce;
@@ -35,7 +36,7 @@ pub(crate) use moments::ROUNDED as ROUNDED_TIME;
 pub(crate) use numbers::{quotient, rounded};
 pub(crate) use outer_tables::OuterTables;
 pub(crate) use series::SERIES;
-pub(crate) use settle::{settled, settled_expression};
+pub(crate) use settle::{is_comparison, settled, settled_expression};
 pub(crate) use time_parts::EXTRACT;
 pub(crate) use values::without_subqueries_in_values;
 
@@ -58,7 +59,7 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     let functions = [
         numbers::to_numeric(),
         casts::function(),
-        coalesce::coalesce(),
+        array_has::function(),
         series::function(),
         sleep::function(),
     ];
@@ -68,6 +69,7 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
         .chain(moments::functions())
         .chain(time_parts::functions())
         .chain(arrays::functions())
+        .chain(coalesce::functions())
     {
         state.register_udf(Arc::new(function))?;
     }

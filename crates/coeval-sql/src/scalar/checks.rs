@@ -39,7 +39,8 @@ impl CheckCompiler for SqlChecks {
         let engine = self.engine.upgrade().ok_or("the database is closing")?;
         let scope = Scope::of_table(table);
         let compile = |text: &str| -> Result<Scalar, SqlError> {
-            let expression = parse_stored(text)?;
+            let mut expression = parse_stored(text)?;
+            crate::user_types::resolve_for_table(&mut expression, table);
             let mut parameters = ParameterTypes::new();
             let mut compiler = Compiler::new(&scope, &mut parameters).with_fallback(engine.template());
             Ok(compiler.condition(&expression)?)
@@ -85,7 +86,9 @@ pub(crate) fn compile_generated(
     let text = column.generated.as_deref().unwrap_or("NULL");
     let (scope, mut parameters) = (Scope::of_table(table), ParameterTypes::new());
     let mut compiler = Compiler::new(&scope, &mut parameters).with_fallback(engine.template());
-    Ok(compiler.assignment(&parse_stored(text)?, column)?)
+    let mut expression = parse_stored(text)?;
+    crate::user_types::resolve_for_table(&mut expression, table);
+    Ok(compiler.assignment(&expression, column)?)
 }
 
 fn compile_default(text: &str, column: &ColumnDef, engine: &Engine) -> Result<Scalar, SqlError> {

@@ -60,6 +60,7 @@ pub(super) fn decimal_shape(ty: ColumnType) -> Option<(i32, i32)> {
         | ColumnType::Uuid
         | ColumnType::Json
         | ColumnType::Jsonb
+        | ColumnType::Enum(_)
         | ColumnType::Array(_) => None,
     }
 }

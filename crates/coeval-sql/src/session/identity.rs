@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who a session belongs to and acts as: what opens it, SET SESSION AUTHORIZATION, SET ROLE.
 
+use super::Session;
 use super::variables::Scope;
-use super::{Session, State};
 use crate::engine::CATALOG_NAME;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{Principal, Rights, Standing, insufficient, is_member};
-use coeval_store::Catalog;
 
 impl Session {
     /// Names its user and itself, as a server does that opens it for a client: `current_user` and
@@ -15,18 +14,6 @@ impl Session {
         self.settings.identify(Principal { name: user.into(), standing }, backend_pid);
         let rights = self.rights_of(self.settings.principal());
         self.settings.note_rights(&rights);
-    }
-
-    /// Looks into the catalog that the session's next statement sees.
-    fn with_catalog<T>(&self, look: impl FnOnce(&Catalog) -> T) -> T {
-        let open = match &self.state {
-            State::Active(block) => block.open_transaction(),
-            State::Idle | State::Failed(_) => None,
-        };
-        match open {
-            Some(transaction) => look(transaction.catalog()),
-            None => look(self.engine.store().world().catalog()),
-        }
     }
 
     fn rights_of(&self, principal: &Principal) -> Rights {

@@ -22,6 +22,8 @@ pub enum ParameterType {
     Scalar(ColumnType),
     /// An array of values.
     List(ColumnType),
+    /// An object id.
+    ObjectId,
     /// An array of object ids.
     ObjectIds,
 }
@@ -34,6 +36,7 @@ impl fmt::Display for ParameterType {
             Self::List(ColumnType::Numeric { .. }) => f.write_str("numeric[]"),
             Self::Scalar(ty) => write!(f, "{ty}"),
             Self::List(ty) => write!(f, "{ty}[]"),
+            Self::ObjectId => f.write_str("oid"),
             Self::ObjectIds => f.write_str("oid[]"),
         }
     }
@@ -44,6 +47,7 @@ impl ParameterType {
     pub(super) fn of_value(self) -> ColumnType {
         match self {
             Self::Scalar(ty) => ty,
+            Self::ObjectId => ColumnType::Int,
             Self::List(_) | Self::ObjectIds => ColumnType::Text,
         }
     }

@@ -19,11 +19,12 @@ use crate::session::execution::is_query_statement;
 use crate::settings::PointPath;
 use crate::statement;
 use crate::tique;
-use crate::types::column_type;
+use crate::user_types::{self, declared_type};
 use arrow::datatypes::SchemaRef;
 use coeval_store::{ColumnType, Value};
 use coeval_txn::Isolation;
-use datafusion::sql::sqlparser::ast::Statement;
+use datafusion::sql::sqlparser::ast::{DataType, Statement};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -217,7 +218,8 @@ impl Session {
             }
         };
         let point_path = self.settings.point_path();
-        let types = &query::told_types(statement, types)[..];
+        let resolved = user_types::resolved(statement, &self.settings, transaction);
+        let types = &query::told_types(&resolved, types)[..];
         let parameter_types = known_types(types);
         let mut context = StatementContext {
             engine,
@@ -236,6 +238,8 @@ impl Session {
             notices: &mut self.notices,
         };
         if point_path == PointPath::On
+            // A change of a type is noticed by its tables' definitions; what names one may have none.
+            && matches!(resolved, Cow::Borrowed(_))
             && let Some(plan) = PointPlan::compile(&context, statement, types)?
         {
             let (parameter_types, columns) = (plan.parameter_types().to_vec(), plan.columns().cloned());
@@ -246,7 +250,7 @@ impl Session {
                 let planned = query::plan(&mut context, body, types)?;
                 let (parameter_types, columns) =
                     (planned.parameter_types().to_vec(), Some(planned.columns().clone()));
-                let lists = planned.list_parameters().to_vec();
+                let lists = planned.special_parameters().to_vec();
                 let is_sent = tique::is_sent_whole(&context, statement);
                 let plan = if is_sent { Plan::General } else { Plan::Query(planned) };
                 Ok(Planned { plan, parameter_types, columns, lists })
@@ -261,6 +265,22 @@ impl Session {
         }
     }
 
+    /// The types of a prepared statement's parameters for its next execution: enums with the labels that they have by now.
+    #[must_use]
+    pub fn parameter_types<'p>(&self, prepared: &'p Prepared) -> Cow<'p, [ColumnType]> {
+        let types = prepared.parameter_types();
+        if types.iter().all(|ty| ty.user_type().is_none()) {
+            return Cow::Borrowed(types);
+        }
+        self.with_catalog(|catalog| types.iter().map(|ty| user_types::current(*ty, catalog)).collect())
+    }
+
+    /// The type with this number in `pg_type`, if users have made it.
+    #[must_use]
+    pub fn user_type(&self, number: u32) -> Option<ColumnType> {
+        self.with_catalog(|catalog| user_types::numbered(number, catalog))
+    }
+
     /// Runs a prepared statement about data.
     pub(super) fn run_planned<T: Outcome>(
         &mut self,
@@ -273,12 +293,9 @@ impl Session {
         if self.engine.servers().are_there() {
             self.tique.lock().promise(prepared.columns.clone());
         }
-        let result = self.in_transaction(
-            &prepared.sql,
-            parameters,
-            &prepared.parameter_types,
-            prepared.is_query,
-            |context| {
+        let types = self.parameter_types(prepared);
+        let result =
+            self.in_transaction(&prepared.sql, parameters, &types, prepared.is_query, |context| {
                 if prepared.compares_with_lists
                     && context.settings.point_path() == PointPath::On
                     && let Some(spelled) = spelled_out(statement, context.parameters)
@@ -299,8 +316,7 @@ impl Session {
                     Plan::Query(plan) => T::of_query(context, plan),
                     Plan::General => aside(|| T::of_statement(context, statement)),
                 }
-            },
-        )?;
+            })?;
         if stale {
             self.replan(prepared, statement);
         }
@@ -309,9 +325,10 @@ impl Session {
 
     /// Makes a new plan after a definition changed. If that fails the statement runs from its syntax.
     fn replan(&mut self, prepared: &Arc<Prepared>, statement: &Statement) {
-        let types: Vec<_> = prepared.parameter_types.iter().copied().map(Some).collect();
-        let plan = match self.plan(statement, &prepared.sql, &types) {
-            Ok(planned) if planned.parameter_types == prepared.parameter_types => planned.plan,
+        let types = self.parameter_types(prepared);
+        let known: Vec<_> = types.iter().copied().map(Some).collect();
+        let plan = match self.plan(statement, &prepared.sql, &known) {
+            Ok(planned) if planned.parameter_types == *types => planned.plan,
             Ok(_) | Err(_) => Plan::General,
         };
         // Those of statements that have gone go with the others, which are planned again.
@@ -331,10 +348,12 @@ impl Session {
             Statement::Prepare { name, data_types, statement: named } => {
                 let name = fold(name);
                 self.refuse_known_name(&name)?;
-                // Object ids and their like are what they are cast to.
-                let declared = |ty| column_type(&query::plain_type(ty).unwrap_or_else(|| ty.clone()));
-                let types =
-                    data_types.iter().map(|ty| declared(ty).map(Some)).collect::<Result<Vec<_>, _>>()?;
+                let types = self.in_transaction(sql, &[], &[], IsQuery::No, |context| {
+                    // Object ids and their like are what they are cast to.
+                    let plain = |ty: &DataType| query::plain_type(ty).unwrap_or_else(|| ty.clone());
+                    let declared = |ty| declared_type(&plain(ty), context.settings, context.transaction);
+                    data_types.iter().map(|ty| declared(ty).map(Some)).collect::<Result<Vec<_>, _>>()
+                })?;
                 let text = named.to_string();
                 let parsed = Parsed::Statement(named.clone());
                 let prepared = self.prepare_parsed(parsed, &text, &types)?;
@@ -346,7 +365,8 @@ impl Session {
                 let NamedStatement::Planned(prepared) = self.named(&name)?.clone() else {
                     return Ok(StatementResult::plain("EXECUTE"));
                 };
-                let values = self.parameter_values(parameters, prepared.parameter_types(), sql)?;
+                let types = self.parameter_types(&prepared).into_owned();
+                let values = self.parameter_values(parameters, &types, sql)?;
                 self.run(&prepared, &values)
             }
             Statement::Deallocate { name, .. } => {
@@ -393,6 +413,7 @@ fn by_key<T: Outcome>(
     statement: &Statement,
 ) -> Result<Option<T>, SqlError> {
     let known: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
+    let statement = &*user_types::resolved(statement, context.settings, context.transaction);
     match PointPlan::compile(context, statement, &known)? {
         Some(plan) => T::of_point(&plan, context),
         None => Ok(None),

@@ -135,7 +135,7 @@ fn push_column(rows: &mut Rows, place: &Place<'_>, column: &ColumnDef, default: 
         integer(number.scale),
         integer(datetime_precision(column.ty)),
         text(DATABASE_NAME),
-        text("pg_catalog"),
+        text(column.ty.user_type().map_or("pg_catalog", |ty| &ty.def().name.schema)),
         text(&internal_type_name(column.ty)),
         text(&place.position.to_string()),
         yes_or_no(false),
@@ -243,6 +243,7 @@ impl NumberFacts {
             | ColumnType::Uuid
             | ColumnType::Json
             | ColumnType::Jsonb
+            | ColumnType::Enum(_)
             | ColumnType::Array(_) => return Self { precision: None, radix: None, scale: None },
         };
         Self { precision: Some(precision), radix: Some(radix), scale }
@@ -296,6 +297,7 @@ fn type_name(ty: ColumnType) -> &'static str {
         ColumnType::Uuid => "uuid",
         ColumnType::Json => "json",
         ColumnType::Jsonb => "jsonb",
+        ColumnType::Enum(_) => "USER-DEFINED",
         ColumnType::Array(_) => "ARRAY",
     }
 }
@@ -304,6 +306,7 @@ fn type_name(ty: ColumnType) -> &'static str {
 fn internal_type_name(ty: ColumnType) -> String {
     let name = match ty {
         ColumnType::Array(element) => return format!("_{}", internal_type_name(element.column_type())),
+        ColumnType::Enum(ty) => &ty.def().name.name,
         ColumnType::SmallInt => "int2",
         ColumnType::Int => "int4",
         ColumnType::BigInt => "int8",

@@ -57,6 +57,7 @@ pub(crate) fn assign(value: Value, from: ColumnType, to: ColumnType, zone: Tz) -
         | ColumnType::Bytea
         | ColumnType::Interval
         | ColumnType::Uuid
+        | ColumnType::Enum(_)
         | ColumnType::Array(_) => Err(no_cast(from, to)),
     }
 }

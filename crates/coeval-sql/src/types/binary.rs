@@ -65,6 +65,9 @@ pub fn encode_binary(value: ValueRef<'_>, ty: ColumnType, out: &mut Vec<u8>) -> 
             out.push(JSONB_VERSION);
             out.extend_from_slice(text.as_bytes());
         }
+        (ValueRef::Int64(place), ColumnType::Enum(ty)) => {
+            out.extend_from_slice(ty.def().label_at(place).unwrap_or_default().as_bytes());
+        }
         (ValueRef::Boolean(v), _) => out.push(u8::from(v)),
         (ValueRef::Int16(v), _) => out.extend_from_slice(&v.to_be_bytes()),
         (ValueRef::Int32(v), _) => out.extend_from_slice(&v.to_be_bytes()),
@@ -197,6 +200,7 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
             Value::Interval(IntervalValue { months, days, nanoseconds })
         }
         ColumnType::Uuid => Value::Uuid(fixed(bytes, ty)?),
+        ColumnType::Enum(ty) => crate::types::parse_label(utf8(bytes)?, ty)?,
         ColumnType::Array(element) => decode_list(bytes, element)?,
     })
 }

@@ -3,9 +3,9 @@
 
 use crate::error::{SqlError, SqlState};
 use arrow::datatypes::DataType;
-use coeval_store::{ColumnType, ElementType, NUMERIC_PRECISION_MAX};
+use coeval_store::{ColumnType, ElementType, EnumType, NUMERIC_PRECISION_MAX};
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, CharacterLength, DataType as AstType, ExactNumberInfo, ObjectName, TimezoneInfo,
+    ArrayElemTypeDef, CharacterLength, DataType as AstType, ExactNumberInfo, Ident, ObjectName, TimezoneInfo,
 };
 
 /// `numeric` without precision: as many digits as fit, ten of them behind the point.
@@ -102,8 +102,27 @@ fn character_length(length: Option<&CharacterLength>, ty: &str) -> Result<Option
     }
 }
 
+/// In front of the number of an enum's version, in the name of a type that has been looked up.
+const RESOLVED_ENUM: &str = "\u{1}enum ";
+
+/// The name of an enum type that [`column_type`] knows without a catalog.
+pub(crate) fn resolved_enum(ty: EnumType) -> AstType {
+    let name = Ident::with_quote('"', format!("{RESOLVED_ENUM}{}", ty.number()));
+    AstType::Custom(ObjectName::from(vec![name]), Vec::new())
+}
+
+/// The enum type behind such a name.
+fn enum_of_name(name: &ObjectName) -> Option<EnumType> {
+    let [part] = name.0.as_slice() else { return None };
+    let number = part.as_ident()?.value.strip_prefix(RESOLVED_ENUM)?;
+    EnumType::with_number(number.parse().ok()?)
+}
+
 /// Types that the parser does not know by name.
 fn custom(name: &ObjectName, arguments: &[String]) -> Result<ColumnType, SqlError> {
+    if let Some(ty) = enum_of_name(name) {
+        return Ok(ColumnType::Enum(ty));
+    }
     let text = name.to_string().to_lowercase();
     let bare = text.strip_prefix("pg_catalog.").unwrap_or(&text);
     match (bare, arguments) {
@@ -171,6 +190,7 @@ pub fn column_type_of_arrow(ty: &DataType) -> Option<ColumnType> {
         DataType::Timestamp(_, None) => ColumnType::Timestamp,
         DataType::Timestamp(_, Some(_)) => ColumnType::TimestampTz,
         DataType::Interval(_) | DataType::Duration(_) => ColumnType::Interval,
+        DataType::Struct(_) => return EnumType::of_arrow(ty).map(ColumnType::Enum),
         DataType::Dictionary(_, value) => return column_type_of_arrow(value),
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
             ColumnType::Array(ElementType::of(column_type_of_arrow(item.data_type())?)?)

@@ -36,7 +36,7 @@ pub(crate) fn scalar_of(value: &Value, ty: ColumnType) -> Result<ScalarValue, Sq
         (Value::Uuid(v), DataType::FixedSizeBinary(size)) => {
             ScalarValue::FixedSizeBinary(size, Some(v.to_vec()))
         }
-        (Value::List(_), DataType::List(_)) => {
+        (Value::List(_), DataType::List(_)) | (Value::Int64(_), DataType::Struct(_)) => {
             let mut builder = ColumnBuilder::new(ty, 1);
             builder.push(value.borrow());
             ScalarValue::try_from_array(&builder.finish(), 0)?

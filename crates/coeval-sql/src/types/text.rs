@@ -9,7 +9,7 @@ use crate::types::datetime::{
 use crate::types::lists::{format_list, parse_list};
 use crate::types::numeric::{format_decimal, parse_decimal, rescale};
 use chrono_tz::Tz;
-use coeval_store::{ColumnType, Value, ValueRef};
+use coeval_store::{ColumnType, EnumType, Value, ValueRef};
 use std::fmt::Write;
 
 /// Appends a value of this type as PostgreSQL prints it; timestamps with time zone in `zone`. NULL appends
@@ -28,6 +28,9 @@ pub fn format_value(value: ValueRef<'_>, ty: ColumnType, zone: Tz, out: &mut Str
             out.push_str(text);
             let missing = (length as usize).saturating_sub(text.chars().count());
             out.extend(std::iter::repeat_n(' ', missing));
+        }
+        (ValueRef::Int64(place), ColumnType::Enum(ty)) => {
+            out.push_str(ty.def().label_at(place).unwrap_or_default());
         }
         (ValueRef::Boolean(v), _) => out.push(if v { 't' } else { 'f' }),
         (ValueRef::Int16(v), _) => push(out, v),
@@ -178,6 +181,7 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
             let plain = text.trim().trim_start_matches('{').trim_end_matches('}');
             Value::Uuid(uuid::Uuid::try_parse(plain).map_err(|_| bad())?.into_bytes())
         }
+        ColumnType::Enum(ty) => parse_label(text, ty)?,
         ColumnType::Array(element) => parse_list(text, element, zone)?,
         ColumnType::Json => {
             serde_json::from_str::<serde::de::IgnoredAny>(text)
@@ -189,6 +193,17 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
                 .map_err(|error| bad().with_detail(error.to_string()))?;
             Value::from(crate::json::canonical(text)?)
         }
+    })
+}
+
+/// The place of a label.
+///
+/// # Errors
+/// `22P02` if the type has no such label.
+pub(crate) fn parse_label(text: &str, ty: EnumType) -> Result<Value, SqlError> {
+    ty.def().place_of(text).map(Value::Int64).ok_or_else(|| {
+        let message = format!("invalid input value for enum {ty}: \"{text}\"");
+        SqlError::new(SqlState::InvalidTextRepresentation, message)
     })
 }
 

@@ -308,7 +308,7 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
         column: usize,
         rows: usize,
     ) -> Result<ArrayRef, StoreError> {
-        let ty = def.columns[column].ty;
+        let ty = def.columns[column].ty.stored();
         let mut builder = ColumnBuilder::new(ty, self.rows.len());
         for row in &self.rows {
             builder.push(row.get(def.layout(), column).unwrap_or_else(|| missing.borrow()));

@@ -3,7 +3,8 @@
 
 use super::{BatchRun, HEADER_BYTES, Manifest, SegmentEntry, TableEntry, checksum_of, manifest_path};
 use crate::access_rights::{ObjectAccess, RoleDef};
-use crate::catalog::{ColumnDef, QualifiedName, TableDef, ViewDef};
+use crate::catalog::{ColumnDef, QualifiedName, TableDef, TypeDef, ViewDef};
+use crate::enum_type::{EnumDef, EnumType};
 use crate::error::StoreError;
 use crate::files::{FileSystem, SimulatedFiles};
 use crate::ids::{SequenceId, SpaceId};
@@ -47,6 +48,7 @@ fn some_manifest() -> Manifest {
         ],
         roles: vec![],
         schema_access: vec![],
+        types: vec![],
         epochs: None,
     }
 }
@@ -72,6 +74,17 @@ fn roles_and_owners_make_it_a_manifest_of_version_2() {
         assert_eq!(version_of(&manifest), 2);
         assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
     }
+}
+
+#[test]
+fn types_make_it_a_manifest_of_version_4() {
+    let name = QualifiedName::new("public", "mood");
+    let labels = ["sad", "happy"].map(str::to_owned);
+    let ty = EnumType::of(EnumDef::new(SpaceId::new(8), SpaceId::new(9), name, labels));
+    let types = vec![TypeDef { ty, access: ObjectAccess::default() }];
+    let manifest = Manifest { types, ..some_manifest() };
+    assert_eq!(version_of(&manifest), 4);
+    assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
 }
 
 #[test]
@@ -103,12 +116,12 @@ fn a_manifest_that_was_only_written_aside_is_not_there_yet() {
 #[test]
 fn another_version_is_told_from_damage() {
     let mut bytes = some_manifest().encode();
-    bytes[8] = 4;
+    bytes[8] = 5;
     assert!(matches!(decode(&bytes), Err(StoreError::Corrupt { offset: 0, .. })));
     let checksum = checksum_of(&bytes);
     bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
     let error = decode(&bytes).unwrap_err();
-    assert!(matches!(error, StoreError::UnsupportedVersion { found: 4, supported: 3, .. }), "{error}");
+    assert!(matches!(error, StoreError::UnsupportedVersion { found: 5, supported: 4, .. }), "{error}");
 }
 
 #[test]

@@ -193,6 +193,10 @@ impl<'d> Replayer<'d> {
                 let numbers = def.indexes.iter().map(|index| index.id).chain([def.id]);
                 self.next_space = numbers.map(|id| id.get() + 1).fold(self.next_space, u32::max);
             }
+            CatalogChange::PutType(def) => {
+                let last = def.id().get().max(def.ty.def().array_id.get());
+                self.next_space = self.next_space.max(last + 1);
+            }
             CatalogChange::PutSequence(def) => self.next_sequence = self.next_sequence.max(def.id.get() + 1),
             CatalogChange::PutSchema(_)
             | CatalogChange::RemoveSchema(_)
@@ -203,7 +207,8 @@ impl<'d> Replayer<'d> {
             | CatalogChange::RemoveSequence(_)
             | CatalogChange::PutRole(_)
             | CatalogChange::RemoveRole(_)
-            | CatalogChange::PutSchemaAccess(..) => {}
+            | CatalogChange::PutSchemaAccess(..)
+            | CatalogChange::RemoveType(_) => {}
         }
     }
 

@@ -69,7 +69,9 @@ impl Transaction {
             | CatalogChange::RemoveSequence(_)
             | CatalogChange::PutRole(_)
             | CatalogChange::RemoveRole(_)
-            | CatalogChange::PutSchemaAccess(..) => {}
+            | CatalogChange::PutSchemaAccess(..)
+            | CatalogChange::PutType(_)
+            | CatalogChange::RemoveType(_) => {}
         }
         self.catalog_changes.push(change);
         Ok(())
@@ -114,6 +116,21 @@ impl Transaction {
                 }
             }
             CatalogChange::RemoveRole(name) => self.mark(role_key(name), Access::Identity),
+            CatalogChange::PutType(def) => {
+                self.mark_roles(&def.access);
+                let name = def.name();
+                self.mark(name_key("", &name.schema), Access::Reference);
+                self.mark(definition_key(def.id()), Access::Identity);
+                if self.catalog().user_type(name).is_none() {
+                    self.mark(name_key(&name.schema, &name.name), Access::Identity);
+                }
+            }
+            CatalogChange::RemoveType(id) => {
+                self.mark(definition_key(*id), Access::Identity);
+                if let Some(name) = self.catalog().user_type_numbered(*id).map(|known| known.name()) {
+                    self.mark(name_key(&name.schema, &name.name), Access::Identity);
+                }
+            }
             CatalogChange::PutSchemaAccess(schema, access) => {
                 self.mark_roles(access);
                 self.mark(name_key("", schema), Access::Update);
@@ -134,6 +151,9 @@ impl Transaction {
         self.mark_roles(&def.access);
         if old.as_ref().is_none_or(|old| old.name != def.name) {
             self.mark(name_key(&def.name.schema, &def.name.name), Access::Identity);
+        }
+        for ty in def.columns.iter().filter_map(|column| column.ty.user_type()) {
+            self.mark(definition_key(ty.def().id), Access::Reference);
         }
         for index in &def.indexes {
             if old.as_ref().is_none_or(|old| old.index(&index.name).is_none()) {

@@ -92,7 +92,7 @@ impl Changes {
             projection.iter().copied().filter(|&column| self.columns[column].get().is_none()).collect();
         let mut builders: Vec<_> = wanted
             .iter()
-            .map(|&column| ColumnBuilder::new(def.columns[column].ty, self.rows.len()))
+            .map(|&column| ColumnBuilder::new(def.columns[column].ty.stored(), self.rows.len()))
             .collect();
         // Row by row: the rows lie scattered, and each is visited once.
         for row in &self.rows {

@@ -3,7 +3,7 @@
 
 use super::TableView;
 use crate::chunk::Chunk;
-use crate::column::{ColumnBuilder, constant_column};
+use crate::column::{ColumnBuilder, constant_column, shown};
 use crate::error::StoreError;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::{concat_batches, take};
@@ -55,7 +55,9 @@ impl TableView {
             .map(|index| u32::try_from(index).expect("a chunk has fewer than 2^32 rows"))
             .collect();
         let column = |&column: &usize| match chunk.column(column) {
-            Some(array) => take(array, &places, None),
+            Some(array) => {
+                take(array, &places, None).map(|taken| shown(taken, self.def().columns[column].ty))
+            }
             None => {
                 let ty = self.def().columns[column].ty;
                 Ok(constant_column(ty, &self.table.missing()[column], places.len()))

@@ -6,7 +6,7 @@ use super::merge::Merge;
 use super::pieces::Piece;
 use super::{SCAN_BATCH_ROWS, ScanPart};
 use crate::chunk::{Chunk, ChunkStats};
-use crate::column::constant_column;
+use crate::column::{constant_column, shown};
 use crate::error::StoreError;
 use crate::table::Table;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -110,7 +110,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
             Some(array) => Arc::clone(array),
             None => {
                 let ty = self.table.def().columns[column].ty;
-                constant_column(ty, &self.table.missing()[column], chunk.rows())
+                constant_column(ty.stored(), &self.table.missing()[column], chunk.rows())
             }
         };
         self.projection.iter().map(of_column).collect()
@@ -129,7 +129,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
             columns.iter().map(|column| column.slice(window.start, window.len())).collect()
         };
         let (index, rows) = (open.index, open.rows);
-        let (columns, length) = match (&open.chunk, &open.new) {
+        let (columns, length): (Vec<ArrayRef>, usize) = match (&open.chunk, &open.new) {
             (None, None) => return Ok(None),
             (Some(columns), None) | (None, Some(columns)) => (slices(columns), window.len()),
             (Some(chunk), Some(new)) => {
@@ -140,6 +140,8 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
                 (columns.collect::<Result<_, _>>()?, merge.rows())
             }
         };
+        let types = self.projection.iter().map(|&column| self.table.def().columns[column].ty);
+        let columns = columns.into_iter().zip(types).map(|(column, ty)| shown(column, ty)).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(length));
         Ok(Some(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?))
     }

@@ -69,6 +69,20 @@ const parts = {
     assert.equal((await client.query("DELETE FROM listed WHERE name = ANY($1)", [["a", "b"]])).rowCount, 1);
   },
 
+  async enums(client) {
+    await client.query("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')");
+    await client.query("CREATE TABLE person (id int PRIMARY KEY, m mood)");
+    const insert = { name: "feel", text: "INSERT INTO person VALUES ($1, $2)" };
+    for (const [id, mood] of [[1, "happy"], [2, "sad"], [3, null]]) {
+      await client.query({ ...insert, values: [id, mood] });
+    }
+    const { rows } = await client.query("SELECT m FROM person WHERE m >= $1 ORDER BY m", ["sad"]);
+    assert.deepEqual(rows, [{ m: "sad" }, { m: "happy" }]);
+    await assert.rejects(client.query({ ...insert, values: [4, "bad"] }), { code: "22P02" });
+    await client.query("DROP TABLE person");
+    await client.query("DROP TYPE mood");
+  },
+
   async results(client) {
     const several = await client.query("SELECT 1 AS a; SELECT 2 AS b, 'x' AS c; CREATE TABLE results (id int PRIMARY KEY)");
     assert.deepEqual(several.map((result) => result.command), ["SELECT", "SELECT", "CREATE"]);

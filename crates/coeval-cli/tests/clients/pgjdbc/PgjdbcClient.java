@@ -409,6 +409,33 @@ public final class PgjdbcClient {
         expect(query(connection, "SELECT count(x), max(x) FROM unnest(?) AS s(x)", names), List.of("1 c, \"quoted\" \\ {x}"));
     }
 
+    static void enums(Connection connection) throws SQLException {
+        execute(connection, "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')", "CREATE TABLE person (n int PRIMARY KEY, m mood)");
+        // More than five times, so that the statement is prepared on the server, too.
+        for (int turn = 0; turn < 7; turn++) {
+            try (PreparedStatement insert = connection.prepareStatement("INSERT INTO person VALUES (?, ?)")) {
+                insert.setInt(1, turn);
+                insert.setObject(2, turn % 2 == 0 ? "happy" : "sad", java.sql.Types.OTHER);
+                expect(insert.executeUpdate(), 1);
+            }
+            try (PreparedStatement select = connection.prepareStatement("SELECT m FROM person WHERE m = ?::mood AND n = ?")) {
+                select.setString(1, turn % 2 == 0 ? "happy" : "sad");
+                select.setInt(2, turn);
+                ResultSet row = select.executeQuery();
+                expect(row.next(), true);
+                expect(row.getString(1), turn % 2 == 0 ? "happy" : "sad");
+                expect(row.getMetaData().getColumnTypeName(1), "mood");
+            }
+        }
+        expect(query(connection, "SELECT n FROM person ORDER BY m DESC, n LIMIT 2"), List.of("0", "2"));
+        failsWith("22P02", () -> execute(connection, "INSERT INTO person VALUES (9, 'bad')"));
+        ResultSet columns = connection.getMetaData().getColumns(null, null, "person", "m");
+        expect(columns.next(), true);
+        expect(columns.getString("TYPE_NAME"), "mood");
+        expect(columns.getInt("DATA_TYPE"), java.sql.Types.VARCHAR);
+        execute(connection, "DROP TABLE person", "DROP TYPE mood");
+    }
+
     static boolean ends(String name, String options, Part part) {
         try (Connection connection = connect(options)) {
             part.run(connection);
@@ -433,6 +460,7 @@ public final class PgjdbcClient {
         well &= ends("cursors", "", PgjdbcClient::cursors);
         well &= ends("copies", "", PgjdbcClient::copies);
         well &= ends("arrays", "", PgjdbcClient::arrays);
+        well &= ends("enums", "", PgjdbcClient::enums);
         // Its own tables only.
         well &= ends("definitions", "", connection -> {
             execute(connection, "DROP TABLE IF EXISTS child", "DROP TABLE IF EXISTS parent", "DROP TABLE IF EXISTS numbers",

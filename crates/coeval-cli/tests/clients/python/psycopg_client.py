@@ -3,12 +3,14 @@
 
 import asyncio
 import datetime as dt
+import enum
 import uuid
 from decimal import Decimal
 
 import psycopg
 from psycopg import errors, sql
 from psycopg.rows import class_row, dict_row, namedtuple_row, tuple_row
+from psycopg.types.enum import EnumInfo, register_enum
 from psycopg.types.json import Json
 
 from checks import expect, raises, run
@@ -92,6 +94,51 @@ def arrays(conninfo):
             changed = conn.execute(f"UPDATE held SET names = {mark}, numbers = numbers || 4 RETURNING *", [["z"]])
             expect(changed.fetchone(), (1, ["z"], [1, None, 3, 4], row[3]))
             expect(conn.execute(f"DELETE FROM held WHERE names @> {mark}::text[]", [["z"]]).rowcount, 1)
+
+
+def enums(conninfo):
+    class Mood(enum.Enum):
+        SAD = "sad"
+        OK = "ok"
+        HAPPY = "happy"
+
+    with psycopg.connect(conninfo, autocommit=True) as conn:
+        conn.execute("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')")
+        conn.execute("CREATE TABLE person (id int PRIMARY KEY, m mood, all_of mood[])")
+        info = EnumInfo.fetch(conn, "mood")
+        expect(list(info.labels), ["sad", "ok", "happy"])
+        register_enum(info, conn, Mood, mapping={member: member.value for member in Mood})
+        for binary in (False, True):
+            conn.execute("DELETE FROM person")
+            with conn.cursor(binary=binary) as cur:
+                form = "%b" if binary else "%t"
+                insert = f"INSERT INTO person VALUES ({form}, {form}, {form})"
+                for number, mood in enumerate(Mood):
+                    cur.execute(insert, (number, mood, [mood, Mood.OK]))
+                cur.execute(insert, (9, None, None))
+                rows = cur.execute("SELECT m, all_of FROM person ORDER BY m DESC").fetchall()
+                expect(rows[:2], [(None, None), (Mood.HAPPY, [Mood.HAPPY, Mood.OK])])
+                expect(cur.description[0].type_code, info.oid)
+                cur.execute(f"SELECT id FROM person WHERE m = {form}", (Mood.OK,))
+                expect(cur.fetchall(), [(1,)])
+                cur.execute(f"SELECT id FROM person WHERE m = ANY({form}) ORDER BY id", ([Mood.SAD, Mood.HAPPY],))
+                expect(cur.fetchall(), [(0,), (2,)])
+        expect(conn.execute("SELECT id FROM person WHERE m > %s::mood", ("ok",)).fetchall(), [(2,)])
+        with raises(errors.InvalidTextRepresentation):
+            conn.execute("INSERT INTO person VALUES (10, %s)", ("bad",))
+        with conn.cursor() as cur:
+            with cur.copy("COPY person FROM STDIN") as copy:
+                copy.write_row((20, "sad", ["ok"]))
+            with cur.copy("COPY (SELECT m, all_of FROM person WHERE id = 20) TO STDOUT") as copy:
+                expect(b"".join(copy), b"sad\t{ok}\n")
+            with cur.copy("COPY person (id, m) FROM STDIN (FORMAT BINARY)") as copy:
+                copy.set_types(["int4", "mood"])
+                copy.write_row((21, Mood.HAPPY))
+        expect(conn.execute("SELECT m FROM person WHERE id = 21").fetchone(), (Mood.HAPPY,))
+        conn.execute("ALTER TYPE mood ADD VALUE 'meh' BEFORE 'ok'")
+        expect(list(EnumInfo.fetch(conn, "mood").labels), ["sad", "meh", "ok", "happy"])
+        conn.execute("DROP TABLE person")
+        conn.execute("DROP TYPE mood")
 
 
 def rows_of_all_shapes(conninfo):
@@ -359,4 +406,4 @@ async def asynchronous(conninfo):
         expect(await (await conn.execute("SELECT v FROM later WHERE id = 1")).fetchone(), ("1" + "+" * 8,))
 
 
-run(types, arrays, rows_of_all_shapes, transactions_and_errors, conflict, prepared, copies, cursors, pipelines, cancelling, asynchronous)
+run(types, arrays, enums, rows_of_all_shapes, transactions_and_errors, conflict, prepared, copies, cursors, pipelines, cancelling, asynchronous)

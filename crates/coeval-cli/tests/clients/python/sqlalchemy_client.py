@@ -188,6 +188,45 @@ CREATE SEQUENCE tickets;
 """
 
 
+def enums(_conninfo):
+    class Color(enum.Enum):
+        RED = 1
+        GREEN = 2
+        BLUE = 3
+
+    metadata = sa.MetaData()
+    shirts = sa.Table(
+        "shirts",
+        metadata,
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("color", sa.Enum(Color), nullable=False, server_default="GREEN"),
+        sa.Column("size", sa.Enum("S", "M", "L", name="shirt_size")),
+    )
+    source = engine()
+    metadata.create_all(source)
+    metadata.create_all(source)
+    with source.begin() as conn:
+        rows = [{"id": 1, "color": Color.BLUE, "size": "S"}, {"id": 2, "color": Color.RED, "size": "L"}]
+        conn.execute(shirts.insert(), rows)
+        conn.execute(shirts.insert().values(id=3))
+        found = conn.execute(select(shirts).order_by(shirts.c.color)).all()
+        expect(found, [(2, Color.RED, "L"), (3, Color.GREEN, None), (1, Color.BLUE, "S")])
+        expect(conn.scalars(select(shirts.c.id).where(shirts.c.color == Color.BLUE)).all(), [1])
+        bright = shirts.c.color.in_([Color.RED, Color.BLUE])
+        expect(conn.scalars(select(shirts.c.id).where(bright).order_by(shirts.c.id)).all(), [1, 2])
+        conn.execute(shirts.update().where(shirts.c.size == "L").values(size="M"))
+        expect(conn.scalar(select(func.max(shirts.c.size))), "M")
+    inspector = sa.inspect(source)
+    named = [(known["name"], known["labels"]) for known in inspector.get_enums()]
+    expect(named, [("color", ["RED", "GREEN", "BLUE"]), ("shirt_size", ["S", "M", "L"])])
+    columns = inspector.get_columns("shirts")
+    expect((columns[1]["type"].name, columns[1]["type"].enums), ("color", ["RED", "GREEN", "BLUE"]))
+    expect(columns[1]["default"], "'GREEN'::color")
+    metadata.drop_all(source)
+    expect(sa.inspect(source).get_enums(), [])
+    source.dispose()
+
+
 def reflection(_conninfo):
     source = engine()
     with source.begin() as conn:
@@ -286,4 +325,4 @@ async def asynchronous(_conninfo):
     await source.dispose()
 
 
-run(mapped_objects, core, array_columns, reflection, asynchronous)
+run(mapped_objects, core, array_columns, enums, reflection, asynchronous)

@@ -7,7 +7,7 @@ use crate::catalog::identifiers::{parts, quoted};
 use crate::catalog::objects::Objects;
 use crate::catalog::roles::role_oid;
 use crate::catalog::rows::Cell;
-use crate::catalog::{fixed, oids, relations};
+use crate::catalog::{fixed, oids, relations, user_types};
 use crate::engine::CATALOG_NAME;
 use crate::error::{SqlError, SqlState};
 use arrow::array::AsArray;
@@ -19,7 +19,12 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict("to_regclass", 1..=1, Gives::Int, |call| {
         Ok(call.text(0).and_then(|name| find_class(call.access().ok()?.objects(), name)).into())
     }),
-    strict("to_regtype", 1..=1, Gives::Int, |call| Ok(call.text(0).and_then(named).into())),
+    strict("to_regtype", 1..=1, Gives::Int, |call| {
+        Ok(match call.text(0) {
+            Some(name) => find_type(call, name)?.into(),
+            None => Cell::Null,
+        })
+    }),
     strict("to_regnamespace", 1..=1, Gives::Int, |call| {
         let objects = call.access()?.objects();
         Ok(call.text(0).and_then(|name| find_namespace(objects, name)).into())
@@ -43,7 +48,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     }),
     called("format_type", 2..=2, Gives::Text, |call| {
         let modifier = call.int(1).and_then(|modifier| i32::try_from(modifier).ok());
-        Ok(call.oid(0).map(|oid| formatted(oid, modifier)).into())
+        Ok(match call.oid(0) {
+            Some(oid) => written_type(call, oid, modifier)?.into(),
+            None => Cell::Null,
+        })
     }),
     strict("pg_get_userbyid", 1..=1, Gives::Text, role_name),
     strict("pg_table_is_visible", 1..=1, Gives::Bool, |call| {
@@ -51,7 +59,12 @@ pub(super) const ENTRIES: &[Entry] = &[
         Ok(call.oid(0).and_then(|oid| objects.class(oid)).map(|class| objects.is_visible(class)).into())
     }),
     strict("pg_type_is_visible", 1..=1, Gives::Bool, |call| {
-        Ok(call.oid(0).and_then(entry).map(|entry| entry.is_visible).into())
+        let Some(oid) = call.oid(0) else { return Ok(Cell::Null) };
+        if let Some(entry) = entry(oid) {
+            return Ok(entry.is_visible.into());
+        }
+        let objects = call.access()?.objects();
+        Ok(user_types::with_oid(objects, oid).map(|found| found.is_visible(objects)).into())
     }),
     strict("pg_function_is_visible", 1..=1, Gives::Bool, |_| Ok(true.into())),
     strict("pg_operator_is_visible", 1..=1, Gives::Bool, |_| Ok(true.into())),
@@ -95,12 +108,38 @@ fn class_name(call: &Call<'_>) -> Result<Cell, SqlError> {
     Ok(objects.class(oid).map_or_else(|| oid.to_string(), |class| objects.written_name(class)).into())
 }
 
+/// The type of this name, PostgreSQL's own or one that users have made.
+fn find_type(call: &Call<'_>, name: &str) -> Result<Option<i32>, SqlError> {
+    if let Some(oid) = named(name) {
+        return Ok(Some(oid));
+    }
+    let (element, brackets) = match name.trim().strip_suffix("[]") {
+        Some(element) => (element, "[]"),
+        None => (name, ""),
+    };
+    let Some(mut parts) = parts(element) else { return Ok(None) };
+    let Some(last) = parts.pop() else { return Ok(None) };
+    let schema = parts.pop();
+    let objects = call.access()?.objects();
+    Ok(user_types::named(objects, schema.as_deref(), &format!("{last}{brackets}")))
+}
+
+/// `format_type` of any type.
+fn written_type(call: &Call<'_>, oid: i32, modifier: Option<i32>) -> Result<String, SqlError> {
+    if oid == 0 || entry(oid).is_some() {
+        return Ok(formatted(oid, modifier));
+    }
+    let objects = call.access()?.objects();
+    let found = user_types::with_oid(objects, oid);
+    Ok(found.map_or_else(|| formatted(oid, modifier), |found| found.written(objects)))
+}
+
 fn type_oid(call: &Call<'_>) -> Result<Cell, SqlError> {
     if let Some(oid) = call.oid(0) {
         return Ok(oid.into());
     }
     let name = call.text(0).unwrap_or_default();
-    match named(name) {
+    match find_type(call, name)? {
         Some(oid) => Ok(oid.into()),
         None => Err(undefined(format!("type \"{name}\" does not exist"))),
     }
@@ -108,7 +147,10 @@ fn type_oid(call: &Call<'_>) -> Result<Cell, SqlError> {
 
 fn type_name(call: &Call<'_>) -> Result<Cell, SqlError> {
     Ok(match type_oid(call)? {
-        Cell::Int(oid) => i32::try_from(oid).ok().map(|oid| formatted(oid, None)).into(),
+        Cell::Int(oid) => match i32::try_from(oid) {
+            Ok(oid) => written_type(call, oid, None)?.into(),
+            Err(_) => Cell::Null,
+        },
         other => other,
     })
 }

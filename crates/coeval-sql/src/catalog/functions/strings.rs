@@ -4,6 +4,7 @@
 use super::{Entry, Gives, called, strict};
 use crate::catalog::identifiers::{literal, quoted};
 use crate::catalog::types::facts_of_arrow;
+use crate::types::column_type_of_arrow;
 use datafusion::common::ScalarValue;
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -15,7 +16,11 @@ pub(super) const ENTRIES: &[Entry] = &[
         Ok(text(&call.arguments[0]).map_or_else(|| "NULL".to_owned(), |text| literal(&text)).into())
     }),
     called("pg_typeof", 1..=1, Gives::Text, |call| {
-        let oid = facts_of_arrow(&call.arguments[0].data_type()).oid;
+        let ty = call.arguments[0].data_type();
+        if let Some(known) = column_type_of_arrow(&ty).filter(|known| known.user_type().is_some()) {
+            return Ok(known.to_string().into());
+        }
+        let oid = facts_of_arrow(&ty).oid;
         Ok(super::type_names::formatted(oid, None).into())
     }),
     strict("coeval_like_pattern", 2..=2, Gives::Text, |call| {

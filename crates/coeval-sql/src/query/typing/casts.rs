@@ -40,6 +40,7 @@ pub(super) fn is_own(to: ColumnType) -> bool {
             | ColumnType::Uuid
             | ColumnType::Json
             | ColumnType::Jsonb
+            | ColumnType::Enum(_)
     )
 }
 

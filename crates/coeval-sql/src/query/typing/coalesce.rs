@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `coalesce` as DataFusion has it, but with literals of arrays among its arguments: `coalesce(tags, '{}')`.
+//! `coalesce` and its like as DataFusion has them, but with literals of arrays and enums among their arguments:
+//! `coalesce(tags, '{}')`.
 //!
-//! While a query is planned such a literal is still a text; [`settle`](super::settle) makes an array of it then.
+//! While a query is planned such a literal is still a text; [`settle`](super::settle) makes an array or a label of it then.
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use coeval_store::EnumType;
 use datafusion::common::Result;
 use datafusion::functions::core;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -12,9 +14,10 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
-/// The function, for the engine's registry.
-pub(crate) fn coalesce() -> ScalarUDF {
-    ScalarUDF::new_from_impl(Coalesce { general: core::coalesce() })
+/// The functions, for the engine's registry.
+pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
+    let all = [core::coalesce(), core::greatest(), core::least()];
+    all.into_iter().map(|general| ScalarUDF::new_from_impl(Coalesce { general }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -36,11 +39,23 @@ impl ScalarUDFImpl for Coalesce {
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let mut types = arguments.arg_fields.iter().map(|field| field.data_type());
+        if let Some(ty) = types.find_map(EnumType::of_arrow) {
+            let is_nullable = arguments.arg_fields.iter().all(|field| field.is_nullable());
+            return Ok(Arc::new(Field::new(self.name(), ty.arrow(), is_nullable)));
+        }
         self.general.return_field_from_args(arguments)
     }
 
-    /// Texts among arrays are arrays.
+    /// Texts among arrays are arrays. Those among enums stay until it is known that they are literals, since nothing
+    /// casts them.
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        if let Some(ty) = types.iter().find_map(EnumType::of_arrow)
+            && types.iter().any(DataType::is_string)
+            && types.iter().all(|other| other.is_string() || other.is_null() || *other == ty.arrow())
+        {
+            return Ok(types.to_vec());
+        }
         let list = types.iter().find(|ty| matches!(ty, DataType::List(_)));
         let as_list = |ty: &DataType| match list {
             Some(list) if ty.is_string() => list.clone(),

@@ -20,7 +20,7 @@ use super::windows;
 use crate::error::{SqlError, SqlState};
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::{DataType, Field};
-use coeval_store::ColumnType;
+use coeval_store::{ColumnType, EnumType};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, Placeholder, WindowFunction, WindowFunctionParams};
@@ -60,6 +60,7 @@ impl ExprPlanner for PostgresOperators {
                     (raw.left, raw.right) = (left, right);
                 }
                 refuse_text_beside_number(&raw, schema)?;
+                refuse_other_enum(&raw.left, &raw.op, &raw.right, schema)?;
                 if let Some((left, right)) = comparable_pair(&raw.left, &raw.right, schema)? {
                     (raw.left, raw.right) = (left, right);
                 }
@@ -233,6 +234,33 @@ fn refuse_text_beside_number(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<(
         return Ok(());
     }
     let message = format!("operator does not exist: {} {} {}", name(&left), raw.op, name(&right));
+    Err(SqlError::new(SqlState::UndefinedFunction, message)
+        .with_hint(
+            "No operator matches the given name and argument types. You might need to add explicit type casts.",
+        )
+        .into())
+}
+
+/// `42883` for an enum that is compared with anything but its own type.
+pub(super) fn refuse_other_enum(
+    left: &Expr,
+    operator: &dyn std::fmt::Display,
+    right: &Expr,
+    schema: &DFSchema,
+) -> Result<()> {
+    let (Ok(left_type), Ok(right_type)) = (left.get_type(schema), right.get_type(schema)) else {
+        return Ok(());
+    };
+    let enums = [&left_type, &right_type].map(EnumType::of_arrow);
+    let is_open = |side: &Expr, ty: &DataType| ty.is_null() || matches!(side, Expr::Placeholder(_));
+    if enums == [None, None] || left_type == right_type {
+        return Ok(());
+    }
+    if is_open(left, &left_type) || is_open(right, &right_type) {
+        return Ok(());
+    }
+    let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
+    let message = format!("operator does not exist: {} {operator} {}", name(&left_type), name(&right_type));
     Err(SqlError::new(SqlState::UndefinedFunction, message)
         .with_hint(
             "No operator matches the given name and argument types. You might need to add explicit type casts.",

@@ -10,7 +10,10 @@
 //! A EXCEPT ALL B -> A, row_number() OVER (PARTITION BY all columns)  anti join  B, the same
 //! ```
 
+use super::casts::literal_as;
+use crate::error::{SqlError, SqlState};
 use arrow::datatypes::DataType;
+use coeval_store::{ColumnType, EnumType};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, NullEquality, Result};
 use datafusion::functions_window::row_number::row_number;
@@ -28,6 +31,10 @@ fn common_type<'t>(mut types: impl Iterator<Item = &'t DataType> + Clone) -> Opt
     let is_double = types.clone().any(DataType::is_floating) && types.clone().any(DataType::is_decimal);
     if is_double {
         return Some(DataType::Float64);
+    }
+    if let Some(labels) = types.clone().find_map(EnumType::of_arrow) {
+        let is_same = |ty: &DataType| ty.is_null() || ty.is_string() || *ty == labels.arrow();
+        return types.all(is_same).then(|| labels.arrow());
     }
     let first = types.next()?.clone();
     types.try_fold(first, |known, other| {
@@ -60,15 +67,39 @@ fn with_types(input: Arc<LogicalPlan>, types: &[Option<DataType>]) -> Result<Arc
     if !schema.fields().iter().zip(types).any(differs) {
         return Ok(input);
     }
-    let columns = schema.iter().zip(types).map(|((qualifier, field), ty)| {
+    let columns = schema.iter().zip(types).enumerate().map(|(place, ((qualifier, field), ty))| {
         let column = Expr::Column(Column::from((qualifier, field)));
-        match ty {
+        Ok(match ty {
+            Some(ty)
+                if field.data_type().is_string()
+                    && let Some(labels) = EnumType::of_arrow(ty) =>
+            {
+                require_literal(&input, place, labels)?;
+                literal_as(column, ColumnType::Enum(labels))?
+                    .alias_qualified(qualifier.cloned(), field.name())
+            }
             Some(ty) if ty != field.data_type() => Expr::Cast(Cast::new(Box::new(column), ty.clone()))
                 .alias_qualified(qualifier.cloned(), field.name()),
             _ => column,
-        }
+        })
     });
-    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns.collect(), input)?)))
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns, input)?)))
+}
+
+/// `42804` for text beside an enum that is no literal.
+fn require_literal(input: &LogicalPlan, place: usize, labels: EnumType) -> Result<()> {
+    let is_literal = |expression: &Expr| match expression {
+        Expr::Alias(alias) => matches!(*alias.expr, Expr::Literal(..)),
+        other => matches!(other, Expr::Literal(..)),
+    };
+    match input {
+        LogicalPlan::Projection(projection) if projection.expr.get(place).is_some_and(is_literal) => Ok(()),
+        _ => {
+            let message = format!("types {labels} and text cannot be matched");
+            Err(SqlError::new(SqlState::DatatypeMismatch, message).into())
+        }
+    }
 }
 
 /// The UNION with inputs of one type.

@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Types that are settled as PostgreSQL settles them, once the types of all operands are known.
 
+use super::array_has::enum_of_elements;
 use super::casts::{is_own, literal_as};
 use super::declared::{is_char, without_blanks};
 use super::intervals::length;
 use super::numbers::nullable;
+use super::operators::refuse_other_enum;
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::query::arithmetic::rewrite_node;
 use crate::scalar::decimal_literal;
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::DataType;
-use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
+use coeval_store::{ColumnType, EnumType, NUMERIC_PRECISION_MAX};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::expr::{
-    AggregateFunction, AggregateFunctionParams, InList, Placeholder, ScalarFunction, WindowFunction,
+    AggregateFunction, AggregateFunctionParams, InList, Placeholder, ScalarFunction, Sort, WindowFunction,
 };
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, LogicalPlan, Operator, lit, not, when,
+    Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Like, LogicalPlan, Operator, lit, not, when,
 };
 use std::sync::Arc;
 
@@ -46,11 +49,20 @@ pub(crate) fn settled_expression(expression: Expr, schema: &DFSchema) -> Result<
 fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let settled = match &expression {
         Expr::AggregateFunction(call) => exact_sum(call, schema),
-        Expr::WindowFunction(call) => exact_window_sum(call, schema),
+        Expr::WindowFunction(call) => match by_places(call, schema)? {
+            Some(call) => {
+                Some(exact_window_sum(&call, schema).unwrap_or(Expr::WindowFunction(Box::new(call))))
+            }
+            None => exact_window_sum(call, schema),
+        },
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => pair(left, right, schema)?
             .map_or_else(|| comparable_pair(left, right, schema), |settled| Ok(Some(settled)))?
             .map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))),
-        Expr::Cast(cast) => settle_parameter(cast)?,
+        Expr::Cast(cast) => {
+            refuse_cast_of_enum(cast, schema)?;
+            settle_parameter(cast)?
+        }
+        Expr::Like(like) => refuse_pattern_of_enum(like, schema)?,
         Expr::Between(between) => settle_between(between, schema)?,
         Expr::InList(list) => settle_list(list, schema)?,
         Expr::Case(case) => settle_case(case, schema)?,
@@ -105,7 +117,31 @@ fn settle_parameter(cast: &Cast) -> Result<Option<Expr>> {
     }
 }
 
-fn is_comparison(operator: Operator) -> bool {
+/// `42846` for a cast of an enum to anything but text, which is another function's.
+fn refuse_cast_of_enum(cast: &Cast, schema: &DFSchema) -> Result<()> {
+    let (Ok(from), to) = (cast.expr.get_type(schema), cast.field.data_type()) else { return Ok(()) };
+    let Some(from) = EnumType::of_arrow(&from).filter(|ty| ty.arrow() != *to) else { return Ok(()) };
+    let to = column_type_of_arrow(to).map_or_else(|| to.to_string(), |ty| ty.to_string());
+    Err(SqlError::new(SqlState::CannotCoerce, format!("cannot cast type {from} to {to}")).into())
+}
+
+/// `42883` for a pattern that a label is matched with.
+fn refuse_pattern_of_enum(like: &Like, schema: &DFSchema) -> Result<Option<Expr>> {
+    let Some(ty) = like.expr.get_type(schema).ok().as_ref().and_then(EnumType::of_arrow) else {
+        return Ok(None);
+    };
+    let operator = match (like.negated, like.case_insensitive) {
+        (false, false) => "~~",
+        (false, true) => "~~*",
+        (true, false) => "!~~",
+        (true, true) => "!~~*",
+    };
+    let message = format!("operator does not exist: {ty} {operator} text");
+    Err(SqlError::new(SqlState::UndefinedFunction, message).with_hint("Cast the value to text.").into())
+}
+
+/// Whether an operator orders its operands or tells whether they are the same.
+pub(crate) fn is_comparison(operator: Operator) -> bool {
     matches!(
         operator,
         Operator::Eq
@@ -126,6 +162,25 @@ fn exact_sum(call: &AggregateFunction, schema: &DFSchema) -> Option<Expr> {
     let (func, args) = if params.distinct { (func, vec![wide]) } else { (sum_of_bigint(), params.args) };
     let params = AggregateFunctionParams { args, ..params };
     Some(Expr::AggregateFunction(AggregateFunction { func, params }))
+}
+
+/// A window that is ordered by an enum, by the places of its labels: DataFusion has no ranges of the enums themselves.
+fn by_places(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
+    let place_of = |sort: &Sort| {
+        let ty = EnumType::of_arrow(&sort.expr.get_type(schema).ok()?)?.arrow();
+        let DataType::Struct(fields) = ty else { return None };
+        Some(get_field(sort.expr.clone(), fields.first()?.name().as_str()))
+    };
+    if !call.params.order_by.iter().any(|sort| place_of(sort).is_some()) {
+        return Ok(None);
+    }
+    let mut call = call.clone();
+    for sort in &mut call.params.order_by {
+        if let Some(place) = place_of(sort) {
+            sort.expr = place;
+        }
+    }
+    Ok(Some(call))
 }
 
 /// The same over a window.
@@ -207,13 +262,13 @@ fn settle_case(case: &Case, schema: &DFSchema) -> Result<Option<Expr>> {
     Ok(with_one_type(&case, schema).or_else(|| has_arrays.then_some(Expr::Case(case))))
 }
 
-/// Makes text literals among arrays arrays, too; whether there are any.
+/// Makes text literals among arrays arrays, too, and among values of an enum its labels; whether there are any.
 fn make_arrays(mut choices: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
     let list = |choice: &&mut Expr| match choice.get_type(schema) {
         Ok(DataType::List(element)) => Some(element),
         _ => None,
     };
-    let Some(element) = choices.iter().find_map(list) else { return Ok(false) };
+    let Some(element) = choices.iter().find_map(list) else { return make_labels(&mut choices, schema) };
     let mut has_literals = false;
     for choice in &mut choices {
         if let Expr::Literal(scalar, _) = &**choice
@@ -222,6 +277,26 @@ fn make_arrays(mut choices: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
             let array = crate::catalog::array_of_text(Some(text), element.data_type())?;
             **choice = Expr::Literal(array, None);
             has_literals = true;
+        }
+    }
+    Ok(has_literals)
+}
+
+fn make_labels(choices: &mut [&mut Expr], schema: &DFSchema) -> Result<bool> {
+    let of_enum = |choice: &&mut Expr| EnumType::of_arrow(&choice.get_type(schema).ok()?);
+    let Some(ty) = choices.iter().find_map(of_enum) else { return Ok(false) };
+    let mut has_literals = false;
+    for choice in choices {
+        if matches!(&**choice, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some()) {
+            **choice = literal_as(choice.clone(), ColumnType::Enum(ty))?;
+            has_literals = true;
+            continue;
+        }
+        let other = choice.get_type(schema)?;
+        if !other.is_null() && other != ty.arrow() {
+            let name = column_type_of_arrow(&other).map_or_else(|| other.to_string(), |ty| ty.to_string());
+            let message = format!("types {ty} and {name} cannot be matched");
+            return Err(SqlError::new(SqlState::DatatypeMismatch, message).into());
         }
     }
     Ok(has_literals)
@@ -251,11 +326,23 @@ fn with_one_type(case: &Case, schema: &DFSchema) -> Option<Expr> {
 /// A function that gives one of its arguments, floats among `numeric` as `double precision`, literals among arrays as
 /// arrays.
 fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
+    let call =
+        |arguments| Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), arguments));
+    if let ("array_has", [list, element @ Expr::Literal(scalar, _)]) = (function.name(), &function.args[..])
+        && let Some(ty) = enum_of_elements(&list.get_type(schema)?)
+        && scalar.data_type().is_string()
+    {
+        let label = literal_as(element.clone(), ColumnType::Enum(ty))?;
+        return Ok(Some(call(vec![list.clone(), label])));
+    }
+    if let ("array_has", [list, element]) = (function.name(), &function.args[..])
+        && let Some(ty) = enum_of_elements(&list.get_type(schema)?)
+    {
+        refuse_other_enum(element, &"=", &Expr::Literal(ScalarValue::try_from(&ty.arrow())?, None), schema)?;
+    }
     if !matches!(function.name(), "coalesce" | "greatest" | "least" | "nullif") {
         return Ok(None);
     }
-    let call =
-        |arguments| Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), arguments));
     if mixes_float_and_numeric(&function.args, schema) {
         return Ok(Some(call(doubles(&function.args, schema))));
     }
@@ -352,6 +439,7 @@ fn settle_operands<'a>(
     let mut operands = vec![input.clone()];
     for other in others {
         let settled = beside(other, input, schema)?;
+        refuse_other_enum(input, &"=", settled.as_ref().unwrap_or(other), schema)?;
         changed |= settled.is_some();
         operands.push(settled.unwrap_or_else(|| other.clone()));
     }
