@@ -29,6 +29,7 @@ mod engine;
 mod error;
 mod explain;
 mod functions;
+mod guarded;
 mod json;
 mod memory;
 mod names;

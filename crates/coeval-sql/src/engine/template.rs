@@ -2,6 +2,7 @@
 //! How DataFusion is set up: options, functions, rules.
 
 use crate::error::SqlError;
+use crate::guarded::GuardConditions;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
     CheckedArithmetic, ClearPushdown, DuplicateGroups, EagerAggregation, JoinOrder, estimates,
@@ -81,8 +82,8 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     rules
 }
 
-/// DataFusion's rules for physical plans, with filters pushed down only where that is right, and aggregates of brick tables
-/// begun at the bricks once the plan stands.
+/// DataFusion's rules for physical plans, with filters pushed down only where that is right. Once the plan stands, aggregates
+/// of brick tables are begun at the bricks, and conditions guard each other.
 fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let rules = PhysicalOptimizer::new().rules.into_iter();
     let clear =
@@ -90,7 +91,7 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
             Some(clear) => Arc::new(clear) as _,
             None => rule,
         };
-    rules.map(clear).chain([Arc::new(BeginBrickAggregates) as _]).collect()
+    rules.map(clear).chain([Arc::new(BeginBrickAggregates) as _, Arc::new(GuardConditions) as _]).collect()
 }
 
 /// Rows that the build side of a hash join may have to be collected into one table, over all threads. Fewer

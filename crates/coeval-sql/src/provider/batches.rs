@@ -3,6 +3,7 @@
 
 use super::prune::{Pruner, SourceColumn};
 use crate::error::SqlError;
+use crate::guarded::guarded;
 use arrow::array::{Array, BooleanArray, RecordBatch};
 use arrow::compute::{BatchCoalescer, filter_record_batch, prep_null_mask_filter};
 use arrow::datatypes::SchemaRef;
@@ -110,7 +111,8 @@ impl Batches {
         let of = |optional: bool| {
             move |predicate: Arc<dyn PhysicalExpr>| Filter { predicate, optional, rows_in: 0, rows_out: 0 }
         };
-        let filters = fixed.into_iter().map(of(false)).chain(dynamic.into_iter().map(of(true))).collect();
+        let filters =
+            fixed.into_iter().map(guarded).map(of(false)).chain(dynamic.into_iter().map(of(true))).collect();
         let coalescer = BatchCoalescer::new(task.output.clone(), SCAN_BATCH_ROWS)
             .with_biggest_coalesce_batch_size(Some(SCAN_BATCH_ROWS / 2));
         Self {
@@ -179,8 +181,11 @@ impl Batches {
     /// Puts the rows that pass all filters into the coalescer.
     fn push_filtered(&mut self, mut batch: RecordBatch) -> Result<()> {
         let mut pending: Option<BooleanArray> = None;
-        for index in 0..self.filters.len() {
-            if !self.filters[index].is_worth_it() {
+        let count = self.filters.len();
+        let (mut index, mut deferred) = (0, 0);
+        while let Some(filter) = self.filters.get_mut(index) {
+            if !filter.is_worth_it() {
+                index += 1;
                 continue;
             }
             // Few rows are left: the next filter is spared the others.
@@ -190,8 +195,23 @@ impl Batches {
                 batch = filter_record_batch(&batch, mask)?;
                 pending = None;
             }
-            let filter = &mut self.filters[index];
-            let mask = match filter.predicate.evaluate(&batch)? {
+            let mut answers = filter.predicate.evaluate(&batch);
+            // By a row, maybe, that the filters before leave out: `b <> 0 AND 10 / b > 5`.
+            if answers.is_err()
+                && let Some(mask) = pending.take()
+            {
+                batch = filter_record_batch(&batch, &mask)?;
+                answers = filter.predicate.evaluate(&batch);
+            }
+            // Or by one that those behind leave out.
+            if answers.is_err() && index + deferred + 1 < count {
+                deferred += 1;
+                self.filters[index..].rotate_left(1);
+                continue;
+            }
+            let answers = answers?;
+            (index, deferred) = (index + 1, 0);
+            let mask = match answers {
                 ColumnarValue::Scalar(value) if is_true(&value) => continue,
                 ColumnarValue::Scalar(_) => return Ok(()),
                 ColumnarValue::Array(array) => plain_mask(as_boolean_array(&array)?),

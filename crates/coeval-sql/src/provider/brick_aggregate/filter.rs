@@ -3,6 +3,7 @@
 
 use super::super::batches::plain_mask;
 use super::Conjunct;
+use crate::guarded::guarded;
 use crate::vector::bits_where;
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow::buffer::BooleanBuffer;
@@ -38,7 +39,7 @@ impl Filter {
                 None => rest.push(Arc::clone(&conjunct.predicate)),
             }
         }
-        let rest = (!rest.is_empty()).then(|| conjunction(rest));
+        let rest = (!rest.is_empty()).then(|| guarded(conjunction(rest)));
         (rest.is_some() || !comparisons.is_empty()).then_some(Self { comparisons, rest })
     }
 

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Conditions that guard those behind them: `b <> 0 AND 10 / b > 5` divides by no zero.
+//!
+//! DataFusion may compute both sides of AND and OR for all rows of a batch, and fails by rows that the left side has
+//! already decided. PostgreSQL computes one side, mostly the cheaper one, and the other only where that leaves the answer
+//! open; people rely on it. So a condition is computed as DataFusion does, and only if that fails, one side after the other
+//! as well: whose condition has nothing to guard pays nothing. It fails if it does so in either order.
+
+use crate::query::is_comparison;
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::{and_kleene, or_kleene};
+use arrow::datatypes::{DataType, FieldRef, Schema};
+use datafusion::common::cast::as_boolean_array;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result;
+use datafusion::logical_expr::{ColumnarValue, Operator};
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, Column, IsNotNullExpr, IsNullExpr, Literal, NotExpr,
+};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{
+    HashJoinExec, HashJoinExecBuilder, NestedLoopJoinExec, NestedLoopJoinExecBuilder,
+};
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// Lets conditions of filters, joins and projections guard each other. To come last: what other rules look for in a
+/// condition is hidden behind it.
+#[derive(Debug)]
+pub(crate) struct GuardConditions;
+
+impl PhysicalOptimizerRule for GuardConditions {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(guard_node).map(|done| done.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "coeval_guard_conditions"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn guard_node(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let guarded: Option<Arc<dyn ExecutionPlan>> = if let Some(filter) = node.downcast_ref::<FilterExec>() {
+        match changed(filter.predicate())? {
+            Some(predicate) => {
+                Some(Arc::new(FilterExecBuilder::from(filter).with_predicate(predicate).build()?))
+            }
+            None => None,
+        }
+    } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+        match join.filter().map(guarded_filter).transpose()?.flatten() {
+            Some(filter) => {
+                Some(Arc::new(HashJoinExecBuilder::from(join).with_filter(Some(filter)).build()?))
+            }
+            None => None,
+        }
+    } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+        match join.filter().map(guarded_filter).transpose()?.flatten() {
+            Some(filter) => {
+                Some(Arc::new(NestedLoopJoinExecBuilder::from(join).with_filter(Some(filter)).build()?))
+            }
+            None => None,
+        }
+    } else if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
+        guarded_projection(projection)?
+    } else {
+        None
+    };
+    Ok(guarded.map_or_else(|| Transformed::no(node), Transformed::yes))
+}
+
+fn guarded_filter(filter: &JoinFilter) -> Result<Option<JoinFilter>> {
+    let guarded = changed(filter.expression())?;
+    Ok(guarded.map(|condition| {
+        JoinFilter::new(condition, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
+    }))
+}
+
+fn guarded_projection(projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let guarded = |output: &ProjectionExpr| {
+        changed(&output.expr).map(|expr| expr.map(|expr| ProjectionExpr::new(expr, output.alias.clone())))
+    };
+    let outputs = projection.expr();
+    let replaced = outputs.iter().map(guarded).collect::<Result<Vec<_>>>()?;
+    if replaced.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let outputs = outputs.iter().zip(replaced).map(|(old, new)| new.unwrap_or_else(|| old.clone()));
+    let (input, schema) = (Arc::clone(projection.input()), projection.schema());
+    let projection = ProjectionExec::try_new_with_schema_metadata(outputs, input, &schema)?;
+    Ok(Some(Arc::new(projection)))
+}
+
+/// The condition with guards; as it is if one of its parts cannot be made anew.
+pub(crate) fn guarded(condition: Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
+    changed(&condition).ok().flatten().unwrap_or(condition)
+}
+
+/// The expression with guards; `None` if it needs none.
+///
+/// # Errors
+/// If a part of it cannot be made anew with other operands.
+fn changed(expression: &Arc<dyn PhysicalExpr>) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+    let guard = |part: Arc<dyn PhysicalExpr>| {
+        let needs_guard =
+            part.downcast_ref::<BinaryExpr>().is_some_and(|logic| is_logic(*logic.op()) && can_fail(&part));
+        Ok(if needs_guard { Transformed::yes(Arc::new(Guarded(part)) as _) } else { Transformed::no(part) })
+    };
+    let done = Arc::clone(expression).transform_up(guard)?;
+    Ok(done.transformed.then_some(done.data))
+}
+
+fn is_logic(operator: Operator) -> bool {
+    matches!(operator, Operator::And | Operator::Or)
+}
+
+/// Whether an expression may fail by the values of a row, as far as its kind tells.
+fn can_fail(expression: &Arc<dyn PhysicalExpr>) -> bool {
+    let is_condition = |binary: &BinaryExpr| is_logic(*binary.op()) || is_comparison(*binary.op());
+    let is_plain = expression.downcast_ref().is_some_and(is_condition)
+        || expression.is::<Column>()
+        || expression.is::<Literal>()
+        || expression.is::<NotExpr>()
+        || expression.is::<IsNullExpr>()
+        || expression.is::<IsNotNullExpr>();
+    !is_plain || expression.children().into_iter().any(can_fail)
+}
+
+/// AND or OR of which one side is asked only where the other leaves the answer open, if asking both everywhere fails.
+#[derive(Debug, Eq)]
+struct Guarded(Arc<dyn PhysicalExpr>);
+
+impl Guarded {
+    fn logic(&self) -> &BinaryExpr {
+        self.0.downcast_ref().expect("only binary expressions are guarded")
+    }
+
+    fn evaluate_in_turn(
+        &self,
+        rows: &RecordBatch,
+        order: [&Arc<dyn PhysicalExpr>; 2],
+    ) -> Result<ColumnarValue> {
+        let is_and = *self.logic().op() == Operator::And;
+        let [first, second] = order;
+        let first = first.evaluate(rows)?.into_array(rows.num_rows())?;
+        let first = as_boolean_array(&first)?;
+        let open = first.iter().map(|answer| Some(answer.is_none_or(|yes| yes == is_and)));
+        // The other rows get NULL, which changes nothing of an answer that is decided.
+        let second = second.evaluate_selection(rows, &open.collect::<BooleanArray>())?;
+        let second = second.into_array(rows.num_rows())?;
+        let second = as_boolean_array(&second)?;
+        let answers = if is_and { and_kleene(first, second)? } else { or_kleene(first, second)? };
+        Ok(ColumnarValue::Array(Arc::new(answers)))
+    }
+}
+
+// By hand: `derive` would move the inner expression out.
+impl PartialEq for Guarded {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.eq(&other.0)
+    }
+}
+
+impl Hash for Guarded {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl fmt::Display for Guarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PhysicalExpr for Guarded {
+    fn data_type(&self, schema: &Schema) -> Result<DataType> {
+        self.0.data_type(schema)
+    }
+
+    fn nullable(&self, schema: &Schema) -> Result<bool> {
+        self.0.nullable(schema)
+    }
+
+    fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
+        self.0.return_field(schema)
+    }
+
+    fn evaluate(&self, rows: &RecordBatch) -> Result<ColumnarValue> {
+        let (left, right) = (self.logic().left(), self.logic().right());
+        let in_turn = |order| self.evaluate_in_turn(rows, order);
+        self.0.evaluate(rows).or_else(|_| in_turn([left, right])).or_else(|_| in_turn([right, left]))
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
+        self.0.children()
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> Result<Arc<dyn PhysicalExpr>> {
+        Ok(Arc::new(Self(Arc::clone(&self.0).with_new_children(children)?)))
+    }
+
+    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt_sql(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{ArrayRef, Int32Array};
+    use arrow::datatypes::Field;
+    use datafusion::physical_expr::expressions::{binary, col, lit};
+
+    /// `left operator 10 / b = 5`, over `b` = 0, 1, 2, NULL.
+    fn answers(
+        left: &dyn Fn(&Schema) -> Arc<dyn PhysicalExpr>,
+        operator: Operator,
+    ) -> Result<Vec<Option<bool>>> {
+        let schema = Arc::new(Schema::new(vec![Field::new("b", DataType::Int32, true)]));
+        let column: ArrayRef = Arc::new(Int32Array::from(vec![Some(0), Some(1), Some(2), None]));
+        let rows = RecordBatch::try_new(Arc::clone(&schema), vec![column])?;
+        let quotient = binary(lit(10_i32), Operator::Divide, col("b", &schema)?, &schema)?;
+        let right = binary(quotient, Operator::Eq, lit(5_i32), &schema)?;
+        let condition = guarded(binary(left(&schema), operator, right, &schema)?);
+        let answers = condition.evaluate(&rows)?.into_array(4)?;
+        Ok(as_boolean_array(&answers)?.iter().collect())
+    }
+
+    fn compared(operator: Operator, number: i32) -> impl Fn(&Schema) -> Arc<dyn PhysicalExpr> {
+        move |schema| {
+            let column = col("b", schema).expect("there is the column");
+            binary(column, operator, lit(number), schema).expect("types are the same")
+        }
+    }
+
+    #[test]
+    fn the_right_side_is_asked_where_the_left_one_leaves_the_answer_open() {
+        let guarded = answers(&compared(Operator::NotEq, 0), Operator::And).expect("no zero is divided by");
+        assert_eq!(guarded, [Some(false), Some(false), Some(true), None]);
+        let guarded = answers(&compared(Operator::Eq, 0), Operator::Or).expect("no zero is divided by");
+        assert_eq!(guarded, [Some(true), Some(false), Some(true), None]);
+    }
+
+    #[test]
+    fn what_is_open_and_fails_is_an_error() {
+        assert!(answers(&compared(Operator::Lt, 1), Operator::And).is_err());
+        assert!(answers(&compared(Operator::Gt, 0), Operator::Or).is_err());
+        // NULL leaves it open, too.
+        let unknown = |_: &Schema| lit(datafusion::common::ScalarValue::Boolean(None));
+        assert!(answers(&unknown, Operator::And).is_err());
+        assert!(answers(&unknown, Operator::Or).is_err());
+    }
+
+    #[test]
+    fn what_cannot_fail_is_left_as_it_is() {
+        let schema = Schema::new(vec![Field::new("b", DataType::Int32, true)]);
+        let plain = compared(Operator::Gt, 1)(&schema);
+        let both = binary(Arc::clone(&plain), Operator::And, plain, &schema).expect("both are conditions");
+        assert!(changed(&both).expect("it can be looked at").is_none());
+    }
+}
