@@ -6,6 +6,7 @@
 //! need outlive the process. What remains in the engine is what recovery needs: versions and markers.
 
 use crate::counters::{Timestamp, Txid};
+use crate::priority::Reservations;
 use crate::write_set::{Access, CONFLICT_AT, WriteSet};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -65,16 +66,19 @@ pub(crate) struct Candidate<'a> {
 const TRIM_AT: usize = 10_000;
 
 impl Certifier {
-    /// Takes timestamps for all candidates by `take` and says who may not commit, and because of whom. `reserves` says
-    /// whether the reservation of the first holds back the second; nothing if the first has none.
+    /// Takes timestamps for all candidates by `take` and says who may not commit, and because of whom. The reservations are
+    /// those that are there behind `take`: `priority.rs` says why.
     pub(crate) fn certify(
         &self,
         candidates: &[Candidate<'_>],
         take: impl FnOnce(usize) -> RangeInclusive<i64>,
-        reserves: impl Fn(Txid, Txid) -> Option<bool>,
+        reservations: &Reservations,
     ) -> (Vec<Timestamp>, HashMap<Txid, i64>) {
         let mut state = self.state.lock();
         let timestamps: Vec<_> = take(candidates.len()).map(Timestamp).collect();
+        let reserved = reservations.current();
+        let reserves =
+            |other: Txid, txid: Txid| reserved.contains(&other).then(|| reservations.holds_back(other, txid));
         let mut refused = HashMap::new();
         for (candidate, &cts) in candidates.iter().zip(&timestamps) {
             let other = state.conflict(candidate, &reserves);
@@ -147,8 +151,8 @@ impl State {
 mod tests {
     use super::*;
 
-    fn nobody(_: Txid, _: Txid) -> Option<bool> {
-        None
+    fn nobody() -> Reservations {
+        Reservations::default()
     }
 
     /// Certifies transactions that update the entry of their number, in one batch.
@@ -156,7 +160,7 @@ mod tests {
         certifier: &Certifier,
         next: &mut i64,
         list: &[(i64, i64, i64)],
-        reserves: impl Fn(Txid, Txid) -> Option<bool>,
+        reservations: &Reservations,
     ) -> Vec<i64> {
         let sets: Vec<_> = list.iter().map(|one| WriteSet::of_update(one.2)).collect();
         let candidates: Vec<_> = list
@@ -169,7 +173,7 @@ mod tests {
             *next += count as i64;
             first..=*next - 1
         };
-        let (_, refused) = certifier.certify(&candidates, take, reserves);
+        let (_, refused) = certifier.certify(&candidates, take, reservations);
         let mut refused: Vec<_> = refused.into_keys().map(|txid| txid.0).collect();
         refused.sort_unstable();
         refused
@@ -179,27 +183,50 @@ mod tests {
     fn the_first_committer_of_concurrent_ones_wins() {
         let (certifier, mut next) = (Certifier::default(), 1);
         // (transaction, start timestamp, entry)
-        assert_eq!(certify(&certifier, &mut next, &[(1, 0, 7), (2, 0, 7), (3, 0, 8)], nobody), [2]);
+        assert_eq!(certify(&certifier, &mut next, &[(1, 0, 7), (2, 0, 7), (3, 0, 8)], &nobody()), [2]);
         // 4 began before 1 committed, 5 behind it; 2 was refused and refuses nobody.
-        assert_eq!(certify(&certifier, &mut next, &[(4, 0, 7)], nobody), [4]);
-        assert_eq!(certify(&certifier, &mut next, &[(5, 1, 7)], nobody), [0; 0]);
+        assert_eq!(certify(&certifier, &mut next, &[(4, 0, 7)], &nobody()), [4]);
+        assert_eq!(certify(&certifier, &mut next, &[(5, 1, 7)], &nobody()), [0; 0]);
         certifier.forget(&[Txid(5)]);
-        assert_eq!(certify(&certifier, &mut next, &[(6, 1, 7)], nobody), [0; 0]);
+        assert_eq!(certify(&certifier, &mut next, &[(6, 1, 7)], &nobody()), [0; 0]);
     }
 
     #[test]
     fn a_reservation_counts_though_it_was_refused_and_is_old() {
         let (certifier, mut next) = (Certifier::default(), 1);
-        assert_eq!(certify(&certifier, &mut next, &[(1, 0, 7), (2, 0, 7)], nobody), [2]);
-        let of_two = |reserved: Txid, txid: Txid| (reserved == Txid(2)).then_some(txid != Txid(9));
-        assert_eq!(certify(&certifier, &mut next, &[(3, 2, 7), (9, 2, 7)], of_two), [3]);
+        assert_eq!(certify(&certifier, &mut next, &[(1, 0, 7), (2, 0, 7)], &nobody()), [2]);
+        let of_two = Reservations::default();
+        of_two.reserve(Txid(2), None);
+        of_two.hold(Txid(2), Txid(9));
+        assert_eq!(certify(&certifier, &mut next, &[(3, 2, 7), (9, 2, 7)], &of_two), [3]);
+    }
+
+    #[test]
+    fn who_takes_a_timestamp_finds_what_was_reserved_before() {
+        let (certifier, all) = (Certifier::default(), Reservations::default());
+        let set = WriteSet::of_update(7);
+        let candidate = |txid| Candidate { txid: Txid(txid), sts: Timestamp(0), write_set: &set };
+        let certify = |txid, take: &dyn Fn() -> RangeInclusive<i64>| {
+            certifier.certify(&[candidate(txid)], |_| take(), &all).1.into_keys().collect::<Vec<_>>()
+        };
+        assert_eq!(certify(1, &|| 1..=1), []);
+        assert_eq!(certify(2, &|| 2..=2), [Txid(2)]);
+        // 2 is reserved, and begins again as 4, at the last moment before 3 takes its timestamp.
+        let reserve = || {
+            all.reserve(Txid(2), None);
+            all.hold(Txid(2), Txid(4));
+            3..=3
+        };
+        assert_eq!(certify(3, &reserve), [Txid(3)], "3 would be concurrent with 4 and refuse it once more");
+        let second = Candidate { txid: Txid(4), sts: Timestamp(2), write_set: &set };
+        assert!(certifier.certify(&[second], |_| 4..=4, &all).1.is_empty());
     }
 
     #[test]
     fn what_is_stable_is_removed_and_what_is_reserved_is_kept() {
         let (certifier, mut next) = (Certifier::default(), 1);
         let list: Vec<_> = (0..TRIM_AT as i64).map(|number| (number, 0, number)).collect();
-        assert_eq!(certify(&certifier, &mut next, &list, nobody), [0; 0]);
+        assert_eq!(certify(&certifier, &mut next, &list, &nobody()), [0; 0]);
         certifier.trim(Timestamp(next - 2), |txid| txid == Txid(5));
         let state = certifier.state.lock();
         assert_eq!((state.count, state.entries.len(), state.count_kept), (2, 2, 2));

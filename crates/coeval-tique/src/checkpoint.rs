@@ -155,13 +155,8 @@ impl Shared {
             connection.execute(&markers)?;
             return Ok(());
         }
-        let reserved: Vec<_> = self
-            .pipeline
-            .reservations
-            .current()
-            .iter()
-            .map(|one| format!("txid <> {}", one.txid.0))
-            .collect();
+        let reserved: Vec<_> =
+            self.pipeline.reservations.current().iter().map(|one| format!("txid <> {}", one.0)).collect();
         let kept = reserved.iter().map(|one| format!(" AND {one}")).collect::<String>();
         let ended = format!("txid IN (SELECT txid FROM tique_committing WHERE cts <= {})", stable.0);
         for statement in [

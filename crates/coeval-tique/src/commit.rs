@@ -301,6 +301,7 @@ impl Batch<'_> {
             Certification::InEngine => {
                 self.register(&mut *connection)?;
                 leading.give_up();
+                self.wait_if_reserved()?;
                 self.certify(&mut *connection)?
             }
         };
@@ -355,8 +356,10 @@ impl Batch<'_> {
     /// Takes timestamps, and says who may not commit, and because of whom, in this process.
     fn certify_here(&mut self) -> HashMap<Txid, i64> {
         let pipeline = self.pipeline;
-        let reserved: HashSet<_> = pipeline.reservations.current().iter().map(|one| one.txid).collect();
-        pipeline.certifier.trim(pipeline.counters.stable().0, |txid| reserved.contains(&txid));
+        let stable = pipeline.counters.stable().0;
+        // In this order: what was not reserved yet was not stable either.
+        let reserved = pipeline.reservations.current();
+        pipeline.certifier.trim(stable, |txid| reserved.contains(&txid));
         let candidates: Vec<_> = self
             .members
             .iter()
@@ -365,14 +368,22 @@ impl Batch<'_> {
                 Candidate { txid: *txid, sts: *sts, write_set }
             })
             .collect();
-        let reserves = |other: Txid, txid: Txid| {
-            reserved.contains(&other).then(|| pipeline.reservations.holds_back(other, txid))
-        };
         let take = |count: usize| pipeline.counters.take(count);
-        let (timestamps, refused) = pipeline.certifier.certify(&candidates, take, reserves);
+        let (timestamps, refused) = pipeline.certifier.certify(&candidates, take, &pipeline.reservations);
         self.timestamps = timestamps;
         self.stage = Stage::Stamped;
         if pipeline.options.trials.certification_is_off { HashMap::new() } else { refused }
+    }
+
+    /// Who runs in place of a refused transaction is not refused by one that is about to be refused itself.
+    fn wait_if_reserved(&self) -> Result<()> {
+        let reservations = &self.pipeline.reservations;
+        let Some(first) = self.timestamps.iter().min() else { return Ok(()) };
+        if self.members.iter().any(|member| reservations.is_held_by(member.submission.txid)) {
+            let before = Timestamp(first.0 - 1);
+            self.pipeline.counters.wait_for(before).map_err(|reason| stopped(&reason))?;
+        }
+        Ok(())
     }
 
     /// Who may not commit, and because of whom (Listing 3, for the whole batch).
@@ -397,7 +408,7 @@ impl Batch<'_> {
             if reservations.is_empty() {
                 String::new()
             } else {
-                format!(" OR ow.txid IN ({})", list(&mut reservations.iter().map(|one| one.txid.0)))
+                format!(" OR ow.txid IN ({})", list(&mut reservations.iter().map(|one| one.0)))
             }
         );
         let rows = connection.query(&sql, Effort::Point)?;
@@ -414,7 +425,7 @@ impl Batch<'_> {
             let txid = member.submission.txid;
             let others = conflicts.get(&txid.0).into_iter().flatten();
             let counts = |other: &&i64| {
-                let is_reserved = reservations.iter().any(|one| one.txid.0 == **other);
+                let is_reserved = reservations.contains(&Txid(**other));
                 if is_reserved {
                     return self.pipeline.reservations.holds_back(Txid(**other), txid);
                 }

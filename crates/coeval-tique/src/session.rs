@@ -58,7 +58,7 @@ enum Mode {
 pub enum Priority {
     /// First committer wins.
     Normal,
-    /// Refused once at most, if the second run writes the same rows within five seconds; others are refused meanwhile.
+    /// Refused once at most (`priority.rs` says when); others are refused meanwhile.
     High,
 }
 
@@ -110,7 +110,10 @@ impl Session {
     /// As [`execute`](Self::execute).
     pub fn execute_parsed(&mut self, statement: Statement) -> Result<Outcome> {
         let text = statement.to_string();
-        self.statement(statement).map_err(|error| error.of_statement(&text))
+        self.work();
+        let outcome = self.statement(statement).map_err(|error| error.of_statement(&text));
+        self.rest();
+        outcome
     }
 
     /// How the transactions of this session compete from now on.
@@ -302,21 +305,20 @@ impl Session {
             None => Ok(()),
         });
         if let Some(transaction) = self.transaction.take() {
-            self.shared.pipeline.counters.end(transaction.txid);
+            // What is reserved is reserved before the transaction ends: its write set is not trimmed between.
             self.note_end(transaction.txid, &outcome);
         }
         self.shared.checkpoint_if_worth();
         outcome
     }
+            self.shared.pipeline.counters.end(transaction.txid);
 
     /// What the end of a transaction means for the next one's chances.
     pub(crate) fn note_end<T>(&mut self, txid: Txid, outcome: &Result<T>) {
         let was_refused = matches!(outcome, Err(error) if error.state == SqlState::SerializationFailure);
         if was_refused && self.priority == Priority::High {
             // The older reservation is replaced: the newer write set is what the next run will most likely write.
-            self.shared.pipeline.reservations.reserve(txid);
-            self.release();
-            self.reservation = Some(txid);
+            self.shared.pipeline.reservations.reserve(txid, self.reservation.replace(txid));
         } else if outcome.is_ok() {
             self.release();
         }
@@ -349,6 +351,20 @@ impl Session {
         if let Some(reserved) = self.reservation.take() {
             self.shared.pipeline.reservations.release(reserved);
         }
+    /// Its reservation does not age from now on.
+    pub(crate) fn work(&self) {
+        if let Some(reserved) = self.reservation {
+            self.shared.pipeline.reservations.work(reserved);
+        }
+    }
+
+    /// It does until the next statement.
+    pub(crate) fn rest(&self) {
+        if let Some(reserved) = self.reservation {
+            self.shared.pipeline.reservations.rest(reserved);
+        }
+    }
+
     }
 
     fn set(&mut self, set: &Set) -> Result<Outcome> {

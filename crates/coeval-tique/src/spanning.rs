@@ -51,11 +51,13 @@ impl Session {
                 return Err(failed());
             }
         };
+        self.work();
         let outcome = self.submission().and_then(|submission| {
             submission.map(|submission| self.shared.pipeline.prepare(submission)).transpose()
         });
         self.transaction = None;
         self.note_end(txid, &outcome);
+        self.rest();
         match outcome {
             Ok(Some(prepared)) => {
                 let decision = Decision { transaction: txid.0, timestamp: prepared.timestamp().0 };

@@ -3,9 +3,12 @@
 
 use crate::{all_options, database, rows, state, text};
 use coeval_tique::{
-    Connection, DataFusionEngine, Database, Effort, Engine, Layout, Options, Priority, SqlState, Writes,
+    Connection, DataFusionEngine, Database, Dialect, Effort, Engine, EngineError, Layout, Options, Priority,
+    Rows, SqlState, Writes,
 };
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 fn physical(connection: &mut dyn Connection, sql: &str) -> Vec<String> {
     text(&connection.query(sql, Effort::Point).unwrap())
@@ -133,6 +136,73 @@ fn who_has_priority_is_refused_once_at_most() {
         short.execute("UPDATE t SET v = v + 1 WHERE k = 2").unwrap();
         assert_eq!(rows(&mut short, "SELECT v FROM t ORDER BY k"), ["10", "12", "10", "0"], "{options:?}");
     }
+}
+
+/// An engine that takes its time to note who has aborted.
+struct SlowToAbort {
+    engine: DataFusionEngine,
+    aborts: Sender<()>,
+}
+
+struct SlowConnection {
+    connection: Box<dyn Connection>,
+    aborts: Sender<()>,
+}
+
+impl Engine for SlowToAbort {
+    fn dialect(&self) -> &Dialect {
+        self.engine.dialect()
+    }
+
+    fn connect(&self) -> Result<Box<dyn Connection>, EngineError> {
+        let connection = self.engine.connect()?;
+        Ok(Box::new(SlowConnection { connection, aborts: self.aborts.clone() }))
+    }
+}
+
+impl Connection for SlowConnection {
+    fn query(&mut self, sql: &str, effort: Effort) -> Result<Rows, EngineError> {
+        self.connection.query(sql, effort)
+    }
+
+    fn execute(&mut self, sql: &str) -> Result<u64, EngineError> {
+        self.connection.execute(sql)
+    }
+
+    fn append(&mut self, table: &str, rows: &arrow::array::RecordBatch) -> Result<(), EngineError> {
+        if table == "tique_aborted" {
+            self.aborts.send(()).unwrap_or_default();
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        self.connection.append(table, rows)
+    }
+
+    fn sync(&mut self) -> Result<(), EngineError> {
+        self.connection.sync()
+    }
+}
+
+#[test]
+fn who_has_priority_is_not_refused_by_one_that_is_being_refused() {
+    let (aborts, aborting) = std::sync::mpsc::channel();
+    let engine = SlowToAbort { engine: DataFusionEngine::in_memory().unwrap(), aborts };
+    let database = Database::open(Arc::new(engine), Options::default()).unwrap();
+    let (mut long, mut short) = (database.session().unwrap(), database.session().unwrap());
+    short.execute("CREATE TABLE t (k int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0), (2, 0)").unwrap();
+    long.execute("SET tique.priority = high; BEGIN; UPDATE t SET v = v + 10").unwrap();
+    short.execute("UPDATE t SET v = v + 1 WHERE k = 2").unwrap();
+    assert_eq!(state(&mut long, "COMMIT"), SqlState::SerializationFailure);
+    aborting.recv().unwrap();
+    long.execute("BEGIN; UPDATE t SET v = v + 10").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let refused = state(&mut short, "BEGIN; UPDATE t SET v = v + 1 WHERE k = 2; COMMIT");
+            assert_eq!(refused, SqlState::SerializationFailure, "the rows are reserved");
+        });
+        aborting.recv().unwrap();
+        long.execute("COMMIT").unwrap();
+    });
+    assert_eq!(rows(&mut long, "SELECT v FROM t ORDER BY k"), ["10", "11"]);
 }
 
 #[test]
