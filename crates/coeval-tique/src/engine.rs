@@ -55,6 +55,8 @@ pub struct Dialect {
     pub integers: Integers,
     /// Where NULL stands in an order that does not say it.
     pub nulls: Nulls,
+    /// Whether analytical statements read copies of snapshots.
+    pub copying: Copying,
     /// What a type of the application's is called; nothing if the engine has none like it.
     pub spelled: fn(&DataType) -> Option<DataType>,
 }
@@ -106,6 +108,15 @@ impl Integers {
             Self::Narrow(wide) => Some(wide),
         }
     }
+}
+
+/// Whether analytical statements read snapshots that were copied into temporary tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copying {
+    /// They read storage and cache: the engine has no temporary tables, or plans unions well.
+    Never,
+    /// They read copies, which [`Connection::temporary`] makes: the engine plans tables much better than unions.
+    Worthwhile,
 }
 
 /// How an engine finds rows by key.
@@ -268,6 +279,15 @@ pub trait Connection: Send {
     /// As [`append`](Self::append); where the appends are made one by one, those before the one that failed took effect.
     fn append_all(&mut self, appends: &[(&str, &RecordBatch)]) -> Result<(), EngineError> {
         appends.iter().try_for_each(|(table, rows)| self.append(table, rows))
+    }
+
+    /// Runs a statement that makes, changes or drops a temporary table of this connection's; how many rows it touched. Only
+    /// asked of engines whose dialect says [`Copying::Worthwhile`].
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute).
+    fn temporary(&mut self, sql: &str) -> Result<u64, EngineError> {
+        Err(EngineError::refused(format!("the engine has no temporary tables: {sql}")))
     }
 
     /// Makes durable what this connection was told before.

@@ -38,6 +38,7 @@ mod certifier;
 mod checkpoint;
 mod commit;
 mod constraints;
+mod copies;
 mod counters;
 mod database;
 mod dml;
@@ -63,8 +64,9 @@ mod write_set;
 pub use certifier::Certification;
 pub use database::{Database, Options, Reading, Trials, Writes};
 pub use engine::{
-    AdbcEngine, Appends, Connection, DataFusionEngine, Dialect, Durability, Effort, Engine, EngineError,
-    EngineErrorKind, Indexes, Integers, Lists, MonetDbEngine, Names, Nulls, Pushdown, Rows, Text, Types,
+    AdbcEngine, Appends, Connection, Copying, DataFusionEngine, Dialect, Durability, Effort, Engine,
+    EngineError, EngineErrorKind, Indexes, Integers, Lists, MonetDbEngine, Names, Nulls, Pushdown, Rows,
+    Text, Types,
 };
 pub use error::{Result, SqlState, TiqueError};
 pub use packed::pack;

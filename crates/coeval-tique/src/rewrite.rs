@@ -5,14 +5,17 @@
 //! not there; the second replaces. A name that a common table expression hides is left alone. Then `spelling.rs`.
 
 use crate::catalog::{Catalog, Table};
+use crate::copies::CopyOf;
 use crate::engine::{Dialect, Effort, Pushdown};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::lookups::{FoundBy, Lookups};
+use crate::physical;
 use crate::schema::{check_name, folded, table_name};
 use crate::snapshot::{self, Formulation, View};
 use crate::spelling::spell;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, Query, Select, Statement, TableAlias, TableFactor, VisitMut, VisitorMut,
+    Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableAlias, TableFactor, Value,
+    VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -29,6 +32,8 @@ pub(crate) struct Reads {
     pub(crate) formulation: Formulation,
     /// How much thought it is worth.
     pub(crate) effort: Effort,
+    /// Whether it may use columns that it does not name.
+    pub(crate) uses_all_columns: bool,
 }
 
 /// What a query reads.
@@ -47,7 +52,15 @@ pub(crate) fn reads(statement: &mut Statement, catalog: &Catalog, dialect: &Dial
                 true => Formulation::Ranking,
                 false => Formulation::AntiJoin,
             };
-            Ok(Reads { effort, tables: visitor.found, found_by: visitor.found_by, formulation })
+            let is_natural = || statement.to_string().to_lowercase().contains("natural");
+            let uses_all_columns = visitor.uses_all_columns || (effort == Effort::Analytical && is_natural());
+            Ok(Reads {
+                effort,
+                tables: visitor.found,
+                found_by: visitor.found_by,
+                formulation,
+                uses_all_columns,
+            })
         }
     }
 }
@@ -60,10 +73,9 @@ pub(crate) fn replace(
     statement: &mut Statement,
     catalog: &Catalog,
     dialect: &Dialect,
-    formulation: Formulation,
-    view: &dyn Fn(&Arc<Table>, &FoundBy) -> View,
+    snapshots: Snapshots<'_>,
 ) -> Result<()> {
-    let mut visitor = Visitor::new(catalog, dialect.pushdown, Pass::Replace { formulation, view });
+    let mut visitor = Visitor::new(catalog, dialect.pushdown, Pass::Replace(snapshots));
     if let ControlFlow::Break(error) = VisitMut::visit(statement, &mut visitor) {
         return Err(error);
     }
@@ -73,7 +85,26 @@ pub(crate) fn replace(
 #[derive(Clone, Copy)]
 enum Pass<'a> {
     Find,
-    Replace { formulation: Formulation, view: &'a dyn Fn(&Arc<Table>, &FoundBy) -> View },
+    Replace(Snapshots<'a>),
+}
+
+/// What tables are replaced by.
+#[derive(Clone, Copy)]
+pub(crate) struct Snapshots<'a> {
+    pub(crate) formulation: Formulation,
+    /// Tables of which there is a copy.
+    pub(crate) copies: &'a BTreeMap<String, CopyOf>,
+    pub(crate) storages: Storages,
+    pub(crate) view: &'a dyn Fn(&Arc<Table>, &FoundBy) -> View,
+}
+
+/// How a storage that is all of its table's snapshot stands in a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Storages {
+    /// As a query of the table's columns.
+    Queried,
+    /// By its name, for statements that use columns which they name alone: MonetDB orders joins of such queries badly.
+    Named,
 }
 
 struct Visitor<'a> {
@@ -87,13 +118,15 @@ struct Visitor<'a> {
     found: BTreeMap<String, Arc<Table>>,
     found_by: BTreeMap<String, Vec<FoundBy>>,
     all_by_key: bool,
+    uses_all_columns: bool,
 }
 
 impl<'a> Visitor<'a> {
     fn new(catalog: &'a Catalog, pushdown: Pushdown, pass: Pass<'a>) -> Self {
         let (hidden, selects) = (Vec::new(), Vec::new());
         let (found, found_by) = (BTreeMap::new(), BTreeMap::new());
-        Self { catalog, pushdown, pass, hidden, selects, found, found_by, all_by_key: true }
+        let (all_by_key, uses_all_columns) = (true, false);
+        Self { catalog, pushdown, pass, hidden, selects, found, found_by, all_by_key, uses_all_columns }
     }
 
     fn quote_column(&self, ident: &mut Ident) {
@@ -140,6 +173,7 @@ impl<'a> Visitor<'a> {
                 if version.is_some() || sample.is_some() || *with_ordinality {
                     return Err(TiqueError::unsupported(format!("this way to read a table: {factor}")));
                 }
+                self.uses_all_columns |= alias.as_ref().is_some_and(|alias| !alias.columns.is_empty());
                 let alias = alias.as_ref().map_or_else(|| folded_name.clone(), |alias| folded(&alias.name));
                 let first =
                     table.definition.key.first().map(|&column| &table.definition.columns[column].name);
@@ -153,7 +187,7 @@ impl<'a> Visitor<'a> {
                 self.found_by.entry(folded_name.clone()).or_default().push(found_by);
                 self.found.insert(folded_name, table);
             }
-            Pass::Replace { formulation, view } => {
+            Pass::Replace(Snapshots { formulation, copies, storages, view }) => {
                 // Physical tables are met here when a common table expression is visited a second time.
                 let Ok(table) = self.catalog.table(&folded_name) else { return Ok(()) };
                 let name = Ident::with_quote('"', &folded_name);
@@ -163,8 +197,19 @@ impl<'a> Visitor<'a> {
                 let found_by = select.map_or_else(FoundBy::default, |lookups| {
                     lookups.found_by(&folded(&alias.name), &table.definition, self.pushdown)
                 });
-                let view = view(table, &found_by);
-                let sql = snapshot::query(&table.definition, &view, formulation, &found_by);
+                let sql = match copies.get(&folded_name).filter(|_| found_by.key.is_none()) {
+                    Some(copy) => copy.query(&table.definition),
+                    None => {
+                        let view = view(table, &found_by);
+                        let is_named = storages == Storages::Named && found_by.key.is_none();
+                        if is_named && snapshot::is_storage(&table.definition, &view) {
+                            let storage = Ident::with_quote('"', physical::storage(&table.definition));
+                            set_table(factor, storage, alias);
+                            return Ok(());
+                        }
+                        snapshot::query(&table.definition, &view, formulation, &found_by)
+                    }
+                };
                 let subquery = Box::new(parse_query(&sql)?);
                 *factor = TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None };
             }
@@ -221,8 +266,9 @@ impl VisitorMut for Visitor<'_> {
         if select.into.is_some() {
             return ControlFlow::Break(TiqueError::unsupported("SELECT INTO"));
         }
+        self.uses_all_columns |= select.projection.iter().any(is_wildcard);
         let lookups = Lookups::of(select);
-        if let Pass::Replace { .. } = self.pass
+        if let Pass::Replace(..) = self.pass
             && let Some((alias, table)) = self.only_table(select)
         {
             let found_by = lookups.found_by(&alias, &table.definition, self.pushdown);
@@ -239,10 +285,13 @@ impl VisitorMut for Visitor<'_> {
 
     /// Columns are quoted: what is a word of the engine's and not of the application's SQL would not be read as a name.
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<TiqueError> {
-        if let (Pass::Replace { .. }, Expr::Identifier(ident)) = (self.pass, &mut *expr) {
+        if let (Pass::Find, Expr::Exists { subquery, .. }) = (self.pass, &mut *expr) {
+            name_no_columns(subquery);
+        }
+        if let (Pass::Replace(..), Expr::Identifier(ident)) = (self.pass, &mut *expr) {
             self.quote_column(ident);
         }
-        if let (Pass::Replace { .. }, Expr::CompoundIdentifier(parts)) = (self.pass, expr)
+        if let (Pass::Replace(..), Expr::CompoundIdentifier(parts)) = (self.pass, expr)
             && let Some(last) = parts.last_mut()
         {
             self.quote_column(last);
@@ -252,6 +301,29 @@ impl VisitorMut for Visitor<'_> {
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<TiqueError> {
         flow(self.table_factor(factor))
+    }
+}
+
+/// Makes a table of a FROM another.
+fn set_table(factor: &mut TableFactor, table: Ident, called: TableAlias) {
+    if let TableFactor::Table { name, alias, .. } = factor {
+        *name = ObjectName::from(vec![table]);
+        *alias = Some(called);
+    }
+}
+
+fn is_wildcard(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+}
+
+/// Of `EXISTS (SELECT * ...)` no column is used.
+fn name_no_columns(query: &mut Query) {
+    if let SetExpr::Select(select) = &mut *query.body
+        && select.distinct.is_none()
+        && let [SelectItem::Wildcard(_)] = select.projection.as_slice()
+    {
+        let one = Value::Number("1".to_owned(), false).with_empty_span();
+        select.projection = vec![SelectItem::UnnamedExpr(Expr::Value(one))];
     }
 }
 

@@ -4,13 +4,14 @@
 use crate::buffer::Buffer;
 use crate::catalog::{Catalog, Table};
 use crate::commit::Submission;
+use crate::copies::{Copies, CopyOf};
 use crate::counters::{Timestamp, Txid};
 use crate::database::{Reading, Shared, Writes};
-use crate::engine::{Connection, Rows, Types};
+use crate::engine::{Connection, Copying, Effort, Rows, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::lookups::FoundBy;
 use crate::physical::cache;
-use crate::rewrite::{self, Reads, parse};
+use crate::rewrite::{self, Reads, Snapshots, Storages, parse};
 use crate::savepoints::Savepoints;
 use crate::schema::{folded, table_name};
 use crate::snapshot::{CacheRows, Formulation, Layout, View};
@@ -19,6 +20,7 @@ use datafusion::sql::sqlparser::ast::{
     Value,
 };
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A statement that is a transaction of its own runs so often at most, while others keep committing first.
@@ -64,7 +66,7 @@ pub enum Priority {
 
 pub(crate) struct Transaction {
     pub(crate) txid: Txid,
-    sts: Timestamp,
+    pub(crate) sts: Timestamp,
     pub(crate) buffer: Buffer,
     pub(crate) savepoints: Savepoints,
     block: Block,
@@ -80,6 +82,7 @@ pub struct Session {
     reading: Reading,
     priority: Priority,
     reservation: Option<Txid>,
+    pub(crate) copies: Copies,
 }
 
 impl Session {
@@ -87,7 +90,8 @@ impl Session {
         let connection = shared.engine.connect()?;
         let reading = shared.options.reading;
         let (transaction, priority, reservation) = (None, Priority::Normal, None);
-        Ok(Self { shared, connection, transaction, reading, priority, reservation })
+        let copies = Copies::default();
+        Ok(Self { shared, connection, transaction, reading, priority, reservation, copies })
     }
 
     /// Runs the statements of a text one after the other. A statement outside a block is a transaction of its own:
@@ -307,11 +311,11 @@ impl Session {
         if let Some(transaction) = self.transaction.take() {
             // What is reserved is reserved before the transaction ends: its write set is not trimmed between.
             self.note_end(transaction.txid, &outcome);
+            self.shared.pipeline.counters.end(transaction.txid);
         }
         self.shared.checkpoint_if_worth();
         outcome
     }
-            self.shared.pipeline.counters.end(transaction.txid);
 
     /// What the end of a transaction means for the next one's chances.
     pub(crate) fn note_end<T>(&mut self, txid: Txid, outcome: &Result<T>) {
@@ -347,10 +351,6 @@ impl Session {
         }
     }
 
-    fn release(&mut self) {
-        if let Some(reserved) = self.reservation.take() {
-            self.shared.pipeline.reservations.release(reserved);
-        }
     /// Its reservation does not age from now on.
     pub(crate) fn work(&self) {
         if let Some(reserved) = self.reservation {
@@ -365,6 +365,10 @@ impl Session {
         }
     }
 
+    fn release(&mut self) {
+        if let Some(reserved) = self.reservation.take() {
+            self.shared.pipeline.reservations.release(reserved);
+        }
     }
 
     fn set(&mut self, set: &Set) -> Result<Outcome> {
@@ -383,10 +387,12 @@ impl Session {
             ("tique.formulation", "auto") => self.reading = Reading::Chosen,
             ("tique.formulation", "ranking") => self.reading = Reading::Always(Formulation::Ranking),
             ("tique.formulation", "anti_join") => self.reading = Reading::Always(Formulation::AntiJoin),
+            ("tique.formulation", "copied") => self.reading = Reading::Always(Formulation::Copied),
             ("tique.priority", "normal") => self.priority = Priority::Normal,
             ("tique.priority", "high") => self.priority = Priority::High,
             _ => {
-                let hint = "There are tique.formulation (auto, ranking, anti_join) and tique.priority (normal, high).";
+                let hint = "There are tique.formulation (auto, ranking, anti_join, copied) and tique.priority (normal, \
+                            high).";
                 return Err(TiqueError::unsupported(format!("SET {variable} = {word}")).hint(hint));
             }
         }
@@ -437,16 +443,32 @@ impl Session {
 
     /// Runs a query on the abstract schema. The transaction's own writes are seen.
     pub(crate) fn query(&mut self, statement: Statement) -> Result<Rows> {
-        self.read(statement, Sees::Own)
+        self.read(statement, Sees::Own, Purpose::Statement)
     }
 
     /// Runs a query that we wrote.
     pub(crate) fn query_text(&mut self, sql: &str, sees: Sees) -> Result<Rows> {
         let statement = parse(sql)?.pop();
-        self.read(statement.expect("the text of a query is a statement"), sees)
+        self.read(statement.expect("the text of a query is a statement"), sees, Purpose::Change)
     }
 
-    fn read(&mut self, mut statement: Statement, sees: Sees) -> Result<Rows> {
+    /// The formulation that a query is written in.
+    fn formulation(&self, reads: &Reads, purpose: Purpose) -> Formulation {
+        let copies = || {
+            purpose == Purpose::Statement
+                && reads.effort == Effort::Analytical
+                && self.shared.engine.dialect().copying == Copying::Worthwhile
+                && self.shared.options.layout == Layout::Stamped
+                && !self.shared.options.trials.snapshot_is_off
+        };
+        match self.reading {
+            Reading::Chosen | Reading::Always(Formulation::Copied) if copies() => Formulation::Copied,
+            Reading::Chosen | Reading::Always(Formulation::Copied) => reads.formulation,
+            Reading::Always(formulation) => formulation,
+        }
+    }
+
+    fn read(&mut self, mut statement: Statement, sees: Sees, purpose: Purpose) -> Result<Rows> {
         let catalog: Arc<Catalog> = self.shared.catalog();
         let reads = rewrite::reads(&mut statement, &catalog, self.shared.engine.dialect())?;
         if sees == Sees::Own {
@@ -457,9 +479,19 @@ impl Session {
             let needed: Vec<_> = reads.tables.iter().filter(may_find).map(|(_, table)| table).collect();
             self.send(needed.into_iter())?;
         }
+        let formulation = self.formulation(&reads, purpose);
+        let copies = match formulation {
+            Formulation::Copied => self.copies_for(&statement, &reads),
+            _ => BTreeMap::new(),
+        };
+        let storages = match reads.effort == Effort::Analytical && !reads.uses_all_columns {
+            true => Storages::Named,
+            false => Storages::Queried,
+        };
+        let how = How { formulation, copies, storages, effort: reads.effort };
         loop {
             // Versions that a checkpoint has moved meanwhile are read from the storage the second time.
-            if let Some(rows) = self.read_once(statement.clone(), &reads, &catalog, sees)? {
+            if let Some(rows) = self.read_once(statement.clone(), &how, &catalog, sees)? {
                 return Ok(rows);
             }
         }
@@ -469,14 +501,10 @@ impl Session {
     fn read_once(
         &mut self,
         mut statement: Statement,
-        reads: &Reads,
+        how: &How,
         catalog: &Catalog,
         sees: Sees,
     ) -> Result<Option<Rows>> {
-        let formulation = match self.reading {
-            Reading::Chosen => reads.formulation,
-            Reading::Always(formulation) => formulation,
-        };
         let dialect = self.shared.engine.dialect();
         let from_caches = RefCell::new(Vec::new());
         let view = |table: &Arc<Table>, found_by: &FoundBy| {
@@ -486,13 +514,32 @@ impl Session {
             }
             view
         };
-        rewrite::replace(&mut statement, catalog, dialect, formulation, &view)?;
+        let How { formulation, ref copies, storages, effort } = *how;
+        let snapshots = Snapshots { formulation, copies, storages, view: &view };
+        rewrite::replace(&mut statement, catalog, dialect, snapshots)?;
         let from_caches = from_caches.into_inner();
-        let rows = self.connection.query(&statement.to_string(), reads.effort)?;
+        let rows = self.connection.query(&statement.to_string(), effort)?;
         let is_there =
             |(table, key, version): &(Arc<Table>, String, Timestamp)| table.versions.has(key, *version);
         Ok(from_caches.iter().all(is_there).then_some(rows))
     }
+}
+
+/// How a query is written and run.
+struct How {
+    formulation: Formulation,
+    copies: BTreeMap<String, CopyOf>,
+    storages: Storages,
+    effort: Effort,
+}
+
+/// What a query is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// Its rows are the answer to a statement.
+    Statement,
+    /// Its rows are looked at by a change.
+    Change,
 }
 
 /// Which rows a query of ours sees.

@@ -22,6 +22,8 @@ pub enum Formulation {
     Ranking,
     /// For statements that read much.
     AntiJoin,
+    /// For statements that read much, on engines with temporary tables: from copies (`copies.rs`); as `AntiJoin` elsewhere.
+    Copied,
 }
 
 /// Where the commit timestamp of a cached version is (Listings 1 and 4).
@@ -89,13 +91,29 @@ fn rank(keys: &str) -> String {
     )
 }
 
+/// Whether the storage has all that is seen of a table, and nothing else.
+pub(crate) fn is_storage(table: &Definition, view: &View) -> bool {
+    table.kind == Kind::Static || (view.cache == CacheRows::None && view.own.is_none())
+}
+
 /// The query that gives a table's rows as `view` sees them; others than those that `found_by` says need not be there.
 pub(crate) fn query(table: &Definition, view: &View, formulation: Formulation, found_by: &FoundBy) -> String {
-    let (columns, names) = (storage_columns(table).join(", "), table.all_names().join(", "));
+    columns(table, &table.all_names().join(", "), view, formulation, found_by)
+}
+
+/// As [`query`], of these columns of the storage alone.
+pub(crate) fn columns(
+    table: &Definition,
+    names: &str,
+    view: &View,
+    formulation: Formulation,
+    found_by: &FoundBy,
+) -> String {
+    let columns = storage_columns(table).join(", ");
     let storage = quoted(&storage(table));
     let conditions = &found_by.conditions;
     let of_storage = and(conditions).replacen(" AND", " WHERE", 1);
-    if table.kind == Kind::Static || (view.cache == CacheRows::None && view.own.is_none()) {
+    if is_storage(table, view) {
         return format!("SELECT {names} FROM {storage}{of_storage}");
     }
     if let CacheRows::Exactly(Timestamp(cts)) = view.cache
@@ -113,7 +131,7 @@ pub(crate) fn query(table: &Definition, view: &View, formulation: Formulation, f
              UNION ALL {visible}) AS tique_versions) AS tique_ranked \
              WHERE tique_rank = 1 AND NOT {DELETED}"
         ),
-        Formulation::AntiJoin => {
+        Formulation::AntiJoin | Formulation::Copied => {
             let same: Vec<_> = keys.iter().map(|key| format!("tique_v.{key} = tique_s.{key}")).collect();
             format!(
                 "SELECT {names} FROM {storage} AS tique_s WHERE NOT EXISTS \

@@ -15,12 +15,16 @@ use crate::counters::Timestamp;
 use crate::snapshot::CacheRows;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// The versions of one table's cache, by the texts of their keys. About a hundred bytes for each key.
 ///
 /// # Locking
 /// One lock, held for moments; by a checkpoint, and where a batch is undone, for a look at each key.
 pub(crate) struct Versions {
+    /// The newest timestamp that was ever noted, and the newest up to which versions were forgotten.
+    newest: AtomicI64,
+    forgotten: AtomicI64,
     /// The timestamps of each key's versions; nothing if it is not known what the cache holds.
     keys: Mutex<Option<HashMap<String, Vec<Timestamp>>>>,
 }
@@ -28,7 +32,8 @@ pub(crate) struct Versions {
 impl Versions {
     /// Of an empty cache.
     pub(crate) fn none() -> Self {
-        Self { keys: Mutex::new(Some(HashMap::new())) }
+        let (newest, forgotten) = (AtomicI64::new(0), AtomicI64::new(0));
+        Self { newest, forgotten, keys: Mutex::new(Some(HashMap::new())) }
     }
 
     /// It is not known what the cache holds, now or later.
@@ -38,6 +43,7 @@ impl Versions {
 
     /// Notes versions, before they are appended.
     pub(crate) fn note<'a>(&self, keys: impl Iterator<Item = &'a str>, cts: Timestamp) {
+        self.newest.fetch_max(cts.0, Ordering::SeqCst);
         let mut known = self.keys.lock();
         let Some(known) = known.as_mut() else { return };
         for key in keys {
@@ -56,6 +62,7 @@ impl Versions {
     /// Forgets versions up to a timestamp: the storage has them, and they are about to be deleted. If that fails, what the
     /// cache holds is to be [lost](Self::lose).
     pub(crate) fn forget(&self, stable: Timestamp) {
+        self.forgotten.fetch_max(stable.0, Ordering::SeqCst);
         self.retain(|version| version > stable);
     }
 
@@ -66,6 +73,16 @@ impl Versions {
                 !versions.is_empty()
             });
         }
+    }
+
+    /// No version that was noted is newer than this.
+    pub(crate) fn newest(&self) -> Timestamp {
+        Timestamp(self.newest.load(Ordering::SeqCst))
+    }
+
+    /// The cache has all versions that are newer than this.
+    pub(crate) fn forgotten(&self) -> Timestamp {
+        Timestamp(self.forgotten.load(Ordering::SeqCst))
     }
 
     /// Where the row with a key is for a transaction with this start timestamp.

@@ -12,8 +12,8 @@ mod sqlite;
 use super::insertion::insertion;
 use super::library::require;
 use super::{
-    Appends, Connection, Dialect, Effort, Engine, EngineError, Indexes, Integers, Lists, Names, Nulls,
-    Pushdown, Rows, Text, Types,
+    Appends, Connection, Copying, Dialect, Effort, Engine, EngineError, Indexes, Integers, Lists, Names,
+    Nulls, Pushdown, Rows, Text, Types,
 };
 use crate::literal::printed;
 use arrow::array::{AsArray, RecordBatch};
@@ -79,6 +79,7 @@ impl AdbcEngine {
             types: Types::OfEngine,
             indexes: Indexes::None,
             integers: Integers::Whole,
+            copying: Copying::Never,
             nulls: Nulls::Above,
             spelled: |kind| Some(kind.clone()),
         };
@@ -126,6 +127,7 @@ impl AdbcEngine {
             types: Types::OfEngine,
             indexes: Indexes::None,
             integers: Integers::Whole,
+            copying: Copying::Never,
             nulls: Nulls::AsEngine,
             spelled: |kind| Some(kind.clone()),
         };

@@ -82,6 +82,7 @@ impl DataFusionEngine {
             types: super::Types::OfEngine,
             indexes: super::Indexes::None,
             integers: super::Integers::Whole,
+            copying: super::Copying::Never,
             nulls: super::Nulls::AsEngine,
             spelled: |kind| {
                 (!matches!(kind, SqlType::Uuid | SqlType::JSON | SqlType::JSONB)).then(|| kind.clone())

@@ -12,8 +12,8 @@ mod worker;
 use super::insertion::insertion;
 use super::library::require;
 use super::{
-    Appends, Connection, Dialect, Effort, Engine, EngineError, Indexes, Integers, Lists, Names, Nulls,
-    Pushdown, Rows, Text, Types,
+    Appends, Connection, Copying, Dialect, Effort, Engine, EngineError, Indexes, Integers, Lists, Names,
+    Nulls, Pushdown, Rows, Text, Types,
 };
 use crate::literal::printed;
 use arrow::array::RecordBatch;
@@ -122,6 +122,7 @@ impl MonetDbEngine {
             types: Types::OfEngine,
             indexes: Indexes::None,
             integers: Integers::Narrow("HUGEINT"),
+            copying: Copying::Worthwhile,
             nulls: Nulls::AsEngine,
             spelled,
         };
@@ -285,6 +286,14 @@ impl Connection for Session {
         }
         self.set(Effort::Point)?;
         self.change(&texts, adds).map(drop)
+    }
+
+    /// Beside everybody else's statements, as a query: nobody else has these tables.
+    fn temporary(&mut self, sql: &str) -> Result<u64, EngineError> {
+        self.set(Effort::Analytical)?;
+        let _no_texts_are_added = self.shared.texts.read();
+        let sql = sql.to_owned();
+        self.worker.run(move |handle| handle.run(&sql).map(|(_, touched)| touched))
     }
 
     /// Each statement is durable when it returns.

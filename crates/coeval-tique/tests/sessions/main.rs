@@ -10,6 +10,7 @@
 
 mod commits;
 mod constraints;
+mod copies;
 mod engine;
 mod keys;
 mod kills;

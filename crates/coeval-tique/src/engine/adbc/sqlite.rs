@@ -7,7 +7,7 @@
 
 use super::{Manners, given};
 use crate::engine::{
-    Appends, Dialect, EngineError, Indexes, Integers, Lists, Names, Nulls, Pushdown, Text, Types,
+    Appends, Copying, Dialect, EngineError, Indexes, Integers, Lists, Names, Nulls, Pushdown, Text, Types,
 };
 use arrow::datatypes::DataType as ArrowType;
 use datafusion::common::ScalarValue;
@@ -31,6 +31,7 @@ pub(super) fn dialect() -> Dialect {
         types: Types::Ours(read_as),
         indexes: Indexes::OnKeys,
         integers: Integers::Whole,
+        copying: Copying::Never,
         nulls: Nulls::Above,
         spelled,
     }
