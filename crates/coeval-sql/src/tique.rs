@@ -14,7 +14,9 @@ mod route;
 mod rows;
 mod servers;
 
-pub(crate) use definitions::{ServerStatement, create_table, forget_table, refuse_alter, refuse_definition};
+pub(crate) use definitions::{
+    ServerStatement, children, create_table, forget_table, refuse_alter, refuse_definition,
+};
 pub(crate) use part::{Ended, Part, end_statement};
 pub(crate) use route::{is_sent_whole, refuse_change, run, scan};
 pub(crate) use servers::Servers;

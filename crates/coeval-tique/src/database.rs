@@ -137,6 +137,15 @@ impl Database {
         Session::new(Arc::clone(&self.shared))
     }
 
+    /// The foreign keys that name a table: the tables that have them, and their names.
+    #[must_use]
+    pub fn foreign_keys_to(&self, table: &str) -> Vec<(String, String)> {
+        let catalog = self.shared.catalog();
+        let keys =
+            catalog.children(table).map(|(child, key)| (child.definition.name.clone(), key.name.clone()));
+        keys.collect()
+    }
+
     /// How many versions the caches hold, about.
     #[must_use]
     pub fn cached_versions(&self) -> usize {

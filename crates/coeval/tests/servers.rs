@@ -87,6 +87,39 @@ fn prepared_statements_have_the_types_of_the_definition() {
 }
 
 #[test]
+fn what_a_prepared_statement_promised_is_nothing_to_the_next_one() {
+    let (_database, mut session) = database();
+    run(&mut session, "CREATE TABLE names (i int PRIMARY KEY, name text) USING tique SERVER wh");
+    run(&mut session, "INSERT INTO names VALUES (1, 'one'); PREPARE q AS SELECT i FROM stock WHERE w = 2");
+    assert_eq!(rows(&mut session, "EXECUTE q"), ["1"]);
+    assert_eq!(rows(&mut session, "SELECT name FROM names"), ["one"]);
+}
+
+#[test]
+fn a_table_is_not_dropped_while_foreign_keys_on_its_server_name_it() {
+    let (_database, mut session) = database();
+    run(
+        &mut session,
+        "CREATE TABLE parent (id int PRIMARY KEY) USING tique SERVER wh; \
+         CREATE TABLE child (id int PRIMARY KEY, p int REFERENCES parent (id)) USING tique SERVER wh; \
+         INSERT INTO parent VALUES (1); INSERT INTO child VALUES (1, 1)",
+    );
+    for sql in ["DROP TABLE parent", "DROP TABLE parent CASCADE"] {
+        let error = session.run(sql).map(drop).expect_err(sql);
+        assert_eq!(error.state(), SqlState::DependentObjectsStillExist, "{error}");
+    }
+    assert_eq!(rows(&mut session, "SELECT p FROM child"), ["1"]);
+    run(&mut session, "DROP TABLE parent, child");
+    // Both names are free on the server too.
+    run(
+        &mut session,
+        "CREATE TABLE parent (n int PRIMARY KEY) USING tique SERVER wh; INSERT INTO parent VALUES (7); \
+         CREATE TABLE child (id int PRIMARY KEY) USING tique SERVER wh",
+    );
+    assert_eq!(rows(&mut session, "SELECT n FROM parent"), ["7"]);
+}
+
+#[test]
 fn queries_over_both_are_joined_here_and_rows_go_both_ways() {
     let (_database, mut session) = database();
     let joined =

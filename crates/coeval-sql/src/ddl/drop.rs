@@ -180,6 +180,7 @@ fn drop_table(
             return Err(still_needed(&format!("table {}", def.name), &details));
         }
     }
+    require_no_children_on_server(context, def, doomed)?;
     drop_views_on(context, &def.name, &format!("table {}", def.name), behavior, doomed)?;
     for (child, key) in children {
         dependents::drop_foreign_key(context, &child, &key)?;
@@ -191,6 +192,24 @@ fn drop_table(
     context.transaction.change_catalog(CatalogChange::RemoveTable(def.id))?;
     crate::tique::forget_table(context, def);
     Ok(())
+}
+
+/// Refuses to drop a server's table that foreign keys there name; not even CASCADE takes these away.
+fn require_no_children_on_server(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    doomed: &[(QualifiedName, ObjectRef)],
+) -> Result<(), SqlError> {
+    let children = crate::tique::children(context, def)?;
+    let staying = children.iter().filter(|(child, _)| !is_doomed(doomed, ObjectRef::Table(child.id)));
+    let details: Vec<String> = staying
+        .map(|(child, key)| format!("constraint {key} on table {} depends on table {}", child.name, def.name))
+        .collect();
+    match details.is_empty() {
+        true => Ok(()),
+        false => Err(still_needed(&format!("table {}", def.name), &details)
+            .with_hint("Drop the tables that have these foreign keys first, or in the same statement.")),
+    }
 }
 
 fn is_doomed(doomed: &[(QualifiedName, ObjectRef)], object: ObjectRef) -> bool {

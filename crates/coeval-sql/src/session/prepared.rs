@@ -294,29 +294,31 @@ impl Session {
             self.tique.lock().promise(prepared.columns.clone());
         }
         let types = self.parameter_types(prepared);
-        let result =
-            self.in_transaction(&prepared.sql, parameters, &types, prepared.is_query, |context| {
-                if prepared.compares_with_lists
-                    && context.settings.point_path() == PointPath::On
-                    && let Some(spelled) = spelled_out(statement, context.parameters)
-                    && let Some(result) = by_key(context, &spelled)?
-                {
-                    return Ok(result);
-                }
-                let plan = newer.as_deref().unwrap_or(&prepared.plan);
-                if !plan.is_current(context) {
-                    stale = true;
-                    return aside(|| run_unplanned(context, statement));
-                }
-                match plan {
-                    Plan::Point(plan) => match T::of_point(plan, context)? {
-                        Some(result) => Ok(result),
-                        None => aside(|| T::of_statement(context, statement)),
-                    },
-                    Plan::Query(plan) => T::of_query(context, plan),
-                    Plan::General => aside(|| T::of_statement(context, statement)),
-                }
-            })?;
+        let result = self.in_transaction(&prepared.sql, parameters, &types, prepared.is_query, |context| {
+            if prepared.compares_with_lists
+                && context.settings.point_path() == PointPath::On
+                && let Some(spelled) = spelled_out(statement, context.parameters)
+                && let Some(result) = by_key(context, &spelled)?
+            {
+                return Ok(result);
+            }
+            let plan = newer.as_deref().unwrap_or(&prepared.plan);
+            if !plan.is_current(context) {
+                stale = true;
+                return aside(|| run_unplanned(context, statement));
+            }
+            match plan {
+                Plan::Point(plan) => match T::of_point(plan, context)? {
+                    Some(result) => Ok(result),
+                    None => aside(|| T::of_statement(context, statement)),
+                },
+                Plan::Query(plan) => T::of_query(context, plan),
+                Plan::General => aside(|| T::of_statement(context, statement)),
+            }
+        });
+        // What this statement's client was told is nothing to the next one.
+        self.tique.lock().promise(None);
+        let result = result?;
         if stale {
             self.replan(prepared, statement);
         }

@@ -337,6 +337,26 @@ pub(crate) fn forget_table(context: &StatementContext<'_>, def: &TableDef) {
     }
 }
 
+/// The tables on the same server whose foreign keys name this one, and the names of these keys. None for a table of the
+/// database's own.
+///
+/// # Errors
+/// What the server says when it is opened.
+pub(crate) fn children(
+    context: &StatementContext<'_>,
+    def: &TableDef,
+) -> Result<Vec<(Arc<TableDef>, String)>, SqlError> {
+    let Some(foreign) = &def.foreign else { return Ok(Vec::new()) };
+    let server = context.engine.servers().get(context.engine, &foreign.server)?;
+    let keys = server.database.foreign_keys_to(&foreign.table);
+    let all = foreign_tables(context);
+    let known = keys.into_iter().filter_map(|(child, key)| {
+        let child = all.iter().find(|other| is_of(other, &foreign.server, Some(&child)))?;
+        (child.id != def.id).then(|| (Arc::clone(child), key))
+    });
+    Ok(known.collect())
+}
+
 /// Refuses ALTER TABLE of a server's table, but for RENAME TO, and says what to do instead.
 ///
 /// # Errors

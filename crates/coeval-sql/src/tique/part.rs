@@ -186,13 +186,22 @@ impl Part {
     /// Removes the tables from their servers whose definitions have gone. What a server refuses stays there as a table
     /// that nobody knows, which CREATE TABLE of the name takes over if it is empty.
     pub(crate) fn remove_dropped(&mut self, engine: &Arc<Engine>, notices: &mut Vec<SqlError>) {
-        for (server, table) in std::mem::take(&mut self.dropped) {
+        let drop_table = |(server, table): &(String, String)| {
             let sql = format!("DROP TABLE IF EXISTS \"{}\"", table.replace('"', "\"\""));
-            let outcome = engine
-                .servers()
-                .get(engine, &server)
-                .and_then(|server| Ok(server.database.session()?.execute(&sql)?));
-            if let Err(error) = outcome {
+            let server = engine.servers().get(engine, server)?;
+            server.database.session()?.execute(&sql).map(drop).map_err(SqlError::from)
+        };
+        let mut dropped = std::mem::take(&mut self.dropped);
+        loop {
+            let before = dropped.len();
+            // A table whose children go as well goes behind them.
+            dropped.retain(|table| drop_table(table).is_err());
+            if dropped.is_empty() || dropped.len() == before {
+                break;
+            }
+        }
+        for (server, table) in dropped {
+            if let Err(error) = drop_table(&(server.clone(), table.clone())) {
                 let message =
                     format!("server \"{server}\" keeps the rows of table {table}: {}", error.message);
                 notices.push(SqlError::new(SqlState::InvalidTransactionStateNotice, message));
