@@ -10,20 +10,20 @@
 use crate::buffer::Fate;
 use crate::catalog::Table;
 use crate::constraints::{Change, typed};
-use crate::engine::{Rows, Types};
+use crate::engine::{Integers, Rows, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::literal::{Row, as_table, joined, one_of};
 use crate::schema::{Column, Definition, Kind, quoted, table_name};
 use crate::session::{Outcome, Sees, Session};
-use crate::values::constant_rows;
+use crate::values::{bytes_of, check_integers, constant_rows};
 use crate::{physical, rewrite};
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::Schema;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, ConflictTarget, Delete, Expr, FromTable, Insert, ObjectName, OnConflict,
-    OnConflictAction, OnInsert, Query, SelectItem, SetExpr, Statement, TableFactor, TableObject,
-    TableWithJoins, Update, UpdateTableFromKind,
+    Assignment, AssignmentTarget, CastKind, ConflictTarget, DataType, Delete, Expr, FromTable, Insert,
+    ObjectName, OnConflict, OnConflictAction, OnInsert, Query, SelectItem, SetExpr, Statement, TableFactor,
+    TableObject, TableWithJoins, Update, UpdateTableFromKind,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -163,7 +163,7 @@ impl Session {
         if is_odd || !insert.assignments.is_empty() || insert.partitioned.is_some() {
             return Err(TiqueError::unsupported("this form of INSERT"));
         }
-        let changes = match constant_changes(&table, &insert)? {
+        let changes = match constant_changes(&table, &insert, self.shared.engine.dialect().integers)? {
             Some(changes) => changes,
             None => {
                 let sql = insert_query(&table.definition, &mut insert, self.types())?;
@@ -498,7 +498,7 @@ fn named_columns(table: &Definition, insert: &Insert) -> Result<Vec<usize>> {
 }
 
 /// The changes of an INSERT that writes its rows out; nothing if the engine has to compute something.
-fn constant_changes(table: &Table, insert: &Insert) -> Result<Option<Vec<Change>>> {
+fn constant_changes(table: &Table, insert: &Insert, integers: Integers) -> Result<Option<Vec<Change>>> {
     let mut columns = named_columns(&table.definition, insert)?;
     let Some(source) = insert.source.as_ref().filter(|_| table.definition.kind != Kind::Static) else {
         return Ok(None);
@@ -507,6 +507,7 @@ fn constant_changes(table: &Table, insert: &Insert) -> Result<Option<Vec<Change>
         let given = width(source).unwrap_or(0).min(table.definition.columns.len());
         columns = (0..given).collect();
     }
+    check_integers(table, &columns, source, integers)?;
     let rows = constant_rows(table, &columns, source);
     let change = |row| Change { old: None, new: Some(row), failed_check: None };
     Ok(rows.map(|rows| rows.into_iter().map(change).collect()))
@@ -560,7 +561,10 @@ fn fill_defaults(table: &Definition, columns: &[usize], source: &mut Query, type
     let SetExpr::Values(values) = &mut *source.body else { return };
     for row in &mut values.rows {
         for (value, &column) in row.iter_mut().zip(columns) {
-            if is_default(value) {
+            if table.columns[column].kind == DataType::Bytea && bytes_of(value).is_some() {
+                let (expr, data_type) = (Box::new(value.clone()), DataType::Bytea);
+                *value = Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None };
+            } else if is_default(value) {
                 let sql =
                     format!("SELECT {}", cast_to(&default_of(table, column), &table.columns[column], types));
                 if let Ok(expr) = rewrite::parse(&sql).map(only_expression) {

@@ -16,7 +16,7 @@ mod insertion;
 mod library;
 mod monetdb;
 
-use ::datafusion::sql::sqlparser::ast::DataType;
+use ::datafusion::sql::sqlparser::ast::{DataType, Value};
 pub use adbc::AdbcEngine;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType as ArrowType, SchemaRef};
@@ -55,6 +55,8 @@ pub struct Dialect {
     pub integers: Integers,
     /// Where NULL stands in an order that does not say it.
     pub nulls: Nulls,
+    /// What is written in a CAST to `bytea` for these bytes.
+    pub bytes: fn(&[u8]) -> Value,
     /// Whether analytical statements read copies of snapshots.
     pub copying: Copying,
     /// What a type of the application's is called; nothing if the engine has none like it.
@@ -108,6 +110,11 @@ impl Integers {
             Self::Narrow(wide) => Some(wide),
         }
     }
+}
+
+/// Bytes as hexadecimal digits.
+fn digits(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether analytical statements read snapshots that were copied into temporary tables.

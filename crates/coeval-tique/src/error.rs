@@ -163,7 +163,9 @@ impl From<EngineError> for TiqueError {
             EngineErrorKind::Refused => SqlState::EngineRefused,
             EngineErrorKind::Gone => SqlState::ConnectionFailure,
         };
-        Self::new(state, error.message)
+        // Excerpts of the statement that failed are of the rewritten one.
+        let end = error.message.find("\n\nLINE ").unwrap_or(error.message.len());
+        Self::new(state, &error.message[..end])
     }
 }
 

@@ -5,6 +5,7 @@ use crate::engine::{Dialect, Lists, Names, Nulls, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::physical::lacking;
 use crate::rewrite::{flow, parse_query};
+use crate::values::bytes_of;
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, Expr, Ident, OrderBy, OrderByKind, Query, SetExpr, Statement, TableFactor, Value,
     ValueWithSpan, Values, VisitMut, VisitorMut,
@@ -28,9 +29,14 @@ struct Spelling<'a> {
 }
 
 impl Spelling<'_> {
-    fn cast(&self, kind: &mut CastKind, value: &Expr, data_type: &mut DataType) -> Result<()> {
+    fn cast(&self, kind: &mut CastKind, value: &mut Expr, data_type: &mut DataType) -> Result<()> {
+        if *data_type == DataType::Bytea
+            && let Some(bytes) = bytes_of(value)
+        {
+            *value = Expr::Value((self.dialect.bytes)(&bytes).with_empty_span());
+        }
         let spelled = (self.dialect.spelled)(data_type).ok_or_else(|| lacking(self.dialect, data_type))?;
-        if let (Types::Ours(_), Expr::Value(value)) = (self.dialect.types, value)
+        if let (Types::Ours(_), Expr::Value(value)) = (self.dialect.types, &*value)
             && let Value::SingleQuotedString(text) = &value.value
             && spelled != DataType::Text
             && !text.trim().parse::<f64>().is_ok_and(f64::is_finite)

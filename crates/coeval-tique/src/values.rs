@@ -8,18 +8,23 @@
 //! | text, varchar, char | a text |
 //! | date, timestamp | `DATE '...'`, `TIMESTAMP '...'` with milliseconds at most, which all engines keep |
 //! | boolean | true, false |
+//! | bytea | a text of hexadecimal digits behind `\x` |
 //! | all | NULL |
 //!
 //! Everything else, and columns that are left to a DEFAULT, is for the engine to compute.
 
 use crate::catalog::Table;
+use crate::engine::Integers;
+use crate::error::{Result, SqlState, TiqueError};
 use crate::literal::Row;
+use crate::packed::bits;
 use crate::schema::Column;
 use arrow::datatypes::DataType as ArrowType;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, Query, SetExpr, TimezoneInfo, TypedString, UnaryOperator, Value,
 };
+use std::ops::RangeInclusive;
 
 /// The rows of VALUES for these columns of a table, if all is constant and no CHECK has to be computed.
 pub(crate) fn constant_rows(table: &Table, columns: &[usize], source: &Query) -> Option<Vec<Row>> {
@@ -48,6 +53,54 @@ pub(crate) fn constant_rows(table: &Table, columns: &[usize], source: &Query) ->
     values.rows.iter().map(|values| row(values)).collect()
 }
 
+/// Refuses integers and texts of VALUES that their columns of integers cannot hold: engines have many words for that.
+///
+/// # Errors
+/// 22003, 22P02.
+pub(crate) fn check_integers(
+    table: &Table,
+    columns: &[usize],
+    source: &Query,
+    integers: Integers,
+) -> Result<()> {
+    let SetExpr::Values(values) = &*source.body else { return Ok(()) };
+    for row in &values.rows {
+        for (value, &place) in row.iter().zip(columns) {
+            let column = &table.definition.columns[place];
+            if let Some(bits) = bits(column) {
+                let most = i128::from(i64::MAX >> (64 - bits));
+                let least = if integers == Integers::Whole { -most - 1 } else { -most };
+                check_integer(value, column, &(least..=most))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_integer(value: &Expr, column: &Column, range: &RangeInclusive<i128>) -> Result<()> {
+    let (text, sign) = match value {
+        Expr::Nested(inner) => return check_integer(inner, column, range),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => (&**expr, -1),
+        other => (other, 1),
+    };
+    let Expr::Value(text) = text else { return Ok(()) };
+    match &text.value {
+        Value::Number(digits, _) => match digits.parse::<i128>() {
+            Ok(number) if !range.contains(&(sign * number)) => Err(TiqueError::new(
+                SqlState::OutOfRange,
+                format!("{value} is out of range for type {}", column.kind),
+            )),
+            // Fractions are rounded by the engine.
+            _ => Ok(()),
+        },
+        Value::SingleQuotedString(word) if word.trim().parse::<i128>().is_err() => {
+            let message = format!("invalid input syntax for type {}: \"{word}\"", column.kind);
+            Err(TiqueError::new(SqlState::InvalidText, message))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The value that a constant has in a column, if that is beyond doubt.
 fn constant(value: &Expr, column: &Column, kind: &ArrowType) -> Option<ScalarValue> {
     match value {
@@ -62,6 +115,10 @@ fn constant(value: &Expr, column: &Column, kind: &ArrowType) -> Option<ScalarVal
         Expr::Value(value) => match (&value.value, &column.kind) {
             (Value::Null, _) => ScalarValue::try_from(kind).ok(),
             (Value::Number(digits, _), _) => number(digits, column, kind),
+            (Value::SingleQuotedString(_), DataType::Bytea) => {
+                let bytes = bytes_of(&Expr::Value(value.clone()))?;
+                ScalarValue::Binary(Some(bytes)).cast_to(kind).ok()
+            }
             (Value::Boolean(value), DataType::Boolean | DataType::Bool) => Some(ScalarValue::from(*value)),
             (
                 Value::SingleQuotedString(text),
@@ -75,6 +132,21 @@ fn constant(value: &Expr, column: &Column, kind: &ArrowType) -> Option<ScalarVal
         },
         _ => None,
     }
+}
+
+/// The bytes that a text of hexadecimal digits behind `\x` means.
+pub(crate) fn bytes_of(value: &Expr) -> Option<Vec<u8>> {
+    let text = match value {
+        Expr::Nested(inner) => return bytes_of(inner),
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => text,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let digits = text.strip_prefix("\\x").filter(|digits| digits.is_ascii() && digits.len() % 2 == 0)?;
+    let places = (0..digits.len()).step_by(2);
+    places.map(|place| u8::from_str_radix(&digits[place..place + 2], 16).ok()).collect()
 }
 
 /// Digits, as an integer or a decimal.
@@ -157,6 +229,29 @@ mod tests {
         assert_eq!(row[0], ["-7", "1.50", "four", "1582979400125000", "true"]);
         let row = rows(&[1, 0], "(NULL, 2147483647)").unwrap();
         assert_eq!(row[0][..3], ["2147483647", "NULL", "NULL"]);
+    }
+
+    #[test]
+    fn what_no_integer_column_holds_is_refused() {
+        let state = |value: &str, integers| {
+            let source = parse_query(&format!("VALUES ({value})")).unwrap();
+            check_integers(&table(), &[0], &source, integers).err().map(|error| error.state)
+        };
+        let narrow = Integers::Narrow("HUGEINT");
+        for (value, whole, of_narrow) in [
+            ("2147483647", None, None),
+            ("2147483648", Some(SqlState::OutOfRange), Some(SqlState::OutOfRange)),
+            ("-2147483647", None, None),
+            ("(-2147483648)", None, Some(SqlState::OutOfRange)),
+            ("-2147483649", Some(SqlState::OutOfRange), Some(SqlState::OutOfRange)),
+            ("' 7 '", None, None),
+            ("'7.5'", Some(SqlState::InvalidText), Some(SqlState::InvalidText)),
+            ("7.5", None, None),
+            ("NULL", None, None),
+            ("1 + 2147483647", None, None),
+        ] {
+            assert_eq!((state(value, Integers::Whole), state(value, narrow)), (whole, of_narrow), "{value}");
+        }
     }
 
     #[test]

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files of `tests/sql/` once more, with tables that TiQuE keeps on an engine.
 //!
-//! On DataFusion always; on SQLite if `COEVAL_TIQUE_SQLITE` names its driver. `tests/sql/unsupported/` lists what is not supported, by all engines and by each, a line for each reason:
+//! On DataFusion always; on DuckDB, MonetDB and SQLite if `COEVAL_TIQUE_DUCKDB`, `COEVAL_TIQUE_MONETDB` and
+//! `COEVAL_TIQUE_SQLITE` name their libraries. `tests/sql/unsupported/` lists what is not supported, by all engines and by each,
+//! a line for each reason:
 //!
 //! ```text
 //! a part of the statement or of the answer => the reason
@@ -271,6 +273,16 @@ fn check_library(engine: &str) {
     if let Ok(library) = std::env::var(format!("COEVAL_TIQUE_{}", engine.to_uppercase())) {
         check(engine, &format!("{engine} OPTIONS (library '{library}')"));
     }
+}
+
+#[test]
+fn files_pass_on_duckdb_but_for_what_is_listed() {
+    check_library("duckdb");
+}
+
+#[test]
+fn files_pass_on_monetdb_but_for_what_is_listed() {
+    check_library("monetdb");
 }
 
 #[test]

@@ -13,13 +13,14 @@ use super::insertion::insertion;
 use super::library::require;
 use super::{
     Appends, Connection, Copying, Dialect, Effort, Engine, EngineError, Indexes, Integers, Lists, Names,
-    Nulls, Pushdown, Rows, Text, Types,
+    Nulls, Pushdown, Rows, Text, Types, digits,
 };
 use crate::literal::printed;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::ScalarValue;
+use datafusion::sql::sqlparser::ast::{DataType as SqlType, Value};
 use interface::{Database, Driver, Link};
 use parking_lot::Mutex;
 use std::any::Any;
@@ -80,8 +81,9 @@ impl AdbcEngine {
             indexes: Indexes::None,
             integers: Integers::Whole,
             copying: Copying::Never,
+            bytes: |bytes| Value::SingleQuotedString(each_byte(bytes)),
             nulls: Nulls::Above,
-            spelled: |kind| Some(kind.clone()),
+            spelled: |kind| Some(kind.clone()).filter(|kind| !matches!(kind, SqlType::Interval { .. })),
         };
         let driver = Driver::load(library, c"duckdb_adbc_init")?;
         let path = file.map(|file| file.to_string_lossy().into_owned());
@@ -128,6 +130,7 @@ impl AdbcEngine {
             indexes: Indexes::None,
             integers: Integers::Whole,
             copying: Copying::Never,
+            bytes: |bytes| Value::SingleQuotedString(format!("\\x{}", digits(bytes))),
             nulls: Nulls::AsEngine,
             spelled: |kind| Some(kind.clone()),
         };
@@ -142,7 +145,8 @@ impl AdbcEngine {
             let message = "another process owns the tables of TiQuE in this database (advisory lock)";
             return Err(EngineError::refused(message));
         }
-        Ok(Self { dialect, manners: PLAIN, database, _owner: Some(Arc::new(Mutex::new(owner))) })
+        let manners = Manners { given: given_to_postgresql, ..PLAIN };
+        Ok(Self { dialect, manners, database, _owner: Some(Arc::new(Mutex::new(owner))) })
     }
 }
 
@@ -228,7 +232,20 @@ fn given(value: &ScalarValue) -> String {
     match value {
         value if value.is_null() => "NULL".to_owned(),
         ScalarValue::Boolean(_) => value.to_string(),
+        ScalarValue::Binary(Some(bytes)) => Text::Plain.literal(&each_byte(bytes)),
         other => Text::Plain.literal(&printed(other)),
+    }
+}
+
+/// Bytes as DuckDB reads them from a text.
+fn each_byte(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect()
+}
+
+fn given_to_postgresql(value: &ScalarValue) -> String {
+    match value {
+        ScalarValue::Binary(Some(bytes)) => Text::Plain.literal(&format!("\\x{}", digits(bytes))),
+        other => given(other),
     }
 }
 

@@ -9,7 +9,7 @@ mod statement;
 mod table;
 
 use super::{Connection, Dialect, Effort, Engine, EngineError, Lists, Rows, Text};
-use ::datafusion::sql::sqlparser::ast::DataType as SqlType;
+use ::datafusion::sql::sqlparser::ast::{DataType as SqlType, Value};
 use append_log::{AppendLog, Record};
 use arrow::array::RecordBatch;
 use parking_lot::{Mutex, RwLock};
@@ -83,6 +83,7 @@ impl DataFusionEngine {
             indexes: super::Indexes::None,
             integers: super::Integers::Whole,
             copying: super::Copying::Never,
+            bytes: |bytes| Value::HexStringLiteral(super::digits(bytes)),
             nulls: super::Nulls::AsEngine,
             spelled: |kind| {
                 (!matches!(kind, SqlType::Uuid | SqlType::JSON | SqlType::JSONB)).then(|| kind.clone())

@@ -13,12 +13,12 @@ use super::insertion::insertion;
 use super::library::require;
 use super::{
     Appends, Connection, Copying, Dialect, Effort, Engine, EngineError, Indexes, Integers, Lists, Names,
-    Nulls, Pushdown, Rows, Text, Types,
+    Nulls, Pushdown, Rows, Text, Types, digits,
 };
 use crate::literal::printed;
 use arrow::array::RecordBatch;
 use datafusion::common::ScalarValue;
-use datafusion::sql::sqlparser::ast::{DataType, TimezoneInfo};
+use datafusion::sql::sqlparser::ast::{DataType, TimezoneInfo, Value};
 use interface::Functions;
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::ffi::CString;
@@ -123,7 +123,8 @@ impl MonetDbEngine {
             indexes: Indexes::None,
             integers: Integers::Narrow("HUGEINT"),
             copying: Copying::Worthwhile,
-            nulls: Nulls::AsEngine,
+            bytes: |bytes| Value::SingleQuotedString(digits(bytes)),
+            nulls: Nulls::Above,
             spelled,
         };
         let (changes, texts, keeper) = (RwLock::new(()), RwLock::new(()), Mutex::new(keeper));
@@ -143,11 +144,11 @@ fn whole_path(directory: &Path) -> Result<CString, EngineError> {
         .map_err(|_| EngineError::refused(format!("{} is no path", directory.display())))
 }
 
-/// MonetDB's names of types. What is read back has milliseconds, so nothing finer is stored. Its `uuid` and `json` are
-/// not read back at all.
+/// MonetDB's names of types. What is read back has milliseconds, so nothing finer is stored. Its intervals,
+/// `uuid` and `json` are not read back at all.
 fn spelled(kind: &DataType) -> Option<DataType> {
     Some(match kind {
-        DataType::Uuid | DataType::JSON | DataType::JSONB => return None,
+        DataType::Uuid | DataType::JSON | DataType::JSONB | DataType::Interval { .. } => return None,
         DataType::Varchar(None) | DataType::CharacterVarying(None) | DataType::Char(None) => DataType::Text,
         DataType::Bytea => DataType::Blob(None),
         DataType::Int2(_) => DataType::SmallInt(None),
@@ -311,8 +312,7 @@ fn given(value: &ScalarValue) -> String {
         ScalarValue::Time64Microsecond(_) => format!("TIME {}", text()),
         ScalarValue::TimestampMicrosecond(..) => format!("TIMESTAMP {}", text().replacen('T', " ", 1)),
         ScalarValue::Binary(Some(bytes)) => {
-            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("BLOB '{digits}'")
+            format!("BLOB '{}'", digits(bytes))
         }
         ScalarValue::Utf8(_) | ScalarValue::LargeUtf8(_) | ScalarValue::Utf8View(_) => text(),
         // Integers of 128 bits may have a digit more than decimals, which are printed without it.

@@ -134,6 +134,13 @@ fn the_smallest_integer_is_stored_or_refused_by_the_statement_that_writes_it() {
         }
     }
     session.execute("COMMIT").unwrap();
+    // Where the engine computes the row.
+    session.execute("CREATE TABLE u (a int PRIMARY KEY, v smallint CHECK (v < 9))").unwrap();
+    let outcome = session.execute("INSERT INTO u VALUES (-2147483648, 1)");
+    assert_eq!(outcome.err().map(|error| error.state), is_monetdb().then_some(SqlState::OutOfRange));
+    for (row, expected) in [("2147483648, 1", SqlState::OutOfRange), ("'one', 1", SqlState::InvalidText)] {
+        assert_eq!(state(&mut session, &format!("INSERT INTO u VALUES ({row})")), expected, "{row}");
+    }
     let expected = if is_monetdb() { "0" } else { "3" };
     assert_eq!(rows(&mut session, "SELECT count(*) FROM t"), [expected]);
 }

@@ -236,3 +236,22 @@ fn tables_come_and_go_and_names_that_are_taken_are_refused() {
     let no_parent = error(&mut session, "CREATE TABLE c (a int PRIMARY KEY REFERENCES nothing)");
     assert_eq!(no_parent.state, SqlState::UndefinedTable);
 }
+
+#[test]
+fn bytes_are_what_their_digits_say_wherever_they_are_written() {
+    if is_sqlite() {
+        return;
+    }
+    let database = database(Options { checkpoint_at: 0, ..Options::default() });
+    let mut session = database.session().unwrap();
+    session.execute("CREATE TABLE t (k int PRIMARY KEY, y bytea, n int)").unwrap();
+    session.execute(r"INSERT INTO t VALUES (1, '\xDEADbeef', 1), (2, '\x', 2), (3, NULL, 3)").unwrap();
+    session.execute(r"INSERT INTO t VALUES (4, '\xDEADbeef', 2 + 2)").unwrap();
+    session.execute(r"UPDATE t SET y = '\x00ff27' WHERE k = 3").unwrap();
+    let expected = ["1|deadbeef", "2|", "3|00ff27", "4|deadbeef"];
+    for _ in 0..2 {
+        assert_eq!(rows(&mut session, "SELECT k, y FROM t ORDER BY k"), expected);
+        database.checkpoint().unwrap();
+    }
+    assert_eq!(rows(&mut session, r"SELECT k FROM t WHERE y = CAST('\x00FF27' AS bytea)"), ["3"]);
+}

@@ -11,7 +11,7 @@ use crate::engine::{
 };
 use arrow::datatypes::DataType as ArrowType;
 use datafusion::common::ScalarValue;
-use datafusion::sql::sqlparser::ast::DataType;
+use datafusion::sql::sqlparser::ast::{DataType, Value};
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +32,7 @@ pub(super) fn dialect() -> Dialect {
         indexes: Indexes::OnKeys,
         integers: Integers::Whole,
         copying: Copying::Never,
+        bytes: |bytes| Value::HexStringLiteral(crate::engine::digits(bytes)),
         nulls: Nulls::Above,
         spelled,
     }
