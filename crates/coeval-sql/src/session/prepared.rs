@@ -316,8 +316,10 @@ impl Session {
                 Plan::General => aside(|| T::of_statement(context, statement)),
             }
         });
-        // What this statement's client was told is nothing to the next one.
-        self.tique.lock().promise(None);
+        if self.engine.servers().are_there() {
+            // What this statement's client was told is nothing to the next one.
+            self.tique.lock().promise(None);
+        }
         let result = result?;
         if stale {
             self.replan(prepared, statement);
