@@ -40,6 +40,7 @@ pub(crate) use deparse::declared_default;
 pub use named_types::CatalogType;
 pub use origin::origin_of;
 pub(crate) use origin::{column_oids, set_origin};
+pub(crate) use types::cast_name;
 
 pub(crate) use access::{CatalogAccess, SettingRequest};
 pub(crate) use functions::{

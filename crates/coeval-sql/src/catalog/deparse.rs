@@ -4,10 +4,11 @@
 use super::identifiers::{literal, quoted};
 use super::objects::{Class, IndexShape, Kind, Objects};
 use super::oids;
-use super::types::cast_name;
+use super::types::{cast_name, type_number};
 use crate::session::parse_expression;
 use coeval_store::{
-    ColumnDef, ColumnState, DeclaredOrder, Deferral, ForeignKeyDef, ReferentialAction, TableDef, ViewDef,
+    ColumnDef, ColumnState, ColumnType, DeclaredOrder, Deferral, ForeignKeyDef, ReferentialAction, TableDef,
+    ViewDef,
 };
 use datafusion::sql::sqlparser::ast::{Expr, Value};
 
@@ -131,8 +132,9 @@ pub(super) fn default(objects: &Objects, column: &ColumnDef) -> Option<String> {
         let class = objects.class(oids::of_sequence(id))?;
         return Some(next_value(objects, class));
     }
+    let written = |ty| written_type(objects, ty);
     if column.generated.is_some() {
-        return declared_default(column);
+        return declared_default(column, &written);
     }
     let text = column.default.as_deref()?;
     match crate::ddl::sequences_named(text).as_slice() {
@@ -140,8 +142,14 @@ pub(super) fn default(objects: &Objects, column: &ColumnDef) -> Option<String> {
             let named = objects.class_named(schema.as_deref(), name);
             Some(named.map_or_else(|| text.to_owned(), |class| next_value(objects, class)))
         }
-        _ => declared_default(column),
+        _ => declared_default(column, &written),
     }
+}
+
+/// The name of a type as it has to be written in a cast.
+fn written_type(objects: &Objects, ty: ColumnType) -> String {
+    let found = ty.user_type().and_then(|_| super::user_types::with_oid(objects, type_number(ty)));
+    found.map_or_else(|| cast_name(ty), |found| found.written(objects))
 }
 
 fn next_value(objects: &Objects, class: &Class) -> String {
@@ -162,22 +170,21 @@ pub(crate) fn shown_expression(text: &str) -> String {
     }
 }
 
-/// The declared default of a column; a text has its type, as PostgreSQL shows it.
-pub(crate) fn declared_default(column: &ColumnDef) -> Option<String> {
+/// The declared default of a column; a text has its type, as PostgreSQL shows it, with the name that `written` gives it.
+pub(crate) fn declared_default(column: &ColumnDef, written: &dyn Fn(ColumnType) -> String) -> Option<String> {
     if let Some(generated) = &column.generated {
         return Some(shown_expression(generated));
     }
     let text = column.default.as_ref()?;
     Some(match parse_expression(text) {
         Ok(Expr::Value(value)) if matches!(value.value, Value::SingleQuotedString(_) | Value::Null) => {
-            format!("{text}::{}", cast_name(column.ty))
+            format!("{text}::{}", written(column.ty))
         }
         // As PostgreSQL spells the type.
         Ok(Expr::Cast { expr, data_type, .. }) if matches!(expr.as_ref(), Expr::Value(_)) => {
-            match crate::types::column_type(&data_type) {
-                Ok(ty) => format!("{expr}::{}", cast_name(ty)),
-                Err(_) => text.clone(),
-            }
+            // Names of enums are known by the column alone.
+            let ty = crate::types::column_type(&data_type).ok().or(column.ty.user_type().map(|_| column.ty));
+            ty.map_or_else(|| text.clone(), |ty| format!("{expr}::{}", written(ty)))
         }
         _ => text.clone(),
     })

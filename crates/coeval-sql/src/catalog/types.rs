@@ -95,7 +95,7 @@ pub fn type_number(ty: ColumnType) -> i32 {
 }
 
 /// The name of a type without its modifier, as casts of defaults have it.
-pub(super) fn cast_name(ty: ColumnType) -> String {
+pub(crate) fn cast_name(ty: ColumnType) -> String {
     match ty {
         ColumnType::Numeric { .. } => "numeric".to_owned(),
         ColumnType::Varchar(_) => "character varying".to_owned(),

@@ -7,7 +7,8 @@
 use super::alter_table::put;
 use super::dependents::{Behavior, still_needed, view_query_of};
 use super::drop::Missing;
-use super::{expressions, lookup, values};
+use super::role_syntax::RoleName;
+use super::{expressions, lookup, owners, values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
@@ -75,11 +76,8 @@ pub(super) fn alter(
     let def = old.ty.def();
     match &alter.operation {
         AlterTypeOperation::Rename(rename) => {
-            let mut changed = def.clone();
-            changed.name.name = fold(&rename.new_name);
-            refuse_taken(context, &changed.name)?;
-            refuse_in_text(context, &old, &|expr| casts_to(expr, &def.name.name))?;
-            change(context, &old, changed)?;
+            let name = QualifiedName::new(&def.name.schema, fold(&rename.new_name));
+            move_to(context, &old, name)?;
         }
         AlterTypeOperation::AddValue(add) => add_label(context, &old, add)?,
         AlterTypeOperation::RenameValue(rename) => {
@@ -97,6 +95,46 @@ pub(super) fn alter(
         }
     }
     Ok(StatementResult::plain("ALTER TYPE"))
+}
+
+/// ALTER TYPE ... OWNER TO.
+///
+/// # Errors
+/// `42704` if there is no such type or role, `42501` for others than its owner, and if the session could not act as the new
+/// one.
+pub(super) fn set_owner(
+    context: &mut StatementContext<'_>,
+    name: &ObjectName,
+    owner: &RoleName,
+) -> Result<(), SqlError> {
+    let def = owned(context, name)?.ok_or_else(|| unknown(name))?;
+    owners::of_type(context, &def, owner)
+}
+
+/// ALTER TYPE ... SET SCHEMA.
+///
+/// # Errors
+/// As [`alter`] for a new name; `3F000` for an unknown schema, `42501` for one where the session may make nothing.
+pub(super) fn set_schema(
+    context: &mut StatementContext<'_>,
+    name: &ObjectName,
+    schema: &str,
+) -> Result<(), SqlError> {
+    let def = owned(context, name)?.ok_or_else(|| unknown(name))?;
+    if !context.transaction.catalog().has_schema(schema) {
+        return Err(lookup::unknown_schema(schema));
+    }
+    lookup::require_create(context, schema)?;
+    move_to(context, &def, QualifiedName::new(schema, &def.name().name))
+}
+
+/// Gives a type another name, unless definitions say the old one in their text.
+fn move_to(context: &mut StatementContext<'_>, old: &TypeDef, name: QualifiedName) -> Result<(), SqlError> {
+    refuse_taken(context, &name)?;
+    let def = old.ty.def();
+    refuse_in_text(context, old, &|expr| casts_to(expr, &def.name.name))?;
+    change(context, old, EnumDef { name, ..def.clone() })?;
+    Ok(())
 }
 
 /// DROP TYPE.

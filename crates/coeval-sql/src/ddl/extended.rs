@@ -6,7 +6,7 @@ use super::bricks::{self, BrickClause, RetentionChange};
 use super::role_syntax::{RoleName, RoleStatement, role_name};
 use super::sequence::{self, CreateSequence};
 use super::{alter_column, create_table};
-use super::{lookup, owners, rename, roles, sequence_values};
+use super::{enum_types, lookup, owners, rename, roles, sequence_values};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::names::fold;
@@ -65,8 +65,24 @@ pub(crate) enum Extended {
         /// Its new owner.
         owner: RoleName,
     },
+    /// `ALTER TYPE ... OWNER TO`, `SET SCHEMA`.
+    AlterType {
+        /// The type.
+        name: ObjectName,
+        /// What changes.
+        change: TypeChange,
+    },
     /// A statement about roles or rights.
     Role(Box<RoleStatement>),
+}
+
+/// Where a type belongs.
+#[derive(Clone, Debug)]
+pub(crate) enum TypeChange {
+    /// `OWNER TO`.
+    Owner(RoleName),
+    /// `SET SCHEMA`.
+    Schema(String),
 }
 
 /// The kind of relation a statement names.
@@ -131,6 +147,9 @@ impl Extended {
         if let Some(found) = Self::parse_schema_owner(parser)? {
             return Ok(Some(found));
         }
+        if let Some(found) = Self::parse_alter_type(parser)? {
+            return Ok(Some(found));
+        }
         if parser.parse_keywords(&[Keyword::CREATE, Keyword::SEQUENCE]) {
             let keep = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
             let existing = if keep { super::schema::Existing::Keep } else { super::schema::Existing::Refuse };
@@ -165,6 +184,24 @@ impl Extended {
             let schema = fold(&parser.parse_identifier()?);
             if parser.parse_keywords(&[Keyword::OWNER, Keyword::TO]) {
                 return Ok(Some(Self::SchemaOwner { schema, owner: role_name(parser)? }));
+            }
+            while parser.index() > start {
+                parser.prev_token();
+            }
+        }
+        Ok(None)
+    }
+
+    fn parse_alter_type(parser: &mut Parser<'_>) -> Result<Option<Self>, ParserError> {
+        let start = parser.index();
+        if parser.parse_keywords(&[Keyword::ALTER, Keyword::TYPE]) {
+            let name = parser.parse_object_name(false)?;
+            if parser.parse_keywords(&[Keyword::OWNER, Keyword::TO]) {
+                return Ok(Some(Self::AlterType { name, change: TypeChange::Owner(role_name(parser)?) }));
+            }
+            if parser.parse_keywords(&[Keyword::SET, Keyword::SCHEMA]) {
+                let schema = fold(&parser.parse_identifier()?);
+                return Ok(Some(Self::AlterType { name, change: TypeChange::Schema(schema) }));
             }
             while parser.index() > start {
                 parser.prev_token();
@@ -343,6 +380,13 @@ pub(crate) fn execute(
         Extended::SchemaOwner { schema, owner } => {
             owners::of_schema(context, schema, owner)?;
             Ok(StatementResult::plain("ALTER SCHEMA"))
+        }
+        Extended::AlterType { name, change } => {
+            match change {
+                TypeChange::Owner(owner) => enum_types::set_owner(context, name, owner)?,
+                TypeChange::Schema(schema) => enum_types::set_schema(context, name, schema)?,
+            }
+            Ok(StatementResult::plain("ALTER TYPE"))
         }
         Extended::Role(statement) => roles::execute(context, statement),
     }

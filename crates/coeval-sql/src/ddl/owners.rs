@@ -9,7 +9,8 @@ use super::roles;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::rights::{Kind, insufficient, is_member};
-use coeval_store::{ObjectAccess, ObjectRef, Privilege, QualifiedName};
+use coeval_store::{ObjectAccess, ObjectRef, Privilege, QualifiedName, TypeDef};
+use std::sync::Arc;
 
 /// ALTER TABLE, VIEW or SEQUENCE ... OWNER TO, of a relation that the caller has found to be the session's own. The
 /// sequences that feed a table's columns go along.
@@ -43,6 +44,20 @@ pub(super) fn of_schema(
 ) -> Result<(), SqlError> {
     let owned = Owned::schema(context, schema)?;
     context.rights().require_owner(Kind::Schema, schema, owned.access())?;
+    let owner = new_owner(context, &owned, owner)?;
+    hand_over(context, &owned, owner.as_deref())
+}
+
+/// ALTER TYPE ... OWNER TO, of a type that the caller has found to be the session's own.
+///
+/// # Errors
+/// As [`of_relation`].
+pub(super) fn of_type(
+    context: &mut StatementContext<'_>,
+    def: &Arc<TypeDef>,
+    owner: &RoleName,
+) -> Result<(), SqlError> {
+    let owned = Owned::Type(Arc::clone(def));
     let owner = new_owner(context, &owned, owner)?;
     hand_over(context, &owned, owner.as_deref())
 }
