@@ -42,7 +42,8 @@ pub(crate) struct CopyOf {
 }
 
 impl CopyOf {
-    /// The query that reads it.
+    /// The query that reads it. Not its name alone: MonetDB 11.41 counts what was deleted from a temporary table too where it
+    /// answers `count(*)` of the table itself.
     pub(crate) fn query(&self, table: &Definition) -> String {
         format!("SELECT {} FROM {}", table.names(&self.columns).join(", "), quoted(&self.name))
     }
