@@ -43,6 +43,9 @@ pub struct AdbcEngine {
 struct Manners {
     /// What each connection is told first.
     first: &'static [&'static str],
+    /// Whether the engine plans a statement before the transaction begins that runs it: it may leave out a condition that held
+    /// for all rows then, and meet rows that came since. So queries are given a transaction that is there for both.
+    plans_apart: bool,
     /// What begins a change of several statements.
     begin: &'static str,
     /// Whether the driver counts the rows of a change only if it is not asked for rows.
@@ -55,8 +58,14 @@ struct Manners {
 }
 
 /// Drivers that leave nothing to be done.
-const PLAIN: Manners =
-    Manners { first: &[], begin: "BEGIN", counts_without_rows: false, batches: &[], given };
+const PLAIN: Manners = Manners {
+    first: &[],
+    plans_apart: false,
+    begin: "BEGIN",
+    counts_without_rows: false,
+    batches: &[],
+    given,
+};
 
 impl AdbcEngine {
     /// DuckDB, from its own library, on the database in this file; in memory if there is none.
@@ -89,7 +98,8 @@ impl AdbcEngine {
         let path = file.map(|file| file.to_string_lossy().into_owned());
         let options: Vec<_> = path.iter().map(|path| ("path", path.as_str())).collect();
         let database = Arc::new(Database::open(driver, &options)?);
-        Ok(Self { dialect, manners: PLAIN, database, _owner: None })
+        let manners = Manners { plans_apart: true, ..PLAIN };
+        Ok(Self { dialect, manners, database, _owner: None })
     }
 
     /// SQLite, by the library of `adbc-driver-sqlite`, on the database in this file; in memory if there is none. The
@@ -183,7 +193,13 @@ impl Connection for Remote {
                 outcome => return outcome,
             }
         }
-        self.link.run(sql)
+        if !self.manners.plans_apart {
+            return self.link.run(sql);
+        }
+        self.link.run("BEGIN")?;
+        let rows = self.link.run(sql);
+        self.link.run(if rows.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        rows
     }
 
     fn execute(&mut self, sql: &str) -> Result<u64, EngineError> {

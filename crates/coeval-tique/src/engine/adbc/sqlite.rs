@@ -41,6 +41,7 @@ pub(super) fn dialect() -> Dialect {
 /// Readers do not wait for the writer, who waits for the writer before it; a commit is on the disk when it returns.
 pub(super) const MANNERS: Manners = Manners {
     first: &["PRAGMA busy_timeout = 60000", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL"],
+    plans_apart: false,
     begin: "BEGIN IMMEDIATE",
     counts_without_rows: true,
     batches: &[c"1024", c"65536", c"4194304", c"67108864"],
