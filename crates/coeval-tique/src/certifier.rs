@@ -205,7 +205,9 @@ mod tests {
     fn who_takes_a_timestamp_finds_what_was_reserved_before() {
         let (certifier, all) = (Certifier::default(), Reservations::default());
         let set = WriteSet::of_update(7);
-        let candidate = |txid| Candidate { txid: Txid(txid), sts: Timestamp(0), write_set: &set };
+        // 3 begins behind 1, which 2 met.
+        let sts = |txid| Timestamp(if txid == 3 { 2 } else { 0 });
+        let candidate = |txid| Candidate { txid: Txid(txid), sts: sts(txid), write_set: &set };
         let certify = |txid, take: &dyn Fn() -> RangeInclusive<i64>| {
             certifier.certify(&[candidate(txid)], |_| take(), &all).1.into_keys().collect::<Vec<_>>()
         };
