@@ -3,8 +3,9 @@
 //!
 //! DataFusion may compute both sides of AND and OR for all rows of a batch, and fails by rows that the left side has
 //! already decided. PostgreSQL computes one side, mostly the cheaper one, and the other only where that leaves the answer
-//! open; people rely on it. So a condition is computed as DataFusion does, and only if that fails, one side after the other
-//! as well: whose condition has nothing to guard pays nothing. It fails if it does so in either order.
+//! open; people rely on it. So a condition is computed as DataFusion does, and only if that fails, once more with one side after
+//! the other: as it is written, then the smaller one first. Whose condition has nothing to guard pays nothing, and one that fails
+//! is computed three times, however many sides it has.
 
 use crate::query::is_comparison;
 use arrow::array::{BooleanArray, RecordBatch};
@@ -12,7 +13,7 @@ use arrow::compute::{and_kleene, or_kleene};
 use arrow::datatypes::{DataType, FieldRef, Schema};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, Operator};
 use datafusion::physical_expr::expressions::{
@@ -111,13 +112,42 @@ pub(crate) fn guarded(condition: Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr>
 /// # Errors
 /// If a part of it cannot be made anew with other operands.
 fn changed(expression: &Arc<dyn PhysicalExpr>) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+    // What is below a guard is its own.
     let guard = |part: Arc<dyn PhysicalExpr>| {
-        let needs_guard =
-            part.downcast_ref::<BinaryExpr>().is_some_and(|logic| is_logic(*logic.op()) && can_fail(&part));
-        Ok(if needs_guard { Transformed::yes(Arc::new(Guarded(part)) as _) } else { Transformed::no(part) })
+        Ok(if needs_guard(&part) {
+            let guarded = Guarded { logic: part, way: Way::Any };
+            Transformed::new(Arc::new(guarded) as _, true, TreeNodeRecursion::Jump)
+        } else {
+            Transformed::no(part)
+        })
     };
-    let done = Arc::clone(expression).transform_up(guard)?;
+    let done = Arc::clone(expression).transform_down(guard)?;
     Ok(done.transformed.then_some(done.data))
+}
+
+/// The expression with all its sides in turn.
+fn in_turn(expression: &Arc<dyn PhysicalExpr>, order: Order) -> Result<Arc<dyn PhysicalExpr>> {
+    let turn = |part: Arc<dyn PhysicalExpr>| {
+        Ok(match part.downcast_ref::<BinaryExpr>().filter(|_| needs_guard(&part)) {
+            Some(logic) => {
+                let is_turned = order == Order::SmallerFirst && size(logic.right()) < size(logic.left());
+                let way = if is_turned { Way::RightFirst } else { Way::LeftFirst };
+                Transformed::yes(Arc::new(Guarded { logic: part, way }) as _)
+            }
+            None => Transformed::no(part),
+        })
+    };
+    Arc::clone(expression).transform_up(turn).map(|done| done.data)
+}
+
+/// How many parts an expression has.
+fn size(expression: &Arc<dyn PhysicalExpr>) -> usize {
+    1 + expression.children().into_iter().map(size).sum::<usize>()
+}
+
+/// Whether an expression is an AND or OR of which something may fail.
+fn needs_guard(expression: &Arc<dyn PhysicalExpr>) -> bool {
+    expression.downcast_ref().is_some_and(|logic: &BinaryExpr| is_logic(*logic.op())) && can_fail(expression)
 }
 
 fn is_logic(operator: Operator) -> bool {
@@ -136,22 +166,42 @@ fn can_fail(expression: &Arc<dyn PhysicalExpr>) -> bool {
     !is_plain || expression.children().into_iter().any(can_fail)
 }
 
-/// AND or OR of which one side is asked only where the other leaves the answer open, if asking both everywhere fails.
+/// Which side comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    AsWritten,
+    SmallerFirst,
+}
+
+/// How an AND or OR is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Way {
+    /// As DataFusion does, and if that fails, in turn.
+    Any,
+    /// The right side where the left one leaves the answer open.
+    LeftFirst,
+    /// The left side where the right one leaves the answer open.
+    RightFirst,
+}
+
+/// AND or OR that is computed in this way.
 #[derive(Debug, Eq)]
-struct Guarded(Arc<dyn PhysicalExpr>);
+struct Guarded {
+    logic: Arc<dyn PhysicalExpr>,
+    way: Way,
+}
 
 impl Guarded {
     fn logic(&self) -> &BinaryExpr {
-        self.0.downcast_ref().expect("only binary expressions are guarded")
+        self.logic.downcast_ref().expect("only binary expressions are guarded")
     }
 
     fn evaluate_in_turn(
         &self,
         rows: &RecordBatch,
-        order: [&Arc<dyn PhysicalExpr>; 2],
+        [first, second]: [&Arc<dyn PhysicalExpr>; 2],
     ) -> Result<ColumnarValue> {
         let is_and = *self.logic().op() == Operator::And;
-        let [first, second] = order;
         let first = first.evaluate(rows)?.into_array(rows.num_rows())?;
         let first = as_boolean_array(&first)?;
         let open = first.iter().map(|answer| Some(answer.is_none_or(|yes| yes == is_and)));
@@ -167,54 +217,63 @@ impl Guarded {
 // By hand: `derive` would move the inner expression out.
 impl PartialEq for Guarded {
     fn eq(&self, other: &Self) -> bool {
-        self.0.eq(&other.0)
+        self.logic.eq(&other.logic) && self.way == other.way
     }
 }
 
 impl Hash for Guarded {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
+        self.logic.hash(state);
+        self.way.hash(state);
     }
 }
 
 impl fmt::Display for Guarded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.logic.fmt(f)
     }
 }
 
 impl PhysicalExpr for Guarded {
     fn data_type(&self, schema: &Schema) -> Result<DataType> {
-        self.0.data_type(schema)
+        self.logic.data_type(schema)
     }
 
     fn nullable(&self, schema: &Schema) -> Result<bool> {
-        self.0.nullable(schema)
+        self.logic.nullable(schema)
     }
 
     fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
-        self.0.return_field(schema)
+        self.logic.return_field(schema)
     }
 
     fn evaluate(&self, rows: &RecordBatch) -> Result<ColumnarValue> {
         let (left, right) = (self.logic().left(), self.logic().right());
-        let in_turn = |order| self.evaluate_in_turn(rows, order);
-        self.0.evaluate(rows).or_else(|_| in_turn([left, right])).or_else(|_| in_turn([right, left]))
+        match self.way {
+            Way::LeftFirst => self.evaluate_in_turn(rows, [left, right]),
+            Way::RightFirst => self.evaluate_in_turn(rows, [right, left]),
+            Way::Any => {
+                let turned = |order| in_turn(&self.logic, order)?.evaluate(rows);
+                let plain = self.logic.evaluate(rows).or_else(|_| turned(Order::AsWritten));
+                plain.or_else(|_| turned(Order::SmallerFirst))
+            }
+        }
     }
 
     fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
-        self.0.children()
+        self.logic.children()
     }
 
     fn with_new_children(
         self: Arc<Self>,
         children: Vec<Arc<dyn PhysicalExpr>>,
     ) -> Result<Arc<dyn PhysicalExpr>> {
-        Ok(Arc::new(Self(Arc::clone(&self.0).with_new_children(children)?)))
+        let logic = Arc::clone(&self.logic).with_new_children(children)?;
+        Ok(Arc::new(Self { logic, way: self.way }))
     }
 
     fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt_sql(f)
+        self.logic.fmt_sql(f)
     }
 }
 
@@ -263,6 +322,37 @@ mod tests {
         let unknown = |_: &Schema| lit(datafusion::common::ScalarValue::Boolean(None));
         assert!(answers(&unknown, Operator::And).is_err());
         assert!(answers(&unknown, Operator::Or).is_err());
+    }
+
+    /// Would each side try both orders by itself, this would take three times as long with each of them.
+    #[test]
+    fn an_error_among_many_sides_is_soon_there() {
+        let schema = Schema::new(vec![Field::new("b", DataType::Int32, true)]);
+        let many = |schema: &Schema| {
+            let side = |number: i32, so_far| {
+                let operator = if number % 2 == 0 { Operator::And } else { Operator::Or };
+                let open = if number % 2 == 0 { Operator::Gt } else { Operator::Lt };
+                binary(so_far, operator, compared(open, -1)(schema), schema).expect("both are conditions")
+            };
+            let quotient = binary(lit(10_i32), Operator::Divide, lit(0_i32), schema).expect("of numbers");
+            let failing = binary(quotient, Operator::Eq, lit(5_i32), schema).expect("of numbers");
+            (0..60).fold(failing, |so_far, number| side(number, so_far))
+        };
+        assert_eq!(size(&many(&schema)), 5 + 60 * 4);
+        assert!(answers(&many, Operator::And).is_err());
+    }
+
+    #[test]
+    fn sides_below_other_parts_guard_each_other_too() {
+        let negated = |schema: &Schema| {
+            let quotient = binary(lit(10_i32), Operator::Divide, col("b", schema)?, schema)?;
+            let above = binary(quotient, Operator::Gt, lit(5_i32), schema)?;
+            let either = binary(compared(Operator::Eq, 0)(schema), Operator::Or, above, schema)?;
+            datafusion::physical_expr::expressions::not(either)
+        };
+        let negated = |schema: &Schema| negated(schema).expect("its parts are conditions");
+        let guarded = answers(&negated, Operator::And).expect("no zero is divided by");
+        assert_eq!(guarded, [Some(false), Some(false), Some(true), None]);
     }
 
     #[test]

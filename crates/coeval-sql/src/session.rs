@@ -35,7 +35,7 @@ pub use named::NamedStatement;
 pub(crate) use open_objects::OpenObjects;
 pub(crate) use parse::{STACK_BYTES, parse_expression, parse_query, regroup_distinct, to_next_word};
 pub use prepared::Prepared;
-pub(crate) use utility::take_word;
+pub(crate) use utility::{rewind, take_word};
 
 use crate::advisory::SessionLocks;
 use crate::cancel::{self, CancelHandle};

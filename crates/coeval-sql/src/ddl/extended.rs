@@ -11,6 +11,7 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::result::StatementResult;
+use crate::session::rewind;
 use crate::tique::{self, ServerStatement};
 use coeval_store::{CatalogChange, Identity, ObjectRef, QualifiedName, SequenceDef};
 use datafusion::sql::sqlparser::ast::{CreateTable, Expr, ObjectName, SequenceOptions};
@@ -168,9 +169,7 @@ impl Extended {
                 let altered = Self::parse_alter(parser, kind)?;
                 if altered.is_none() {
                     // ALTER TABLE and ALTER VIEW have forms that the parser knows.
-                    while parser.index() > start {
-                        parser.prev_token();
-                    }
+                    rewind(parser, start);
                 }
                 return Ok(altered);
             }
@@ -185,9 +184,7 @@ impl Extended {
             if parser.parse_keywords(&[Keyword::OWNER, Keyword::TO]) {
                 return Ok(Some(Self::SchemaOwner { schema, owner: role_name(parser)? }));
             }
-            while parser.index() > start {
-                parser.prev_token();
-            }
+            rewind(parser, start);
         }
         Ok(None)
     }
@@ -203,9 +200,7 @@ impl Extended {
                 let schema = fold(&parser.parse_identifier()?);
                 return Ok(Some(Self::AlterType { name, change: TypeChange::Schema(schema) }));
             }
-            while parser.index() > start {
-                parser.prev_token();
-            }
+            rewind(parser, start);
         }
         Ok(None)
     }
@@ -257,9 +252,7 @@ fn parse_identity(parser: &mut Parser<'_>) -> Result<Option<NewIdentity>, Parser
             }
         }
     }
-    while parser.index() > start {
-        parser.prev_token();
-    }
+    rewind(parser, start);
     Ok(None)
 }
 
@@ -278,9 +271,7 @@ fn parse_retention(parser: &mut Parser<'_>) -> Result<Option<RetentionChange>, P
         parser.expect_keyword(Keyword::ON)?;
         return Ok(Some(RetentionChange::Keep(keep, parser.parse_identifier()?)));
     }
-    while parser.index() > start {
-        parser.prev_token();
-    }
+    rewind(parser, start);
     Ok(None)
 }
 

@@ -3,7 +3,7 @@
 
 use super::drop::Missing;
 use crate::names::fold;
-use crate::session::{take_word, to_next_word};
+use crate::session::{rewind, take_word, to_next_word};
 use coeval_store::{Privilege, RoleAttribute};
 use datafusion::sql::sqlparser::ast::{ObjectName, Value};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -442,9 +442,7 @@ fn privileges(parser: &mut Parser<'_>) -> Parsed<Option<Option<Vec<Privilege>>>>
     if take_word(parser, "on") {
         return Ok(Some((!is_all).then_some(privileges)));
     }
-    while parser.index() > start {
-        parser.prev_token();
-    }
+    rewind(parser, start);
     Ok(None)
 }
 

@@ -103,6 +103,13 @@ impl Utility {
     }
 }
 
+/// Goes back to a place that the parser was at.
+pub(crate) fn rewind(parser: &mut Parser<'_>, start: usize) {
+    while parser.index() > start {
+        parser.prev_token();
+    }
+}
+
 /// Takes the word, if it is the next one.
 pub(crate) fn take_word(parser: &mut Parser<'_>, wanted: &str) -> bool {
     let is_next = matches!(&parser.peek_token().token, Token::Word(word)

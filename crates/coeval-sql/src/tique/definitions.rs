@@ -13,7 +13,7 @@ use crate::error::{SqlError, SqlState};
 use crate::names;
 use crate::result::StatementResult;
 use crate::rights::insufficient;
-use crate::session::take_word;
+use crate::session::{rewind, take_word};
 use coeval_store::{CatalogChange, ForeignDef, ObjectRef, QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::{
     ColumnOption, CreateTable, CreateTableOptions, DataType, Ident, ObjectName, SqlOption, Statement,
@@ -60,9 +60,7 @@ impl ServerStatement {
         if (creates || parser.parse_keyword(Keyword::DROP)) && take_word(parser, "server") {
             return if creates { Self::parse_create(parser) } else { Self::parse_drop(parser) }.map(Some);
         }
-        while parser.index() > start {
-            parser.prev_token();
-        }
+        rewind(parser, start);
         Ok(None)
     }
 
