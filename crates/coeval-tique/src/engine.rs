@@ -221,6 +221,8 @@ pub enum EngineErrorKind {
     Refused,
     /// It went away; whether the statement took effect is not known.
     Gone,
+    /// It takes no further connection.
+    Full,
 }
 
 /// What an engine said instead of an answer.
@@ -240,6 +242,12 @@ impl EngineError {
         Self { kind: EngineErrorKind::Refused, message: message.into() }
     }
 
+    /// The engine takes no further connection.
+    #[must_use]
+    pub fn full(message: impl Into<String>) -> Self {
+        Self { kind: EngineErrorKind::Full, message: message.into() }
+    }
+
     /// The engine went away.
     #[must_use]
     pub fn gone(message: impl Into<String>) -> Self {
@@ -255,7 +263,7 @@ pub trait Engine: Send + Sync {
     /// A connection of its own for one session.
     ///
     /// # Errors
-    /// The engine is not there; nothing happened.
+    /// The engine is not there, or takes no further connection; nothing happened.
     fn connect(&self) -> Result<Box<dyn Connection>, EngineError>;
 }
 

@@ -58,6 +58,8 @@ pub enum SqlState {
     InvalidColumnReference,
     /// 42P16: a definition that makes no sense.
     InvalidTableDefinition,
+    /// 53300: the engine takes no further connection.
+    TooManyConnections,
     /// 55006: in use by others.
     ObjectInUse,
     /// 57P03: the database has to be opened again first.
@@ -96,6 +98,7 @@ impl SqlState {
             Self::DuplicateTable => "42P07",
             Self::InvalidColumnReference => "42P10",
             Self::InvalidTableDefinition => "42P16",
+            Self::TooManyConnections => "53300",
             Self::ObjectInUse => "55006",
             Self::CannotConnectNow => "57P03",
             Self::EngineRefused => "HV000",
@@ -162,6 +165,7 @@ impl From<EngineError> for TiqueError {
         let state = match error.kind {
             EngineErrorKind::Refused => SqlState::EngineRefused,
             EngineErrorKind::Gone => SqlState::ConnectionFailure,
+            EngineErrorKind::Full => SqlState::TooManyConnections,
         };
         // Excerpts of the statement that failed are of the rewritten one.
         let end = error.message.find("\n\nLINE ").unwrap_or(error.message.len());

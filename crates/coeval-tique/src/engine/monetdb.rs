@@ -12,14 +12,15 @@ mod worker;
 use super::insertion::insertion;
 use super::library::require;
 use super::{
-    Appends, Connection, Copying, Dialect, Effort, Engine, EngineError, Indexes, Integers, Lists, Names,
-    Nulls, Pushdown, Rows, Text, Types, digits,
+    Appends, Connection, Copying, Dialect, Effort, Engine, EngineError, EngineErrorKind, Indexes, Integers,
+    Lists, Names, Nulls, Pushdown, Rows, Text, Types, digits,
 };
 use crate::literal::printed;
-use arrow::array::RecordBatch;
+use crate::schema::quoted;
+use arrow::array::{AsArray, RecordBatch};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{DataType, TimezoneInfo, Value};
-use interface::Functions;
+use interface::{Functions, Handle};
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -45,17 +46,23 @@ pub struct MonetDbEngine {
 /// `changes` is held, for reading, around each change of rows, and for writing by one that has to run alone. `texts` is held
 /// for writing while texts are added to a table, inside of `changes` and not during a commit, and for reading while a
 /// query runs and its answer is copied: a query that runs while a column's texts grow may read an empty one instead.
-/// `_keeper` is never taken: it keeps the database open.
+/// `idle` is held for moments, inside of nothing. `_keeper` is never taken: it keeps the database open.
 struct Shared {
     dialect: Dialect,
     functions: &'static Functions,
     directory: Option<CString>,
     changes: RwLock<()>,
     texts: RwLock<()>,
+    idle: Mutex<Vec<Idle>>,
     _keeper: Mutex<Worker>,
     /// Dropped last: the database is closed by then.
     _alone: OnlyDatabase,
 }
+
+/// A session of the library's that nobody uses, and what its optimizer is set to. It is kept for the next who connects: of a
+/// database that is not the first of its process, MonetDB 11.41 never gives back the place of a session that was closed, and
+/// there are 64 places.
+type Idle = (Worker, Option<Effort>);
 
 /// The right to have a database open in this process.
 struct OnlyDatabase;
@@ -127,8 +134,10 @@ impl MonetDbEngine {
             nulls: Nulls::Above,
             spelled,
         };
-        let (changes, texts, keeper) = (RwLock::new(()), RwLock::new(()), Mutex::new(keeper));
-        let shared = Shared { dialect, functions, directory, changes, texts, _keeper: keeper, _alone: alone };
+        let (changes, texts, idle) = (RwLock::new(()), RwLock::new(()), Mutex::default());
+        let keeper = Mutex::new(keeper);
+        let shared =
+            Shared { dialect, functions, directory, changes, texts, idle, _keeper: keeper, _alone: alone };
         Ok(Self { shared: Arc::new(shared) })
     }
 }
@@ -173,8 +182,13 @@ impl Engine for MonetDbEngine {
     }
 
     fn connect(&self) -> Result<Box<dyn Connection>, EngineError> {
+        let shared = Arc::clone(&self.shared);
+        let state = State::Clean;
+        if let Some((worker, effort)) = self.shared.idle.lock().pop() {
+            return Ok(Box::new(Session { worker, effort, state, shared }));
+        }
         let worker = Worker::start(self.shared.functions, self.shared.directory.clone())?;
-        let mut session = Session { worker, effort: None, shared: Arc::clone(&self.shared) };
+        let mut session = Session { worker, effort: None, state, shared };
         // Times with a zone are read without it.
         session.run("SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE")?;
         Ok(Box::new(session))
@@ -195,18 +209,64 @@ impl Adds {
     }
 }
 
-/// A session, closed before it lets go of the database.
+/// What a session of the library's would leave to the next who uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Clean,
+    /// Temporary tables.
+    HasTables,
+    /// It may be in a transaction, or dead.
+    Lost,
+}
+
+/// A session, given back before it lets go of the database.
 struct Session {
     worker: Worker,
     /// What its optimizer is set to.
     effort: Option<Effort>,
+    state: State,
     shared: Arc<Shared>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.state == State::HasTables && self.drop_tables().is_err() {
+            self.state = State::Lost;
+        }
+        if self.state != State::Lost {
+            let worker = std::mem::replace(&mut self.worker, Worker::ended());
+            self.shared.idle.lock().push((worker, self.effort));
+        }
+    }
 }
 
 impl Session {
     fn run(&mut self, sql: &str) -> Result<u64, EngineError> {
         let sql = sql.to_owned();
-        self.worker.run(move |handle| handle.run(&sql).map(|(_, touched)| touched))
+        self.ask(move |handle| handle.run(&sql).map(|(_, touched)| touched))
+    }
+
+    /// Does something with the library's session.
+    fn ask<T: Send + 'static>(
+        &mut self,
+        job: impl FnOnce(&mut Handle) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        let outcome = self.worker.run(job);
+        if outcome.as_ref().is_err_and(|error| error.kind == EngineErrorKind::Gone) {
+            self.state = State::Lost;
+        }
+        outcome
+    }
+
+    /// Drops the session's temporary tables.
+    fn drop_tables(&mut self) -> Result<(), EngineError> {
+        let rows = self.ask(|handle| import::read(handle.run("SELECT name FROM tmp._tables")?.0))?;
+        for batch in &rows.batches {
+            for name in batch.column(0).as_string::<i32>().iter().flatten() {
+                self.run(&format!("DROP TABLE {}", quoted(name)))?;
+            }
+        }
+        Ok(())
     }
 
     /// Chooses the optimizer's pipeline (3.2.1).
@@ -249,7 +309,7 @@ impl Session {
             // A commit that is refused has rolled back.
             Ok(touched) => self.run("COMMIT").map(|_| touched),
             Err(error) => {
-                self.run("ROLLBACK")?;
+                self.run("ROLLBACK").inspect_err(|_| self.state = State::Lost)?;
                 Err(error)
             }
         }
@@ -259,9 +319,10 @@ impl Session {
 impl Connection for Session {
     fn query(&mut self, sql: &str, effort: Effort) -> Result<Rows, EngineError> {
         self.set(effort)?;
-        let _no_texts_are_added = self.shared.texts.read();
+        let shared = Arc::clone(&self.shared);
+        let _no_texts_are_added = shared.texts.read();
         let sql = sql.to_owned();
-        self.worker.run(move |handle| import::read(handle.run(&sql)?.0))
+        self.ask(move |handle| import::read(handle.run(&sql)?.0))
     }
 
     fn execute(&mut self, sql: &str) -> Result<u64, EngineError> {
@@ -292,9 +353,12 @@ impl Connection for Session {
     /// Beside everybody else's statements, as a query: nobody else has these tables.
     fn temporary(&mut self, sql: &str) -> Result<u64, EngineError> {
         self.set(Effort::Analytical)?;
-        let _no_texts_are_added = self.shared.texts.read();
-        let sql = sql.to_owned();
-        self.worker.run(move |handle| handle.run(&sql).map(|(_, touched)| touched))
+        if self.state == State::Clean {
+            self.state = State::HasTables;
+        }
+        let shared = Arc::clone(&self.shared);
+        let _no_texts_are_added = shared.texts.read();
+        self.run(sql)
     }
 
     /// Each statement is durable when it returns.

@@ -14,6 +14,7 @@ mod copies;
 mod engine;
 mod keys;
 mod kills;
+mod monetdb;
 mod processes;
 mod reads;
 mod savepoints;

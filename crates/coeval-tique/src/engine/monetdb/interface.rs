@@ -22,6 +22,9 @@ struct OpenOptions {
     trace_file: *const c_char,
 }
 
+/// What the library says where all its 64 places for sessions, of which it uses one itself, are taken.
+const NO_PLACE: &str = "Failed to initialize client";
+
 /// What a query gave.
 #[repr(C)]
 pub(super) struct RawResult {
@@ -133,7 +136,11 @@ impl Handle {
         }
         // SAFETY: a session that failed to open says why, and is given back once.
         let message = unsafe { said((functions.error)(raw)) };
-        Err(EngineError::refused(format!("MonetDB cannot be opened: {message}")))
+        Err(if message.contains(NO_PLACE) {
+            EngineError::full("MonetDB takes no more than 63 sessions at a time")
+        } else {
+            EngineError::refused(format!("MonetDB cannot be opened: {message}"))
+        })
     }
 
     /// Runs a statement; what it gives, and how many rows it changed.

@@ -27,6 +27,11 @@ fn gone() -> EngineError {
 }
 
 impl Worker {
+    /// Nobody's: what is left where a session was.
+    pub(super) fn ended() -> Self {
+        Self { jobs: None, thread: None }
+    }
+
     /// Opens a session.
     ///
     /// # Errors
