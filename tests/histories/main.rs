@@ -96,15 +96,36 @@ fn read_committed_reads_nothing_that_is_not_committed_or_finished() {
     assert!(found.keys().any(snapshots_forbid), "the same clients show what snapshots prevent");
 }
 
-/// The anomalies that snapshot isolation forbids in a history of TiQuE's, and whether there was write skew.
-fn of_tique(name: &str, layout: Layout, trials: coeval_tique::Trials) -> (Vec<(Anomaly, String)>, usize) {
+/// The anomalies in a history of TiQuE's.
+fn found_in_tique(
+    name: &str,
+    begin: &'static str,
+    layout: Layout,
+    trials: coeval_tique::Trials,
+) -> std::collections::BTreeMap<Anomaly, String> {
     let transactions =
         std::env::var("COEVAL_HISTORY").ok().and_then(|count| count.parse().ok()).unwrap_or(1_600);
-    let history = tique::record(layout, trials, transactions, 7);
+    let history = tique::record(begin, layout, trials, transactions, 7);
     keep(name, &history);
-    let found = anomalies(&history);
+    anomalies(&history)
+}
+
+/// The anomalies that snapshot isolation forbids in a history of TiQuE's, and whether there was write skew.
+fn of_tique(name: &str, layout: Layout, trials: coeval_tique::Trials) -> (Vec<(Anomaly, String)>, usize) {
+    let found = found_in_tique(name, "BEGIN", layout, trials);
     let skews = found.keys().filter(|anomaly| anomaly.is_allowed_on_snapshots()).count();
     (found.into_iter().filter(|(anomaly, _)| !anomaly.is_allowed_on_snapshots()).collect(), skews)
+}
+
+/// The same clients show write skew below.
+#[test]
+fn what_tique_commits_at_serializable_has_a_serial_order() {
+    let begin = "BEGIN ISOLATION LEVEL SERIALIZABLE";
+    for (name, layout) in [("stamped", Layout::Stamped), ("joined", Layout::Joined)] {
+        let name = format!("tique_serializable_{name}");
+        let found = found_in_tique(&name, begin, layout, coeval_tique::Trials::default());
+        assert!(found.is_empty(), "{name}: {found:#?}");
+    }
 }
 
 /// Nothing that snapshot isolation forbids, and what it allows.

@@ -8,19 +8,27 @@ use rand::Rng;
 #[path = "../../crates/coeval-tique/tests/sessions/engine.rs"]
 mod engine;
 
-/// The history of so many transactions of eight clients, with checkpoints beside them.
-pub(crate) fn record(layout: Layout, trials: Trials, transactions: usize, seed: u64) -> History {
+/// The history of so many transactions of eight clients that begin like this, with checkpoints beside them.
+pub(crate) fn record(
+    begin: &'static str,
+    layout: Layout,
+    trials: Trials,
+    transactions: usize,
+    seed: u64,
+) -> History {
     let options =
         Options { layout, trials, writes: Writes::Buffered, checkpoint_at: 100, ..Options::default() };
     let database = Database::open(engine::in_memory(), options).unwrap();
     database.session().unwrap().execute(histories::TABLE).unwrap();
-    let clients = (0..crate::CLIENTS).map(|_| Client { session: database.session().unwrap() }).collect();
+    let clients =
+        (0..crate::CLIENTS).map(|_| Client { session: database.session().unwrap(), begin }).collect();
     let history = histories::record(clients, transactions, seed, &|| false);
     history.unwrap_or_else(|error| panic!("{error}"))
 }
 
 struct Client {
     session: Session,
+    begin: &'static str,
 }
 
 impl Lists for Client {
@@ -51,7 +59,7 @@ impl Lists for Client {
     }
 
     fn transact(&mut self, notes: &mut Notes<'_>) -> Result<(), TiqueError> {
-        self.execute("BEGIN")?;
+        self.execute(self.begin)?;
         notes.read_and_append(self)
     }
 

@@ -71,6 +71,15 @@ impl Buffer {
         self.tables.is_empty() && self.write_set.is_empty()
     }
 
+    /// Marks the ranges of all rows that were written.
+    pub(crate) fn note_ranges(&mut self) {
+        for versions in self.tables.values() {
+            for version in versions.of_rows.values() {
+                self.write_set.ranges(&versions.table.definition, &version.row);
+            }
+        }
+    }
+
     /// What became of the row with this key, if anything.
     pub(crate) fn fate(&self, table: &Table, key: &str) -> Option<Fate> {
         Some(self.tables.get(&table.definition.name)?.of_rows.get(key)?.fate)

@@ -7,7 +7,8 @@
 
 use crate::counters::{Timestamp, Txid};
 use crate::priority::Reservations;
-use crate::write_set::{Access, CONFLICT_AT, WriteSet};
+use crate::read_set::ReadSet;
+use crate::write_set::{Access, WriteSet};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -60,6 +61,13 @@ pub(crate) struct Candidate<'a> {
     pub(crate) txid: Txid,
     pub(crate) sts: Timestamp,
     pub(crate) write_set: &'a WriteSet,
+    pub(crate) read_set: &'a ReadSet,
+}
+
+impl Candidate<'_> {
+    fn accesses(&self) -> impl Iterator<Item = (i64, Access)> + '_ {
+        self.write_set.iter().chain(self.read_set.iter())
+    }
 }
 
 /// Fewer records than this are not worth looking through.
@@ -113,14 +121,15 @@ impl State {
         candidate: &Candidate<'_>,
         reserves: &impl Fn(Txid, Txid) -> Option<bool>,
     ) -> Option<Txid> {
-        for (entry, access) in candidate.write_set.iter() {
+        for (entry, access) in candidate.accesses() {
             for record in self.entries.get(&entry).into_iter().flatten() {
-                if record.txid == candidate.txid || access as i64 + (record.access as i64) < CONFLICT_AT {
+                if record.txid == candidate.txid {
                     continue;
                 }
+                let has_committed = record.verdict == Verdict::Admitted && record.cts > candidate.sts;
                 let counts = match reserves(record.txid, candidate.txid) {
-                    Some(holds_back) => holds_back,
-                    None => record.verdict == Verdict::Admitted && record.cts > candidate.sts,
+                    Some(holds_back) => holds_back && access.meets_reserved(record.access),
+                    None => has_committed && access.meets_committed(record.access),
                 };
                 if counts {
                     return Some(record.txid);
@@ -131,7 +140,7 @@ impl State {
     }
 
     fn add(&mut self, candidate: &Candidate<'_>, cts: Timestamp, verdict: Verdict) {
-        for (entry, access) in candidate.write_set.iter() {
+        for (entry, access) in candidate.accesses() {
             let record = Record { txid: candidate.txid, cts, access, verdict };
             self.entries.entry(entry).or_default().push(record);
             self.count += 1;
@@ -150,6 +159,13 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::LazyLock;
+
+    static NOTHING: LazyLock<ReadSet> = LazyLock::new(ReadSet::default);
+
+    fn candidate(txid: i64, sts: i64, write_set: &WriteSet) -> Candidate<'_> {
+        Candidate { txid: Txid(txid), sts: Timestamp(sts), write_set, read_set: &NOTHING }
+    }
 
     fn nobody() -> Reservations {
         Reservations::default()
@@ -163,11 +179,8 @@ mod tests {
         reservations: &Reservations,
     ) -> Vec<i64> {
         let sets: Vec<_> = list.iter().map(|one| WriteSet::of_update(one.2)).collect();
-        let candidates: Vec<_> = list
-            .iter()
-            .zip(&sets)
-            .map(|(one, write_set)| Candidate { txid: Txid(one.0), sts: Timestamp(one.1), write_set })
-            .collect();
+        let candidates: Vec<_> =
+            list.iter().zip(&sets).map(|(one, write_set)| candidate(one.0, one.1, write_set)).collect();
         let take = |count: usize| {
             let first = *next;
             *next += count as i64;
@@ -206,10 +219,10 @@ mod tests {
         let (certifier, all) = (Certifier::default(), Reservations::default());
         let set = WriteSet::of_update(7);
         // 3 begins behind 1, which 2 met.
-        let sts = |txid| Timestamp(if txid == 3 { 2 } else { 0 });
-        let candidate = |txid| Candidate { txid: Txid(txid), sts: sts(txid), write_set: &set };
+        let sts = |txid| if txid == 3 { 2 } else { 0 };
+        let of = |txid| candidate(txid, sts(txid), &set);
         let certify = |txid, take: &dyn Fn() -> RangeInclusive<i64>| {
-            certifier.certify(&[candidate(txid)], |_| take(), &all).1.into_keys().collect::<Vec<_>>()
+            certifier.certify(&[of(txid)], |_| take(), &all).1.into_keys().collect::<Vec<_>>()
         };
         assert_eq!(certify(1, &|| 1..=1), []);
         assert_eq!(certify(2, &|| 2..=2), [Txid(2)]);
@@ -220,7 +233,7 @@ mod tests {
             3..=3
         };
         assert_eq!(certify(3, &reserve), [Txid(3)], "3 would be concurrent with 4 and refuse it once more");
-        let second = Candidate { txid: Txid(4), sts: Timestamp(2), write_set: &set };
+        let second = candidate(4, 2, &set);
         assert!(certifier.certify(&[second], |_| 4..=4, &all).1.is_empty());
     }
 

@@ -30,6 +30,7 @@ use crate::engine::{Appends, Connection, Effort, Engine, EngineErrorKind};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::physical::{CTS, cache};
 use crate::priority::Reservations;
+use crate::read_set::ReadSet;
 use crate::schema::quoted;
 use crate::snapshot::Layout;
 use crate::write_set::{CONFLICT_AT, WriteSet};
@@ -48,6 +49,8 @@ pub(crate) struct Submission {
     pub(crate) txid: Txid,
     pub(crate) sts: Timestamp,
     pub(crate) write_set: WriteSet,
+    /// Empty below SERIALIZABLE.
+    pub(crate) read_set: ReadSet,
     /// Its versions without timestamp; none if they are in the caches already.
     pub(crate) rows: Vec<TableRows>,
 }
@@ -334,7 +337,8 @@ impl Batch<'_> {
     fn register(&mut self, connection: &mut dyn Connection) -> Result<()> {
         let (mut txids, mut entries, mut accesses) = (vec![], vec![], vec![]);
         for member in &self.members {
-            for (entry, access) in member.submission.write_set.iter() {
+            let Submission { write_set, read_set, .. } = &member.submission;
+            for (entry, access) in write_set.iter().chain(read_set.iter()) {
                 txids.push(member.submission.txid.0);
                 entries.push(entry);
                 accesses.push(access as i64);
@@ -364,8 +368,8 @@ impl Batch<'_> {
             .members
             .iter()
             .map(|member| {
-                let Submission { txid, sts, write_set, .. } = &member.submission;
-                Candidate { txid: *txid, sts: *sts, write_set }
+                let Submission { txid, sts, write_set, read_set, .. } = &member.submission;
+                Candidate { txid: *txid, sts: *sts, write_set, read_set }
             })
             .collect();
         let take = |count: usize| pipeline.counters.take(count);
@@ -396,19 +400,22 @@ impl Batch<'_> {
             txids.map(|txid| txid.to_string()).collect::<Vec<_>>().join(", ")
         };
         let mine = list(&mut self.members.iter().map(|member| member.submission.txid.0));
-        let committed = "o.cts > me.sts AND o.cts < me.cts AND a.txid IS NULL";
+        let committed = "ow.access >= 0 AND o.cts > me.sts AND o.cts < me.cts AND a.txid IS NULL";
         let sql = format!(
             "SELECT DISTINCT me.txid, ow.txid FROM tique_committing AS me \
              JOIN tique_write_sets AS mw ON mw.txid = me.txid \
              JOIN tique_write_sets AS ow ON ow.entry = mw.entry \
              JOIN tique_committing AS o ON o.txid = ow.txid \
              LEFT JOIN tique_aborted AS a ON a.txid = o.txid \
-             WHERE me.txid IN ({mine}) AND ow.txid <> me.txid AND mw.access + ow.access >= {CONFLICT_AT} \
+             WHERE me.txid IN ({mine}) AND ow.txid <> me.txid AND abs(mw.access) + abs(ow.access) >= {CONFLICT_AT} \
              AND (({committed}){})",
             if reservations.is_empty() {
                 String::new()
             } else {
-                format!(" OR ow.txid IN ({})", list(&mut reservations.iter().map(|one| one.0)))
+                format!(
+                    " OR (mw.access >= 0 AND ow.txid IN ({}))",
+                    list(&mut reservations.iter().map(|one| one.0))
+                )
             }
         );
         let rows = connection.query(&sql, Effort::Point)?;
@@ -456,10 +463,12 @@ impl Batch<'_> {
                 continue;
             };
             ended.push(cts);
-            let error = TiqueError::new(
-                SqlState::SerializationFailure,
-                "could not commit: a concurrent transaction wrote the same row, or what a constraint relied on, first",
-            );
+            let what = match member.submission.read_set.is_empty() {
+                true => "the same row, or what a constraint relied on,",
+                false => "the same row, or what this one read or a constraint relied on,",
+            };
+            let message = format!("could not commit: a concurrent transaction wrote {what} first");
+            let error = TiqueError::new(SqlState::SerializationFailure, message);
             let error =
                 error.detail(format!("That was transaction {other}.")).hint("Run the transaction again.");
             self.pipeline.answer(&member, Err(error));

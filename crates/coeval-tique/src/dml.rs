@@ -21,7 +21,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::Schema;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, CastKind, ConflictTarget, DataType, Delete, Expr, FromTable, Insert,
+    Assignment, AssignmentTarget, CastKind, ConflictTarget, DataType, Delete, Expr, FromTable, Ident, Insert,
     ObjectName, OnConflict, OnConflictAction, OnInsert, Query, SelectItem, SetExpr, Statement, TableFactor,
     TableObject, TableWithJoins, Update, UpdateTableFromKind,
 };
@@ -326,12 +326,7 @@ impl Session {
         let targets = conflict_targets(definition, on.conflict_target.as_ref())?;
         let (mut fresh, mut seen, mut conflicts) = (Vec::new(), HashSet::new(), Vec::new());
         let news: Vec<&Row> = changes.iter().filter_map(|change| change.new.as_ref()).collect();
-        let mut taken: HashSet<(usize, String)> = HashSet::new();
-        for (place, columns) in targets.iter().enumerate() {
-            for row in self.find(table, columns, &news)? {
-                taken.insert((place, joined(&row, columns)));
-            }
-        }
+        let taken = self.taken(table, &targets, &news)?;
         let values = |row: &Row| -> Vec<(usize, String)> {
             let places = targets.iter().enumerate();
             let known = places.filter(|(_, columns)| columns.iter().all(|&column| !row[column].is_null()));
@@ -386,6 +381,25 @@ impl Session {
             fresh.extend(self.changes(table, &rows, Shape::OldAndNew)?);
         }
         Ok(fresh)
+    }
+
+    /// Which of the values that new rows have in the targets of an ON CONFLICT are there: the target's place, and the value.
+    fn taken(
+        &mut self,
+        table: &Arc<Table>,
+        targets: &[Vec<usize>],
+        news: &[&Row],
+    ) -> Result<HashSet<(usize, String)>> {
+        let mut taken = HashSet::new();
+        for (place, columns) in targets.iter().enumerate() {
+            let found = self.find(table, columns, news)?;
+            if let Some(read_set) = &mut self.transaction().read_set {
+                // A row that stays as it is may be the reason for another to stay away.
+                found.iter().for_each(|row| read_set.row(&table.definition, row));
+            }
+            taken.extend(found.iter().map(|row| (place, joined(row, columns))));
+        }
+        Ok(taken)
     }
 
     /// Notes changes that passed all constraints in the buffer.
@@ -529,6 +543,7 @@ fn insert_query(table: &Definition, insert: &mut Insert, types: Types) -> Result
         return Err(TiqueError::new(SqlState::SyntaxError, message));
     }
     fill_defaults(table, &columns, source, types);
+    name_repeated(&mut source.body);
     let names = list(columns.iter().map(|column| format!("tique_given_{column}")));
     let select = (0..table.columns.len()).map(|column| {
         if columns.contains(&column) {
@@ -541,6 +556,29 @@ fn insert_query(table: &Definition, insert: &mut Insert, types: Types) -> Result
     });
     let rows = format!("SELECT {} FROM ({source}) AS tique_source ({names})", list(select));
     Ok(with_checks(table, &rows, types))
+}
+
+/// Names what a query selects a second time: DataFusion selects nothing twice by the same name.
+fn name_repeated(body: &mut SetExpr) {
+    match body {
+        SetExpr::Select(select) => {
+            let mut seen = HashSet::new();
+            for (place, item) in select.projection.iter_mut().enumerate() {
+                if let SelectItem::UnnamedExpr(expr) = item
+                    && !seen.insert(expr.to_string())
+                {
+                    let (expr, alias) = (expr.clone(), Ident::new(format!("tique_value_{place}")));
+                    *item = SelectItem::ExprWithAlias { expr, alias };
+                }
+            }
+        }
+        SetExpr::SetOperation { left, right, .. } => {
+            name_repeated(left);
+            name_repeated(right);
+        }
+        SetExpr::Query(query) => name_repeated(&mut query.body),
+        _ => {}
+    }
 }
 
 fn default_column(table: &Definition, column: usize, types: Types) -> String {

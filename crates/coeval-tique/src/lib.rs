@@ -49,6 +49,7 @@ mod lookups;
 mod packed;
 mod physical;
 mod priority;
+mod read_set;
 mod recovery;
 mod rewrite;
 mod savepoints;

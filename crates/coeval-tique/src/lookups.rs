@@ -45,6 +45,12 @@ impl FoundBy {
         row
     }
 
+    /// A row of the table with what is known of its key, and how many of the key's columns are known from the first on.
+    pub(crate) fn start_of_key(&self, table: &Definition) -> (Row, usize) {
+        let is_known = |column: &&usize| self.equal.iter().any(|(known, _)| known == *column);
+        (self.row(table), table.key.iter().take_while(is_known).count())
+    }
+
     /// The whole key as it stands in its one column, as SQL. Of values that its columns cannot hold there is none.
     fn key_column_value(&self, table: &Definition) -> Option<String> {
         let key = self.key.as_ref()?;

@@ -11,9 +11,10 @@ use crate::engine::{Connection, Copying, Effort, Rows, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::lookups::FoundBy;
 use crate::physical::cache;
+use crate::read_set::ReadSet;
 use crate::rewrite::{self, Reads, Snapshots, Storages, parse};
 use crate::savepoints::Savepoints;
-use crate::schema::{folded, table_name};
+use crate::schema::{Kind, folded, table_name};
 use crate::snapshot::{CacheRows, Formulation, Layout, View};
 use datafusion::sql::sqlparser::ast::{
     Expr, ObjectType, Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
@@ -55,6 +56,15 @@ enum Mode {
     ReadOnly,
 }
 
+/// What concurrent transactions may do to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Isolation {
+    /// Write skew.
+    Snapshot,
+    /// Nothing.
+    Serializable,
+}
+
 /// Whether a refused transaction keeps its write set reserved for the next run (2.3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
@@ -69,6 +79,8 @@ pub(crate) struct Transaction {
     pub(crate) sts: Timestamp,
     pub(crate) buffer: Buffer,
     pub(crate) savepoints: Savepoints,
+    /// At SERIALIZABLE, unless it is declared read-only.
+    pub(crate) read_set: Option<ReadSet>,
     block: Block,
     mode: Mode,
     pub(crate) has_failed: bool,
@@ -253,20 +265,23 @@ impl Session {
 
     fn begin(&mut self, modes: &[TransactionMode]) -> Result<Outcome> {
         self.outside_block("BEGIN")?;
-        let mut access = Mode::ReadWrite;
+        let (mut access, mut isolation) = (Mode::ReadWrite, Isolation::Snapshot);
         for mode in modes {
             match mode {
                 TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => access = Mode::ReadOnly,
                 TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => access = Mode::ReadWrite,
                 TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable) => {
-                    let hint = "TiQuE gives snapshot isolation: REPEATABLE READ.";
-                    return Err(TiqueError::unsupported("ISOLATION LEVEL SERIALIZABLE").hint(hint));
+                    isolation = Isolation::Serializable;
                 }
                 // Snapshot isolation gives the weaker levels more than they ask for.
-                TransactionMode::IsolationLevel(_) => {}
+                TransactionMode::IsolationLevel(_) => isolation = Isolation::Snapshot,
             }
         }
         self.start(Block::Explicit, access)?;
+        // Who only reads is serializable as it is.
+        if (isolation, access) == (Isolation::Serializable, Mode::ReadWrite) {
+            self.transaction().read_set = Some(ReadSet::default());
+        }
         Ok(Outcome::done("BEGIN"))
     }
 
@@ -283,8 +298,9 @@ impl Session {
         }
         let buffer = Buffer::default();
         let savepoints = Savepoints::default();
+        let (read_set, has_failed) = (None, false);
         self.transaction =
-            Some(Transaction { txid, sts, buffer, savepoints, block, mode, has_failed: false });
+            Some(Transaction { txid, sts, buffer, savepoints, read_set, block, mode, has_failed });
         Ok(())
     }
 
@@ -341,8 +357,13 @@ impl Session {
         }
         let transaction = self.transaction.as_mut().expect("a transaction with writes is there");
         let rows = if joined { Vec::new() } else { transaction.buffer.rows(transaction.txid)? };
+        let read_set = transaction.read_set.take();
+        if read_set.is_some() {
+            transaction.buffer.note_ranges();
+        }
         let write_set = std::mem::take(&mut transaction.buffer.write_set);
-        Ok(Some(Submission { txid: transaction.txid, sts: transaction.sts, write_set, rows }))
+        let read_set = read_set.unwrap_or_default();
+        Ok(Some(Submission { txid: transaction.txid, sts: transaction.sts, write_set, read_set, rows }))
     }
 
     pub(crate) fn rollback(&mut self) {
@@ -478,6 +499,7 @@ impl Session {
             };
             let needed: Vec<_> = reads.tables.iter().filter(may_find).map(|(_, table)| table).collect();
             self.send(needed.into_iter())?;
+            self.note_reads(&reads);
         }
         let formulation = self.formulation(&reads, purpose);
         let copies = match formulation {
@@ -493,6 +515,16 @@ impl Session {
             // Versions that a checkpoint has moved meanwhile are read from the storage the second time.
             if let Some(rows) = self.read_once(statement.clone(), &how, &catalog, sees)? {
                 return Ok(rows);
+            }
+        }
+    }
+
+    /// At SERIALIZABLE, notes what a query looks up.
+    fn note_reads(&mut self, reads: &Reads) {
+        let Some(read_set) = &mut self.transaction().read_set else { return };
+        for (name, table) in &reads.tables {
+            for found_by in reads.found_by[name].iter().filter(|_| table.definition.kind != Kind::Static) {
+                read_set.look_up(&table.definition, found_by);
             }
         }
     }
@@ -542,7 +574,7 @@ enum Purpose {
     Change,
 }
 
-/// Which rows a query of ours sees.
+/// Which rows a query of ours sees. What constraints look up is committed; all else is noted at SERIALIZABLE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sees {
     /// Those of the snapshot.

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Write sets (3.2.4): what a transaction wrote or relied on, as hashed entries of one table.
 //!
-//! | | update | identity | reference |
+//! | this one \ one that committed before | update | identity | reference |
 //! |---|---|---|---|
 //! | update (a row's other columns) | conflict | conflict | |
 //! | identity (a key or unique value comes or goes) | conflict | conflict | conflict |
-//! | reference (a parent has to be there) | | conflict | |
+//! | reference (a parent has to be there; a row in a range was written) | | conflict | |
+//! | read of a row | conflict | conflict | |
+//! | read of a range | conflict | conflict | conflict |
 //!
-//! In numbers: 1, 2, 0, and two entries conflict if they add up to two at least. The paper has updates alone; without the
-//! others, concurrent transactions could break UNIQUE and FOREIGN KEY.
+//! In numbers: 1, 2, 0, -1, -2, and two entries conflict if their sizes add up to two at least. The paper has updates alone;
+//! without identities and references, concurrent transactions could break UNIQUE and FOREIGN KEY. Reads are of transactions at
+//! SERIALIZABLE (`read_set.rs`); that somebody read before refuses nobody, unless it is a reservation (`priority.rs`).
 
 use crate::literal::{Row, joined};
 use crate::schema::Definition;
@@ -18,18 +21,50 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// How an entry was accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
+    ReadRange = -2,
+    ReadRow = -1,
     Reference = 0,
     Update = 1,
     Identity = 2,
 }
 
-/// Two entries conflict if their accesses add up to this at least.
+/// Two entries conflict if the sizes of their accesses add up to this at least.
 pub(crate) const CONFLICT_AT: i64 = 2;
+
+impl Access {
+    fn is_read(self) -> bool {
+        self < Self::Reference
+    }
+
+    fn meets(self, other: Self) -> bool {
+        (self as i64).abs() + (other as i64).abs() >= CONFLICT_AT
+    }
+
+    /// Whether this access is refused by that of a concurrent transaction which has committed.
+    pub(crate) fn meets_committed(self, other: Self) -> bool {
+        !other.is_read() && self.meets(other)
+    }
+
+    /// Whether it is refused by one that is reserved.
+    pub(crate) fn meets_reserved(self, other: Self) -> bool {
+        !self.is_read() && self.meets(other)
+    }
+}
 
 /// Entries, each with its strongest access.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteSet {
     entries: HashMap<i64, Access>,
+}
+
+/// The entry of a row by its key.
+pub(crate) fn row_entry(table: &Definition, row: &Row) -> i64 {
+    entry(&table.name, &joined(row, &table.key))
+}
+
+/// The entry of all rows whose keys begin with this one's first `known` columns.
+pub(crate) fn range_entry(table: &Definition, row: &Row, known: usize) -> i64 {
+    entry(&format!("{}\n{known} of the key", table.name), &joined(row, &table.key[..known]))
 }
 
 /// The entry of a key or unique value: 64 bits, so that two share one about never (2^-64 for each pair), and a transaction
@@ -56,7 +91,7 @@ impl WriteSet {
 
     /// Notes the access of a row by its key.
     pub(crate) fn key(&mut self, table: &Definition, row: &Row, access: Access) {
-        self.add(entry(&table.name, &joined(row, &table.key)), access);
+        self.add(row_entry(table, row), access);
     }
 
     /// Notes that these columns of a row, which a constraint names, take or give up their value. NULL is nobody's.
@@ -71,6 +106,13 @@ impl WriteSet {
     /// Notes that the parent of a row was relied on.
     pub(crate) fn parent(&mut self, parent: &Definition, row: &Row, columns: &[usize]) {
         self.add(entry(&parent.name, &joined(row, columns)), Access::Reference);
+    }
+
+    /// Marks the ranges that a row is in, for those who read them.
+    pub(crate) fn ranges(&mut self, table: &Definition, row: &Row) {
+        for known in 0..table.key.len() {
+            self.add(range_entry(table, row, known), Access::Reference);
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -89,13 +131,22 @@ mod tests {
 
     #[test]
     fn accesses_conflict_as_the_table_says() {
-        use Access::{Identity, Reference, Update};
-        let conflicts = |one: Access, other: Access| one as i64 + other as i64 >= CONFLICT_AT;
-        let pairs = [(Update, Update), (Update, Identity), (Identity, Identity), (Identity, Reference)];
-        for one in [Reference, Update, Identity] {
-            for other in [Reference, Update, Identity] {
-                let expected = pairs.contains(&(one, other)) || pairs.contains(&(other, one));
-                assert_eq!(conflicts(one, other), expected, "{one:?} and {other:?}");
+        use Access::{Identity, ReadRange, ReadRow, Reference, Update};
+        let conflicts = [
+            (Update, vec![Update, Identity]),
+            (Identity, vec![Reference, Update, Identity]),
+            (Reference, vec![Identity]),
+            (ReadRow, vec![Update, Identity]),
+            (ReadRange, vec![Reference, Update, Identity]),
+        ];
+        for (one, others) in &conflicts {
+            for (other, _) in &conflicts {
+                assert_eq!(one.meets_committed(*other), others.contains(other), "{one:?}, then {other:?}");
+                assert_eq!(
+                    other.meets_reserved(*one),
+                    others.contains(other),
+                    "{one:?} reserved, then {other:?}"
+                );
             }
         }
     }

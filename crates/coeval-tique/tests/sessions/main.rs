@@ -18,6 +18,7 @@ mod monetdb;
 mod processes;
 mod reads;
 mod savepoints;
+mod serializable;
 mod spanning;
 mod writes;
 

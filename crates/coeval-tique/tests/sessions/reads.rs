@@ -128,7 +128,6 @@ fn what_is_not_there_or_not_supported_is_said_in_the_applications_terms() {
         ("INSERT INTO t (k, missing) VALUES (1, 2)", SqlState::UndefinedColumn),
         ("INSERT INTO t (k) VALUES (1, 2)", SqlState::SyntaxError),
         ("TRUNCATE t", SqlState::FeatureNotSupported),
-        ("BEGIN ISOLATION LEVEL SERIALIZABLE", SqlState::FeatureNotSupported),
         ("CREATE TABLE t (k int PRIMARY KEY)", SqlState::DuplicateTable),
         ("DROP TABLE nothing", SqlState::UndefinedTable),
     ];
