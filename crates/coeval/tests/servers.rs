@@ -191,7 +191,6 @@ fn what_a_servers_table_cannot_do_is_refused() {
         "SELECT * FROM stock FOR UPDATE",
         "TRUNCATE stock",
         "CREATE TABLE child (w int, i int, FOREIGN KEY (w, i) REFERENCES stock)",
-        "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT * FROM stock; COMMIT",
         "CREATE TABLE other (i int PRIMARY KEY REFERENCES items) USING tique SERVER wh",
     ] {
         assert_eq!(state(&mut session, sql), SqlState::FeatureNotSupported, "{sql}");
@@ -243,6 +242,60 @@ fn a_transaction_spans_both_and_so_does_its_rollback() {
     }
     assert_eq!(rows(&mut two, both), ["3|mine+++"]);
     assert_eq!(rows(&mut one, "SELECT count(*) FROM tique.decisions"), ["1"]);
+}
+
+#[test]
+fn serializable_is_for_transactions_on_one_server_alone() {
+    const BEGIN: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE";
+    let (database, mut one) = database();
+    let mut other = session(&database);
+    // Write skew: each reads the sum and takes from another row.
+    for (session, item) in [(&mut one, 1), (&mut other, 2)] {
+        run(session, BEGIN);
+        assert_eq!(rows(session, "SELECT sum(quantity) FROM stock WHERE w = 1"), ["30"]);
+        run(session, &format!("UPDATE stock SET quantity = quantity - 5 WHERE w = 1 AND i = {item}"));
+    }
+    run(&mut one, "COMMIT");
+    assert_eq!(state(&mut other, "COMMIT"), SqlState::SerializationFailure);
+    // Who only reads commits, whatever was committed meanwhile.
+    run(&mut other, BEGIN);
+    assert_eq!(rows(&mut other, "SELECT sum(quantity) FROM stock"), ["55"]);
+    run(&mut one, "UPDATE stock SET quantity = 0");
+    assert_eq!(rows(&mut other, "SELECT sum(quantity) FROM stock"), ["55"]);
+    run(&mut other, "COMMIT");
+    // In two places, whichever comes first; nothing of it remains.
+    run(
+        &mut one,
+        "CREATE SERVER second ENGINE datafusion; CREATE TABLE far (k int PRIMARY KEY) USING tique SERVER second",
+    );
+    let stock = "UPDATE stock SET quantity = 9 WHERE w = 2";
+    for elsewhere in
+        ["SELECT * FROM items", "INSERT INTO items VALUES (3, 'three')", "INSERT INTO far VALUES (1)"]
+    {
+        for [first, second] in [[stock, elsewhere], [elsewhere, stock]] {
+            run(&mut one, BEGIN);
+            run(&mut one, first);
+            let refused = one.run(second).map(drop).and_then(|()| one.run("COMMIT").map(drop));
+            assert_eq!(
+                refused.expect_err(second).state(),
+                SqlState::FeatureNotSupported,
+                "{first}; {second}"
+            );
+            run(&mut one, "ROLLBACK");
+        }
+    }
+    run(&mut one, "SET default_transaction_isolation TO 'serializable'");
+    assert_eq!(state(&mut one, "SELECT * FROM stock JOIN items USING (i)"), SqlState::FeatureNotSupported);
+    assert_eq!(
+        state(&mut one, "INSERT INTO items SELECT DISTINCT w + 10, 'x' FROM stock"),
+        SqlState::FeatureNotSupported
+    );
+    assert_eq!(state(&mut one, "INSERT INTO stock SELECT i, 9, 1 FROM items"), SqlState::FeatureNotSupported);
+    assert_eq!(rows(&mut one, "SELECT sum(quantity), count(*) FROM stock"), ["0|3"]);
+    assert_eq!(rows(&mut one, "SELECT count(*) FROM items"), ["2"]);
+    assert_eq!(rows(&mut one, "SELECT count(*) FROM far"), ["0"]);
+    run(&mut one, &format!("{BEGIN} READ ONLY"));
+    assert_eq!(state(&mut one, "SELECT * FROM stock"), SqlState::FeatureNotSupported);
 }
 
 #[test]

@@ -14,6 +14,10 @@
 //! at all, and the record is synced before the server's marker is written. **Seen whole.** Who spans holds the server's
 //! lock from its prepare until both are seen; a snapshot of the server is taken under it, and refused (40001) if a later
 //! commit spanned it than the transaction's snapshot of the database has.
+//!
+//! **SERIALIZABLE on one server alone.** A server's transactions are as if run in the order of their commits, and the
+//! database's in an order of its own, so two transactions could each read here what the other writes and be in both orders. Who
+//! reads or writes in two places is refused (0A000).
 
 use super::servers::Server;
 use super::{DECISIONS, SCHEMA};
@@ -66,7 +70,7 @@ impl Part {
     /// Runs a statement on a server, in the part of this transaction.
     ///
     /// # Errors
-    /// `0A000` at SERIALIZABLE; `40001` if the snapshots do not go together; what the server says.
+    /// `0A000` at SERIALIZABLE in more than one place; `40001` if the snapshots do not go together; what the server says.
     pub(super) fn execute(
         &mut self,
         engine: &Arc<Engine>,
@@ -100,12 +104,13 @@ impl Part {
         transaction: &Transaction,
         server: &str,
     ) -> Result<&mut Session, SqlError> {
-        if transaction.isolation() == Isolation::Serializable {
-            let message = "SERIALIZABLE over a table of a server is not supported";
-            let hint = "Servers give snapshot isolation: BEGIN ISOLATION LEVEL REPEATABLE READ, or SET \
-                        default_transaction_isolation TO 'repeatable read'.";
-            return Err(SqlError::new(SqlState::FeatureNotSupported, message).with_hint(hint));
-        }
+        let level = match transaction.isolation() {
+            Isolation::Serializable => {
+                self.require_one_place(transaction, Some(server))?;
+                " ISOLATION LEVEL SERIALIZABLE"
+            }
+            _ => "",
+        };
         if !self.open.contains_key(server) {
             let server = engine.servers().get(engine, server)?;
             let session = server.database.session()?;
@@ -120,13 +125,39 @@ impl Part {
                 return Err(SqlError::new(SqlState::SerializationFailure, message)
                     .with_hint("Run the transaction again."));
             }
-            open.session.execute(if transaction.is_read_only() { "BEGIN READ ONLY" } else { "BEGIN" })?;
+            let mode = if transaction.is_read_only() { " READ ONLY" } else { "" };
+            open.session.execute(&format!("BEGIN{level}{mode}"))?;
             drop(spanned);
             for _ in 0..self.savepoints {
                 open.session.set_savepoint()?;
             }
         }
         Ok(&mut open.session)
+    }
+
+    /// Sees that a transaction at SERIALIZABLE is in one place: on this server, if there is one to be asked now.
+    fn require_one_place(&self, transaction: &Transaction, server: Option<&str>) -> Result<(), SqlError> {
+        let is_elsewhere = |(name, open): (&String, &Open)| {
+            open.session.is_in_block() && server.is_some_and(|server| server != name)
+        };
+        // Who is declared read-only may have read an older snapshot, and nobody has noted what.
+        let is_here = transaction.has_reads() || transaction.has_writes() || transaction.is_read_only();
+        if !is_here && !self.open.iter().any(is_elsewhere) {
+            return Ok(());
+        }
+        Err(if transaction.is_read_only() { read_only() } else { in_two_places() })
+    }
+
+    /// Sees that at SERIALIZABLE it is noted what else the transaction reads, a server's table being read by a statement
+    /// over others. Of a query that is a transaction of its own it is not.
+    ///
+    /// # Errors
+    /// `0A000`.
+    pub(super) fn require_noted(&self, transaction: &Transaction) -> Result<(), SqlError> {
+        if transaction.isolation() == Isolation::Serializable && !transaction.notes_reads() {
+            return Err(if transaction.is_read_only() { read_only() } else { in_two_places() });
+        }
+        Ok(())
     }
 
     fn begun_sessions(&mut self) -> impl Iterator<Item = &mut Session> {
@@ -219,6 +250,14 @@ impl Part {
         transaction: Option<Box<Transaction>>,
         notices: &mut Vec<SqlError>,
     ) -> Result<Ended, SqlError> {
+        if let Some(transaction) = &transaction
+            && transaction.isolation() == Isolation::Serializable
+            && self.is_touched()
+            && let Err(error) = self.require_one_place(transaction, None)
+        {
+            self.rollback();
+            return Err(error);
+        }
         let mut written = self.open.values().filter(|open| open.session.has_written());
         let (first, second) = (written.next().map(|open| open.server.name.clone()), written.next());
         if second.is_some() {
@@ -252,6 +291,18 @@ impl Part {
     }
 }
 
+fn read_only() -> SqlError {
+    SqlError::unsupported("SERIALIZABLE READ ONLY over a table of a server").with_hint(
+        "REPEATABLE READ, READ ONLY reads one state of the server, which had a serial order if all who wrote it were at \
+         SERIALIZABLE.",
+    )
+}
+
+fn in_two_places() -> SqlError {
+    SqlError::unsupported("SERIALIZABLE in a transaction that reads or writes on a server and elsewhere")
+        .with_hint("Do the one in a transaction of its own, or BEGIN ISOLATION LEVEL REPEATABLE READ.")
+}
+
 /// Ends the parts of a statement that is a transaction of its own: they commit if it has not failed.
 ///
 /// # Errors
@@ -266,6 +317,12 @@ pub(crate) fn end_statement<T>(
     }
     match outcome {
         Ok(value) => {
+            if context.transaction.isolation() == Isolation::Serializable
+                && let Err(error) = part.require_one_place(context.transaction, None)
+            {
+                part.rollback();
+                return Err(error);
+            }
             let has_both =
                 context.transaction.has_writes() && part.open.values().any(|open| open.session.has_written());
             if has_both {

@@ -289,7 +289,7 @@ pub(crate) fn refuse_change(context: &StatementContext<'_>, statement: &Statemen
 /// All rows of a server's table, as the transaction sees them, in its columns' types.
 ///
 /// # Errors
-/// What the server says.
+/// `0A000` at SERIALIZABLE if it is not known what else the statement reads; what the server says.
 pub(crate) fn scan(context: &StatementContext<'_>, def: &TableDef) -> Result<RowSet, SqlError> {
     let foreign = def.foreign.as_ref().ok_or_else(|| SqlError::internal("a table of ours is no server's"))?;
     let provider = CoevalTable::new(Arc::new(def.clone()), HiddenColumns::Left, Keys::Told);
@@ -300,8 +300,9 @@ pub(crate) fn scan(context: &StatementContext<'_>, def: &TableDef) -> Result<Row
     let sql = format!("SELECT {} FROM {table}", columns.join(", "));
     let parsed = Parser::parse_sql(&PostgreSqlDialect {}, &sql).ok().and_then(|mut list| list.pop());
     let statement = parsed.ok_or_else(|| SqlError::internal(format!("our own text: {sql}")))?;
-    let outcome =
-        context.tique.lock().execute(context.engine, context.transaction, &foreign.server, statement)?;
+    let mut part = context.tique.lock();
+    part.require_noted(context.transaction)?;
+    let outcome = part.execute(context.engine, context.transaction, &foreign.server, statement)?;
     let rows = outcome.rows.ok_or_else(|| SqlError::internal("a query gave no rows"))?;
     row_set(&rows, Some(&schema))
 }

@@ -102,6 +102,12 @@ impl Reads {
         with_definitions(noted.earlier.clone(), &noted.tables)
     }
 
+    /// Whether nothing was read so far.
+    pub(crate) fn is_empty(&self) -> bool {
+        let noted = self.noted.lock();
+        noted.set.is_empty() && noted.earlier.is_empty() && noted.tables.is_empty()
+    }
+
     /// What was read so far, that of the statement that runs too.
     pub(crate) fn so_far(&self) -> ReadSet {
         let noted = self.noted.lock();

@@ -114,6 +114,12 @@ impl Transaction {
         Some(Reading { begin: self.snapshot, reads, written })
     }
 
+    /// Whether it has looked for rows at SERIALIZABLE; if it was declared read-only that is not known, and not said.
+    #[must_use]
+    pub fn has_reads(&self) -> bool {
+        self.serializing.as_ref().is_some_and(|serializing| !serializing.reads.is_empty())
+    }
+
     /// Notes that a row was looked for by its key, found or not.
     #[inline]
     pub(super) fn note_key(&self, table: SpaceId, key: &Key) {
