@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Transactions in the query engine: snapshot isolation by row, written in SQL, for engines that have none or poor ones.
+//! Transactions in the query engine: snapshot isolation by row, or SERIALIZABLE, written in SQL, for engines that have none or poor ones.
 //!
 //! # Owns
 //! The abstract and the physical schema, the rewriting of statements, commit, checkpoint and recovery, as statements that an
