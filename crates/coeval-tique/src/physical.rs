@@ -16,6 +16,7 @@
 
 use crate::engine::{Dialect, Indexes};
 use crate::error::{Result, SqlState, TiqueError};
+use crate::packed::bits;
 use crate::schema::{Column, Definition, KeyColumns, Kind, quoted};
 use datafusion::sql::sqlparser::ast::DataType;
 
@@ -75,6 +76,22 @@ pub(crate) fn column(column: &Column, dialect: &Dialect) -> Result<String> {
     Ok(format!("{} {kind}", quoted(&column.name)))
 }
 
+/// The column that the storage declares to be its key, quoted: where the engine keeps a hash of it then, an integer that is the
+/// key. The cache has a key's versions, and is small.
+fn declared_key(table: &Definition, dialect: &Dialect) -> Option<String> {
+    dialect.integers.wide()?;
+    if table.packs(dialect) {
+        return Some(quoted(KEY));
+    }
+    match *table.key {
+        [column] if table.kind == Kind::Transactional && !table.has_key_column() => {
+            let column = &table.columns[column];
+            bits(column).map(|_| quoted(&column.name))
+        }
+        _ => None,
+    }
+}
+
 /// The statements that make a table's physical tables.
 ///
 /// # Errors
@@ -87,8 +104,7 @@ pub(crate) fn create_table(table: &Definition, dialect: &Dialect) -> Result<Vec<
         columns.push(format!("{} {}", quoted(KEY), wide.unwrap_or(dialect.text)));
     }
     let (columns, bigint) = (columns.join(", "), dialect.bigint);
-    // The engine keeps a hash of what is declared to be the key; the cache has a key's versions, and is small.
-    let key = wide.map(|_| format!(", PRIMARY KEY ({})", quoted(KEY))).unwrap_or_default();
+    let key = declared_key(table, dialect).map(|key| format!(", PRIMARY KEY ({key})")).unwrap_or_default();
     let storage = format!("CREATE TABLE IF NOT EXISTS {} ({columns}{key})", quoted(&storage(table)));
     let cache = format!(
         "CREATE TABLE IF NOT EXISTS {} ({columns}, {DELETED} {}, {TXID} {bigint}, {CTS} {bigint}, {SEQUENCE} {bigint})",

@@ -201,7 +201,9 @@ impl<'a> Visitor<'a> {
                     Some(copy) => copy.query(&table.definition),
                     None => {
                         let view = view(table, &found_by);
-                        let is_named = storages == Storages::Named && found_by.key.is_none();
+                        let has_only_these = !table.definition.has_key_column() && alias.columns.is_empty();
+                        let is_named =
+                            has_only_these || (storages == Storages::Named && found_by.key.is_none());
                         if is_named && snapshot::is_storage(&table.definition, &view) {
                             let storage = Ident::with_quote('"', physical::storage(&table.definition));
                             set_table(factor, storage, alias);
