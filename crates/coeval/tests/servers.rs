@@ -294,6 +294,11 @@ fn serializable_is_for_transactions_on_one_server_alone() {
     assert_eq!(rows(&mut one, "SELECT sum(quantity), count(*) FROM stock"), ["0|3"]);
     assert_eq!(rows(&mut one, "SELECT count(*) FROM items"), ["2"]);
     assert_eq!(rows(&mut one, "SELECT count(*) FROM far"), ["0"]);
+    // Definitions are on both sides by themselves.
+    run(
+        &mut one,
+        "CREATE TABLE new (k int PRIMARY KEY) USING tique SERVER wh; INSERT INTO new VALUES (1); DROP TABLE new",
+    );
     run(&mut one, &format!("{BEGIN} READ ONLY"));
     assert_eq!(state(&mut one, "SELECT * FROM stock"), SqlState::FeatureNotSupported);
 }

@@ -252,7 +252,7 @@ impl Part {
     ) -> Result<Ended, SqlError> {
         if let Some(transaction) = &transaction
             && transaction.isolation() == Isolation::Serializable
-            && self.is_touched()
+            && self.begun_sessions().next().is_some()
             && let Err(error) = self.require_one_place(transaction, None)
         {
             self.rollback();
@@ -318,6 +318,7 @@ pub(crate) fn end_statement<T>(
     match outcome {
         Ok(value) => {
             if context.transaction.isolation() == Isolation::Serializable
+                && part.begun_sessions().next().is_some()
                 && let Err(error) = part.require_one_place(context.transaction, None)
             {
                 part.rollback();
