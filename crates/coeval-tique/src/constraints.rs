@@ -99,15 +99,36 @@ impl Session {
             .filter_map(|change| change.old.as_ref())
             .map(|row| joined(row, &definition.key))
             .collect();
-        self.check_keys(table, changes, &old_keys)?;
-        for place in 0..definition.uniques.len() {
-            self.check_unique(table, place, changes, &old_keys)?;
-        }
-        self.check_parents(table, changes)?;
-        self.check_children(table, changes)?;
+        self.check_others(table, changes, &old_keys).inspect_err(|_| self.note_refusal(table))?;
         self.note_write_set(table, changes, &old_keys);
         self.put(table, changes);
         Ok(())
+    }
+
+    /// What other rows can break.
+    fn check_others(
+        &mut self,
+        table: &Arc<Table>,
+        changes: &[Change],
+        old_keys: &HashSet<String>,
+    ) -> Result<()> {
+        self.check_keys(table, changes, old_keys)?;
+        for place in 0..table.definition.uniques.len() {
+            self.check_unique(table, place, changes, old_keys)?;
+        }
+        self.check_parents(table, changes)?;
+        self.check_children(table, changes)
+    }
+
+    /// At SERIALIZABLE, notes that a client which goes on from a savepoint knows that the change was refused.
+    fn note_refusal(&mut self, table: &Table) {
+        let catalog = self.shared.catalog();
+        let Some(read_set) = &mut self.transaction().read_set else { return };
+        let definition = &table.definition;
+        read_set.table(definition);
+        let parents = definition.foreign_keys.iter().filter_map(|key| catalog.table(&key.parent).ok());
+        let children = catalog.children(&definition.name).map(|(child, _)| child);
+        parents.chain(children).for_each(|other| read_set.table(&other.definition));
     }
 
     fn check_keys(

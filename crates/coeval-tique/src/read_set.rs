@@ -10,14 +10,16 @@
 //! has an entry for its key and a mark on each range that it is in, shown before T looks (`README.md`, *Nobody is missed*). So T would have
 //! read the same at its commit timestamp, and the transactions that write are as if run one after the other in the order of
 //! these. One that wrote nothing reads the state at its start timestamp, between two of them, and is never refused. Rows
-//! that a constraint looks up need no entries here: what the answer relies on is in the write set (`constraints.rs`).
+//! that a constraint looks up need no entries here: what the answer relies on is in the write set (`constraints.rs`). Where
+//! that is not kept, because the change was refused or taken back to a savepoint, the client knows the answer all the same:
+//! a refusal reads the tables that were looked at, and the entries of what was taken back move here.
 //!
 //! Who writes at a lower level leaves no marks: its writes are met by look-ups of whole keys alone.
 
 use crate::literal::Row;
 use crate::lookups::FoundBy;
 use crate::schema::Definition;
-use crate::write_set::{Access, range_entry, row_entry};
+use crate::write_set::{Access, WriteSet, range_entry, row_entry};
 use std::collections::HashMap;
 
 /// What a transaction read, as hashed entries.
@@ -40,6 +42,21 @@ impl ReadSet {
     /// Notes a row that was read.
     pub(crate) fn row(&mut self, table: &Definition, row: &Row) {
         self.entries.insert(row_entry(table, row), Access::ReadRow);
+    }
+
+    /// Notes that all of a table may have been looked at.
+    pub(crate) fn table(&mut self, table: &Definition) {
+        self.look_up(table, &FoundBy::default());
+    }
+
+    /// Notes what a change relied on that is taken back.
+    pub(crate) fn absorb(&mut self, taken_back: &WriteSet) {
+        for (entry, access) in taken_back.iter() {
+            let strongest = self.entries.entry(entry).or_insert(access);
+            if (*strongest as i64).abs() < (access as i64).abs() {
+                *strongest = access;
+            }
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -98,7 +98,8 @@ pub(crate) struct Snapshots<'a> {
     pub(crate) view: &'a dyn Fn(&Arc<Table>, &FoundBy) -> View,
 }
 
-/// How a storage that is all of its table's snapshot stands in a query.
+/// How a storage that is all of its table's snapshot, and has a column for the key besides the table's, stands in a query. One
+/// that has the table's columns alone stands there by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Storages {
     /// As a query of the table's columns.

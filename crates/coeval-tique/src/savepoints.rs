@@ -60,7 +60,10 @@ impl Session {
         }
         let transaction = self.transaction.as_mut().ok_or_else(no_block)?;
         transaction.savepoints.list.truncate(place + 1);
-        transaction.buffer = buffer;
+        let taken_back = std::mem::replace(&mut transaction.buffer, buffer);
+        if let Some(read_set) = &mut transaction.read_set {
+            read_set.absorb(&taken_back.write_set);
+        }
         transaction.buffer.note_taken_back();
         transaction.has_failed = false;
         Ok(())

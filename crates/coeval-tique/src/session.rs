@@ -56,15 +56,6 @@ enum Mode {
     ReadOnly,
 }
 
-/// What concurrent transactions may do to each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Isolation {
-    /// Write skew.
-    Snapshot,
-    /// Nothing.
-    Serializable,
-}
-
 /// Whether a refused transaction keeps its write set reserved for the next run (2.3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
@@ -265,21 +256,20 @@ impl Session {
 
     fn begin(&mut self, modes: &[TransactionMode]) -> Result<Outcome> {
         self.outside_block("BEGIN")?;
-        let (mut access, mut isolation) = (Mode::ReadWrite, Isolation::Snapshot);
+        let (mut access, mut is_serializable) = (Mode::ReadWrite, false);
         for mode in modes {
             match mode {
                 TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => access = Mode::ReadOnly,
                 TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => access = Mode::ReadWrite,
-                TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable) => {
-                    isolation = Isolation::Serializable;
-                }
                 // Snapshot isolation gives the weaker levels more than they ask for.
-                TransactionMode::IsolationLevel(_) => isolation = Isolation::Snapshot,
+                TransactionMode::IsolationLevel(level) => {
+                    is_serializable = *level == TransactionIsolationLevel::Serializable;
+                }
             }
         }
         self.start(Block::Explicit, access)?;
         // Who only reads is serializable as it is.
-        if (isolation, access) == (Isolation::Serializable, Mode::ReadWrite) {
+        if is_serializable && access == Mode::ReadWrite {
             self.transaction().read_set = Some(ReadSet::default());
         }
         Ok(Outcome::done("BEGIN"))

@@ -106,7 +106,7 @@ impl Part {
     ) -> Result<&mut Session, SqlError> {
         let level = match transaction.isolation() {
             Isolation::Serializable => {
-                self.require_one_place(transaction, Some(server))?;
+                self.require_alone(transaction, server)?;
                 " ISOLATION LEVEL SERIALIZABLE"
             }
             _ => "",
@@ -135,29 +135,28 @@ impl Part {
         Ok(&mut open.session)
     }
 
-    /// Sees that a transaction at SERIALIZABLE is in one place: on this server, if there is one to be asked now.
-    fn require_one_place(&self, transaction: &Transaction, server: Option<&str>) -> Result<(), SqlError> {
-        let is_elsewhere = |(name, open): (&String, &Open)| {
-            open.session.is_in_block() && server.is_some_and(|server| server != name)
-        };
-        // Who is declared read-only may have read an older snapshot, and nobody has noted what.
-        let is_here = transaction.has_reads() || transaction.has_writes() || transaction.is_read_only();
-        if !is_here && !self.open.iter().any(is_elsewhere) {
-            return Ok(());
-        }
-        Err(if transaction.is_read_only() { read_only() } else { in_two_places() })
-    }
-
-    /// Sees that at SERIALIZABLE it is noted what else the transaction reads, a server's table being read by a statement
-    /// over others. Of a query that is a transaction of its own it is not.
+    /// Sees that a transaction at SERIALIZABLE is on this server alone.
     ///
     /// # Errors
     /// `0A000`.
-    pub(super) fn require_noted(&self, transaction: &Transaction) -> Result<(), SqlError> {
-        if transaction.isolation() == Isolation::Serializable && !transaction.notes_reads() {
-            return Err(if transaction.is_read_only() { read_only() } else { in_two_places() });
+    fn require_alone(&self, transaction: &Transaction, server: &str) -> Result<(), SqlError> {
+        let is_there = |(name, open): (&String, &Open)| open.session.is_in_block() && server != name;
+        if self.open.iter().any(is_there) {
+            Err(in_two_places(transaction))
+        } else {
+            require_not_here(transaction)
         }
-        Ok(())
+    }
+
+    /// Sees that a transaction at SERIALIZABLE that is on a server is not here as well.
+    ///
+    /// # Errors
+    /// `0A000`; its part has ended.
+    fn require_end_alone(&mut self, transaction: &Transaction) -> Result<(), SqlError> {
+        if transaction.isolation() != Isolation::Serializable || self.begun_sessions().next().is_none() {
+            return Ok(());
+        }
+        require_not_here(transaction).inspect_err(|_| self.rollback())
     }
 
     fn begun_sessions(&mut self) -> impl Iterator<Item = &mut Session> {
@@ -250,13 +249,8 @@ impl Part {
         transaction: Option<Box<Transaction>>,
         notices: &mut Vec<SqlError>,
     ) -> Result<Ended, SqlError> {
-        if let Some(transaction) = &transaction
-            && transaction.isolation() == Isolation::Serializable
-            && self.begun_sessions().next().is_some()
-            && let Err(error) = self.require_one_place(transaction, None)
-        {
-            self.rollback();
-            return Err(error);
+        if let Some(transaction) = &transaction {
+            self.require_end_alone(transaction)?;
         }
         let mut written = self.open.values().filter(|open| open.session.has_written());
         let (first, second) = (written.next().map(|open| open.server.name.clone()), written.next());
@@ -291,16 +285,37 @@ impl Part {
     }
 }
 
-fn read_only() -> SqlError {
-    SqlError::unsupported("SERIALIZABLE READ ONLY over a table of a server").with_hint(
-        "REPEATABLE READ, READ ONLY reads one state of the server, which had a serial order if all who wrote it were at \
-         SERIALIZABLE.",
-    )
+/// Sees that a transaction has not read or written here. Who is declared read-only may have read an older snapshot, and nobody
+/// has noted what.
+fn require_not_here(transaction: &Transaction) -> Result<(), SqlError> {
+    let is_here = transaction.has_reads() || transaction.has_writes() || transaction.is_read_only();
+    if is_here { Err(in_two_places(transaction)) } else { Ok(()) }
 }
 
-fn in_two_places() -> SqlError {
-    SqlError::unsupported("SERIALIZABLE in a transaction that reads or writes on a server and elsewhere")
-        .with_hint("Do the one in a transaction of its own, or BEGIN ISOLATION LEVEL REPEATABLE READ.")
+/// Sees that at SERIALIZABLE it is noted what else the transaction reads, a server's table being read by a statement over
+/// others. Of a query that is a transaction of its own it is not.
+///
+/// # Errors
+/// `0A000`.
+pub(super) fn require_noted(transaction: &Transaction) -> Result<(), SqlError> {
+    let is_noted = transaction.isolation() != Isolation::Serializable || transaction.notes_reads();
+    if is_noted { Ok(()) } else { Err(in_two_places(transaction)) }
+}
+
+fn in_two_places(transaction: &Transaction) -> SqlError {
+    let (what, hint) = if transaction.is_read_only() {
+        (
+            "READ ONLY over a table of a server",
+            "REPEATABLE READ, READ ONLY reads one state of the server, which had a serial order if all who wrote it were at \
+             SERIALIZABLE.",
+        )
+    } else {
+        (
+            "in a transaction that reads or writes on a server and elsewhere",
+            "Do the one in a transaction of its own, or BEGIN ISOLATION LEVEL REPEATABLE READ.",
+        )
+    };
+    SqlError::unsupported(format!("SERIALIZABLE {what}")).with_hint(hint)
 }
 
 /// Ends the parts of a statement that is a transaction of its own: they commit if it has not failed.
@@ -317,13 +332,7 @@ pub(crate) fn end_statement<T>(
     }
     match outcome {
         Ok(value) => {
-            if context.transaction.isolation() == Isolation::Serializable
-                && part.begun_sessions().next().is_some()
-                && let Err(error) = part.require_one_place(context.transaction, None)
-            {
-                part.rollback();
-                return Err(error);
-            }
+            part.require_end_alone(context.transaction)?;
             let has_both =
                 context.transaction.has_writes() && part.open.values().any(|open| open.session.has_written());
             if has_both {

@@ -9,6 +9,7 @@
 //! | any other change of a server's table | refused (0A000) |
 
 use super::definitions::named;
+use super::part::require_noted;
 use super::rows::{put_parameters, result_of, row_set, values_of};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -300,9 +301,9 @@ pub(crate) fn scan(context: &StatementContext<'_>, def: &TableDef) -> Result<Row
     let sql = format!("SELECT {} FROM {table}", columns.join(", "));
     let parsed = Parser::parse_sql(&PostgreSqlDialect {}, &sql).ok().and_then(|mut list| list.pop());
     let statement = parsed.ok_or_else(|| SqlError::internal(format!("our own text: {sql}")))?;
-    let mut part = context.tique.lock();
-    part.require_noted(context.transaction)?;
-    let outcome = part.execute(context.engine, context.transaction, &foreign.server, statement)?;
+    require_noted(context.transaction)?;
+    let outcome =
+        context.tique.lock().execute(context.engine, context.transaction, &foreign.server, statement)?;
     let rows = outcome.rows.ok_or_else(|| SqlError::internal("a query gave no rows"))?;
     row_set(&rows, Some(&schema))
 }

@@ -56,40 +56,51 @@ struct Shared {
     idle: Mutex<Vec<Idle>>,
     _keeper: Mutex<Worker>,
     /// Dropped last: the database is closed by then.
-    _alone: OnlyDatabase,
+    alone: OnlyDatabase,
 }
 
 /// A session of the library's that nobody uses, and what its optimizer is set to. It is kept for the next who connects: of a
 /// database that is not the first of its process, MonetDB 11.41 never gives back the place of a session that was closed, and
-/// there are 64 places.
+/// there are 64 places. Of the first one sessions are closed: one that was sent a long statement is slow for ever.
 type Idle = (Worker, Option<Effort>);
 
 /// The right to have a database open in this process.
-struct OnlyDatabase;
+struct OnlyDatabase {
+    is_first: bool,
+}
+
+/// What this process has had of databases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Databases {
+    None,
+    Open,
+    Closed,
+}
 
 /// # Locking
 /// Held for moments, by who opens or closes a database; inside of nothing.
-static IS_OPEN: Mutex<bool> = Mutex::new(false);
+static DATABASES: Mutex<Databases> = Mutex::new(Databases::None);
 static CLOSED: Condvar = Condvar::new();
 /// So long a database that is being closed is waited for: a checkpoint may have outlived its sessions.
 const CLOSING: Duration = Duration::from_secs(10);
 
 impl OnlyDatabase {
     fn claim() -> Result<Self, EngineError> {
-        let mut is_open = IS_OPEN.lock();
-        CLOSED.wait_while_for(&mut is_open, |is_open| *is_open, CLOSING);
-        if *is_open {
+        let mut databases = DATABASES.lock();
+        CLOSED.wait_while_for(&mut databases, |databases| *databases == Databases::Open, CLOSING);
+        if *databases == Databases::Open {
             let message = "MonetDB has one database for each process, and one is open";
             return Err(EngineError::refused(message));
         }
-        *is_open = true;
-        Ok(Self)
+        let is_first = *databases == Databases::None;
+        *databases = Databases::Open;
+        Ok(Self { is_first })
     }
 }
 
 impl Drop for OnlyDatabase {
     fn drop(&mut self) {
-        *IS_OPEN.lock() = false;
+        *DATABASES.lock() = Databases::Closed;
         CLOSED.notify_all();
     }
 }
@@ -136,8 +147,7 @@ impl MonetDbEngine {
         };
         let (changes, texts, idle) = (RwLock::new(()), RwLock::new(()), Mutex::default());
         let keeper = Mutex::new(keeper);
-        let shared =
-            Shared { dialect, functions, directory, changes, texts, idle, _keeper: keeper, _alone: alone };
+        let shared = Shared { dialect, functions, directory, changes, texts, idle, _keeper: keeper, alone };
         Ok(Self { shared: Arc::new(shared) })
     }
 }
@@ -219,7 +229,7 @@ enum State {
     Lost,
 }
 
-/// A session, given back before it lets go of the database.
+/// A session, closed or given back before it lets go of the database.
 struct Session {
     worker: Worker,
     /// What its optimizer is set to.
@@ -230,6 +240,9 @@ struct Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if self.shared.alone.is_first {
+            return;
+        }
         if self.state == State::HasTables && self.drop_tables().is_err() {
             self.state = State::Lost;
         }

@@ -12,7 +12,7 @@ const SETUP: &str = "CREATE TABLE lines (a int, b int, v int, PRIMARY KEY (a, b)
 
 /// What the first transaction reads, what a concurrent one commits meanwhile, and whether the first, which writes
 /// something else as well, is refused then.
-const RACES: [(&str, &str, bool); 20] = [
+const RACES: [(&str, &str, bool); 23] = [
     ("SELECT v FROM lines WHERE a = 1 AND b = 1", "UPDATE lines SET v = 0 WHERE a = 1 AND b = 1", true),
     ("SELECT v FROM lines WHERE a = 1 AND b = 1", "DELETE FROM lines WHERE a = 1 AND b = 1", true),
     ("SELECT v FROM lines WHERE a = 1 AND b = 1", "UPDATE lines SET v = 0 WHERE a = 1 AND b = 2", false),
@@ -44,6 +44,22 @@ const RACES: [(&str, &str, bool); 20] = [
         "INSERT INTO doctors VALUES ('dan', 8, true)",
         false,
     ),
+    // What a client has found out by a change that it took back.
+    (
+        "SAVEPOINT s; INSERT INTO doctors VALUES ('eve', 7, true); ROLLBACK TO s",
+        "INSERT INTO doctors VALUES ('dan', 7, true)",
+        true,
+    ),
+    (
+        "SAVEPOINT s; INSERT INTO doctors VALUES ('eve', 7, true); ROLLBACK TO s",
+        "INSERT INTO doctors VALUES ('dan', 8, true)",
+        false,
+    ),
+    (
+        "SAVEPOINT s; INSERT INTO doctors VALUES ('eve', 1, true); ROLLBACK TO s",
+        "DELETE FROM doctors WHERE code = 1",
+        true,
+    ),
 ];
 
 #[test]
@@ -55,7 +71,14 @@ fn what_was_read_and_then_written_by_another_is_refused_and_nothing_else() {
         one.execute("CREATE TABLE notes (k int PRIMARY KEY)").unwrap();
         for (number, (reads, writes, is_refused)) in RACES.iter().enumerate() {
             let case = format!("{reads}; meanwhile {writes}; {options:?}");
-            one.execute(&format!("{BEGIN}; {reads}; INSERT INTO notes VALUES ({number})")).unwrap();
+            one.execute(BEGIN).unwrap();
+            for statement in reads.split("; ") {
+                // A change that is refused is taken back to its savepoint.
+                if let Err(error) = one.execute(statement) {
+                    assert_eq!(error.state, SqlState::UniqueViolation, "{case}: {error}");
+                }
+            }
+            one.execute(&format!("INSERT INTO notes VALUES ({number})")).unwrap();
             other.execute(&format!("{BEGIN}; {writes}; COMMIT")).unwrap();
             match is_refused {
                 true => assert_eq!(state(&mut one, "COMMIT"), SqlState::SerializationFailure, "{case}"),
