@@ -267,7 +267,8 @@ pub trait Engine: Send + Sync {
     fn connect(&self) -> Result<Box<dyn Connection>, EngineError>;
 }
 
-/// A session of an engine. Each call is a statement of its own (autocommit).
+/// A session of an engine. Each call is a statement of its own (autocommit), but for who measures the engine itself: queries
+/// between the queries `START TRANSACTION` and `COMMIT` or `ROLLBACK`, written so, are one transaction of the engine's.
 pub trait Connection: Send {
     /// Runs a query; all tables are read as of one moment.
     ///

@@ -173,13 +173,15 @@ impl Engine for AdbcEngine {
         for statement in self.manners.first {
             link.run(statement)?;
         }
-        Ok(Box::new(Remote { link, manners: self.manners }))
+        Ok(Box::new(Remote { link, manners: self.manners, has_begun: false }))
     }
 }
 
 struct Remote {
     link: Link,
     manners: Manners,
+    /// Whether the caller has begun a transaction of its own.
+    has_begun: bool,
 }
 
 /// What a driver says that told a column's type from rows which were not enough.
@@ -193,7 +195,10 @@ impl Connection for Remote {
                 outcome => return outcome,
             }
         }
-        if !self.manners.plans_apart {
+        let begins = sql == "START TRANSACTION";
+        let ends = ["COMMIT", "ROLLBACK"].contains(&sql);
+        if !self.manners.plans_apart || self.has_begun || begins {
+            self.has_begun = begins || (self.has_begun && !ends);
             return self.link.run(sql);
         }
         self.link.run("BEGIN")?;
