@@ -3,7 +3,7 @@
 //!
 //! The library has one database for each process, and as many sessions on it as one likes. Statements of different sessions
 //! run beside each other, each on a snapshot of its own; so do appends, to the same table too. A DELETE that meets somebody
-//! else's change of its table is refused when it commits, without effect, and is run again here; in the end alone.
+//! else's change of its table is refused, at once or when it commits, without effect, and is run again here; in the end alone.
 
 mod import;
 mod interface;
@@ -31,8 +31,8 @@ use worker::Worker;
 
 /// A change that others' changes refuse is run so often beside them, then alone.
 const TRIES: usize = 3;
-/// What the library says of a change that met another.
-const CONFLICT: &str = "concurrency conflict";
+/// What the library says of a change that met another: when it commits, or at once.
+const CONFLICTS: [&str; 2] = ["concurrency conflict", "due to conflict with another transaction"];
 
 /// MonetDB, embedded. Cheap to clone; clones are the same engine.
 #[derive(Clone)]
@@ -300,7 +300,7 @@ impl Session {
         for _ in 0..TRIES {
             let _beside_others = shared.changes.read();
             match self.try_change(texts, adds) {
-                Err(error) if error.message.contains(CONFLICT) => {}
+                Err(error) if CONFLICTS.iter().any(|words| error.message.contains(words)) => {}
                 outcome => return outcome,
             }
         }
