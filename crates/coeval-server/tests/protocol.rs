@@ -150,6 +150,22 @@ fn errors_tell_position_detail_and_hint() {
     raw.run("CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1)");
     let messages = raw.run("INSERT INTO t VALUES (1)");
     assert_eq!(messages[0].field('D').as_deref(), Some("Key (a)=(1) already exists."));
+    raw.run("CREATE SERVER wh ENGINE datafusion");
+    raw.run("CREATE TABLE u (a int PRIMARY KEY) USING tique SERVER wh");
+    let statements = [
+        "INSERT INTO _ (a, b) VALUES (1, 2)",
+        "UPDATE _ SET\nb = 2",
+        "INSERT INTO _ VALUES (1) ON CONFLICT (b) DO NOTHING",
+    ];
+    for (table, statement) in ["t", "u"].into_iter().flat_map(|table| statements.map(|one| (table, one))) {
+        let sql = statement.replace('_', table);
+        let messages = raw.run(&sql);
+        assert_eq!(error_code(&messages), "42703", "{sql}");
+        let said = messages[0].field('M').unwrap();
+        assert_eq!(said, format!("column \"b\" of relation \"{table}\" does not exist"));
+        let place = (sql.find('b').unwrap() + 1).to_string();
+        assert_eq!(messages[0].field('P'), Some(place), "{sql}");
+    }
 }
 
 #[test]

@@ -106,6 +106,12 @@ impl SqlError {
         self
     }
 
+    /// The same error at this place of the statement, both from 1, of which [`place_in`] makes a position.
+    pub(crate) fn at(mut self, line: u64, column: u64) -> Self {
+        self.position = datafusion::packed_place(line, column);
+        self
+    }
+
     /// The same error about this object.
     #[must_use]
     pub fn with_object(mut self, object: ErrorObject) -> Self {

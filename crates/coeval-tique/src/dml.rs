@@ -87,7 +87,7 @@ fn assigned(table: &Definition, column: usize, value: &Expr, types: Types) -> St
 fn assigned_column(table: &Definition, name: &ObjectName) -> Result<usize> {
     let ident = name.0.last().and_then(|part| part.as_ident());
     let ident = ident.ok_or_else(|| TiqueError::unsupported(format!("SET {name}")))?;
-    table.column(&crate::schema::folded(ident))
+    table.column(ident)
 }
 
 /// For each column, what SET says of it.
@@ -470,8 +470,7 @@ fn conflict_targets(table: &Definition, target: Option<&ConflictTarget>) -> Resu
     match target {
         None => Ok(all().cloned().collect()),
         Some(ConflictTarget::Columns(names)) => {
-            let columns: Result<Vec<_>> =
-                names.iter().map(|name| table.column(&crate::schema::folded(name))).collect();
+            let columns: Result<Vec<_>> = names.iter().map(|name| table.column(name)).collect();
             let mut columns = columns?;
             columns.sort_unstable();
             let is_same = |other: &&Vec<usize>| {

@@ -2,6 +2,8 @@
 //! What can go wrong, with PostgreSQL's SQLSTATEs.
 
 use crate::engine::{EngineError, EngineErrorKind};
+use datafusion::sql::sqlparser::ast::Ident;
+use datafusion::sql::sqlparser::tokenizer::Location;
 use std::fmt;
 
 /// The kinds of failure that clients tell apart.
@@ -117,13 +119,21 @@ pub struct TiqueError {
     pub detail: Option<String>,
     /// What to do.
     pub hint: Option<String>,
+    /// The line and column of the name that is wrong, if it is known.
+    pub place: Option<Location>,
 }
 
 impl TiqueError {
     /// A failure without detail or hint.
     #[must_use]
     pub fn new(state: SqlState, message: impl Into<String>) -> Self {
-        Self { state, message: message.into(), detail: None, hint: None }
+        Self { state, message: message.into(), detail: None, hint: None, place: None }
+    }
+
+    /// At this name of the statement.
+    pub(crate) fn at(mut self, name: &Ident) -> Self {
+        self.place = Some(name.span.start).filter(|start| start.line > 0);
+        self
     }
 
     pub(crate) fn detail(mut self, detail: impl Into<String>) -> Self {

@@ -183,11 +183,12 @@ impl Definition {
         self.has_key_column() && dialect.integers.wide().is_some() && packed::fits(self)
     }
 
-    /// The place of a column.
-    pub(crate) fn column(&self, name: &str) -> Result<usize> {
+    /// The place of the column that a statement names.
+    pub(crate) fn column(&self, ident: &Ident) -> Result<usize> {
+        let name = folded(ident);
         self.columns.iter().position(|column| column.name == name).ok_or_else(|| {
-            let message = format!("table {} has no column {name}", self.name);
-            TiqueError::new(SqlState::UndefinedColumn, message)
+            let message = format!("column \"{name}\" of relation \"{}\" does not exist", self.name);
+            TiqueError::new(SqlState::UndefinedColumn, message).at(ident)
         })
     }
 
@@ -224,7 +225,7 @@ impl Definition {
         name: Option<&Ident>,
         option: &ColumnOption,
     ) -> Result<()> {
-        let at = self.column(&folded(&column.name))?;
+        let at = self.column(&column.name)?;
         match option {
             ColumnOption::Null => {}
             ColumnOption::NotNull => self.columns[at].nulls = Nulls::Refused,
@@ -251,7 +252,7 @@ impl Definition {
             TableConstraint::Check(check) => self.add_check(check.name.as_ref(), &check.expr),
             TableConstraint::ForeignKey(foreign) => {
                 let columns: Result<Vec<_>> =
-                    foreign.columns.iter().map(|column| self.column(&folded(column))).collect();
+                    foreign.columns.iter().map(|column| self.column(column)).collect();
                 self.add_foreign_key(foreign.name.as_ref(), columns?, foreign)?;
             }
             other => return Err(TiqueError::unsupported(format!("constraint {other}"))),
@@ -261,7 +262,7 @@ impl Definition {
 
     fn places(&self, columns: &[IndexColumn]) -> Result<Vec<usize>> {
         let place = |column: &IndexColumn| match &column.column.expr {
-            Expr::Identifier(ident) => self.column(&folded(ident)),
+            Expr::Identifier(ident) => self.column(ident),
             other => Err(TiqueError::unsupported(format!("a key over the expression {other}"))),
         };
         columns.iter().map(place).collect()

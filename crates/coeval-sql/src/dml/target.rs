@@ -70,8 +70,7 @@ impl Target {
     /// # Errors
     /// `42703` if there is none.
     pub(super) fn column(&self, name: &Ident) -> Result<usize, SqlError> {
-        let name = fold(name);
-        self.def.column_index(&name).ok_or_else(|| self.unknown_column(&name))
+        self.def.column_index(&fold(name)).ok_or_else(|| self.unknown_column(name))
     }
 
     /// As [`Self::column`], of a name that may be qualified (which PostgreSQL refuses: it reads `t.a` as a
@@ -79,14 +78,15 @@ impl Target {
     pub(super) fn column_of_name(&self, name: &ObjectName) -> Result<usize, SqlError> {
         match name.0.as_slice() {
             [ObjectNamePart::Identifier(column)] => self.column(column),
-            [ObjectNamePart::Identifier(first), ..] => Err(self.unknown_column(&fold(first))),
+            [ObjectNamePart::Identifier(first), ..] => Err(self.unknown_column(first)),
             _ => Err(SqlError::unsupported(format_args!("the column name {name}"))),
         }
     }
 
-    fn unknown_column(&self, name: &str) -> SqlError {
-        let message = format!("column \"{name}\" of relation \"{}\" does not exist", self.def.name.name);
-        SqlError::new(SqlState::UndefinedColumn, message)
+    fn unknown_column(&self, name: &Ident) -> SqlError {
+        let (column, table, start) = (fold(name), &self.def.name.name, name.span.start);
+        let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
+        SqlError::new(SqlState::UndefinedColumn, message).at(start.line, start.column)
     }
 
     /// Its entry in a FROM clause. The table is named with its schema, so that no common table expression

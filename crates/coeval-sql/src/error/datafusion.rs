@@ -46,12 +46,13 @@ fn converted(error: DataFusionError) -> SqlError {
         DataFusionError::SchemaError(error, _) => schema_error(&error),
         DataFusionError::Context(_, error) => (*error).into(),
         DataFusionError::Diagnostic(diagnostic, error) => {
-            let mut converted = SqlError::from(*error);
-            if let (None, Some(span)) = (converted.position, diagnostic.span) {
-                // Line and column travel together until the statement's text is at hand.
-                converted.position = Some(pack_place(span.start.line, span.start.column));
+            let converted = SqlError::from(*error);
+            match diagnostic.span {
+                Some(span) if converted.position.is_none() => {
+                    converted.at(span.start.line, span.start.column)
+                }
+                _ => converted,
             }
-            converted
         }
         DataFusionError::Collection(errors) => match errors.into_iter().next() {
             Some(error) => error.into(),
@@ -106,8 +107,10 @@ pub(crate) fn out_of_range(message: &str) -> SqlError {
 
 const PLACE_FLAG: usize = 1 << 63;
 
-fn pack_place(line: u64, column: u64) -> usize {
-    PLACE_FLAG | ((line as usize & 0x3FFF_FFFF) << 32) | (column as usize & 0xFFFF_FFFF)
+/// Line and column, which travel together until the statement's text is at hand; nothing for what stands nowhere.
+pub(super) fn packed_place(line: u64, column: u64) -> Option<usize> {
+    let (line, column) = (line as usize & 0x3FFF_FFFF, column as usize & 0xFFFF_FFFF);
+    (line > 0).then_some(PLACE_FLAG | (line << 32) | column)
 }
 
 /// The error with its position counted in characters of this text.

@@ -9,7 +9,10 @@ impl From<TiqueError> for SqlError {
         let state = SqlState::of_code(error.state.code()).unwrap_or(SqlState::FdwError);
         let mut known = Self::new(state, error.message);
         (known.detail, known.hint) = (error.detail, error.hint);
-        known
+        match error.place {
+            Some(place) => known.at(place.line, place.column),
+            None => known,
+        }
     }
 }
 
