@@ -9,7 +9,7 @@ mod import;
 mod interface;
 mod worker;
 
-use super::insertion::insertion;
+use super::insertion::insertions;
 use super::library::require;
 use super::{
     Appends, Connection, Copying, Dialect, Effort, Engine, EngineError, EngineErrorKind, Indexes, Integers,
@@ -31,6 +31,10 @@ use worker::Worker;
 
 /// A change that others' changes refuse is run so often beside them, then alone.
 const TRIES: usize = 3;
+/// The library takes much more than twice the time for a statement of twice this length, and all later statements of its session
+/// take longer too (eight megabytes: 0.1 s each). So rows are inserted by statements of this length, and a session that was
+/// sent a longer one is replaced.
+const STATEMENT_BYTES: usize = 64 << 10;
 /// What the library says of a change that met another: when it commits, or at once.
 const CONFLICTS: [&str; 2] = ["concurrency conflict", "due to conflict with another transaction"];
 
@@ -61,7 +65,7 @@ struct Shared {
 
 /// A session of the library's that nobody uses, and what its optimizer is set to. It is kept for the next who connects: of a
 /// database that is not the first of its process, MonetDB 11.41 never gives back the place of a session that was closed, and
-/// there are 64 places. Of the first one sessions are closed: one that was sent a long statement is slow for ever.
+/// there are 64 places. Of the first one sessions are closed.
 type Idle = (Worker, Option<Effort>);
 
 /// The right to have a database open in this process.
@@ -194,14 +198,19 @@ impl Engine for MonetDbEngine {
     fn connect(&self) -> Result<Box<dyn Connection>, EngineError> {
         let shared = Arc::clone(&self.shared);
         let state = State::Clean;
-        if let Some((worker, effort)) = self.shared.idle.lock().pop() {
-            return Ok(Box::new(Session { worker, effort, state, shared }));
-        }
-        let worker = Worker::start(self.shared.functions, self.shared.directory.clone())?;
-        let mut session = Session { worker, effort: None, state, shared };
+        let idle = self.shared.idle.lock().pop();
+        let (worker, effort) = idle.map_or_else(|| self.shared.start(), Ok)?;
+        Ok(Box::new(Session { worker, effort, state, is_worn: false, shared }))
+    }
+}
+
+impl Shared {
+    /// Opens a session of the library's.
+    fn start(&self) -> Result<Idle, EngineError> {
+        let mut worker = Worker::start(self.functions, self.directory.clone())?;
         // Times with a zone are read without it.
-        session.run("SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE")?;
-        Ok(Box::new(session))
+        worker.run(|handle| handle.run("SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE").map(drop))?;
+        Ok((worker, None))
     }
 }
 
@@ -235,6 +244,8 @@ struct Session {
     /// What its optimizer is set to.
     effort: Option<Effort>,
     state: State,
+    /// Whether it was sent a long statement.
+    is_worn: bool,
     shared: Arc<Shared>,
 }
 
@@ -254,7 +265,19 @@ impl Drop for Session {
 }
 
 impl Session {
+    /// Takes another session of the library's if this one has become slow and has nothing of the caller's.
+    fn refresh(&mut self) {
+        // Of a database that is not the first of its process each session costs a place for ever.
+        if self.is_worn && self.state == State::Clean && self.shared.alone.is_first {
+            // Where there is no place, this one goes on.
+            if let Ok((worker, effort)) = self.shared.start() {
+                (self.worker, self.effort, self.is_worn) = (worker, effort, false);
+            }
+        }
+    }
+
     fn run(&mut self, sql: &str) -> Result<u64, EngineError> {
+        self.is_worn |= sql.len() > 2 * STATEMENT_BYTES;
         let sql = sql.to_owned();
         self.ask(move |handle| handle.run(&sql).map(|(_, touched)| touched))
     }
@@ -284,6 +307,7 @@ impl Session {
 
     /// Chooses the optimizer's pipeline (3.2.1).
     fn set(&mut self, effort: Effort) -> Result<(), EngineError> {
+        self.refresh();
         if self.effort != Some(effort) {
             self.run(match effort {
                 Effort::Point => "SET optimizer = 'minimal_fast'",
@@ -332,6 +356,10 @@ impl Session {
 impl Connection for Session {
     fn query(&mut self, sql: &str, effort: Effort) -> Result<Rows, EngineError> {
         self.set(effort)?;
+        if sql == "START TRANSACTION" {
+            self.state = State::Lost;
+        }
+        self.is_worn |= sql.len() > 2 * STATEMENT_BYTES;
         let shared = Arc::clone(&self.shared);
         let _no_texts_are_added = shared.texts.read();
         let sql = sql.to_owned();
@@ -339,6 +367,7 @@ impl Connection for Session {
     }
 
     fn execute(&mut self, sql: &str) -> Result<u64, EngineError> {
+        self.refresh();
         let adds = if sql.starts_with("INSERT") { Adds::Texts } else { Adds::NoTexts };
         self.change(&[sql.to_owned()], adds)
     }
@@ -348,14 +377,14 @@ impl Connection for Session {
             return Ok(());
         }
         self.set(Effort::Point)?;
-        self.change(&[insertion(table, rows, given)?], Adds::of(rows)).map(drop)
+        self.change(&insertions(table, rows, given, STATEMENT_BYTES)?, Adds::of(rows)).map(drop)
     }
 
     fn append_all(&mut self, appends: &[(&str, &RecordBatch)]) -> Result<(), EngineError> {
         let have_texts = appends.iter().any(|(_, rows)| Adds::of(rows) == Adds::Texts);
         let adds = if have_texts { Adds::Texts } else { Adds::NoTexts };
-        let full = appends.iter().filter(|(_, rows)| rows.num_rows() > 0);
-        let texts = full.map(|(table, rows)| insertion(table, rows, given)).collect::<Result<Vec<_>, _>>()?;
+        let texts = appends.iter().map(|(table, rows)| insertions(table, rows, given, STATEMENT_BYTES));
+        let texts = texts.collect::<Result<Vec<_>, _>>()?.concat();
         if texts.is_empty() {
             return Ok(());
         }
