@@ -120,11 +120,11 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 /// Runs all files; the names and messages of those that fail. `SQL_TEST` narrows the files by a part of their
 /// name.
 fn failures(paths: Paths) -> Vec<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql");
+    let folder = Path::new("sql");
     let wanted = std::env::var("SQL_TEST").unwrap_or_default();
     let mut failed = Vec::new();
-    for file in files(&folder) {
-        let name = file.strip_prefix(&folder).unwrap_or(&file).display().to_string();
+    for file in files(folder) {
+        let name = file.strip_prefix(folder).unwrap_or(&file).display().to_string();
         if !name.contains(&wanted) {
             continue;
         }

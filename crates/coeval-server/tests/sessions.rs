@@ -6,7 +6,7 @@ mod support;
 
 use coeval_server::{Certificate, Roles, ServerOptions};
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 use support::{Raw, Running, error_code, kinds, query, status};
 use tokio_postgres::NoTls;
@@ -240,7 +240,7 @@ fn a_server_without_roles_listens_to_its_own_machine_only() {
 }
 
 fn certificate() -> Certificate {
-    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/certificate");
+    let directory = Path::new("tests/certificate");
     Certificate { chain: directory.join("server.crt"), key: directory.join("server.key") }
 }
 

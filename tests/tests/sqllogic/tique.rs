@@ -243,11 +243,11 @@ fn failures(path: &Path, server: &str, listed: &mut [Line]) -> (File, Vec<String
 
 /// Runs all files on an engine. `SQL_TEST` narrows the files by a part of their name.
 fn check(engine: &str, server: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql");
+    let folder = Path::new("sql");
     let wanted = std::env::var("SQL_TEST").unwrap_or_default();
-    let mut listed = lines(&folder, "all");
+    let mut listed = lines(folder, "all");
     let common = listed.len();
-    listed.extend(lines(&folder, engine));
+    listed.extend(lines(folder, engine));
     let (mut failed, mut judged, mut left_out) = (Vec::new(), 0, 0);
     for name in FILES.into_iter().filter(|name| name.contains(&wanted)) {
         let (file, failures) = failures(&folder.join(format!("{name}.slt")), server, &mut listed);

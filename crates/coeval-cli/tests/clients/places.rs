@@ -31,7 +31,7 @@ impl Places {
         // Debian keeps what is not meant for everyone there.
         let postgres = Path::new("/usr/lib/postgresql/15/bin");
         Self {
-            programs: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients"),
+            programs: env::current_dir().expect("the package's directory").join("tests/clients"),
             installed,
             postgres: postgres.is_dir().then(|| postgres.to_path_buf()),
         }

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 fn golden_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/bricks")
+    PathBuf::from("tests/golden/bricks")
 }
 
 /// Partitioned by region (4 of 2) and day (30 of 10, from the 100th day on).
