@@ -15,6 +15,7 @@ mod datafusion;
 mod insertion;
 mod library;
 mod monetdb;
+mod owner;
 
 use ::datafusion::sql::sqlparser::ast::{DataType, Value};
 pub use adbc::AdbcEngine;

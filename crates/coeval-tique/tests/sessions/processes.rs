@@ -46,9 +46,11 @@ fn what_was_acknowledged_outlives_the_process_and_nothing_is_half() {
             .spawn()
             .unwrap();
         let target = acknowledged + 15 + 9 * round as i64;
-        for line in BufReader::new(child.stderr.take().unwrap()).lines() {
-            let line = line.unwrap();
-            let Some(number) = line.strip_prefix("committed ") else { panic!("{line}") };
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        while let Some(line) = lines.next() {
+            let Some(number) = line.strip_prefix("committed ") else {
+                panic!("the process says: {line}\n{}", lines.collect::<Vec<_>>().join("\n"));
+            };
             acknowledged = number.parse().unwrap();
             if acknowledged == target {
                 child.kill().unwrap();

@@ -6,13 +6,13 @@
 //! json, bytea) are refused.
 
 use super::{Manners, given};
+use crate::engine::owner::Owner;
 use crate::engine::{
     Appends, Copying, Dialect, EngineError, Indexes, Integers, Lists, Names, Nulls, Pushdown, Text, Types,
 };
 use arrow::datatypes::DataType as ArrowType;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{DataType, Value};
-use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -63,15 +63,12 @@ pub(super) fn address(file: Option<&Path>) -> Result<String, EngineError> {
     }
 }
 
-/// The lock of who owns the tables in a database file, beside the file; held as long as this is open.
-pub(super) fn owner(file: &Path) -> Result<File, EngineError> {
+/// The lock of who owns the tables in a database file, beside the file; held as long as this lives.
+pub(super) fn owner(file: &Path) -> Result<Owner, EngineError> {
     let lock = file.with_added_extension("owner");
     let refused = |why: &str| EngineError::refused(format!("{}: {why}", lock.display()));
-    let opened = File::create(&lock).map_err(|error| refused(&error.to_string()))?;
-    match opened.try_lock() {
-        Ok(()) => Ok(opened),
-        Err(_) => Err(refused("another process owns the tables of TiQuE in this database")),
-    }
+    let owner = Owner::lock(&lock).map_err(|error| refused(&error.to_string()))?;
+    owner.ok_or_else(|| refused("another process owns the tables of TiQuE in this database"))
 }
 
 /// What SQLite calls the types that it keeps without loss.

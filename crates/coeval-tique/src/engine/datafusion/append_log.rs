@@ -17,6 +17,7 @@
 use super::Tables;
 use super::table::{Kept, TableData};
 use crate::engine::EngineError;
+use crate::engine::owner::Owner;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::StreamReader;
@@ -44,7 +45,7 @@ pub(super) struct AppendLog {
     file: Arc<File>,
     bytes: usize,
     compact_at: usize,
-    _lock: File,
+    _owner: Owner,
 }
 
 fn failed(what: &str) -> impl Fn(std::io::Error) -> EngineError + '_ {
@@ -59,11 +60,11 @@ impl AppendLog {
     /// Locks the directory and reads the tables back.
     pub(super) fn open(directory: &Path) -> Result<(Self, Tables), EngineError> {
         std::fs::create_dir_all(directory).map_err(failed("the directory of the tables"))?;
-        let lock = File::create(directory.join("lock")).map_err(failed("the lock of the tables"))?;
-        if lock.try_lock().is_err() {
+        let owner = Owner::lock(&directory.join("lock")).map_err(failed("the lock of the tables"))?;
+        let owner = owner.ok_or_else(|| {
             let place = directory.display();
-            return Err(EngineError::refused(format!("{place} is in use by another process or engine")));
-        }
+            EngineError::refused(format!("{place} is in use by another process or engine"))
+        })?;
         let path = path_of(directory);
         let mut options = OpenOptions::new();
         let mut file = options.read(true).append(true).create(true).open(path).map_err(failed("the log"))?;
@@ -83,7 +84,7 @@ impl AppendLog {
             file: Arc::new(file),
             bytes: length,
             compact_at: COMPACT_BYTES_MIN,
-            _lock: lock,
+            _owner: owner,
         };
         let tables = log.compact_if_worth(&tables)?.unwrap_or(tables);
         Ok((log, tables))
