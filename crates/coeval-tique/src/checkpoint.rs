@@ -22,7 +22,6 @@ use crate::physical::{CTS, DELETED, SEQUENCE, TXID, cache, key_columns, storage,
 use crate::schema::{Kind, quoted};
 use crate::snapshot::Layout;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Stable versions are deleted in so many steps of ascending timestamps, so that no single DELETE holds writers long.
 const TRIM_STEPS: i64 = 4;
@@ -43,19 +42,18 @@ impl Shared {
     /// to the next.
     pub(crate) fn checkpoint_if_worth(self: &Arc<Self>) {
         let limit = self.options.checkpoint_at;
-        if limit == 0 || self.cached() < limit || self.is_checkpointing.swap(true, Ordering::SeqCst) {
+        if limit == 0 || self.cached() < limit {
+            return;
+        }
+        let mut checkpointer = self.checkpointer.lock();
+        if checkpointer.as_ref().is_some_and(|running| !running.is_finished()) {
             return;
         }
         let shared = Arc::clone(self);
-        let run = move || {
-            // The reason is the engine's; whoever uses it next will be told.
-            drop(shared.run_checkpoint());
-            shared.is_checkpointing.store(false, Ordering::SeqCst);
-        };
-        let started = std::thread::Builder::new().name("tique-checkpoint".to_owned()).spawn(run);
-        if started.is_err() {
-            self.is_checkpointing.store(false, Ordering::SeqCst);
-        }
+        // The reason why one failed is the engine's; whoever uses it next will be told.
+        let run = move || drop(shared.run_checkpoint());
+        // Without a thread there is none this time.
+        *checkpointer = std::thread::Builder::new().name("tique-checkpoint".to_owned()).spawn(run).ok();
     }
 
     pub(crate) fn run_checkpoint(&self) -> Result<()> {

@@ -15,8 +15,9 @@ use crate::{packed, physical};
 use arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{CreateTable, DataType};
 use parking_lot::{Mutex, RwLock};
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
 
 /// When a transaction's versions are sent to the engine (3.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,24 +80,48 @@ impl Default for Options {
 ///
 /// # Locking
 /// `definitions` is held by one CREATE or DROP TABLE at a time, around its calls of the engine; `catalog` for the copy of
-/// a pointer, inside it or alone; `checkpoint` by the one checkpoint that runs.
+/// a pointer, inside it or alone; `checkpoint` by the one checkpoint that runs; `checkpointer` for moments, inside of nothing.
 pub(crate) struct Shared {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) options: Options,
     pub(crate) catalog: RwLock<Arc<Catalog>>,
     pub(crate) pipeline: Pipeline,
     pub(crate) checkpoint: Mutex<()>,
-    pub(crate) is_checkpointing: AtomicBool,
+    /// The last checkpoint in the background.
+    pub(crate) checkpointer: Mutex<Option<JoinHandle<()>>>,
     definitions: Mutex<()>,
 }
 
-/// A database over an engine. Cheap to clone; clones are the same database.
+/// What the handles of a database hold. The last one that is dropped waits for a checkpoint that runs in the background, so that
+/// the engine is free then.
+pub(crate) struct InUse {
+    shared: Arc<Shared>,
+}
+
+impl Deref for InUse {
+    type Target = Arc<Shared>;
+
+    fn deref(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        let checkpointer = self.shared.checkpointer.lock().take();
+        // One that died of a panic has shown it.
+        drop(checkpointer.map(JoinHandle::join));
+    }
+}
+
+/// A database over an engine. Cheap to clone; clones are the same database. With the last of them and of their sessions the
+/// engine is let go of, which waits for a checkpoint that is running.
 ///
 /// One process owns the physical schema of an engine at a time. The default engine sees to that; for others the caller
 /// does.
 #[derive(Clone)]
 pub struct Database {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<InUse>,
 }
 
 impl Database {
@@ -123,10 +148,10 @@ impl Database {
             catalog: RwLock::new(Arc::new(catalog)),
             pipeline,
             checkpoint: Mutex::new(()),
-            is_checkpointing: AtomicBool::new(false),
+            checkpointer: Mutex::new(None),
             definitions: Mutex::new(()),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        Ok(Self { shared: Arc::new(InUse { shared: Arc::new(shared) }) })
     }
 
     /// A session with a connection of its own.

@@ -6,7 +6,7 @@ use crate::catalog::{Catalog, Table};
 use crate::commit::Submission;
 use crate::copies::{Copies, CopyOf};
 use crate::counters::{Timestamp, Txid};
-use crate::database::{Reading, Shared, Writes};
+use crate::database::{InUse, Reading, Writes};
 use crate::engine::{Connection, Copying, Effort, Rows, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::lookups::FoundBy;
@@ -79,7 +79,7 @@ pub(crate) struct Transaction {
 
 /// A client of a database. Dropping it rolls back what it has not committed.
 pub struct Session {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<InUse>,
     pub(crate) connection: Box<dyn Connection>,
     pub(crate) transaction: Option<Transaction>,
     reading: Reading,
@@ -89,7 +89,7 @@ pub struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(shared: Arc<Shared>) -> Result<Self> {
+    pub(crate) fn new(shared: Arc<InUse>) -> Result<Self> {
         let connection = shared.engine.connect()?;
         let reading = shared.options.reading;
         let (transaction, priority, reservation) = (None, Priority::Normal, None);

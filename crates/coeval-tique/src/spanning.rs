@@ -13,7 +13,7 @@
 
 use crate::commit::Prepared;
 use crate::counters::Txid;
-use crate::database::Shared;
+use crate::database::InUse;
 use crate::error::{Result, SqlState, TiqueError};
 use crate::session::Session;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Decision {
 
 /// A transaction that has nothing left to do but commit or abort. Dropped, it aborts.
 pub struct PreparedCommit {
-    shared: Arc<Shared>,
+    shared: Arc<InUse>,
     txid: Txid,
     prepared: Option<Prepared>,
     decision: Decision,
