@@ -44,7 +44,7 @@ pub(super) fn run(options: &Options, progress: &dyn Progress) -> Result<Report, 
     let database = Database::open(engine.clone(), engine::settings(options, 0))?;
     let mut report = Report::new(Workload::Tique, options, rows);
     report.note("engine", engine.dialect().name);
-    // Not the connection that reads: MonetDB takes three times as long for each statement of a session that was sent a long one.
+    // Not the connection that reads: a session of MonetDB's that was sent long statements takes longer for each later one.
     let mut loading = engine.connect()?;
     let mut session = database.session()?;
     progress.begin("load", Some(rows));

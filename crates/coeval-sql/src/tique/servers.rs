@@ -89,7 +89,9 @@ impl Servers {
 
     /// Forgets a server that was dropped; it is closed when the last session has let go of it.
     pub(super) fn forget(&self, name: &str) {
-        self.open.lock().remove(name);
+        let forgotten = self.open.lock().remove(name);
+        // Not under the lock: closing it waits for its checkpoint.
+        drop(forgotten);
     }
 }
 

@@ -85,7 +85,7 @@ enum Databases {
 /// Held for moments, by who opens or closes a database; inside of nothing.
 static DATABASES: Mutex<Databases> = Mutex::new(Databases::None);
 static CLOSED: Condvar = Condvar::new();
-/// So long a database that is being closed is waited for: a checkpoint may have outlived its sessions.
+/// So long a database is waited for that another thread may be closing.
 const CLOSING: Duration = Duration::from_secs(10);
 
 impl OnlyDatabase {
@@ -276,8 +276,13 @@ impl Session {
         }
     }
 
-    fn run(&mut self, sql: &str) -> Result<u64, EngineError> {
+    /// Notes what a statement does to the session that it is sent to.
+    fn wear(&mut self, sql: &str) {
         self.is_worn |= sql.len() > 2 * STATEMENT_BYTES;
+    }
+
+    fn run(&mut self, sql: &str) -> Result<u64, EngineError> {
+        self.wear(sql);
         let sql = sql.to_owned();
         self.ask(move |handle| handle.run(&sql).map(|(_, touched)| touched))
     }
@@ -359,7 +364,7 @@ impl Connection for Session {
         if sql == "START TRANSACTION" {
             self.state = State::Lost;
         }
-        self.is_worn |= sql.len() > 2 * STATEMENT_BYTES;
+        self.wear(sql);
         let shared = Arc::clone(&self.shared);
         let _no_texts_are_added = shared.texts.read();
         let sql = sql.to_owned();
