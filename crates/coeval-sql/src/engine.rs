@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The engine: one per database, shared by its sessions.
 
-mod template;
+pub(crate) mod template;
 
 use crate::advisory::AdvisoryLocks;
 use crate::cancel;

@@ -15,15 +15,17 @@
 //! several times over if it keeps several parts: the count is an upper bound, and an unfiltered build side of a join
 //! reaches the limit before its memory does.
 
+mod spill;
+
 use crate::error::{SqlError, SqlState};
 use datafusion::common::DataFusionError;
-use datafusion::execution::disk_manager::{DiskManager, DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::execution::{SpillFile, TempFileFactory};
 use parking_lot::Mutex;
+use spill::{SPILLED_BYTES_MAX, SpillDirectory};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -195,26 +197,6 @@ impl fmt::Debug for QueryPool {
     }
 }
 
-/// Makes the directory for what does not fit when something does not, and removes it with the engine.
-struct SpillDirectory {
-    path: PathBuf,
-    manager: Mutex<Option<Arc<DiskManager>>>,
-}
-
-impl TempFileFactory for SpillDirectory {
-    fn create_temp_file(&self, description: &str) -> Result<Arc<dyn SpillFile>, DataFusionError> {
-        let mut manager = self.manager.lock();
-        let manager = match &*manager {
-            Some(manager) => manager,
-            None => {
-                let mode = DiskManagerMode::Directories(vec![self.path.clone()]);
-                manager.insert(Arc::new(DiskManagerBuilder::default().with_mode(mode).build()?))
-            }
-        };
-        manager.create_tmp_file(description)
-    }
-}
-
 /// What the queries of an engine run in.
 pub(crate) struct QueryEnvironment {
     budget: Arc<MemoryBudget>,
@@ -228,18 +210,12 @@ impl QueryEnvironment {
     /// If DataFusion cannot set up its temporary files.
     pub(crate) fn new(memory: &QueryMemory) -> Result<Self, SqlError> {
         let budget = MemoryBudget::new(memory.bytes.unwrap_or_else(default_query_memory));
-        let mode = match &memory.spill_directory {
-            None => DiskManagerMode::OsTmpDirectory,
-            Some(path) => {
-                // What cannot be removed takes room and is in nobody's way.
-                let _ = std::fs::remove_dir_all(path);
-                DiskManagerMode::Custom(Arc::new(SpillDirectory {
-                    path: path.clone(),
-                    manager: Mutex::default(),
-                }))
-            }
-        };
-        let disk_manager = Arc::new(DiskManagerBuilder::default().with_mode(mode).build()?);
+        if let Some(path) = &memory.spill_directory {
+            // What cannot be removed takes room and is in nobody's way.
+            let _ = std::fs::remove_dir_all(path);
+        }
+        let files = Arc::new(SpillDirectory::new(memory.spill_directory.clone(), SPILLED_BYTES_MAX));
+        let disk_manager = Arc::new(DiskManagerBuilder::default().with_temp_file_factory(files).build()?);
         Ok(Self { budget, shared: RuntimeEnv { disk_manager, ..RuntimeEnv::default() } })
     }
 

@@ -7,7 +7,7 @@ use crate::provider::BeginBrickAggregates;
 use crate::query::{
     CheckedArithmetic, ClearPushdown, DuplicateGroups, EagerAggregation, JoinOrder, estimates,
 };
-use datafusion::config::{ConfigOptions, Dialect};
+use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
@@ -20,7 +20,7 @@ use datafusion::prelude::SessionConfig;
 use std::sync::Arc;
 
 /// The state that statements clone.
-pub(super) fn session_state(threads: usize, query_bytes_max: usize) -> Result<SessionState, SqlError> {
+pub(crate) fn session_state(threads: usize, query_bytes_max: usize) -> Result<SessionState, SqlError> {
     let mut config = SessionConfig::new()
         .with_target_partitions(threads)
         .with_default_catalog_and_schema(super::CATALOG_NAME, "public")
@@ -35,6 +35,7 @@ pub(super) fn session_state(threads: usize, query_bytes_max: usize) -> Result<Se
     options.execution.skip_physical_aggregate_schema_check = true;
     let merging = options.execution.sort_spill_reservation_bytes;
     options.execution.sort_spill_reservation_bytes = merging.min(query_bytes_max / MERGING_SHARE);
+    options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(ONE_BATCH)?;
     set_join_options(options, threads);
     let mut state = SessionStateBuilder::new()
         .with_config(config)
@@ -55,6 +56,13 @@ pub(super) fn session_state(threads: usize, query_bytes_max: usize) -> Result<Se
     }
     Ok(state)
 }
+
+/// Bytes behind which a file of an exchange between threads ends: each batch that it puts aside has a file of its own.
+///
+/// Two threads that put aside at once write two files; who reads takes them in their order, and waits at the end of one
+/// that has not ended for what may come, while the batch it was promised is in the other. If all who write wait for it in
+/// turn, nobody ever goes on (DataFusion's issue 24883). A file that has ended is never waited for.
+const ONE_BATCH: usize = 1;
 
 /// The part of what a query may have that each of its sorts keeps ready to merge what it has spilled.
 const MERGING_SHARE: usize = 16;

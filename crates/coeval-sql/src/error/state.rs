@@ -122,6 +122,7 @@ states! {
     DiskFull = "53100",
     OutOfMemory = "53200",
     TooManyConnections = "53300",
+    ConfigurationLimitExceeded = "53400",
     ProgramLimitExceeded = "54000",
     StatementTooComplex = "54001",
     TooManyColumns = "54011",

@@ -3,9 +3,16 @@
 
 use super::*;
 use crate::engine::Engine;
+use crate::engine::template::session_state;
 use crate::session::Session;
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use coeval_store::{Store, StoreOptions};
+use datafusion::datasource::MemTable;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::functions_aggregate::expr_fn::count_distinct;
+use datafusion::prelude::{SessionContext, col};
 use std::path::Path;
+use std::time::Duration;
 
 const MIB: usize = 1 << 20;
 
@@ -130,6 +137,39 @@ fn an_aggregation_that_does_not_fit_spills_and_is_right_or_fails() {
             }
         }
         assert!(becomes_empty(&engine));
+    }
+}
+
+/// Two threads put batches aside for a third at once, over and over: `ONE_BATCH` in `engine/template.rs`.
+#[test]
+fn exchanges_that_put_rows_aside_come_to_an_end() {
+    let memory = QueryMemory { bytes: Some(QUERY_MEMORY_MIN), spill_directory: None };
+    let environment = QueryEnvironment::new(&memory).unwrap();
+    let others = pool(&environment.budget);
+    let reservation = MemoryConsumer::new("join").register(&others);
+    reservation.grow(QUERY_MEMORY_MIN);
+    let session = || {
+        let state = session_state(2, environment.query_max()).unwrap();
+        let config = state.config().clone().with_batch_size(64);
+        let state = SessionStateBuilder::new_from_existing(state).with_config(config);
+        SessionContext::new_with_state(state.with_runtime_env(environment.of_statement()).build())
+    };
+    let rows = {
+        let groups: Int64Array = (0..40_000).map(|i| i % 13).collect();
+        let texts: StringArray = (0..40_000).map(|i| Some(format!("{:032}", i % 337))).collect();
+        RecordBatch::try_from_iter([("g", Arc::new(groups) as ArrayRef), ("text", Arc::new(texts))]).unwrap()
+    };
+    let half = |from| {
+        (from..from + 20_000).step_by(64).map(|at| rows.slice(at, 64.min(from + 20_000 - at))).collect()
+    };
+    let table = Arc::new(MemTable::try_new(rows.schema(), vec![half(0), half(20_000)]).unwrap());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    for _ in 0..300 {
+        let groups = session().read_table(Arc::clone(&table) as _).unwrap();
+        let groups = groups.aggregate(vec![col("g")], vec![count_distinct(col("text"))]).unwrap();
+        let ended =
+            runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), groups.count()).await });
+        assert_eq!(ended.expect("the query ends").unwrap(), 13);
     }
 }
 

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Files of queries that do not fit in memory.
+//!
+//! DataFusion's own temporary files stay open from the moment they are made, and an exchange between threads has one for
+//! each batch that it puts aside (`engine/template.rs` says why): a large query would take all descriptors that there are
+//! and with them the other sessions' connections. Here a file is open while it is written and while it is read.
+//!
+//! A write that fails does not fail at once: who waits for those rows in another thread is told when it reads them, and
+//! who wrote them when it ends the file. An exchange that heard of it in the middle of a batch would leave a file behind
+//! that is neither written further nor ended, and whoever reads waits for it and never ends.
+
+use crate::error::{SqlError, SqlState};
+use bytes::Bytes;
+use datafusion::common::DataFusionError;
+use datafusion::execution::{SpillFile, SpillWriter, TempFileFactory};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+use parking_lot::Mutex;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use tempfile::{TempDir, TempPath};
+use tokio_util::io::ReaderStream;
+
+/// What all queries of an engine together may have in files: one query must not fill the disk that the log needs.
+pub(super) const SPILLED_BYTES_MAX: u64 = 100 << 30;
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 128 << 10;
+
+/// Makes the directory for what does not fit when something does not, and removes it with the engine.
+pub(super) struct SpillDirectory {
+    /// What it is made in; the system's directory for temporary files if not given.
+    parent: Option<PathBuf>,
+    bytes_max: u64,
+    made: Mutex<Option<Arc<Made>>>,
+}
+
+impl SpillDirectory {
+    pub(super) fn new(parent: Option<PathBuf>, bytes_max: u64) -> Self {
+        Self { parent, bytes_max, made: Mutex::default() }
+    }
+
+    fn make(&self) -> io::Result<Arc<Made>> {
+        let parent = self.parent.clone().unwrap_or_else(std::env::temp_dir);
+        std::fs::create_dir_all(&parent)?;
+        let directory = tempfile::Builder::new().prefix("queries-").tempdir_in(parent)?;
+        Ok(Arc::new(Made { directory, bytes: AtomicU64::new(0), bytes_max: self.bytes_max }))
+    }
+
+    fn made(&self) -> io::Result<Arc<Made>> {
+        let mut made = self.made.lock();
+        match &*made {
+            Some(made) => Ok(Arc::clone(made)),
+            None => Ok(Arc::clone(made.insert(self.make()?))),
+        }
+    }
+
+    fn create(&self) -> io::Result<RowsFile> {
+        let made = self.made()?;
+        let (file, path) = tempfile::Builder::new().tempfile_in(made.directory.path())?.into_parts();
+        let written = Arc::new(Written { made, bytes: AtomicU64::new(0), error: OnceLock::new() });
+        Ok(RowsFile { path, unwritten: Mutex::new(Some(file)), written })
+    }
+}
+
+impl TempFileFactory for SpillDirectory {
+    fn create_temp_file(&self, _: &str) -> Result<Arc<dyn SpillFile>, DataFusionError> {
+        let file = self.create().map_err(|error| cannot("make", &error))?;
+        Ok(Arc::new(file))
+    }
+}
+
+/// The directory, while somebody has a file in it.
+struct Made {
+    directory: TempDir,
+    /// Bytes in all files.
+    bytes: AtomicU64,
+    bytes_max: u64,
+}
+
+/// Rows that a query has put aside.
+struct RowsFile {
+    /// Removed with this. Before what keeps the directory: it is removed after its files.
+    path: TempPath,
+    /// Until somebody writes.
+    unwritten: Mutex<Option<File>>,
+    written: Arc<Written>,
+}
+
+/// What a file has in it.
+struct Written {
+    made: Arc<Made>,
+    bytes: AtomicU64,
+    /// Why it has not all that was written.
+    error: OnceLock<SqlError>,
+}
+
+impl Written {
+    fn note(&self, error: SqlError) {
+        // The first says why; those behind it follow from it.
+        let _ = self.error.set(error);
+    }
+
+    fn result(&self) -> Result<(), DataFusionError> {
+        match self.error.get() {
+            None => Ok(()),
+            Some(error) => Err(error.clone().into()),
+        }
+    }
+
+    /// Counts bytes that are about to be written.
+    fn take(&self, bytes: u64) -> Result<(), SqlError> {
+        let before = self.made.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before + bytes <= self.made.bytes_max {
+            return Ok(());
+        }
+        let message = format!("queries may have {} bytes in temporary files", self.made.bytes_max);
+        Err(SqlError::new(SqlState::ConfigurationLimitExceeded, message).with_hint(
+            "Give queries more memory (coeval serve --query-memory), or let the statement sort, group or join fewer rows.",
+        ))
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        self.made.bytes.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
+    }
+}
+
+impl SpillFile for RowsFile {
+    fn path(&self) -> Option<&Path> {
+        Some(&self.path)
+    }
+
+    fn size(&self) -> Option<u64> {
+        Some(self.written.bytes.load(Ordering::Relaxed))
+    }
+
+    fn read_stream(
+        &self,
+    ) -> Result<Pin<Box<dyn Stream<Item = Result<Bytes, DataFusionError>> + Send>>, DataFusionError> {
+        self.written.result()?;
+        let path = self.path.to_path_buf();
+        let pieces = stream::once(tokio::fs::File::open(path))
+            .map_ok(|file| ReaderStream::with_capacity(file, READ_BYTES))
+            .try_flatten();
+        Ok(pieces.map_err(|error| cannot("read", &error).into()).boxed())
+    }
+
+    fn open_writer(&self) -> Result<Box<dyn SpillWriter>, DataFusionError> {
+        let file = self.unwritten.lock().take();
+        let file = file.ok_or_else(|| SqlError::internal("a temporary file is written once"))?;
+        Ok(Box::new(RowsWriter { file: BufWriter::new(file), written: Arc::clone(&self.written) }))
+    }
+}
+
+/// Writes a file, which is closed with this.
+struct RowsWriter {
+    file: BufWriter<File>,
+    written: Arc<Written>,
+}
+
+impl Write for RowsWriter {
+    /// Never fails: see the module.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.written.error.get().is_none() {
+            let taken = self.written.take(bytes.len() as u64);
+            let done =
+                taken.and_then(|()| self.file.write_all(bytes).map_err(|error| cannot("write", &error)));
+            if let Err(error) = done {
+                self.written.note(error);
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    /// Never fails either.
+    fn flush(&mut self) -> io::Result<()> {
+        if let Err(error) = self.file.flush() {
+            self.written.note(cannot("write", &error));
+        }
+        Ok(())
+    }
+}
+
+impl SpillWriter for RowsWriter {
+    fn finish(&mut self) -> Result<(), DataFusionError> {
+        self.flush()?;
+        self.written.result()
+    }
+}
+
+fn cannot(what: &str, error: &io::Error) -> SqlError {
+    let state = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => SqlState::DiskFull,
+        _ => SqlState::IoError,
+    };
+    SqlError::new(state, format!("could not {what} a temporary file of a query: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(file: &Arc<dyn SpillFile>, pieces: &[&[u8]]) -> Result<(), DataFusionError> {
+        let mut writer = file.open_writer()?;
+        for piece in pieces {
+            writer.write_all(piece)?;
+            writer.flush()?;
+        }
+        writer.finish()
+    }
+
+    fn read(file: &Arc<dyn SpillFile>) -> Result<Vec<u8>, SqlError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let pieces = runtime.block_on(file.read_stream()?.try_collect::<Vec<_>>())?;
+        Ok(pieces.concat())
+    }
+
+    fn files(parent: &Path) -> usize {
+        let inside = std::fs::read_dir(parent).unwrap().map(|entry| entry.unwrap().path());
+        inside.map(|directory| std::fs::read_dir(directory).unwrap().count()).sum()
+    }
+
+    fn open_files(below: &Path) -> usize {
+        let descriptors = std::fs::read_dir("/proc/self/fd").unwrap();
+        let targets = descriptors.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+        targets.filter(|target| target.starts_with(below)).count()
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_no_file_stays_open_or_behind() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = SpillDirectory::new(Some(parent.path().join("spill")), u64::MAX);
+        let made: Vec<_> = (0..50).map(|_| directory.create_temp_file("rows").unwrap()).collect();
+        let large = vec![7; 3 * READ_BYTES];
+        for file in &made {
+            write(file, &[b"some", &large, b"rows"]).unwrap();
+        }
+        assert_eq!(open_files(parent.path()), 0);
+        let expected = [b"some", &large[..], b"rows"].concat();
+        assert!(made.iter().all(|file| read(file).unwrap() == expected));
+        assert_eq!((open_files(parent.path()), files(&parent.path().join("spill"))), (0, 50));
+        assert_eq!(directory.made().unwrap().bytes.load(Ordering::Relaxed), 50 * expected.len() as u64);
+        drop(made);
+        assert_eq!(files(&parent.path().join("spill")), 0);
+        assert_eq!(directory.made().unwrap().bytes.load(Ordering::Relaxed), 0);
+        drop(directory);
+        assert_eq!(std::fs::read_dir(parent.path().join("spill")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_an_error_of_who_ends_the_file_and_of_who_reads_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = SpillDirectory::new(Some(parent.path().to_path_buf()), 100);
+        let first = directory.create_temp_file("rows").unwrap();
+        write(&first, &[&[1; 60]]).unwrap();
+        let second = directory.create_temp_file("rows").unwrap();
+        let ended = SqlError::from(write(&second, &[&[2; 30], &[2; 30], &[2; 1]]).unwrap_err());
+        assert_eq!(ended.state, SqlState::ConfigurationLimitExceeded);
+        assert_eq!(read(&second).unwrap_err(), ended);
+        assert_eq!(read(&first).unwrap(), [1; 60], "the others have what they have");
+        drop(second);
+        let third = directory.create_temp_file("rows").unwrap();
+        write(&third, &[&[3; 40]]).unwrap();
+        assert_eq!(read(&third).unwrap(), [3; 40], "what was given up is there for others");
+    }
+
+    #[test]
+    fn a_directory_that_is_gone_is_an_error() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = SpillDirectory::new(Some(parent.path().to_path_buf()), u64::MAX);
+        let file = directory.create_temp_file("rows").unwrap();
+        write(&file, &[b"rows"]).unwrap();
+        std::fs::remove_dir_all(directory.made().unwrap().directory.path()).unwrap();
+        assert_eq!(read(&file).unwrap_err().state, SqlState::IoError);
+        let Err(error) = directory.create_temp_file("rows") else { panic!("made in no directory") };
+        assert_eq!(SqlError::from(error).state, SqlState::IoError);
+    }
+}
