@@ -31,6 +31,9 @@ pub(super) const SPILLED_BYTES_MAX: u64 = 100 << 30;
 const READ_BYTES: usize = 128 << 10;
 
 /// Makes the directory for what does not fit when something does not, and removes it with the engine.
+///
+/// # Locking
+/// `made` is a leaf, held while the directory is made.
 pub(super) struct SpillDirectory {
     /// What it is made in; the system's directory for temporary files if not given.
     parent: Option<PathBuf>,
@@ -82,6 +85,9 @@ struct Made {
 }
 
 /// Rows that a query has put aside.
+///
+/// # Locking
+/// `unwritten` is a leaf, held for a moment.
 struct RowsFile {
     /// Removed with this. Before what keeps the directory: it is removed after its files.
     path: TempPath,
