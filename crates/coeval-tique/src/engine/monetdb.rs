@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! MonetDB in this process, by its own library.
 //!
-//! The library has one database for each process, and as many sessions on it as one likes. Statements of different sessions
-//! run beside each other, each on a snapshot of its own; so do appends, to the same table too. A DELETE that meets somebody
-//! else's change of its table is refused, at once or when it commits, without effect, and is run again here; in the end alone.
+//! The library has one database for each process, and as many sessions on it as one likes. Queries of different sessions run
+//! beside each other, and so do commits; the statements of a change run alone ([`Shared`] says why). A DELETE that meets
+//! somebody else's change of its table is refused, at once or when it commits, without effect, and is run again here; in the
+//! end beside no other change.
 
 mod import;
 mod interface;
@@ -47,16 +48,18 @@ pub struct MonetDbEngine {
 /// What the sessions share.
 ///
 /// # Locking
-/// `changes` is held, for reading, around each change of rows, and for writing by one that has to run alone. `texts` is held
-/// for writing while texts are added to a table, inside of `changes` and not during a commit, and for reading while a
-/// query runs and its answer is copied: a query that runs while a column's texts grow may read an empty one instead.
+/// `changes` is held, for reading, around each change of rows, and for writing by one that has to run alone. `rows` is held
+/// for writing while the statements of a change run, inside of `changes` and not during a commit, and for reading while a
+/// query runs and its answer is copied. A query that runs while a column's texts grow may read an empty one instead. And one
+/// that begins while a DELETE takes a table's first rows, or an INSERT uses such a place again, may miss as many of its
+/// newest: MonetDB 11.41 looks up the head of a table's list of segments (`bind_cands`) before it takes the table's lock.
 /// `idle` is held for moments, inside of nothing. `_keeper` is never taken: it keeps the database open.
 struct Shared {
     dialect: Dialect,
     functions: &'static Functions,
     directory: Option<CString>,
     changes: RwLock<()>,
-    texts: RwLock<()>,
+    rows: RwLock<()>,
     idle: Mutex<Vec<Idle>>,
     _keeper: Mutex<Worker>,
     /// Dropped last: the database is closed by then.
@@ -149,9 +152,9 @@ impl MonetDbEngine {
             nulls: Nulls::Above,
             spelled,
         };
-        let (changes, texts, idle) = (RwLock::new(()), RwLock::new(()), Mutex::default());
+        let (changes, rows, idle) = (RwLock::new(()), RwLock::new(()), Mutex::default());
         let keeper = Mutex::new(keeper);
-        let shared = Shared { dialect, functions, directory, changes, texts, idle, _keeper: keeper, alone };
+        let shared = Shared { dialect, functions, directory, changes, rows, idle, _keeper: keeper, alone };
         Ok(Self { shared: Arc::new(shared) })
     }
 }
@@ -211,20 +214,6 @@ impl Shared {
         // Times with a zone are read without it.
         worker.run(|handle| handle.run("SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE").map(drop))?;
         Ok((worker, None))
-    }
-}
-
-/// Whether a change adds texts to a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Adds {
-    Texts,
-    NoTexts,
-}
-
-impl Adds {
-    fn of(rows: &RecordBatch) -> Self {
-        let has_texts = rows.columns().iter().any(|column| !column.data_type().is_primitive());
-        if has_texts { Self::Texts } else { Self::NoTexts }
     }
 }
 
@@ -324,28 +313,25 @@ impl Session {
     }
 
     /// Runs statements as one change, again if another refused it.
-    fn change(&mut self, texts: &[String], adds: Adds) -> Result<u64, EngineError> {
+    fn change(&mut self, statements: &[String]) -> Result<u64, EngineError> {
         let shared = Arc::clone(&self.shared);
         for _ in 0..TRIES {
             let _beside_others = shared.changes.read();
-            match self.try_change(texts, adds) {
+            match self.try_change(statements) {
                 Err(error) if CONFLICTS.iter().any(|words| error.message.contains(words)) => {}
                 outcome => return outcome,
             }
         }
         let _alone = shared.changes.write();
-        self.try_change(texts, adds)
+        self.try_change(statements)
     }
 
-    fn try_change(&mut self, texts: &[String], adds: Adds) -> Result<u64, EngineError> {
-        if let (Adds::NoTexts, [text]) = (adds, texts) {
-            return self.run(text);
-        }
+    fn try_change(&mut self, statements: &[String]) -> Result<u64, EngineError> {
         self.run("START TRANSACTION")?;
         let shared = Arc::clone(&self.shared);
         let run_all = |session: &mut Self| {
-            let _no_reader = (adds == Adds::Texts).then(|| shared.texts.write());
-            texts.iter().try_fold(0, |sum, text| Ok(sum + session.run(text)?))
+            let _no_reader = shared.rows.write();
+            statements.iter().try_fold(0, |sum, statement| Ok(sum + session.run(statement)?))
         };
         match run_all(self) {
             // A commit that is refused has rolled back.
@@ -366,15 +352,14 @@ impl Connection for Session {
         }
         self.wear(sql);
         let shared = Arc::clone(&self.shared);
-        let _no_texts_are_added = shared.texts.read();
+        let _no_row_comes_or_goes = shared.rows.read();
         let sql = sql.to_owned();
         self.ask(move |handle| import::read(handle.run(&sql)?.0))
     }
 
     fn execute(&mut self, sql: &str) -> Result<u64, EngineError> {
         self.refresh();
-        let adds = if sql.starts_with("INSERT") { Adds::Texts } else { Adds::NoTexts };
-        self.change(&[sql.to_owned()], adds)
+        self.change(&[sql.to_owned()])
     }
 
     fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError> {
@@ -382,19 +367,17 @@ impl Connection for Session {
             return Ok(());
         }
         self.set(Effort::Point)?;
-        self.change(&insertions(table, rows, given, STATEMENT_BYTES)?, Adds::of(rows)).map(drop)
+        self.change(&insertions(table, rows, given, STATEMENT_BYTES)?).map(drop)
     }
 
     fn append_all(&mut self, appends: &[(&str, &RecordBatch)]) -> Result<(), EngineError> {
-        let have_texts = appends.iter().any(|(_, rows)| Adds::of(rows) == Adds::Texts);
-        let adds = if have_texts { Adds::Texts } else { Adds::NoTexts };
-        let texts = appends.iter().map(|(table, rows)| insertions(table, rows, given, STATEMENT_BYTES));
-        let texts = texts.collect::<Result<Vec<_>, _>>()?.concat();
-        if texts.is_empty() {
+        let statements = appends.iter().map(|(table, rows)| insertions(table, rows, given, STATEMENT_BYTES));
+        let statements = statements.collect::<Result<Vec<_>, _>>()?.concat();
+        if statements.is_empty() {
             return Ok(());
         }
         self.set(Effort::Point)?;
-        self.change(&texts, adds).map(drop)
+        self.change(&statements).map(drop)
     }
 
     /// Beside everybody else's statements, as a query: nobody else has these tables.
@@ -404,7 +387,7 @@ impl Connection for Session {
             self.state = State::HasTables;
         }
         let shared = Arc::clone(&self.shared);
-        let _no_texts_are_added = shared.texts.read();
+        let _no_row_comes_or_goes = shared.rows.read();
         self.run(sql)
     }
 
