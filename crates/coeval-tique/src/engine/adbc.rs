@@ -44,7 +44,7 @@ struct Manners {
     /// What each connection is told first.
     first: &'static [&'static str],
     /// Whether the engine plans a statement before the transaction begins that runs it: it may leave out a condition that held
-    /// for all rows then, and meet rows that came since. So queries are given a transaction that is there for both.
+    /// for all rows then, and meet rows that came since. So a statement is given a transaction that is there for both.
     plans_apart: bool,
     /// What begins a change of several statements.
     begin: &'static str,
@@ -201,29 +201,22 @@ impl Connection for Remote {
             self.has_begun = begins || (self.has_begun && !ends);
             return self.link.run(sql);
         }
-        self.link.run("BEGIN")?;
-        let rows = self.link.run(sql);
-        self.link.run(if rows.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
-        rows
+        self.at_once(|link| link.run(sql))
     }
 
     fn execute(&mut self, sql: &str) -> Result<u64, EngineError> {
-        if self.manners.counts_without_rows {
-            return Ok(self.link.change(sql)?.unwrap_or(0));
+        if self.manners.plans_apart && !self.has_begun {
+            return self.at_once(|link| link.run_counted(sql)).map(touched);
         }
-        let (rows, touched) = self.link.run_counted(sql)?;
-        // DuckDB answers changes with a row that holds their count, definitions with nothing.
-        let first = rows.batches.first().filter(|batch| batch.num_rows() == 1 && batch.num_columns() == 1);
-        let count = first.and_then(|batch| cast(batch.column(0), &DataType::Int64).ok());
-        let count = count.map_or(0, |count| count.as_primitive::<Int64Type>().value(0));
-        Ok(u64::try_from(count).unwrap_or(0).max(touched.unwrap_or(0)))
+        self.change(sql)
     }
 
     fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError> {
         if rows.num_rows() == 0 {
             return Ok(());
         }
-        self.execute(&insertion(table, rows, self.manners.given)?).map(drop)
+        // A plan of rows that are given does not depend on others.
+        self.change(&insertion(table, rows, self.manners.given)?).map(drop)
     }
 
     fn append_all(&mut self, appends: &[(&str, &RecordBatch)]) -> Result<(), EngineError> {
@@ -246,6 +239,35 @@ impl Connection for Remote {
     fn sync(&mut self) -> Result<(), EngineError> {
         Ok(())
     }
+}
+
+impl Remote {
+    /// Plans and runs a statement in one transaction: see [`Manners::plans_apart`].
+    fn at_once<T>(
+        &mut self,
+        run: impl FnOnce(&mut Link) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        self.link.run("BEGIN")?;
+        let outcome = run(&mut self.link);
+        self.link.run(if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        outcome
+    }
+
+    fn change(&mut self, sql: &str) -> Result<u64, EngineError> {
+        if self.manners.counts_without_rows {
+            return Ok(self.link.change(sql)?.unwrap_or(0));
+        }
+        self.link.run_counted(sql).map(touched)
+    }
+}
+
+/// The rows that a change touched, of which an engine says one or the other.
+fn touched((rows, touched): (Rows, Option<u64>)) -> u64 {
+    // DuckDB answers changes with a row that holds their count, definitions with nothing.
+    let first = rows.batches.first().filter(|batch| batch.num_rows() == 1 && batch.num_columns() == 1);
+    let count = first.and_then(|batch| cast(batch.column(0), &DataType::Int64).ok());
+    let count = count.map_or(0, |count| count.as_primitive::<Int64Type>().value(0));
+    u64::try_from(count).unwrap_or(0).max(touched.unwrap_or(0))
 }
 
 /// A value as a literal that INSERT gives the type of its column.
