@@ -127,7 +127,12 @@ impl Connection for Local {
         // Cloned, so that others append while this one waits for the disk.
         let file = self.inner.log.lock().as_ref().filter(|_| durable).map(AppendLog::file);
         match file {
-            Some(file) => file.sync_data().map_err(|error| EngineError::gone(format!("the log: {error}"))),
+            Some(file) => file.sync_data().map_err(|error| {
+                if let Some(log) = self.inner.log.lock().as_mut() {
+                    log.note_unsynced();
+                }
+                EngineError::gone(format!("the log: {error}"))
+            }),
             None => Ok(()),
         }
     }

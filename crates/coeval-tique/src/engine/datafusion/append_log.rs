@@ -45,6 +45,8 @@ pub(super) struct AppendLog {
     file: Arc<File>,
     bytes: usize,
     compact_at: usize,
+    /// Whether a write or a sync failed behind which nothing may be written.
+    is_broken: bool,
     _owner: Owner,
 }
 
@@ -84,6 +86,7 @@ impl AppendLog {
             file: Arc::new(file),
             bytes: length,
             compact_at: COMPACT_BYTES_MIN,
+            is_broken: false,
             _owner: owner,
         };
         let tables = log.compact_if_worth(&tables)?.unwrap_or(tables);
@@ -97,12 +100,36 @@ impl AppendLog {
     /// Appends a record in one write.
     ///
     /// # Errors
-    /// Whether the record is there is not known; the engine counts as gone.
+    /// The record is not there. If what was written of it cannot be cut off, nothing is written any more: behind a part of a
+    /// record nobody would find it.
     pub(super) fn write(&mut self, record: &Record<'_>) -> Result<(), EngineError> {
+        self.require_whole()?;
         let bytes = encode(record)?;
-        (&*self.file).write_all(&bytes).map_err(failed("the log"))?;
+        if let Err(error) = (&*self.file).write_all(&bytes) {
+            self.cut_off();
+            return Err(failed("the log")(error));
+        }
         self.bytes += bytes.len();
         Ok(())
+    }
+
+    fn require_whole(&self) -> Result<(), EngineError> {
+        match self.is_broken {
+            false => Ok(()),
+            true => Err(EngineError::gone(
+                "a write to the log failed; it is whole again when the database is opened",
+            )),
+        }
+    }
+
+    /// Cuts off what stands behind the last whole record.
+    pub(super) fn cut_off(&mut self) {
+        self.is_broken = self.file.set_len(self.bytes as u64).is_err();
+    }
+
+    /// Notes that the file could not be synced: what it had not on the disk may be lost, whatever a later sync says.
+    pub(super) fn note_unsynced(&mut self) {
+        self.is_broken = true;
     }
 
     /// Writes the file anew if it is large and most of it is of rows that are gone. The tables are the same then, but
@@ -135,16 +162,18 @@ impl AppendLog {
 
     fn replace(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
         let path = self.directory.join("tables.next");
-        let mut file = File::create(&path).map_err(failed("the next log"))?;
+        let options = OpenOptions::new().append(true).create(true).clone();
+        let mut file = options.open(&path).map_err(failed("the next log"))?;
+        file.set_len(0).map_err(failed("the next log"))?;
         file.write_all(bytes).map_err(failed("the next log"))?;
         file.sync_all().map_err(failed("the next log"))?;
         std::fs::rename(&path, path_of(&self.directory)).map_err(failed("the next log"))?;
-        let directory = File::open(&self.directory).map_err(failed("the directory of the tables"))?;
-        directory.sync_all().map_err(failed("the directory of the tables"))?;
+        // From here on it is the log, whether the directory can be synced or not.
         self.file = Arc::new(file);
         self.bytes = bytes.len();
         self.compact_at = (2 * self.bytes).max(COMPACT_BYTES_MIN);
-        Ok(())
+        let synced = File::open(&self.directory).and_then(|directory| directory.sync_all());
+        synced.inspect_err(|_| self.is_broken = true).map_err(failed("the directory of the tables"))
     }
 }
 

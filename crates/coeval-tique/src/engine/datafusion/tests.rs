@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 use super::*;
+use std::io::Write;
 
 fn numbers(connection: &mut dyn Connection, sql: &str) -> Vec<i64> {
     let rows = connection.query(sql, Effort::Point).unwrap();
@@ -42,6 +43,30 @@ fn rows_are_inserted_read_and_deleted_and_come_back_when_kept() {
     let mut one = connection(&engine);
     assert_eq!(numbers(&mut *one, "SELECT k FROM kept ORDER BY k"), [0, 2, 7, 99]);
     assert!(one.query("SELECT k FROM short", Effort::Point).is_err());
+}
+
+/// What a write left that failed must not stand before what is written next.
+#[test]
+fn behind_a_write_that_failed_the_log_goes_on_or_nothing_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tables.log");
+    let engine = DataFusionEngine::open(directory.path(), Durability::Machine).unwrap();
+    let mut one = connection(&engine);
+    one.execute("CREATE TABLE t (k BIGINT)").unwrap();
+    one.execute("INSERT INTO t VALUES (1)").unwrap();
+    std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"half a record").unwrap();
+    engine.inner.log.lock().as_mut().unwrap().cut_off();
+    one.execute("INSERT INTO t VALUES (2)").unwrap();
+    one.sync().unwrap();
+    engine.inner.log.lock().as_mut().unwrap().note_unsynced();
+    let refused = one.execute("INSERT INTO t VALUES (3)").unwrap_err();
+    assert_eq!(refused.kind, crate::engine::EngineErrorKind::Gone);
+    assert_eq!(numbers(&mut *one, "SELECT k FROM t ORDER BY k"), [1, 2]);
+    drop((one, engine));
+    let engine = DataFusionEngine::open(directory.path(), Durability::Machine).unwrap();
+    let mut one = connection(&engine);
+    one.execute("INSERT INTO t VALUES (4)").unwrap();
+    assert_eq!(numbers(&mut *one, "SELECT k FROM t ORDER BY k"), [1, 2, 4]);
 }
 
 #[test]
