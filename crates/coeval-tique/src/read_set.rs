@@ -36,12 +36,12 @@ impl ReadSet {
             true => (row_entry(table, &row), Access::ReadRow),
             false => (range_entry(table, &row, known), Access::ReadRange),
         };
-        self.entries.insert(entry, access);
+        self.note(entry, access);
     }
 
     /// Notes a row that was read.
     pub(crate) fn row(&mut self, table: &Definition, row: &Row) {
-        self.entries.insert(row_entry(table, row), Access::ReadRow);
+        self.note(row_entry(table, row), Access::ReadRow);
     }
 
     /// Notes that all of a table may have been looked at.
@@ -52,10 +52,15 @@ impl ReadSet {
     /// Notes what a change relied on that is taken back.
     pub(crate) fn absorb(&mut self, taken_back: &WriteSet) {
         for (entry, access) in taken_back.iter() {
-            let strongest = self.entries.entry(entry).or_insert(access);
-            if (*strongest as i64).abs() < (access as i64).abs() {
-                *strongest = access;
-            }
+            self.note(entry, access);
+        }
+    }
+
+    /// What is noted of an entry twice counts as what meets more.
+    fn note(&mut self, entry: i64, access: Access) {
+        let strongest = self.entries.entry(entry).or_insert(access);
+        if (*strongest as i64).abs() < (access as i64).abs() {
+            *strongest = access;
         }
     }
 

@@ -8,11 +8,13 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE";
 const SETUP: &str = "CREATE TABLE lines (a int, b int, v int, PRIMARY KEY (a, b)); \
     INSERT INTO lines VALUES (1, 1, 10), (1, 2, 10), (2, 1, 10); \
     CREATE TABLE doctors (name text PRIMARY KEY, code int UNIQUE, on_call boolean); \
-    INSERT INTO doctors VALUES ('ann', 1, true), ('bob', 2, true)";
+    INSERT INTO doctors VALUES ('ann', 1, true), ('bob', 2, true); \
+    CREATE TABLE parents (k int PRIMARY KEY); INSERT INTO parents VALUES (1); \
+    CREATE TABLE children (k int PRIMARY KEY, parent int REFERENCES parents)";
 
 /// What the first transaction reads, what a concurrent one commits meanwhile, and whether the first, which writes
 /// something else as well, is refused then.
-const RACES: [(&str, &str, bool); 23] = [
+const RACES: [(&str, &str, bool); 25] = [
     ("SELECT v FROM lines WHERE a = 1 AND b = 1", "UPDATE lines SET v = 0 WHERE a = 1 AND b = 1", true),
     ("SELECT v FROM lines WHERE a = 1 AND b = 1", "DELETE FROM lines WHERE a = 1 AND b = 1", true),
     ("SELECT v FROM lines WHERE a = 1 AND b = 1", "UPDATE lines SET v = 0 WHERE a = 1 AND b = 2", false),
@@ -56,6 +58,17 @@ const RACES: [(&str, &str, bool); 23] = [
         false,
     ),
     (
+        "SAVEPOINT s; DELETE FROM parents WHERE k = 1; ROLLBACK TO s",
+        "INSERT INTO children VALUES (1, 1)",
+        true,
+    ),
+    // A look-up behind it says less.
+    (
+        "SAVEPOINT s; DELETE FROM parents WHERE k = 1; ROLLBACK TO s; SELECT k FROM parents WHERE k = 1",
+        "INSERT INTO children VALUES (1, 1)",
+        true,
+    ),
+    (
         "SAVEPOINT s; INSERT INTO doctors VALUES ('eve', 1, true); ROLLBACK TO s",
         "DELETE FROM doctors WHERE code = 1",
         true,
@@ -84,7 +97,8 @@ fn what_was_read_and_then_written_by_another_is_refused_and_nothing_else() {
                 true => assert_eq!(state(&mut one, "COMMIT"), SqlState::SerializationFailure, "{case}"),
                 false => assert_eq!(tag(&mut one, "COMMIT"), "COMMIT", "{case}"),
             }
-            one.execute("DELETE FROM lines; DELETE FROM doctors").unwrap();
+            one.execute("DELETE FROM lines; DELETE FROM doctors; DELETE FROM children; DELETE FROM parents")
+                .unwrap();
             one.execute(
                 &SETUP.split("; ").filter(|text| text.starts_with("INSERT")).collect::<Vec<_>>().join("; "),
             )
