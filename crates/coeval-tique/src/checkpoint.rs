@@ -20,7 +20,7 @@ use crate::engine::Connection;
 use crate::error::Result;
 use crate::physical::{CTS, DELETED, SEQUENCE, TXID, cache, key_columns, storage, storage_columns};
 use crate::schema::{Kind, quoted};
-use crate::snapshot::Layout;
+use crate::snapshot::{COMMITS, Layout};
 use std::sync::Arc;
 
 /// Stable versions are deleted in so many steps of ascending timestamps, so that no single DELETE holds writers long.
@@ -87,8 +87,8 @@ impl Shared {
                 stable.0
             ),
             Layout::Joined => format!(
-                "SELECT {columns}, {DELETED}, tique_t.cts AS {CTS}, {SEQUENCE} FROM {cache} AS tique_c \
-                 JOIN tique_committed AS tique_t ON tique_t.txid = tique_c.{TXID} WHERE tique_t.cts <= {}",
+                "SELECT {columns}, {DELETED}, tique_at AS {CTS}, {SEQUENCE} FROM {cache} AS tique_c \
+                 JOIN {COMMITS} ON tique_by = tique_c.{TXID} WHERE tique_at <= {}",
                 stable.0
             ),
         };

@@ -72,14 +72,16 @@ fn visible(table: &Definition, view: &View, columns: &str, conditions: &[String]
             let join = if view.own.is_some() { "LEFT JOIN" } else { "JOIN" };
             let own = view.own.map(|txid| format!(" OR tique_c.{TXID} = {}", txid.0)).unwrap_or_default();
             format!(
-                "SELECT {columns}, {DELETED}, tique_t.cts AS {CTS}, {SEQUENCE} FROM {cache} AS tique_c \
-                 {join} tique_committed AS tique_t ON tique_t.txid = tique_c.{TXID} \
-                 WHERE (tique_t.cts <= {sts}{own}){}",
+                "SELECT {columns}, {DELETED}, tique_at AS {CTS}, {SEQUENCE} FROM {cache} AS tique_c \
+                 {join} {COMMITS} ON tique_by = tique_c.{TXID} WHERE (tique_at <= {sts}{own}){}",
                 and(conditions)
             )
         }
     }
 }
+
+/// The commits, by names that no column of a user's has.
+pub(crate) const COMMITS: &str = "(SELECT txid AS tique_by, cts AS tique_at FROM tique_committed) AS tique_t";
 
 fn and(conditions: &[String]) -> String {
     conditions.iter().map(|condition| format!(" AND {condition}")).collect()

@@ -22,6 +22,29 @@ fn columns_may_be_named_like_words_of_the_engine() {
 }
 
 #[test]
+fn columns_may_be_named_like_those_of_the_transactions() {
+    for options in all_options() {
+        let database = database(options);
+        let mut session = database.session().unwrap();
+        session.execute("CREATE TABLE t (cts int, txid int, entry int, PRIMARY KEY (txid, cts))").unwrap();
+        session.execute("INSERT INTO t VALUES (1, 1, 10), (2, 2, 20), (3, 3, 30)").unwrap();
+        session.execute("UPDATE t SET entry = entry + cts WHERE txid = 2 AND cts = 2").unwrap();
+        session.execute("BEGIN; DELETE FROM t WHERE cts = 3").unwrap();
+        let sql = "SELECT cts, txid, entry FROM t WHERE cts <= 3 ORDER BY txid";
+        for _ in 0..2 {
+            assert_eq!(rows(&mut session, sql), ["1|1|10", "2|2|22"], "{options:?}");
+            assert_eq!(rows(&mut session, "SELECT entry FROM t WHERE txid = 2 AND cts = 2"), ["22"]);
+            if session.is_in_block() {
+                session.execute("COMMIT").unwrap();
+                database.checkpoint().unwrap();
+            }
+        }
+        session.execute("INSERT INTO t VALUES (4, 4, 40)").unwrap();
+        assert_eq!(rows(&mut session, "SELECT sum(entry) FROM t WHERE txid > 0"), ["72"], "{options:?}");
+    }
+}
+
+#[test]
 fn a_transaction_reads_one_snapshot_and_its_own_writes() {
     for options in all_options() {
         let database = database(options);
