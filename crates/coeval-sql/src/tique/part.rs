@@ -41,6 +41,8 @@ struct Open {
 #[derive(Default)]
 pub(crate) struct Part {
     open: HashMap<String, Open>,
+    /// Whether what the transaction did on a server is lost: it can end without a trace alone.
+    is_lost: bool,
     /// How many savepoints the session's block has: a part that begins later begins behind them.
     savepoints: usize,
     /// Tables whose definitions the transaction has removed: server and table.
@@ -82,6 +84,7 @@ impl Part {
         if outcome.as_ref().is_err_and(|error| error.state.code() == "08006") {
             // The next one connects again.
             self.open.remove(server);
+            self.is_lost = true;
         }
         Ok(outcome?)
     }
@@ -165,7 +168,7 @@ impl Part {
 
     /// Whether the transaction has done anything on a server.
     pub(crate) fn is_touched(&self) -> bool {
-        !self.dropped.is_empty() || self.open.values().any(|open| open.session.is_in_block())
+        self.is_lost || !self.dropped.is_empty() || self.open.values().any(|open| open.session.is_in_block())
     }
 
     /// A savepoint of the block.
@@ -183,13 +186,25 @@ impl Part {
     /// Back to a savepoint, by how many there were before it.
     ///
     /// # Errors
-    /// What a server says; only ROLLBACK helps then.
+    /// What a server says, or `08006` if the part there is lost; only ROLLBACK helps then.
     pub(crate) fn rollback_to(&mut self, place: usize) -> Result<(), SqlError> {
+        self.require_kept()?;
         for session in self.begun_sessions() {
             session.rollback_to_savepoint(place)?;
         }
         self.savepoints = place + 1;
         Ok(())
+    }
+
+    fn require_kept(&self) -> Result<(), SqlError> {
+        match self.is_lost {
+            false => Ok(()),
+            true => Err(SqlError::new(
+                SqlState::ConnectionFailure,
+                "what the transaction did on a server is lost: the connection to it was",
+            )
+            .with_hint("ROLLBACK, and run the transaction again.")),
+        }
     }
 
     /// Forgets savepoints from this one on.
@@ -206,6 +221,7 @@ impl Part {
         }
         self.savepoints = 0;
         self.dropped.clear();
+        self.is_lost = false;
     }
 
     /// Notes that the transaction removes the definition of a table.
@@ -252,6 +268,7 @@ impl Part {
         if let Some(transaction) = &transaction {
             self.require_end_alone(transaction)?;
         }
+        self.require_kept().inspect_err(|_| self.rollback())?;
         let mut written = self.open.values().filter(|open| open.session.has_written());
         let (first, second) = (written.next().map(|open| open.server.name.clone()), written.next());
         if second.is_some() {
