@@ -73,6 +73,7 @@ fn a_query_gets_what_there_is_but_for_what_is_left_to_those_that_come() {
     let others = MemoryConsumer::new("join").register(&other);
     others.try_grow(40 * MIB).unwrap();
     assert!(others.try_grow(2 * MIB).is_err());
+    others.try_grow(0).unwrap();
     drop(reservation);
     others.try_grow(70 * MIB).unwrap();
     drop(others);
