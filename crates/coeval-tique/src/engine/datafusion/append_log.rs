@@ -162,8 +162,9 @@ impl AppendLog {
 
     fn replace(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
         let path = self.directory.join("tables.next");
-        let options = OpenOptions::new().append(true).create(true).clone();
-        let mut file = options.open(&path).map_err(failed("the next log"))?;
+        // Every write goes to the end, also behind a part of a record that was cut off.
+        let mut file =
+            OpenOptions::new().append(true).create(true).open(&path).map_err(failed("the next log"))?;
         file.set_len(0).map_err(failed("the next log"))?;
         file.write_all(bytes).map_err(failed("the next log"))?;
         file.sync_all().map_err(failed("the next log"))?;
