@@ -103,8 +103,7 @@ impl Drop for NewFile {
 fn cannot(error: &io::Error, path: &Path, what: &str, purpose: &str) -> SqlError {
     let state = match error.kind() {
         io::ErrorKind::NotFound => SqlState::UndefinedFile,
-        io::ErrorKind::StorageFull => SqlState::DiskFull,
-        _ => SqlState::IoError,
+        _ => SqlState::of_io(error),
     };
     // The system's words without Rust's number behind them.
     let words = error.to_string();

@@ -63,10 +63,7 @@ fn converted(error: DataFusionError) -> SqlError {
         DataFusionError::NotImplemented(text) => not_implemented(&text),
         DataFusionError::Execution(text) => execution_error(&text),
         DataFusionError::ResourcesExhausted(text) => out_of_memory(&text),
-        DataFusionError::IoError(error) if error.kind() == std::io::ErrorKind::StorageFull => {
-            SqlError::new(SqlState::DiskFull, error.to_string())
-        }
-        DataFusionError::IoError(error) => SqlError::new(SqlState::IoError, error.to_string()),
+        DataFusionError::IoError(error) => SqlError::new(SqlState::of_io(&error), error.to_string()),
         DataFusionError::Configuration(text) => SqlError::new(SqlState::InvalidParameterValue, text),
         DataFusionError::Internal(text) => internal_error(&text),
         other => SqlError::internal(other.strip_backtrace()),

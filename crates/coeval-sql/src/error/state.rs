@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The SQLSTATEs that Coeval answers with.
 
-use std::fmt;
+use std::{fmt, io};
 
 macro_rules! states {
     ($($(#[$doc:meta])* $name:ident = $code:literal,)*) => {
@@ -139,6 +139,16 @@ states! {
     FdwError = "HV000",
     InternalError = "XX000",
     DataCorrupted = "XX001",
+}
+
+impl SqlState {
+    /// The state of a file that could not be read or written.
+    pub(crate) fn of_io(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull,
+            _ => Self::IoError,
+        }
+    }
 }
 
 impl fmt::Display for SqlState {

@@ -201,11 +201,7 @@ impl SpillWriter for RowsWriter {
 }
 
 fn cannot(what: &str, error: &io::Error) -> SqlError {
-    let state = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => SqlState::DiskFull,
-        _ => SqlState::IoError,
-    };
-    SqlError::new(state, format!("could not {what} a temporary file of a query: {error}"))
+    SqlError::new(SqlState::of_io(error), format!("could not {what} a temporary file of a query: {error}"))
 }
 
 #[cfg(test)]
