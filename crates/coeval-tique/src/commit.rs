@@ -26,7 +26,7 @@ use crate::catalog::Table;
 use crate::certifier::{Candidate, Certification, Certifier};
 use crate::counters::{Counters, Timestamp, Txid};
 use crate::database::Options;
-use crate::engine::{Appends, Connection, Effort, Engine, EngineErrorKind};
+use crate::engine::{Appends, Connection, Effort, Engine, EngineError, EngineErrorKind};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::physical::{CTS, cache};
 use crate::priority::Reservations;
@@ -128,6 +128,13 @@ fn stopped(reason: &str) -> TiqueError {
         .hint("Open the database again: recovery settles what was being committed.")
 }
 
+/// A transaction has committed behind one of which nobody knows whether it has.
+fn unseen(reason: &str) -> TiqueError {
+    let what = format!("the transaction has committed, and is not seen before recovery: {reason}");
+    TiqueError::new(SqlState::TransactionResolutionUnknown, what)
+        .hint("Open the database again: recovery settles what was being committed.")
+}
+
 impl Pipeline {
     pub(crate) fn new(engine: Arc<dyn Engine>, counters: Counters, options: &Options) -> Self {
         Self {
@@ -145,7 +152,7 @@ impl Pipeline {
     /// The commit timestamp; durable, and seen by every transaction that begins from now on.
     ///
     /// # Errors
-    /// 40001: somebody else committed first; aborted. 08006, HV000: aborted. 08007, 57P03: recovery decides.
+    /// 40001: somebody else committed first; aborted. 08006, HV000, 57P03: aborted. 08007: recovery decides.
     pub(crate) fn commit(&self, submission: Submission) -> Result<Timestamp> {
         let mine = Arc::new(Waiting { submission, outcome: Mutex::new(None) });
         let mut queue = self.queue.lock();
@@ -203,7 +210,7 @@ impl Pipeline {
     /// Ends a prepared transaction.
     ///
     /// # Errors
-    /// 08007, 57P03: the marker may or may not be there. Nothing commits any more until the database is opened again.
+    /// 08007: the marker may or may not be there. Nothing commits any more until the database is opened again.
     pub(crate) fn complete(&self, prepared: Prepared) -> Result<()> {
         let mut batch = self.again(prepared);
         let outcome = self.connection().and_then(|connection| batch.complete(connection));
@@ -237,6 +244,23 @@ impl Pipeline {
             Some(connection) => Ok(connection),
             None => Ok(self.engine.connect()?),
         }
+    }
+
+    /// Appends as one change; by another connection if this one turns out to be lost and nothing took effect.
+    fn append_all(
+        &self,
+        connection: &mut Box<dyn Connection>,
+        appends: &[(&str, &RecordBatch)],
+    ) -> std::result::Result<(), EngineError> {
+        let outcome = connection.append_all(appends);
+        let is_lost = outcome.as_ref().is_err_and(|error| error.kind == EngineErrorKind::Lost);
+        if !is_lost || !connection.is_lost() {
+            return outcome;
+        }
+        // Those that wait for their next use were lost with it.
+        self.connections.lock().clear();
+        *connection = self.engine.connect()?;
+        connection.append_all(appends)
     }
 
     fn give_back(&self, connection: Box<dyn Connection>) {
@@ -275,17 +299,17 @@ impl Batch<'_> {
     fn run(&mut self, leading: &mut Leading<'_>) -> Result<()> {
         let mut connection = self.certified(leading)?;
         if self.pipeline.engine.dialect().appends == Appends::OneByOne {
-            self.write_versions(&mut *connection)?;
+            self.write_versions(&mut connection)?;
             return self.complete(connection);
         }
-        self.write_all(&mut *connection)?;
+        self.write_all(&mut connection)?;
         self.finish(connection)
     }
 
     /// Everything up to the marker. Those who may not commit have been told; `members` are the others.
     fn prepare(&mut self, leading: &mut Leading<'_>) -> Result<Box<dyn Connection>> {
         let mut connection = self.certified(leading)?;
-        self.write_versions(&mut *connection)?;
+        self.write_versions(&mut connection)?;
         Ok(connection)
     }
 
@@ -302,7 +326,7 @@ impl Batch<'_> {
                 refused
             }
             Certification::InEngine => {
-                self.register(&mut *connection)?;
+                self.register(&mut connection)?;
                 leading.give_up();
                 self.wait_if_reserved()?;
                 self.certify(&mut *connection)?
@@ -325,7 +349,7 @@ impl Batch<'_> {
         self.pipeline.counters.finish(std::mem::take(&mut self.timestamps));
         self.stage = Stage::Ended;
         if let Some(newest) = newest {
-            self.pipeline.counters.wait_for(newest).map_err(|reason| stopped(&reason))?;
+            self.pipeline.counters.wait_for(newest).map_err(|reason| unseen(&reason))?;
         }
         for member in std::mem::take(&mut self.members) {
             self.pipeline.answer(&member, Ok(newest.unwrap_or(Timestamp(0))));
@@ -334,7 +358,7 @@ impl Batch<'_> {
     }
 
     /// Shows the write sets, then takes timestamps and shows them.
-    fn register(&mut self, connection: &mut dyn Connection) -> Result<()> {
+    fn register(&mut self, connection: &mut Box<dyn Connection>) -> Result<()> {
         let (mut txids, mut entries, mut accesses) = (vec![], vec![], vec![]);
         for member in &self.members {
             let Submission { write_set, read_set, .. } = &member.submission;
@@ -348,7 +372,8 @@ impl Batch<'_> {
         let txids: Vec<_> = self.members.iter().map(|member| member.submission.txid.0).collect();
         let sts: Vec<_> = self.members.iter().map(|member| member.submission.sts.0).collect();
         let began = batch_of(&[("txid", txids.clone()), ("sts", sts.clone())])?;
-        connection.append_all(&[("tique_write_sets", &write_sets), ("tique_began", &began)])?;
+        let shown = [("tique_write_sets", &write_sets), ("tique_began", &began)];
+        self.pipeline.append_all(connection, &shown)?;
         let cts: Vec<_> = self.pipeline.counters.take(self.members.len()).collect();
         self.timestamps = cts.iter().copied().map(Timestamp).collect();
         self.stage = Stage::Stamped;
@@ -500,10 +525,10 @@ impl Batch<'_> {
         all.collect()
     }
 
-    fn write_versions(&self, connection: &mut dyn Connection) -> Result<()> {
+    fn write_versions(&self, connection: &mut Box<dyn Connection>) -> Result<()> {
         let versions = self.versions()?;
         let appends: Vec<_> = versions.iter().map(|(table, rows)| (table.as_str(), rows)).collect();
-        Ok(connection.append_all(&appends)?)
+        Ok(self.pipeline.append_all(connection, &appends)?)
     }
 
     fn marker(&self) -> Result<RecordBatch> {
@@ -523,7 +548,7 @@ impl Batch<'_> {
     }
 
     /// Versions and marker as one change.
-    fn write_all(&mut self, connection: &mut dyn Connection) -> Result<()> {
+    fn write_all(&mut self, connection: &mut Box<dyn Connection>) -> Result<()> {
         if self.members.is_empty() {
             return Ok(());
         }
@@ -531,8 +556,8 @@ impl Batch<'_> {
         let mut appends: Vec<_> = versions.iter().map(|(table, rows)| (table.as_str(), rows)).collect();
         appends.push(("tique_committed", &marker));
         self.stage = Stage::Marking;
-        if let Err(error) = connection.append_all(&appends) {
-            if error.kind == EngineErrorKind::Refused {
+        if let Err(error) = self.pipeline.append_all(connection, &appends) {
+            if error.kind != EngineErrorKind::Gone {
                 self.stage = Stage::Stamped;
             }
             return Err(error.into());

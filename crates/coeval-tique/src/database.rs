@@ -162,6 +162,24 @@ impl Database {
         Session::new(Arc::clone(&self.shared))
     }
 
+    /// Whether nothing commits here any more, so that the database has to be opened again: a commit's end is not known, or
+    /// the engine went away.
+    #[must_use]
+    pub fn has_stopped(&self) -> bool {
+        self.shared.engine.is_lost() || self.shared.pipeline.counters.stopped().is_some()
+    }
+
+    /// Gives the engine's tables up, so that they can be opened again while sessions of this database are still there: those
+    /// have failed from then on (08006, 57P03). False if the engine cannot do that; then it is free with the last session.
+    #[must_use]
+    pub fn retire(&self) -> bool {
+        let is_free = self.shared.engine.retire();
+        if is_free {
+            self.shared.pipeline.counters.stop("the database was opened again".to_owned());
+        }
+        is_free
+    }
+
     /// The foreign keys that name a table: the tables that have them, and their names.
     #[must_use]
     pub fn foreign_keys_to(&self, table: &str) -> Vec<(String, String)> {
@@ -202,6 +220,10 @@ impl Shared {
         }
         check_parents(&definition, &catalog)?;
         let dialect = self.engine.dialect();
+        if recovery::is_noted(connection, dialect.literals, &definition.name)? {
+            // The rest of a definition that failed; what is noted of it would be said of the new table.
+            remove(connection, dialect.literals, &definition)?;
+        }
         for statement in physical::create_table(&definition, dialect)? {
             connection.execute(&statement)?;
         }
@@ -229,9 +251,32 @@ impl Shared {
             return Err(TiqueError::new(SqlState::ObjectInUse, message));
         }
         let literals = self.engine.dialect().literals;
-        note(connection, literals, name, recovery::DROPPED)?;
+        if let Err(error) = note(connection, literals, name, recovery::DROPPED) {
+            self.keep(name, &error);
+            return Err(error);
+        }
         *self.catalog.write() = Arc::new(catalog.without(name));
         remove(connection, literals, &table.definition)
+    }
+}
+
+impl Shared {
+    /// Takes back that a table is dropped, which may have been noted. If that fails nothing commits any more: it would be
+    /// gone with the table when the database is opened again.
+    fn keep(&self, name: &str, error: &TiqueError) {
+        let keep = || {
+            let literal = |text: &str| self.engine.dialect().literals.literal(text);
+            let (name, dropped) = (literal(name), literal(recovery::DROPPED));
+            let mut connection = self.engine.connect()?;
+            let sql = format!("DELETE FROM tique_tables WHERE name = {name} AND definition = {dropped}");
+            connection.execute(&sql)?;
+            connection.sync()
+        };
+        if keep().is_err() {
+            self.pipeline
+                .counters
+                .stop(format!("it is not known whether a table was dropped: {}", error.message));
+        }
     }
 }
 

@@ -220,7 +220,9 @@ impl Rows {
 pub enum EngineErrorKind {
     /// It refused the statement and is well.
     Refused,
-    /// It went away; whether the statement took effect is not known.
+    /// It went away, or the connection to it did, and the statement took no effect.
+    Lost,
+    /// The same, and whether the statement took effect is not known.
     Gone,
     /// It takes no further connection.
     Full,
@@ -230,7 +232,7 @@ pub enum EngineErrorKind {
 #[derive(Clone, Debug, Error)]
 #[error("{message}")]
 pub struct EngineError {
-    /// Whether it is still there.
+    /// Whether the engine is still there.
     pub kind: EngineErrorKind,
     /// Its own words.
     pub message: String,
@@ -249,7 +251,13 @@ impl EngineError {
         Self { kind: EngineErrorKind::Full, message: message.into() }
     }
 
-    /// The engine went away.
+    /// The engine went away, and nothing took effect.
+    #[must_use]
+    pub fn lost(message: impl Into<String>) -> Self {
+        Self { kind: EngineErrorKind::Lost, message: message.into() }
+    }
+
+    /// The engine went away, and what took effect is not known.
     #[must_use]
     pub fn gone(message: impl Into<String>) -> Self {
         Self { kind: EngineErrorKind::Gone, message: message.into() }
@@ -264,12 +272,25 @@ pub trait Engine: Send + Sync {
     /// A connection of its own for one session.
     ///
     /// # Errors
-    /// The engine is not there, or takes no further connection; nothing happened.
+    /// The engine is not there, takes no further connection, or has another owner; nothing happened.
     fn connect(&self) -> Result<Box<dyn Connection>, EngineError>;
+
+    /// Whether this is known to be the owner of the tables no longer: there will be no further connection.
+    fn is_lost(&self) -> bool {
+        false
+    }
+
+    /// Gives the ownership of the tables back before this is dropped. There is no further connection from then on, and
+    /// whoever becomes the owner ends those that are there before it does anything else. False where that cannot be.
+    fn retire(&self) -> bool {
+        false
+    }
 }
 
 /// A session of an engine. Each call is a statement of its own (autocommit), but for who measures the engine itself: queries
 /// between the queries `START TRANSACTION` and `COMMIT` or `ROLLBACK`, written so, are one transaction of the engine's.
+///
+/// A call that has failed is over: nothing of it takes effect later, or the engine has no further connection.
 pub trait Connection: Send {
     /// Runs a query; all tables are read as of one moment.
     ///
@@ -280,14 +301,14 @@ pub trait Connection: Send {
     /// Runs CREATE TABLE, DROP TABLE, INSERT or DELETE; how many rows it touched.
     ///
     /// # Errors
-    /// `Refused`: nothing took effect. `Gone`: all of it or nothing.
+    /// `Refused`, `Lost`: nothing took effect. `Gone`: all of it or nothing.
     fn execute(&mut self, sql: &str) -> Result<u64, EngineError>;
 
     /// Appends rows to a table, whose columns they have in order. Visible at once, durable after
     /// [`sync`](Self::sync) at the latest and in the order of the calls.
     ///
     /// # Errors
-    /// `Refused`: nothing took effect. `Gone`: all of it or nothing.
+    /// `Refused`, `Lost`: nothing took effect. `Gone`: all of it or nothing.
     fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError>;
 
     /// Appends to several tables, in order: as one change where the dialect says [`Appends::Together`].
@@ -312,4 +333,9 @@ pub trait Connection: Send {
     /// # Errors
     /// What is durable is not known.
     fn sync(&mut self) -> Result<(), EngineError>;
+
+    /// Whether the connection is lost: all calls fail, and those of another connection may do.
+    fn is_lost(&self) -> bool {
+        false
+    }
 }

@@ -174,7 +174,7 @@ impl From<EngineError> for TiqueError {
     fn from(error: EngineError) -> Self {
         let state = match error.kind {
             EngineErrorKind::Refused => SqlState::EngineRefused,
-            EngineErrorKind::Gone => SqlState::ConnectionFailure,
+            EngineErrorKind::Lost | EngineErrorKind::Gone => SqlState::ConnectionFailure,
             EngineErrorKind::Full => SqlState::TooManyConnections,
         };
         // Excerpts of the statement that failed are of the rewritten one.

@@ -79,6 +79,12 @@ pub(crate) fn recover(
     Ok((catalog, Counters::after(Txid(last_txid), Timestamp(last_cts))))
 }
 
+/// Whether the catalog's table says anything of a name.
+pub(crate) fn is_noted(connection: &mut dyn Connection, literals: Text, name: &str) -> Result<bool> {
+    let name = literals.literal(name);
+    Ok(number(connection, &format!("SELECT count(*) FROM tique_tables WHERE name = {name}"))? > 0)
+}
+
 /// Notes the keys that have versions in a cache.
 fn note_versions(connection: &mut dyn Connection, table: &Table) -> Result<()> {
     let definition = &table.definition;

@@ -45,9 +45,15 @@ impl Session {
     /// Goes back to a savepoint, which stays; those behind it go. A failed block goes on.
     ///
     /// # Errors
-    /// 25P01, 3B001: there is none. What the engine says: the block has failed, and only ROLLBACK helps.
+    /// 25P01, 3B001: there is none. 08006, what the engine says: the block has failed, and only ROLLBACK helps.
     pub fn rollback_to_savepoint(&mut self, place: SavepointPlace) -> Result<()> {
+        let is_lost = self.connection.is_lost();
         let transaction = self.transaction.as_mut().ok_or_else(no_block)?;
+        if is_lost {
+            let message = "the connection to the engine is lost, and savepoints with it";
+            return Err(TiqueError::new(SqlState::ConnectionFailure, message)
+                .hint("ROLLBACK, and run the transaction again."));
+        }
         let missing = || TiqueError::new(SqlState::InvalidSavepoint, "there is no such savepoint");
         let buffer = transaction.savepoints.list.get(place).ok_or_else(missing)?.buffer.clone();
         let (txid, sent) = (transaction.txid, transaction.buffer.sent().cloned().collect::<Vec<_>>());

@@ -102,7 +102,8 @@ impl Session {
     ///
     /// # Errors
     /// Of the first statement that fails; those behind it do not run. In a block the transaction has failed then; outside,
-    /// the statement did nothing. 08007 and 57P03: the database has to be opened again, and recovery decides.
+    /// the statement did nothing. 08006: the connection to the engine is lost; the next transaction connects again. 08007 and
+    /// 57P03: the database has to be opened again; behind the first recovery decides, behind the second nothing was done.
     pub fn execute(&mut self, sql: &str) -> Result<Vec<Outcome>> {
         let mut outcomes = Vec::new();
         for statement in parse(sql)? {
@@ -135,6 +136,9 @@ impl Session {
     }
 
     fn statement(&mut self, statement: Statement) -> Result<Outcome> {
+        if self.transaction.is_none() {
+            self.connect_if_lost()?;
+        }
         let ends_failure = matches!(statement, Statement::Commit { .. } | Statement::Rollback { .. });
         if self.transaction.as_ref().is_some_and(|transaction| transaction.has_failed) && !ends_failure {
             let message = "the transaction has failed; statements are ignored until ROLLBACK";
@@ -178,6 +182,15 @@ impl Session {
         outcome
     }
 
+    /// Takes another connection if the session's is lost, with which its copies went.
+    fn connect_if_lost(&mut self) -> Result<()> {
+        if self.connection.is_lost() {
+            self.connection = self.shared.engine.connect()?;
+            self.copies = Copies::default();
+        }
+        Ok(())
+    }
+
     fn outside_block(&self, what: &str) -> Result<()> {
         if self.is_in_block() {
             let message = format!("{what} cannot run inside a transaction block");
@@ -186,7 +199,8 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a statement in the open block, or in a transaction of its own, which is run again when it was refused.
+    /// Runs a statement in the open block, or in a transaction of its own, which is run again when it was refused, or when
+    /// the connection turned out to be lost.
     fn in_transaction(&mut self, statement: Statement) -> Result<Outcome> {
         if self.is_in_block() {
             return self.one_try(statement);
@@ -194,6 +208,9 @@ impl Session {
         for _ in 1..STATEMENT_TRIES {
             match self.one_try(statement.clone()) {
                 Err(error) if error.state == SqlState::SerializationFailure => {}
+                Err(error) if error.state == SqlState::ConnectionFailure && self.connection.is_lost() => {
+                    self.connect_if_lost()?;
+                }
                 outcome => return outcome,
             }
         }

@@ -7,13 +7,15 @@
 
 mod import;
 mod interface;
+mod postgresql;
 mod sqlite;
 
 use super::insertion::insertion;
 use super::library::require;
+use super::owner::Owner;
 use super::{
-    Appends, Connection, Copying, Dialect, Effort, Engine, EngineError, Indexes, Integers, Lists, Names,
-    Nulls, Pushdown, Rows, Text, Types, digits,
+    Appends, Connection, Copying, Dialect, Effort, Engine, EngineError, EngineErrorKind, Indexes, Integers,
+    Lists, Names, Nulls, Pushdown, Rows, Text, Types,
 };
 use crate::literal::printed;
 use arrow::array::{AsArray, RecordBatch};
@@ -21,9 +23,8 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, Value};
-use interface::{Database, Driver, Link};
-use parking_lot::Mutex;
-use std::any::Any;
+use interface::{Database, Driver, Failure, Link};
+use postgresql::Ownership;
 use std::ffi::CStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -34,8 +35,10 @@ pub struct AdbcEngine {
     dialect: Dialect,
     manners: Manners,
     database: Arc<Database>,
-    /// Holds the lock that makes us the owner, where the engine itself does not see to that. There for its drop.
-    _owner: Option<Arc<dyn Any + Send + Sync>>,
+    /// Of the tables in a server's database.
+    ownership: Option<Arc<Ownership>>,
+    /// The lock beside a file that makes us the owner, where the engine itself does not see to that. There for its drop.
+    _file: Option<Arc<Owner>>,
 }
 
 /// In what drivers and their engines differ, besides the dialect.
@@ -99,7 +102,7 @@ impl AdbcEngine {
         let options: Vec<_> = path.iter().map(|path| ("path", path.as_str())).collect();
         let database = Arc::new(Database::open(driver, &options)?);
         let manners = Manners { plans_apart: true, ..PLAIN };
-        Ok(Self { dialect, manners, database, _owner: None })
+        Ok(Self { dialect, manners, database, ownership: None, _file: None })
     }
 
     /// SQLite, by the library of `adbc-driver-sqlite`, on the database in this file; in memory if there is none. The
@@ -112,56 +115,29 @@ impl AdbcEngine {
         require(library, "driver", "fetch-adbc sqlite", "libadbc_driver_sqlite.so")?;
         let driver = Driver::load(library, c"AdbcDriverSqliteInit")?;
         let owner = file.map(sqlite::owner).transpose()?;
-        let owner = owner.map(|owner| Arc::new(owner) as Arc<dyn Any + Send + Sync>);
         let database = Arc::new(Database::open(driver, &[("uri", &sqlite::address(file)?)])?);
-        Ok(Self { dialect: sqlite::dialect(), manners: sqlite::MANNERS, database, _owner: owner })
+        let (dialect, manners) = (sqlite::dialect(), sqlite::MANNERS);
+        Ok(Self { dialect, manners, database, ownership: None, _file: owner.map(Arc::new) })
     }
 
     /// PostgreSQL, by the library of `adbc-driver-postgresql`, at this address (`postgresql://user@host:port/database`).
-    /// The engine owns the database's physical schema until it is dropped, by an advisory lock.
+    /// The engine owns the database's physical schema until it is dropped, by an advisory lock; a pooler of connections between
+    /// them would lose that.
     ///
     /// # Errors
-    /// The library is not there (the message says how to get it) or is not the driver; the server is not there; another
-    /// process owns the schema.
+    /// The library is not there (the message says how to get it) or is not the driver; the server is not there (`Lost`);
+    /// another process owns the schema.
     pub fn postgresql(library: &Path, address: &str) -> Result<Self, EngineError> {
         require(library, "driver", "fetch-adbc postgresql", "libadbc_driver_postgresql.so")?;
-        let dialect = Dialect {
-            name: "PostgreSQL",
-            unlogged: "UNLOGGED",
-            bigint: "bigint",
-            boolean: "boolean",
-            text: "text",
-            literals: Text::Plain,
-            lists: Lists::Plain,
-            appends: Appends::Together,
-            pushdown: Pushdown::ByEngine,
-            names: Names::Standard,
-            types: Types::OfEngine,
-            indexes: Indexes::None,
-            integers: Integers::Whole,
-            copying: Copying::Never,
-            bytes: |bytes| Value::SingleQuotedString(format!("\\x{}", digits(bytes))),
-            nulls: Nulls::AsEngine,
-            spelled: |kind| Some(kind.clone()),
-        };
         let driver = Driver::load(library, c"AdbcDriverPostgresqlInit")?;
-        let database = Arc::new(Database::open(driver, &[("uri", address)])?);
-        let mut owner = Link::connect(Arc::clone(&database))?;
-        let locked = owner.run(&format!("SELECT pg_try_advisory_lock({OWNER_LOCK})"))?;
-        let is_ours = locked.batches.iter().any(|batch| {
-            batch.num_rows() == 1 && batch.column(0).as_boolean_opt().is_some_and(|locked| locked.value(0))
-        });
-        if !is_ours {
-            let message = "another process owns the tables of TiQuE in this database (advisory lock)";
-            return Err(EngineError::refused(message));
-        }
-        let manners = Manners { given: given_to_postgresql, ..PLAIN };
-        Ok(Self { dialect, manners, database, _owner: Some(Arc::new(Mutex::new(owner))) })
+        let database = Database::open(driver, &[("uri", address)]).map_err(postgresql::lost)?;
+        let database = Arc::new(database);
+        let session = Link::connect(Arc::clone(&database)).map_err(postgresql::lost)?;
+        let ownership = Some(Arc::new(Ownership::take(session)?));
+        let (dialect, manners) = (postgresql::dialect(), postgresql::MANNERS);
+        Ok(Self { dialect, manners, database, ownership, _file: None })
     }
 }
-
-/// Who holds this advisory lock of a PostgreSQL database owns TiQuE's schema in it: "tique" in ASCII.
-const OWNER_LOCK: i64 = 0x74_69_71_75_65;
 
 impl Engine for AdbcEngine {
     fn dialect(&self) -> &Dialect {
@@ -169,12 +145,41 @@ impl Engine for AdbcEngine {
     }
 
     fn connect(&self) -> Result<Box<dyn Connection>, EngineError> {
-        let mut link = Link::connect(Arc::clone(&self.database))?;
+        let failed = |failure| match self.ownership {
+            Some(_) => postgresql::lost(failure),
+            None => failure.into(),
+        };
+        let mut link = Link::connect(Arc::clone(&self.database)).map_err(failed)?;
         for statement in self.manners.first {
-            link.run(statement)?;
+            link.run(statement).map_err(failed)?;
         }
-        Ok(Box::new(Remote { link, manners: self.manners, has_begun: false }))
+        let presence = match &self.ownership {
+            Some(ownership) => {
+                let number = ownership.admit(&mut link)?;
+                Some(Presence { ownership: Arc::clone(ownership), number })
+            }
+            None => None,
+        };
+        Ok(Box::new(Remote { link, manners: self.manners, has_begun: false, presence, is_lost: false }))
     }
+
+    fn is_lost(&self) -> bool {
+        self.ownership.as_ref().is_some_and(|ownership| ownership.has_ended())
+    }
+
+    fn retire(&self) -> bool {
+        if let Some(ownership) = &self.ownership {
+            ownership.give_back();
+        }
+        self.ownership.is_some()
+    }
+}
+
+/// A session of a server that is elsewhere.
+struct Presence {
+    ownership: Arc<Ownership>,
+    /// Of the session's process.
+    number: i32,
 }
 
 struct Remote {
@@ -182,6 +187,8 @@ struct Remote {
     manners: Manners,
     /// Whether the caller has begun a transaction of its own.
     has_begun: bool,
+    presence: Option<Presence>,
+    is_lost: bool,
 }
 
 /// What a driver says that told a column's type from rows which were not enough.
@@ -191,15 +198,16 @@ impl Connection for Remote {
     fn query(&mut self, sql: &str, _effort: Effort) -> Result<Rows, EngineError> {
         for rows in self.manners.batches {
             match self.link.run_in_batches(sql, rows) {
-                Err(error) if error.message.contains(TYPE_MISMATCH) => {}
-                outcome => return outcome,
+                Err(failure) if failure.message.contains(TYPE_MISMATCH) => {}
+                outcome => return self.told(outcome),
             }
         }
         let begins = sql == "START TRANSACTION";
         let ends = ["COMMIT", "ROLLBACK"].contains(&sql);
         if !self.manners.plans_apart || self.has_begun || begins {
             self.has_begun = begins || (self.has_begun && !ends);
-            return self.link.run(sql);
+            let outcome = self.run(sql);
+            return if ends { outcome.map_err(unknown) } else { outcome };
         }
         self.at_once(|link| link.run(sql))
     }
@@ -208,15 +216,11 @@ impl Connection for Remote {
         if self.manners.plans_apart && !self.has_begun {
             return self.at_once(|link| link.run_counted(sql)).map(touched);
         }
-        self.change(sql)
+        self.change(sql).map_err(unknown)
     }
 
     fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError> {
-        if rows.num_rows() == 0 {
-            return Ok(());
-        }
-        // A plan of rows that are given does not depend on others.
-        self.change(&insertion(table, rows, self.manners.given)?).map(drop)
+        self.insert(table, rows).map_err(unknown)
     }
 
     fn append_all(&mut self, appends: &[(&str, &RecordBatch)]) -> Result<(), EngineError> {
@@ -224,40 +228,84 @@ impl Connection for Remote {
         if let [(table, rows)] = full.as_slice() {
             return self.append(table, rows);
         }
-        self.link.run(self.manners.begin)?;
+        self.run(self.manners.begin)?;
         for (table, rows) in full {
-            if let Err(error) = self.append(table, rows) {
-                self.link.run("ROLLBACK")?;
+            if let Err(error) = self.insert(table, rows) {
+                // Where that fails, the transaction has ended with the connection, or by itself.
+                drop(self.run("ROLLBACK"));
                 return Err(error);
             }
         }
-        // Whether a commit that failed took effect is not known of a server.
-        self.link.run("COMMIT").map(drop).map_err(|error| EngineError::gone(error.message))
+        // Whether a commit that failed took effect is not known, of a file as well as of a server.
+        self.run("COMMIT").map(drop).map_err(|error| EngineError::gone(error.message))
     }
 
     /// Each statement is durable when it returns.
     fn sync(&mut self) -> Result<(), EngineError> {
         Ok(())
     }
+
+    fn is_lost(&self) -> bool {
+        self.is_lost
+    }
 }
 
 impl Remote {
+    fn run(&mut self, sql: &str) -> Result<Rows, EngineError> {
+        let outcome = self.link.run(sql);
+        self.told(outcome)
+    }
+
+    /// What a failure says of the connection. If that is lost, what it was asked for is not at work any more behind this.
+    fn told<T>(&mut self, outcome: Result<T, Failure>) -> Result<T, EngineError> {
+        let failure = match (outcome, &self.presence) {
+            (Ok(value), _) => return Ok(value),
+            (Err(failure), None) => return Err(failure.into()),
+            (Err(failure), Some(_)) => failure,
+        };
+        if !self.is_lost && postgresql::is_broken(&mut self.link, &failure) {
+            self.is_lost = true;
+            if let Some(Presence { ownership, number }) = &self.presence {
+                ownership.end(*number);
+            }
+        }
+        match self.is_lost {
+            true => Err(postgresql::lost(failure)),
+            false => Err(failure.into()),
+        }
+    }
+
     /// Plans and runs a statement in one transaction: see [`Manners::plans_apart`].
-    fn at_once<T>(
-        &mut self,
-        run: impl FnOnce(&mut Link) -> Result<T, EngineError>,
-    ) -> Result<T, EngineError> {
-        self.link.run("BEGIN")?;
+    fn at_once<T>(&mut self, run: impl FnOnce(&mut Link) -> Result<T, Failure>) -> Result<T, EngineError> {
+        self.run("BEGIN")?;
         let outcome = run(&mut self.link);
-        self.link.run(if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
-        outcome
+        self.run(if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        self.told(outcome)
+    }
+
+    /// Inserts rows, in the transaction that is open or in one of their own.
+    fn insert(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError> {
+        if rows.num_rows() == 0 {
+            return Ok(());
+        }
+        // A plan of rows that are given does not depend on others.
+        self.change(&insertion(table, rows, self.manners.given)?).map(drop)
     }
 
     fn change(&mut self, sql: &str) -> Result<u64, EngineError> {
-        if self.manners.counts_without_rows {
-            return Ok(self.link.change(sql)?.unwrap_or(0));
-        }
-        self.link.run_counted(sql).map(touched)
+        let outcome = match self.manners.counts_without_rows {
+            true => self.link.change(sql).map(|touched| touched.unwrap_or(0)),
+            false => self.link.run_counted(sql).map(touched),
+        };
+        self.told(outcome)
+    }
+}
+
+/// Of a statement that ended a transaction: with a connection that is lost it is not known whether it took effect.
+fn unknown(error: EngineError) -> EngineError {
+    match error.kind {
+        EngineErrorKind::Lost => EngineError::gone(error.message),
+        _ => error,
     }
 }
 
@@ -283,13 +331,6 @@ fn given(value: &ScalarValue) -> String {
 /// Bytes as DuckDB reads them from a text.
 fn each_byte(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect()
-}
-
-fn given_to_postgresql(value: &ScalarValue) -> String {
-    match value {
-        ScalarValue::Binary(Some(bytes)) => Text::Plain.literal(&format!("\\x{}", digits(bytes))),
-        other => given(other),
-    }
 }
 
 #[cfg(test)]

@@ -395,6 +395,10 @@ impl Connection for Session {
     fn sync(&mut self) -> Result<(), EngineError> {
         Ok(())
     }
+
+    fn is_lost(&self) -> bool {
+        self.state == State::Lost
+    }
 }
 
 /// A value as a literal that INSERT gives the type of its column.

@@ -22,13 +22,26 @@ pub(crate) fn in_memory() -> Arc<dyn Engine> {
     }
 }
 
-/// PostgreSQL, in a database of this test's own. `COEVAL_TIQUE_POSTGRESQL_ADDRESS` is the server's address without one.
+/// PostgreSQL, in a database of this test's own.
 fn postgresql(library: &Path) -> AdbcEngine {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    let address = std::env::var("COEVAL_TIQUE_POSTGRESQL_ADDRESS").unwrap();
     let name = format!("tique_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let made = AdbcEngine::postgresql(library, &format!("{address}/postgres")).unwrap();
-    made.connect().unwrap().execute(&format!("CREATE DATABASE {name}")).unwrap();
-    drop(made);
+    postgresql_in(library, &name)
+}
+
+/// PostgreSQL, in the database that belongs to this directory.
+pub(crate) fn postgresql_of(library: &Path, directory: &Path) -> AdbcEngine {
+    let name = directory.file_name().unwrap().to_string_lossy();
+    let name: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
+    postgresql_in(library, &format!("tique_{name}"))
+}
+
+/// `COEVAL_TIQUE_POSTGRESQL_ADDRESS` is the server's address without a database.
+fn postgresql_in(library: &Path, name: &str) -> AdbcEngine {
+    let address = std::env::var("COEVAL_TIQUE_POSTGRESQL_ADDRESS").unwrap();
+    let maker = AdbcEngine::postgresql(library, &format!("{address}/postgres")).unwrap();
+    // One that is there already is refused.
+    drop(maker.connect().unwrap().execute(&format!("CREATE DATABASE {name}")));
+    drop(maker);
     AdbcEngine::postgresql(library, &format!("{address}/{name}")).unwrap()
 }

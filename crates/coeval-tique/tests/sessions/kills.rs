@@ -106,6 +106,12 @@ pub(crate) const AFTER: [&str; 3] = ["1|a2", "3|c", "4|d"];
 /// A database with stable rows, versions of two transactions in the cache, and garbage of one that was rolled back.
 pub(crate) fn prepare(directory: &Path, end: End, options: Options) -> (Database, Arc<AtomicI64>) {
     let (database, left) = open(directory, end, options);
+    fill(&database);
+    (database, left)
+}
+
+/// Makes what [`BEFORE`] says.
+pub(crate) fn fill(database: &Database) {
     let mut session = database.session().unwrap();
     session
         .execute("CREATE TABLE t (k int PRIMARY KEY, v text); CREATE TABLE u (k int PRIMARY KEY)")
@@ -116,7 +122,6 @@ pub(crate) fn prepare(directory: &Path, end: End, options: Options) -> (Database
     session.execute("UPDATE t SET v = 'a1' WHERE k = 1; INSERT INTO t VALUES (4, 'd')").unwrap();
     session.execute("BEGIN; INSERT INTO t VALUES (7, 'lost'); SELECT * FROM t; ROLLBACK").unwrap();
     assert_eq!(rows(&mut session, CONTENTS), BEFORE);
-    (database, left)
 }
 
 /// A transaction over two tables that inserts, updates and deletes.

@@ -3,11 +3,13 @@
 //!
 //! On the default engine, or on the one whose library a variable of the environment names: `COEVAL_TIQUE_DUCKDB`,
 //! `COEVAL_TIQUE_MONETDB`, `COEVAL_TIQUE_SQLITE`, or `COEVAL_TIQUE_POSTGRESQL` with a server at `COEVAL_TIQUE_POSTGRESQL_ADDRESS`. On the last two,
-//! one test at a time: `--test-threads=1`. What looks at plans or physical tables stays on the default engine.
+//! one test at a time: `--test-threads=1`. What looks at plans or physical tables stays on the default engine. Tests that kill a
+//! PostgreSQL start one of their own (`cluster.rs`).
 
 // Helper functions of a test are a test too.
 #![allow(clippy::unwrap_used)]
 
+mod cluster;
 mod commits;
 mod constraints;
 mod copies;
@@ -15,6 +17,7 @@ mod engine;
 mod keys;
 mod kills;
 mod monetdb;
+mod postgresql;
 mod processes;
 mod reads;
 mod savepoints;
@@ -91,6 +94,9 @@ fn persistent(directory: &Path) -> Arc<dyn Engine> {
     if let Some(library) = std::env::var_os("COEVAL_TIQUE_SQLITE") {
         let file = directory.join("engine.sqlite");
         return Arc::new(AdbcEngine::sqlite(Path::new(&library), Some(&file)).unwrap());
+    }
+    if let Some(library) = std::env::var_os("COEVAL_TIQUE_POSTGRESQL") {
+        return Arc::new(engine::postgresql_of(Path::new(&library), directory));
     }
     Arc::new(DataFusionEngine::open(directory, Durability::Process).unwrap())
 }

@@ -2,7 +2,8 @@
 //! Batches that come through Arrow's C stream interface, copied into batches of our own.
 #![allow(unsafe_code)]
 
-use crate::engine::{EngineError, Rows};
+use super::interface::Failure;
+use crate::engine::Rows;
 use arrow::array::{ArrayData, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow::buffer::Buffer;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
@@ -61,7 +62,7 @@ impl ArrowArrayStream {
         }
     }
 
-    fn failure(&mut self) -> EngineError {
+    fn failure(&mut self) -> Failure {
         let said = self.get_last_error.map(|get| {
             // SAFETY: the producer's own function on its own stream.
             unsafe { get(self) }
@@ -69,9 +70,9 @@ impl ArrowArrayStream {
         match said {
             Some(text) if !text.is_null() => {
                 // SAFETY: a text that lives until the next call on the stream.
-                EngineError::refused(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+                Failure::new(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
             }
-            _ => EngineError::refused("the engine failed and did not say why"),
+            _ => Failure::new("the engine failed and did not say why"),
         }
     }
 }
@@ -95,12 +96,12 @@ release_when_dropped!(ArrowSchema);
 release_when_dropped!(ArrowArray);
 release_when_dropped!(ArrowArrayStream);
 
-fn broken(what: impl std::fmt::Display) -> EngineError {
-    EngineError::refused(format!("the engine's answer cannot be read: {what}"))
+fn broken(what: impl std::fmt::Display) -> Failure {
+    Failure::new(format!("the engine's answer cannot be read: {what}"))
 }
 
 /// All batches of a stream.
-pub(super) fn read_stream(stream: &mut ArrowArrayStream) -> Result<Rows, EngineError> {
+pub(super) fn read_stream(stream: &mut ArrowArrayStream) -> Result<Rows, Failure> {
     let (Some(get_schema), Some(get_next)) = (stream.get_schema, stream.get_next) else {
         return Ok(Rows { schema: Arc::new(Schema::empty()), batches: Vec::new() });
     };
@@ -126,7 +127,7 @@ pub(super) fn read_stream(stream: &mut ArrowArrayStream) -> Result<Rows, EngineE
     }
 }
 
-fn import_schema(given: &ArrowSchema) -> Result<SchemaRef, EngineError> {
+fn import_schema(given: &ArrowSchema) -> Result<SchemaRef, Failure> {
     let count = usize::try_from(given.child_count).map_err(broken)?;
     let mut fields = Vec::with_capacity(count);
     for place in 0..count {
@@ -183,7 +184,7 @@ fn data_type(format: &str) -> Option<DataType> {
     Some(kind)
 }
 
-fn import_batch(array: &ArrowArray, schema: &SchemaRef) -> Result<RecordBatch, EngineError> {
+fn import_batch(array: &ArrowArray, schema: &SchemaRef) -> Result<RecordBatch, Failure> {
     let rows = usize::try_from(array.length).map_err(broken)?;
     if usize::try_from(array.child_count).ok() != Some(schema.fields().len()) || array.offset != 0 {
         return Err(broken("a batch with other columns than its schema"));
@@ -212,7 +213,7 @@ fn copied(array: &ArrowArray, place: usize, bytes: usize) -> Option<Buffer> {
     Some(Buffer::from(unsafe { std::slice::from_raw_parts(start, bytes) }))
 }
 
-fn import_column(array: &ArrowArray, kind: &DataType) -> Result<ArrayRef, EngineError> {
+fn import_column(array: &ArrowArray, kind: &DataType) -> Result<ArrayRef, Failure> {
     let (length, offset) = (array.length, array.offset);
     let (length, offset) =
         (usize::try_from(length).map_err(broken)?, usize::try_from(offset).map_err(broken)?);

@@ -14,6 +14,28 @@ use std::sync::Arc;
 const VERSION: c_int = 1_000_000;
 const OK: u8 = 0;
 
+/// What was said instead of an answer.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// In the words of the driver, or ours.
+    pub(super) message: String,
+    /// If it was said; a stream of rows does not.
+    pub(super) sqlstate: Option<String>,
+}
+
+impl Failure {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), sqlstate: None }
+    }
+}
+
+/// Of an engine that is in this process.
+impl From<Failure> for EngineError {
+    fn from(failure: Failure) -> Self {
+        Self::refused(failure.message)
+    }
+}
+
 /// What a driver says of a failure.
 #[repr(C)]
 struct AdbcError {
@@ -104,12 +126,12 @@ fn no_handle() -> Box<Handle> {
     Box::new(Handle { private_data: null_mut(), private_driver: null_mut() })
 }
 
-fn lacking() -> EngineError {
-    EngineError::refused("the driver lacks a function of ADBC 1.0")
+fn lacking() -> Failure {
+    Failure::new("the driver lacks a function of ADBC 1.0")
 }
 
 /// Calls a function of the driver and turns its status and error into a result.
-fn call(function: impl FnOnce(*mut AdbcError) -> u8) -> Result<(), EngineError> {
+fn call(function: impl FnOnce(*mut AdbcError) -> u8) -> Result<(), Failure> {
     let mut error = no_error();
     if function(&raw mut error) == OK {
         return Ok(());
@@ -120,17 +142,20 @@ fn call(function: impl FnOnce(*mut AdbcError) -> u8) -> Result<(), EngineError> 
         // SAFETY: a driver that fails sets `message` to a text that lives until `release`.
         unsafe { CStr::from_ptr(error.message) }.to_string_lossy().into_owned()
     };
+    let sqlstate: String = error.sqlstate.iter().map(|&byte| char::from(byte.cast_unsigned())).collect();
+    let is_said = sqlstate.chars().all(|character| character.is_ascii_alphanumeric());
     if let Some(release) = error.release {
         // SAFETY: the driver's own function, on the error that it filled in, once.
         unsafe { release(&raw mut error) };
     }
-    // SQLite's driver adds the statement that it got, which nobody wrote.
-    let said = message.split("\nquery:").next().unwrap_or_default();
-    Err(EngineError::refused(said))
+    // Drivers add the statement that they got, which nobody wrote.
+    let ends = ["\nquery:", "\nQuery was:"].iter().filter_map(|words| message.find(words));
+    let said = message[..ends.min().unwrap_or(message.len())].trim_end();
+    Err(Failure { message: said.to_owned(), sqlstate: is_said.then_some(sqlstate) })
 }
 
-fn c_text(text: &str) -> Result<CString, EngineError> {
-    CString::new(text).map_err(|_| EngineError::refused("a statement or option holds a zero byte"))
+fn c_text(text: &str) -> Result<CString, Failure> {
+    CString::new(text).map_err(|_| Failure::new("a statement or option holds a zero byte"))
 }
 
 impl Driver {
@@ -170,7 +195,7 @@ unsafe impl Send for Database {}
 unsafe impl Sync for Database {}
 
 impl Database {
-    pub(super) fn open(driver: Driver, options: &[(&str, &str)]) -> Result<Self, EngineError> {
+    pub(super) fn open(driver: Driver, options: &[(&str, &str)]) -> Result<Self, Failure> {
         let functions = &driver.functions;
         let new = functions.database_new.ok_or_else(lacking)?;
         let (set, init) = (functions.database_set_option, functions.database_init.ok_or_else(lacking)?);
@@ -219,7 +244,7 @@ pub(super) struct Link {
 unsafe impl Send for Link {}
 
 impl Link {
-    pub(super) fn connect(database: Arc<Database>) -> Result<Self, EngineError> {
+    pub(super) fn connect(database: Arc<Database>) -> Result<Self, Failure> {
         let functions = &database.driver.functions;
         let new = functions.connection_new.ok_or_else(lacking)?;
         let init = functions.connection_init.ok_or_else(lacking)?;
@@ -232,18 +257,18 @@ impl Link {
     }
 
     /// Runs a statement and reads all that it gives.
-    pub(super) fn run(&mut self, sql: &str) -> Result<Rows, EngineError> {
+    pub(super) fn run(&mut self, sql: &str) -> Result<Rows, Failure> {
         self.run_counted(sql).map(|(rows, _)| rows)
     }
 
     /// Runs a statement; what it gives, and how many rows it touched, if the driver says so.
-    pub(super) fn run_counted(&mut self, sql: &str) -> Result<(Rows, Option<u64>), EngineError> {
+    pub(super) fn run_counted(&mut self, sql: &str) -> Result<(Rows, Option<u64>), Failure> {
         let statement = self.statement(sql)?;
         self.answer(&statement)
     }
 
     /// As [`run`](Self::run), for SQLite's driver: it tells types from so many rows.
-    pub(super) fn run_in_batches(&mut self, sql: &str, rows: &CStr) -> Result<Rows, EngineError> {
+    pub(super) fn run_in_batches(&mut self, sql: &str, rows: &CStr) -> Result<Rows, Failure> {
         let statement = self.statement(sql)?;
         let set = self.database.driver.functions.statement_set_option.ok_or_else(lacking)?;
         // SAFETY: a statement that was made, and two texts that outlive the call.
@@ -254,7 +279,7 @@ impl Link {
     }
 
     /// Runs a statement that gives no rows; how many it touched, if the driver says so.
-    pub(super) fn change(&mut self, sql: &str) -> Result<Option<u64>, EngineError> {
+    pub(super) fn change(&mut self, sql: &str) -> Result<Option<u64>, Failure> {
         let statement = self.statement(sql)?;
         let execute = self.database.driver.functions.statement_execute_query.ok_or_else(lacking)?;
         let mut touched = -1_i64;
@@ -264,7 +289,7 @@ impl Link {
     }
 
     /// A statement with its text.
-    fn statement(&mut self, sql: &str) -> Result<Statement, EngineError> {
+    fn statement(&mut self, sql: &str) -> Result<Statement, Failure> {
         let functions = &self.database.driver.functions;
         let new = functions.statement_new.ok_or_else(lacking)?;
         let set = functions.statement_set_sql_query.ok_or_else(lacking)?;
@@ -278,7 +303,7 @@ impl Link {
         Ok(statement)
     }
 
-    fn answer(&mut self, statement: &Statement) -> Result<(Rows, Option<u64>), EngineError> {
+    fn answer(&mut self, statement: &Statement) -> Result<(Rows, Option<u64>), Failure> {
         let execute = self.database.driver.functions.statement_execute_query.ok_or_else(lacking)?;
         let mut stream = ArrowArrayStream::empty();
         let mut touched = -1_i64;

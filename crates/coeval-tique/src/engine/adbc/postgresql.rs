@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//! PostgreSQL, an engine in another process: what its dialect is, and who owns TiQuE's tables in a database.
+//!
+//! Two advisory locks of the database say who is there. The owner's own session holds `OWNER`. Each connection holds
+//! `PRESENT`, shared, and asks behind that whether the owner's session is still there.
+//!
+//! **Nobody writes beside an owner.** Who has got `OWNER` ends all sessions that hold `PRESENT` and waits until they are
+//! gone. One that gets it later asks for an owner whose session has ended, and is given up before its first statement.
+//! **No connection outlives a crash of the server unnoticed.** A crash ends all sessions, so a connection whose owner is there
+//! belongs to the same life of the server: what is in unlogged tables is there. **What failed is over.** A session whose
+//! connection is lost may still be at work in the server; the owner's session ends it and waits for that. Where it cannot,
+//! its own connection is lost too, and the engine admits nobody any more.
+
+use super::interface::{Failure, Link};
+use super::{Manners, PLAIN, given};
+use crate::engine::{
+    Appends, Copying, Dialect, EngineError, Indexes, Integers, Lists, Names, Nulls, Pushdown, Text, Types,
+    digits,
+};
+use arrow::array::AsArray;
+use arrow::datatypes::Int32Type;
+use datafusion::common::ScalarValue;
+use datafusion::sql::sqlparser::ast::Value;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+pub(super) fn dialect() -> Dialect {
+    Dialect {
+        name: "PostgreSQL",
+        unlogged: "UNLOGGED",
+        bigint: "bigint",
+        boolean: "boolean",
+        text: "text",
+        literals: Text::Plain,
+        lists: Lists::Plain,
+        appends: Appends::Together,
+        pushdown: Pushdown::ByEngine,
+        names: Names::Standard,
+        types: Types::OfEngine,
+        indexes: Indexes::None,
+        integers: Integers::Whole,
+        copying: Copying::Never,
+        bytes: |bytes| Value::SingleQuotedString(format!("\\x{}", digits(bytes))),
+        nulls: Nulls::AsEngine,
+        spelled: |kind| Some(kind.clone()),
+    }
+}
+
+/// A commit is on the server's disk when it returns, whatever the server's default is.
+pub(super) const MANNERS: Manners = Manners {
+    first: &[
+        "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
+    ],
+    given: given_to_postgresql,
+    ..PLAIN
+};
+
+/// The advisory lock of the owner's session: "tique" in ASCII.
+const OWNER: i64 = 0x74_69_71_75_65;
+/// The advisory lock that connections share.
+const PRESENT: i64 = OWNER + 1;
+/// So long a new owner waits for the last one's session.
+const HANDING_OVER: Duration = Duration::from_secs(2);
+/// So long a session that was ended is waited for.
+const LEAVING: Duration = Duration::from_secs(30);
+
+/// The sessions of this database that hold an advisory lock in this mode, with their process's number.
+fn holders(lock: i64, mode: &str) -> String {
+    format!(
+        "FROM pg_locks WHERE locktype = 'advisory' AND granted AND mode = '{mode}' AND objsubid = 1 \
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) \
+         AND classid::bigint = {} AND objid::bigint = {}",
+        lock >> 32,
+        lock & 0xffff_ffff
+    )
+}
+
+/// The ownership of TiQuE's tables in a database, until it is lost or given back.
+pub(super) struct Ownership {
+    /// The owner's session; none once it is known to have ended.
+    session: Mutex<Option<Link>>,
+    has_ended: AtomicBool,
+}
+
+impl Ownership {
+    /// Makes this session the owner's.
+    ///
+    /// # Errors
+    /// `Refused`: another session is. `Lost`: those of the last owner cannot be ended; the server is not there.
+    pub(super) fn take(mut session: Link) -> Result<Self, EngineError> {
+        // The last owner's session may be about to end.
+        if !is_locked_within(&mut session, OWNER, HANDING_OVER)? {
+            let message = "another process owns the tables of TiQuE in this database (advisory lock)";
+            return Err(EngineError::refused(message));
+        }
+        let end = format!("SELECT pg_terminate_backend(pid) {}", holders(PRESENT, "ShareLock"));
+        session.run(&end).map_err(lost)?;
+        if !is_locked_within(&mut session, PRESENT, LEAVING)? {
+            return Err(EngineError::lost("connections of the last owner of TiQuE's tables do not end"));
+        }
+        session.run(&format!("SELECT pg_advisory_unlock({PRESENT})")).map_err(lost)?;
+        Ok(Self { session: Mutex::new(Some(session)), has_ended: AtomicBool::new(false) })
+    }
+
+    /// Makes a session one of the owner's; the number of its process in the server.
+    ///
+    /// # Errors
+    /// The ownership has ended.
+    pub(super) fn admit(&self, link: &mut Link) -> Result<i32, EngineError> {
+        let sql = format!("SELECT pg_backend_pid(), pg_advisory_lock_shared({PRESENT})::text");
+        let rows = link.run(&sql).map_err(lost)?;
+        let number = rows.batches.iter().find_map(|batch| batch.column(0).as_primitive_opt::<Int32Type>());
+        let number = number.filter(|numbers| !numbers.is_empty()).map(|numbers| numbers.value(0));
+        let number = number.ok_or_else(|| EngineError::refused("the server did not say who serves us"))?;
+        let is_owner =
+            format!("SELECT count(*) = 1 {} AND pid = pg_backend_pid()", holders(OWNER, "ExclusiveLock"));
+        match self.ask(&is_owner) {
+            true => Ok(number),
+            false => Err(EngineError::lost(
+                "the session that owned the tables of TiQuE has ended: the server went away, or somebody ended it",
+            )),
+        }
+    }
+
+    /// Ends a session that may still be at work in the server. Behind this it is not, or nobody is admitted any more.
+    pub(super) fn end(&self, number: i32) {
+        let holders = format!("{} AND pid = {number}", holders(PRESENT, "ShareLock"));
+        // Should it have ended by itself meanwhile, this says false and the next question yes.
+        self.ask(&format!("SELECT count(pg_terminate_backend(pid, {})) >= 0 {holders}", LEAVING.as_millis()));
+        self.ask(&format!("SELECT count(*) = 0 {holders}"));
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// Gives it back: others may own the tables.
+    pub(super) fn give_back(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+        drop(self.session.lock().take());
+    }
+
+    /// Asks the owner's session a question; any answer but yes is the end of the ownership.
+    fn ask(&self, question: &str) -> bool {
+        let mut session = self.session.lock();
+        let answer = session.as_mut().is_some_and(|session| is_true(session, question).unwrap_or(false));
+        if !answer {
+            *session = None;
+            self.has_ended.store(true, Ordering::Relaxed);
+        }
+        answer
+    }
+}
+
+/// Whether a session gets an advisory lock within this time.
+fn is_locked_within(session: &mut Link, lock: i64, time: Duration) -> Result<bool, EngineError> {
+    let until = Instant::now() + time;
+    loop {
+        if is_true(session, &format!("SELECT pg_try_advisory_lock({lock})"))? {
+            return Ok(true);
+        }
+        if Instant::now() > until {
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn is_true(session: &mut Link, question: &str) -> Result<bool, EngineError> {
+    let rows = session.run(question).map_err(lost)?;
+    Ok(rows.batches.iter().any(|batch| {
+        batch.num_rows() == 1 && batch.column(0).as_boolean_opt().is_some_and(|answer| answer.value(0))
+    }))
+}
+
+/// The server did not let us in, or did not answer.
+pub(super) fn lost(failure: Failure) -> EngineError {
+    EngineError::lost(failure.message)
+}
+
+/// Whether a connection is lost with this failure, or was before. Without a SQLSTATE the server is asked whether it is there.
+pub(super) fn is_broken(link: &mut Link, failure: &Failure) -> bool {
+    /// Connection exceptions, and ends that the server's operator or a crash brings about.
+    fn ends(sqlstate: &str) -> bool {
+        sqlstate.starts_with("08") || sqlstate.starts_with("57P")
+    }
+    match &failure.sqlstate {
+        Some(sqlstate) => ends(sqlstate),
+        // Inside of a transaction that has failed it says so.
+        None => link.run("SELECT 1").is_err_and(|failure| failure.sqlstate.as_deref().is_none_or(ends)),
+    }
+}
+
+fn given_to_postgresql(value: &ScalarValue) -> String {
+    match value {
+        ScalarValue::Binary(Some(bytes)) => Text::Plain.literal(&format!("\\x{}", digits(bytes))),
+        other => given(other),
+    }
+}
