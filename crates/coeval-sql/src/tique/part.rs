@@ -114,10 +114,13 @@ impl Part {
             }
             _ => "",
         };
-        if !self.open.contains_key(server) {
+        if !self.open.get(server).is_some_and(|open| open.session.is_in_block()) {
             let server = engine.servers().get(engine, server)?;
-            let session = server.database.session()?;
-            self.open.insert(server.name.clone(), Open { server, session });
+            // One that was opened again meanwhile has sessions of its own.
+            if !self.open.get(&server.name).is_some_and(|open| Arc::ptr_eq(&open.server, &server)) {
+                let session = server.database.session()?;
+                self.open.insert(server.name.clone(), Open { server, session });
+            }
         }
         let Some(open) = self.open.get_mut(server) else { unreachable!("it is open now") };
         if !open.session.is_in_block() {

@@ -3,6 +3,10 @@
 //!
 //! A server is opened when somebody first needs it. Before anybody uses it, its prepared transactions are settled: those
 //! that a decision is kept of are marked committed there, durably, and the decisions go then.
+//!
+//! One that has stopped is opened again by whoever needs it next, where its engine allows that beside the sessions of the last
+//! time: those fail. Which transactions were seen on it is not known any more, so those of the database that are running may
+//! not take a snapshot of it.
 
 use super::error::unknown_server;
 use super::{DECISIONS, SCHEMA, SERVERS};
@@ -13,7 +17,9 @@ use arrow::array::AsArray;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use coeval_store::Catalog;
-use coeval_tique::{AdbcEngine, DataFusionEngine, Database, Decision, Durability, MonetDbEngine, Options};
+use coeval_tique::{
+    AdbcEngine, DataFusionEngine, Database, Decision, Durability, EngineErrorKind, MonetDbEngine, Options,
+};
 use coeval_txn::Version;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
@@ -35,14 +41,18 @@ pub(crate) struct Server {
     pub(super) known: Mutex<Vec<i64>>,
 }
 
+/// Where a server is once somebody has needed it.
+type Place = Arc<Mutex<Option<Arc<Server>>>>;
+
 /// The servers of a database.
 ///
 /// # Locking
-/// `open` is held while a server is opened: two sessions open it once.
+/// `places` is held for moments, inside of nothing. A place is held while its server is opened, so that two sessions open it
+/// once and nobody waits for another server's; inside it, a server's `spanned`.
 #[derive(Default)]
 pub(crate) struct Servers {
     are_there: AtomicBool,
-    open: Mutex<HashMap<String, Arc<Server>>>,
+    places: Mutex<HashMap<String, Place>>,
 }
 
 impl Servers {
@@ -63,36 +73,60 @@ impl Servers {
         self.are_there.store(true, Ordering::Relaxed);
     }
 
-    /// The server of this name, opened if it is not.
+    /// The server of this name, opened if it is not, and again if it has stopped.
     ///
     /// # Errors
     /// `42704` if there is none; what its engine says.
     pub(super) fn get(&self, engine: &Arc<Engine>, name: &str) -> Result<Arc<Server>, SqlError> {
-        let mut open = self.open.lock();
-        if let Some(server) = open.get(name) {
+        let place = self.place(engine, name)?;
+        let mut place = place.lock();
+        if let Some(server) = &*place
+            && !server.database.has_stopped()
+        {
             return Ok(Arc::clone(server));
         }
-        let (kind, options) = described(engine, name)?;
-        let driver = driver(&kind, &options)?;
-        let decided = decisions(engine, name)?;
-        let database = Database::open_decided(driver, Options::default(), &decided)?;
-        if !decided.is_empty() {
-            let sql = format!("DELETE FROM {SCHEMA}.{DECISIONS} WHERE server = {}", text(name));
-            ask(engine, &sql)?;
+        let last = place.clone();
+        // Nothing that spans the server is on its way while its decisions are read.
+        let spans = last.as_ref().map(|last| last.spanned.write());
+        if let Some(last) = &last
+            && !last.database.retire()
+        {
+            // It tells everybody to wait until this process has ended.
+            return Ok(Arc::clone(last));
         }
-        let server =
-            Server { name: name.to_owned(), database, spanned: RwLock::default(), known: Mutex::default() };
-        let server = Arc::new(server);
-        open.insert(name.to_owned(), Arc::clone(&server));
+        let server = Arc::new(open(engine, name, spans.is_some())?);
+        *place = Some(Arc::clone(&server));
         Ok(server)
+    }
+
+    fn place(&self, engine: &Arc<Engine>, name: &str) -> Result<Place, SqlError> {
+        if let Some(place) = self.places.lock().get(name) {
+            return Ok(Arc::clone(place));
+        }
+        described(engine, name)?;
+        Ok(Arc::clone(self.places.lock().entry(name.to_owned()).or_default()))
     }
 
     /// Forgets a server that was dropped; it is closed when the last session has let go of it.
     pub(super) fn forget(&self, name: &str) {
-        let forgotten = self.open.lock().remove(name);
+        let forgotten = self.places.lock().remove(name);
         // Not under the lock: closing it waits for its checkpoint.
         drop(forgotten);
     }
+}
+
+/// Opens a server, for the first time in this process or again.
+fn open(engine: &Arc<Engine>, name: &str, is_again: bool) -> Result<Server, SqlError> {
+    let (kind, options) = described(engine, name)?;
+    let driver = driver(&kind, &options)?;
+    let decided = decisions(engine, name)?;
+    let database = Database::open_decided(driver, Options::default(), &decided)?;
+    if !decided.is_empty() {
+        let sql = format!("DELETE FROM {SCHEMA}.{DECISIONS} WHERE server = {}", text(name));
+        ask(engine, &sql)?;
+    }
+    let spanned = is_again.then(|| engine.store().world().version());
+    Ok(Server { name: name.to_owned(), database, spanned: RwLock::new(spanned), known: Mutex::default() })
 }
 
 /// A text as a literal.
@@ -156,7 +190,11 @@ pub(super) fn driver(
     check(kind, options)?;
     let path = options.get("path").map(PathBuf::from);
     let refused = |error: coeval_tique::EngineError| {
-        SqlError::new(SqlState::FdwError, format!("engine {kind} cannot be opened: {error}"))
+        let state = match error.kind {
+            EngineErrorKind::Lost | EngineErrorKind::Gone => SqlState::ConnectionFailure,
+            EngineErrorKind::Refused | EngineErrorKind::Full => SqlState::FdwError,
+        };
+        SqlError::new(state, format!("engine {kind} cannot be opened: {error}"))
     };
     Ok(match (kind, path) {
         ("datafusion", Some(path)) => {

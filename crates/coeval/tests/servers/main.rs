@@ -3,6 +3,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../coeval-tique/tests/sessions/cluster.rs"]
+mod cluster;
+mod postgresql;
+
 use coeval::{Database, Session, SqlState, Value};
 use std::io::{BufRead, BufReader};
 use std::path::Path;

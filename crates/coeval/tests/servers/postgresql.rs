@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A PostgreSQL server that is killed while sessions are at work on it.
+//!
+//! On a server of the test's own, if `COEVAL_TIQUE_POSTGRESQL` names the driver and PostgreSQL 15 is installed.
+
+use crate::cluster::Cluster;
+use crate::{rows, run, session};
+use coeval::{Database, Session, SqlState};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// What clients were told of their transactions, by number.
+#[derive(Default)]
+struct Told {
+    committed: BTreeSet<u64>,
+    /// 08007.
+    open: BTreeSet<u64>,
+    failed: BTreeSet<u64>,
+}
+
+fn cluster() -> Option<(Cluster, String)> {
+    let library = std::env::var("COEVAL_TIQUE_POSTGRESQL").ok()?;
+    Some((Cluster::start()?, library))
+}
+
+fn database(cluster: &Cluster, library: &str) -> Database {
+    let database = Database::in_memory().unwrap();
+    let address = cluster.address("postgres");
+    run(
+        &mut session(&database),
+        &format!(
+            "CREATE SERVER pg ENGINE postgresql OPTIONS (library '{library}', address '{address}'); \
+             CREATE TABLE counts (k int PRIMARY KEY, n bigint) USING tique SERVER pg; \
+             CREATE TABLE there (id bigint PRIMARY KEY) USING tique SERVER pg; \
+             CREATE TABLE here (id bigint PRIMARY KEY); \
+             INSERT INTO counts VALUES (0, 0), (1, 0), (2, 0), (3, 0)"
+        ),
+    );
+    database
+}
+
+/// Counts one up and notes its number there, and here as well if that is odd.
+fn attempt(session: &mut Session, client: u64, id: u64) -> Result<(), SqlState> {
+    let own = if id % 2 == 1 { format!("INSERT INTO here VALUES ({id})") } else { "SELECT 1".to_owned() };
+    let statements = [
+        "BEGIN".to_owned(),
+        format!("UPDATE counts SET n = n + 1 WHERE k = {client}"),
+        format!("INSERT INTO there VALUES ({id})"),
+        own,
+        "COMMIT".to_owned(),
+    ];
+    let outcome = statements.iter().try_for_each(|sql| session.run(sql).map(drop));
+    outcome.map_err(|error| {
+        let _ = session.run("ROLLBACK");
+        error.state()
+    })
+}
+
+fn numbers(session: &mut Session, table: &str) -> BTreeSet<u64> {
+    rows(session, &format!("SELECT id FROM {table}")).iter().map(|id| id.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_server_that_is_killed_is_opened_again_and_has_what_was_acknowledged() {
+    const CLIENTS: u64 = 4;
+    let Some((cluster, library)) = cluster() else { return };
+    let database = database(&cluster, &library);
+    let (next, committed, is_over) = (AtomicU64::new(1), AtomicU64::new(0), AtomicBool::new(false));
+    let client = |client: u64| {
+        let mut session = session(&database);
+        let mut told = Told::default();
+        while !is_over.load(Ordering::Relaxed) {
+            let id = next.fetch_add(1, Ordering::Relaxed);
+            let set = match attempt(&mut session, client, id) {
+                Ok(()) => {
+                    committed.fetch_add(1, Ordering::Relaxed);
+                    &mut told.committed
+                }
+                Err(SqlState::TransactionResolutionUnknown) => &mut told.open,
+                Err(
+                    SqlState::ConnectionFailure
+                    | SqlState::CannotConnectNow
+                    // Began before the server was opened again.
+                    | SqlState::SerializationFailure,
+                ) => &mut told.failed,
+                Err(other) => panic!("{other:?}"),
+            };
+            set.insert(id);
+        }
+        told
+    };
+    let mut all = Told::default();
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS).map(|number| scope.spawn(move || client(number))).collect();
+        for round in 0..8 {
+            let before = committed.load(Ordering::Relaxed);
+            let until = Instant::now() + Duration::from_secs(30);
+            while committed.load(Ordering::Relaxed) < before + 20 {
+                assert!(Instant::now() < until, "nobody commits in round {round}");
+                std::thread::sleep(Duration::from_millis(7));
+            }
+            cluster.kill();
+            cluster.start_again();
+        }
+        is_over.store(true, Ordering::Relaxed);
+        for client in clients {
+            let told = client.join().unwrap();
+            all.committed.extend(told.committed);
+            all.open.extend(told.open);
+            all.failed.extend(told.failed);
+        }
+    });
+    assert!(!all.failed.is_empty(), "the server was never missed");
+    let mut session = session(&database);
+    let (here, there) = (numbers(&mut session, "here"), numbers(&mut session, "there"));
+    let odd: BTreeSet<_> = there.iter().copied().filter(|id| id % 2 == 1).collect();
+    assert_eq!(here, odd, "both or neither");
+    let lost: Vec<_> = all.committed.difference(&there).collect();
+    assert!(lost.is_empty(), "acknowledged, and not there: {lost:?}");
+    let ghosts: Vec<_> = all.failed.intersection(&there).collect();
+    assert!(ghosts.is_empty(), "said to have failed, and there: {ghosts:?}");
+    assert_eq!(rows(&mut session, "SELECT sum(n) FROM counts"), [there.len().to_string()]);
+}
+
+#[test]
+fn a_session_is_told_that_its_connection_is_lost_and_goes_on_behind_it() {
+    let Some((cluster, library)) = cluster() else { return };
+    let database = database(&cluster, &library);
+    let mut session = session(&database);
+    run(&mut session, "BEGIN; INSERT INTO here VALUES (1); INSERT INTO there VALUES (1); SAVEPOINT s");
+    cluster.kill();
+    let told = session.run("SELECT * FROM there").map(drop).unwrap_err();
+    assert_eq!(told.state(), SqlState::ConnectionFailure, "{told}");
+    let told = session.run("ROLLBACK TO s").map(drop).unwrap_err();
+    assert_eq!(told.state(), SqlState::ConnectionFailure, "{told}");
+    run(&mut session, "ROLLBACK");
+    let told = session.run("SELECT * FROM there").map(drop).unwrap_err();
+    assert_eq!(told.state(), SqlState::ConnectionFailure, "{told}");
+    assert!(rows(&mut session, "SELECT * FROM here").is_empty());
+    cluster.start_again();
+    assert!(rows(&mut session, "SELECT * FROM there").is_empty());
+    run(&mut session, "INSERT INTO there VALUES (2)");
+    assert_eq!(rows(&mut session, "SELECT * FROM there"), ["2"]);
+}
