@@ -94,7 +94,10 @@ impl Servers {
             // It tells everybody to wait until this process has ended.
             return Ok(Arc::clone(last));
         }
-        let server = Arc::new(open(engine, name, spans.is_some())?);
+        let database = open(engine, name)?;
+        let spanned = RwLock::new(spans.map(|_| engine.store().world().version()));
+        let server = Server { name: name.to_owned(), database, spanned, known: Mutex::default() };
+        let server = Arc::new(server);
         *place = Some(Arc::clone(&server));
         Ok(server)
     }
@@ -115,8 +118,8 @@ impl Servers {
     }
 }
 
-/// Opens a server, for the first time in this process or again.
-fn open(engine: &Arc<Engine>, name: &str, is_again: bool) -> Result<Server, SqlError> {
+/// Opens a server's database, and settles what was prepared there.
+fn open(engine: &Arc<Engine>, name: &str) -> Result<Database, SqlError> {
     let (kind, options) = described(engine, name)?;
     let driver = driver(&kind, &options)?;
     let decided = decisions(engine, name)?;
@@ -125,8 +128,7 @@ fn open(engine: &Arc<Engine>, name: &str, is_again: bool) -> Result<Server, SqlE
         let sql = format!("DELETE FROM {SCHEMA}.{DECISIONS} WHERE server = {}", text(name));
         ask(engine, &sql)?;
     }
-    let spanned = is_again.then(|| engine.store().world().version());
-    Ok(Server { name: name.to_owned(), database, spanned: RwLock::new(spanned), known: Mutex::default() })
+    Ok(database)
 }
 
 /// A text as a literal.

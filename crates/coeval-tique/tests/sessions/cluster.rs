@@ -11,7 +11,7 @@ const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
 /// A server on the loopback with its data in a directory that goes with it.
 pub(crate) struct Cluster {
     directory: TempDir,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Cluster {

@@ -29,15 +29,9 @@ fn postgresql(library: &Path) -> AdbcEngine {
     postgresql_in(library, &name)
 }
 
-/// PostgreSQL, in the database that belongs to this directory.
-pub(crate) fn postgresql_of(library: &Path, directory: &Path) -> AdbcEngine {
-    let name = directory.file_name().unwrap().to_string_lossy();
-    let name: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
-    postgresql_in(library, &format!("tique_{name}"))
-}
-
-/// `COEVAL_TIQUE_POSTGRESQL_ADDRESS` is the server's address without a database.
-fn postgresql_in(library: &Path, name: &str) -> AdbcEngine {
+/// PostgreSQL, in the database of this name, made if it is not there. `COEVAL_TIQUE_POSTGRESQL_ADDRESS` is the server's address
+/// without a database.
+pub(crate) fn postgresql_in(library: &Path, name: &str) -> AdbcEngine {
     let address = std::env::var("COEVAL_TIQUE_POSTGRESQL_ADDRESS").unwrap();
     let maker = AdbcEngine::postgresql(library, &format!("{address}/postgres")).unwrap();
     // One that is there already is refused.

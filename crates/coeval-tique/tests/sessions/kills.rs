@@ -17,6 +17,10 @@ pub(crate) enum End {
     Before,
     /// The same, but it was done.
     After,
+    /// That call alone fails, and was not done; the engine is well.
+    BeforeOnce,
+    /// The same, but it was done.
+    AfterOnce,
     /// The thread that called panics, once; the engine is well.
     Panic,
 }
@@ -55,7 +59,8 @@ impl MortalConnection {
         let gone = || Err(EngineError::gone("killed"));
         match (self.left.fetch_sub(1, Ordering::SeqCst), self.end) {
             (1, End::Panic) => panic!("killed"),
-            (1, End::After) => change(&mut *self.connection).and_then(|_| gone()),
+            (1, End::After | End::AfterOnce) => change(&mut *self.connection).and_then(|_| gone()),
+            (1, End::BeforeOnce) => gone(),
             (..=1, End::Before | End::After) => gone(),
             _ => change(&mut *self.connection),
         }
@@ -64,7 +69,7 @@ impl MortalConnection {
 
 impl Connection for MortalConnection {
     fn query(&mut self, sql: &str, effort: Effort) -> Result<Rows, EngineError> {
-        if self.end != End::Panic && self.left.load(Ordering::SeqCst) <= 0 {
+        if matches!(self.end, End::Before | End::After) && self.left.load(Ordering::SeqCst) <= 0 {
             return Err(EngineError::gone("killed"));
         }
         self.connection.query(sql, effort)
@@ -248,6 +253,34 @@ fn a_definition_that_is_killed_at_any_step_is_there_or_not_and_its_name_is_free(
                     assert_eq!(left.is_empty(), may_be_gone, "acknowledged");
                     break;
                 }
+            }
+        }
+    }
+}
+
+/// As above, where the process goes on.
+#[test]
+fn what_is_left_of_a_definition_that_failed_is_nothing_to_those_behind_it() {
+    for (sql, table) in [("CREATE TABLE n (k int PRIMARY KEY)", "n"), ("DROP TABLE u", "u")] {
+        for end in [End::BeforeOnce, End::AfterOnce] {
+            for step in 1..20 {
+                let directory = tempfile::tempdir().unwrap();
+                let (database, left) = prepare(directory.path(), end, Options::default());
+                let mut session = database.session().unwrap();
+                left.store(step, Ordering::SeqCst);
+                let outcome = session.execute(sql);
+                left.store(FOREVER, Ordering::SeqCst);
+                session.execute(&format!("CREATE TABLE IF NOT EXISTS {table} (k int PRIMARY KEY)")).unwrap();
+                assert_eq!(tag(&mut session, &format!("INSERT INTO {table} VALUES (5)")), "INSERT 0 1");
+                drop((session, database));
+                let (database, _) = open(directory.path(), end, Options::default());
+                let kept = rows(&mut database.session().unwrap(), &format!("SELECT k FROM {table}"));
+                assert_eq!(kept, ["5"], "{sql} at step {step}, {end:?}");
+                if outcome.is_ok() {
+                    assert!(step > 3, "a definition has more steps");
+                    break;
+                }
+                assert!(step < 19, "a definition has fewer steps");
             }
         }
     }

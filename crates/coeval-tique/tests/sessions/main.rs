@@ -19,6 +19,7 @@ mod kills;
 mod monetdb;
 mod postgresql;
 mod processes;
+mod proxy;
 mod reads;
 mod savepoints;
 mod serializable;
@@ -96,7 +97,9 @@ fn persistent(directory: &Path) -> Arc<dyn Engine> {
         return Arc::new(AdbcEngine::sqlite(Path::new(&library), Some(&file)).unwrap());
     }
     if let Some(library) = std::env::var_os("COEVAL_TIQUE_POSTGRESQL") {
-        return Arc::new(engine::postgresql_of(Path::new(&library), directory));
+        let name = directory.file_name().unwrap().to_string_lossy();
+        let name: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
+        return Arc::new(engine::postgresql_in(Path::new(&library), &format!("tique_{name}")));
     }
     Arc::new(DataFusionEngine::open(directory, Durability::Process).unwrap())
 }

@@ -5,6 +5,7 @@
 
 use crate::cluster::Cluster;
 use crate::kills::{AFTER, BEFORE, CHANGE, CONTENTS, check_alive, fill, is_one_change};
+use crate::proxy::Proxy;
 use crate::{all_options, rows, state, tag};
 use arrow::array::RecordBatch;
 use coeval_tique::{
@@ -14,6 +15,7 @@ use coeval_tique::{
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// A server, and the driver for it.
 struct Place {
@@ -351,6 +353,25 @@ fn an_engine_that_was_retired_does_nothing_beside_the_next_owner() {
     assert!(connection.is_lost());
     let rows = next.connect().unwrap().query("SELECT * FROM mine", Effort::Point).unwrap();
     assert_eq!(rows.count(), 0);
+}
+
+#[test]
+fn what_a_lost_connection_was_asked_for_does_not_happen_later() {
+    let Some(place) = Place::find() else { return };
+    let proxy = Proxy::before(place.cluster.port);
+    let address = place.cluster.address(&place.new_database());
+    let through = address.replace(&place.cluster.port.to_string(), &proxy.port.to_string());
+    let engine = AdbcEngine::postgresql(Path::new(&place.library), &through).unwrap();
+    let mut other = engine.connect().unwrap();
+    other.execute("CREATE TABLE late (k int)").unwrap();
+    let mut connection = engine.connect().unwrap();
+    let asked = std::thread::spawn(move || connection.execute("INSERT INTO late SELECT 1 FROM pg_sleep(2)"));
+    std::thread::sleep(Duration::from_millis(500));
+    proxy.cut_last();
+    assert_eq!(asked.join().unwrap().unwrap_err().kind, EngineErrorKind::Gone);
+    assert!(!engine.is_lost());
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(other.query("SELECT * FROM late", Effort::Point).unwrap().count(), 0, "the server went on");
 }
 
 #[test]
