@@ -295,6 +295,14 @@ impl Store {
         self.shared.wait_published(version)
     }
 
+    /// Whether commits go on.
+    ///
+    /// # Errors
+    /// The log has failed: the store has to be opened again, which finds out what is durable.
+    pub fn check_running(&self) -> Result<(), StoreError> {
+        self.shared.pipeline.publishing.check_running()
+    }
+
     /// As [`wait_published`](Self::wait_published), without a thread that waits. None if the version is published.
     ///
     /// The log is then synced by a thread of the store, for all that ask and all that wait.

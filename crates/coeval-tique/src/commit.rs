@@ -70,6 +70,8 @@ struct Waiting {
 pub(crate) struct Prepared {
     members: Vec<Arc<Waiting>>,
     timestamps: Vec<Timestamp>,
+    /// That has written them: it was there a moment ago.
+    connection: Box<dyn Connection>,
 }
 
 impl Prepared {
@@ -191,20 +193,24 @@ impl Pipeline {
         let mut batch = Batch { pipeline: self, members, timestamps: Vec::new(), stage: Stage::Queued };
         let prepared = batch.prepare(&mut leading).and_then(|mut connection| {
             connection.sync()?;
-            self.give_back(connection);
-            Ok(())
+            Ok(connection)
         });
-        if let Err(error) = prepared {
-            batch.fail(&error);
-        }
+        let connection = match prepared {
+            Ok(connection) => connection,
+            Err(error) => {
+                batch.fail(&error);
+                return Err(error);
+            }
+        };
         if let Some(Err(error)) = mine.outcome.lock().take() {
             batch.stage = Stage::Ended;
+            self.give_back(connection);
             return Err(error);
         }
         let (members, timestamps) =
             (std::mem::take(&mut batch.members), std::mem::take(&mut batch.timestamps));
         batch.stage = Stage::Ended;
-        Ok(Prepared { members, timestamps })
+        Ok(Prepared { members, timestamps, connection })
     }
 
     /// Ends a prepared transaction.
@@ -212,8 +218,9 @@ impl Pipeline {
     /// # Errors
     /// 08007: the marker may or may not be there. Nothing commits any more until the database is opened again.
     pub(crate) fn complete(&self, prepared: Prepared) -> Result<()> {
-        let mut batch = self.again(prepared);
-        let outcome = self.connection().and_then(|connection| batch.complete(connection));
+        let Prepared { members, timestamps, connection } = prepared;
+        let mut batch = Batch { pipeline: self, members, timestamps, stage: Stage::Stamped };
+        let outcome = batch.complete(connection);
         if let Err(error) = &outcome {
             batch.stage = Stage::Marking;
             batch.fail(error);
@@ -223,12 +230,10 @@ impl Pipeline {
 
     /// Takes a prepared transaction's versions back.
     pub(crate) fn abort(&self, prepared: Prepared) {
-        self.again(prepared).fail(&TiqueError::new(SqlState::SerializationFailure, "aborted"));
-    }
-
-    fn again(&self, prepared: Prepared) -> Batch<'_> {
-        let Prepared { members, timestamps } = prepared;
-        Batch { pipeline: self, members, timestamps, stage: Stage::Stamped }
+        let Prepared { members, timestamps, connection } = prepared;
+        self.give_back(connection);
+        let mut batch = Batch { pipeline: self, members, timestamps, stage: Stage::Stamped };
+        batch.fail(&TiqueError::new(SqlState::SerializationFailure, "aborted"));
     }
 
     fn lead(&self, members: Vec<Arc<Waiting>>) {

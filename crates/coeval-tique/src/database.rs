@@ -229,8 +229,10 @@ impl Shared {
         }
         let table = describe(connection, definition, self.options.layout, dialect)?;
         check_empty(connection, &table.definition)?;
-        note(connection, dialect.literals, &table.definition.name, &create.to_string())?;
-        connection.sync()?;
+        let (name, text) = (&table.definition.name, create.to_string());
+        note(connection, dialect.literals, name, &text)
+            .and_then(|()| Ok(connection.sync()?))
+            .map_err(|error| self.take_back(name, &text, error))?;
         *self.catalog.write() = Arc::new(catalog.with(table));
         Ok(())
     }
@@ -251,32 +253,30 @@ impl Shared {
             return Err(TiqueError::new(SqlState::ObjectInUse, message));
         }
         let literals = self.engine.dialect().literals;
-        if let Err(error) = note(connection, literals, name, recovery::DROPPED) {
-            self.keep(name, &error);
-            return Err(error);
-        }
+        note(connection, literals, name, recovery::DROPPED)
+            .map_err(|error| self.take_back(name, recovery::DROPPED, error))?;
         *self.catalog.write() = Arc::new(catalog.without(name));
         remove(connection, literals, &table.definition)
     }
 }
 
 impl Shared {
-    /// Takes back that a table is dropped, which may have been noted. If that fails nothing commits any more: it would be
-    /// gone with the table when the database is opened again.
-    fn keep(&self, name: &str, error: &TiqueError) {
-        let keep = || {
+    /// Takes back what may have been noted of a table by a definition that failed. If that fails too nothing commits any more:
+    /// it would be carried out when the database is opened again.
+    fn take_back(&self, name: &str, definition: &str, error: TiqueError) -> TiqueError {
+        let take_back = || {
             let literal = |text: &str| self.engine.dialect().literals.literal(text);
-            let (name, dropped) = (literal(name), literal(recovery::DROPPED));
+            let (of, noted) = (literal(name), literal(definition));
             let mut connection = self.engine.connect()?;
-            let sql = format!("DELETE FROM tique_tables WHERE name = {name} AND definition = {dropped}");
+            let sql = format!("DELETE FROM tique_tables WHERE name = {of} AND definition = {noted}");
             connection.execute(&sql)?;
             connection.sync()
         };
-        if keep().is_err() {
-            self.pipeline
-                .counters
-                .stop(format!("it is not known whether a table was dropped: {}", error.message));
+        if take_back().is_err() {
+            let reason = format!("it is not known what became of table {name}: {}", error.message);
+            self.pipeline.counters.stop(reason);
         }
+        error
     }
 }
 

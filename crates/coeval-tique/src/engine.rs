@@ -62,6 +62,8 @@ pub struct Dialect {
     pub copying: Copying,
     /// What a type of the application's is called; nothing if the engine has none like it.
     pub spelled: fn(&DataType) -> Option<DataType>,
+    /// Whether columns of a type can be read back; those that `spelled` refuses are not asked about.
+    pub keeps: fn(&DataType) -> bool,
 }
 
 /// How names stand in expressions.

@@ -10,7 +10,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SqlState {
-    /// 08006: the engine went away; nothing of the statement took effect.
+    /// 08006: the engine went away; nothing of the statement took effect, but that DROP TABLE may have.
     ConnectionFailure,
     /// 08007: the engine went away while a commit was being written; recovery decides.
     TransactionResolutionUnknown,
@@ -178,8 +178,8 @@ impl From<EngineError> for TiqueError {
             EngineErrorKind::Full => SqlState::TooManyConnections,
         };
         // Excerpts of the statement that failed are of the rewritten one.
-        let end = error.message.find("\n\nLINE ").unwrap_or(error.message.len());
-        Self::new(state, &error.message[..end])
+        let end = error.message.find("\nLINE ").unwrap_or(error.message.len());
+        Self::new(state, error.message[..end].trim_end())
     }
 }
 

@@ -73,6 +73,11 @@ pub(crate) fn column(column: &Column, dialect: &Dialect) -> Result<String> {
     let is_standard = !matches!(column.kind, DataType::Custom(..));
     let kind = (dialect.spelled)(&column.kind).filter(|_| is_standard);
     let kind = kind.ok_or_else(|| lacking(dialect, &column.kind))?;
+    if !(dialect.keeps)(&column.kind) {
+        let message = format!("columns of type {} are not read back from {}", column.kind, dialect.name);
+        return Err(TiqueError::new(SqlState::FeatureNotSupported, message)
+            .hint("Use a type that is; docs/tique.md lists what each engine lacks."));
+    }
     Ok(format!("{} {kind}", quoted(&column.name)))
 }
 

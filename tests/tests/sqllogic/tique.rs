@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files of `tests/sql/` once more, with tables that TiQuE keeps on an engine.
 //!
-//! On DataFusion always; on DuckDB, MonetDB and SQLite if `COEVAL_TIQUE_DUCKDB`, `COEVAL_TIQUE_MONETDB` and
-//! `COEVAL_TIQUE_SQLITE` name their libraries. `tests/sql/unsupported/` lists what is not supported, by all engines and by each,
+//! On DataFusion always; on DuckDB, MonetDB, SQLite and PostgreSQL if `COEVAL_TIQUE_DUCKDB`, `COEVAL_TIQUE_MONETDB`,
+//! `COEVAL_TIQUE_SQLITE` and `COEVAL_TIQUE_POSTGRESQL` name their libraries; PostgreSQL is a server of the test's own.
+//! `tests/sql/unsupported/` lists what is not supported, by all engines and by each,
 //! a line for each reason:
 //!
 //! ```text
@@ -11,9 +12,14 @@
 //! What fails and is not listed is a bug, and so is a line that nothing fails by. A statement that is listed leaves its tables
 //! different from what the file says, so what names them later is not judged.
 
+#[path = "../../../crates/coeval-tique/tests/sessions/cluster.rs"]
+mod cluster;
+
 use crate::{Connection, Paths};
+use cluster::Cluster;
 use coeval_sql::{Engine, SqlError};
 use coeval_store::{Store, StoreOptions};
+use coeval_tique::{AdbcEngine, Engine as _};
 use sqllogictest::parser::{ExpectedError, QueryExpect, StatementExpect};
 use sqllogictest::{DefaultColumnType, Record, Runner};
 use std::collections::HashSet;
@@ -242,7 +248,7 @@ fn failures(path: &Path, server: &str, listed: &mut [Line]) -> (File, Vec<String
 }
 
 /// Runs all files on an engine. `SQL_TEST` narrows the files by a part of their name.
-fn check(engine: &str, server: &str) {
+fn check(engine: &str, mut server: impl FnMut() -> String) {
     let folder = Path::new("sql");
     let wanted = std::env::var("SQL_TEST").unwrap_or_default();
     let mut listed = lines(folder, "all");
@@ -250,7 +256,7 @@ fn check(engine: &str, server: &str) {
     listed.extend(lines(folder, engine));
     let (mut failed, mut judged, mut left_out) = (Vec::new(), 0, 0);
     for name in FILES.into_iter().filter(|name| name.contains(&wanted)) {
-        let (file, failures) = failures(&folder.join(format!("{name}.slt")), server, &mut listed);
+        let (file, failures) = failures(&folder.join(format!("{name}.slt")), &server(), &mut listed);
         judged += file.judged;
         left_out += file.left_out;
         failed.extend(failures);
@@ -265,13 +271,13 @@ fn check(engine: &str, server: &str) {
 
 #[test]
 fn files_pass_on_datafusion_but_for_what_is_listed() {
-    check("datafusion", "datafusion");
+    check("datafusion", || "datafusion".to_owned());
 }
 
 /// On an engine whose library the environment names.
 fn check_library(engine: &str) {
     if let Ok(library) = std::env::var(format!("COEVAL_TIQUE_{}", engine.to_uppercase())) {
-        check(engine, &format!("{engine} OPTIONS (library '{library}')"));
+        check(engine, || format!("{engine} OPTIONS (library '{library}')"));
     }
 }
 
@@ -288,4 +294,20 @@ fn files_pass_on_monetdb_but_for_what_is_listed() {
 #[test]
 fn files_pass_on_sqlite_but_for_what_is_listed() {
     check_library("sqlite");
+}
+
+/// Each file in a database of its own.
+#[test]
+fn files_pass_on_postgresql_but_for_what_is_listed() {
+    let Ok(library) = std::env::var("COEVAL_TIQUE_POSTGRESQL") else { return };
+    let Some(cluster) = Cluster::start() else { return };
+    let engine = AdbcEngine::postgresql(Path::new(&library), &cluster.address("postgres")).unwrap();
+    let mut maker = engine.connect().unwrap();
+    let mut count = 0;
+    check("postgresql", || {
+        count += 1;
+        maker.execute(&format!("CREATE DATABASE file_{count}")).unwrap();
+        let address = cluster.address(&format!("file_{count}"));
+        format!("postgresql OPTIONS (library '{library}', address '{address}')")
+    });
 }

@@ -378,6 +378,7 @@ impl Session {
                             self.settings = frame.before;
                         }
                         self.keep_held_cursors(End::Rollback);
+                        self.tique.get_mut().rollback();
                         return Err(error);
                     }
                 };
@@ -398,6 +399,8 @@ impl Session {
                 self.keep_held_cursors(if outcome.is_ok() { End::Commit } else { End::Rollback });
                 if outcome.is_ok() {
                     self.remove_dropped();
+                } else {
+                    self.tique.get_mut().rollback();
                 }
                 outcome.map_err(SqlError::from)
             }

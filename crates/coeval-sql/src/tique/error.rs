@@ -5,17 +5,23 @@ use crate::error::{SqlError, SqlState};
 use coeval_tique::TiqueError;
 
 /// When a server that has stopped goes on.
-const OPENED_AGAIN: &str = "Recovery decides when the server is opened again, which the next transaction does if it is a \
-                            PostgreSQL server, and Coeval's next start if not; then look for what the transaction wrote.";
+const OPENED_AGAIN: &str = "Recovery settles what was being committed when the server is opened again, which the next \
+                            transaction does if it is a PostgreSQL server, and Coeval's next start if not";
 
 impl From<TiqueError> for SqlError {
     fn from(error: TiqueError) -> Self {
         let state = SqlState::of_code(error.state.code()).unwrap_or(SqlState::FdwError);
         let mut known = Self::new(state, error.message);
         (known.detail, known.hint) = (error.detail, error.hint);
-        if matches!(state, SqlState::TransactionResolutionUnknown | SqlState::CannotConnectNow) {
-            // The library's users open it themselves.
-            known.hint = Some(OPENED_AGAIN.to_owned());
+        // The library's users open it themselves.
+        match state {
+            SqlState::TransactionResolutionUnknown => {
+                known.hint = Some(format!("{OPENED_AGAIN}; then look for what the transaction wrote."));
+            }
+            SqlState::CannotConnectNow => {
+                known.hint = Some(format!("Nothing of this was done. {OPENED_AGAIN}."));
+            }
+            _ => {}
         }
         match error.place {
             Some(place) => known.at(place.line, place.column),

@@ -43,8 +43,9 @@ pub(crate) struct Part {
     open: HashMap<String, Open>,
     /// Whether what the transaction did on a server is lost: it can end without a trace alone.
     is_lost: bool,
-    /// How many savepoints the session's block has: a part that begins later begins behind them.
-    savepoints: usize,
+    /// The savepoints of the session's block, each with how many tables were `dropped` at it. A part that begins later begins
+    /// behind them.
+    savepoints: Vec<usize>,
     /// Tables whose definitions the transaction has removed: server and table.
     dropped: Vec<(String, String)>,
     /// The columns that the client was told of the statement that runs.
@@ -115,10 +116,16 @@ impl Part {
             _ => "",
         };
         if !self.open.get(server).is_some_and(|open| open.session.is_in_block()) {
-            let server = engine.servers().get(engine, server)?;
+            let mut server = engine.servers().get(engine, server)?;
             // One that was opened again meanwhile has sessions of its own.
             if !self.open.get(&server.name).is_some_and(|open| Arc::ptr_eq(&open.server, &server)) {
-                let session = server.database.session()?;
+                let mut session = server.database.session();
+                if session.is_err() && server.database.has_stopped() {
+                    // Nobody had noticed before.
+                    server = engine.servers().get(engine, &server.name)?;
+                    session = server.database.session();
+                }
+                let session = session?;
                 self.open.insert(server.name.clone(), Open { server, session });
             }
         }
@@ -134,7 +141,7 @@ impl Part {
             let mode = if transaction.is_read_only() { " READ ONLY" } else { "" };
             open.session.execute(&format!("BEGIN{level}{mode}"))?;
             drop(spanned);
-            for _ in 0..self.savepoints {
+            for _ in &self.savepoints {
                 open.session.set_savepoint()?;
             }
         }
@@ -182,7 +189,7 @@ impl Part {
         for session in self.begun_sessions() {
             session.set_savepoint()?;
         }
-        self.savepoints += 1;
+        self.savepoints.push(self.dropped.len());
         Ok(())
     }
 
@@ -195,7 +202,8 @@ impl Part {
         for session in self.begun_sessions() {
             session.rollback_to_savepoint(place)?;
         }
-        self.savepoints = place + 1;
+        self.savepoints.truncate(place + 1);
+        self.dropped.truncate(self.savepoints.last().copied().unwrap_or_default());
         Ok(())
     }
 
@@ -213,7 +221,7 @@ impl Part {
     /// Forgets savepoints from this one on.
     pub(crate) fn release(&mut self, place: usize) {
         self.begun_sessions().for_each(|session| session.release_savepoints(place));
-        self.savepoints = place;
+        self.savepoints.truncate(place);
     }
 
     /// Ends the parts without a trace.
@@ -222,7 +230,7 @@ impl Part {
             // A session in a block rolls back without asking its engine.
             let _ = session.execute("ROLLBACK");
         }
-        self.savepoints = 0;
+        self.savepoints.clear();
         self.dropped.clear();
         self.is_lost = false;
     }

@@ -96,6 +96,7 @@ impl AdbcEngine {
             bytes: |bytes| Value::SingleQuotedString(each_byte(bytes)),
             nulls: Nulls::Above,
             spelled: |kind| Some(kind.clone()).filter(|kind| !matches!(kind, SqlType::Interval { .. })),
+            keeps: |_| true,
         };
         let driver = Driver::load(library, c"duckdb_adbc_init")?;
         let path = file.map(|file| file.to_string_lossy().into_owned());
@@ -130,7 +131,8 @@ impl AdbcEngine {
     pub fn postgresql(library: &Path, address: &str) -> Result<Self, EngineError> {
         require(library, "driver", "fetch-adbc postgresql", "libadbc_driver_postgresql.so")?;
         let driver = Driver::load(library, c"AdbcDriverPostgresqlInit")?;
-        let database = Database::open(driver, &[("uri", address)]).map_err(postgresql::lost)?;
+        let address = postgresql::with_limits(address);
+        let database = Database::open(driver, &[("uri", &address)]).map_err(postgresql::lost)?;
         let database = Arc::new(database);
         let session = Link::connect(Arc::clone(&database)).map_err(postgresql::lost)?;
         let ownership = Some(Arc::new(Ownership::take(session)?));
@@ -145,8 +147,11 @@ impl Engine for AdbcEngine {
     }
 
     fn connect(&self) -> Result<Box<dyn Connection>, EngineError> {
-        let failed = |failure| match self.ownership {
-            Some(_) => postgresql::lost(failure),
+        let failed = |failure| match &self.ownership {
+            Some(ownership) => {
+                ownership.look();
+                postgresql::lost(failure)
+            }
             None => failure.into(),
         };
         let mut link = Link::connect(Arc::clone(&self.database)).map_err(failed)?;

@@ -88,6 +88,7 @@ impl DataFusionEngine {
             spelled: |kind| {
                 (!matches!(kind, SqlType::Uuid | SqlType::JSON | SqlType::JSONB)).then(|| kind.clone())
             },
+            keeps: |_| true,
         };
         let (tables, log) = (RwLock::new(Arc::new(tables)), Mutex::new(log));
         let inner = Inner { dialect, planner: Planner::new()?, tables, log, durability };

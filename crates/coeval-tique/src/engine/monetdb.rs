@@ -151,6 +151,7 @@ impl MonetDbEngine {
             bytes: |bytes| Value::SingleQuotedString(digits(bytes)),
             nulls: Nulls::Above,
             spelled,
+            keeps: |_| true,
         };
         let (changes, rows, idle) = (RwLock::new(()), RwLock::new(()), Mutex::default());
         let keeper = Mutex::new(keeper);

@@ -403,3 +403,21 @@ fn killed_at_any_time_both_sides_have_the_same() {
         assert_eq!(rows(&mut session, "SELECT count(*) FROM tique.decisions"), ["0"], "settled");
     }
 }
+
+#[test]
+fn a_table_is_removed_from_its_server_by_a_drop_that_commits_and_by_no_other() {
+    let (database, mut session) = database();
+    let count = "SELECT count(*) FROM stock";
+    run(&mut session, "BEGIN; SAVEPOINT s; DROP TABLE stock; ROLLBACK TO s; COMMIT");
+    assert_eq!(rows(&mut session, count), ["3"]);
+    // One that is refused when it commits, with a block behind it that has nothing to do with it.
+    run(&mut session, "BEGIN; UPDATE items SET name = 'mine' WHERE i = 1; DROP TABLE stock");
+    let mut other = self::session(&database);
+    run(&mut other, "UPDATE items SET name = 'first' WHERE i = 1");
+    assert_eq!(state(&mut session, "COMMIT"), SqlState::SerializationFailure);
+    run(&mut session, "BEGIN; SELECT * FROM items; COMMIT");
+    assert_eq!(rows(&mut session, count), ["3"]);
+    run(&mut session, "BEGIN; DROP TABLE stock; SAVEPOINT s; SELECT * FROM items; ROLLBACK TO s; COMMIT");
+    run(&mut session, "CREATE TABLE stock (k int PRIMARY KEY) USING tique SERVER wh");
+    assert_eq!(rows(&mut session, count), ["0"]);
+}

@@ -20,7 +20,7 @@ use crate::engine::{
 use arrow::array::AsArray;
 use arrow::datatypes::Int32Type;
 use datafusion::common::ScalarValue;
-use datafusion::sql::sqlparser::ast::Value;
+use datafusion::sql::sqlparser::ast::{DataType, Value};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -44,6 +44,8 @@ pub(super) fn dialect() -> Dialect {
         bytes: |bytes| Value::SingleQuotedString(format!("\\x{}", digits(bytes))),
         nulls: Nulls::AsEngine,
         spelled: |kind| Some(kind.clone()),
+        // They come in formats of Arrow's that nothing here reads.
+        keeps: |kind| !matches!(kind, DataType::Uuid | DataType::Interval { .. }),
     }
 }
 
@@ -51,6 +53,7 @@ pub(super) fn dialect() -> Dialect {
 pub(super) const MANNERS: Manners = Manners {
     first: &[
         "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
+        LIMITS_OF_SERVER,
     ],
     given: given_to_postgresql,
     ..PLAIN
@@ -64,6 +67,21 @@ const PRESENT: i64 = OWNER + 1;
 const HANDING_OVER: Duration = Duration::from_secs(2);
 /// So long a session that was ended is waited for.
 const LEAVING: Duration = Duration::from_secs(30);
+
+/// Seconds, but for the last: milliseconds.
+const LIMITS: [(&str, &str); 5] = [
+    ("connect_timeout", "10"),
+    ("keepalives_idle", "30"),
+    ("keepalives_interval", "5"),
+    ("keepalives_count", "3"),
+    ("tcp_user_timeout", "45000"),
+];
+/// The same for the server: it gives up the sessions of a process whose network is gone, and what they own with them.
+const LIMITS_OF_SERVER: &str = "SELECT set_config('tcp_keepalives_idle', '30', false), \
+                                set_config('tcp_keepalives_interval', '5', false), \
+                                set_config('tcp_keepalives_count', '3', false), \
+                                set_config('tcp_user_timeout', '45000', false), \
+                                set_config('idle_session_timeout', '0', false)";
 
 /// The sessions of this database that hold an advisory lock in this mode, with their process's number.
 fn holders(lock: i64, mode: &str) -> String {
@@ -89,6 +107,7 @@ impl Ownership {
     /// # Errors
     /// `Refused`: another session is. `Lost`: those of the last owner cannot be ended; the server is not there.
     pub(super) fn take(mut session: Link) -> Result<Self, EngineError> {
+        session.run(LIMITS_OF_SERVER).map_err(lost)?;
         // The last owner's session may be about to end.
         if !is_locked_within(&mut session, OWNER, HANDING_OVER)? {
             let message = "another process owns the tables of TiQuE in this database (advisory lock)";
@@ -113,8 +132,12 @@ impl Ownership {
         let number = rows.batches.iter().find_map(|batch| batch.column(0).as_primitive_opt::<Int32Type>());
         let number = number.filter(|numbers| !numbers.is_empty()).map(|numbers| numbers.value(0));
         let number = number.ok_or_else(|| EngineError::refused("the server did not say who serves us"))?;
-        let is_owner =
-            format!("SELECT count(*) = 1 {} AND pid = pg_backend_pid()", holders(OWNER, "ExclusiveLock"));
+        // It sees the connection if both are on the same server: an address may name several.
+        let is_owner = format!(
+            "SELECT EXISTS (SELECT 1 {} AND pid = pg_backend_pid()) AND EXISTS (SELECT 1 {} AND pid = {number})",
+            holders(OWNER, "ExclusiveLock"),
+            holders(PRESENT, "ShareLock")
+        );
         match self.ask(&is_owner) {
             true => Ok(number),
             false => Err(EngineError::lost(
@@ -129,6 +152,11 @@ impl Ownership {
         // Should it have ended by itself meanwhile, this says false and the next question yes.
         self.ask(&format!("SELECT count(pg_terminate_backend(pid, {})) >= 0 {holders}", LEAVING.as_millis()));
         self.ask(&format!("SELECT count(*) = 0 {holders}"));
+    }
+
+    /// Looks whether it has ended, when a connection could not be made.
+    pub(super) fn look(&self) {
+        self.ask("SELECT true");
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -174,22 +202,40 @@ fn is_true(session: &mut Link, question: &str) -> Result<bool, EngineError> {
     }))
 }
 
+/// An address with limits to how long a network that does not answer is waited for, where it has none of its own.
+pub(super) fn with_limits(address: &str) -> String {
+    let mut address = address.to_owned();
+    let is_uri = address.contains("://");
+    for (name, value) in LIMITS {
+        if address.contains(&format!("{name}=")) {
+            continue;
+        }
+        match (is_uri, address.contains('?')) {
+            (true, true) => address.push('&'),
+            (true, false) => address.push('?'),
+            (false, _) => address.push(' '),
+        }
+        address.push_str(name);
+        address.push('=');
+        address.push_str(value);
+    }
+    address
+}
+
 /// The server did not let us in, or did not answer.
 pub(super) fn lost(failure: Failure) -> EngineError {
     EngineError::lost(failure.message)
 }
 
-/// Whether a connection is lost with this failure, or was before. Without a SQLSTATE the server is asked whether it is there.
+/// Whether a connection is lost with this failure, or was before. The server is asked, but where a SQLSTATE leaves no doubt.
 pub(super) fn is_broken(link: &mut Link, failure: &Failure) -> bool {
     /// Connection exceptions, and ends that the server's operator or a crash brings about.
-    fn ends(sqlstate: &str) -> bool {
-        sqlstate.starts_with("08") || sqlstate.starts_with("57P")
+    fn ends(failure: &Failure) -> bool {
+        failure.sqlstate.as_deref().is_some_and(|state| state.starts_with("08") || state.starts_with("57P"))
     }
-    match &failure.sqlstate {
-        Some(sqlstate) => ends(sqlstate),
-        // Inside of a transaction that has failed it says so.
-        None => link.run("SELECT 1").is_err_and(|failure| failure.sqlstate.as_deref().is_none_or(ends)),
-    }
+    // Inside of a transaction that has failed it says so, with a SQLSTATE.
+    let is_gone = |again: &Failure| again.sqlstate.is_none() || ends(again);
+    ends(failure) || link.run("SELECT 1").is_err_and(|again| is_gone(&again))
 }
 
 fn given_to_postgresql(value: &ScalarValue) -> String {

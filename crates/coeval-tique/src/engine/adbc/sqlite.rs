@@ -35,6 +35,7 @@ pub(super) fn dialect() -> Dialect {
         bytes: |bytes| Value::HexStringLiteral(crate::engine::digits(bytes)),
         nulls: Nulls::Above,
         spelled,
+        keeps: |_| true,
     }
 }
 
