@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A PostgreSQL server of a test's own, which can be killed and started again.
 
+// Helper functions of a test are a test too.
+#![allow(clippy::unwrap_used)]
+
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
