@@ -95,6 +95,9 @@ fn holders(lock: i64, mode: &str) -> String {
 }
 
 /// The ownership of TiQuE's tables in a database, until it is lost or given back.
+///
+/// # Locking
+/// `session` is held during a question to the server, inside of nothing; who waits for it waits for the answer.
 pub(super) struct Ownership {
     /// The owner's session; none once it is known to have ended.
     session: Mutex<Option<Link>>,
