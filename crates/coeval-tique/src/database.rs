@@ -258,9 +258,7 @@ impl Shared {
         *self.catalog.write() = Arc::new(catalog.without(name));
         remove(connection, literals, &table.definition)
     }
-}
 
-impl Shared {
     /// Takes back what may have been noted of a table by a definition that failed. If that fails too nothing commits any more:
     /// it would be carried out when the database is opened again.
     fn take_back(&self, name: &str, definition: &str, error: TiqueError) -> TiqueError {

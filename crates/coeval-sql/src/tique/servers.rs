@@ -88,10 +88,9 @@ impl Servers {
         let last = place.clone();
         // Nothing that spans the server is on its way while its decisions are read.
         let spans = last.as_ref().map(|last| last.spanned.write());
-        // If the log has failed it is not known here which decisions are durable.
-        let may_reopen = || engine.store().check_running().is_ok();
         if let Some(last) = &last
-            && !(may_reopen() && last.database.retire())
+            // If the log has failed it is not known here which decisions are durable.
+            && (engine.store().check_running().is_err() || !last.database.retire())
         {
             // It tells everybody to wait until this process has ended.
             return Ok(Arc::clone(last));

@@ -15,7 +15,7 @@ use super::library::require;
 use super::owner::Owner;
 use super::{
     Appends, Connection, Copying, Dialect, Effort, Engine, EngineError, EngineErrorKind, Indexes, Integers,
-    Lists, Names, Nulls, Pushdown, Rows, Text, Types,
+    Lists, Names, Nulls, Pushdown, Rows, Text, Types, digits,
 };
 use crate::literal::printed;
 use arrow::array::{AsArray, RecordBatch};
@@ -60,6 +60,28 @@ struct Manners {
     given: fn(&ScalarValue) -> String,
 }
 
+/// An engine that does what the standard says, and keeps everything.
+const STANDARD: Dialect = Dialect {
+    name: "",
+    unlogged: "",
+    bigint: "bigint",
+    boolean: "boolean",
+    text: "text",
+    literals: Text::Plain,
+    lists: Lists::Plain,
+    appends: Appends::Together,
+    pushdown: Pushdown::ByEngine,
+    names: Names::Standard,
+    types: Types::OfEngine,
+    indexes: Indexes::None,
+    integers: Integers::Whole,
+    copying: Copying::Never,
+    bytes: |bytes| Value::HexStringLiteral(digits(bytes)),
+    nulls: Nulls::AsEngine,
+    spelled: |kind| Some(kind.clone()),
+    keeps: |_| true,
+};
+
 /// Drivers that leave nothing to be done.
 const PLAIN: Manners = Manners {
     first: &[],
@@ -80,23 +102,11 @@ impl AdbcEngine {
         require(library, "DuckDB library", "fetch-duckdb", "libduckdb.so")?;
         let dialect = Dialect {
             name: "DuckDB",
-            unlogged: "",
-            bigint: "BIGINT",
-            boolean: "BOOLEAN",
             text: "VARCHAR",
-            literals: Text::Plain,
-            lists: Lists::Plain,
-            appends: Appends::Together,
-            pushdown: Pushdown::ByEngine,
-            names: Names::Standard,
-            types: Types::OfEngine,
-            indexes: Indexes::None,
-            integers: Integers::Whole,
-            copying: Copying::Never,
             bytes: |bytes| Value::SingleQuotedString(each_byte(bytes)),
             nulls: Nulls::Above,
             spelled: |kind| Some(kind.clone()).filter(|kind| !matches!(kind, SqlType::Interval { .. })),
-            keeps: |_| true,
+            ..STANDARD
         };
         let driver = Driver::load(library, c"duckdb_adbc_init")?;
         let path = file.map(|file| file.to_string_lossy().into_owned());

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A PostgreSQL server of a test's own, which can be killed and started again.
 
-// Helper functions of a test are a test too.
-#![allow(clippy::unwrap_used)]
-
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -23,19 +20,27 @@ impl Cluster {
         if !Path::new(PROGRAMS).join("initdb").exists() {
             return None;
         }
-        let directory = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().expect("there is room for a directory");
         if is_root() {
             let place = directory.path();
-            assert!(Command::new("chown").arg("postgres").arg(place).status().unwrap().success());
+            assert!(
+                Command::new("chown")
+                    .arg("postgres")
+                    .arg(place)
+                    .status()
+                    .is_ok_and(|status| status.success())
+            );
         }
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+        let port = free.expect("there is a free port").port();
         let cluster = Self { directory, port };
         cluster.run("initdb", &["-A", "trust", "-U", "coeval", "-E", "UTF8", "--locale=C", "-N"]);
         // What a server that is killed had written is the system's: the machine goes on.
         let settings = format!(
             "listen_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = ''\nfsync = off\n"
         );
-        std::fs::write(cluster.directory.path().join("data/postgresql.auto.conf"), settings).unwrap();
+        std::fs::write(cluster.directory.path().join("data/postgresql.auto.conf"), settings)
+            .expect("initdb has made the directory");
         cluster.start_again();
         Some(cluster)
     }
@@ -48,7 +53,10 @@ impl Cluster {
     /// Starts it; it has recovered when this returns.
     pub(crate) fn start_again(&self) {
         let log = self.directory.path().join("data/log");
-        self.run("pg_ctl", &["start", "-s", "-w", "-l", log.to_str().unwrap()]);
+        self.run(
+            "pg_ctl",
+            &["start", "-s", "-w", "-l", log.to_str().expect("temporary directories have plain names")],
+        );
     }
 
     /// The address of a database.
@@ -65,12 +73,12 @@ impl Cluster {
         command.arg(Path::new(PROGRAMS).join(program)).args(arguments);
         command.arg("-D").arg(self.directory.path().join("data"));
         command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null());
-        assert!(command.status().unwrap().success(), "{program} {arguments:?}");
+        assert!(command.status().is_ok_and(|status| status.success()), "{program} {arguments:?}");
     }
 }
 
 fn is_root() -> bool {
-    Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
 }
 
 impl Drop for Cluster {

@@ -15,7 +15,6 @@ use coeval_tique::{
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::time::Duration;
 
 /// A server, and the driver for it.
 struct Place {
@@ -365,13 +364,18 @@ fn what_a_lost_connection_was_asked_for_does_not_happen_later() {
     let mut other = engine.connect().unwrap();
     other.execute("CREATE TABLE late (k int)").unwrap();
     let mut connection = engine.connect().unwrap();
-    let asked = std::thread::spawn(move || connection.execute("INSERT INTO late SELECT 1 FROM pg_sleep(2)"));
-    std::thread::sleep(Duration::from_millis(500));
+    let mut ask = |sql: &str| other.query(sql, Effort::Point).unwrap().count();
+    ask("SELECT pg_advisory_lock(7)::text");
+    let insert = "INSERT INTO late SELECT 1 FROM pg_advisory_xact_lock(7)";
+    let asked = std::thread::spawn(move || connection.execute(insert));
+    while ask("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted") == 0 {}
     proxy.cut_last();
     assert_eq!(asked.join().unwrap().unwrap_err().kind, EngineErrorKind::Gone);
     assert!(!engine.is_lost());
-    std::thread::sleep(Duration::from_secs(3));
-    assert_eq!(other.query("SELECT * FROM late", Effort::Point).unwrap().count(), 0, "the server went on");
+    // The lock is given to the insert, if that waits still, and comes back with its end.
+    ask("SELECT pg_advisory_unlock(7)");
+    ask("SELECT pg_advisory_lock(7)::text");
+    assert_eq!(ask("SELECT * FROM late"), 0, "the server went on");
 }
 
 #[test]

@@ -29,7 +29,7 @@ impl Failure {
     }
 }
 
-/// Of an engine that is in this process.
+/// Of an engine that is well.
 impl From<Failure> for EngineError {
     fn from(failure: Failure) -> Self {
         Self::refused(failure.message)

@@ -12,40 +12,24 @@
 //! its own connection is lost too, and the engine admits nobody any more.
 
 use super::interface::{Failure, Link};
-use super::{Manners, PLAIN, given};
-use crate::engine::{
-    Appends, Copying, Dialect, EngineError, Indexes, Integers, Lists, Names, Nulls, Pushdown, Text, Types,
-    digits,
-};
+use super::{Manners, PLAIN, STANDARD, given};
+use crate::engine::{Dialect, EngineError, Text, digits};
 use arrow::array::AsArray;
 use arrow::datatypes::Int32Type;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{DataType, Value};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(super) fn dialect() -> Dialect {
     Dialect {
         name: "PostgreSQL",
         unlogged: "UNLOGGED",
-        bigint: "bigint",
-        boolean: "boolean",
-        text: "text",
-        literals: Text::Plain,
-        lists: Lists::Plain,
-        appends: Appends::Together,
-        pushdown: Pushdown::ByEngine,
-        names: Names::Standard,
-        types: Types::OfEngine,
-        indexes: Indexes::None,
-        integers: Integers::Whole,
-        copying: Copying::Never,
         bytes: |bytes| Value::SingleQuotedString(format!("\\x{}", digits(bytes))),
-        nulls: Nulls::AsEngine,
-        spelled: |kind| Some(kind.clone()),
         // They come in formats of Arrow's that nothing here reads.
         keeps: |kind| !matches!(kind, DataType::Uuid | DataType::Interval { .. }),
+        ..STANDARD
     }
 }
 
@@ -101,6 +85,7 @@ fn holders(lock: i64, mode: &str) -> String {
 pub(super) struct Ownership {
     /// The owner's session; none once it is known to have ended.
     session: Mutex<Option<Link>>,
+    /// That there is none, for each transaction that begins: it does not wait for an answer to somebody's question.
     has_ended: AtomicBool,
 }
 
@@ -186,16 +171,14 @@ impl Ownership {
 
 /// Whether a session gets an advisory lock within this time.
 fn is_locked_within(session: &mut Link, lock: i64, time: Duration) -> Result<bool, EngineError> {
-    let until = Instant::now() + time;
-    loop {
-        if is_true(session, &format!("SELECT pg_try_advisory_lock({lock})"))? {
-            return Ok(true);
-        }
-        if Instant::now() > until {
-            return Ok(false);
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    session.run(&format!("SET lock_timeout = {}", time.as_millis())).map_err(lost)?;
+    let outcome = session.run(&format!("SELECT pg_advisory_lock({lock})::text"));
+    match outcome {
+        // The driver does not say which error it was. Who is there and has no lock has waited for it.
+        Err(failure) if is_broken(session, &failure) => return Err(lost(failure)),
+        _ => session.run("RESET lock_timeout").map_err(lost)?,
+    };
+    Ok(outcome.is_ok())
 }
 
 fn is_true(session: &mut Link, question: &str) -> Result<bool, EngineError> {
@@ -245,5 +228,22 @@ fn given_to_postgresql(value: &ScalarValue) -> String {
     match value {
         ScalarValue::Binary(Some(bytes)) => Text::Plain.literal(&format!("\\x{}", digits(bytes))),
         other => given(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_gets_the_limits_that_it_does_not_have() {
+        let rest = "&keepalives_idle=30&keepalives_interval=5&keepalives_count=3&tcp_user_timeout=45000";
+        assert_eq!(with_limits("postgresql://"), format!("postgresql://?connect_timeout=10{rest}"));
+        let own = "postgresql://me@h/d?connect_timeout=3";
+        assert_eq!(with_limits(own), format!("{own}{rest}"));
+        assert!(
+            with_limits("host=h dbname=d")
+                .starts_with("host=h dbname=d connect_timeout=10 keepalives_idle=30")
+        );
     }
 }

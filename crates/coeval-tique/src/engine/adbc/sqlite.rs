@@ -5,37 +5,28 @@
 //! this process before they are stored. Types that SQLite would keep as something else (decimals, dates, times, uuid,
 //! json, bytea) are refused.
 
-use super::{Manners, given};
+use super::{Manners, STANDARD, given};
 use crate::engine::owner::Owner;
-use crate::engine::{
-    Appends, Copying, Dialect, EngineError, Indexes, Integers, Lists, Names, Nulls, Pushdown, Text, Types,
-};
+use crate::engine::{Dialect, EngineError, Indexes, Names, Nulls, Pushdown, Types};
 use arrow::datatypes::DataType as ArrowType;
 use datafusion::common::ScalarValue;
-use datafusion::sql::sqlparser::ast::{DataType, Value};
+use datafusion::sql::sqlparser::ast::DataType;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn dialect() -> Dialect {
     Dialect {
         name: "SQLite",
-        unlogged: "",
         bigint: "INTEGER",
         boolean: "INTEGER",
         text: "TEXT",
-        literals: Text::Plain,
-        lists: Lists::Plain,
-        appends: Appends::Together,
         pushdown: Pushdown::Written,
         names: Names::Backticks,
         types: Types::Ours(read_as),
         indexes: Indexes::OnKeys,
-        integers: Integers::Whole,
-        copying: Copying::Never,
-        bytes: |bytes| Value::HexStringLiteral(crate::engine::digits(bytes)),
         nulls: Nulls::Above,
         spelled,
-        keeps: |_| true,
+        ..STANDARD
     }
 }
 
