@@ -7,20 +7,6 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::time::{Duration, Instant};
 
-/// Which counters a client increments.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Key {
-    /// Any of so many.
-    Uniform(u64),
-}
-
-impl Key {
-    pub(super) fn choose(self, random: &mut SmallRng) -> u64 {
-        let Self::Uniform(rows) = self;
-        random.random_range(0..rows)
-    }
-}
-
 /// What clients did.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
@@ -90,29 +76,29 @@ pub(super) fn transact(
     }
 }
 
-/// A client that increments one counter at a time while it may.
+/// A client that increments any of so many counters, one at a time, while it may.
 fn client(
     database: &Database,
-    keys: Key,
+    rows: u64,
     seed: u64,
     is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<Counts, BenchError> {
     let (mut session, mut random) = (database.session()?, SmallRng::seed_from_u64(seed));
     let mut counts = Counts::default();
     while !is_over() {
-        transact(&mut session, &[], &[keys.choose(&mut random)], is_over, &mut counts)?;
+        transact(&mut session, &[], &[random.random_range(0..rows)], is_over, &mut counts)?;
     }
     Ok(counts)
 }
 
-/// Clients that increment any counters for a while.
+/// Clients that increment any of so many counters for a while.
 ///
 /// # Errors
 /// What the engine says.
 pub(super) fn increments(
     database: &Database,
     clients: usize,
-    keys: Key,
+    rows: u64,
     slice: Duration,
     seed: u64,
 ) -> Result<Counts, BenchError> {
@@ -120,7 +106,7 @@ pub(super) fn increments(
     let is_over = || began.elapsed() >= slice;
     let mut all = Counts::default();
     std::thread::scope(|scope| {
-        let run = |number: usize| client(database, keys, seed + number as u64, &is_over);
+        let run = |number: usize| client(database, rows, seed + number as u64, &is_over);
         let threads: Vec<_> = (0..clients).map(|number| scope.spawn(move || run(number))).collect();
         for thread in threads {
             all.add(thread.join().expect("a client does not panic")?);

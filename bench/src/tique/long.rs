@@ -2,7 +2,7 @@
 //! Figure 12: ten thousand rows; one client's transactions have a thousand operations, the others' ten; half of them
 //! read. Without priority and with it.
 
-use super::clients::{Counts, Key, sum, transact};
+use super::clients::{Counts, sum, transact};
 use super::engine::{Place, settings};
 use crate::error::BenchError;
 use crate::machine::{CpuWatch, measure_sync};
@@ -10,8 +10,8 @@ use crate::options::{Options, Population, Workload};
 use crate::progress::Progress;
 use crate::report::Report;
 use coeval_tique::Database;
-use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -106,10 +106,8 @@ impl Run<'_> {
         session.execute(&format!("SET tique.priority = '{priority}'"))?;
         let mut random = SmallRng::seed_from_u64(self.options.seed + 100 + number);
         while !is_over() {
-            let mut keys = || -> Vec<u64> {
-                let keys = (0..operations / 2).map(|_| Key::Uniform(self.rows).choose(&mut random));
-                keys.collect()
-            };
+            let mut keys =
+                || -> Vec<u64> { (0..operations / 2).map(|_| random.random_range(0..self.rows)).collect() };
             let (reads, writes) = (keys(), keys());
             transact(&mut session, &reads, &writes, is_over, &mut counts)?;
         }

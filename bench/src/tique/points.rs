@@ -5,7 +5,7 @@
 //! reads of both are measured in turns, with an empty and with a filled cache; then increments by several clients. In the
 //! end the counters add up to what was committed.
 
-use super::clients::{self, Key, increments};
+use super::clients::{self, increments};
 use super::engine;
 use crate::error::BenchError;
 use crate::machine::{CpuWatch, measure_sync};
@@ -67,8 +67,7 @@ pub(super) fn run(options: &Options, progress: &dyn Progress) -> Result<Report, 
     point_reads(&mut report, "filled", &mut session, &mut *native, (slice, rows), &mut random)?;
     progress.end();
     progress.begin("increments", None);
-    let keys = Key::Uniform(rows);
-    let counts = increments(&database, options.threads, keys, slice, options.seed)?;
+    let counts = increments(&database, options.threads, rows, slice, options.seed)?;
     report.figure("increments_per_s", counts.committed as f64 / slice.as_secs_f64());
     report.figure("increments_refused_share", counts.refused_share());
     added += counts.committed;

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A database: one engine's tables, with everything that its sessions share.
 
-use crate::catalog::{Catalog, Table};
+mod definitions;
+pub(crate) use definitions::{Unfinished, describe, discard};
+
+use crate::catalog::Catalog;
 use crate::certifier::Certification;
 use crate::commit::Pipeline;
-use crate::engine::{Connection, Dialect, Effort, Engine, Text, Types};
-use crate::error::{Result, SqlState, TiqueError};
+use crate::engine::Engine;
+use crate::error::Result;
 use crate::recovery;
-use crate::schema::{Definition, KeyColumns, Kind, quoted};
 use crate::session::Session;
 use crate::snapshot::{Formulation, Layout};
 use crate::spanning::Decision;
-use crate::{packed, physical};
-use arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
-use datafusion::sql::sqlparser::ast::{CreateTable, DataType};
 use parking_lot::{Mutex, RwLock};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -205,178 +204,4 @@ impl Shared {
         let cached: i64 = self.catalog().tables().map(|table| table.cached()).sum();
         usize::try_from(cached).unwrap_or(0)
     }
-
-    /// Makes a table. Not part of a transaction; there for all sessions when this returns, and durable.
-    pub(crate) fn create_table(&self, connection: &mut dyn Connection, create: &CreateTable) -> Result<()> {
-        let _alone = self.definitions.lock();
-        let definition = Definition::of(create)?;
-        let catalog = self.catalog();
-        if catalog.contains(&definition.name) {
-            if create.if_not_exists {
-                return Ok(());
-            }
-            let message = format!("table {} exists", definition.name);
-            return Err(TiqueError::new(SqlState::DuplicateTable, message));
-        }
-        check_parents(&definition, &catalog)?;
-        let dialect = self.engine.dialect();
-        if recovery::is_noted(connection, dialect.literals, &definition.name)? {
-            // The rest of a definition that failed; what is noted of it would be said of the new table.
-            remove(connection, dialect.literals, &definition)?;
-        }
-        for statement in physical::create_table(&definition, dialect)? {
-            connection.execute(&statement)?;
-        }
-        let table = describe(connection, definition, self.options.layout, dialect)?;
-        check_empty(connection, &table.definition)?;
-        let (name, text) = (&table.definition.name, create.to_string());
-        note(connection, dialect.literals, name, &text)
-            .and_then(|()| Ok(connection.sync()?))
-            .map_err(|error| self.take_back(name, &text, error))?;
-        *self.catalog.write() = Arc::new(catalog.with(table));
-        Ok(())
-    }
-
-    /// Removes a table, at once and durably.
-    pub(crate) fn drop_table(&self, connection: &mut dyn Connection, name: &str) -> Result<()> {
-        let _alone = self.definitions.lock();
-        let _no_checkpoint = self.checkpoint.lock();
-        let catalog = self.catalog();
-        let table = Arc::clone(catalog.table(name)?);
-        if self.pipeline.counters.running() > 0 {
-            let message = format!("table {name} cannot be dropped while transactions are running");
-            return Err(TiqueError::new(SqlState::ObjectInUse, message));
-        }
-        if let Some((child, key)) = catalog.children(name).find(|(child, _)| child.definition.name != name) {
-            let message =
-                format!("constraint {} of table {} needs table {name}", key.name, child.definition.name);
-            return Err(TiqueError::new(SqlState::ObjectInUse, message));
-        }
-        let literals = self.engine.dialect().literals;
-        note(connection, literals, name, recovery::DROPPED)
-            .map_err(|error| self.take_back(name, recovery::DROPPED, error))?;
-        *self.catalog.write() = Arc::new(catalog.without(name));
-        remove(connection, literals, &table.definition)
-    }
-
-    /// Takes back what may have been noted of a table by a definition that failed. If that fails too nothing commits any more:
-    /// it would be carried out when the database is opened again.
-    fn take_back(&self, name: &str, definition: &str, error: TiqueError) -> TiqueError {
-        let take_back = || {
-            let literal = |text: &str| self.engine.dialect().literals.literal(text);
-            let (of, noted) = (literal(name), literal(definition));
-            let mut connection = self.engine.connect()?;
-            let sql = format!("DELETE FROM tique_tables WHERE name = {of} AND definition = {noted}");
-            connection.execute(&sql)?;
-            connection.sync()
-        };
-        if take_back().is_err() {
-            let reason = format!("it is not known what became of table {name}: {}", error.message);
-            self.pipeline.counters.stop(reason);
-        }
-        error
-    }
-}
-
-/// Adds a row to the catalog's table.
-fn note(connection: &mut dyn Connection, literals: Text, name: &str, definition: &str) -> Result<()> {
-    let (name, definition) = (literals.literal(name), literals.literal(definition));
-    connection.execute(&format!("INSERT INTO tique_tables VALUES ({name}, {definition})"))?;
-    Ok(())
-}
-
-/// Removes the physical tables of a table, then what the catalog says of it.
-pub(crate) fn remove(connection: &mut dyn Connection, literals: Text, table: &Definition) -> Result<()> {
-    for physical in [physical::cache(table), physical::storage(table)] {
-        connection.execute(&format!("DROP TABLE IF EXISTS {}", quoted(&physical)))?;
-    }
-    let name = literals.literal(&table.name);
-    connection.execute(&format!("DELETE FROM tique_tables WHERE name = {name}"))?;
-    Ok(connection.sync()?)
-}
-
-/// Physical tables with rows that are nobody's would become rows of the new table.
-fn check_empty(connection: &mut dyn Connection, table: &Definition) -> Result<()> {
-    for physical in [physical::cache(table), physical::storage(table)] {
-        let rows =
-            connection.query(&format!("SELECT 1 FROM {} LIMIT 1", quoted(&physical)), Effort::Point)?;
-        if rows.count() > 0 {
-            let message = format!("the engine has a table {physical} with rows, which is not ours");
-            return Err(TiqueError::new(SqlState::DuplicateTable, message).hint("Choose another name."));
-        }
-    }
-    Ok(())
-}
-
-/// Foreign keys name the primary key of a table that is there, column by column.
-fn check_parents(definition: &Definition, catalog: &Catalog) -> Result<()> {
-    for key in &definition.foreign_keys {
-        let parent =
-            if key.parent == definition.name { definition } else { &catalog.table(&key.parent)?.definition };
-        if parent.key.len() != key.columns.len() || parent.kind == Kind::Static {
-            let message =
-                format!("foreign key {} does not match the primary key of {}", key.name, key.parent);
-            return Err(TiqueError::new(SqlState::InvalidTableDefinition, message));
-        }
-    }
-    Ok(())
-}
-
-/// The columns of a cache in the types that their definitions say.
-fn declared(definition: &Definition, columns: &Schema, read_as: fn(&DataType) -> ArrowType) -> SchemaRef {
-    let kind = |place: usize, name: &str| match definition.columns.get(place) {
-        Some(column) => read_as(&column.kind),
-        None if name == physical::KEY => ArrowType::Utf8,
-        None if name == physical::DELETED => ArrowType::Boolean,
-        None => ArrowType::Int64,
-    };
-    let fields = columns.fields().iter().enumerate();
-    let fields = fields.map(|(place, field)| Field::new(field.name(), kind(place, field.name()), true));
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// How the one column of a key is kept: tables made before there were numbers for keys have texts, and keep them.
-fn kept_key(table: &Definition, column: &Field) -> Result<KeyColumns> {
-    match column.data_type() {
-        ArrowType::Utf8 => Ok(KeyColumns::Concatenated),
-        ArrowType::Decimal128(_, 0) if packed::fits(table) => Ok(KeyColumns::Packed),
-        other => {
-            let message = format!("the keys of table {} are kept as {other}, which is not ours", table.name);
-            let hint = format!(
-                "Rename the engine's tables {} and {}, create the table again, and insert their rows.",
-                physical::storage(table),
-                physical::cache(table)
-            );
-            Err(TiqueError::new(SqlState::EngineRefused, message).hint(hint))
-        }
-    }
-}
-
-/// A table with the engine's types of its physical columns.
-pub(crate) fn describe(
-    connection: &mut dyn Connection,
-    mut definition: Definition,
-    layout: Layout,
-    dialect: &Dialect,
-) -> Result<Table> {
-    let cache = quoted(&physical::cache(&definition));
-    let rows = connection.query(&format!("SELECT * FROM {cache} WHERE 1 = 0"), Effort::Point)?;
-    let extra = if definition.has_key_column() { 5 } else { 4 };
-    if rows.schema.fields().len() != definition.columns.len() + extra {
-        let message = format!("the engine has a table {cache} with other columns, which is not ours");
-        return Err(TiqueError::new(SqlState::DuplicateTable, message).hint("Choose another name."));
-    }
-    if definition.has_key_column() && dialect.integers.wide().is_some() {
-        definition.key_columns = kept_key(&definition, rows.schema.field(definition.columns.len()))?;
-    }
-    let columns = match dialect.types {
-        Types::OfEngine => rows.schema,
-        Types::Ours(read_as) => declared(&definition, &rows.schema, read_as),
-    };
-    let table = Table::new(definition, columns, 0);
-    if layout == Layout::Joined {
-        // Versions are there before they have a timestamp.
-        table.versions.lose();
-    }
-    Ok(table)
 }

@@ -41,6 +41,11 @@ pub(crate) fn cache(table: &Definition) -> String {
     format!("{}_cache", table.name)
 }
 
+/// The physical tables of a table of this name.
+pub(crate) fn tables(name: &str) -> [String; 2] {
+    [format!("{name}_cache"), format!("{name}_storage")]
+}
+
 /// The columns of the storage table, quoted.
 pub(crate) fn storage_columns(table: &Definition) -> Vec<String> {
     let mut columns = table.all_names();

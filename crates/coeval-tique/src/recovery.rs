@@ -11,14 +11,14 @@
 //! | in a checkpoint, while storage was written | stable versions still in the cache, which hide the storage | nothing; the next checkpoint writes them again |
 //! | in a checkpoint, while the cache was trimmed | the rest of the stable versions, newest last | nothing |
 //! | in a checkpoint, while markers were trimmed | markers without versions | nothing |
-//! | in CREATE TABLE, before the catalog's row | empty physical tables nobody knows | nothing; CREATE TABLE takes them |
-//! | in DROP TABLE, behind the note in the catalog | some of the physical tables | drops the rest |
+//! | in CREATE TABLE | what says that the table is unfinished, some of the physical tables | drops them |
+//! | in DROP TABLE | the same | drops the rest |
 //!
 //! Tables that need not outlive a process are emptied, for engines that keep them all the same.
 
 use crate::catalog::{Catalog, Table};
 use crate::counters::{Counters, Timestamp, Txid};
-use crate::database::{describe, remove};
+use crate::database::{Unfinished, describe, discard};
 use crate::engine::{Connection, Effort, Engine, Rows, Text};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::literal::{Row, joined};
@@ -32,10 +32,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::Statement;
-use std::collections::BTreeSet;
-
-/// What the catalog's table says of a table that is being dropped.
-pub(crate) const DROPPED: &str = "DROP";
+use std::collections::BTreeMap;
 
 /// The catalog, and counters behind everything that happened.
 pub(crate) fn recover(
@@ -79,10 +76,15 @@ pub(crate) fn recover(
     Ok((catalog, Counters::after(Txid(last_txid), Timestamp(last_cts))))
 }
 
-/// Whether the catalog's table says anything of a name.
-pub(crate) fn is_noted(connection: &mut dyn Connection, literals: Text, name: &str) -> Result<bool> {
+/// What was begun with a table that is not there, and has not ended.
+pub(crate) fn unfinished(
+    connection: &mut dyn Connection,
+    literals: Text,
+    name: &str,
+) -> Result<Option<Unfinished>> {
     let name = literals.literal(name);
-    Ok(number(connection, &format!("SELECT count(*) FROM tique_tables WHERE name = {name}"))? > 0)
+    let sql = format!("SELECT name, definition FROM tique_tables WHERE name = {name}");
+    Ok(noted(connection, &sql)?.iter().find_map(|(_, text)| Unfinished::of(text)))
 }
 
 /// Notes the keys that have versions in a cache.
@@ -120,33 +122,37 @@ fn settle(connection: &mut dyn Connection, decided: &[Decision]) -> Result<()> {
     Ok(connection.sync()?)
 }
 
-/// The tables that are there; drops that were begun are ended.
+/// The tables that are there; what is left of those that are unfinished is removed.
 fn definitions(connection: &mut dyn Connection, literals: Text) -> Result<Vec<Definition>> {
-    let rows = connection.query("SELECT name, definition FROM tique_tables", Effort::Point)?;
-    let (mut definitions, mut dropped) = (Vec::new(), BTreeSet::new());
-    for batch in &rows.batches {
+    let (mut definitions, mut unfinished) = (Vec::new(), BTreeMap::new());
+    for (name, text) in noted(connection, "SELECT name, definition FROM tique_tables")? {
+        if let Some(begun) = Unfinished::of(&text) {
+            unfinished.insert(name, begun);
+            continue;
+        }
+        match parse(&text)?.pop() {
+            Some(Statement::CreateTable(create)) => definitions.push(Definition::of(&create)?),
+            _ => return Err(not_ours(format!("tique_tables says: {text}"))),
+        }
+    }
+    for (name, begun) in &unfinished {
+        discard(connection, literals, name, *begun)?;
+    }
+    definitions.retain(|definition| !unfinished.contains_key(&definition.name));
+    Ok(definitions)
+}
+
+/// Names and what is said of them.
+fn noted(connection: &mut dyn Connection, sql: &str) -> Result<Vec<(String, String)>> {
+    let mut noted = Vec::new();
+    for batch in &connection.query(sql, Effort::Point)?.batches {
         let names = cast(batch.column(0), &DataType::Utf8).map_err(not_ours)?;
         let texts = cast(batch.column(1), &DataType::Utf8).map_err(not_ours)?;
-        let (names, texts) = (names.as_string::<i32>(), texts.as_string::<i32>());
-        for row in 0..batch.num_rows() {
-            let text = texts.value(row);
-            if text == DROPPED {
-                dropped.insert(names.value(row).to_owned());
-                continue;
-            }
-            match parse(text)?.pop() {
-                Some(Statement::CreateTable(create)) => definitions.push(Definition::of(&create)?),
-                _ => return Err(not_ours(format!("tique_tables says: {text}"))),
-            }
-        }
+        let rows = names.as_string::<i32>().iter().zip(texts.as_string::<i32>());
+        let words = |word: Option<&str>| word.unwrap_or_default().to_owned();
+        noted.extend(rows.map(|(name, text)| (words(name), words(text))));
     }
-    for definition in &definitions {
-        if dropped.contains(&definition.name) {
-            remove(connection, literals, definition)?;
-        }
-    }
-    definitions.retain(|definition| !dropped.contains(&definition.name));
-    Ok(definitions)
+    Ok(noted)
 }
 
 fn not_ours(error: impl std::fmt::Display) -> TiqueError {

@@ -13,6 +13,7 @@ mod cluster;
 mod commits;
 mod constraints;
 mod copies;
+mod definitions;
 mod engine;
 mod keys;
 mod kills;

@@ -288,7 +288,9 @@ fn a_definition_is_there_or_not_wherever_the_server_or_the_connections_end() {
             };
             let look = |database: &Database, outcome: Result<(), SqlState>, what: &str| {
                 let mut session = database.session().unwrap();
-                session.execute("DROP TABLE IF EXISTS n; CREATE TABLE n (k int PRIMARY KEY)").unwrap();
+                session
+                    .execute("DROP TABLE IF EXISTS n; CREATE TABLE n (v text, k int PRIMARY KEY)")
+                    .unwrap();
                 session.execute("CREATE TABLE IF NOT EXISTS u (k int PRIMARY KEY)").unwrap();
                 let left = rows(&mut session, "SELECT k FROM u");
                 let may_be_gone = sql.starts_with("DROP");
@@ -296,7 +298,7 @@ fn a_definition_is_there_or_not_wherever_the_server_or_the_connections_end() {
                 if outcome.is_ok() {
                     assert_eq!(left.is_empty(), may_be_gone, "{what}");
                 }
-                assert_eq!(tag(&mut session, "INSERT INTO n VALUES (5)"), "INSERT 0 1", "{what}");
+                assert_eq!(tag(&mut session, "INSERT INTO n VALUES ('v', 5)"), "INSERT 0 1", "{what}");
                 assert_eq!(tag(&mut session, "INSERT INTO u VALUES (6)"), "INSERT 0 1", "{what}");
             };
             // Nothing that was noted of a definition that failed is carried out later.
