@@ -60,6 +60,7 @@ use datafusion::sql::sqlparser::ast::{
     AlterIndexOperation, CreateExtension, CreateTable, ObjectName, Statement,
 };
 use dependents::Behavior;
+use temporary::Lasting;
 
 /// Runs a DDL statement; `None` if it is not one.
 ///
@@ -73,7 +74,10 @@ pub(crate) fn execute(
     let result = match statement {
         Statement::CreateTable(create) => match context.settings.table_server() {
             // What a session has for itself is here.
-            Some(server) if create.query.is_none() && !create.temporary => {
+            Some(server)
+                if create.query.is_none()
+                    && Lasting::of(&create.name, create.temporary.into())? == Lasting::Permanent =>
+            {
                 crate::tique::create_table(context, create, &server)?
             }
             _ => create_table::execute(context, create, None)?,

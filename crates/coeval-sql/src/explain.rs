@@ -60,6 +60,15 @@ pub(crate) fn execute(
     let request = request(statement)?;
     let started = Instant::now();
     let mut explained = Explained::default();
+    if let Some(lines) = crate::tique::explain(context, request.statement)? {
+        explained.lines = lines;
+        if request.analyze {
+            let planned = started.elapsed();
+            let result = crate::statement::execute(context, request.statement)?;
+            explained.measure(planned, started.elapsed(), result.tag);
+        }
+        return if request.is_json { document::row(&explained) } else { rows(&explained) };
+    }
     let point = if context.settings.point_path() == PointPath::On {
         PointPlan::compile(context, request.statement, &[])?
     } else {

@@ -174,6 +174,18 @@ const KNOWN: &[Known] = &[
         Domain::OneOf(&["on", "off", "local", "remote_write", "remote_apply"]),
         "Whether commits wait for the disk.",
     ),
+    known(
+        "tique.formulation",
+        "auto",
+        Domain::OneOf(&["auto", "ranking", "anti_join", "copied"]),
+        "How queries on servers find the newest versions of rows.",
+    ),
+    known(
+        "tique.priority",
+        "normal",
+        Domain::OneOf(&["normal", "high"]),
+        "high: what coeval.priority says, on servers alone.",
+    ),
     known("timezone", "UTC", Domain::Zone, "Zone of timestamps with time zone."),
     known("transaction_deferrable", "off", Domain::Boolean, "Whether this transaction is DEFERRABLE."),
     known("transaction_isolation", "serializable", Domain::Isolation, "Level of this transaction."),
@@ -342,6 +354,13 @@ impl Settings {
     pub(crate) fn table_server(&self) -> Option<String> {
         let name = self.get("coeval.table_server").unwrap_or_default();
         (!name.is_empty()).then(|| name.to_owned())
+    }
+
+    /// How queries on servers are written, and the priority of transactions there, in TiQuE's words.
+    pub(crate) fn on_servers(&self) -> [(&'static str, &str); 2] {
+        let of = |name: &'static str| (name, self.get(name).unwrap_or_default());
+        let priority = if self.has_priority { ("tique.priority", "high") } else { of("tique.priority") };
+        [of("tique.formulation"), priority]
     }
 
     /// The level of new transactions.
@@ -623,7 +642,7 @@ fn find(name: &str) -> Result<&'static Known, SqlError> {
 
 /// Whether a setting belongs to an application: PostgreSQL takes any name with a point in it.
 fn is_custom(name: &str) -> bool {
-    name.contains('.') && !name.starts_with("coeval.")
+    name.contains('.') && !name.starts_with("coeval.") && !name.starts_with("tique.")
 }
 
 impl Domain {

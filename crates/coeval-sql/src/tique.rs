@@ -7,6 +7,7 @@
 //! why a commit that spans both is atomic.
 
 mod definitions;
+mod engines;
 mod error;
 mod explanation;
 mod part;
@@ -18,7 +19,7 @@ pub(crate) use definitions::{
     ServerStatement, children, create_table, forget_table, refuse_alter, refuse_definition,
 };
 pub(crate) use part::{Ended, Part, end_statement};
-pub(crate) use route::{is_sent_whole, refuse_change, run, scan};
+pub(crate) use route::{explain, is_sent_whole, refuse_change, run, scan};
 pub(crate) use servers::Servers;
 
 /// The schema of the tables below.

@@ -18,7 +18,9 @@ pub(crate) fn serve_from(
     arguments: &ServeArguments,
 ) -> Result<Vec<(String, String)>, Failure> {
     let mut options = arguments.engine_options.clone();
-    if let (Some(dir), false) = (&arguments.dir, options.iter().any(|(name, _)| name == "path")) {
+    // PostgreSQL's data is its server's.
+    let has_place = engine == "postgresql" || options.iter().any(|(name, _)| name == "path");
+    if let (Some(dir), false) = (&arguments.dir, has_place) {
         options.push(("path".to_owned(), dir.join(SERVER).to_string_lossy().into_owned()));
     }
     let options: Vec<String> = options

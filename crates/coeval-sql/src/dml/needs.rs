@@ -30,7 +30,7 @@ pub(crate) fn needs_of_insert(insert: &Insert) -> &'static [Privilege] {
 }
 
 /// Of an UPDATE.
-pub(super) fn needs_of_update(update: &Update) -> &'static [Privilege] {
+pub(crate) fn needs_of_update(update: &Update) -> &'static [Privilege] {
     let reads = update.selection.is_some()
         || update.returning.is_some()
         || update.from.is_some()
@@ -39,7 +39,7 @@ pub(super) fn needs_of_update(update: &Update) -> &'static [Privilege] {
 }
 
 /// Of a DELETE.
-pub(super) fn needs_of_delete(delete: &Delete) -> &'static [Privilege] {
+pub(crate) fn needs_of_delete(delete: &Delete) -> &'static [Privilege] {
     let reads = delete.selection.is_some() || delete.returning.is_some() || delete.using.is_some();
     if reads { &[Privilege::Delete, Privilege::Select] } else { &[Privilege::Delete] }
 }

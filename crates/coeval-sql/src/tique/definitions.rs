@@ -5,7 +5,8 @@
 //! definition's removal has committed. What a rollback or a crash between the two leaves is an empty table that nobody
 //! knows, which CREATE TABLE of its name takes over.
 
-use super::servers::{check, driver, text};
+use super::engines::{check, driver};
+use super::servers::text;
 use super::{DECISIONS, SCHEMA, SERVERS};
 use crate::context::StatementContext;
 use crate::ddl;
@@ -16,14 +17,15 @@ use crate::rights::insufficient;
 use crate::session::{rewind, take_word};
 use coeval_store::{CatalogChange, ForeignDef, ObjectRef, QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::{
-    ColumnOption, CreateTable, CreateTableOptions, DataType, Ident, ObjectName, SqlOption, Statement,
-    TableConstraint,
+    ColumnOption, ColumnOptionDef, CreateTable, CreateTableOptions, DataType, Expr, Ident, ObjectName,
+    SqlOption, Statement, TableConstraint, visit_expressions,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// A statement about servers.
@@ -206,6 +208,11 @@ pub(crate) fn create_table(
         let what = format!("an array (column \"{}\") in a table on a server", column.name.value);
         return Err(SqlError::unsupported(what).with_hint("Keep its elements in rows of another table."));
     }
+    if let Some(column) = create.columns.iter().find(|column| column.options.iter().any(draws_numbers)) {
+        let what =
+            format!("a default with a sequence (column \"{}\") in a table on a server", column.name.value);
+        return Err(SqlError::unsupported(what).with_hint("Let INSERT give the number."));
+    }
     let result = ddl::create_row_table(context, &local(create))?;
     if !is_new {
         return Ok(result);
@@ -233,6 +240,20 @@ pub(crate) fn create_table(
     Ok(result)
 }
 
+/// Whether a column's default asks a sequence: sequences are ours, and defaults the server's.
+fn draws_numbers(option: &ColumnOptionDef) -> bool {
+    let ColumnOption::Default(value) = &option.option else { return false };
+    let drawn = visit_expressions(value, |expr| match expr {
+        Expr::Function(function)
+            if names::split_name(&function.name).is_ok_and(|(_, name)| name == "nextval") =>
+        {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    drawn.is_break()
+}
+
 /// Removes a table of the server that nobody knows, if it is empty.
 fn take_over(
     context: &mut StatementContext<'_>,
@@ -243,7 +264,11 @@ fn take_over(
     let quoted = format!("\"{}\"", table.replace('"', "\"\""));
     let opened = context.engine.servers().get(context.engine, server)?;
     let mut session = opened.database.session()?;
-    let found = session.execute(&format!("SELECT 1 FROM {quoted} LIMIT 1"))?.pop();
+    let found = match session.execute(&format!("SELECT 1 FROM {quoted} LIMIT 1")) {
+        // What is there is the engine's own.
+        Err(missing) if missing.state.code() == "42P01" => return Err(error),
+        found => found?.pop(),
+    };
     if found.and_then(|outcome| outcome.rows).is_some_and(|rows| rows.count() > 0) {
         let detail = format!("Server {server} has a table {table} with rows that no definition here names.");
         return Err(error.with_detail(detail).with_hint("Choose another name."));

@@ -28,7 +28,6 @@ pub(super) fn of(context: &mut StatementContext<'_>, statement: &Statement) -> O
 fn read_by(statement: &Statement) -> Option<Query> {
     match statement {
         Statement::Query(body) => Some((**body).clone()),
-        Statement::Explain { statement, .. } => read_by(statement),
         Statement::Insert(insert) => insert.source.as_deref().cloned(),
         Statement::Update(update) => {
             let values = update.assignments.iter().map(|assignment| assignment.value.clone());

@@ -24,6 +24,7 @@ use super::{DECISIONS, SCHEMA};
 use crate::context::StatementContext;
 use crate::engine::{Engine, aside};
 use crate::error::{SqlError, SqlState};
+use crate::settings::Settings;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{Committed, QualifiedName, RowWriter, Store, StoreError, Transaction, ValueRef};
 use coeval_tique::{Decision, Outcome, PreparedCommit, Session};
@@ -35,6 +36,25 @@ use std::sync::Arc;
 struct Open {
     server: Arc<Server>,
     session: Session,
+    /// The revision of the client's settings that the session has.
+    told: Option<u64>,
+}
+
+impl Open {
+    fn new(server: Arc<Server>, session: Session) -> Self {
+        Self { server, session, told: None }
+    }
+
+    /// Sets in the session what the client has set here.
+    fn tell(&mut self, settings: &Settings) -> Result<(), SqlError> {
+        if self.told != Some(settings.revision()) {
+            for (name, value) in settings.on_servers() {
+                self.session.execute(&format!("SET {name} = '{value}'"))?;
+            }
+            self.told = Some(settings.revision());
+        }
+        Ok(())
+    }
 }
 
 /// See the module. Dropping it rolls back what is open.
@@ -78,10 +98,13 @@ impl Part {
         &mut self,
         engine: &Arc<Engine>,
         transaction: &Transaction,
+        settings: &Settings,
         server: &str,
         statement: Statement,
     ) -> Result<Outcome, SqlError> {
-        let outcome = self.begun(engine, transaction, server)?.execute_parsed(statement);
+        let open = self.begun(engine, transaction, server)?;
+        open.tell(settings)?;
+        let outcome = open.session.execute_parsed(statement);
         if outcome.as_ref().is_err_and(|error| error.state.code() == "08006") {
             // The next one connects again.
             self.open.remove(server);
@@ -107,7 +130,7 @@ impl Part {
         engine: &Arc<Engine>,
         transaction: &Transaction,
         server: &str,
-    ) -> Result<&mut Session, SqlError> {
+    ) -> Result<&mut Open, SqlError> {
         let level = match transaction.isolation() {
             Isolation::Serializable => {
                 self.require_alone(transaction, server)?;
@@ -126,7 +149,7 @@ impl Part {
                     session = server.database.session();
                 }
                 let session = session?;
-                self.open.insert(server.name.clone(), Open { server, session });
+                self.open.insert(server.name.clone(), Open::new(server, session));
             }
         }
         let Some(open) = self.open.get_mut(server) else { unreachable!("it is open now") };
@@ -145,7 +168,7 @@ impl Part {
                 open.session.set_savepoint()?;
             }
         }
-        Ok(&mut open.session)
+        Ok(open)
     }
 
     /// Sees that a transaction at SERIALIZABLE is on this server alone.

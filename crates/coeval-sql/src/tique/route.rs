@@ -10,8 +10,9 @@
 
 use super::definitions::named;
 use super::part::require_noted;
-use super::rows::{put_parameters, result_of, row_set, values_of};
+use super::rows::{lines_of, put_parameters, result_of, row_set, values_of};
 use crate::context::StatementContext;
+use crate::dml::{needs_of_delete, needs_of_insert, needs_of_update};
 use crate::error::{SqlError, SqlState};
 use crate::names;
 use crate::provider::{CoevalTable, HiddenColumns, Keys};
@@ -19,6 +20,7 @@ use crate::query;
 use crate::result::{RowSet, StatementResult};
 use crate::rights::Kind;
 use coeval_store::{Privilege, TableDef};
+use coeval_tique::Outcome;
 use datafusion::sql::sqlparser::ast::{
     FromTable, Ident, Insert, ObjectName, Query, SetExpr, Statement, TableAlias, TableFactor, TableObject,
     TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
@@ -126,7 +128,6 @@ fn table_of(from: &TableWithJoins) -> Option<&ObjectName> {
 fn whole(context: &StatementContext<'_>, statement: &Statement) -> Option<(Named, String)> {
     let is_fitting = match statement {
         Statement::Query(body) => crate::dml::is_plain_query(body) && !is_values(body),
-        Statement::Explain { statement, .. } => matches!(**statement, Statement::Query(_)),
         Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => true,
         _ => false,
     };
@@ -164,24 +165,49 @@ pub(crate) fn run(
     if let Statement::Query(body) = &mut sent {
         **body = query::named_outputs(body);
     }
-    put_parameters(&mut sent, context)?;
-    rename(context, &mut sent);
-    match send(context, &server, sent) {
-        Err(error) if error.state == SqlState::FdwError => {
-            Err(super::explanation::of(context, statement).unwrap_or(error))
-        }
-        outcome => outcome.map(Some),
-    }
+    let outcome = send(context, statement, &server, sent)?;
+    result_of(outcome, context.tique.lock().promised()).map(Some)
 }
 
+/// Where a statement goes that is sent to a server whole, and how the engine there says that it runs it.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn explain(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+) -> Result<Option<Vec<String>>, SqlError> {
+    let Some((named, server)) = whole(context, statement) else { return Ok(None) };
+    require_rights(context, statement, &named)?;
+    let mut lines = vec![format!("Server {server}: {}", crate::statement::statement_name(statement))];
+    if matches!(statement, Statement::Query(_)) {
+        let mut sent = parsed("EXPLAIN SELECT 1")?;
+        if let Statement::Explain { statement: explained, .. } = &mut sent {
+            **explained = statement.clone();
+        }
+        let outcome = send(context, statement, &server, sent)?;
+        lines.extend(outcome.rows.iter().flat_map(lines_of).map(|line| format!("  {line}")));
+    }
+    Ok(Some(lines))
+}
+
+/// Sends a statement, or another in its place, with the values of its parameters and the server's names of tables. What the
+/// engine refuses is said of the statement that was written.
 fn send(
     context: &mut StatementContext<'_>,
+    written: &Statement,
     server: &str,
-    statement: Statement,
-) -> Result<StatementResult, SqlError> {
-    let mut part = context.tique.lock();
-    let outcome = part.execute(context.engine, context.transaction, server, statement)?;
-    result_of(outcome, part.promised())
+    mut sent: Statement,
+) -> Result<Outcome, SqlError> {
+    put_parameters(&mut sent, context)?;
+    rename(context, &mut sent);
+    let outcome =
+        context.tique.lock().execute(context.engine, context.transaction, context.settings, server, sent);
+    outcome.map_err(|error| match error.state {
+        SqlState::FdwError => super::explanation::of(context, written)
+            .unwrap_or_else(|| error.with_detail(format!("The statement was: {written}"))),
+        _ => error,
+    })
 }
 
 /// An INSERT into a server's table from a query over others.
@@ -192,7 +218,7 @@ fn run_sourced(
     let Statement::Insert(insert) = statement else { return Ok(None) };
     let TableObject::TableName(name) = &insert.table else { return Ok(None) };
     let (Some(def), Some(source)) = (foreign_def(context, name), &insert.source) else { return Ok(None) };
-    require(context, &def, Privilege::Insert)?;
+    needs_of_insert(insert).iter().try_for_each(|privilege| require(context, &def, *privilege))?;
     let rows = query::collect(context, source)?;
     if rows.rows() == 0 {
         return Ok(Some(StatementResult::tagged(crate::result::CommandTag::Insert(0))));
@@ -200,11 +226,10 @@ fn run_sourced(
     let values = format!("VALUES {}", values_of(&rows, context)?);
     let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(&values).and_then(|mut p| p.parse_query());
     let parsed = parsed.map_err(|error| SqlError::internal(format!("rows of an INSERT: {error}")))?;
-    let mut sent = Statement::Insert(Insert { source: Some(parsed), ..insert.clone() });
-    put_parameters(&mut sent, context)?;
-    rename(context, &mut sent);
+    let sent = Statement::Insert(Insert { source: Some(parsed), ..insert.clone() });
     let server = def.foreign.as_ref().map(|foreign| foreign.server.clone()).unwrap_or_default();
-    send(context, &server, sent).map(Some)
+    let outcome = send(context, statement, &server, sent)?;
+    result_of(outcome, context.tique.lock().promised()).map(Some)
 }
 
 fn require(context: &StatementContext<'_>, def: &TableDef, privilege: Privilege) -> Result<(), SqlError> {
@@ -217,21 +242,20 @@ fn require_rights(
     statement: &Statement,
     named: &Named,
 ) -> Result<(), SqlError> {
+    let needs = match statement {
+        Statement::Insert(insert) => needs_of_insert(insert),
+        Statement::Update(update) => needs_of_update(update),
+        Statement::Delete(delete) => needs_of_delete(delete),
+        _ => &[],
+    };
     let target = changed(statement);
     if let Some(def) = target.and_then(|name| foreign_def(context, name)) {
-        let privilege = match statement {
-            Statement::Insert(_) => Privilege::Insert,
-            Statement::Update(_) => Privilege::Update,
-            _ => Privilege::Delete,
-        };
-        require(context, &def, privilege)?;
+        needs.iter().try_for_each(|privilege| require(context, &def, *privilege))?;
     }
-    let read = named.foreign.iter().filter(|(name, _)| Some(name) != target || !is_insert(statement));
-    read.into_iter().try_for_each(|(_, def)| require(context, def, Privilege::Select))
-}
-
-fn is_insert(statement: &Statement) -> bool {
-    matches!(statement, Statement::Insert(_))
+    // Who names the target once more reads it.
+    let at = named.foreign.iter().position(|(name, _)| Some(name) == target);
+    let read = named.foreign.iter().enumerate().filter(|(place, _)| Some(*place) != at);
+    read.into_iter().try_for_each(|(_, (_, def))| require(context, def, Privilege::Select))
 }
 
 /// Gives tables the names that they have on their server.
@@ -299,11 +323,17 @@ pub(crate) fn scan(context: &StatementContext<'_>, def: &TableDef) -> Result<Row
         schema.fields().iter().map(|field| format!("\"{}\"", field.name().replace('"', "\"\""))).collect();
     let table = named(&foreign.table);
     let sql = format!("SELECT {} FROM {table}", columns.join(", "));
-    let parsed = Parser::parse_sql(&PostgreSqlDialect {}, &sql).ok().and_then(|mut list| list.pop());
-    let statement = parsed.ok_or_else(|| SqlError::internal(format!("our own text: {sql}")))?;
+    let statement = parsed(&sql)?;
     require_noted(context.transaction)?;
+    let mut part = context.tique.lock();
     let outcome =
-        context.tique.lock().execute(context.engine, context.transaction, &foreign.server, statement)?;
+        part.execute(context.engine, context.transaction, context.settings, &foreign.server, statement)?;
     let rows = outcome.rows.ok_or_else(|| SqlError::internal("a query gave no rows"))?;
     row_set(&rows, Some(&schema))
+}
+
+/// A statement that we wrote.
+fn parsed(sql: &str) -> Result<Statement, SqlError> {
+    let parsed = Parser::parse_sql(&PostgreSqlDialect {}, sql).ok().and_then(|mut list| list.pop());
+    parsed.ok_or_else(|| SqlError::internal(format!("our own text: {sql}")))
 }

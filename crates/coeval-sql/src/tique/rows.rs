@@ -8,6 +8,7 @@ use crate::types::{column_type_of_arrow, format_value};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
 use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::util::display::array_value_to_string;
 use coeval_store::{ColumnType, Value as StoredValue, ValueRef, value_at};
 use coeval_tique::{Outcome, Rows};
 use datafusion::sql::sqlparser::ast::{Expr, Statement, Value, VisitMut, VisitorMut};
@@ -128,10 +129,27 @@ pub(super) fn result_of(outcome: Outcome, promised: Option<&SchemaRef>) -> Resul
         Some("INSERT") => CommandTag::Insert(count),
         Some("UPDATE") => CommandTag::Update(count),
         Some("DELETE") => CommandTag::Delete(count),
-        Some("EXPLAIN") => CommandTag::Plain("EXPLAIN"),
         _ => CommandTag::Select(count),
     };
     Ok(StatementResult { tag, rows })
+}
+
+/// A server's rows as lines: one for each row, or the lines of its cells one below the other.
+pub(super) fn lines_of(rows: &Rows) -> Vec<String> {
+    let mut lines = Vec::new();
+    for batch in &rows.batches {
+        for row in 0..batch.num_rows() {
+            let cells = batch.columns().iter();
+            let cells: Vec<_> =
+                cells.map(|column| array_value_to_string(column, row).unwrap_or_default()).collect();
+            if cells.iter().any(|cell| cell.contains('\n')) {
+                lines.extend(cells.iter().flat_map(|cell| cell.lines()).map(str::to_owned));
+            } else {
+                lines.push(cells.join(" | "));
+            }
+        }
+    }
+    lines
 }
 
 /// Rows of a server in the types of `told`, or in the nearest that clients know.

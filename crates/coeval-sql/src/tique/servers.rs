@@ -8,27 +8,22 @@
 //! time: those fail. Which transactions were seen on it is not known any more, so those of the database that are running may
 //! not take a snapshot of it.
 
+use super::engines::{driver, settings};
 use super::error::unknown_server;
 use super::{DECISIONS, SCHEMA, SERVERS};
 use crate::engine::Engine;
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::result::StatementResult;
 use arrow::array::AsArray;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use coeval_store::Catalog;
-use coeval_tique::{
-    AdbcEngine, DataFusionEngine, Database, Decision, Durability, EngineErrorKind, MonetDbEngine, Options,
-};
+use coeval_tique::{Database, Decision};
 use coeval_txn::Version;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Names of engines, for messages.
-const ENGINES: &str = "datafusion, duckdb, monetdb, postgresql, sqlite";
 
 /// A server that is open.
 pub(crate) struct Server {
@@ -124,7 +119,7 @@ fn open(engine: &Arc<Engine>, name: &str) -> Result<Database, SqlError> {
     let (kind, options) = described(engine, name)?;
     let driver = driver(&kind, &options)?;
     let decided = decisions(engine, name)?;
-    let database = Database::open_decided(driver, Options::default(), &decided)?;
+    let database = Database::open_decided(driver, settings(&options)?, &decided)?;
     if !decided.is_empty() {
         let sql = format!("DELETE FROM {SCHEMA}.{DECISIONS} WHERE server = {}", text(name));
         ask(engine, &sql)?;
@@ -180,71 +175,4 @@ fn decisions(engine: &Arc<Engine>, name: &str) -> Result<Vec<Decision>, SqlError
         decisions.extend(pairs.map(|(&transaction, &timestamp)| Decision { transaction, timestamp }));
     }
     Ok(decisions)
-}
-
-/// Opens an engine.
-///
-/// # Errors
-/// `22023` for an engine or option that does not exist; what the engine says.
-pub(super) fn driver(
-    kind: &str,
-    options: &BTreeMap<String, String>,
-) -> Result<Arc<dyn coeval_tique::Engine>, SqlError> {
-    check(kind, options)?;
-    let path = options.get("path").map(PathBuf::from);
-    let refused = |error: coeval_tique::EngineError| {
-        let state = match error.kind {
-            EngineErrorKind::Lost | EngineErrorKind::Gone => SqlState::ConnectionFailure,
-            EngineErrorKind::Refused | EngineErrorKind::Full => SqlState::FdwError,
-        };
-        SqlError::new(state, format!("engine {kind} cannot be opened: {error}"))
-    };
-    Ok(match (kind, path) {
-        ("datafusion", Some(path)) => {
-            Arc::new(DataFusionEngine::open(&path, Durability::Machine).map_err(refused)?)
-        }
-        ("datafusion", None) => Arc::new(DataFusionEngine::in_memory().map_err(refused)?),
-        ("postgresql", _) => {
-            let library = options.get("library").map_or("libadbc_driver_postgresql.so", String::as_str);
-            let address = options.get("address").map_or("postgresql://", String::as_str);
-            Arc::new(AdbcEngine::postgresql(Path::new(library), address).map_err(refused)?)
-        }
-        ("sqlite", path) => {
-            let library = options.get("library").map_or("libadbc_driver_sqlite.so", String::as_str);
-            Arc::new(AdbcEngine::sqlite(Path::new(library), path.as_deref()).map_err(refused)?)
-        }
-        ("monetdb", path) => {
-            let library = options.get("library").map_or("libmonetdbe.so", String::as_str);
-            Arc::new(MonetDbEngine::open(Path::new(library), path.as_deref()).map_err(refused)?)
-        }
-        (_, path) => {
-            let library = options.get("library").map_or("libduckdb.so", String::as_str);
-            Arc::new(AdbcEngine::duckdb(Path::new(library), path.as_deref()).map_err(refused)?)
-        }
-    })
-}
-
-/// Refuses engines and options that do not exist.
-///
-/// # Errors
-/// `22023`, with those that do.
-pub(super) fn check(kind: &str, options: &BTreeMap<String, String>) -> Result<(), SqlError> {
-    let known: &[&str] = match kind {
-        "datafusion" => &["path"],
-        "duckdb" | "monetdb" | "sqlite" => &["library", "path"],
-        "postgresql" => &["address", "library"],
-        other => {
-            let message = format!("there is no engine \"{other}\"");
-            let hint = format!("There are {ENGINES}.");
-            return Err(SqlError::new(SqlState::InvalidParameterValue, message).with_hint(hint));
-        }
-    };
-    match options.keys().find(|key| !known.contains(&key.as_str())) {
-        None => Ok(()),
-        Some(option) => {
-            let message = format!("engine {kind} has no option \"{option}\"");
-            let hint = format!("Its options are: {}.", known.join(", "));
-            Err(SqlError::new(SqlState::InvalidParameterValue, message).with_hint(hint))
-        }
-    }
 }

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tables of servers: statements that go there, statements over both, transactions that span both, kills.
+//!
+//! Kills are on the default engine, or on the one whose library `COEVAL_TIQUE_DUCKDB`, `COEVAL_TIQUE_MONETDB` or
+//! `COEVAL_TIQUE_SQLITE` names.
 
 #![allow(clippy::unwrap_used)]
 
 #[path = "../../../coeval-tique/tests/sessions/cluster.rs"]
 mod cluster;
+mod definitions;
 mod postgresql;
+mod settings;
 
 use coeval::{Database, Session, SqlState, Value};
 use std::io::{BufRead, BufReader};
@@ -66,6 +71,9 @@ fn statements_over_a_servers_tables_run_there() {
     );
     let plan = rows(&mut session, "EXPLAIN SELECT quantity FROM stock WHERE w = 1 AND i = 2").join("\n");
     assert!(plan.contains("stock_cache"), "the server's own plan: {plan}");
+    assert!(rows(&mut session, "EXPLAIN (FORMAT json) SELECT * FROM stock").join("").contains("stock_cache"));
+    let measured = rows(&mut session, "EXPLAIN ANALYZE UPDATE stock SET quantity = 0 WHERE w = 9").join("\n");
+    assert!(measured.contains("Server wh: UPDATE") && measured.contains("Execution time"), "{measured}");
     assert_eq!(session.execute("UPDATE stock SET quantity = quantity - 1 WHERE w = 1").unwrap(), 2);
     assert_eq!(session.execute("DELETE FROM public.stock AS s WHERE s.w = 2").unwrap(), 1);
     assert_eq!(
@@ -157,12 +165,18 @@ fn what_the_engine_refuses_is_said_of_the_statement_that_was_written() {
         ("INSERT INTO stock SELECT 7, nope, 1 FROM stock", SqlState::UndefinedColumn, Some(29)),
         ("SELECT nofunction(w) FROM stock", SqlState::UndefinedFunction, None),
         ("SELECT w, count(*) FROM stock", SqlState::GroupingError, None),
+        ("EXPLAIN SELECT nope FROM stock", SqlState::UndefinedColumn, Some(16)),
     ] {
         let coeval::Error::Sql(error) = session.run(sql).map(drop).unwrap_err() else { panic!("{sql}") };
         assert_eq!(error.state, expected, "{sql}: {error}");
         assert!(place.is_none() || error.position == place, "{sql}: {:?}", error.position);
         assert!(!error.to_string().contains("tique_"), "{sql}: {error}");
     }
+    // The table's name there is another.
+    run(&mut session, "ALTER TABLE stock RENAME TO wares");
+    let sql = "SELECT CAST('x' || quantity AS int) FROM wares";
+    let coeval::Error::Sql(error) = session.run(sql).map(drop).unwrap_err() else { panic!("{sql}") };
+    assert_eq!(error.detail, Some(format!("The statement was: {}", sql.replace("int)", "INT)"))));
 }
 
 /// What the hint of ALTER TABLE says: in one transaction, which others see whole or not at all.
@@ -335,6 +349,16 @@ fn a_snapshot_never_holds_half_of_a_spanning_commit() {
     assert_eq!(rows(&mut setup, "SELECT n FROM counter"), ["70"]);
 }
 
+/// An engine whose data is there, as CREATE SERVER names it: the default one, or that whose library the environment names.
+fn persistent(path: &Path) -> String {
+    for engine in ["duckdb", "monetdb", "sqlite"] {
+        if let Ok(library) = std::env::var(format!("COEVAL_TIQUE_{}", engine.to_uppercase())) {
+            return format!("{engine} OPTIONS (library '{library}', path '{}')", path.display());
+        }
+    }
+    format!("datafusion OPTIONS (path '{}')", path.display())
+}
+
 const DIRECTORY: &str = "COEVAL_SPANNING_DIRECTORY";
 
 /// The process that is killed: commits that span both, each told when it is acknowledged.
@@ -359,14 +383,13 @@ fn killed_at_any_time_both_sides_have_the_same() {
     {
         let database = Database::open(directory.path().join("db")).unwrap();
         let mut session = session(&database);
-        let path = directory.path().join("wh");
         run(
             &mut session,
             &format!(
-                "CREATE SERVER wh ENGINE datafusion OPTIONS (path '{}'); \
+                "CREATE SERVER wh ENGINE {}; \
                  CREATE TABLE there (n int PRIMARY KEY, v text) USING tique SERVER wh; \
                  CREATE TABLE own (n int PRIMARY KEY)",
-                path.display()
+                persistent(&directory.path().join("wh"))
             ),
         );
     }
