@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checkpoints (2.4.1): stable versions move from cache to storage; nobody waits for it, and nobody notices.
+//! Checkpoints (2.4.1): stable versions move from cache to storage; nobody waits for it (but on MonetDB, for single
+//! statements of it), and nobody notices.
 //!
 //! Stable is what every running and future transaction sees. For each table:
 //!

@@ -640,3 +640,6 @@ fn integers(batch: &RecordBatch, column: usize) -> Result<&Int64Array> {
         TiqueError::new(SqlState::EngineRefused, "the engine gave no integers for transaction ids")
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ use crate::error::{Result, SqlState, TiqueError};
 use crate::literal::{Row, as_table, joined, one_of};
 use crate::schema::{Column, Definition, Kind, quoted, table_name};
 use crate::session::{Outcome, Sees, Session};
-use crate::values::{bytes_of, check_integers, constant_rows};
+use crate::values::{bytes_of, check_integers, constant_rows, with_minutes};
 use crate::{physical, rewrite};
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::Schema;
@@ -601,6 +601,8 @@ fn fill_defaults(table: &Definition, columns: &[usize], source: &mut Query, type
             if table.columns[column].kind == DataType::Bytea && bytes_of(value).is_some() {
                 let (expr, data_type) = (Box::new(value.clone()), DataType::Bytea);
                 *value = Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None };
+            } else if let Some(moment) = with_minutes(value, &table.columns[column].kind) {
+                *value = moment;
             } else if is_default(value) {
                 let sql =
                     format!("SELECT {}", cast_to(&default_of(table, column), &table.columns[column], types));

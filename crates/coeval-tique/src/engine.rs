@@ -32,6 +32,9 @@ pub struct Dialect {
     pub name: &'static str,
     /// What stands between CREATE and TABLE for a table whose rows need not outlive the process.
     pub unlogged: &'static str,
+    /// What stands before such a table's name where it is created: a database in memory, with a dot, where unqualified names find
+    /// it. No change writes to it and to others.
+    pub memory: &'static str,
     /// 64-bit integers.
     pub bigint: &'static str,
     /// True or false.

@@ -178,7 +178,8 @@ impl From<EngineError> for TiqueError {
             EngineErrorKind::Full => SqlState::TooManyConnections,
         };
         // Excerpts of the statement that failed are of the rewritten one.
-        let end = error.message.find("\nLINE ").unwrap_or(error.message.len());
+        let ends = ["\nLINE ", " in: \""].map(|excerpt| error.message.find(excerpt));
+        let end = ends.into_iter().flatten().min().unwrap_or(error.message.len());
         Self::new(state, error.message[..end].trim_end())
     }
 }

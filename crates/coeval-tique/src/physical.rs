@@ -134,17 +134,18 @@ pub(crate) fn create_table(table: &Definition, dialect: &Dialect) -> Result<Vec<
 
 /// The statements that make the transaction tables, the catalog and the write sets.
 pub(crate) fn create_schema(dialect: &Dialect) -> Vec<String> {
-    let (bigint, unlogged) = (dialect.bigint, dialect.unlogged);
     let table = |kind: &str, name: &str, columns: &[&str]| {
-        let columns: Vec<_> = columns.iter().map(|column| format!("{column} {bigint}")).collect();
+        let columns: Vec<_> = columns.iter().map(|column| format!("{column} {}", dialect.bigint)).collect();
         format!("CREATE {kind} TABLE IF NOT EXISTS {name} ({})", columns.join(", "))
     };
+    let volatile =
+        |name: &str, columns: &[&str]| table(dialect.unlogged, &format!("{}{name}", dialect.memory), columns);
     vec![
-        table(unlogged, "tique_began", &["txid", "sts"]),
-        table(unlogged, "tique_committing", &["txid", "sts", "cts"]),
+        volatile("tique_began", &["txid", "sts"]),
+        volatile("tique_committing", &["txid", "sts", "cts"]),
         table("", "tique_committed", &["txid", "cts"]),
-        table(unlogged, "tique_aborted", &["txid"]),
-        table(unlogged, "tique_write_sets", &["txid", "entry", "access"]),
+        volatile("tique_aborted", &["txid"]),
+        volatile("tique_write_sets", &["txid", "entry", "access"]),
         format!("CREATE TABLE IF NOT EXISTS tique_tables (name {0}, definition {0})", dialect.text),
     ]
 }

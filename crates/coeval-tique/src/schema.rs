@@ -5,9 +5,10 @@ use crate::engine::Dialect;
 use crate::error::{Result, SqlState, TiqueError};
 use crate::packed;
 use datafusion::sql::sqlparser::ast::{
-    CharacterLength, ColumnDef, ColumnOption, CreateTable, CreateTableOptions, DataType, Expr,
-    ForeignKeyConstraint, Ident, IndexColumn, ObjectName, ReferentialAction, SqlOption, TableConstraint,
-    Value,
+    CharacterLength, CheckConstraint, ColumnDef, ColumnOption, ConstraintCharacteristics,
+    ConstraintReferenceMatchKind as MatchKind, CreateTable, CreateTableOptions, DataType, DeferrableInitial,
+    Expr, ForeignKeyConstraint, Ident, IndexColumn, NullsDistinctOption, ObjectName, ReferentialAction,
+    SqlOption, TableConstraint, UniqueConstraint, Value,
 };
 
 /// What no name of the application may begin with.
@@ -69,6 +70,8 @@ pub(crate) struct ForeignKey {
     pub(crate) name: String,
     pub(crate) columns: Vec<usize>,
     pub(crate) parent: String,
+    /// The columns there, if they were named: the primary key's, in its order.
+    pub(crate) referred: Vec<Ident>,
 }
 
 /// How a table is kept.
@@ -230,9 +233,12 @@ impl Definition {
             ColumnOption::Null => {}
             ColumnOption::NotNull => self.columns[at].nulls = Nulls::Refused,
             ColumnOption::Default(value) => self.columns[at].default = Some(value.clone()),
-            ColumnOption::PrimaryKey(_) => self.set_key(vec![at])?,
-            ColumnOption::Unique(_) => self.add_unique(name, vec![at]),
-            ColumnOption::Check(check) => self.add_check(name.or(check.name.as_ref()), &check.expr),
+            ColumnOption::PrimaryKey(key) => {
+                require_at_once(key.characteristics.as_ref())?;
+                self.set_key(vec![at])?;
+            }
+            ColumnOption::Unique(unique) => self.add_unique(name, vec![at], unique)?,
+            ColumnOption::Check(check) => self.add_check(name.or(check.name.as_ref()), check)?,
             ColumnOption::ForeignKey(foreign) => self.add_foreign_key(name, vec![at], foreign)?,
             other => return Err(TiqueError::unsupported(format!("column option {other}"))),
         }
@@ -242,14 +248,15 @@ impl Definition {
     fn add_constraint(&mut self, constraint: &TableConstraint) -> Result<()> {
         match constraint {
             TableConstraint::PrimaryKey(key) => {
+                require_at_once(key.characteristics.as_ref())?;
                 let columns = self.places(&key.columns)?;
                 self.set_key(columns)?;
             }
             TableConstraint::Unique(unique) => {
                 let columns = self.places(&unique.columns)?;
-                self.add_unique(unique.name.as_ref(), columns);
+                self.add_unique(unique.name.as_ref(), columns, unique)?;
             }
-            TableConstraint::Check(check) => self.add_check(check.name.as_ref(), &check.expr),
+            TableConstraint::Check(check) => self.add_check(check.name.as_ref(), check)?,
             TableConstraint::ForeignKey(foreign) => {
                 let columns: Result<Vec<_>> =
                     foreign.columns.iter().map(|column| self.column(column)).collect();
@@ -276,15 +283,29 @@ impl Definition {
         Ok(())
     }
 
-    fn add_unique(&mut self, name: Option<&Ident>, columns: Vec<usize>) {
+    fn add_unique(
+        &mut self,
+        name: Option<&Ident>,
+        columns: Vec<usize>,
+        unique: &UniqueConstraint,
+    ) -> Result<()> {
+        require_at_once(unique.characteristics.as_ref())?;
+        if unique.nulls_distinct == NullsDistinctOption::NotDistinct {
+            return Err(TiqueError::unsupported("NULLS NOT DISTINCT"));
+        }
         let names: Vec<_> = columns.iter().map(|&column| self.columns[column].name.as_str()).collect();
         let name = name.map_or_else(|| format!("{}_{}_key", self.name, names.join("_")), folded);
         self.uniques.push(Unique { name, columns });
+        Ok(())
     }
 
-    fn add_check(&mut self, name: Option<&Ident>, condition: &Expr) {
+    fn add_check(&mut self, name: Option<&Ident>, check: &CheckConstraint) -> Result<()> {
+        if check.enforced == Some(false) {
+            return Err(TiqueError::unsupported("a constraint that is NOT ENFORCED"));
+        }
         let name = name.map_or_else(|| format!("{}_check{}", self.name, self.checks.len()), folded);
-        self.checks.push(Check { name, condition: condition.clone() });
+        self.checks.push(Check { name, condition: (*check.expr).clone() });
+        Ok(())
     }
 
     fn add_foreign_key(
@@ -301,10 +322,15 @@ impl Definition {
                 "a foreign key that changes rows (CASCADE, SET NULL, SET DEFAULT)",
             ));
         }
+        require_at_once(foreign.characteristics.as_ref())?;
+        if let Some(kind @ (MatchKind::Full | MatchKind::Partial)) = &foreign.match_kind {
+            return Err(TiqueError::unsupported(format!("a foreign key with {kind}")));
+        }
         let parent = table_name(&foreign.foreign_table)?;
         let name =
             name.map_or_else(|| format!("{}_{parent}_fkey{}", self.name, self.foreign_keys.len()), folded);
-        self.foreign_keys.push(ForeignKey { name, columns, parent });
+        let referred = foreign.referred_columns.clone();
+        self.foreign_keys.push(ForeignKey { name, columns, parent, referred });
         Ok(())
     }
 
@@ -331,6 +357,16 @@ impl Definition {
         }
         Ok(())
     }
+}
+
+/// Refuses constraints that wait for the end of the transaction, or that are not kept.
+fn require_at_once(characteristics: Option<&ConstraintCharacteristics>) -> Result<()> {
+    let Some(these) = characteristics else { return Ok(()) };
+    let waits = these.deferrable == Some(true) || these.initially == Some(DeferrableInitial::Deferred);
+    if waits || these.enforced == Some(false) {
+        return Err(TiqueError::unsupported(format!("a constraint that is {these}")));
+    }
+    Ok(())
 }
 
 fn reserved(name: &str) -> TiqueError {

@@ -10,7 +10,7 @@ use crate::database::{InUse, Reading, Writes};
 use crate::engine::{Connection, Copying, Effort, Rows, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::lookups::FoundBy;
-use crate::physical::cache;
+use crate::physical::{cache, tables};
 use crate::read_set::ReadSet;
 use crate::rewrite::{self, Reads, Snapshots, Storages, parse};
 use crate::savepoints::Savepoints;
@@ -119,9 +119,21 @@ impl Session {
     pub fn execute_parsed(&mut self, statement: Statement) -> Result<Outcome> {
         let text = statement.to_string();
         self.work();
-        let outcome = self.statement(statement).map_err(|error| error.of_statement(&text));
+        let outcome = self.statement(statement).map_err(|error| self.as_named(error).of_statement(&text));
         self.rest();
         outcome
+    }
+
+    /// An engine's error with the application's names of tables in place of ours.
+    fn as_named(&self, mut error: TiqueError) -> TiqueError {
+        if error.state == SqlState::EngineRefused {
+            for table in self.shared.catalog().tables() {
+                for physical in tables(&table.definition.name) {
+                    error.message = error.message.replace(&physical, &table.definition.name);
+                }
+            }
+        }
+        error
     }
 
     /// How the transactions of this session compete from now on.

@@ -5,7 +5,7 @@ use crate::engine::{Dialect, Lists, Names, Nulls, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::physical::lacking;
 use crate::rewrite::{flow, parse_query};
-use crate::values::bytes_of;
+use crate::values::{bytes_of, with_minutes};
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, Expr, Ident, OrderBy, OrderByKind, Query, SetExpr, Statement, TableFactor, Value,
     ValueWithSpan, Values, VisitMut, VisitorMut,
@@ -34,6 +34,9 @@ impl Spelling<'_> {
             && let Some(bytes) = bytes_of(value)
         {
             *value = Expr::Value((self.dialect.bytes)(&bytes).with_empty_span());
+        }
+        if let Some(moment) = with_minutes(value, data_type) {
+            *value = moment;
         }
         let spelled = (self.dialect.spelled)(data_type).ok_or_else(|| lacking(self.dialect, data_type))?;
         if let (Types::Ours(_), Expr::Value(value)) = (self.dialect.types, &*value)
@@ -100,7 +103,7 @@ impl VisitorMut for Spelling<'_> {
     /// `(query) AS name (columns)` becomes `(WITH ... (columns) AS (query) SELECT ...) AS name`.
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<TiqueError> {
         if self.dialect.names == Names::Backticks
-            && let TableFactor::Derived { subquery, alias: Some(alias), .. } = factor
+            && let TableFactor::Derived { lateral: false, subquery, alias: Some(alias), .. } = factor
             && !alias.columns.is_empty()
         {
             let mut named = match parse_query("WITH tique_named AS (SELECT 1) SELECT * FROM tique_named") {

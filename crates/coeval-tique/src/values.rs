@@ -149,6 +149,24 @@ pub(crate) fn bytes_of(value: &Expr) -> Option<Vec<u8>> {
     places.map(|place| u8::from_str_radix(&digits[place..place + 2], 16).ok()).collect()
 }
 
+/// The text of a moment of the world with the minutes of its offset, if it has the hours alone: MonetDB wants them.
+pub(crate) fn with_minutes(value: &Expr, kind: &DataType) -> Option<Expr> {
+    let DataType::Timestamp(_, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone) = kind else { return None };
+    let text = match value {
+        Expr::Nested(inner) => return with_minutes(inner, kind),
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => text,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let (time, hours) = text.rsplit_once(['+', '-']).filter(|(time, _)| time.contains(':'))?;
+    let is_short = hours.len() == 2 && hours.bytes().all(|byte| byte.is_ascii_digit());
+    let sign = &text[time.len()..=time.len()];
+    is_short
+        .then(|| Expr::Value(Value::SingleQuotedString(format!("{time}{sign}{hours}:00")).with_empty_span()))
+}
+
 /// Digits, as an integer or a decimal.
 fn number(digits: &str, column: &Column, kind: &ArrowType) -> Option<ScalarValue> {
     match (&column.kind, kind) {

@@ -219,6 +219,14 @@ fn check_parents(definition: &Definition, catalog: &Catalog) -> Result<()> {
                 format!("foreign key {} does not match the primary key of {}", key.name, key.parent);
             return Err(TiqueError::new(SqlState::InvalidTableDefinition, message));
         }
+        let referred = key.referred.iter().map(|column| parent.column(column)).collect::<Result<Vec<_>>>()?;
+        if !referred.is_empty() && referred != parent.key {
+            let (name, of) = (&key.name, &key.parent);
+            let what =
+                format!("foreign key {name} to columns of {of} that are not its primary key, in its order,");
+            let hint = format!("Name the primary key, as it is: ({}).", parent.names(&parent.key).join(", "));
+            return Err(TiqueError::unsupported(what).hint(hint));
+        }
     }
     Ok(())
 }

@@ -64,6 +64,7 @@ struct Manners {
 const STANDARD: Dialect = Dialect {
     name: "",
     unlogged: "",
+    memory: "",
     bigint: "bigint",
     boolean: "boolean",
     text: "text",
@@ -92,6 +93,10 @@ const PLAIN: Manners = Manners {
     given,
 };
 
+/// A database in memory for what need not outlive the process, which names without a database find behind the file's.
+const MEMORY: [&str; 2] =
+    ["ATTACH IF NOT EXISTS ':memory:' AS tique_memory", "SET search_path = 'main,tique_memory.main'"];
+
 impl AdbcEngine {
     /// DuckDB, from its own library, on the database in this file; in memory if there is none.
     ///
@@ -102,17 +107,21 @@ impl AdbcEngine {
         require(library, "DuckDB library", "fetch-duckdb", "libduckdb.so")?;
         let dialect = Dialect {
             name: "DuckDB",
+            memory: "tique_memory.",
             text: "VARCHAR",
             bytes: |bytes| Value::SingleQuotedString(each_byte(bytes)),
             nulls: Nulls::Above,
-            spelled: |kind| Some(kind.clone()).filter(|kind| !matches!(kind, SqlType::Interval { .. })),
+            spelled: |kind| {
+                let is_read = !matches!(kind, SqlType::Interval { .. } | SqlType::JSONB);
+                is_read.then(|| kind.clone())
+            },
             ..STANDARD
         };
         let driver = Driver::load(library, c"duckdb_adbc_init")?;
         let path = file.map(|file| file.to_string_lossy().into_owned());
         let options: Vec<_> = path.iter().map(|path| ("path", path.as_str())).collect();
         let database = Arc::new(Database::open(driver, &options)?);
-        let manners = Manners { plans_apart: true, ..PLAIN };
+        let manners = Manners { first: &MEMORY, plans_apart: true, ..PLAIN };
         Ok(Self { dialect, manners, database, ownership: None, _file: None })
     }
 
@@ -360,5 +369,13 @@ mod tests {
         assert!(error.message.contains("fetch-adbc sqlite"), "{error}");
         let error = AdbcEngine::postgresql(Path::new("nowhere.so"), "postgresql://").map(drop).unwrap_err();
         assert!(error.message.contains("fetch-adbc postgresql"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_no_library_is_an_error_that_says_why() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let error = AdbcEngine::duckdb(&file, None).map(drop).unwrap_err();
+        assert!(error.message.contains("Cargo.toml cannot be loaded: "), "{error}");
+        assert!(error.message.contains("ELF") || error.message.contains("magic"), "{error}");
     }
 }

@@ -73,6 +73,7 @@ impl DataFusionEngine {
             pushdown: super::Pushdown::ByEngine,
             name: "DataFusion",
             unlogged: "TEMPORARY",
+            memory: "",
             bigint: "BIGINT",
             boolean: "BOOLEAN",
             text: "VARCHAR",

@@ -35,7 +35,7 @@ impl Library {
         // SAFETY: loading runs the library's initializers; the caller names a library that it trusts.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if handle.is_null() {
-            return Err(EngineError::refused(format!("{place} cannot be loaded")));
+            return Err(EngineError::refused(format!("{place} cannot be loaded: {}", last_error())));
         }
         Ok(Self { handle, place })
     }
@@ -50,4 +50,15 @@ impl Library {
         }
         Ok(symbol)
     }
+}
+
+/// What the loader says of its last failure on this thread.
+fn last_error() -> String {
+    // SAFETY: a text that ends with zero, this thread's until its next call of the loader; or null.
+    let text = unsafe { libc::dlerror() };
+    if text.is_null() {
+        return "the loader does not say why".to_owned();
+    }
+    // SAFETY: as above.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }

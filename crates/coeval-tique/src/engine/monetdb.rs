@@ -136,6 +136,7 @@ impl MonetDbEngine {
         let dialect = Dialect {
             name: "MonetDB",
             unlogged: "",
+            memory: "",
             bigint: "BIGINT",
             boolean: "BOOLEAN",
             text: "TEXT",

@@ -44,6 +44,15 @@ fn what_cannot_be_kept_is_refused_by_name() {
             SqlState::FeatureNotSupported,
         ),
         ("CREATE TABLE t (a int PRIMARY KEY) WITH (fillfactor = 70)", SqlState::FeatureNotSupported),
+        ("CREATE TABLE t (a int PRIMARY KEY DEFERRABLE)", SqlState::FeatureNotSupported),
+        ("CREATE TABLE t (a int PRIMARY KEY, UNIQUE (a) INITIALLY DEFERRED)", SqlState::FeatureNotSupported),
+        ("CREATE TABLE t (a int PRIMARY KEY, UNIQUE NULLS NOT DISTINCT (a))", SqlState::FeatureNotSupported),
+        ("CREATE TABLE t (a int PRIMARY KEY, b int REFERENCES p DEFERRABLE)", SqlState::FeatureNotSupported),
+        (
+            "CREATE TABLE t (a int PRIMARY KEY, b int REFERENCES p (a) MATCH FULL)",
+            SqlState::FeatureNotSupported,
+        ),
+        ("CREATE TABLE t (a int PRIMARY KEY, CHECK (a > 0) NOT ENFORCED)", SqlState::FeatureNotSupported),
     ];
     for (sql, state) in cases {
         assert_eq!(definition(sql).unwrap_err().state, state, "{sql}");

@@ -219,3 +219,29 @@ fn a_reservation_ends_with_its_session() {
     short.execute("UPDATE t SET v = v + 1").unwrap();
     assert_eq!(rows(&mut short, "SELECT v FROM t"), ["2"]);
 }
+
+#[test]
+fn a_snapshot_is_read_the_same_over_checkpoints() {
+    for options in all_options() {
+        let database = database(options);
+        let (mut reader, mut writer) = (database.session().unwrap(), database.session().unwrap());
+        writer.execute("CREATE TABLE t (k int PRIMARY KEY, v int)").unwrap();
+        writer.execute("INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)").unwrap();
+        reader.execute("BEGIN").unwrap();
+        let before = ["1|0", "2|0", "3|0"];
+        assert_eq!(rows(&mut reader, "SELECT * FROM t ORDER BY k"), before);
+        for round in 1..=3 {
+            writer.execute(&format!("UPDATE t SET v = {round}; DELETE FROM t WHERE k = {round}")).unwrap();
+            writer.execute(&format!("INSERT INTO t VALUES ({}, {round})", round + 10)).unwrap();
+            database.checkpoint().unwrap();
+            assert_eq!(rows(&mut reader, "SELECT * FROM t ORDER BY k"), before, "{options:?}");
+            assert_eq!(rows(&mut reader, "SELECT v FROM t WHERE k = 1"), ["0"], "{options:?}");
+            assert!(rows(&mut reader, "SELECT v FROM t WHERE k = 11").is_empty(), "{options:?}");
+        }
+        reader.execute("COMMIT").unwrap();
+        database.checkpoint().unwrap();
+        assert_eq!(database.cached_versions(), 0);
+        // The last round's UPDATE came before its INSERT.
+        assert_eq!(rows(&mut reader, "SELECT * FROM t ORDER BY k"), ["11|3", "12|3", "13|3"]);
+    }
+}

@@ -2,7 +2,7 @@
 //! Constraints, alone and against concurrent transactions.
 
 use crate::{all_options, database, error, rows, state};
-use coeval_tique::SqlState;
+use coeval_tique::{Options, SqlState};
 
 const SCHEMA: &str = "CREATE TABLE p (k int PRIMARY KEY, name varchar(5) UNIQUE, n int NOT NULL CHECK (n > 0)); \
                       CREATE TABLE c (k int PRIMARY KEY, p int REFERENCES p (k), up int REFERENCES c); \
@@ -44,6 +44,30 @@ fn each_constraint_has_its_own_error_and_a_statement_that_fails_does_nothing() {
         let conflict = error(&mut session, "INSERT INTO p VALUES (9, 'two', 1)");
         assert_eq!(conflict.detail.unwrap(), "It is (name) = (two).");
     }
+}
+
+#[test]
+fn a_foreign_key_names_the_primary_key_as_it_is() {
+    let database = database(Options::default());
+    let mut session = database.session().unwrap();
+    session.execute("CREATE TABLE p (a int, b int, code int UNIQUE, PRIMARY KEY (a, b))").unwrap();
+    for (key, expected) in [
+        ("FOREIGN KEY (x) REFERENCES p (code)", SqlState::InvalidTableDefinition),
+        ("FOREIGN KEY (x, y) REFERENCES p (b, a)", SqlState::FeatureNotSupported),
+        ("FOREIGN KEY (x, y) REFERENCES p (a, code)", SqlState::FeatureNotSupported),
+        ("FOREIGN KEY (x, y) REFERENCES p (a, c)", SqlState::UndefinedColumn),
+        ("FOREIGN KEY (x, y) REFERENCES c (x, y)", SqlState::InvalidTableDefinition),
+        ("FOREIGN KEY (x) REFERENCES c (y)", SqlState::FeatureNotSupported),
+    ] {
+        let create = format!("CREATE TABLE c (k int PRIMARY KEY, x int, y int, {key})");
+        assert_eq!(state(&mut session, &create), expected, "{key}");
+    }
+    session
+        .execute("CREATE TABLE c (k int PRIMARY KEY, x int, y int, FOREIGN KEY (x, y) REFERENCES p (a, b))")
+        .unwrap();
+    session.execute("INSERT INTO p VALUES (1, 2, 3)").unwrap();
+    assert_eq!(state(&mut session, "INSERT INTO c VALUES (1, 2, 1)"), SqlState::ForeignKeyViolation);
+    session.execute("INSERT INTO c VALUES (1, 1, 2)").unwrap();
 }
 
 /// Two transactions on the same snapshot; what the second to commit is told.

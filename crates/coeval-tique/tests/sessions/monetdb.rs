@@ -88,3 +88,19 @@ fn many_rows_are_appended_together_or_not_at_all() {
     other.append("t", &rows(&mut (100_000..100_001))).unwrap();
     assert_eq!(count(), "100001|100000");
 }
+
+/// 3.2.1: the pipeline that plans fast for who looks up rows, the one that plans well for others.
+#[test]
+fn a_statements_effort_chooses_the_optimizers_pipeline() {
+    if !is_monetdb() {
+        return;
+    }
+    let mut session = engine().connect().unwrap();
+    for (effort, pipeline) in [
+        (Effort::Point, "minimal_fast"),
+        (Effort::Analytical, "default_pipe"),
+        (Effort::Point, "minimal_fast"),
+    ] {
+        assert_eq!(text(&session.query("SELECT optimizer", effort).unwrap()), [pipeline]);
+    }
+}

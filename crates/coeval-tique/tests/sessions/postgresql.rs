@@ -407,3 +407,20 @@ fn what_the_server_refuses_is_not_a_connection_that_is_lost() {
     assert!(connection.is_lost() && !engine.is_lost());
     assert_eq!(engine.connect().unwrap().query("SELECT 1", Effort::Point).unwrap().count(), 1);
 }
+
+/// 3.1.4: what need not outlive the server is not written ahead; what commits depend on is.
+#[test]
+fn the_tables_of_write_sets_and_running_transactions_are_unlogged() {
+    let Some(place) = Place::find() else { return };
+    let engine = Arc::new(place.engine(&place.new_database()).unwrap());
+    let database = Database::open(engine.clone(), Options::default()).unwrap();
+    database.session().unwrap().execute("CREATE TABLE t (k int PRIMARY KEY)").unwrap();
+    let mut connection = engine.connect().unwrap();
+    let sql = "SELECT relname || '' FROM pg_class WHERE relkind = 'r' AND relname ~ '^(tique|t)_' \
+               AND relpersistence = 'PERSISTENCE' ORDER BY 1";
+    let mut kept = |persistence: &str| {
+        crate::text(&connection.query(&sql.replace("PERSISTENCE", persistence), Effort::Point).unwrap())
+    };
+    assert_eq!(kept("u"), ["tique_aborted", "tique_began", "tique_committing", "tique_write_sets"]);
+    assert_eq!(kept("p"), ["t_cache", "t_storage", "tique_committed", "tique_tables"]);
+}
