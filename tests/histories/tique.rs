@@ -2,23 +2,15 @@
 //! Lists in TiQuE, on the engine that the environment names as in the sessions' tests.
 
 use coeval_bench::histories::{self, History, Lists, Notes, Steps};
-use coeval_tique::{Database, Layout, Options, Session, SqlState, TiqueError, Trials, Writes};
+use coeval_tique::{Database, Options, Session, SqlState, TiqueError};
 use rand::Rng;
 
 #[path = "../../crates/coeval-tique/tests/sessions/engine.rs"]
 mod engine;
 
 /// The history of so many transactions of eight clients that begin like this, with checkpoints beside them.
-pub(crate) fn record(
-    begin: &'static str,
-    layout: Layout,
-    trials: Trials,
-    transactions: usize,
-    seed: u64,
-) -> History {
-    let options =
-        Options { layout, trials, writes: Writes::Buffered, checkpoint_at: 100, ..Options::default() };
-    let database = Database::open(engine::in_memory(), options).unwrap();
+pub(crate) fn record(begin: &'static str, options: Options, transactions: usize, seed: u64) -> History {
+    let database = Database::open(engine::in_memory(), Options { checkpoint_at: 100, ..options }).unwrap();
     database.session().unwrap().execute(histories::TABLE).unwrap();
     let clients =
         (0..crate::CLIENTS).map(|_| Client { session: database.session().unwrap(), begin }).collect();
