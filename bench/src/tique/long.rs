@@ -21,7 +21,7 @@ const ROWS: u64 = 10_000;
 const SHORT: usize = 10;
 const LONG: usize = 1_000;
 
-/// Runs both halves, each half as long as the options say.
+/// Runs without priority and with it, each as long as the options say.
 ///
 /// # Errors
 /// If the engine is not there or refuses something.
@@ -42,11 +42,11 @@ pub(super) fn run(options: &Options, progress: &dyn Progress) -> Result<Report, 
     database.checkpoint()?;
     let mut report = Report::new(Workload::Tique, options, rows);
     report.note("engine", engine.dialect().name);
-    let (cpu, half) = (CpuWatch::start(), Duration::from_secs_f64(options.seconds / 2.0));
+    let (cpu, time) = (CpuWatch::start(), Duration::from_secs_f64(options.seconds));
     let mut added = 0;
     for priority in ["normal", "high"] {
         progress.begin(priority, None);
-        let run = Run { database: &database, options, rows, long, priority, half };
+        let run = Run { database: &database, options, rows, long, priority, time };
         added += run.measure(&mut report)?;
         progress.end();
     }
@@ -55,7 +55,7 @@ pub(super) fn run(options: &Options, progress: &dyn Progress) -> Result<Report, 
     Ok(report)
 }
 
-/// One half.
+/// One of the two.
 struct Run<'a> {
     database: &'a Database,
     options: &'a Options,
@@ -63,7 +63,7 @@ struct Run<'a> {
     /// Operations of the long transaction.
     long: usize,
     priority: &'a str,
-    half: Duration,
+    time: Duration,
 }
 
 impl Run<'_> {
@@ -71,7 +71,7 @@ impl Run<'_> {
     fn measure(&self, report: &mut Report) -> Result<u64, BenchError> {
         let began = Instant::now();
         let stop = AtomicBool::new(false);
-        let is_over = || began.elapsed() >= self.half || stop.load(Ordering::Relaxed);
+        let is_over = || began.elapsed() >= self.time || stop.load(Ordering::Relaxed);
         let (long, short) = std::thread::scope(|scope| {
             let threads: Vec<_> = (1..self.options.threads)
                 .map(|number| scope.spawn(move || self.client(number as u64, SHORT, "normal", &is_over)))
