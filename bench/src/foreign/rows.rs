@@ -26,6 +26,10 @@ pub(crate) fn number(rows: &Rows, row: usize, column: usize) -> Option<i64> {
             let array = cast(&array.slice(row, 1), &DataType::Int64).ok()?;
             integer(&array, 0)
         }
+        // PostgreSQL's driver gives decimals as texts, with all digits of their type.
+        DataType::Utf8 if !array.is_null(row) => {
+            array.as_string::<i32>().value(row).replace('.', "").parse().ok()
+        }
         _ => integer(array, row),
     }
 }
