@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `coeval serve --engine` as a process: tables go to the engine, and are there again when it is started again.
+
+// Helper functions of a test are a test too.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader};

@@ -60,15 +60,38 @@ pub(crate) fn execute(
     let request = request(statement)?;
     let started = Instant::now();
     let mut explained = Explained::default();
-    if let Some(lines) = crate::tique::explain(context, request.statement)? {
-        explained.lines = lines;
-        if request.analyze {
-            let planned = started.elapsed();
-            let result = crate::statement::execute(context, request.statement)?;
-            explained.measure(planned, started.elapsed(), result.tag);
+    match crate::tique::explain(context, request.statement)? {
+        Some(lines) => {
+            explained.lines = lines;
+            analyze(context, &request, started, &mut explained)?;
         }
-        return if request.is_json { document::row(&explained) } else { rows(&explained) };
+        None => explain_here(context, &request, started, &mut explained)?,
     }
+    if request.is_json { document::row(&explained) } else { rows(&explained) }
+}
+
+/// Runs the statement and measures it, if that was asked for.
+fn analyze(
+    context: &mut StatementContext<'_>,
+    request: &Request<'_>,
+    started: Instant,
+    explained: &mut Explained,
+) -> Result<(), SqlError> {
+    if request.analyze {
+        let planned = started.elapsed();
+        let result = crate::statement::execute(context, request.statement)?;
+        explained.measure(planned, started.elapsed(), result.tag);
+    }
+    Ok(())
+}
+
+/// Of a statement that runs in this database.
+fn explain_here(
+    context: &mut StatementContext<'_>,
+    request: &Request<'_>,
+    started: Instant,
+    explained: &mut Explained,
+) -> Result<(), SqlError> {
     let point = if context.settings.point_path() == PointPath::On {
         PointPlan::compile(context, request.statement, &[])?
     } else {
@@ -91,18 +114,14 @@ pub(crate) fn execute(
             }
         }
         (None, Statement::Query(body)) if crate::dml::is_plain_query(body) => {
-            explain_query(context, &request, body, &mut explained)?
+            explain_query(context, request, body, explained)?
         }
         (None, other) => {
             explained.lines.push(format!("General path: {}", crate::statement::statement_name(other)));
-            if request.analyze {
-                let planned = started.elapsed();
-                let result = crate::statement::execute(context, other)?;
-                explained.measure(planned, started.elapsed(), result.tag);
-            }
+            analyze(context, request, started, explained)?;
         }
     }
-    if request.is_json { document::row(&explained) } else { rows(&explained) }
+    Ok(())
 }
 
 /// The column of what EXPLAIN tells.

@@ -31,19 +31,21 @@ pub(crate) const SEQUENCE: &str = "tique_seq";
 /// The key's columns as one text or number.
 pub(crate) const KEY: &str = "tique_key";
 
+/// The physical tables of a table of this name: cache and storage.
+pub(crate) fn tables(name: &str) -> [String; 2] {
+    [format!("{name}_cache"), format!("{name}_storage")]
+}
+
 /// Where the stable rows of a table are.
 pub(crate) fn storage(table: &Definition) -> String {
-    format!("{}_storage", table.name)
+    let [_, storage] = tables(&table.name);
+    storage
 }
 
 /// Where the recent versions of a table are.
 pub(crate) fn cache(table: &Definition) -> String {
-    format!("{}_cache", table.name)
-}
-
-/// The physical tables of a table of this name.
-pub(crate) fn tables(name: &str) -> [String; 2] {
-    [format!("{name}_cache"), format!("{name}_storage")]
+    let [cache, _] = tables(&table.name);
+    cache
 }
 
 /// The columns of the storage table, quoted.
