@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The tables of a database, as sessions find them.
 
+use crate::engine::Types;
 use crate::error::{Result, SqlState, TiqueError};
 use crate::schema::{Definition, ForeignKey};
 use crate::snapshot::CacheRows;
 use crate::versions::Versions;
-use arrow::array::{ArrayRef, AsArray};
+use arrow::array::{ArrayRef, AsArray, LargeStringArray, StringArray, StringViewArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type, SchemaRef};
 use std::collections::BTreeMap;
@@ -35,7 +36,7 @@ impl Table {
     pub(crate) fn typed(&self, column: usize, values: &ArrayRef) -> Result<ArrayRef> {
         let kind = self.rows.field(column).data_type();
         if values.data_type() == kind {
-            return Ok(Arc::clone(values));
+            return Ok(self.kept(column, values));
         }
         let (state, values) = match values.data_type() {
             DataType::Utf8 => (SqlState::InvalidText, Arc::clone(values)),
@@ -47,10 +48,48 @@ impl Table {
             _ => (SqlState::OutOfRange, Arc::clone(values)),
         };
         let options = CastOptions { safe: false, ..CastOptions::default() };
-        cast_with_options(&values, kind, &options).map_err(|error| {
+        let values = cast_with_options(&values, kind, &options).map_err(|error| {
             let message = format!("column {} takes no such value", self.definition.columns[column].name);
             TiqueError::new(state, message).detail(error.to_string())
-        })
+        })?;
+        Ok(self.kept(column, &values))
+    }
+
+    /// Texts as a column keeps them: an engine gives back a `char(n)` with the blanks that it is filled with, or as it was written.
+    fn kept(&self, column: usize, values: &ArrayRef) -> ArrayRef {
+        let column = &self.definition.columns[column];
+        if column.characters_max().is_none() {
+            return Arc::clone(values);
+        }
+        match values.data_type() {
+            DataType::Utf8 => {
+                let texts = values.as_string::<i32>().iter();
+                Arc::new(texts.map(|text| Some(column.kept(text?))).collect::<StringArray>())
+            }
+            DataType::LargeUtf8 => {
+                let texts = values.as_string::<i64>().iter();
+                Arc::new(texts.map(|text| Some(column.kept(text?))).collect::<LargeStringArray>())
+            }
+            DataType::Utf8View => {
+                let texts = values.as_string_view().iter();
+                Arc::new(texts.map(|text| Some(column.kept(text?))).collect::<StringViewArray>())
+            }
+            _ => Arc::clone(values),
+        }
+    }
+
+    /// What the engine gave as columns of rows, one row or more of them side by side, as the table keeps it.
+    ///
+    /// # Errors
+    /// If types are ours to look at, as [`Self::typed`].
+    pub(crate) fn received(&self, columns: &[ArrayRef], types: Types) -> Result<Vec<ArrayRef>> {
+        let width = self.definition.columns.len();
+        let places = (0..width).cycle();
+        let columns = places.zip(columns);
+        match types {
+            Types::Ours(_) => columns.map(|(place, values)| self.typed(place, values)).collect(),
+            Types::OfEngine => Ok(columns.map(|(place, values)| self.kept(place, values)).collect()),
+        }
     }
 
     /// Notes versions before they are appended to the cache: who begins after they are visible sees them counted.

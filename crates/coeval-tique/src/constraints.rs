@@ -16,7 +16,6 @@ use crate::literal::{Row, joined, one_of};
 use crate::schema::{Definition, ForeignKey, Nulls, quoted};
 use crate::session::{Sees, Session};
 use crate::write_set::Access;
-use arrow::array::ArrayRef;
 use datafusion::common::ScalarValue;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -318,10 +317,10 @@ impl Session {
                 String::new()
             };
             let rows = self.query_text(&format!("SELECT {names} FROM {name}{condition}"), Sees::Committed)?;
-            let by_us = self.checks_types();
+            let types = self.types();
             let buffer = &self.transaction().buffer;
             for batch in &rows.batches {
-                let values = if by_us { typed(table, batch.columns())? } else { batch.columns().to_vec() };
+                let values = table.received(batch.columns(), types)?;
                 for place in 0..batch.num_rows() {
                     let row: std::result::Result<Row, _> =
                         values.iter().map(|column| ScalarValue::try_from_array(column, place)).collect();
@@ -338,11 +337,6 @@ impl Session {
         found.extend(own.filter(|row| wanted.contains(&joined(row, columns))).cloned());
         Ok(found)
     }
-}
-
-/// The columns of rows of a table in their types.
-pub(crate) fn typed(table: &Table, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
-    columns.iter().enumerate().map(|(place, values)| table.typed(place, values)).collect()
 }
 
 /// A row of the parent with the key that a child names.

@@ -9,7 +9,7 @@
 
 use crate::buffer::Fate;
 use crate::catalog::Table;
-use crate::constraints::{Change, typed};
+use crate::constraints::Change;
 use crate::engine::{Integers, Rows, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::literal::{Row, as_table, joined, one_of};
@@ -18,7 +18,6 @@ use crate::session::{Outcome, Sees, Session};
 use crate::values::{bytes_of, check_integers, constant_rows, with_minutes};
 use crate::{physical, rewrite};
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::Schema;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, CastKind, ConflictTarget, DataType, Delete, Expr, FromTable, Ident, Insert,
@@ -196,12 +195,12 @@ impl Session {
     /// Rows of a static table go to the engine at once, whatever becomes of the transaction.
     fn insert_static(&mut self, table: &Table, rows: &Rows, changes: &[Change]) -> Result<Outcome> {
         crate::constraints::check_rows(&table.definition, changes, self.shared.engine.dialect().integers)?;
-        let columns: Vec<usize> = (0..table.definition.columns.len()).collect();
+        let names = table.definition.columns.iter().map(|column| (&column.name, true));
         for batch in &rows.batches {
-            let batch = batch
-                .project(&columns)
+            let columns = table.received(&batch.columns()[..names.len()], self.types())?;
+            let columns = names.clone().zip(columns).map(|((name, nulls), values)| (name, values, nulls));
+            let batch = RecordBatch::try_from_iter_with_nullable(columns)
                 .map_err(|error| TiqueError::new(SqlState::EngineRefused, error.to_string()))?;
-            let batch = if self.checks_types() { of_types(table, &batch)? } else { batch };
             self.connection.append(&physical::storage(&table.definition), &batch)?;
         }
         self.connection.sync()?;
@@ -264,7 +263,7 @@ impl Session {
         };
         let mut changes = Vec::with_capacity(rows.count());
         for batch in &rows.batches {
-            let columns = if self.checks_types() { of_rows(table, batch)? } else { batch.columns().to_vec() };
+            let columns = table.received(batch.columns(), self.types())?;
             for row in 0..batch.num_rows() {
                 let mut values = Vec::with_capacity(columns.len());
                 for column in &columns {
@@ -442,21 +441,6 @@ impl Session {
         let rows = self.query_text(&format!("SELECT {} FROM {from}", list(items)), Sees::Own)?;
         Ok(Outcome { tag, rows: Some(rows) })
     }
-}
-
-/// The columns of old and new rows, one behind the other, in their types.
-fn of_rows(table: &Table, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
-    let rows = batch.columns().chunks(table.definition.columns.len());
-    let rows: Vec<_> = rows.map(|columns| typed(table, columns)).collect::<Result<_>>()?;
-    Ok(rows.concat())
-}
-
-/// Rows of a static table in their types.
-fn of_types(table: &Table, batch: &RecordBatch) -> Result<RecordBatch> {
-    let columns = typed(table, batch.columns())?;
-    let fields: Vec<_> = (0..columns.len()).map(|place| table.rows.field(place).clone()).collect();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
-        .map_err(|error| TiqueError::new(SqlState::EngineRefused, error.to_string()))
 }
 
 /// UPDATE ... FROM and DELETE ... USING may meet a row more than once; the first counts.

@@ -39,13 +39,35 @@ impl Column {
     /// The characters that a text column takes at most.
     pub(crate) fn characters_max(&self) -> Option<u64> {
         match &self.kind {
-            DataType::Varchar(length) | DataType::CharacterVarying(length) | DataType::Char(length) => {
-                match length {
-                    Some(CharacterLength::IntegerLength { length, .. }) => Some(*length),
-                    _ => None,
-                }
-            }
+            DataType::Varchar(length)
+            | DataType::CharVarying(length)
+            | DataType::CharacterVarying(length)
+            | DataType::Char(length)
+            | DataType::Character(length) => match length {
+                Some(CharacterLength::IntegerLength { length, .. }) => Some(*length),
+                Some(CharacterLength::Max) => None,
+                None => self.is_padded().then_some(1),
+            },
             _ => None,
+        }
+    }
+
+    /// Whether blanks at the end of a text are not part of it: char(n).
+    fn is_padded(&self) -> bool {
+        matches!(self.kind, DataType::Char(_) | DataType::Character(_))
+    }
+
+    /// What the column keeps of a text: char(n) no blanks at its end, others none that would be too long.
+    pub(crate) fn kept<'t>(&self, text: &'t str) -> &'t str {
+        let without_blanks = text.trim_end_matches(' ');
+        match self.characters_max() {
+            Some(_) if self.is_padded() => without_blanks,
+            Some(most) => {
+                let place = usize::try_from(most).ok().and_then(|most| text.char_indices().nth(most));
+                let fits = place.map_or(text.len(), |(place, _)| place);
+                &text[..fits.max(without_blanks.len())]
+            }
+            None => text,
         }
     }
 }

@@ -123,7 +123,7 @@ fn constant(value: &Expr, column: &Column, kind: &ArrowType) -> Option<ScalarVal
             (
                 Value::SingleQuotedString(text),
                 DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_) | DataType::Char(_),
-            ) => ScalarValue::from(text.as_str()).cast_to(kind).ok(),
+            ) => ScalarValue::from(column.kept(text)).cast_to(kind).ok(),
             _ => None,
         },
         Expr::TypedString(TypedString { data_type, value, .. }) => match &value.value {

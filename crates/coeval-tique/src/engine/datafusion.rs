@@ -86,8 +86,13 @@ impl DataFusionEngine {
             copying: super::Copying::Never,
             bytes: |bytes| Value::HexStringLiteral(super::digits(bytes)),
             nulls: super::Nulls::AsEngine,
-            spelled: |kind| {
-                (!matches!(kind, SqlType::Uuid | SqlType::JSON | SqlType::JSONB)).then(|| kind.clone())
+            spelled: |kind| match kind {
+                SqlType::Uuid | SqlType::JSON | SqlType::JSONB => None,
+                SqlType::Character(length) => Some(SqlType::Char(*length)),
+                SqlType::CharVarying(length) | SqlType::CharacterVarying(length) => {
+                    Some(SqlType::Varchar(*length))
+                }
+                other => Some(other.clone()),
             },
             keeps: |_| true,
         };

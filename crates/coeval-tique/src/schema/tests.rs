@@ -59,3 +59,27 @@ fn what_cannot_be_kept_is_refused_by_name() {
     }
     assert_eq!(definition("CREATE TABLE t (a int) WITH (tique = 'static')").unwrap().kind, Kind::Static);
 }
+
+#[test]
+fn a_column_keeps_the_blanks_that_it_has_room_for() {
+    let table = definition(
+        "CREATE TABLE t (k text PRIMARY KEY, v varchar(3), c char(3), d character(3), o char, a varchar)",
+    )
+    .unwrap();
+    let kept = |column: usize, text: &'static str| table.columns[column].kept(text);
+    for (text, of_varchar, of_char) in [
+        ("", "", ""),
+        ("   ", "   ", ""),
+        ("    ", "   ", ""),
+        (" a  ", " a ", " a"),
+        ("äöü ", "äöü", "äöü"),
+        ("äö   ", "äö ", "äö"),
+        // Too long: refused by who counts.
+        ("abcd  ", "abcd", "abcd"),
+        ("ab c", "ab c", "ab c"),
+    ] {
+        assert_eq!((kept(1, text), kept(2, text), kept(3, text)), (of_varchar, of_char, of_char), "{text:?}");
+        assert_eq!((kept(0, text), kept(4, text), kept(5, text)), (text, of_char, text), "{text:?}");
+    }
+    assert_eq!(table.columns[4].characters_max(), Some(1));
+}

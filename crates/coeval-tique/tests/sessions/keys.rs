@@ -204,3 +204,45 @@ fn a_key_that_is_kept_otherwise_is_refused_with_what_to_do() {
     assert!(refused.message.contains("the keys of table t are kept as Float64"), "{refused}");
     assert!(refused.hint.unwrap().contains("t_storage"));
 }
+
+#[test]
+fn blanks_behind_a_char_do_not_tell_keys_apart() {
+    for certification in [Certification::InEngine, Certification::InProcess] {
+        let options = Options { checkpoint_at: 0, certification, ..Options::default() };
+        let database = database(options.clone());
+        let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
+        let create = "CREATE TABLE t (c char(4) PRIMARY KEY, d character(2), o char, v varchar(3), n int)";
+        one.execute(create).unwrap();
+        one.execute("INSERT INTO t VALUES ('x  ', 'y      ', 'z', 'ab  ', 1)").unwrap();
+        let show = "SELECT '<' || c || '>', '<' || d || '>', '<' || o || '>', '<' || v || '>', n FROM t";
+        for again in ["INSERT INTO t (c) VALUES ('x')", "INSERT INTO t (c) SELECT 'x' || '   '"] {
+            assert_eq!(state(&mut one, again), SqlState::UniqueViolation, "{again}");
+        }
+        // Rows of the cache, of the storage, and the transaction's own.
+        for next in 2..=4 {
+            let upsert = format!(
+                "INSERT INTO t VALUES ('x ', 'y', 'z ', 'ab    ', 0) ON CONFLICT (c) DO UPDATE SET n = {next}"
+            );
+            one.execute(&upsert).unwrap();
+            assert_eq!(rows(&mut one, show), [format!("<x>|<y>|<z>|<ab >|{next}")], "{options:?}");
+            database.checkpoint().unwrap();
+        }
+        one.execute("BEGIN; INSERT INTO t (c) VALUES ('w ')").unwrap();
+        two.execute("BEGIN; INSERT INTO t (c) VALUES ('w')").unwrap();
+        one.execute("COMMIT").unwrap();
+        assert_eq!(state(&mut two, "COMMIT"), SqlState::SerializationFailure, "{options:?}");
+        one.execute("BEGIN; UPDATE t SET n = n + 1 WHERE c = 'x'").unwrap();
+        two.execute("BEGIN; DELETE FROM t WHERE c = 'x'; INSERT INTO t (c) VALUES ('x')").unwrap();
+        one.execute("COMMIT").unwrap();
+        assert_eq!(state(&mut two, "COMMIT"), SqlState::SerializationFailure, "{options:?}");
+        one.execute("INSERT INTO t (c) VALUES ('four ')").unwrap();
+        for sql in [
+            "INSERT INTO t (c) VALUES ('toolong')",
+            "UPDATE t SET d = 'y x'",
+            "UPDATE t SET o = 'zz'",
+            "UPDATE t SET v = 'abcd '",
+        ] {
+            assert_eq!(state(&mut one, sql), SqlState::StringTooLong, "{sql}");
+        }
+    }
+}
