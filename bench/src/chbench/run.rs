@@ -130,7 +130,11 @@ pub(crate) fn mix(
     report.name_sending(system, options.sending);
     let board = Board::new(options.threads, Kind::ALL.len());
     let streams = StreamBoard { figures: Mutex::new(StreamFigures::new(options.streams)) };
-    let workers = terminal_workers(system, options)?;
+    let workers = match (options.threads, options.streams) {
+        // Streams alone are a run too.
+        (0, 1..) => Vec::new(),
+        _ => terminal_workers(system, options)?,
+    };
     let sessions = (0..options.streams).map(|_| Analyst::new(system, options.readers));
     let sessions = sessions.collect::<Result<Vec<_>, BenchError>>()?;
     progress.begin("CH-benCHmark", None);

@@ -13,7 +13,7 @@ use crate::tpcc::{Kind, check_all, populate_system, report_terminals, terminal_w
 /// Figure 7's horizontal axis.
 const CLIENTS: [usize; 5] = [1, 2, 4, 8, 16];
 /// Figures 10 and 11: terminals and streams.
-const HYBRID: [(usize, usize); 7] = [(2, 0), (2, 1), (2, 2), (1, 1), (4, 1), (4, 2), (4, 4)];
+const HYBRID: [(usize, usize); 9] = [(2, 0), (2, 1), (2, 2), (0, 1), (0, 2), (1, 1), (4, 1), (4, 2), (4, 4)];
 
 /// One run of terminals.
 fn terminals(
