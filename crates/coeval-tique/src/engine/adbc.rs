@@ -56,6 +56,8 @@ struct Manners {
     /// By how many rows of an answer the driver may tell the types of its columns: more, if those before did not do. Empty
     /// if it knows them.
     batches: &'static [&'static CStr],
+    /// An option with the value that EXPLAIN needs, if the driver does not answer it as it does queries.
+    explain: Option<(&'static CStr, &'static CStr)>,
     /// Writes a value for INSERT.
     given: fn(&ScalarValue) -> String,
 }
@@ -90,6 +92,7 @@ const PLAIN: Manners = Manners {
     begin: "BEGIN",
     counts_without_rows: false,
     batches: &[],
+    explain: None,
     given,
 };
 
@@ -221,10 +224,14 @@ const TYPE_MISMATCH: &str = "Type mismatch in column";
 impl Connection for Remote {
     fn query(&mut self, sql: &str, _effort: Effort) -> Result<Rows, EngineError> {
         for rows in self.manners.batches {
-            match self.link.run_in_batches(sql, rows) {
+            match self.link.run_with(sql, c"adbc.sqlite.query.batch_rows", rows) {
                 Err(failure) if failure.message.contains(TYPE_MISMATCH) => {}
                 outcome => return self.told(outcome),
             }
+        }
+        if let Some((option, value)) = self.manners.explain.filter(|_| sql.starts_with("EXPLAIN")) {
+            let outcome = self.link.run_with(sql, option, value);
+            return self.told(outcome);
         }
         let begins = sql == "START TRANSACTION";
         let ends = ["COMMIT", "ROLLBACK"].contains(&sql);

@@ -63,6 +63,17 @@ fn numbers(session: &mut Session, table: &str) -> BTreeSet<u64> {
 }
 
 #[test]
+fn a_plan_is_the_servers() {
+    let Some((cluster, library)) = cluster() else { return };
+    let database = database(&cluster, &library);
+    let mut session = session(&database);
+    for sql in ["SELECT n FROM counts WHERE k = 2", "SELECT sum(n) FROM counts"] {
+        let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
+        assert!(plan.starts_with("Server pg: ") && plan.contains("Scan"), "{sql}: {plan}");
+    }
+}
+
+#[test]
 fn a_server_that_is_killed_is_opened_again_and_has_what_was_acknowledged() {
     const CLIENTS: u64 = 4;
     let Some((cluster, library)) = cluster() else { return };

@@ -267,14 +267,12 @@ impl Link {
         self.answer(&statement)
     }
 
-    /// As [`run`](Self::run), for SQLite's driver: it tells types from so many rows.
-    pub(super) fn run_in_batches(&mut self, sql: &str, rows: &CStr) -> Result<Rows, Failure> {
+    /// As [`run`](Self::run), with an option of the driver's for this statement.
+    pub(super) fn run_with(&mut self, sql: &str, option: &CStr, value: &CStr) -> Result<Rows, Failure> {
         let statement = self.statement(sql)?;
         let set = self.database.driver.functions.statement_set_option.ok_or_else(lacking)?;
         // SAFETY: a statement that was made, and two texts that outlive the call.
-        call(|error| unsafe {
-            set(statement.handle, c"adbc.sqlite.query.batch_rows".as_ptr(), rows.as_ptr(), error)
-        })?;
+        call(|error| unsafe { set(statement.handle, option.as_ptr(), value.as_ptr(), error) })?;
         self.answer(&statement).map(|(rows, _)| rows)
     }
 

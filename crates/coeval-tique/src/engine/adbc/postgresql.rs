@@ -13,7 +13,7 @@
 
 use super::interface::{Failure, Link};
 use super::{Manners, PLAIN, STANDARD, given};
-use crate::engine::{Dialect, EngineError, Text, digits};
+use crate::engine::{Dialect, EngineError, Indexes, Text, digits};
 use arrow::array::AsArray;
 use arrow::datatypes::Int32Type;
 use datafusion::common::ScalarValue;
@@ -29,6 +29,7 @@ pub(super) fn dialect() -> Dialect {
         bytes: |bytes| Value::SingleQuotedString(format!("\\x{}", digits(bytes))),
         // They come in formats of Arrow's that nothing here reads.
         keeps: |kind| !matches!(kind, DataType::Uuid | DataType::Interval { .. }),
+        indexes: Indexes::OnKeys,
         ..STANDARD
     }
 }
@@ -40,6 +41,8 @@ pub(super) const MANNERS: Manners = Manners {
         LIMITS_OF_SERVER,
     ],
     given: given_to_postgresql,
+    // Queries are wrapped into a COPY, which takes nothing else.
+    explain: Some((c"adbc.postgresql.use_copy", c"false")),
     ..PLAIN
 };
 

@@ -37,6 +37,7 @@ pub(super) const MANNERS: Manners = Manners {
     begin: "BEGIN IMMEDIATE",
     counts_without_rows: true,
     batches: &[c"1024", c"65536", c"4194304", c"67108864"],
+    explain: None,
     given: given_to_sqlite,
 };
 
