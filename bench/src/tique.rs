@@ -11,7 +11,7 @@ mod queries;
 mod sweeps;
 
 use crate::error::BenchError;
-use crate::foreign::Foreign;
+use crate::foreign::{Foreign, Way};
 use crate::machine::measure_sync;
 use crate::options::{Options, TiquePart, Workload};
 use crate::progress::Progress;
@@ -55,6 +55,10 @@ fn on_system(
     checkpoint_at: usize,
     work: impl FnOnce(System<'_>, &mut Report) -> Result<(), BenchError>,
 ) -> Result<Report, BenchError> {
+    if options.way == Way::Native && options.engine == "postgresql" {
+        let message = "PostgreSQL's own transactions are measured with its indexes: coeval bench tpcc --url postgresql://...";
+        return Err(BenchError::Options(message.to_owned()));
+    }
     let place = Place::new(options)?;
     let sync = measure_sync(place.path())?;
     let foreign = Foreign::new(place.engine()?, options, checkpoint_at, place.path())?;

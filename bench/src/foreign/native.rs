@@ -14,15 +14,7 @@ pub(crate) struct NativeSession {
 
 /// What engines say of a transaction that lost against another; MonetDB has no better words for an update that met one. In
 /// these workloads no two transactions make the same row, so a key that is there twice was made from a number that both read.
-const LOST: [&str; 7] = [
-    "conflict",
-    "constraint",
-    "aborted",
-    "update failed",
-    "gdk reported error",
-    "could not serialize",
-    "deadlock",
-];
+const LOST: [&str; 5] = ["conflict", "constraint", "aborted", "update failed", "gdk reported error"];
 
 fn lost_or(error: EngineError) -> BenchError {
     let message = error.message.to_lowercase();
@@ -35,12 +27,7 @@ fn lost_or(error: EngineError) -> BenchError {
 
 impl NativeSession {
     pub(super) fn new(engine: &dyn Engine) -> Result<Self, BenchError> {
-        let mut connection = engine.connect()?;
-        if engine.dialect().name == "PostgreSQL" {
-            // The level that TiQuE gives, and the other engines have.
-            connection.execute("SET default_transaction_isolation = 'repeatable read'")?;
-        }
-        Ok(Self { connection, is_in_transaction: false, writes: Vec::new() })
+        Ok(Self { connection: engine.connect()?, is_in_transaction: false, writes: Vec::new() })
     }
 
     pub(super) fn begin(&mut self) -> Result<(), BenchError> {

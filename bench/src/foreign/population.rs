@@ -53,15 +53,12 @@ pub(super) fn create_native_table(table: &TableSpec, keys: Keys) -> String {
     if table.primary_key.len() < 2 {
         return sql;
     }
-    match keys {
-        Keys::Texts => {
-            sql.replacen(", PRIMARY KEY (", &format!(", {WHOLE_KEY} varchar(60) NOT NULL, PRIMARY KEY ("), 1)
-        }
-        Keys::Numbers(kind) => {
-            let (columns, _) = sql.split_once(", PRIMARY KEY (").expect("each table has a key");
-            format!("{columns}, {WHOLE_KEY} {kind}, PRIMARY KEY ({WHOLE_KEY}))")
-        }
-    }
+    let kind = match keys {
+        Keys::Texts => "varchar(60)",
+        Keys::Numbers(kind) => kind,
+    };
+    let (columns, _) = sql.split_once(", PRIMARY KEY (").expect("each table has a key");
+    format!("{columns}, {WHOLE_KEY} {kind}, PRIMARY KEY ({WHOLE_KEY}))")
 }
 
 /// Where the rows of a population go.
