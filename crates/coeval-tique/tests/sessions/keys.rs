@@ -209,7 +209,7 @@ fn a_key_that_is_kept_otherwise_is_refused_with_what_to_do() {
 fn blanks_behind_a_char_do_not_tell_keys_apart() {
     for certification in [Certification::InEngine, Certification::InProcess] {
         let options = Options { checkpoint_at: 0, certification, ..Options::default() };
-        let database = database(options.clone());
+        let database = database(options);
         let (mut one, mut two) = (database.session().unwrap(), database.session().unwrap());
         let create = "CREATE TABLE t (c char(4) PRIMARY KEY, d character(2), o char, v varchar(3), n int)";
         one.execute(create).unwrap();
