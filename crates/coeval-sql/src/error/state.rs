@@ -90,6 +90,7 @@ states! {
     InsufficientPrivilege = "42501",
     SyntaxError = "42601",
     InvalidName = "42602",
+    NameTooLong = "42622",
     ReservedName = "42939",
     InvalidColumnDefinition = "42611",
     DuplicateColumn = "42701",

@@ -42,7 +42,9 @@ mod tests {
 
     #[test]
     fn a_servers_state_is_the_clients() {
-        for state in ["08006", "08007", "0A000", "23505", "25P02", "40001", "42939", "57P03", "HV000"] {
+        for state in [
+            "08006", "08007", "0A000", "23505", "25P02", "40001", "42622", "42939", "54000", "57P03", "HV000",
+        ] {
             assert_eq!(SqlState::of_code(state).map(SqlState::code), Some(state));
         }
     }

@@ -3,11 +3,12 @@
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::query::column_type_of_field;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::types::{column_type_of_arrow, format_value};
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::compute::cast;
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::util::display::array_value_to_string;
 use coeval_store::{ColumnType, Value as StoredValue, ValueRef, value_at};
 use coeval_tique::{Outcome, Rows};
@@ -25,6 +26,10 @@ fn literal(value: ValueRef<'_>, ty: ColumnType, context: &StatementContext<'_>) 
         ValueRef::Int16(number) => number.to_string(),
         ValueRef::Int32(number) if ty == ColumnType::Int => number.to_string(),
         ValueRef::Int64(number) if ty == ColumnType::BigInt => number.to_string(),
+        // Without the blanks that clients are shown: engines compare them.
+        ValueRef::Text(text) if matches!(ty, ColumnType::Char(_)) => {
+            format!("CAST({} AS {ty})", super::servers::text(text))
+        }
         value => {
             let mut out = String::new();
             format_value(value, ty, context.settings.zone(), &mut out);
@@ -180,9 +185,18 @@ pub(super) fn row_set(rows: &Rows, told: Option<&SchemaRef>) -> Result<RowSet, S
 }
 
 fn converted(column: &ArrayRef, field: &Field) -> Result<ArrayRef, SqlError> {
+    if matches!(column_type_of_field(field), Some(ColumnType::Char(_))) {
+        return Ok(cast(&without_blanks(column)?, field.data_type())?);
+    }
     if column.data_type() == field.data_type() {
         return Ok(Arc::clone(column));
     }
     let options = arrow::compute::CastOptions { safe: false, ..arrow::compute::CastOptions::default() };
     Ok(arrow::compute::cast_with_options(column, field.data_type(), &options)?)
+}
+
+/// Texts of `char(n)` as they are everywhere in here: PostgreSQL fills them up.
+fn without_blanks(column: &ArrayRef) -> Result<StringArray, SqlError> {
+    let texts = cast(column, &DataType::Utf8)?;
+    Ok(texts.as_string::<i32>().iter().map(|text| Some(text?.trim_end_matches(' '))).collect())
 }

@@ -73,6 +73,32 @@ fn a_plan_is_the_servers() {
     }
 }
 
+/// PostgreSQL fills a `char(n)` up with blanks, which are nobody's here.
+#[test]
+fn blanks_behind_a_char_are_not_met() {
+    let Some((cluster, library)) = cluster() else { return };
+    let database = database(&cluster, &library);
+    let mut session = session(&database);
+    run(
+        &mut session,
+        "CREATE TABLE p (k int PRIMARY KEY, c char(4)) USING tique SERVER pg; CREATE TABLE o (k int PRIMARY KEY, c char(4)); \
+         INSERT INTO p VALUES (1, 'x'); INSERT INTO o VALUES (1, 'x'); \
+         PREPARE found (char(4)) AS SELECT k FROM p WHERE c = $1; \
+         PREPARE changed (char(4)) AS UPDATE p SET c = $1 WHERE c IS DISTINCT FROM $1",
+    );
+    for (sql, expected) in [
+        ("SELECT count(*) FROM o JOIN p ON o.c = p.c", "1"),
+        ("SELECT count(*) FROM o JOIN p USING (k) WHERE p.c = 'x'", "1"),
+        ("SELECT length(p.c) FROM o JOIN p USING (k)", "1"),
+        ("SELECT p.c || '|' FROM o JOIN p USING (k)", "x|"),
+        ("EXECUTE found ('x')", "1"),
+    ] {
+        assert_eq!(rows(&mut session, sql), [expected], "{sql}");
+    }
+    let tag = session.run("EXECUTE changed ('x')").unwrap().pop().unwrap().tag.to_string();
+    assert_eq!(tag, "UPDATE 0");
+}
+
 #[test]
 fn a_server_that_is_killed_is_opened_again_and_has_what_was_acknowledged() {
     const CLIENTS: u64 = 4;
