@@ -10,7 +10,7 @@
 //! | FOREIGN KEY, from the parent | children | the parent's key, as identity |
 
 use crate::catalog::Table;
-use crate::engine::Integers;
+use crate::engine::{Dialect, Indexes, Integers};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::literal::{Row, joined, one_of};
 use crate::schema::{Definition, ForeignKey, Nulls, quoted};
@@ -50,16 +50,23 @@ fn is_smallest(value: &ScalarValue) -> bool {
     )
 }
 
-/// What one row alone can break: NOT NULL, lengths, CHECK, and what the engine's integers can hold.
-pub(crate) fn check_rows(table: &Definition, changes: &[Change], integers: Integers) -> Result<()> {
+/// What one row alone can break: NOT NULL, lengths, CHECK, and what the engine's integers and indexes can hold.
+pub(crate) fn check_rows(table: &Definition, changes: &[Change], dialect: &Dialect) -> Result<()> {
     for change in changes {
         let Some(row) = &change.new else { continue };
+        if let Indexes::OnKeys { bytes_max: Some(most) } = dialect.indexes
+            && joined(row, &table.key).len() > most
+        {
+            let message = format!("a key of table {} has more than {most} bytes", table.name);
+            let detail = format!("{} finds rows by an index, which takes no more.", dialect.name);
+            return Err(TiqueError::new(SqlState::ProgramLimitExceeded, message).detail(detail));
+        }
         for (value, column) in row.iter().zip(&table.columns) {
             if column.nulls == Nulls::Refused && value.is_null() {
                 let message = format!("column {} of table {} takes no NULL", column.name, table.name);
                 return Err(TiqueError::new(SqlState::NotNullViolation, message));
             }
-            if integers != Integers::Whole && is_smallest(value) {
+            if dialect.integers != Integers::Whole && is_smallest(value) {
                 let message = format!("column {} of table {} takes no {value}", column.name, table.name);
                 let detail = "The engine keeps the smallest integer of a type for NULL.";
                 return Err(TiqueError::new(SqlState::OutOfRange, message).detail(detail));
@@ -92,7 +99,7 @@ impl Session {
     /// Checks the changes of a statement and notes them in the transaction; all of them or, if one fails, none.
     pub(crate) fn apply(&mut self, table: &Arc<Table>, changes: &[Change]) -> Result<()> {
         let definition = &table.definition;
-        check_rows(definition, changes, self.shared.engine.dialect().integers)?;
+        check_rows(definition, changes, self.shared.engine.dialect())?;
         let old_keys: HashSet<_> = changes
             .iter()
             .filter_map(|change| change.old.as_ref())

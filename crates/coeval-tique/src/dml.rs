@@ -9,7 +9,7 @@
 
 use crate::buffer::Fate;
 use crate::catalog::Table;
-use crate::constraints::Change;
+use crate::constraints::{Change, check_rows};
 use crate::engine::{Integers, Rows, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::literal::{Row, as_table, joined, one_of};
@@ -176,8 +176,7 @@ impl Session {
         };
         // Rows that are skipped or become updates have to be rows of the table too.
         if insert.on.is_some() {
-            let integers = self.shared.engine.dialect().integers;
-            crate::constraints::check_rows(&table.definition, &changes, integers)?;
+            check_rows(&table.definition, &changes, self.shared.engine.dialect())?;
         }
         let (alias, returning) =
             (insert.table_alias.as_ref().map(|alias| alias.alias.to_string()), insert.returning);
@@ -194,7 +193,7 @@ impl Session {
 
     /// Rows of a static table go to the engine at once, whatever becomes of the transaction.
     fn insert_static(&mut self, table: &Table, rows: &Rows, changes: &[Change]) -> Result<Outcome> {
-        crate::constraints::check_rows(&table.definition, changes, self.shared.engine.dialect().integers)?;
+        check_rows(&table.definition, changes, self.shared.engine.dialect())?;
         let names = table.definition.columns.iter().map(|column| (&column.name, true));
         for batch in &rows.batches {
             let columns = table.received(&batch.columns()[..names.len()], self.types())?;
@@ -261,9 +260,10 @@ impl Session {
         let internal = |error: datafusion::error::DataFusionError| {
             TiqueError::new(SqlState::EngineRefused, error.strip_backtrace())
         };
-        let mut changes = Vec::with_capacity(rows.count());
+        let (mut changes, mut are_cut) = (Vec::with_capacity(rows.count()), false);
         for batch in &rows.batches {
             let columns = table.received(batch.columns(), self.types())?;
+            are_cut |= columns.iter().zip(batch.columns()).any(|(kept, given)| kept != given);
             for row in 0..batch.num_rows() {
                 let mut values = Vec::with_capacity(columns.len());
                 for column in &columns {
@@ -277,13 +277,13 @@ impl Session {
                 changes.push(Change { old, new, failed_check: failed });
             }
         }
-        if self.checks_types() && shape != Shape::Old {
+        if (self.checks_types() || are_cut) && shape != Shape::Old {
             self.check_conditions(&table.definition, &mut changes)?;
         }
         Ok(changes)
     }
 
-    /// Looks which new rows fail a CHECK, for engines whose own query of the rows could not.
+    /// Looks which new rows fail a CHECK, where the query of the rows could not: it had not what is kept of its values.
     fn check_conditions(&mut self, table: &Definition, changes: &mut [Change]) -> Result<()> {
         if table.checks.is_empty() || changes.is_empty() {
             return Ok(());
@@ -294,11 +294,13 @@ impl Session {
         let mut failed = Vec::with_capacity(changes.len());
         for batch in &rows.batches {
             for row in 0..batch.num_rows() {
-                let is_zero = |column: &ArrayRef| {
+                let is_false = |column: &ArrayRef| {
                     let truth = ScalarValue::try_from_array(column, row);
-                    truth.is_ok_and(|truth| truth == ScalarValue::Int64(Some(0)))
+                    truth.is_ok_and(|truth| {
+                        [ScalarValue::Int64(Some(0)), ScalarValue::Boolean(Some(false))].contains(&truth)
+                    })
                 };
-                failed.push(batch.columns().iter().position(is_zero));
+                failed.push(batch.columns().iter().position(is_false));
             }
         }
         assert_eq!(failed.len(), changes.len(), "each row has its conditions");

@@ -55,6 +55,8 @@ pub struct Dialect {
     pub types: Types,
     /// How rows are found by key.
     pub indexes: Indexes,
+    /// So many bytes of a name count, if not all: two that differ behind that are the same.
+    pub name_bytes: Option<usize>,
     /// What its integers can hold.
     pub integers: Integers,
     /// Where NULL stands in an order that does not say it.
@@ -137,8 +139,11 @@ pub enum Copying {
 pub enum Indexes {
     /// By itself.
     None,
-    /// By indexes over the key's columns.
-    OnKeys,
+    /// By indexes over the key's columns, which take keys of so many bytes.
+    OnKeys {
+        /// None if any.
+        bytes_max: Option<usize>,
+    },
 }
 
 /// Who looks at conditions on a key before the newest versions are chosen.

@@ -50,6 +50,8 @@ pub enum SqlState {
     UndefinedObject,
     /// 42703: no such column.
     UndefinedColumn,
+    /// 42622: a name with more bytes than the engine looks at.
+    NameTooLong,
     /// 42939: a name that the physical schema needs.
     ReservedName,
     /// 42P01: no such table.
@@ -62,6 +64,8 @@ pub enum SqlState {
     InvalidTableDefinition,
     /// 53300: the engine takes no further connection.
     TooManyConnections,
+    /// 54000: a key with more bytes than the engine's indexes take.
+    ProgramLimitExceeded,
     /// 55006: in use by others.
     ObjectInUse,
     /// 57P03: the database has to be opened again first.
@@ -95,12 +99,14 @@ impl SqlState {
             Self::SyntaxError => "42601",
             Self::UndefinedColumn => "42703",
             Self::UndefinedObject => "42704",
+            Self::NameTooLong => "42622",
             Self::ReservedName => "42939",
             Self::UndefinedTable => "42P01",
             Self::DuplicateTable => "42P07",
             Self::InvalidColumnReference => "42P10",
             Self::InvalidTableDefinition => "42P16",
             Self::TooManyConnections => "53300",
+            Self::ProgramLimitExceeded => "54000",
             Self::ObjectInUse => "55006",
             Self::CannotConnectNow => "57P03",
             Self::EngineRefused => "HV000",

@@ -36,6 +36,29 @@ pub(crate) fn tables(name: &str) -> [String; 2] {
     [format!("{name}_cache"), format!("{name}_storage")]
 }
 
+/// The index over the key's columns of a physical table.
+fn index(physical: &str) -> String {
+    format!("{physical}_keys")
+}
+
+/// # Errors
+/// 42622: the engine would take two names of physical tables and indexes for one, or for another table's.
+pub(crate) fn check_length(name: &str, dialect: &Dialect) -> Result<()> {
+    let longest = tables(name).iter().map(|physical| index(physical).len()).max().unwrap_or(0);
+    match dialect.name_bytes {
+        Some(bytes) if longest > bytes => {
+            let most = bytes - (longest - name.len());
+            let message = format!("the name of table {name} has more than {most} bytes");
+            let hint = format!(
+                "{} looks at {bytes} bytes of a name, and behind this one stand others.",
+                dialect.name
+            );
+            Err(TiqueError::new(SqlState::NameTooLong, message).hint(hint))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Where the stable rows of a table are.
 pub(crate) fn storage(table: &Definition) -> String {
     let [_, storage] = tables(&table.name);
@@ -124,10 +147,10 @@ pub(crate) fn create_table(table: &Definition, dialect: &Dialect) -> Result<Vec<
         dialect.boolean
     );
     let mut statements = vec![storage, cache];
-    if dialect.indexes == Indexes::OnKeys && table.kind == Kind::Transactional {
+    if matches!(dialect.indexes, Indexes::OnKeys { .. }) && table.kind == Kind::Transactional {
         let keys = key_columns(table).join(", ");
-        for physical in [self::storage(table), self::cache(table)] {
-            let (index, on) = (quoted(&format!("{physical}_keys")), quoted(&physical));
+        for physical in tables(&table.name) {
+            let (index, on) = (quoted(&index(&physical)), quoted(&physical));
             statements.push(format!("CREATE INDEX IF NOT EXISTS {index} ON {on} ({keys})"));
         }
     }

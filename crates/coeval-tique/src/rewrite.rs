@@ -256,6 +256,12 @@ impl VisitorMut for Visitor<'_> {
         if !query.locks.is_empty() {
             return ControlFlow::Break(TiqueError::unsupported("SELECT ... FOR UPDATE or SHARE"));
         }
+        if matches!(
+            *query.body,
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
+        ) {
+            return ControlFlow::Break(TiqueError::unsupported("a change inside of another statement"));
+        }
         flow(self.with(query))
     }
 

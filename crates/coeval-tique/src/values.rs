@@ -122,7 +122,12 @@ fn constant(value: &Expr, column: &Column, kind: &ArrowType) -> Option<ScalarVal
             (Value::Boolean(value), DataType::Boolean | DataType::Bool) => Some(ScalarValue::from(*value)),
             (
                 Value::SingleQuotedString(text),
-                DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_) | DataType::Char(_),
+                DataType::Text
+                | DataType::Varchar(_)
+                | DataType::CharVarying(_)
+                | DataType::CharacterVarying(_)
+                | DataType::Char(_)
+                | DataType::Character(_),
             ) => ScalarValue::from(column.kept(text)).cast_to(kind).ok(),
             _ => None,
         },

@@ -52,8 +52,8 @@ impl Shared {
     /// Makes a table. Not part of a transaction; there for all sessions when this returns, and durable.
     ///
     /// # Errors
-    /// 42P07: the table, or a table of the engine's with the name of a physical one, is there. 0A000: the engine lacks a type. 42P16,
-    /// 42P01: a foreign key. What the engine says. There is no table then, and its name is free.
+    /// 42P07: the table, or a table of the engine's with the name of a physical one, is there. 0A000: the engine lacks a type. 42622: the
+    /// name is too long for it. 42P16, 42P01: a foreign key. What the engine says. There is no table then, and its name is free.
     pub(crate) fn create_table(&self, connection: &mut dyn Connection, create: &CreateTable) -> Result<()> {
         let _alone = self.definitions.lock();
         let definition = Definition::of(create)?;
@@ -67,6 +67,7 @@ impl Shared {
         }
         check_parents(&definition, &catalog)?;
         let (dialect, name) = (self.engine.dialect(), definition.name.clone());
+        physical::check_length(&name, dialect)?;
         let statements = physical::create_table(&definition, dialect)?;
         if let Some(unfinished) = recovery::unfinished(connection, dialect.literals, &name)? {
             discard(connection, dialect.literals, &name, unfinished)?;

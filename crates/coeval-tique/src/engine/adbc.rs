@@ -77,6 +77,7 @@ const STANDARD: Dialect = Dialect {
     names: Names::Standard,
     types: Types::OfEngine,
     indexes: Indexes::None,
+    name_bytes: None,
     integers: Integers::Whole,
     copying: Copying::Never,
     bytes: |bytes| Value::HexStringLiteral(digits(bytes)),

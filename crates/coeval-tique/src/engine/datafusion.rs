@@ -82,6 +82,7 @@ impl DataFusionEngine {
             names: super::Names::Standard,
             types: super::Types::OfEngine,
             indexes: super::Indexes::None,
+            name_bytes: None,
             integers: super::Integers::Whole,
             copying: super::Copying::Never,
             bytes: |bytes| Value::HexStringLiteral(super::digits(bytes)),

@@ -147,6 +147,7 @@ impl MonetDbEngine {
             names: Names::Standard,
             types: Types::OfEngine,
             indexes: Indexes::None,
+            name_bytes: None,
             integers: Integers::Narrow("HUGEINT"),
             copying: Copying::Worthwhile,
             bytes: |bytes| Value::SingleQuotedString(digits(bytes)),

@@ -275,3 +275,22 @@ fn postgresql_finds_rows_by_an_index_over_the_key() {
         }
     }
 }
+
+/// An engine would do it, past everything: a plan with ANALYZE is run.
+#[test]
+fn what_changes_rows_is_not_in_a_query_nor_explained() {
+    let database = database(Options::default());
+    let mut session = database.session().unwrap();
+    session.execute("CREATE TABLE t (k int PRIMARY KEY); INSERT INTO t VALUES (1)").unwrap();
+    for sql in [
+        "EXPLAIN ANALYZE INSERT INTO t_storage VALUES (2)",
+        "EXPLAIN ANALYZE DELETE FROM t",
+        "EXPLAIN UPDATE t SET k = 2",
+        "WITH made AS (INSERT INTO t_storage VALUES (2) RETURNING k) SELECT k FROM made",
+        "EXPLAIN ANALYZE WITH gone AS (DELETE FROM t_storage RETURNING k) SELECT k FROM gone",
+    ] {
+        let found = state(&mut session, sql);
+        assert!(matches!(found, SqlState::FeatureNotSupported | SqlState::SyntaxError), "{sql}: {found:?}");
+    }
+    assert_eq!(rows(&mut session, "SELECT k FROM t"), ["1"]);
+}

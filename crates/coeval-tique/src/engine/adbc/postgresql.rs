@@ -29,7 +29,9 @@ pub(super) fn dialect() -> Dialect {
         bytes: |bytes| Value::SingleQuotedString(format!("\\x{}", digits(bytes))),
         // They come in formats of Arrow's that nothing here reads.
         keeps: |kind| !matches!(kind, DataType::Uuid | DataType::Interval { .. }),
-        indexes: Indexes::OnKeys,
+        // A third of a page, and some bytes of its own.
+        indexes: Indexes::OnKeys { bytes_max: Some(2_600) },
+        name_bytes: Some(63),
         ..STANDARD
     }
 }

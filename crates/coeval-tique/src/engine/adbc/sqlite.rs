@@ -23,7 +23,7 @@ pub(super) fn dialect() -> Dialect {
         pushdown: Pushdown::Written,
         names: Names::Backticks,
         types: Types::Ours(read_as),
-        indexes: Indexes::OnKeys,
+        indexes: Indexes::OnKeys { bytes_max: None },
         nulls: Nulls::Above,
         spelled,
         ..STANDARD
