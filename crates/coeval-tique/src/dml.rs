@@ -194,10 +194,10 @@ impl Session {
     /// Rows of a static table go to the engine at once, whatever becomes of the transaction.
     fn insert_static(&mut self, table: &Table, rows: &Rows, changes: &[Change]) -> Result<Outcome> {
         check_rows(&table.definition, changes, self.shared.engine.dialect())?;
-        let names = table.definition.columns.iter().map(|column| (&column.name, true));
+        let names = table.definition.columns.iter().map(|column| &column.name);
         for batch in &rows.batches {
             let columns = table.received(&batch.columns()[..names.len()], self.types())?;
-            let columns = names.clone().zip(columns).map(|((name, nulls), values)| (name, values, nulls));
+            let columns = names.clone().zip(columns).map(|(name, values)| (name, values, true));
             let batch = RecordBatch::try_from_iter_with_nullable(columns)
                 .map_err(|error| TiqueError::new(SqlState::EngineRefused, error.to_string()))?;
             self.connection.append(&physical::storage(&table.definition), &batch)?;
@@ -263,7 +263,8 @@ impl Session {
         let (mut changes, mut are_cut) = (Vec::with_capacity(rows.count()), false);
         for batch in &rows.batches {
             let columns = table.received(batch.columns(), self.types())?;
-            are_cut |= columns.iter().zip(batch.columns()).any(|(kept, given)| kept != given);
+            let is_cut = |(kept, given): (&ArrayRef, &ArrayRef)| !Arc::ptr_eq(kept, given) && kept != given;
+            are_cut |= !table.definition.checks.is_empty() && columns.iter().zip(batch.columns()).any(is_cut);
             for row in 0..batch.num_rows() {
                 let mut values = Vec::with_capacity(columns.len());
                 for column in &columns {

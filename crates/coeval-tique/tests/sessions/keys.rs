@@ -265,36 +265,3 @@ fn conditions_are_about_what_is_kept() {
     session.execute(&format!("{upsert} 'w '")).unwrap();
     assert_eq!(rows(&mut session, "SELECT k, length(v) FROM t WHERE c = 'w'"), ["1|3"]);
 }
-
-/// The names and keys that PostgreSQL would cut or refuse later.
-#[test]
-fn postgresql_takes_names_and_keys_of_some_length() {
-    if std::env::var_os("COEVAL_TIQUE_POSTGRESQL").is_none() {
-        return;
-    }
-    let database = database(Options { checkpoint_at: 0, ..Options::default() });
-    let mut session = database.session().unwrap();
-    for (length, expected) in
-        [(50, None), (51, Some(SqlState::NameTooLong)), (63, Some(SqlState::NameTooLong))]
-    {
-        let create = format!("CREATE TABLE {} (k int PRIMARY KEY)", "n".repeat(length));
-        assert_eq!(session.execute(&create).err().map(|error| error.state), expected, "{length}");
-    }
-    session.execute("CREATE TABLE t (k text PRIMARY KEY, n int); INSERT INTO t VALUES ('a', 1)").unwrap();
-    // Letters that do not repeat: PostgreSQL presses others together.
-    let random = |count: usize| -> String {
-        let mut state = 1_u64;
-        let mut letter = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            char::from(b'0' + u8::try_from((state >> 33) % 75).unwrap())
-        };
-        (0..count).map(|_| letter()).filter(|letter| !matches!(letter, '\\' | '.')).collect()
-    };
-    let insert = |key: &str| format!("INSERT INTO t VALUES ('{key}', 2)");
-    assert_eq!(state(&mut session, &insert(&random(2_700))), SqlState::ProgramLimitExceeded);
-    let update = format!("UPDATE t SET k = '{}'", random(2_700));
-    assert_eq!(state(&mut session, &update), SqlState::ProgramLimitExceeded);
-    session.execute(&insert(&random(2_600))).unwrap();
-    database.checkpoint().unwrap();
-    assert_eq!(rows(&mut session, "SELECT n FROM t ORDER BY n"), ["1", "2"]);
-}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! PostgreSQL goes away, whole or one connection of it, at each step of what is done there.
+//! PostgreSQL goes away, whole or one connection of it, at each step of what is done there; what it alone has.
 //!
 //! On a server of the test's own, if `COEVAL_TIQUE_POSTGRESQL` names the driver and PostgreSQL 15 is installed.
 
@@ -38,6 +38,12 @@ impl Place {
         let name = format!("tique_{}", NEXT.fetch_add(1, Ordering::Relaxed));
         self.run(&format!("CREATE DATABASE {name}"));
         name
+    }
+
+    /// TiQuE in a new database, with checkpoints when they are asked for.
+    fn database(&self) -> Database {
+        let engine = self.engine(&self.new_database()).unwrap();
+        Database::open(Arc::new(engine), Options { checkpoint_at: 0, ..Options::default() }).unwrap()
     }
 
     /// Ends all connections to a database but the owner's session.
@@ -423,4 +429,66 @@ fn the_tables_of_write_sets_and_running_transactions_are_unlogged() {
     };
     assert_eq!(kept("u"), ["tique_aborted", "tique_began", "tique_committing", "tique_write_sets"]);
     assert_eq!(kept("p"), ["t_cache", "t_storage", "tique_committed", "tique_tables"]);
+}
+
+/// A table of a hundred pages is not read for one row.
+#[test]
+fn rows_are_found_by_an_index_over_the_key() {
+    let Some(place) = Place::find() else { return };
+    let database = place.database();
+    let mut session = database.session().unwrap();
+    let tables = [
+        ("CREATE TABLE one (k int PRIMARY KEY, n int)", "one", "k = 77"),
+        ("CREATE TABLE two (k int, n int, PRIMARY KEY (n, k))", "two", "k = 77 AND n = 77"),
+        (
+            "CREATE TABLE text (k int, n int, PRIMARY KEY (n, k)) WITH (key = 'concatenated')",
+            "text",
+            "k = 77 AND n = 77",
+        ),
+    ];
+    for (create, table, condition) in tables {
+        session.execute(create).unwrap();
+        let fill = format!("INSERT INTO {table} (k, n) SELECT n, n FROM generate_series(1, 20000) AS s (n)");
+        session.execute(&fill).unwrap();
+        database.checkpoint().unwrap();
+        session.execute(&format!("UPDATE {table} SET n = n WHERE k < 9")).unwrap();
+        for formulation in ["ranking", "anti_join"] {
+            session.execute(&format!("SET tique.formulation = '{formulation}'")).unwrap();
+            let sql = format!("SELECT k FROM {table} WHERE {condition}");
+            assert_eq!(rows(&mut session, &sql), ["77"], "{formulation}");
+            let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
+            assert!(plan.contains(&format!("{table}_storage_keys")), "{formulation}: {plan}");
+        }
+    }
+}
+
+/// The names and keys that PostgreSQL would cut or refuse later.
+#[test]
+fn names_and_keys_have_lengths_that_it_takes() {
+    let Some(place) = Place::find() else { return };
+    let database = place.database();
+    let mut session = database.session().unwrap();
+    for (length, expected) in
+        [(50, None), (51, Some(SqlState::NameTooLong)), (63, Some(SqlState::NameTooLong))]
+    {
+        let create = format!("CREATE TABLE {} (k int PRIMARY KEY)", "n".repeat(length));
+        assert_eq!(session.execute(&create).err().map(|error| error.state), expected, "{length}");
+    }
+    session.execute("CREATE TABLE t (k text PRIMARY KEY, n int); INSERT INTO t VALUES ('a', 1)").unwrap();
+    // Letters that do not repeat: PostgreSQL presses others together.
+    let random = |count: usize| -> String {
+        let mut state = 1_u64;
+        let mut letter = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            char::from(b'0' + u8::try_from((state >> 33) % 75).unwrap())
+        };
+        (0..count).map(|_| letter()).filter(|letter| !matches!(letter, '\\' | '.')).collect()
+    };
+    let insert = |key: &str| format!("INSERT INTO t VALUES ('{key}', 2)");
+    assert_eq!(state(&mut session, &insert(&random(2_700))), SqlState::ProgramLimitExceeded);
+    let update = format!("UPDATE t SET k = '{}'", random(2_700));
+    assert_eq!(state(&mut session, &update), SqlState::ProgramLimitExceeded);
+    session.execute(&insert(&random(2_600))).unwrap();
+    database.checkpoint().unwrap();
+    assert_eq!(rows(&mut session, "SELECT n FROM t ORDER BY n"), ["1", "2"]);
 }

@@ -243,39 +243,6 @@ fn the_engine_pushes_conditions_to_storage_and_cache() {
     }
 }
 
-/// A table of a hundred pages is not read for one row.
-#[test]
-fn postgresql_finds_rows_by_an_index_over_the_key() {
-    if std::env::var_os("COEVAL_TIQUE_POSTGRESQL").is_none() {
-        return;
-    }
-    let database = database(Options { checkpoint_at: 0, ..Options::default() });
-    let mut session = database.session().unwrap();
-    let tables = [
-        ("CREATE TABLE one (k int PRIMARY KEY, n int)", "one", "k = 77"),
-        ("CREATE TABLE two (k int, n int, PRIMARY KEY (n, k))", "two", "k = 77 AND n = 77"),
-        (
-            "CREATE TABLE text (k int, n int, PRIMARY KEY (n, k)) WITH (key = 'concatenated')",
-            "text",
-            "k = 77 AND n = 77",
-        ),
-    ];
-    for (create, table, condition) in tables {
-        session.execute(create).unwrap();
-        let fill = format!("INSERT INTO {table} (k, n) SELECT n, n FROM generate_series(1, 20000) AS s (n)");
-        session.execute(&fill).unwrap();
-        database.checkpoint().unwrap();
-        session.execute(&format!("UPDATE {table} SET n = n WHERE k < 9")).unwrap();
-        for formulation in ["ranking", "anti_join"] {
-            session.execute(&format!("SET tique.formulation = '{formulation}'")).unwrap();
-            let sql = format!("SELECT k FROM {table} WHERE {condition}");
-            assert_eq!(rows(&mut session, &sql), ["77"], "{formulation}");
-            let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
-            assert!(plan.contains(&format!("{table}_storage_keys")), "{formulation}: {plan}");
-        }
-    }
-}
-
 /// An engine would do it, past everything: a plan with ANALYZE is run.
 #[test]
 fn what_changes_rows_is_not_in_a_query_nor_explained() {
