@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can go wrong, with PostgreSQL's SQLSTATEs.
 
+use crate::catalog::Catalog;
 use crate::engine::{EngineError, EngineErrorKind};
-use datafusion::sql::sqlparser::ast::Ident;
+use crate::place;
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Statement};
 use datafusion::sql::sqlparser::tokenizer::Location;
 use std::fmt;
 
@@ -125,7 +127,7 @@ pub struct TiqueError {
     pub detail: Option<String>,
     /// What to do.
     pub hint: Option<String>,
-    /// The line and column of the name that is wrong, if it is known.
+    /// The line and column, from 1, of what is wrong, if it is known: in the text that was parsed.
     pub place: Option<Location>,
 }
 
@@ -142,6 +144,15 @@ impl TiqueError {
         self
     }
 
+    /// At this name of a table.
+    pub(crate) fn at_object(self, name: &ObjectName) -> Self {
+        let first = name.0.first().and_then(|part| part.as_ident());
+        match first {
+            Some(first) => self.at(first),
+            None => self,
+        }
+    }
+
     pub(crate) fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
@@ -152,8 +163,12 @@ impl TiqueError {
         self
     }
 
-    /// Names the application's statement beside what the engine said of the rewritten one.
-    pub(crate) fn of_statement(self, statement: &str) -> Self {
+    /// Names the application's statement beside what the engine said of the rewritten one, and the place that it is about.
+    pub(crate) fn of_statement(mut self, statement: &Statement, catalog: &Catalog) -> Self {
+        if self.state == SqlState::EngineRefused && self.place.is_none() {
+            let is_of_table = |name: &str| catalog.has_column(name) || catalog.contains(name);
+            self.place = place::of_named(&self.message, statement, is_of_table);
+        }
         let is_engines = matches!(self.state, SqlState::EngineRefused | SqlState::ConnectionFailure)
             && self.detail.is_none();
         if is_engines { self.detail(format!("The statement was: {statement}")) } else { self }
@@ -167,6 +182,9 @@ impl TiqueError {
 impl fmt::Display for TiqueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.state.code(), self.message)?;
+        if let Some(place) = self.place {
+            write!(f, "\nAt line {}, column {}.", place.line, place.column)?;
+        }
         for part in [&self.detail, &self.hint].into_iter().flatten() {
             write!(f, "\n{part}")?;
         }

@@ -48,6 +48,7 @@ mod literal;
 mod lookups;
 mod packed;
 mod physical;
+mod place;
 mod priority;
 mod read_set;
 mod recovery;
@@ -64,6 +65,8 @@ mod write_set;
 
 pub use certifier::Certification;
 pub use database::{Database, Options, Reading, Trials, Writes};
+/// The parser, whose statements and types stand in this interface.
+pub use datafusion::sql::sqlparser;
 pub use engine::{
     AdbcEngine, Appends, Connection, Copying, DataFusionEngine, Dialect, Durability, Effort, Engine,
     EngineError, EngineErrorKind, Indexes, Integers, Lists, MonetDbEngine, Names, Nulls, Pushdown, Rows,

@@ -10,6 +10,7 @@ use crate::engine::{Dialect, Effort, Pushdown};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::lookups::{FoundBy, Lookups};
 use crate::physical;
+use crate::place;
 use crate::schema::{check_name, folded, table_name};
 use crate::snapshot::{self, Formulation, View};
 use crate::spelling::spell;
@@ -170,7 +171,7 @@ impl<'a> Visitor<'a> {
         let folded_name = table_name(name)?;
         match self.pass {
             Pass::Find => {
-                let table = Arc::clone(self.catalog.table(&folded_name)?);
+                let table = Arc::clone(self.catalog.named(name)?);
                 if version.is_some() || sample.is_some() || *with_ordinality {
                     return Err(TiqueError::unsupported(format!("this way to read a table: {factor}")));
                 }
@@ -341,8 +342,11 @@ fn name_no_columns(query: &mut Query) {
 /// # Errors
 /// 42601, with the line and column.
 pub(crate) fn parse(sql: &str) -> Result<Vec<Statement>> {
-    Parser::parse_sql(&PostgreSqlDialect {}, sql)
-        .map_err(|error| TiqueError::new(SqlState::SyntaxError, error.to_string()))
+    Parser::parse_sql(&PostgreSqlDialect {}, sql).map_err(|error| {
+        let message = error.to_string();
+        let (said, place) = place::of_parser(&message);
+        TiqueError { place, ..TiqueError::new(SqlState::SyntaxError, said) }
+    })
 }
 
 /// A query that we wrote, parsed.

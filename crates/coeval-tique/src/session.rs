@@ -117,23 +117,14 @@ impl Session {
     /// # Errors
     /// As [`execute`](Self::execute).
     pub fn execute_parsed(&mut self, statement: Statement) -> Result<Outcome> {
-        let text = statement.to_string();
+        let given = statement.clone();
         self.work();
-        let outcome = self.statement(statement).map_err(|error| self.as_named(error).of_statement(&text));
+        let outcome = self.statement(statement).map_err(|error| {
+            let catalog = self.shared.catalog();
+            as_named(error, &catalog).of_statement(&given, &catalog)
+        });
         self.rest();
         outcome
-    }
-
-    /// An engine's error with the application's names of tables in place of ours.
-    fn as_named(&self, mut error: TiqueError) -> TiqueError {
-        if error.state == SqlState::EngineRefused {
-            for table in self.shared.catalog().tables() {
-                for physical in tables(&table.definition.name) {
-                    error.message = error.message.replace(&physical, &table.definition.name);
-                }
-            }
-        }
-        error
     }
 
     /// How the transactions of this session compete from now on.
@@ -578,6 +569,18 @@ impl Session {
             |(table, key, version): &(Arc<Table>, String, Timestamp)| table.versions.has(key, *version);
         Ok(from_caches.iter().all(is_there).then_some(rows))
     }
+}
+
+/// An engine's error with the application's names of tables in place of ours.
+fn as_named(mut error: TiqueError, catalog: &Catalog) -> TiqueError {
+    if error.state == SqlState::EngineRefused {
+        for table in catalog.tables() {
+            for physical in tables(&table.definition.name) {
+                error.message = error.message.replace(&physical, &table.definition.name);
+            }
+        }
+    }
+    error
 }
 
 /// How a query is written and run.

@@ -171,6 +171,56 @@ fn what_is_not_there_or_not_supported_is_said_in_the_applications_terms() {
 }
 
 #[test]
+fn what_is_refused_is_shown_where_the_application_wrote_it() {
+    for options in all_options() {
+        let database = database(options);
+        let mut session = database.session().unwrap();
+        session.execute("CREATE TABLE t (k int PRIMARY KEY, v text)").unwrap();
+        session.execute("INSERT INTO t VALUES (1, 'one')").unwrap();
+        let cases = [
+            // The parser and we.
+            ("SELECT k;\n  SELEC k FROM t", (2, 3)),
+            ("SELECT k FROM nothing", (1, 15)),
+            ("UPDATE nothing SET v = 'x'", (1, 8)),
+            ("UPDATE t SET missing = 'x'", (1, 14)),
+            // The engine.
+            ("SELECT missing FROM t", (1, 8)),
+            ("SELECT k, v,\n  v || missing FROM t WHERE missing = 'x'", (2, 8)),
+            ("SELECT v FROM t WHERE k = 1 AND missing = 'x'", (1, 33)),
+            ("SELECT x.k, x.missing FROM t AS x", (1, 13)),
+            ("SELECT k FROM t WHERE no_such(v) = 1", (1, 23)),
+            ("SELECT 1 UNION ALL SELECT (SELECT max(missing) FROM t)", (1, 39)),
+            ("UPDATE t SET v = missing", (1, 18)),
+            ("UPDATE t SET v = 'x' WHERE missing = 'x'", (1, 28)),
+            ("DELETE FROM t\nWHERE missing IS NULL", (2, 7)),
+            ("INSERT INTO t SELECT k + 1, missing FROM t", (1, 29)),
+            ("INSERT INTO t VALUES (2, no_such('x'))", (1, 26)),
+            ("SELECT 1 AS one; SELECT missing FROM t", (1, 25)),
+        ];
+        for (sql, (line, column)) in cases {
+            let refused = error(&mut session, sql);
+            let place = refused.place.map(|place| (place.line, place.column));
+            assert_eq!(place, Some((line, column)), "{sql}: {refused}");
+            assert!(refused.to_string().contains(&format!("At line {line}, column {column}.")), "{refused}");
+            assert!(
+                !refused.message.contains("tique_") && !refused.message.contains("t_storage"),
+                "{refused}"
+            );
+        }
+        // Of a name that is right elsewhere, the place is the wrong one's or none.
+        let cases = [
+            ("SELECT x.v FROM t x JOIN t y ON x.k = y.k WHERE k > 0", (1, 49)),
+            ("WITH a AS (SELECT v AS w FROM t) SELECT v FROM a", (1, 41)),
+        ];
+        for (sql, wrong) in cases {
+            let refused = error(&mut session, sql);
+            let place = refused.place.map(|place| (place.line, place.column));
+            assert!(place.is_none_or(|place| place == wrong), "{sql}: {refused}");
+        }
+    }
+}
+
+#[test]
 fn statements_that_find_rows_by_key_rank_and_others_join() {
     let database = default_database(Options::default());
     let mut session = database.session().unwrap();

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::{named, of_named, of_parser};
+use crate::rewrite::parse;
+use datafusion::sql::sqlparser::tokenizer::Location;
+
+#[test]
+fn a_message_names_what_it_quotes_or_introduces() {
+    let cases: [(&str, &[&str]); 9] = [
+        ("Referenced column \"Missing\" not found!\nCandidate bindings: \"k\"", &["missing"]),
+        ("no such column: missing", &["missing"]),
+        ("column t.missing does not exist", &["missing", "t"]),
+        ("Schema error: No field named missing. Valid fields are t.k.", &["missing"]),
+        ("Scalar Function with name f does not exist!\nDid you mean \"g\"?", &["f", "with"]),
+        ("SELECT: no such operator 'sys'.'f'(int)", &["f", "sys"]),
+        ("Ambiguous reference to column name `k`", &["k"]),
+        ("a value doesn't fit, and can't be 'kept'", &["kept"]),
+        ("", &[]),
+    ];
+    for (message, expected) in cases {
+        assert_eq!(named(message).iter().map(String::as_str).collect::<Vec<_>>(), expected, "{message}");
+    }
+}
+
+#[test]
+fn the_first_name_that_the_message_has_is_where_it_points() {
+    let is_of_table = |name: &str| ["t", "k", "v", "v2"].contains(&name);
+    let cases = [
+        ("SELECT 1,\n  foo FROM t WHERE foo = 1", "column \"foo\"", Some((2, 3))),
+        ("SELECT x.k, x.foo FROM t x", "Table \"x\" does not have a column named \"foo\"", Some((1, 13))),
+        ("SELECT f(k) FROM t", "function f(integer) does not exist", Some((1, 8))),
+        ("SELECT k::shape FROM t", "type \"shape\" does not exist", Some((1, 11))),
+        ("DELETE FROM t WHERE \"A b\" = 1", "no such column: \"A b\"", Some((1, 21))),
+        ("SELECT k FROM t", "division by zero", None),
+        ("SELECT a FROM t", "a value is out of range", None),
+        // Names that a table has.
+        ("SELECT k, v2 FROM t WHERE k = v", "column \"v2\" does not exist", Some((1, 11))),
+        ("SELECT v FROM t", "column \"v\" must appear in GROUP BY", Some((1, 8))),
+        ("SELECT v FROM t WHERE v = 1", "column reference \"v\" is ambiguous", None),
+        ("SELECT k, w FROM t", "column \"w\" not found (not \"k\")", Some((1, 11))),
+    ];
+    for (sql, message, expected) in cases {
+        let statement = parse(sql).unwrap().remove(0);
+        let place = of_named(message, &statement, is_of_table).map(|place| (place.line, place.column));
+        assert_eq!(place, expected, "{sql}: {message}");
+    }
+}
+
+#[test]
+fn the_parsers_place_is_behind_what_it_says() {
+    let said = "Expected: an expression, found: FROM";
+    assert_eq!(of_parser(&format!("{said} at Line: 2, Column: 8")), (said, Some(Location::new(2, 8))));
+    assert_eq!(of_parser("nested at Line: too deeply"), ("nested at Line: too deeply", None));
+}
