@@ -71,6 +71,32 @@ pub struct Dialect {
     pub keeps: fn(&DataType) -> bool,
 }
 
+impl Dialect {
+    /// Of an engine that does what the standard says, has transactions, and keeps everything.
+    pub const STANDARD: Self = Self {
+        name: "the engine",
+        unlogged: "",
+        memory: "",
+        bigint: "bigint",
+        boolean: "boolean",
+        text: "text",
+        literals: Text::Plain,
+        lists: Lists::Plain,
+        pushdown: Pushdown::ByEngine,
+        appends: Appends::Together,
+        names: Names::Standard,
+        types: Types::OfEngine,
+        indexes: Indexes::None,
+        name_bytes: None,
+        integers: Integers::Whole,
+        nulls: Nulls::AsEngine,
+        bytes: |bytes| Value::HexStringLiteral(digits(bytes)),
+        copying: Copying::Never,
+        spelled: |kind| Some(kind.clone()),
+        keeps: |_| true,
+    };
+}
+
 /// How names stand in expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {

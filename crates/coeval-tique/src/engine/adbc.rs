@@ -14,8 +14,7 @@ use super::insertion::insertion;
 use super::library::require;
 use super::owner::Owner;
 use super::{
-    Appends, Connection, Copying, Dialect, Effort, Engine, EngineError, EngineErrorKind, Indexes, Integers,
-    Lists, Names, Nulls, Pushdown, Rows, Text, Types, digits,
+    Appends, Connection, Dialect, Effort, Engine, EngineError, EngineErrorKind, Nulls, Rows, Text, digits,
 };
 use crate::literal::printed;
 use arrow::array::{AsArray, RecordBatch};
@@ -49,8 +48,8 @@ struct Manners {
     /// Whether the engine plans a statement before the transaction begins that runs it: it may leave out a condition that held
     /// for all rows then, and meet rows that came since. So a statement is given a transaction that is there for both.
     plans_apart: bool,
-    /// What begins a change of several statements.
-    begin: &'static str,
+    /// What begins a change of several statements; none if the engine has no transactions.
+    begin: Option<&'static str>,
     /// Whether the driver counts the rows of a change only if it is not asked for rows.
     counts_without_rows: bool,
     /// By how many rows of an answer the driver may tell the types of its columns: more, if those before did not do. Empty
@@ -62,35 +61,11 @@ struct Manners {
     given: fn(&ScalarValue) -> String,
 }
 
-/// An engine that does what the standard says, and keeps everything.
-const STANDARD: Dialect = Dialect {
-    name: "",
-    unlogged: "",
-    memory: "",
-    bigint: "bigint",
-    boolean: "boolean",
-    text: "text",
-    literals: Text::Plain,
-    lists: Lists::Plain,
-    appends: Appends::Together,
-    pushdown: Pushdown::ByEngine,
-    names: Names::Standard,
-    types: Types::OfEngine,
-    indexes: Indexes::None,
-    name_bytes: None,
-    integers: Integers::Whole,
-    copying: Copying::Never,
-    bytes: |bytes| Value::HexStringLiteral(digits(bytes)),
-    nulls: Nulls::AsEngine,
-    spelled: |kind| Some(kind.clone()),
-    keeps: |_| true,
-};
-
 /// Drivers that leave nothing to be done.
 const PLAIN: Manners = Manners {
     first: &[],
     plans_apart: false,
-    begin: "BEGIN",
+    begin: Some("BEGIN"),
     counts_without_rows: false,
     batches: &[],
     explain: None,
@@ -102,6 +77,27 @@ const MEMORY: [&str; 2] =
     ["ATTACH IF NOT EXISTS ':memory:' AS tique_memory", "SET search_path = 'main,tique_memory.main'"];
 
 impl AdbcEngine {
+    /// Another engine, by the library of its ADBC driver, whose functions `entry` gives, with these options of an ADBC database
+    /// (`uri`, `username`, ...). Rows are inserted as texts between quotes, bytes as `X'...'`. An engine whose dialect says
+    /// [`Appends::Together`] has `BEGIN`, `COMMIT` and `ROLLBACK`, and each statement runs between them.
+    ///
+    /// Unlike the engines below, nobody has tried it: the crate's tests say whether it does what [`Engine`] and [`Connection`] ask for.
+    /// That one process at a time opens its tables is for the caller to see to.
+    ///
+    /// # Errors
+    /// The library cannot be loaded, has no such function, or refuses the options.
+    pub fn open(
+        library: &Path,
+        entry: &CStr,
+        options: &[(&str, &str)],
+        dialect: Dialect,
+    ) -> Result<Self, EngineError> {
+        let database = Arc::new(Database::open(Driver::load(library, entry)?, options)?);
+        let begin = (dialect.appends == Appends::Together).then_some("BEGIN");
+        let manners = Manners { plans_apart: begin.is_some(), begin, given: given_to_standard, ..PLAIN };
+        Ok(Self { dialect, manners, database, ownership: None, _file: None })
+    }
+
     /// DuckDB, from its own library, on the database in this file; in memory if there is none.
     ///
     /// # Errors
@@ -119,7 +115,7 @@ impl AdbcEngine {
                 let is_read = !matches!(kind, SqlType::Interval { .. } | SqlType::JSONB);
                 is_read.then(|| kind.clone())
             },
-            ..STANDARD
+            ..Dialect::STANDARD
         };
         let driver = Driver::load(library, c"duckdb_adbc_init")?;
         let path = file.map(|file| file.to_string_lossy().into_owned());
@@ -260,7 +256,10 @@ impl Connection for Remote {
         if let [(table, rows)] = full.as_slice() {
             return self.append(table, rows);
         }
-        self.run(self.manners.begin)?;
+        let Some(begin) = self.manners.begin else {
+            return full.into_iter().try_for_each(|(table, rows)| self.append(table, rows));
+        };
+        self.run(begin)?;
         for (table, rows) in full {
             if let Err(error) = self.insert(table, rows) {
                 // Where that fails, the transaction has ended with the connection, or by itself.
@@ -357,6 +356,14 @@ fn given(value: &ScalarValue) -> String {
         ScalarValue::Boolean(_) => value.to_string(),
         ScalarValue::Binary(Some(bytes)) => Text::Plain.literal(&each_byte(bytes)),
         other => Text::Plain.literal(&printed(other)),
+    }
+}
+
+/// As [`given`], with bytes as the standard has them.
+fn given_to_standard(value: &ScalarValue) -> String {
+    match value {
+        ScalarValue::Binary(Some(bytes)) => Value::HexStringLiteral(digits(bytes)).to_string(),
+        other => given(other),
     }
 }
 

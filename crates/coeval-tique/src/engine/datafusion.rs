@@ -8,8 +8,8 @@ mod append_log;
 mod statement;
 mod table;
 
-use super::{Connection, Dialect, Effort, Engine, EngineError, Lists, Rows, Text};
-use ::datafusion::sql::sqlparser::ast::{DataType as SqlType, Value};
+use super::{Appends, Connection, Dialect, Effort, Engine, EngineError, Rows};
+use ::datafusion::sql::sqlparser::ast::DataType as SqlType;
 use append_log::{AppendLog, Record};
 use arrow::array::RecordBatch;
 use parking_lot::{Mutex, RwLock};
@@ -69,24 +69,10 @@ impl DataFusionEngine {
 
     fn with(tables: Tables, log: Option<AppendLog>, durability: Durability) -> Result<Self, EngineError> {
         let dialect = Dialect {
-            appends: super::Appends::OneByOne,
-            pushdown: super::Pushdown::ByEngine,
             name: "DataFusion",
             unlogged: "TEMPORARY",
-            memory: "",
-            bigint: "BIGINT",
-            boolean: "BOOLEAN",
             text: "VARCHAR",
-            literals: Text::Plain,
-            lists: Lists::Plain,
-            names: super::Names::Standard,
-            types: super::Types::OfEngine,
-            indexes: super::Indexes::None,
-            name_bytes: None,
-            integers: super::Integers::Whole,
-            copying: super::Copying::Never,
-            bytes: |bytes| Value::HexStringLiteral(super::digits(bytes)),
-            nulls: super::Nulls::AsEngine,
+            appends: Appends::OneByOne,
             spelled: |kind| match kind {
                 SqlType::Uuid | SqlType::JSON | SqlType::JSONB => None,
                 SqlType::Character(length) => Some(SqlType::Char(*length)),
@@ -95,7 +81,7 @@ impl DataFusionEngine {
                 }
                 other => Some(other.clone()),
             },
-            keeps: |_| true,
+            ..Dialect::STANDARD
         };
         let (tables, log) = (RwLock::new(Arc::new(tables)), Mutex::new(log));
         let inner = Inner { dialect, planner: Planner::new()?, tables, log, durability };

@@ -13,8 +13,8 @@ mod worker;
 use super::insertion::insertions;
 use super::library::require;
 use super::{
-    Appends, Connection, Copying, Dialect, Effort, Engine, EngineError, EngineErrorKind, Indexes, Integers,
-    Lists, Names, Nulls, Pushdown, Rows, Text, Types, digits,
+    Connection, Copying, Dialect, Effort, Engine, EngineError, EngineErrorKind, Integers, Lists, Nulls,
+    Pushdown, Rows, Text, digits,
 };
 use crate::literal::printed;
 use crate::schema::quoted;
@@ -135,25 +135,15 @@ impl MonetDbEngine {
         let keeper = Worker::start(functions, directory.clone())?;
         let dialect = Dialect {
             name: "MonetDB",
-            unlogged: "",
-            memory: "",
-            bigint: "BIGINT",
-            boolean: "BOOLEAN",
-            text: "TEXT",
             literals: Text::WithEscapes,
             lists: Lists::ColumnsApart,
-            appends: Appends::Together,
             pushdown: Pushdown::Written,
-            names: Names::Standard,
-            types: Types::OfEngine,
-            indexes: Indexes::None,
-            name_bytes: None,
             integers: Integers::Narrow("HUGEINT"),
             copying: Copying::Worthwhile,
             bytes: |bytes| Value::SingleQuotedString(digits(bytes)),
             nulls: Nulls::Above,
             spelled,
-            keeps: |_| true,
+            ..Dialect::STANDARD
         };
         let (changes, rows, idle) = (RwLock::new(()), RwLock::new(()), Mutex::default());
         let keeper = Mutex::new(keeper);

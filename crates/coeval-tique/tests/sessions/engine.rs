@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The engine that a test runs on: DataFusion, or the one whose driver a variable of the environment names.
 
-use coeval_tique::{AdbcEngine, DataFusionEngine, Engine, MonetDbEngine};
+use coeval_tique::sqlparser::ast::DataType as SqlType;
+use coeval_tique::{AdbcEngine, DataFusionEngine, Dialect, Engine, MonetDbEngine, Nulls};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) fn in_memory() -> Arc<dyn Engine> {
     let named = |engine: &str| std::env::var(format!("COEVAL_TIQUE_{engine}")).ok();
     if let Some(library) = named("DUCKDB") {
-        Arc::new(AdbcEngine::duckdb(Path::new(&library), None).unwrap())
+        Arc::new(duckdb(Path::new(&library), None))
     } else if let Some(library) = named("MONETDB") {
         Arc::new(MonetDbEngine::open(Path::new(&library), None).unwrap())
     } else if let Some(library) = named("SQLITE") {
@@ -20,6 +21,31 @@ pub(crate) fn in_memory() -> Arc<dyn Engine> {
     } else {
         Arc::new(DataFusionEngine::in_memory().unwrap())
     }
+}
+
+/// DuckDB. With `COEVAL_TIQUE_BY_DRIVER` as an engine that the crate does not know.
+pub(crate) fn duckdb(library: &Path, file: Option<&Path>) -> AdbcEngine {
+    match std::env::var_os("COEVAL_TIQUE_BY_DRIVER") {
+        Some(_) => by_driver(library, file),
+        None => AdbcEngine::duckdb(library, file).unwrap(),
+    }
+}
+
+/// DuckDB, by its driver and what is said of it here.
+pub(crate) fn by_driver(library: &Path, file: Option<&Path>) -> AdbcEngine {
+    let dialect = Dialect {
+        name: "another engine",
+        text: "VARCHAR",
+        nulls: Nulls::Above,
+        spelled: |kind| {
+            let has_none = matches!(kind, SqlType::Bytea | SqlType::Interval { .. } | SqlType::JSONB);
+            (!has_none).then(|| kind.clone())
+        },
+        ..Dialect::STANDARD
+    };
+    let path = file.map(|file| file.to_string_lossy().into_owned());
+    let options: Vec<_> = path.iter().map(|path| ("path", path.as_str())).collect();
+    AdbcEngine::open(library, c"duckdb_adbc_init", &options, dialect).unwrap()
 }
 
 /// PostgreSQL, in a database of this test's own.

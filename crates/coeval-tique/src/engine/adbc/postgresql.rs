@@ -12,7 +12,7 @@
 //! its own connection is lost too, and the engine admits nobody any more.
 
 use super::interface::{Failure, Link};
-use super::{Manners, PLAIN, STANDARD, given};
+use super::{Manners, PLAIN, given};
 use crate::engine::{Dialect, EngineError, Indexes, Text, digits};
 use arrow::array::AsArray;
 use arrow::datatypes::Int32Type;
@@ -32,7 +32,7 @@ pub(super) fn dialect() -> Dialect {
         // A third of a page, and some bytes of its own.
         indexes: Indexes::OnKeys { bytes_max: Some(2_600) },
         name_bytes: Some(63),
-        ..STANDARD
+        ..Dialect::STANDARD
     }
 }
 

@@ -5,7 +5,7 @@
 //! this process before they are stored. Types that SQLite would keep as something else (decimals, dates, times, uuid,
 //! json, bytea) are refused.
 
-use super::{Manners, STANDARD, given};
+use super::{Manners, given};
 use crate::engine::owner::Owner;
 use crate::engine::{Dialect, EngineError, Indexes, Names, Nulls, Pushdown, Types};
 use arrow::datatypes::DataType as ArrowType;
@@ -26,7 +26,7 @@ pub(super) fn dialect() -> Dialect {
         indexes: Indexes::OnKeys { bytes_max: None },
         nulls: Nulls::Above,
         spelled,
-        ..STANDARD
+        ..Dialect::STANDARD
     }
 }
 
@@ -34,7 +34,7 @@ pub(super) fn dialect() -> Dialect {
 pub(super) const MANNERS: Manners = Manners {
     first: &["PRAGMA busy_timeout = 60000", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL"],
     plans_apart: false,
-    begin: "BEGIN IMMEDIATE",
+    begin: Some("BEGIN IMMEDIATE"),
     counts_without_rows: true,
     batches: &[c"1024", c"65536", c"4194304", c"67108864"],
     explain: None,
