@@ -106,6 +106,13 @@ impl SqlError {
         self
     }
 
+    /// The same error, of a statement that the client did not send.
+    #[must_use]
+    pub(crate) fn without_position(mut self) -> Self {
+        self.position = None;
+        self
+    }
+
     /// The same error at this place of the statement, both from 1, of which [`place_in`] makes a position.
     pub(crate) fn at(mut self, line: u64, column: u64) -> Self {
         self.position = datafusion::packed_place(line, column);

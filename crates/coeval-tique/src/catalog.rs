@@ -3,13 +3,12 @@
 
 use crate::engine::Types;
 use crate::error::{Result, SqlState, TiqueError};
-use crate::schema::{Definition, ForeignKey, table_name};
+use crate::schema::{Definition, ForeignKey};
 use crate::snapshot::CacheRows;
 use crate::versions::Versions;
 use arrow::array::{ArrayRef, AsArray, LargeStringArray, StringArray, StringViewArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type, SchemaRef};
-use datafusion::sql::sqlparser::ast::ObjectName;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -127,12 +126,6 @@ impl Catalog {
         self.tables
             .get(name)
             .ok_or_else(|| TiqueError::new(SqlState::UndefinedTable, format!("there is no table {name}")))
-    }
-
-    /// # Errors
-    /// As [`Self::table`], at the name.
-    pub(crate) fn named(&self, name: &ObjectName) -> Result<&Arc<Table>> {
-        self.table(&table_name(name)?).map_err(|error| error.at_object(name))
     }
 
     pub(crate) fn contains(&self, name: &str) -> bool {

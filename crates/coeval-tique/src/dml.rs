@@ -137,7 +137,7 @@ struct Target {
 
 impl Session {
     fn table(&self, name: &ObjectName) -> Result<Arc<Table>> {
-        self.shared.catalog().named(name).map(Arc::clone)
+        self.shared.catalog().table(&table_name(name)?).map(Arc::clone)
     }
 
     fn target(&self, from: &TableWithJoins) -> Result<Target> {

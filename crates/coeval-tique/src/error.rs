@@ -4,7 +4,7 @@
 use crate::catalog::Catalog;
 use crate::engine::{EngineError, EngineErrorKind};
 use crate::place;
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Statement};
+use datafusion::sql::sqlparser::ast::{Ident, Statement};
 use datafusion::sql::sqlparser::tokenizer::Location;
 use std::fmt;
 
@@ -144,15 +144,6 @@ impl TiqueError {
         self
     }
 
-    /// At this name of a table.
-    pub(crate) fn at_object(self, name: &ObjectName) -> Self {
-        let first = name.0.first().and_then(|part| part.as_ident());
-        match first {
-            Some(first) => self.at(first),
-            None => self,
-        }
-    }
-
     pub(crate) fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
@@ -163,9 +154,11 @@ impl TiqueError {
         self
     }
 
-    /// Names the application's statement beside what the engine said of the rewritten one, and the place that it is about.
+    /// Says where in the application's statement that is which is not there or was refused, and names the statement beside what
+    /// the engine said of the rewritten one.
     pub(crate) fn of_statement(mut self, statement: &Statement, catalog: &Catalog) -> Self {
-        if self.state == SqlState::EngineRefused && self.place.is_none() {
+        let names = matches!(self.state, SqlState::EngineRefused | SqlState::UndefinedTable);
+        if names && self.place.is_none() {
             let is_of_table = |name: &str| catalog.has_column(name) || catalog.contains(name);
             self.place = place::of_named(&self.message, statement, is_of_table);
         }

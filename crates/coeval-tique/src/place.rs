@@ -10,9 +10,9 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-/// Where the name stands that a message of the engine's is about; nothing if it has no name of the statement's. One that no table
-/// has is what is missing, wherever it stands, so the place is its first. One that a table has may be right in one place and
-/// wrong in another: it has to stand in one alone.
+/// Where the name stands that a message of the engine's is about; nothing if it has none of the statement's, or if that may be
+/// right in one place and wrong in another. A column that no table has, and that the statement does not make itself, is wrong
+/// wherever it stands: the place is its first. Every other name has to stand in one place alone.
 pub(crate) fn of_named(
     message: &str,
     statement: &Statement,
@@ -21,14 +21,37 @@ pub(crate) fn of_named(
     let named = named(message);
     let mut names = Names::default();
     let ControlFlow::Continue(()) = Visit::visit(statement, &mut names);
-    let is_named = |part: &String| part.split(|c| !is_of_word(c)).all(|word| named.contains(word));
-    let refused = names.list.into_iter().filter(|name| name.parts.iter().all(is_named));
-    let (known, unknown): (Vec<_>, Vec<_>) =
-        refused.partition(|name| name.parts.last().is_some_and(|last| is_of_table(last)));
-    match (unknown.iter().map(|name| name.start).min(), known.as_slice()) {
-        (None, [name]) => Some(name.start),
-        (first, _) => first,
+    let text = statement.to_string().to_lowercase();
+    let is_missing = |name: &&Name| {
+        let same = names.list.iter().filter(|same| same.used_as == Use::Column && same.last() == name.last());
+        let uses = same.count();
+        // A mention that is no use makes it: AS, WITH.
+        name.used_as == Use::Column && !is_of_table(name.last()) && uses == mentions(&text, name.last())
+    };
+    let is_named = |part: &String| {
+        let part = part.to_lowercase();
+        part.split(|character| !is_of_word(character)).all(|word| named.contains(word))
+    };
+    // A table that is there is named beside what is refused.
+    let may_be_wrong = |name: &&Name| name.used_as == Use::Column || !is_of_table(name.last());
+    let refused = names.list.iter().filter(may_be_wrong).filter(|name| name.parts.iter().all(is_named));
+    let (missing, others): (Vec<_>, Vec<_>) = refused.partition(is_missing);
+    let mut alone = others.iter().filter(|name| mentions(&text, name.last()) == 1);
+    match (missing.iter().map(|name| name.start).min(), alone.next(), alone.next()) {
+        (None, Some(name), None) => Some(name.start),
+        (first, ..) => first,
     }
+}
+
+/// How often a name stands in a text of small letters.
+fn mentions(text: &str, name: &str) -> usize {
+    let name = name.to_lowercase();
+    let places = text.match_indices(&name).filter(|(start, found)| {
+        let before = text[..*start].chars().next_back();
+        let behind = text[start + found.len()..].chars().next();
+        ![before, behind].into_iter().flatten().any(is_of_word)
+    });
+    places.count()
 }
 
 /// The place at the end of what the parser says, and what stands before it.
@@ -41,16 +64,24 @@ pub(crate) fn of_parser(message: &str) -> (&str, Option<Location>) {
 }
 
 /// Words behind which engines name something without quotes.
-const INTRODUCING: [&str; 8] =
-    ["aggregate", "column", "field", "function", "identifier", "name", "named", "type"];
+const INTRODUCING: [&str; 9] =
+    ["aggregate", "column", "field", "function", "identifier", "name", "named", "table", "type"];
 
 const QUOTES: [char; 3] = ['"', '\'', '`'];
 
-/// The words in the first line of a message that are names: in quotes, or introduced as such. What could have been meant
-/// instead stands in other lines.
+/// What stands in a message that is about a value, which it quotes.
+const OF_VALUES: [&str; 4] = ["convert", "conversion", "cast ", "input syntax"];
+
+/// The words of a message that are names: in quotes, or introduced as such.
 fn named(message: &str) -> BTreeSet<String> {
-    let line = message.lines().next().unwrap_or_default().to_lowercase();
+    let message = message.to_lowercase();
+    let line = message.lines().next().unwrap_or_default();
+    // Behind that is what could have been meant.
+    let line = line.split("did you mean").next().unwrap_or_default();
     let mut named = BTreeSet::new();
+    if OF_VALUES.iter().any(|of_values| line.contains(of_values)) {
+        return named;
+    }
     let (mut quote, mut is_introduced) = (None, false);
     // A qualified name is one word.
     let is_between = |character: char| !is_of_word(character) && character != '.';
@@ -78,11 +109,24 @@ fn is_of_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
+/// What a name stands for: a column, or a function, type or table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Column,
+    Other,
+}
+
 /// A name that stands in a statement.
 struct Name {
-    /// As they are compared.
     parts: Vec<String>,
     start: Location,
+    used_as: Use,
+}
+
+impl Name {
+    fn last(&self) -> &str {
+        self.parts.last().map_or("", String::as_str)
+    }
 }
 
 /// The names of columns, functions, types and tables in a statement.
@@ -92,16 +136,16 @@ struct Names {
 }
 
 impl Names {
-    fn push<'a>(&mut self, idents: impl IntoIterator<Item = &'a Ident>) {
+    fn push<'a>(&mut self, idents: impl IntoIterator<Item = &'a Ident>, used_as: Use) {
         let mut idents = idents.into_iter().peekable();
         let start = idents.peek().map(|first| first.span.start);
         if let Some(start) = start.filter(|start| start.line > 0) {
-            self.list.push(Name { parts: idents.map(|ident| folded(ident).to_lowercase()).collect(), start });
+            self.list.push(Name { parts: idents.map(folded).collect(), start, used_as });
         }
     }
 
     fn push_object(&mut self, name: &ObjectName) {
-        self.push(name.0.iter().filter_map(|part| part.as_ident()));
+        self.push(name.0.iter().filter_map(|part| part.as_ident()), Use::Other);
     }
 }
 
@@ -110,8 +154,8 @@ impl Visitor for Names {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
         match expr {
-            Expr::Identifier(ident) => self.push([ident]),
-            Expr::CompoundIdentifier(parts) => self.push(parts),
+            Expr::Identifier(ident) => self.push([ident], Use::Column),
+            Expr::CompoundIdentifier(parts) => self.push(parts, Use::Column),
             Expr::Function(function) => self.push_object(&function.name),
             Expr::Cast { data_type: DataType::Custom(name, _), .. } => self.push_object(name),
             _ => {}

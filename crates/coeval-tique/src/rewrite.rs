@@ -171,7 +171,7 @@ impl<'a> Visitor<'a> {
         let folded_name = table_name(name)?;
         match self.pass {
             Pass::Find => {
-                let table = Arc::clone(self.catalog.named(name)?);
+                let table = Arc::clone(self.catalog.table(&folded_name)?);
                 if version.is_some() || sample.is_some() || *with_ordinality {
                     return Err(TiqueError::unsupported(format!("this way to read a table: {factor}")));
                 }

@@ -140,10 +140,7 @@ pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
     match parts.as_deref() {
         Some([table]) => Ok(table.clone()),
         Some([schema, table]) if schema == "public" => Ok(table.clone()),
-        _ => {
-            let message = format!("there is no table {name}");
-            Err(TiqueError::new(SqlState::UndefinedTable, message).at_object(name))
-        }
+        _ => Err(TiqueError::new(SqlState::UndefinedTable, format!("there is no table {name}"))),
     }
 }
 

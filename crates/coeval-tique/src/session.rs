@@ -483,8 +483,12 @@ impl Session {
 
     /// Runs a query that we wrote.
     pub(crate) fn query_text(&mut self, sql: &str, sees: Sees) -> Result<Rows> {
-        let statement = parse(sql)?.pop();
-        self.read(statement.expect("the text of a query is a statement"), sees, Purpose::Change)
+        let rows = parse(sql).and_then(|mut statements| {
+            let statement = statements.pop().expect("the text of a query is a statement");
+            self.read(statement, sees, Purpose::Change)
+        });
+        // A place in our text says nothing to the application.
+        rows.map_err(|error| TiqueError { place: None, ..error })
     }
 
     /// The formulation that a query is written in.

@@ -47,15 +47,17 @@ fn word_as_postgres(text: &str) -> String {
     }
 }
 
-/// The position in characters, from 1, of a line and column, both from 1.
+/// The position in characters, from 1, of a line and column, both from 1; nothing if the text has no such line.
 pub(crate) fn character_position(sql: &str, line: u64, column: u64) -> Option<usize> {
     if line == 0 || column == 0 {
         return None;
     }
-    let before: usize = sql
-        .split_inclusive('\n')
-        .take(usize::try_from(line).ok()? - 1)
-        .map(|line| line.chars().count())
-        .sum();
+    let lines_before = usize::try_from(line).ok()? - 1;
+    let before: Vec<_> = sql.split_inclusive('\n').take(lines_before).collect();
+    // Of another text, which has more lines.
+    if before.len() < lines_before {
+        return None;
+    }
+    let before: usize = before.into_iter().map(|line| line.chars().count()).sum();
     Some(before + usize::try_from(column).ok()?)
 }

@@ -18,7 +18,9 @@ fn a_syntax_error_points_at_the_word_it_is_about() {
 #[test]
 fn positions_count_characters_from_one() {
     assert_eq!(character_position("abc\näöü x", 2, 5), Some(9));
+    assert_eq!(character_position("abc\n", 2, 1), Some(5));
     assert_eq!(character_position("abc", 0, 1), None);
+    assert_eq!(character_position("abc", 3, 1), None);
 }
 
 #[test]

@@ -371,7 +371,8 @@ impl Session {
                 };
                 let types = self.parameter_types(&prepared).into_owned();
                 let values = self.parameter_values(parameters, &types, sql)?;
-                self.run(&prepared, &values)
+                // Places are those in the text of PREPARE.
+                self.run(&prepared, &values).map_err(SqlError::without_position)
             }
             Statement::Deallocate { name, .. } => {
                 if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") {

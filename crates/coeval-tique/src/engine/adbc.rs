@@ -14,7 +14,8 @@ use super::insertion::insertion;
 use super::library::require;
 use super::owner::Owner;
 use super::{
-    Appends, Connection, Dialect, Effort, Engine, EngineError, EngineErrorKind, Nulls, Rows, Text, digits,
+    Appends, Connection, Copying, Dialect, Effort, Engine, EngineError, EngineErrorKind, Nulls, Rows, Text,
+    digits,
 };
 use crate::literal::printed;
 use arrow::array::{AsArray, RecordBatch};
@@ -72,29 +73,44 @@ const PLAIN: Manners = Manners {
     given,
 };
 
+impl Manners {
+    /// Of an engine of which nothing but the dialect is known.
+    fn of(dialect: &Dialect) -> Self {
+        let begin = (dialect.appends == Appends::Together).then_some("BEGIN");
+        let given = match dialect.literals {
+            Text::Plain => given_to_standard,
+            Text::WithEscapes => given_with_escapes,
+        };
+        // Where there are transactions, it costs little to plan in them.
+        Self { plans_apart: begin.is_some(), begin, given, ..PLAIN }
+    }
+}
+
 /// A database in memory for what need not outlive the process, which names without a database find behind the file's.
 const MEMORY: [&str; 2] =
     ["ATTACH IF NOT EXISTS ':memory:' AS tique_memory", "SET search_path = 'main,tique_memory.main'"];
 
 impl AdbcEngine {
-    /// Another engine, by the library of its ADBC driver, whose functions `entry` gives, with these options of an ADBC database
-    /// (`uri`, `username`, ...). Rows are inserted as texts between quotes, bytes as `X'...'`. An engine whose dialect says
-    /// [`Appends::Together`] has `BEGIN`, `COMMIT` and `ROLLBACK`, and each statement runs between them.
+    /// Another engine in this process, by the library of its ADBC driver, whose functions `entry` gives, with these options of an
+    /// ADBC database. The driver says how many rows a change touched. Rows are inserted as texts between quotes, bytes as
+    /// `X'...'`. An engine whose dialect says [`Appends::Together`] has `BEGIN`, `COMMIT` and `ROLLBACK`.
     ///
-    /// Unlike the engines below, nobody has tried it: the crate's tests say whether it does what [`Engine`] and [`Connection`] ask for.
-    /// That one process at a time opens its tables is for the caller to see to.
+    /// Not for servers: a connection that is lost is taken for a refusal. That one process at a time opens the engine's tables is
+    /// for the caller to see to, and whether it does what [`Engine`] and [`Connection`] ask for is for tests like this crate's to say.
     ///
     /// # Errors
-    /// The library cannot be loaded, has no such function, or refuses the options.
+    /// The library cannot be loaded, has no such function, or refuses the options; the dialect says [`Copying::Worthwhile`].
     pub fn open(
         library: &Path,
         entry: &CStr,
         options: &[(&str, &str)],
         dialect: Dialect,
     ) -> Result<Self, EngineError> {
+        if dialect.copying == Copying::Worthwhile {
+            return Err(EngineError::refused("temporary tables are not made through an ADBC driver"));
+        }
+        let manners = Manners::of(&dialect);
         let database = Arc::new(Database::open(Driver::load(library, entry)?, options)?);
-        let begin = (dialect.appends == Appends::Together).then_some("BEGIN");
-        let manners = Manners { plans_apart: begin.is_some(), begin, given: given_to_standard, ..PLAIN };
         Ok(Self { dialect, manners, database, ownership: None, _file: None })
     }
 
@@ -367,6 +383,11 @@ fn given_to_standard(value: &ScalarValue) -> String {
     }
 }
 
+/// As [`given_to_standard`], where a backslash begins an escape.
+fn given_with_escapes(value: &ScalarValue) -> String {
+    Text::WithEscapes.escaped(&given_to_standard(value)).into_owned()
+}
+
 /// Bytes as DuckDB reads them from a text.
 fn each_byte(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect()
@@ -384,6 +405,21 @@ mod tests {
         assert!(error.message.contains("fetch-adbc sqlite"), "{error}");
         let error = AdbcEngine::postgresql(Path::new("nowhere.so"), "postgresql://").map(drop).unwrap_err();
         assert!(error.message.contains("fetch-adbc postgresql"), "{error}");
+    }
+
+    #[test]
+    fn an_engine_is_told_what_its_dialect_says() {
+        let together = Manners::of(&Dialect::STANDARD);
+        assert_eq!((together.begin, together.plans_apart), (Some("BEGIN"), true));
+        let one_by_one = Manners::of(&Dialect { appends: Appends::OneByOne, ..Dialect::STANDARD });
+        assert_eq!((one_by_one.begin, one_by_one.plans_apart), (None, false));
+        let escapes = Manners::of(&Dialect { literals: Text::WithEscapes, ..Dialect::STANDARD });
+        let text = ScalarValue::Utf8(Some(r"\'".to_owned()));
+        assert_eq!((together.given)(&text), r"'\'''");
+        assert_eq!((escapes.given)(&text), r"'\\'''");
+        let bytes = ScalarValue::Binary(Some(vec![0, 255]));
+        assert_eq!((together.given)(&bytes), "X'00ff'");
+        assert_eq!((escapes.given)(&ScalarValue::Null), "NULL");
     }
 
     #[test]

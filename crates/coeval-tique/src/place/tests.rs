@@ -5,11 +5,12 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 
 #[test]
 fn a_message_names_what_it_quotes_or_introduces() {
-    let cases: [(&str, &[&str]); 9] = [
+    let cases: [(&str, &[&str]); 10] = [
         ("Referenced column \"Missing\" not found!\nCandidate bindings: \"k\"", &["missing"]),
         ("no such column: missing", &["missing"]),
         ("column t.missing does not exist", &["missing", "t"]),
-        ("Schema error: No field named missing. Valid fields are t.k.", &["missing"]),
+        ("Schema error: No field named ww. Did you mean 'a.w'?", &["ww"]),
+        ("Could not convert string 'count' to INT32", &[]),
         ("Scalar Function with name f does not exist!\nDid you mean \"g\"?", &["f", "with"]),
         ("SELECT: no such operator 'sys'.'f'(int)", &["f", "sys"]),
         ("Ambiguous reference to column name `k`", &["k"]),
@@ -23,7 +24,7 @@ fn a_message_names_what_it_quotes_or_introduces() {
 
 #[test]
 fn the_first_name_that_the_message_has_is_where_it_points() {
-    let is_of_table = |name: &str| ["t", "k", "v", "v2"].contains(&name);
+    let is_of_table = |name: &str| ["t", "k", "v", "v2", "Vv"].contains(&name);
     let cases = [
         ("SELECT 1,\n  foo FROM t WHERE foo = 1", "column \"foo\"", Some((2, 3))),
         ("SELECT x.k, x.foo FROM t x", "Table \"x\" does not have a column named \"foo\"", Some((1, 13))),
@@ -32,7 +33,17 @@ fn the_first_name_that_the_message_has_is_where_it_points() {
         ("DELETE FROM t WHERE \"A b\" = 1", "no such column: \"A b\"", Some((1, 21))),
         ("SELECT k FROM t", "division by zero", None),
         ("SELECT a FROM t", "a value is out of range", None),
-        // Names that a table has.
+        // Names that may be right somewhere.
+        ("SELECT sum(k), sum(v) FROM t", "function sum(text) does not exist", None),
+        ("WITH a AS (SELECT v AS w FROM t) SELECT a.v FROM a", "No field named a.v", None),
+        ("SELECT w, t.w FROM (SELECT v AS w FROM t) a, t", "No field named t.w", None),
+        (
+            "SELECT w, ww FROM (SELECT v AS w FROM t) a",
+            "No field named ww. Did you mean 'a.w'?",
+            Some((1, 11)),
+        ),
+        ("SELECT max(\"Vv\") FROM t HAVING \"Vv\" > 1", "column \"t.Vv\" must appear", None),
+        ("UPDATE t SET v = 'x' WHERE v = 1", "column \"v\" is of type text", None),
         ("SELECT k, v2 FROM t WHERE k = v", "column \"v2\" does not exist", Some((1, 11))),
         ("SELECT v FROM t", "column \"v\" must appear in GROUP BY", Some((1, 8))),
         ("SELECT v FROM t WHERE v = 1", "column reference \"v\" is ambiguous", None),

@@ -3,7 +3,7 @@
 
 use crate::engine::by_driver;
 use crate::{rows, state, tag};
-use coeval_tique::{AdbcEngine, Appends, Database, Dialect, Options, SqlState};
+use coeval_tique::{AdbcEngine, Appends, Copying, Database, Dialect, Options, SqlState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,9 +35,8 @@ fn an_engine_is_a_driver_and_a_dialect() {
     assert_eq!(rows(&mut open().session().unwrap(), "SELECT * FROM t"), ["1|one"]);
 }
 
-/// Such an engine is not told to begin anything.
 #[test]
-fn an_engine_without_transactions_makes_one_append_after_the_other() {
+fn an_engine_may_append_to_one_table_after_the_other() {
     let Some(library) = library() else { return };
     let dialect = Dialect { appends: Appends::OneByOne, text: "VARCHAR", ..Dialect::STANDARD };
     let engine = AdbcEngine::open(&library, c"duckdb_adbc_init", &[], dialect).unwrap();
@@ -60,6 +59,9 @@ fn what_is_no_driver_is_said() {
     assert!(error.contains("nothing_init"), "{error}");
     let error = open(Path::new("nowhere.so"), c"duckdb_adbc_init", &[]);
     assert!(error.contains("nowhere.so"), "{error}");
+    let copying = Dialect { copying: Copying::Worthwhile, ..Dialect::STANDARD };
+    let error = AdbcEngine::open(&library, c"duckdb_adbc_init", &[], copying).map(drop).unwrap_err();
+    assert!(error.message.contains("temporary tables"), "{error}");
     let error = open(&library, c"duckdb_adbc_init", &[("path", "/nowhere/at/all.duckdb")]);
     assert!(error.contains("/nowhere/at/all.duckdb"), "{error}");
 }

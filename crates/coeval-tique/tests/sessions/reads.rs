@@ -182,7 +182,11 @@ fn what_is_refused_is_shown_where_the_application_wrote_it() {
             ("SELECT k;\n  SELEC k FROM t", (2, 3)),
             ("SELECT k FROM nothing", (1, 15)),
             ("UPDATE nothing SET v = 'x'", (1, 8)),
+            ("DELETE FROM t WHERE k IN (SELECT k FROM nothing)", (1, 41)),
+            ("INSERT INTO t SELECT k, v FROM nothing", (1, 32)),
+            ("SELECT * FROM other.u", (1, 15)),
             ("UPDATE t SET missing = 'x'", (1, 14)),
+            ("INSERT INTO t (k, missing) VALUES (2, 'x')", (1, 19)),
             // The engine.
             ("SELECT missing FROM t", (1, 8)),
             ("SELECT k, v,\n  v || missing FROM t WHERE missing = 'x'", (2, 8)),
