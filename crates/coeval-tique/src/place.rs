@@ -5,7 +5,9 @@
 //! refuse, and that name stands in the application's statement as well.
 
 use crate::schema::folded;
-use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName, Statement, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    DataType, Expr, Ident, ObjectName, Select, SelectItem, Statement, Visit, Visitor,
+};
 use datafusion::sql::sqlparser::tokenizer::Location;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -22,11 +24,15 @@ pub(crate) fn of_named(
     let mut names = Names::default();
     let ControlFlow::Continue(()) = Visit::visit(statement, &mut names);
     let text = statement.to_string().to_lowercase();
+    let mentions = |name: &str| {
+        let given = names.outputs.iter().filter(|output| *output == name).count();
+        mentions(&text, name).saturating_sub(given)
+    };
     let is_missing = |name: &&Name| {
         let same = names.list.iter().filter(|same| same.used_as == Use::Column && same.last() == name.last());
         let uses = same.count();
         // A mention that is no use makes it: AS, WITH.
-        name.used_as == Use::Column && !is_of_table(name.last()) && uses == mentions(&text, name.last())
+        name.used_as == Use::Column && !is_of_table(name.last()) && uses == mentions(name.last())
     };
     let is_named = |part: &String| {
         let part = part.to_lowercase();
@@ -36,7 +42,7 @@ pub(crate) fn of_named(
     let may_be_wrong = |name: &&Name| name.used_as == Use::Column || !is_of_table(name.last());
     let refused = names.list.iter().filter(may_be_wrong).filter(|name| name.parts.iter().all(is_named));
     let (missing, others): (Vec<_>, Vec<_>) = refused.partition(is_missing);
-    let mut alone = others.iter().filter(|name| mentions(&text, name.last()) == 1);
+    let mut alone = others.iter().filter(|name| mentions(name.last()) == 1);
     match (missing.iter().map(|name| name.start).min(), alone.next(), alone.next()) {
         (None, Some(name), None) => Some(name.start),
         (first, ..) => first,
@@ -133,6 +139,8 @@ impl Name {
 #[derive(Default)]
 struct Names {
     list: Vec<Name>,
+    /// What outputs are called that the application gave no name: whoever passed the statement on named them.
+    outputs: Vec<String>,
 }
 
 impl Names {
@@ -159,6 +167,17 @@ impl Visitor for Names {
             Expr::Function(function) => self.push_object(&function.name),
             Expr::Cast { data_type: DataType::Custom(name, _), .. } => self.push_object(name),
             _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Self::Break> {
+        for item in &select.projection {
+            if let SelectItem::ExprWithAlias { alias, .. } = item
+                && alias.span.start.line == 0
+            {
+                self.outputs.push(folded(alias));
+            }
         }
         ControlFlow::Continue(())
     }

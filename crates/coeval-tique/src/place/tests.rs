@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::{named, of_named, of_parser};
 use crate::rewrite::parse;
+use datafusion::sql::sqlparser::ast::{Ident, SelectItem, SetExpr, Statement};
 use datafusion::sql::sqlparser::tokenizer::Location;
 
 #[test]
@@ -54,6 +55,18 @@ fn the_first_name_that_the_message_has_is_where_it_points() {
         let place = of_named(message, &statement, is_of_table).map(|place| (place.line, place.column));
         assert_eq!(place, expected, "{sql}: {message}");
     }
+}
+
+/// Coeval calls the outputs of what it sends as PostgreSQL does.
+#[test]
+fn a_name_that_was_given_to_an_output_is_no_mention() {
+    let mut statement = parse("SELECT no_such(k) FROM t").unwrap().remove(0);
+    let Statement::Query(query) = &mut statement else { panic!("{statement}") };
+    let SetExpr::Select(select) = &mut *query.body else { panic!("{query}") };
+    let Some(SelectItem::UnnamedExpr(expr)) = select.projection.pop() else { panic!("{select}") };
+    select.projection.push(SelectItem::ExprWithAlias { expr, alias: Ident::new("no_such") });
+    let place = of_named("function no_such(integer) does not exist", &statement, |_| false);
+    assert_eq!(place, Some(Location::new(1, 8)));
 }
 
 #[test]
