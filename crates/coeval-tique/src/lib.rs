@@ -74,6 +74,7 @@ pub use engine::{
 };
 pub use error::{Result, SqlState, TiqueError};
 pub use packed::pack;
+pub use place::of_parser as place_of_parser;
 pub use savepoints::SavepointPlace;
 pub use session::{Outcome, Priority, Session};
 pub use snapshot::{Formulation, Layout};

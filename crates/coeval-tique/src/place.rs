@@ -26,7 +26,7 @@ pub(crate) fn of_named(
     let text = statement.to_string().to_lowercase();
     let mentions = |name: &str| {
         let given = names.outputs.iter().filter(|output| *output == name).count();
-        mentions(&text, name).saturating_sub(given)
+        occurrences(&text, name).saturating_sub(given)
     };
     let is_missing = |name: &&Name| {
         let same = names.list.iter().filter(|same| same.used_as == Use::Column && same.last() == name.last());
@@ -50,7 +50,7 @@ pub(crate) fn of_named(
 }
 
 /// How often a name stands in a text of small letters.
-fn mentions(text: &str, name: &str) -> usize {
+fn occurrences(text: &str, name: &str) -> usize {
     let name = name.to_lowercase();
     let places = text.match_indices(&name).filter(|(start, found)| {
         let before = text[..*start].chars().next_back();
@@ -60,8 +60,9 @@ fn mentions(text: &str, name: &str) -> usize {
     places.count()
 }
 
-/// The place at the end of what the parser says, and what stands before it.
-pub(crate) fn of_parser(message: &str) -> (&str, Option<Location>) {
+/// What the parser of [`sqlparser`](crate::sqlparser) says, and the place that it puts behind it: `... at Line: 1, Column: 7`.
+#[must_use]
+pub fn of_parser(message: &str) -> (&str, Option<Location>) {
     let place = message.rsplit_once(" at Line: ").and_then(|(said, place)| {
         let (line, column) = place.split_once(", Column: ")?;
         Some((said, Location::new(line.parse().ok()?, column.parse().ok()?)))

@@ -117,11 +117,10 @@ impl Session {
     /// # Errors
     /// As [`execute`](Self::execute).
     pub fn execute_parsed(&mut self, statement: Statement) -> Result<Outcome> {
-        let given = statement.clone();
         self.work();
-        let outcome = self.statement(statement).map_err(|error| {
+        let outcome = self.statement(&statement).map_err(|error| {
             let catalog = self.shared.catalog();
-            as_named(error, &catalog).of_statement(&given, &catalog)
+            as_named(error, &catalog).of_statement(&statement, &catalog)
         });
         self.rest();
         outcome
@@ -138,7 +137,7 @@ impl Session {
         self.transaction.is_some()
     }
 
-    fn statement(&mut self, statement: Statement) -> Result<Outcome> {
+    fn statement(&mut self, statement: &Statement) -> Result<Outcome> {
         if self.transaction.is_none() {
             self.connect_if_lost()?;
         }
@@ -148,28 +147,28 @@ impl Session {
             return Err(TiqueError::new(SqlState::InFailedTransaction, message));
         }
         let outcome = match statement {
-            Statement::StartTransaction { modes, .. } => self.begin(&modes),
+            Statement::StartTransaction { modes, .. } => self.begin(modes),
             Statement::Commit { chain: false, .. } => return self.commit(),
             Statement::Rollback { chain: false, savepoint: None } => {
                 self.rollback();
                 return Ok(Outcome::done("ROLLBACK"));
             }
             Statement::Rollback { chain: false, savepoint: Some(name) } => {
-                return self.rollback_to(&folded(&name));
+                return self.rollback_to(&folded(name));
             }
-            Statement::Savepoint { name } => self.named_savepoint(folded(&name)),
-            Statement::ReleaseSavepoint { name } => self.release_savepoint(&folded(&name)),
-            Statement::Set(set) => self.set(&set),
+            Statement::Savepoint { name } => self.named_savepoint(folded(name)),
+            Statement::ReleaseSavepoint { name } => self.release_savepoint(&folded(name)),
+            Statement::Set(set) => self.set(set),
             Statement::CreateTable(create) => {
                 self.outside_block("CREATE TABLE")?;
-                self.shared.create_table(&mut *self.connection, &create)?;
+                self.shared.create_table(&mut *self.connection, create)?;
                 return Ok(Outcome::done("CREATE TABLE"));
             }
             Statement::Drop { object_type: ObjectType::Table, if_exists, names, .. } => {
                 self.outside_block("DROP TABLE")?;
-                for name in &names {
+                for name in names {
                     let name = table_name(name)?;
-                    if !if_exists || self.shared.catalog().contains(&name) {
+                    if !*if_exists || self.shared.catalog().contains(&name) {
                         self.shared.drop_table(&mut *self.connection, &name)?;
                     }
                 }
@@ -204,9 +203,9 @@ impl Session {
 
     /// Runs a statement in the open block, or in a transaction of its own, which is run again when it was refused, or when
     /// the connection turned out to be lost.
-    fn in_transaction(&mut self, statement: Statement) -> Result<Outcome> {
+    fn in_transaction(&mut self, statement: &Statement) -> Result<Outcome> {
         if self.is_in_block() {
-            return self.one_try(statement);
+            return self.one_try(statement.clone());
         }
         for _ in 1..STATEMENT_TRIES {
             match self.one_try(statement.clone()) {
@@ -217,7 +216,7 @@ impl Session {
                 outcome => return outcome,
             }
         }
-        self.one_try(statement)
+        self.one_try(statement.clone())
     }
 
     fn one_try(&mut self, statement: Statement) -> Result<Outcome> {

@@ -2,6 +2,7 @@
 //! Errors of the parser as SQL errors, with the position in the statement.
 
 use crate::error::{SqlError, SqlState};
+use coeval_tique::place_of_parser;
 use datafusion::sql::sqlparser::parser::ParserError;
 
 /// The parser's error about this text.
@@ -12,27 +13,12 @@ pub(crate) fn syntax_error(error: ParserError, sql: &str) -> SqlError {
             return SqlError::new(SqlState::StatementTooComplex, "the statement is nested too deeply");
         }
     };
-    let (text, place) = split_place(&text);
-    let message = word_as_postgres(text);
-    let error = SqlError::syntax(message);
-    match place {
-        Some((line, column)) => match character_position(sql, line, column) {
-            Some(position) => error.with_position(position),
-            None => error,
-        },
+    let (text, place) = place_of_parser(&text);
+    let error = SqlError::syntax(word_as_postgres(text));
+    match place.and_then(|place| character_position(sql, place.line, place.column)) {
+        Some(position) => error.with_position(position),
         None => error,
     }
-}
-
-/// `text at Line: 1, Column: 7` in its parts.
-fn split_place(text: &str) -> (&str, Option<(u64, u64)>) {
-    let Some((head, tail)) = text.rsplit_once(" at Line: ") else {
-        return (text, None);
-    };
-    let place = tail
-        .split_once(", Column: ")
-        .and_then(|(line, column)| Some((line.trim().parse().ok()?, column.trim().parse().ok()?)));
-    (head, place)
 }
 
 /// `Expected: an expression, found: FROM` as `syntax error at or near "FROM"`.
@@ -52,12 +38,10 @@ pub(crate) fn character_position(sql: &str, line: u64, column: u64) -> Option<us
     if line == 0 || column == 0 {
         return None;
     }
-    let lines_before = usize::try_from(line).ok()? - 1;
-    let before: Vec<_> = sql.split_inclusive('\n').take(lines_before).collect();
-    // Of another text, which has more lines.
-    if before.len() < lines_before {
-        return None;
+    let mut lines = sql.split_inclusive('\n');
+    let mut before = 0;
+    for _ in 1..line {
+        before += lines.next()?.chars().count();
     }
-    let before: usize = before.into_iter().map(|line| line.chars().count()).sum();
     Some(before + usize::try_from(column).ok()?)
 }
