@@ -14,6 +14,8 @@
 //! # Why this loses nothing
 //! Each access is certified from the version at which its key was last looked at, after its lock was granted. So a
 //! commit that changed the key before is seen, and one that comes later makes certification fail, whoever made it.
+//! That a transaction has the lock already says nothing about those who take none, so every statement looks at what it
+//! locks, also when it runs again with the locks of its first run.
 //! Of those who take locks nobody comes later while the lock is held (README of `coeval-txn`), so they never fail.
 //!
 //! # Why locks end before the log is synced
@@ -212,12 +214,13 @@ impl Transaction {
     pub fn lock_rows(&mut self, rows: &[RowLock], if_locked: IfLocked) -> Result<LockedRows, StoreError> {
         self.writable("SELECT FOR UPDATE")?;
         let mut skipped = Vec::new();
+        // Also those whose lock it has already. The lock may be older than the statement, which may have been undone
+        // together with its marks; and whoever takes no locks may have changed the row since.
         let mut got = Vec::new();
         let mut has_waited = false;
         for (place, row) in rows.iter().enumerate() {
             let key = (row.table, row.key.clone());
             match self.acquire(&key, row.strength, if_locked) {
-                Ok(Acquired::Already) => {}
                 Ok(acquired) => {
                     has_waited |= acquired == Acquired::AfterWait;
                     got.push(row);
@@ -238,7 +241,7 @@ impl Transaction {
         let mut state = if begins_again && is_older { LockedState::Changed } else { LockedState::AsRead };
         let mut newer = got[0];
         for row in &got {
-            if state == LockedState::AsRead && self.is_changed(&newest, row.table, &row.key)? {
+            if state == LockedState::AsRead && has_changed(&self.world, &newest, row.table, &row.key)? {
                 (state, newer) = (LockedState::Changed, *row);
             }
         }
@@ -454,25 +457,6 @@ impl Transaction {
         newest
     }
 
-    /// Whether the row with this key is another one in `newest` than in the snapshot, or is there in one alone.
-    fn is_changed(&self, newest: &World, table: SpaceId, key: &Key) -> Result<bool, StoreError> {
-        if newest.version() == self.snapshot {
-            return Ok(false);
-        }
-        let (Some(read), Some(now)) = (self.world.table(table), newest.table(table)) else { return Ok(true) };
-        if read.rows().is_same(now.rows()) {
-            return Ok(false);
-        }
-        if !Arc::ptr_eq(read.def(), now.def()) {
-            return Ok(true);
-        }
-        Ok(match (read.rows().find(key)?, now.rows().find(key)?) {
-            (None, None) => false,
-            (Some(read_row), Some(row)) => !is_same_row(read, read_row, now, row),
-            (Some(_), None) | (None, Some(_)) => true,
-        })
-    }
-
     /// Moves to a world that holds what others changed of `table`.
     fn move_to_newest(
         &mut self,
@@ -557,7 +541,7 @@ impl Transaction {
         }
         let mut keys = vec![OwnedKey { space: table.id(), key: new.key(), end: KeyEnd::Taken }];
         keys.extend(claims_of(table.def(), new, KeyEnd::Taken));
-        self.lock_keys(&table, &keys)
+        self.lock_keys(&table, &keys).map(drop)
     }
 
     /// Locks a row that is about to change, or to go if there is no new one, with the keys that it gives up or
@@ -579,15 +563,7 @@ impl Transaction {
             columns.all(|&column| old.has_same(&new, column))
         });
         let access = if keeps_key { Access::Update } else { Access::Identity };
-        let acquired =
-            self.acquire(&(table.id(), key.clone()), LockStrength::of_access(access), IfLocked::Wait)?;
-        let newest = self.look_at_newest();
-        if acquired != Acquired::Already
-            && self.writes_of(table.id()).is_none_or(|writes| writes.rows.get(key).is_none())
-            && self.is_changed(&newest, table.id(), key)?
-        {
-            return Err(self.changed_at(table.id(), Some(key)));
-        }
+        self.acquire(&(table.id(), key.clone()), LockStrength::of_access(access), IfLocked::Wait)?;
         let changed = |index: &IndexDef| {
             !keeps_key
                 || new.is_none_or(|new| index.columns.iter().any(|&column| !old.has_same(&new, column)))
@@ -599,14 +575,24 @@ impl Transaction {
                 claims.filter(|claim| table.index(claim.space).is_some_and(|(index, _)| changed(index))),
             );
         }
-        if keys.is_empty() { Ok(()) } else { self.lock_keys(&table, &keys) }
+        // The row is looked at last, in the world in which its keys were: it is certified from there, whoever changed it
+        // before that. (A row that it has written itself is certified from where it was looked at then.)
+        let read = Arc::clone(&self.world);
+        let newest = if keys.is_empty() { self.look_at_newest() } else { self.lock_keys(&table, &keys)? };
+        let is_own = self.writes_of(table.id()).is_some_and(|writes| writes.rows.get(key).is_some());
+        if !is_own && has_changed(&read, &newest, table.id(), key)? {
+            return Err(self.changed_at(table.id(), Some(key)));
+        }
+        Ok(())
     }
 
     /// Locks keys whose owner is about to change; moves if one has an owner now and had none, or the reverse.
     ///
     /// A key that has an owner will be refused: for that it is enough that the owner stays, so that those who
     /// merely refer to it or change its other columns are not waited for.
-    fn lock_keys(&mut self, table: &Arc<Table>, keys: &[OwnedKey]) -> Result<(), StoreError> {
+    ///
+    /// Returns the world in which it saw who owns them.
+    fn lock_keys(&mut self, table: &Arc<Table>, keys: &[OwnedKey]) -> Result<Arc<World>, StoreError> {
         let mut newest = self.look_at_newest();
         loop {
             let mut is_new = false;
@@ -622,15 +608,16 @@ impl Transaction {
             }
         }
         if newest.version() == self.snapshot {
-            return Ok(());
+            return Ok(newest);
         }
         for key in keys {
             if self.is_taken(&self.world, table.id(), key)? != self.is_taken(&newest, table.id(), key)? {
                 let of_table = Some(&key.key).filter(|_| key.space == table.id());
-                return self.move_to_newest(newest, table.id(), of_table);
+                self.move_to_newest(newest, table.id(), of_table)?;
+                return Ok(Arc::clone(&self.world));
             }
         }
-        Ok(())
+        Ok(newest)
     }
 
     /// Whether a key of a table has an owner in a world.
@@ -703,6 +690,25 @@ fn claims_of<'r>(def: &'r TableDef, row: RowRef<'r>, end: KeyEnd) -> impl Iterat
     })
 }
 
+/// Whether the row with this key is another one in `newest` than in the world that was read, or is there in one alone.
+fn has_changed(read: &World, newest: &World, table: SpaceId, key: &Key) -> Result<bool, StoreError> {
+    if newest.version() == read.version() {
+        return Ok(false);
+    }
+    let (Some(read), Some(now)) = (read.table(table), newest.table(table)) else { return Ok(true) };
+    if read.rows().is_same(now.rows()) {
+        return Ok(false);
+    }
+    if !Arc::ptr_eq(read.def(), now.def()) {
+        return Ok(true);
+    }
+    Ok(match (read.rows().find(key)?, now.rows().find(key)?) {
+        (None, None) => false,
+        (Some(read_row), Some(row)) => !is_same_row(read, read_row, now, row),
+        (Some(_), None) | (None, Some(_)) => true,
+    })
+}
+
 fn is_same_row(read: &Table, read_row: Found<'_>, now: &Table, row: Found<'_>) -> bool {
     match (read_row, row) {
         (Found::Delta(Some(read)), Found::Delta(Some(now))) => read == now,
@@ -723,3 +729,6 @@ pub(super) fn definition_changed(table: SpaceId, version: Version) -> StoreError
         cause: ConflictCause::new(ConflictReason::Definition, ConflictPlace::default()),
     })
 }
+
+#[cfg(test)]
+mod tests;
