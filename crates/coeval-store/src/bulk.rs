@@ -50,6 +50,11 @@ impl BulkLoad {
         &self.indexes
     }
 
+    /// What its chunks take in memory, as far as they are there.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.chunks.iter().chain(self.indexes.iter().flatten()).map(|chunk| chunk.bytes()).sum()
+    }
+
     /// The segment files of rows and indexes, if they are written.
     pub(crate) fn segments(&self) -> &[SegmentRef] {
         &self.segments

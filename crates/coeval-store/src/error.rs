@@ -106,6 +106,9 @@ pub enum StoreError {
     /// Another transaction was first.
     #[error(transparent)]
     Conflict(#[from] ConflictError),
+    /// There is no memory for what the transaction would keep until it commits. The change that needed it was not made.
+    #[error("out of memory for the changes of a transaction")]
+    OutOfMemory(String),
     /// A row lock was not got.
     #[error(transparent)]
     RowLock(#[from] crate::transaction::RowLockError),

@@ -119,8 +119,8 @@ pub use store::{SetValue, Store};
 pub use table::{IndexEntry, RowRef, Table};
 pub use transaction::{
     AccessMode, Appended, BrickSnapshot, CheckTime, Committed, ConstraintChoice, GlobalKey, IfLocked,
-    IndexCursor, LockWaits, LockedRows, LockedState, NOTED_ROWS_MAX, Reading, RowCursor, RowLock,
-    RowLockError, Savepoint, Scanned, Transaction,
+    IndexCursor, LockWaits, LockedRows, LockedState, MemoryAccount, MemoryAccounts, NOTED_ROWS_MAX, Reading,
+    RowCursor, RowLock, RowLockError, Savepoint, Scanned, Transaction,
 };
 pub use types::{ColumnType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{IntervalValue, Value, ValueRef};

@@ -17,7 +17,7 @@ use crate::sequence::Sequences;
 use crate::serializable::{Certification, DeferralInterrupted, ReaderDuty, SafeWorld, Serializable};
 use crate::submission::Submission;
 use crate::table::Table;
-use crate::transaction::{AccessMode, Committed, GlobalKey, Serializing, Transaction};
+use crate::transaction::{AccessMode, Committed, GlobalKey, MemoryAccounts, Serializing, Transaction};
 use crate::world::World;
 use arc_swap::ArcSwap;
 use coeval_txn::ssi::{Deferral, SessionFloor};
@@ -47,6 +47,7 @@ pub(crate) struct Shared {
     /// Held to read or set the compiler, never while it compiles.
     check_compiler: RwLock<Option<Arc<dyn CheckCompiler>>>,
     run_aside: OnceLock<RunAside>,
+    memory_accounts: OnceLock<Arc<dyn MemoryAccounts>>,
     next_space: AtomicU32,
     next_sequence: AtomicU32,
     /// The directory, if the store has one.
@@ -139,6 +140,7 @@ impl Shared {
             sequences: contents.sequences,
             check_compiler: RwLock::new(None),
             run_aside: OnceLock::new(),
+            memory_accounts: OnceLock::new(),
             next_space: AtomicU32::new(contents.next_space),
             next_sequence: AtomicU32::new(contents.next_sequence),
             disk,
@@ -362,6 +364,16 @@ impl Shared {
     pub(crate) fn set_run_aside(&self, run_aside: RunAside) {
         // Whoever shares the store has the same threads.
         let _ = self.run_aside.set(run_aside);
+    }
+
+    pub(crate) fn set_memory_accounts(&self, accounts: Arc<dyn MemoryAccounts>) {
+        // Whoever shares the store has the same memory.
+        let _ = self.memory_accounts.set(accounts);
+    }
+
+    /// Where transactions get memory for their writes; nobody counts it if there is none.
+    pub(crate) fn memory_accounts(&self) -> Option<&Arc<dyn MemoryAccounts>> {
+        self.memory_accounts.get()
     }
 
     pub(crate) fn set_check_compiler(&self, compiler: Arc<dyn CheckCompiler>) {

@@ -20,7 +20,7 @@ use crate::safe_counts::SafeSnapshotCounts;
 use crate::serializable::{DeferralInterrupted, SnapshotLag};
 use crate::shared::{BeginAt, Contents, RunAside, Shared};
 use crate::syncer::Syncer;
-use crate::transaction::{AccessMode, BrickSnapshot, GlobalKey, Reading, Transaction};
+use crate::transaction::{AccessMode, BrickSnapshot, GlobalKey, MemoryAccounts, Reading, Transaction};
 use crate::world::World;
 use coeval_txn::ssi::{BoundaryHolder, Deferral, SessionFloor};
 use coeval_txn::{Epoch, EpochStatus, Interrupt, Isolation, LockListing, TransactionId, Version};
@@ -395,6 +395,12 @@ impl Store {
     /// for all who share the store; until then, a thread that waits just waits.
     pub fn set_run_aside(&self, run_aside: RunAside) {
         self.shared.set_run_aside(run_aside);
+    }
+
+    /// Says where transactions get memory for what they write. Set once, for all who share the store; until then nobody
+    /// counts it.
+    pub fn set_memory_accounts(&self, accounts: Arc<dyn MemoryAccounts>) {
+        self.shared.set_memory_accounts(accounts);
     }
 
     /// Gives CHECK constraints their meaning. Tables with such constraints take no rows before.

@@ -7,12 +7,16 @@
 //! Definitions are changed in a private copy of the world.
 
 mod bricks;
+mod cascade;
+mod children;
 mod ddl;
 mod deferred;
 mod foreign_key;
 mod generated;
+mod kept_memory;
 mod load;
 mod locks;
+mod pending;
 mod reads;
 mod scanned;
 mod serializing;
@@ -23,6 +27,7 @@ pub use bricks::{Appended, BrickSnapshot};
 pub(crate) use ddl::check_brick_definition;
 pub use deferred::{CheckTime, ConstraintChoice};
 pub(crate) use foreign_key::in_width_of;
+pub use kept_memory::{MemoryAccount, MemoryAccounts};
 pub(crate) use load::is_free;
 pub use locks::{IfLocked, LockWaits, LockedRows, LockedState, RowLock, RowLockError};
 pub(crate) use reads::ReadSet;
@@ -48,9 +53,11 @@ use crate::table::{IndexEntry, RowRef, Table, primary_key_start};
 use crate::view::TableView;
 use crate::world::World;
 use bricks::BrickWrites;
+use children::ChildLookups;
 use coeval_txn::{Access, CommitOrder, Isolation, LockOwner, SnapshotGuard, TransactionId, Version};
 use deferred::{Deferred, DeferredMark};
-use foreign_key::PendingCheck;
+use kept_memory::KeptMemory;
+use pending::PendingChecks;
 use reads::Walked;
 use std::sync::Arc;
 
@@ -114,7 +121,9 @@ pub struct Transaction {
     footprint: Vec<Footmark>,
     catalog_changes: Vec<CatalogChange>,
     loads: Loads,
-    pending: Vec<PendingCheck>,
+    pending: PendingChecks,
+    /// Where children of parents were found in this statement.
+    child_lookups: ChildLookups,
     deferred: Deferred,
     /// What it did to brick tables; undone when it is dropped.
     bricks: BrickWrites,
@@ -132,6 +141,8 @@ pub struct Transaction {
     restart_wanted: bool,
     /// Whether the snapshot has moved since the first write.
     has_moved: bool,
+    /// The memory of its writes. Given back when it ends, which is after its commit.
+    kept: KeptMemory,
 }
 
 /// A point to roll back to. Costs a few reference counts.
@@ -142,12 +153,13 @@ pub struct Savepoint {
     footprint: usize,
     catalog_changes: usize,
     loads: Loads,
-    pending: Vec<PendingCheck>,
+    pending: PendingChecks,
     deferred: DeferredMark,
     bricks: usize,
     guard: Arc<SnapshotGuard>,
     snapshot: Version,
     locks: usize,
+    kept_bytes: usize,
 }
 
 impl Transaction {
@@ -176,7 +188,8 @@ impl Transaction {
             footprint: Vec::new(),
             catalog_changes: Vec::new(),
             loads: Loads::default(),
-            pending: Vec::new(),
+            pending: PendingChecks::default(),
+            child_lookups: ChildLookups::default(),
             deferred: Deferred::default(),
             bricks: BrickWrites::default(),
             locks: None,
@@ -185,6 +198,7 @@ impl Transaction {
             statements: 0,
             restart_wanted: false,
             has_moved: false,
+            kept: KeptMemory::default(),
         }
     }
 
@@ -391,6 +405,7 @@ impl Transaction {
             guard: Arc::clone(&self.guard),
             snapshot: self.snapshot,
             locks: self.locks.as_ref().map_or(0, LockOwner::granted_count),
+            kept_bytes: self.kept.bytes(),
         }
     }
 
@@ -406,6 +421,8 @@ impl Transaction {
         self.catalog_changes.truncate(savepoint.catalog_changes);
         self.loads = Arc::clone(&savepoint.loads);
         self.pending.clone_from(&savepoint.pending);
+        self.child_lookups.clear();
+        self.kept.go_back_to(savepoint.kept_bytes);
         self.deferred.go_back_to(&savepoint.deferred);
         self.bricks.undo(savepoint.bricks);
         self.go_back_to_snapshot(savepoint);

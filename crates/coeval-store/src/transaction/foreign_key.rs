@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Foreign keys: parents of new children, children of parents that go.
+//! Foreign keys: parents of new children, and what waits for the end of the statement. What becomes of the children of a
+//! parent that goes is in `cascade.rs`.
 //!
 //! A child notes a *reference* to its parent's key in the footprint, a parent that goes or changes its key
 //! notes an *identity* change of it; certification lets only one of two such concurrent transactions commit
 //! (DESIGN 5.4). So the checks here, which read the snapshot and own writes, hold at commit too.
 
-use super::{GlobalKey, IfLocked, RowLock, Transaction, definition_key};
-use crate::catalog::{ForeignKeyDef, ReferentialAction, TableDef};
+use super::{GlobalKey, Transaction, definition_key};
+use crate::catalog::{ForeignKeyDef, TableDef};
 use crate::chunk::Chunk;
 use crate::error::{ConstraintError, StoreError};
 use crate::ids::SpaceId;
 use crate::key::{Key, KeyWriter};
-use crate::range::{Direction, KeyRange};
 use crate::row::Row;
 use crate::space::Found;
 use crate::table::{RowRef, Table, describe_columns};
 use crate::types::Physical;
 use crate::value::{Value, ValueRef};
-use coeval_txn::{Access, LockStrength};
+use coeval_txn::Access;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -64,12 +64,14 @@ impl Transaction {
     /// Checks what waits for the end of the statement.
     ///
     /// # Errors
-    /// [`StoreError::Constraint`] for a foreign key that does not hold; the caller rolls back to where the
-    /// statement began.
+    /// [`StoreError::Constraint`] for a foreign key that does not hold, [`StoreError::RowLock`] if the transaction is
+    /// asked to stop ([`LockWaits`](super::LockWaits)); the caller rolls back to where the statement began.
     pub fn end_statement(&mut self) -> Result<(), StoreError> {
         while let Some(check) = self.pending.pop() {
+            self.stop_if_asked()?;
             self.check_now(check)?;
         }
+        self.child_lookups.clear();
         Ok(())
     }
 
@@ -89,7 +91,7 @@ impl Transaction {
     }
 
     /// Notes a check for the end of the statement or, if the constraint is deferred now, of the transaction.
-    fn check_later(&mut self, foreign_key: &ForeignKeyDef, check: PendingCheck) {
+    pub(super) fn check_later(&mut self, foreign_key: &ForeignKeyDef, check: PendingCheck) {
         if self.deferred.puts_off(check.constraint().0, foreign_key) {
             self.deferred.push(check);
         } else {
@@ -210,115 +212,6 @@ impl Transaction {
         })
     }
 
-    /// Does what the foreign keys of the children say when a parent row goes (`new` is `None`) or changes
-    /// columns that they refer to.
-    pub(super) fn parent_changes(
-        &mut self,
-        parent: &Arc<Table>,
-        old: &Row,
-        new: Option<&Row>,
-    ) -> Result<(), StoreError> {
-        let children: Vec<_> = self.catalog().children(parent.id()).collect();
-        for child in children {
-            let child = Arc::clone(self.table(child)?);
-            for foreign_key in child.def().foreign_keys.iter().filter(|key| key.parent == parent.id()) {
-                if is_given_up(parent, foreign_key, old, new) {
-                    if self.takes_locks() {
-                        self.look_at_children(child.id())?;
-                    }
-                    self.mark(definition_key(child.id()), Access::Reference);
-                    self.parent_changes_for(parent, &child, foreign_key, old, new)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether [`parent_changes`](Self::parent_changes) has anything to do for a row that changes.
-    pub(super) fn concerns_children(&self, parent: &Table, old: &Row, new: &Row) -> bool {
-        self.catalog().children(parent.id()).filter_map(|child| self.table(child).ok()).any(|child| {
-            let mut foreign_keys = child.def().foreign_keys.iter().filter(|key| key.parent == parent.id());
-            foreign_keys.any(|foreign_key| is_given_up(parent, foreign_key, old, Some(new)))
-        })
-    }
-
-    fn parent_changes_for(
-        &mut self,
-        parent: &Arc<Table>,
-        child: &Arc<Table>,
-        foreign_key: &ForeignKeyDef,
-        old: &Row,
-        new: Option<&Row>,
-    ) -> Result<(), StoreError> {
-        let action = if new.is_some() { foreign_key.on_update } else { foreign_key.on_delete };
-        let check_later = |transaction: &mut Self| {
-            let name = foreign_key.name.clone();
-            let check =
-                PendingCheck::Children { child: child.id(), foreign_key: name, parent_row: old.clone() };
-            transaction.check_later(foreign_key, check);
-        };
-        if action == ReferentialAction::NoAction {
-            check_later(self);
-            return Ok(());
-        }
-        if action == ReferentialAction::Restrict {
-            // Not put off any further, but children that go in this very statement do not count.
-            let (child, foreign_key) = (child.id(), foreign_key.name.clone());
-            self.pending.push(PendingCheck::Restricted { child, foreign_key, parent_row: old.clone() });
-            return Ok(());
-        }
-        let old_ref = RowRef::of_row(parent.def(), parent.missing(), old);
-        let keys = self.children_of(child, foreign_key, old_ref)?;
-        if keys.is_empty() {
-            return Ok(());
-        }
-        for key in keys {
-            if self.takes_locks() {
-                let lock = RowLock { table: child.id(), key: key.clone(), strength: LockStrength::Update };
-                self.lock_rows(&[lock], IfLocked::Wait)?;
-            }
-            // An earlier cascade may have taken the row already.
-            let Some(row) = self.get(child.id(), &key)? else { continue };
-            match (action, new) {
-                (ReferentialAction::Cascade, None) => {
-                    self.delete(child.id(), &key)?;
-                }
-                (ReferentialAction::Cascade, Some(new)) => {
-                    let new = RowRef::of_row(parent.def(), parent.missing(), new);
-                    let row = row.with(&cascaded(child.def(), foreign_key, new)?);
-                    self.update(child.id(), &key, row)?;
-                }
-                (ReferentialAction::SetNull | ReferentialAction::SetDefault, _) => {
-                    let changes = self.set_values(child, foreign_key, action)?;
-                    let row = row.with(&changes);
-                    self.update(child.id(), &key, row)?;
-                }
-                (ReferentialAction::NoAction | ReferentialAction::Restrict, _) => {}
-            }
-        }
-        if action == ReferentialAction::SetDefault {
-            // The default may be the very parent that goes.
-            check_later(self);
-        }
-        Ok(())
-    }
-
-    /// What SET NULL or SET DEFAULT puts into the columns of a foreign key.
-    fn set_values(
-        &self,
-        child: &Table,
-        foreign_key: &ForeignKeyDef,
-        action: ReferentialAction,
-    ) -> Result<Vec<(usize, Value)>, StoreError> {
-        let columns = foreign_key.columns.iter().copied();
-        if action == ReferentialAction::SetNull {
-            return Ok(columns.map(|column| (column, Value::Null)).collect());
-        }
-        let expressions = self.shared.row_checks(child)?;
-        let defaults = columns.map(|column| Ok((column, expressions.default_value(child.def(), column)?)));
-        defaults.collect::<Result<_, ConstraintError>>().map_err(StoreError::from)
-    }
-
     fn check_children_now(
         &mut self,
         child: SpaceId,
@@ -343,58 +236,6 @@ impl Transaction {
             return Ok(());
         }
         Err(still_referenced(parent.def(), child.def(), foreign_key, row).into())
-    }
-
-    /// The keys of the children of a parent row: through an index that starts with the foreign key's
-    /// columns, or else by reading all rows.
-    fn children_of(
-        &self,
-        child: &Arc<Table>,
-        foreign_key: &ForeignKeyDef,
-        parent: RowRef<'_>,
-    ) -> Result<Vec<Key>, StoreError> {
-        let def = child.def();
-        let value_of = |column: usize| {
-            let position = foreign_key.columns.iter().position(|&candidate| candidate == column)?;
-            let value = parent.get(foreign_key.parent_columns[position]);
-            in_width_of(value, def.columns[column].ty.physical())
-        };
-        if foreign_key.columns.iter().any(|&column| value_of(column).is_none()) {
-            return Ok(Vec::new());
-        }
-        let width = foreign_key.columns.len();
-        let covers = |columns: &[usize]| {
-            columns.len() >= width && columns[..width].iter().all(|&column| value_of(column).is_some())
-        };
-        if covers(&def.primary_key) {
-            let mut writer = KeyWriter::new();
-            def.primary_key[..width]
-                .iter()
-                .filter_map(|&c| value_of(c))
-                .for_each(|v| writer.push(v.borrow()));
-            let range = KeyRange::prefix(writer.as_slice());
-            let rows = self.scan(def.id, &range, Direction::Forward)?;
-            return rows.map(|row| row.map(|(key, _)| key)).collect();
-        }
-        if let Some(index) = def.indexes.iter().find(|index| covers(&index.columns)) {
-            let mut writer = KeyWriter::new();
-            index.columns[..width]
-                .iter()
-                .filter_map(|&c| value_of(c))
-                .for_each(|v| writer.push_nullable(v.borrow()));
-            let range = KeyRange::prefix(writer.as_slice());
-            let entries = self.scan_index(def.id, index.id, &range, Direction::Forward)?;
-            return entries.map(|entry| entry.map(|entry| entry.primary_key)).collect();
-        }
-        let rows = self.scan(def.id, &KeyRange::all(), Direction::Forward)?;
-        let is_child = |row: RowRef<'_>| {
-            foreign_key
-                .columns
-                .iter()
-                .all(|&column| value_of(column).is_some_and(|value| value.borrow() == row.get(column)))
-        };
-        let child = |(key, row): (Key, RowRef<'_>)| is_child(row).then_some(key);
-        rows.filter_map(|row| row.map(child).transpose()).collect()
     }
 }
 
@@ -455,23 +296,6 @@ pub(crate) fn in_width_of(value: ValueRef<'_>, physical: Physical) -> Option<Val
     }
 }
 
-/// What ON UPDATE CASCADE puts into the columns of a foreign key.
-fn cascaded(
-    child: &TableDef,
-    foreign_key: &ForeignKeyDef,
-    parent: RowRef<'_>,
-) -> Result<Vec<(usize, Value)>, ConstraintError> {
-    let pairs = foreign_key.columns.iter().zip(&foreign_key.parent_columns);
-    let changes = pairs.map(|(&column, &of)| {
-        let ty = child.columns[column].ty;
-        let value = in_width_of(parent.get(of), ty.physical());
-        let out_of_range =
-            || ConstraintError::Expression { state: "22003", message: format!("{ty} out of range") };
-        Ok((column, value.ok_or_else(out_of_range)?))
-    });
-    changes.collect()
-}
-
 fn parent_missing(
     child: &TableDef,
     foreign_key: &ForeignKeyDef,
@@ -484,18 +308,6 @@ fn parent_missing(
         parent: Box::new(parent.name.clone()),
         key: describe_columns(child, &foreign_key.columns, |column| row.get(column)),
     }
-}
-
-/// Whether a parent row that goes, or changes, had a key that children can refer to, and has it no more.
-fn is_given_up(parent: &Table, foreign_key: &ForeignKeyDef, old: &Row, new: Option<&Row>) -> bool {
-    let (def, missing) = (parent.def(), parent.missing());
-    let old = RowRef::of_row(def, missing, old);
-    let columns = &foreign_key.parent_columns;
-    let is_kept = new.is_some_and(|new| {
-        let new = RowRef::of_row(def, missing, new);
-        columns.iter().all(|&column| new.get(column) == old.get(column))
-    });
-    !is_kept && columns.iter().all(|&column| !old.get(column).is_null())
 }
 
 fn still_referenced(
@@ -511,3 +323,6 @@ fn still_referenced(
         key: describe_columns(parent, &foreign_key.parent_columns, |column| row.get(column)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -135,6 +135,7 @@ impl Transaction {
         let indexes: Result<Vec<_>, _> =
             def.indexes.iter().map(|index| index_chunks(def, index, &chunks)).collect();
         let load = BulkLoad::new(def.id, chunks, indexes?);
+        self.keep(load.memory_bytes())?;
         self.reference_definition(def.id);
         Arc::make_mut(&mut self.world).update_table(def.id, |table| table.load(&load))?;
         Arc::make_mut(&mut self.loads).push(Arc::new(load));

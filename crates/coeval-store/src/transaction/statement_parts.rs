@@ -82,6 +82,8 @@ impl Transaction {
         self.writes.iter_mut().for_each(TableWrites::forget_positions);
         self.footprint.truncate(savepoint.footprint);
         self.pending.clone_from(&savepoint.pending);
+        self.child_lookups.clear();
+        self.kept.go_back_to(savepoint.kept_bytes);
         self.deferred.go_back_to(&savepoint.deferred);
         self.bricks.undo(savepoint.bricks);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Writing rows: constraints of the row itself, uniqueness, index entries, footprint.
 
+use super::cascade::Cascade;
 use super::{Transaction, index_position};
 use crate::catalog::{IndexDef, TableDef};
 use crate::cursor::SpaceCursor;
@@ -46,9 +47,11 @@ impl Transaction {
             return Err(primary_key_taken(table.def(), new).into());
         }
         let changes = self.entry_changes(&table, None, Some((&key, &row)))?;
+        self.keep_change(table.def(), &key, Some(&row), None)?;
         self.check_parents(&table, None, &row);
         self.apply_entries(&table, changes);
         self.mark_row((table.id(), key.clone()), Access::Identity);
+        self.child_lookups.note_written(&table, &key, &row);
         let writes = self.writes_mut(&table);
         add_one(&mut writes.rows, key.clone(), DeltaEntry::inserted(Some(row)));
         Ok(key)
@@ -61,6 +64,17 @@ impl Transaction {
     /// [`insert`](Self::insert), and if children refer to a key that changes. Nothing is changed then.
     pub fn update(&mut self, table: SpaceId, key: &Key, row: Row) -> Result<(), StoreError> {
         self.writable("UPDATE")?;
+        self.with_children(|transaction, cascade| transaction.update_row(table, key, row, cascade))
+    }
+
+    /// Replaces a row; its children are left to the cascade.
+    pub(super) fn update_row(
+        &mut self,
+        table: SpaceId,
+        key: &Key,
+        row: Row,
+        cascade: &mut Cascade,
+    ) -> Result<(), StoreError> {
         let row = self.with_generated(table, row)?;
         if self.takes_locks() {
             self.lock_old_row(table, key, Some(&row))?;
@@ -70,52 +84,61 @@ impl Transaction {
         self.note_key(table.id(), key);
         let found = self.find(&table, key)?.ok_or(StoreError::MissingRow)?;
         if new_key != *key {
-            return self.move_row(&table, key, &new_key, row);
+            return self.move_row(&table, key, &new_key, row, cascade);
         }
         let position = position_of(found);
         let old = table.row_ref(found);
         let old_row = (!table.def().foreign_keys.is_empty() || self.is_parent(&table)).then(|| old.to_row());
         let changes = self.entry_changes(&table, Some((key, old)), Some((key, &row)))?;
         // Most changes concern no child, and need nothing to come back to.
-        let children_of = old_row.as_ref().filter(|old_row| self.concerns_children(&table, old_row, &row));
-        let before = children_of.map(|old_row| (old_row, self.savepoint(), row.clone()));
+        let parent = old_row
+            .as_ref()
+            .is_some_and(|old_row| self.concerns_children(&table, old_row, &row))
+            .then(|| row.clone());
+        if parent.is_some() {
+            cascade.begin(self);
+        }
+        self.keep_change(table.def(), key, Some(&row), old_row.as_ref())?;
         if let Some(old_row) = &old_row {
             self.check_parents(&table, Some(old_row), &row);
         }
         self.apply_entries(&table, changes);
         self.mark_row((table.id(), key.clone()), Access::Update);
+        self.child_lookups.note_written(&table, key, &row);
         let writes = self.writes_mut(&table);
         add_one(&mut writes.rows, key.clone(), DeltaEntry::replaced(row, position));
         // The row goes first: it may be a child of itself, and is changed as the children are.
-        let Some((old_row, before, row)) = before else { return Ok(()) };
-        let outcome = self.parent_changes(&table, old_row, Some(&row));
-        if outcome.is_err() {
-            self.rollback_to(&before);
+        if let (Some(old), Some(new)) = (old_row, parent) {
+            cascade.push(&table, old, Some(new));
         }
-        outcome
+        Ok(())
     }
 
     /// A row whose primary key changes goes and comes back under the new one.
-    fn move_row(&mut self, table: &Arc<Table>, old: &Key, new: &Key, row: Row) -> Result<(), StoreError> {
+    fn move_row(
+        &mut self,
+        table: &Arc<Table>,
+        old: &Key,
+        new: &Key,
+        row: Row,
+        cascade: &mut Cascade,
+    ) -> Result<(), StoreError> {
         self.note_key(table.id(), new);
         if self.find(table, new)?.is_some() {
             let new = RowRef::of_row(table.def(), table.missing(), &row);
             return Err(primary_key_taken(table.def(), new).into());
         }
-        let savepoint = self.savepoint();
+        cascade.begin(self);
         let found = self.find(table, old)?.ok_or(StoreError::MissingRow)?;
         let old_row = table.row_ref(found).to_row();
-        let moved = (|| {
-            self.remove_row(table, old)?;
-            self.insert(table.id(), row.clone())?;
-            // The row goes first: it may be a child of itself, and is changed as the children are.
+        self.remove_row(table, old, Some(&old_row))?;
+        self.insert(table.id(), row.clone())?;
+        // The row goes first: it may be a child of itself, and is changed as the children are.
+        if self.concerns_children(table, &old_row, &row) {
             let table = Arc::clone(self.table(table.id())?);
-            self.parent_changes(&table, &old_row, Some(&row))
-        })();
-        if moved.is_err() {
-            self.rollback_to(&savepoint);
+            cascade.push(&table, old_row, Some(row));
         }
-        moved
+        Ok(())
     }
 
     /// Adds the row, or replaces the one with its primary key.
@@ -143,6 +166,16 @@ impl Transaction {
     /// then. Whether children are left that are not to be left is checked by [`end_statement`](Self::end_statement).
     pub fn delete(&mut self, table: SpaceId, key: &Key) -> Result<bool, StoreError> {
         self.writable("DELETE")?;
+        self.with_children(|transaction, cascade| transaction.delete_row(table, key, cascade))
+    }
+
+    /// Removes a row, if it is there; its children are left to the cascade.
+    pub(super) fn delete_row(
+        &mut self,
+        table: SpaceId,
+        key: &Key,
+        cascade: &mut Cascade,
+    ) -> Result<bool, StoreError> {
         if self.takes_locks() {
             self.lock_old_row(table, key, None)?;
         }
@@ -150,25 +183,24 @@ impl Transaction {
         self.note_key(table.id(), key);
         let Some(found) = self.find(&table, key)? else { return Ok(false) };
         if !self.is_parent(&table) {
-            self.remove_row(&table, key)?;
+            self.remove_row(&table, key, None)?;
             return Ok(true);
         }
         let old_row = table.row_ref(found).to_row();
-        let savepoint = self.savepoint();
+        cascade.begin(self);
         // The row goes first, so that a cycle of cascades finds it gone.
-        let outcome = self.remove_row(&table, key).and_then(|()| self.parent_changes(&table, &old_row, None));
-        if outcome.is_err() {
-            self.rollback_to(&savepoint);
-        }
-        outcome.map(|()| true)
+        self.remove_row(&table, key, Some(&old_row))?;
+        cascade.push(&table, old_row, None);
+        Ok(true)
     }
 
-    /// Removes a row that is there, without a look at children.
-    fn remove_row(&mut self, table: &Arc<Table>, key: &Key) -> Result<(), StoreError> {
+    /// Removes a row that is there, without a look at children; `old_row` is its copy, if that is kept for them.
+    fn remove_row(&mut self, table: &Arc<Table>, key: &Key, old_row: Option<&Row>) -> Result<(), StoreError> {
         let found = self.find(table, key)?.ok_or(StoreError::MissingRow)?;
         let position = position_of(found);
         let old = table.row_ref(found);
         let changes = self.entry_changes(table, Some((key, old)), None)?;
+        self.keep_change(table.def(), key, None, old_row)?;
         self.apply_entries(table, changes);
         self.mark_row((table.id(), key.clone()), Access::Identity);
         let writes = self.writes_mut(table);

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory of what a transaction has written and keeps until it commits.
+//!
+//! Rows, keys, entries of indexes and checks that wait are counted as they are made. Whoever set up the store may say
+//! how much all of them may take ([`Store::set_memory_accounts`](crate::Store::set_memory_accounts)); a transaction
+//! that would need more gets an error, and goes on from its last savepoint with the memory that it had there.
+//!
+//! What is counted is what the writes need by themselves. Pages of trees that a savepoint shares, and what certification
+//! and the log make of the writes while they commit, are within the same order of size and not counted.
+
+use super::Transaction;
+use crate::catalog::TableDef;
+use crate::error::StoreError;
+use crate::key::Key;
+use crate::row::Row;
+use std::fmt;
+
+/// Gives each transaction that needs it an account of its own.
+pub trait MemoryAccounts: fmt::Debug + Send + Sync {
+    /// A new account, with nothing on it.
+    fn open(&self) -> Box<dyn MemoryAccount>;
+}
+
+/// What one transaction has of the memory. Dropping it gives everything back.
+pub trait MemoryAccount: fmt::Debug + Send + Sync {
+    /// Takes so many bytes more.
+    ///
+    /// # Errors
+    /// Why it may not have them, for the user. The account is as before.
+    fn grow(&mut self, bytes: usize) -> Result<(), String>;
+
+    /// Gives so many bytes back, of those that it has.
+    fn shrink(&mut self, bytes: usize);
+}
+
+/// What a transaction may keep without an account: most never open one.
+const FREE_BYTES: usize = 256 << 10;
+
+/// Accounts grow in steps of this size, so that few rows have to ask.
+const STEP_BYTES: usize = 1 << 20;
+
+/// What a changed row takes beside its bytes and its keys: an entry of the delta, a mark of the footprint, a row lock.
+const ROW_OVERHEAD_BYTES: usize = 256;
+
+/// What an entry of an index, or a check that waits, takes beside its key.
+const ENTRY_OVERHEAD_BYTES: usize = 96;
+
+/// The memory that a transaction keeps.
+#[derive(Debug, Default)]
+pub(super) struct KeptMemory {
+    bytes: usize,
+    /// What the account has.
+    granted: usize,
+    account: Option<Box<dyn MemoryAccount>>,
+}
+
+impl KeptMemory {
+    /// What a savepoint notes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Back to what a savepoint has noted.
+    pub(super) fn go_back_to(&mut self, bytes: usize) {
+        self.bytes = bytes;
+        let needed = needed(bytes);
+        if let Some(account) = &mut self.account
+            && needed < self.granted
+        {
+            account.shrink(self.granted - needed);
+            self.granted = needed;
+        }
+    }
+}
+
+/// What an account must have for so many bytes.
+fn needed(bytes: usize) -> usize {
+    bytes.saturating_sub(FREE_BYTES).div_ceil(STEP_BYTES).saturating_mul(STEP_BYTES)
+}
+
+impl Transaction {
+    /// Takes memory for what is about to be kept.
+    ///
+    /// # Errors
+    /// [`StoreError::OutOfMemory`]; nothing is taken then.
+    #[inline]
+    pub(super) fn keep(&mut self, bytes: usize) -> Result<(), StoreError> {
+        let after = self.kept.bytes.saturating_add(bytes);
+        if after > self.kept.granted + FREE_BYTES {
+            self.grow_account(needed(after))?;
+        }
+        self.kept.bytes = after;
+        Ok(())
+    }
+
+    #[cold]
+    fn grow_account(&mut self, needed: usize) -> Result<(), StoreError> {
+        let Some(accounts) = self.shared.memory_accounts() else { return Ok(()) };
+        let account = self.kept.account.get_or_insert_with(|| accounts.open());
+        account.grow(needed - self.kept.granted).map_err(StoreError::OutOfMemory)?;
+        self.kept.granted = needed;
+        Ok(())
+    }
+
+    /// Takes memory for a row that is about to be written under this key, or removed; `old` is the row before, if it is
+    /// kept for checks of foreign keys.
+    ///
+    /// # Errors
+    /// As [`keep`](Self::keep).
+    pub(super) fn keep_change(
+        &mut self,
+        def: &TableDef,
+        key: &Key,
+        new: Option<&Row>,
+        old: Option<&Row>,
+    ) -> Result<(), StoreError> {
+        let of_row = |row: Option<&Row>| row.map_or(0, |row| row.as_bytes().len());
+        let key_bytes = 2 * key.as_slice().len();
+        // An entry has the row's key and the indexed values, which the row has as well.
+        let entry = ENTRY_OVERHEAD_BYTES + key_bytes + of_row(new).min(key_bytes + ENTRY_OVERHEAD_BYTES);
+        let entries = def.indexes.len() * entry;
+        let checks = def.foreign_keys.len() * (ENTRY_OVERHEAD_BYTES + key_bytes);
+        self.keep(ROW_OVERHEAD_BYTES + key_bytes + of_row(new) + of_row(old) + entries + checks)
+    }
+}
+
+#[cfg(test)]
+mod tests;

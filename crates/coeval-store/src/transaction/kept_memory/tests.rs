@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The memory that transactions keep: asked for before it is taken, given back by whoever ends.
+
+use super::{MemoryAccount, MemoryAccounts};
+use crate::catalog::{CatalogChange, TableDef};
+use crate::error::StoreError;
+use crate::id_value::{key, row, table};
+use crate::options::StoreOptions;
+use crate::store::Store;
+use crate::transaction::{AccessMode, Transaction};
+use arrow::array::{ArrayRef, Int32Array, RecordBatch};
+use coeval_txn::Isolation;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Memory of a size, and what of it is taken.
+#[derive(Debug)]
+struct Memory {
+    size: usize,
+    taken: Arc<AtomicUsize>,
+}
+
+#[derive(Debug)]
+struct Account {
+    size: usize,
+    taken: Arc<AtomicUsize>,
+    own: usize,
+}
+
+impl MemoryAccounts for Memory {
+    fn open(&self) -> Box<dyn MemoryAccount> {
+        Box::new(Account { size: self.size, taken: Arc::clone(&self.taken), own: 0 })
+    }
+}
+
+impl MemoryAccount for Account {
+    fn grow(&mut self, bytes: usize) -> Result<(), String> {
+        if self.taken.load(Ordering::Relaxed) + bytes > self.size {
+            return Err(format!("{bytes} bytes more"));
+        }
+        self.taken.fetch_add(bytes, Ordering::Relaxed);
+        self.own += bytes;
+        Ok(())
+    }
+
+    fn shrink(&mut self, bytes: usize) {
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+        self.own -= bytes;
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.taken.fetch_sub(self.own, Ordering::Relaxed);
+    }
+}
+
+const SIZE: usize = 8 << 20;
+
+struct Database {
+    store: Store,
+    rows: TableDef,
+    taken: Arc<AtomicUsize>,
+}
+
+impl Database {
+    fn new() -> Self {
+        let store = Store::in_memory(StoreOptions::default());
+        let rows = table(&store, "rows");
+        let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        tx.change_catalog(CatalogChange::PutTable(Box::new(rows.clone()))).unwrap();
+        for id in 0..20_000 {
+            tx.insert(rows.id, row(&rows, id, id)).unwrap();
+        }
+        tx.commit().unwrap();
+        let taken = Arc::default();
+        store.set_memory_accounts(Arc::new(Memory { size: SIZE, taken: Arc::clone(&taken) }));
+        Self { store, rows, taken }
+    }
+
+    fn begin(&self) -> Transaction {
+        self.store.begin(Isolation::Snapshot, AccessMode::ReadWrite)
+    }
+
+    fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+}
+
+/// Makes changes of one kind until there is no memory; returns how many were made.
+fn until_refused(mut change: impl FnMut(i32) -> Result<(), StoreError>) -> i32 {
+    for number in 0..1_000_000 {
+        match change(number) {
+            Ok(()) => {}
+            Err(StoreError::OutOfMemory(_)) => return number,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    panic!("all of them had room");
+}
+
+#[test]
+fn changes_of_every_kind_end_at_the_limit_and_give_everything_back() {
+    let database = Database::new();
+    let rows = &database.rows;
+    for kind in ["insert", "update", "delete", "load"] {
+        let mut tx = database.begin();
+        let made = until_refused(|number| match kind {
+            "insert" => tx.insert(rows.id, row(rows, 1_000_000 + number, 0)).map(drop),
+            // Each change of a row keeps a mark of its own, also of one row again and again.
+            "update" => tx.update(rows.id, &key(number % 20_000), row(rows, number % 20_000, -number)),
+            "delete" => {
+                let id = number % 20_000;
+                tx.delete(rows.id, &key(id))?;
+                tx.insert(rows.id, row(rows, id, 0)).map(drop)
+            }
+            _ => {
+                let ids =
+                    Int32Array::from_iter_values((0..10_000).map(|id| 1_000_000 + number * 10_000 + id));
+                let ids: ArrayRef = Arc::new(ids);
+                let columns = [("id", Arc::clone(&ids)), ("value", ids)];
+                tx.bulk_insert(rows.id, &[RecordBatch::try_from_iter(columns).unwrap()]).map(drop)
+            }
+        });
+        assert!(made > 10, "{kind}: {made}");
+        assert!(database.taken() > SIZE / 2 && database.taken() <= SIZE, "{kind}: {}", database.taken());
+        drop(tx);
+        assert_eq!(database.taken(), 0, "{kind}");
+    }
+}
+
+#[test]
+fn a_transaction_goes_on_from_a_savepoint_with_the_memory_it_had_there() {
+    let database = Database::new();
+    let rows = &database.rows;
+    let mut tx = database.begin();
+    tx.insert(rows.id, row(rows, 1_000_000, 0)).unwrap();
+    let savepoint = tx.savepoint();
+    for _ in 0..5 {
+        let made = until_refused(|number| tx.insert(rows.id, row(rows, 2_000_000 + number, 0)).map(drop));
+        assert!(made > 1_000);
+        tx.rollback_to(&savepoint);
+        assert_eq!(database.taken(), 0);
+    }
+    tx.insert(rows.id, row(rows, 3_000_000, 0)).unwrap();
+    tx.commit().unwrap();
+    let tx = database.begin();
+    assert!(tx.get(rows.id, &key(1_000_000)).unwrap().is_some());
+    assert!(tx.get(rows.id, &key(2_000_000)).unwrap().is_none());
+    assert!(tx.get(rows.id, &key(3_000_000)).unwrap().is_some());
+}
+
+#[test]
+fn a_commit_gives_its_memory_back_and_small_transactions_take_none() {
+    let database = Database::new();
+    let rows = &database.rows;
+    let mut tx = database.begin();
+    tx.insert(rows.id, row(rows, 1_000_000, 0)).unwrap();
+    assert_eq!(database.taken(), 0);
+    for number in 0..10_000 {
+        tx.insert(rows.id, row(rows, 2_000_000 + number, 0)).unwrap();
+    }
+    assert!(database.taken() > 0);
+    tx.commit().unwrap();
+    assert_eq!(database.taken(), 0);
+}
