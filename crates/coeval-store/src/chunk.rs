@@ -281,7 +281,8 @@ impl Chunk {
     }
 }
 
-fn slice_bytes(array: &dyn Array) -> usize {
+/// Bytes of an array's own part of its buffers.
+pub(crate) fn slice_bytes(array: &dyn Array) -> usize {
     array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
 }
 

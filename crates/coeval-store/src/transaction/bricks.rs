@@ -10,6 +10,7 @@ use crate::bricks::{
     BrickChange, BrickChanges, BrickRows, Bricks, ScanOrder, WrittenBricks, begin_append, encode_delete,
     ranges_of,
 };
+use crate::chunk::slice_bytes;
 use crate::error::StoreError;
 use crate::ids::SpaceId;
 use crate::table::Table;
@@ -44,8 +45,8 @@ impl Transaction {
     ///
     /// # Errors
     /// [`StoreError::BrickLoad`] if columns or types are not the table's or more rows are bad;
-    /// [`StoreError::TransactionSize`] if one log record would not take what this transaction has appended; nothing is
-    /// changed then, and no string has taken up a dimension's cardinality.
+    /// [`StoreError::TransactionSize`] if one log record would not take what this transaction has appended,
+    /// [`StoreError::OutOfMemory`] if there is no memory for it; nothing is changed then, and no string has taken up a dimension's cardinality.
     /// [`StoreError::NoBrickTable`], [`StoreError::ReadOnly`]; [`StoreError::ShardStopped`]: open the store again.
     pub fn append(
         &mut self,
@@ -69,6 +70,8 @@ impl Transaction {
         self.writable("INSERT")?;
         let rows = Arc::clone(self.brick_rows(table)?);
         self.check_appended_bytes(batches)?;
+        let columns = batches.iter().flat_map(RecordBatch::columns);
+        self.keep(columns.map(|column| slice_bytes(column.as_ref())).sum())?;
         let routed = rows.table().route_all(&batches.iter().collect::<Vec<_>>(), rejected_max)?;
         let mut appended = Appended { rows: 0, rejected: routed.rejected };
         for load in routed.loads.into_iter().filter(|load| load.rows() > 0) {

@@ -35,6 +35,8 @@ pub enum ConstraintChoice {
 #[derive(Debug, Default)]
 pub(super) struct Deferred {
     checks: Vec<PendingCheck>,
+    /// So many of the first ones were made by SET CONSTRAINTS ... IMMEDIATE and held; it need not make them again.
+    made: usize,
     times: Arc<Times>,
 }
 
@@ -49,6 +51,7 @@ struct Times {
 #[derive(Clone, Debug)]
 pub(super) struct DeferredMark {
     checks: usize,
+    made: usize,
     times: Arc<Times>,
 }
 
@@ -73,11 +76,12 @@ impl Deferred {
     }
 
     pub(super) fn mark(&self) -> DeferredMark {
-        DeferredMark { checks: self.checks.len(), times: Arc::clone(&self.times) }
+        DeferredMark { checks: self.checks.len(), made: self.made, times: Arc::clone(&self.times) }
     }
 
     pub(super) fn go_back_to(&mut self, mark: &DeferredMark) {
         self.checks.truncate(mark.checks);
+        self.made = mark.made;
         self.times = Arc::clone(&mark.times);
     }
 }
@@ -107,7 +111,8 @@ impl Transaction {
 
     /// Makes the checks of what is not put off any more.
     fn check_what_is_due(&mut self) -> Result<(), StoreError> {
-        for place in 0..self.deferred.checks.len() {
+        for place in self.deferred.made..self.deferred.checks.len() {
+            self.stop_if_asked()?;
             let check = self.deferred.checks[place].clone();
             let (child, name) = check.constraint();
             let is_due = self.table_def(child).is_ok_and(|def| {
@@ -116,6 +121,9 @@ impl Transaction {
             });
             if is_due {
                 self.check_now(check)?;
+                if self.deferred.made == place {
+                    self.deferred.made += 1;
+                }
             }
         }
         Ok(())
@@ -127,7 +135,10 @@ impl Transaction {
     /// [`StoreError::Constraint`] for the first foreign key that does not hold.
     pub(super) fn check_deferred(&mut self) -> Result<(), StoreError> {
         let checks = std::mem::take(&mut self.deferred.checks);
-        checks.into_iter().try_for_each(|check| self.check_now(check))
+        checks.into_iter().try_for_each(|check| {
+            self.stop_if_asked()?;
+            self.check_now(check)
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use crate::transaction::{AccessMode, CheckTime, ConstraintChoice, Transaction};
 use arrow::array::{ArrayRef, Int32Array, RecordBatch};
 use coeval_txn::Isolation;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 const LEVELS: [Isolation; 3] = [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable];
 
@@ -188,4 +189,29 @@ fn a_bulk_load_with_a_deferred_constraint_is_checked_at_commit() {
     family.parent(&mut tx, 7);
     tx.commit().unwrap();
     assert!(family.begin(Isolation::Snapshot).get(family.children.id, &key(4_999)).unwrap().is_some());
+}
+
+#[test]
+fn checks_that_were_made_are_not_made_again_each_time_constraints_become_immediate() {
+    let family = Family::new(Deferral::Deferred);
+    let mut tx = family.begin(Isolation::Snapshot);
+    let began = Instant::now();
+    for id in 0..20_000 {
+        tx.set_constraints(&ConstraintChoice::All, CheckTime::Deferred).unwrap();
+        family.child(&mut tx, id, 1).unwrap();
+        tx.set_constraints(&ConstraintChoice::All, CheckTime::Immediate).unwrap();
+    }
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    // What is undone has to be checked again.
+    let savepoint = tx.savepoint();
+    tx.set_constraints(&ConstraintChoice::All, CheckTime::Deferred).unwrap();
+    family.child(&mut tx, 30_000, 8).unwrap();
+    let before_parent = tx.savepoint();
+    family.parent(&mut tx, 8);
+    tx.set_constraints(&ConstraintChoice::All, CheckTime::Immediate).unwrap();
+    tx.rollback_to(&before_parent);
+    let outcome = tx.set_constraints(&ConstraintChoice::All, CheckTime::Immediate);
+    assert!(is_missing_parent(&outcome), "{outcome:?}");
+    tx.rollback_to(&savepoint);
+    tx.commit().unwrap();
 }
