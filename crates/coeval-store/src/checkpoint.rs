@@ -214,7 +214,8 @@ impl<'s> Checkpoint<'s> {
         let before = self.shared.checkpoints.flushed_epochs();
         for table in self.frozen.tables() {
             if let Some(rows) = table.bricks() {
-                self.rounds.push(flush_round(disk, table.id(), rows, &before, self.frozen.epochs())?);
+                let (epochs, rounds_max) = (self.frozen.epochs(), self.shared.sizes.brick_rounds_max);
+                self.rounds.push(flush_round(disk, table.id(), rows, (&before, epochs), rounds_max)?);
             }
         }
         Ok(())

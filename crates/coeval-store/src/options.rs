@@ -75,6 +75,8 @@ pub(crate) struct Sizes {
     pub(crate) batch_bytes_max: usize,
     /// How often the log is told how far safe snapshots may go while nobody commits; never if not given.
     pub(crate) heartbeat: Option<Duration>,
+    /// With so many flush rounds of a brick table the next one keeps everything.
+    pub(crate) brick_rounds_max: usize,
     pub(crate) trials: Trials,
 }
 
@@ -85,6 +87,8 @@ impl Default for Sizes {
             direct_load_rows_min: 4_096,
             batch_bytes_max: PAYLOAD_BYTES_MAX - (1 << 20),
             heartbeat: None,
+            // Opening reads each round, and void rows take room.
+            brick_rounds_max: 32,
             trials: Trials::NONE,
         }
     }

@@ -2,10 +2,10 @@
 //! Flush rounds: what a checkpoint keeps of a brick table, in files (AOSI III-D).
 //!
 //! A round holds the rows that the checkpoint's world has and the last checkpoint's had not, each run with its epoch,
-//! and the strings that are new. The manifest lists the rounds of a table; one that it does not list was torn, and is
+//! and the strings that are new, whether or not there are rows with them. The manifest lists the rounds of a table; one that it does not list was torn, and is
 //! ignored. Opening reads the rounds in their order, then the log. A brick that was deleted since the last round is
 //! kept whole, and what earlier rounds have of it is void: the manifest lists the brick with the first round that
-//! counts. With [`ROUNDS_MAX`] rounds the next one keeps everything and the others go.
+//! counts. With as many rounds as [`Sizes`](crate::options::Sizes) says the next one keeps everything and the others go.
 //!
 //! | bytes | field | value |
 //! |---|---|---|
@@ -41,9 +41,6 @@ const MAGIC: [u8; 8] = *b"COEVALBR";
 const FORMAT_VERSION: u32 = 1;
 const HEADER_BYTES: usize = 24;
 const CHECKSUM_BYTES: usize = 4;
-
-/// With so many rounds the next one keeps everything: opening reads each, and void rows take room.
-const ROUNDS_MAX: usize = 32;
 
 /// The rounds of a table that the durable manifest lists.
 #[derive(Clone, Debug, Default)]
@@ -108,11 +105,11 @@ pub(crate) fn flush_round(
     disk: &Disk,
     table: SpaceId,
     rows: &Arc<BrickRows>,
-    before: &EpochSet,
-    now: &EpochSet,
+    (before, now): (&EpochSet, &EpochSet),
+    rounds_max: usize,
 ) -> Result<FlushedTable, StoreError> {
     let mut rounds = rows.rounds.lock().clone();
-    let is_whole = rounds.list.is_empty() || rounds.list.len() >= ROUNDS_MAX;
+    let is_whole = rounds.list.is_empty() || rounds.list.len() >= rounds_max;
     if is_whole {
         rounds = Rounds::default();
     }
@@ -125,7 +122,9 @@ pub(crate) fn flush_round(
         let flush = view.unflushed(brick, &before, &now);
         flush.voids_earlier || !flush.epochs.is_empty()
     });
-    if !has_rows {
+    // The log before this checkpoint goes, and codes go on behind all strings that there are, also where no row is left.
+    let has_strings = rows.table.string_counts() > rounds.strings;
+    if !has_rows && !has_strings {
         return Ok(FlushedTable { table, rows: Arc::clone(rows), rounds, written: None });
     }
     let number = disk.new_segment();

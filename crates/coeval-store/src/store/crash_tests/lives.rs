@@ -27,6 +27,7 @@ pub(super) const SMALL: Sizes = Sizes {
     direct_load_rows_min: 8,
     batch_bytes_max: 1 << 20,
     heartbeat: None,
+    brick_rounds_max: 3,
     trials: Trials::NONE,
 };
 
