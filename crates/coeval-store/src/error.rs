@@ -208,6 +208,18 @@ pub enum StoreError {
         /// One of the files.
         file: String,
     },
+    /// Some files of a database are there, and what they need is not (XX001). Nothing was changed.
+    #[error("\"{directory}\" holds {found} of a database, but no {missing}: {advice}; nothing was changed")]
+    IncompleteDatabase {
+        /// The directory.
+        directory: String,
+        /// One of the files that are there.
+        found: String,
+        /// What is missing.
+        missing: &'static str,
+        /// What to do.
+        advice: &'static str,
+    },
     /// A file was written by another version of the program.
     #[error("{file} has format version {found}; this program reads version {supported}")]
     UnsupportedVersion {

@@ -7,8 +7,8 @@
 
 use crate::checkpoint;
 use crate::error::StoreError;
-use crate::log::{LogHandle, Lsn};
-use crate::options::CheckpointPolicy;
+use crate::log::Lsn;
+use crate::options::{CheckpointPolicy, Durability};
 use crate::shared::Shared;
 use parking_lot::{Condvar, Mutex};
 use std::fmt;
@@ -153,11 +153,11 @@ impl KeeperSignal {
     }
 }
 
-/// Owns the thread; dropping it closes the store: a running checkpoint ends early, the log is synced.
+/// Owns the thread; dropping it closes the store: a running checkpoint ends early, the log is synced and its end attested.
 pub(crate) struct Keeper {
     signal: Arc<KeeperSignal>,
     thread: Option<JoinHandle<()>>,
-    log: Option<LogHandle>,
+    shared: Weak<Shared>,
 }
 
 impl fmt::Debug for Keeper {
@@ -170,16 +170,15 @@ impl Keeper {
     /// Starts the keeper of this store.
     pub(crate) fn start(shared: &Arc<Shared>) -> Self {
         let signal = Arc::clone(&shared.keeper);
-        let weak = Arc::downgrade(shared);
         let thread = std::thread::Builder::new().name("coeval-keeper".to_owned()).spawn({
-            let signal = Arc::clone(&signal);
+            let (signal, weak) = (Arc::clone(&signal), Arc::downgrade(shared));
             move || keep(&signal, &weak)
         });
         if let Err(error) = &thread {
             tracing::warn!(%error, "no thread for automatic checkpoints");
         }
         signal.poke();
-        Self { signal, thread: thread.ok(), log: shared.pipeline.log().cloned() }
+        Self { signal, thread: thread.ok(), shared: Arc::downgrade(shared) }
     }
 }
 
@@ -190,9 +189,9 @@ impl Drop for Keeper {
             // The thread's own panic has been reported by the panic hook.
             let _ = thread.join();
         }
-        if let Some(log) = &self.log {
+        if let Some(shared) = self.shared.upgrade() {
             // Commits that waited for durability have it already; nobody is left to hear of the others.
-            let _ = log.sync(log.end_lsn());
+            let _ = shared.pipeline.attest_log(&shared);
         }
     }
 }
@@ -207,6 +206,10 @@ fn keep(signal: &KeeperSignal, shared: &Weak<Shared>) {
             last_beat = Instant::now();
             if !shared.pipeline.log_boundary(&shared) {
                 signal.owes_heartbeat.store(true, Ordering::Relaxed);
+            } else if shared.options.durability == Durability::Fsync {
+                // Nobody commits: a sync disturbs nobody, and the end of the log is attested if the machine stops now. A log
+                // that failed says so at the next commit.
+                let _ = shared.pipeline.attest_log(&shared);
             }
         }
         if is_poked {

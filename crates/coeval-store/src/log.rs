@@ -99,8 +99,8 @@ pub use appender::{Log, LogOptions};
 pub use error::{Damage, LogError, OpenError};
 pub use format::{Lsn, PAYLOAD_BYTES_MAX};
 pub use handle::LogHandle;
-pub(crate) use walk::read;
 pub use walk::{ChecksumPolicy, LogSummary, Replay, Tail, verify};
+pub(crate) use walk::{LogFiles, find_segments, read};
 
 #[cfg(test)]
 mod tests;

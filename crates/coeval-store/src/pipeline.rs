@@ -309,12 +309,25 @@ impl Pipeline {
         let boundary = shared.final_version();
         if boundary > *logged_boundary {
             // A log that failed says so at the next commit.
-            if log.append_with(|out| encode_boundary(boundary, out)).is_err() {
+            if log.append_inert(|out| encode_boundary(boundary, out)).is_err() {
                 return true;
             }
             *logged_boundary = boundary;
         }
         boundary >= shared.applied().version()
+    }
+
+    /// Makes the log durable, with a record at its end that attests all before it: damage there is told from a torn tail
+    /// from then on. For the time when nobody commits; an end that is attested already stays as it is.
+    pub(crate) fn attest_log(&self, shared: &Shared) -> Result<(), LogError> {
+        let Some(handle) = self.log() else { return Ok(()) };
+        handle.sync(handle.end_lsn())?;
+        let end = {
+            let mut leader = self.lock_leader(shared);
+            let Some(log) = leader.log.as_mut().filter(|log| !log.is_attested()) else { return Ok(()) };
+            log.append_inert(|out| encode_boundary(shared.final_version(), out))?
+        };
+        handle.sync(end).map(drop)
     }
 
     /// The newest applied world, if nothing of `reads` was overwritten since the snapshot `begin`, and nothing of the

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Opening a directory: the manifest gives a world, the log what came after it.
 //!
-//! # What is found, and what is done
-//! | manifest | log segments | decision |
-//! |---|---|---|
-//! | none | none | a new database: an empty manifest is written first; refused if others' files lie there |
-//! | none | some | damage: the manifest is missing |
-//! | there | any | its world, then every record behind its log position |
-//!
-//! The manifest of a new database is durable before its log is made, so a log without a manifest is damage.
+//! What is found and what is done about it is a table in `recovery/directory.rs`. The log of a new database is durable before
+//! its manifest is, so that one without the other is told from a first open that did not end.
 //!
 //! # Replay
 //! A record says what a commit batch did to keys, not to chunks, so it can be applied to any base with the
@@ -20,15 +14,16 @@
 //!
 //! Versions of records follow one another without a gap; a gap is damage.
 
+mod directory;
 mod replay;
 
 use crate::bricks::{Bricks, restore_rounds};
 use crate::catalog::{Catalog, DEFAULT_SCHEMA};
 use crate::disk::{Disk, LOG_DIR};
 use crate::error::StoreError;
-use crate::files::{FileSystem, LOCK_FILE_NAME};
+use crate::files::FileSystem;
 use crate::log::{Log, LogOptions, Lsn, OpenError};
-use crate::manifest::{BatchRun, FILE_NAME as MANIFEST_FILE, Manifest, TableEntry, manifest_path};
+use crate::manifest::{BatchRun, Manifest, TableEntry, manifest_path};
 use crate::segment::{SEGMENT_DIR, Segment, SegmentRef, parse_segment_name};
 use crate::sequence::Sequences;
 use crate::shared::Contents;
@@ -36,6 +31,7 @@ use crate::space::Space;
 use crate::table::Table;
 use crate::world::World;
 use coeval_txn::Version;
+use directory::{Decision, Directory};
 pub(crate) use replay::{ReplayError, Replayer};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -58,14 +54,22 @@ pub(crate) fn recover(
     log_options: LogOptions,
 ) -> Result<Recovered, StoreError> {
     files.create_dir_all(dir)?;
-    refuse_foreign(&*files, dir)?;
+    let directory = Directory::look(&*files, dir)?;
+    if directory.decision() == Decision::Foreign {
+        // Before the lock is taken, which is a file.
+        directory.refuse(dir)?;
+    }
     let lock = files.lock(dir)?;
+    let directory = Directory::look(&*files, dir)?;
+    directory.refuse(dir)?;
     let log_dir = dir.join(LOG_DIR);
     let segment_dir = dir.join(SEGMENT_DIR);
-    let manifest = match Manifest::read(&*files, dir, log_options.checksums)? {
-        Some(manifest) => manifest,
-        None => create(&*files, dir, &log_dir)?,
-    };
+    if directory.decision() == Decision::Create {
+        Log::create(&*files, &log_dir)?;
+        Manifest::empty().write(&*files, dir)?;
+    }
+    let manifest = Manifest::read(&*files, dir, log_options.checksums)?;
+    let manifest = manifest.ok_or_else(|| StoreError::corrupt(&manifest_path(dir), 0, "it is gone"))?;
     files.create_dir_all(&segment_dir)?;
     // The last process may have ended before the manifest's name was durable. A crash must not bring an older
     // manifest back once files that only that one names are removed.
@@ -76,8 +80,12 @@ pub(crate) fn recover(
     let bricks = manifest.flushed_epochs();
     let mut replayer = Replayer::new(&disk, world, &manifest);
     let from = Lsn::new(manifest.log);
-    let log = Log::open_with(files, &log_dir, from, log_options, &mut |_, payload| replayer.record(payload))
-        .map_err(open_error)?;
+    let mut log =
+        Log::open_with(files, &log_dir, from, log_options, &mut |_, payload| replayer.record(payload))
+            .map_err(open_error)?;
+    if replayer.ends_inert() {
+        log.note_inert_end();
+    }
     let replayed = replayer.finish();
     disk.raise_next_segment(highest_segment(&disk)? + 1);
     let rounds = manifest.tables.iter().flat_map(|table| &table.bricks).flat_map(|bricks| &bricks.rounds);
@@ -94,28 +102,12 @@ pub(crate) fn recover(
     Ok(Recovered { contents, log, disk })
 }
 
-/// Refuses to make a database among files that are not ours. Nothing has been written then.
-fn refuse_foreign(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
-    let names = files.list(dir)?;
-    if names.iter().any(|name| name == MANIFEST_FILE) {
-        return Ok(());
-    }
-    let is_ours = |name: &str| name == LOCK_FILE_NAME || name.starts_with(MANIFEST_FILE);
-    match names.into_iter().find(|name| !is_ours(name)) {
-        Some(file) => Err(StoreError::ForeignDirectory { directory: dir.display().to_string(), file }),
-        None => Ok(()),
-    }
-}
-
-/// Writes the manifest of a new database.
-fn create(files: &dyn FileSystem, dir: &Path, log_dir: &Path) -> Result<Manifest, StoreError> {
-    if files.exists(log_dir)? && !files.list(log_dir)?.is_empty() {
-        let what = "the manifest is missing, though there is a log";
-        return Err(StoreError::corrupt(&manifest_path(dir), 0, what));
-    }
-    let manifest = Manifest::empty();
-    manifest.write(files, dir)?;
-    Ok(manifest)
+/// Refuses a directory in which something of a database is missing, or which is somebody else's.
+///
+/// # Errors
+/// [`StoreError::IncompleteDatabase`], [`StoreError::ForeignDirectory`], [`StoreError::File`].
+pub(crate) fn refuse_incomplete(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
+    Directory::look(files, dir)?.refuse(dir)
 }
 
 /// The world of a manifest. Opens its segments, reads no chunk.

@@ -24,7 +24,7 @@ use crate::error::StoreError;
 use crate::files::FileSystem;
 use crate::log::{ChecksumPolicy, LogError, Lsn, OpenError, Tail, read};
 use crate::manifest::{Manifest, manifest_path};
-use crate::recovery::{ReplayError, Replayer, restore};
+use crate::recovery::{ReplayError, Replayer, refuse_incomplete, restore};
 use crate::segment::SegmentRef;
 use crate::world::World;
 use constraints::check_table_constraints;
@@ -132,6 +132,14 @@ pub fn verify(
 ) -> Result<VerifyReport, StoreError> {
     let lock = files.lock(dir)?;
     let mut report = VerifyReport::default();
+    match refuse_incomplete(&*files, dir) {
+        Ok(()) => {}
+        Err(error @ StoreError::IncompleteDatabase { .. }) => {
+            report.add_error(&error);
+            return Ok(report);
+        }
+        Err(error) => return Err(error),
+    }
     let manifest = match Manifest::read(&*files, dir, ChecksumPolicy::Verified) {
         Ok(Some(manifest)) => manifest,
         Ok(None) => {
@@ -206,10 +214,6 @@ fn replay(
 ) -> Result<Option<World>, StoreError> {
     let mut replayer = Replayer::new(disk, world, manifest);
     let log_dir = disk.dir().join(LOG_DIR);
-    if !disk.files().exists(&log_dir)? && manifest.log == 0 {
-        // The process ended before it made the log.
-        return Ok(Some(replayer.finish().world));
-    }
     let mut loads: Vec<SegmentRef> = Vec::new();
     let outcome = read(&**disk.files(), &log_dir, Lsn::new(manifest.log), &mut |_, payload| {
         loads.extend(Replayer::segments_of(payload)?);

@@ -48,6 +48,11 @@ pub struct Log {
     room_end: u64,
     /// The LSN behind the last record.
     end: Lsn,
+    /// Where the last record begins, and how much of the log its header attests, or one before it.
+    last_record: Lsn,
+    attested: Lsn,
+    /// The end of the log when its last record was one that nobody would miss.
+    inert_end: Option<Lsn>,
     buffer: Vec<u8>,
     zeros: Vec<u8>,
 }
@@ -87,15 +92,16 @@ impl Log {
         files.create_dir_all(dir)?;
         remove_unfinished(&*files, dir)?;
         let mut segments = list_segments(&*files, dir)?;
-        let (first, file, room_end, end);
+        let (first, file, room_end, end, last_record, attested);
         if segments.is_empty() && from == Lsn::START {
             file = create_segment(&*files, dir, from)?;
-            (first, end) = (from, from);
+            (first, end, last_record, attested) = (from, from, from, from);
             room_end = SEGMENT_HEADER_BYTES as u64;
             segments.push(first);
         } else {
             let walked = walk(&*files, dir, &segments, from, options.checksums, replay)?;
             (first, end) = (walked.last_segment, walked.summary.end);
+            (last_record, attested) = (walked.last_record, walked.attested);
             (file, room_end) = settle_tail(&*files, &segment_path(dir, first), walked)?;
             // The last process may have ended before the name of the last segment was durable.
             files.sync_dir(dir)?;
@@ -103,7 +109,32 @@ impl Log {
         let written = Written { end, file: Arc::clone(&file) };
         let shared = Arc::new(Shared::new(files, dir.to_path_buf(), segments, written));
         let zeros = Vec::new();
-        Ok(Log { shared, options, first, file, room_end, end, buffer: Vec::new(), zeros })
+        let (inert_end, buffer) = (None, Vec::new());
+        Ok(Log {
+            shared,
+            options,
+            first,
+            file,
+            room_end,
+            end,
+            last_record,
+            attested,
+            inert_end,
+            buffer,
+            zeros,
+        })
+    }
+
+    /// Makes a log without records in `dir`, durably; or makes one durable that is there already and has none.
+    ///
+    /// # Errors
+    /// Those of the file layer; there is no segment then, or one without records.
+    pub(crate) fn create(files: &dyn FileSystem, dir: &Path) -> Result<(), FileError> {
+        files.create_dir_all(dir)?;
+        if files.exists(&segment_path(dir, Lsn::START))? {
+            return files.sync_dir(dir);
+        }
+        create_segment(files, dir, Lsn::START).map(drop)
     }
 
     /// The handle to sync the log and to drop its old segments.
@@ -152,6 +183,27 @@ impl Log {
         outcome
     }
 
+    /// As [`Log::append_with`], for a record that nobody would miss: all that it is there for is its header, which
+    /// attests what was durable when it was written.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub(crate) fn append_inert(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> Result<Lsn, LogError> {
+        let end = self.append_with(encode)?;
+        self.inert_end = Some(end);
+        Ok(end)
+    }
+
+    /// The last record, if there is one behind the checkpoint, is one that nobody would miss.
+    pub(crate) fn note_inert_end(&mut self) {
+        self.inert_end = Some(self.end);
+    }
+
+    /// Whether damage anywhere in the log would be told from a torn tail, or harm nobody.
+    pub(crate) fn is_attested(&self) -> bool {
+        self.inert_end == Some(self.end) && self.attested >= self.last_record
+    }
+
     /// Writes the record whose payload is in place behind the room for its header.
     fn write_record(&mut self, record: &mut [u8]) -> Result<Lsn, LogError> {
         let size = record.len() as u64;
@@ -159,10 +211,12 @@ impl Log {
         if used > 0 && used + size > self.options.segment_bytes {
             self.change_segment()?;
         }
-        seal_record(record, self.end, self.shared.durable());
+        let durable = self.shared.durable();
+        seal_record(record, self.end, durable);
         let offset = offset_in_segment(self.first, self.end);
         self.make_room(offset + size)?;
         self.file.write_all_at(offset, record)?;
+        (self.last_record, self.attested) = (self.end, durable);
         self.end = self.end.plus(size);
         self.shared.written.lock().end = self.end;
         Ok(self.end)
@@ -239,7 +293,7 @@ fn settle_tail(
     path: &Path,
     walked: Walked,
 ) -> Result<(Arc<dyn File>, u64), FileError> {
-    let Walked { summary, last_segment, last_file, attested } = walked;
+    let Walked { summary, last_segment, last_file, attested, last_record: _ } = walked;
     let file = files.open(path, OpenMode::Existing)?;
     let end_offset = offset_in_segment(last_segment, summary.end);
     let room_end = match summary.tail {

@@ -5,10 +5,10 @@
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
-use crate::files::FileSystem;
+use crate::files::{FileError, FileSystem};
 use crate::log::format::{
     FORMAT_VERSION, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader,
-    decode_record_header, decode_segment_header, parse_segment_name, segment_path,
+    decode_record_header, decode_segment_header, encode_segment_header, parse_segment_name, segment_path,
 };
 use crate::log::recovery::{Attested, Checkpoint, Decision, Rest, Stop, Successor, decide};
 use crate::log::{Damage, LogError, Lsn, OpenError};
@@ -96,6 +96,34 @@ pub(crate) fn list_segments(files: &dyn FileSystem, dir: &Path) -> Result<Vec<Ls
     Ok(segments)
 }
 
+/// Whether a directory has a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFiles {
+    /// No segment.
+    None,
+    /// The first segment of all, without a record.
+    Blank,
+    /// Others.
+    Some,
+}
+
+/// Whether there are segments in `dir`, which need not be there itself, and the name of the first.
+pub(crate) fn find_segments(
+    files: &dyn FileSystem,
+    dir: &Path,
+) -> Result<(LogFiles, Option<String>), FileError> {
+    let names = if files.exists(dir)? { files.list(dir)? } else { Vec::new() };
+    let mut segments = names.into_iter().filter(|name| parse_segment_name(name).is_some());
+    let Some(first) = segments.next() else { return Ok((LogFiles::None, None)) };
+    if segments.next().is_some() || parse_segment_name(&first) != Some(Lsn::START) {
+        return Ok((LogFiles::Some, Some(first)));
+    }
+    let file = files.read(&dir.join(&first))?;
+    let is_blank = file.strip_prefix(encode_segment_header(Lsn::START).as_slice());
+    let is_blank = is_blank.is_some_and(|records| records.iter().all(|byte| *byte == 0));
+    Ok((if is_blank { LogFiles::Blank } else { LogFiles::Some }, Some(first)))
+}
+
 /// The end of a walk: what was found, and what the appender needs to go on.
 pub(crate) struct Walked {
     pub(crate) summary: LogSummary,
@@ -105,6 +133,8 @@ pub(crate) struct Walked {
     pub(crate) last_file: Vec<u8>,
     /// The highest LSN that the log itself proves to have been durable.
     pub(crate) attested: Lsn,
+    /// Where the last record behind the checkpoint begins; the end of the log if there is none.
+    pub(crate) last_record: Lsn,
 }
 
 /// The offset in its segment's file of the byte at `position`.
@@ -125,12 +155,14 @@ pub(crate) fn walk<E>(
     let missing = || LogError::MissingSegment { path: segment_path(dir, from) };
     let start = segments.partition_point(|first| *first <= from).checked_sub(1).ok_or_else(missing)?;
     let mut summary = LogSummary { segments: 0, records: 0, payload_bytes: 0, end: from, tail: Tail::Clean };
+    let mut last_record = None;
     for (index, first) in segments.iter().enumerate().skip(start) {
         let path = segment_path(dir, *first);
         let file = files.read(&path)?;
         let successor = segments.get(index + 1).copied();
         let mut reader = SegmentReader::new(path, &file, *first, successor, checksums)?;
         reader.replay(from, &mut summary, replay)?;
+        last_record = reader.last_record.or(last_record);
         summary.segments += 1;
         match decide(reader.stop(from)) {
             Decision::Continue => {}
@@ -138,7 +170,8 @@ pub(crate) fn walk<E>(
                 summary.end = reader.position;
                 summary.tail = reader.tail();
                 let attested = reader.attested.max(from);
-                return Ok(Walked { summary, last_segment: *first, last_file: file, attested });
+                let last_record = last_record.unwrap_or(reader.position);
+                return Ok(Walked { summary, last_segment: *first, last_file: file, attested, last_record });
             }
             Decision::Damaged => return Err(reader.damaged(Damage::Record).into()),
             Decision::EndsTooEarly => {
@@ -161,6 +194,8 @@ struct SegmentReader<'a> {
     checksums: ChecksumPolicy,
     position: Lsn,
     attested: Lsn,
+    /// Where the last record that was replayed begins.
+    last_record: Option<Lsn>,
 }
 
 impl<'a> SegmentReader<'a> {
@@ -182,6 +217,7 @@ impl<'a> SegmentReader<'a> {
                     checksums,
                     position: first,
                     attested: first,
+                    last_record: None,
                 })
             }
             SegmentHeader::Valid(_) | SegmentHeader::Invalid => {
@@ -219,6 +255,7 @@ impl<'a> SegmentReader<'a> {
                 })?;
                 summary.records += 1;
                 summary.payload_bytes += payload.len() as u64;
+                self.last_record = Some(self.position);
             }
             self.attested = self.attested.max(header.synced);
             self.position = end;

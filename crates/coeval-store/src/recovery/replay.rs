@@ -74,6 +74,8 @@ pub(crate) struct Replayer<'d> {
     next_space: u32,
     next_sequence: u32,
     newest_epoch: Epoch,
+    /// Whether nobody would miss the last record.
+    ends_inert: bool,
 }
 
 /// Changes of a table from several records, in their order.
@@ -102,7 +104,13 @@ impl<'d> Replayer<'d> {
             next_space: manifest.next_space,
             next_sequence: manifest.next_sequence,
             newest_epoch: manifest.newest_epoch(),
+            ends_inert: true,
         }
+    }
+
+    /// Whether the last record, if there was one, says nothing that anybody would miss.
+    pub(crate) fn ends_inert(&self) -> bool {
+        self.ends_inert
     }
 
     /// The segment files that a record refers to.
@@ -118,7 +126,9 @@ impl<'d> Replayer<'d> {
 
     /// Applies one record.
     pub(crate) fn record(&mut self, payload: &[u8]) -> Result<(), ReplayError> {
-        match decode(payload)? {
+        let record = decode(payload)?;
+        self.ends_inert = matches!(record, Record::Boundary(_));
+        match record {
             Record::Sequence { id, next } => {
                 self.next_sequence = self.next_sequence.max(id.get() + 1);
                 self.resume_points.insert(id, next);

@@ -14,6 +14,7 @@ use crate::store::{SetValue, Store};
 use crate::transaction::{AccessMode, Transaction};
 use crate::types::ColumnType;
 use crate::value::Value;
+use crate::verify::verify;
 use coeval_txn::{Isolation, Version};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -99,34 +100,114 @@ fn corruption(error: &StoreError) -> (PathBuf, &str) {
 }
 
 #[test]
-fn a_new_directory_gets_a_manifest_before_it_gets_a_log() {
-    // Wherever the first open fails or the machine stops, the next one finds a whole database or none.
-    for calls in 0.. {
-        let files = SimulatedFiles::new(calls);
+fn a_first_open_that_ended_anywhere_is_taken_up_by_the_next() {
+    for (calls, seed) in (0..40).flat_map(|calls| (0..16).map(move |seed| (calls, seed))) {
+        let files = SimulatedFiles::new(seed);
         files.fail_from(calls, Fault::Io);
         let failed = try_open(&files).is_err();
-        let files = if calls % 2 == 0 { files.crash() } else { files.restart() };
-        let store = open(&files);
+        assert!(failed || calls > 8, "an open makes several calls");
+        let files = if seed % 4 == 0 { files.restart() } else { files.crash() };
+        // And once more.
+        files.fail_from(calls / 2, Fault::Io);
+        drop(try_open(&files));
+        let files = files.crash();
+        let store = try_open(&files).unwrap_or_else(|error| panic!("{calls} {seed}: {error}"));
         let def = make_table(&store);
         insert(&store, &def, 1);
         let files = files.crash();
         assert_eq!(ids(&open(&files), &def), [1]);
-        if !failed {
-            assert!(calls > 8, "an open makes several calls");
-            break;
-        }
     }
 }
 
+/// What an error says that is missing, and what it found.
+fn missing(error: &StoreError) -> (&str, &str) {
+    match error {
+        StoreError::IncompleteDatabase { missing, found, .. } => (missing, found),
+        error => panic!("another error: {error}"),
+    }
+}
+
+/// Removes the files of a directory.
+fn empty(files: &SimulatedFiles, dir: &str) {
+    let dir = Path::new(DIR).join(dir);
+    files.list(&dir).unwrap().iter().for_each(|name| files.remove(&dir.join(name)).unwrap());
+}
+
+/// A missing manifest used to make a new database whose first open removed every segment; a missing log was made anew.
 #[test]
-fn a_log_without_a_manifest_is_damage() {
+fn a_database_of_which_files_are_missing_is_never_made_anew() {
     let (files, _) = database();
-    files.remove(&Path::new(DIR).join("MANIFEST")).unwrap();
-    let error = refused(&files);
-    assert_eq!(
-        corruption(&error),
-        (Path::new(DIR).join("MANIFEST"), "the manifest is missing, though there is a log")
-    );
+    let manifest = Path::new(DIR).join("MANIFEST");
+    files.remove(&manifest).unwrap();
+    let first_segment = format!("segments/{}", segments(&files)[0]);
+    assert_eq!(missing(&refused(&files)), ("MANIFEST", first_segment.as_str()));
+    empty(&files, "log");
+    assert_eq!(missing(&refused(&files)), ("MANIFEST", first_segment.as_str()));
+    assert!(!segments(&files).is_empty());
+    empty(&files, "segments");
+    drop(open(&files));
+
+    // A manifest that was written aside is somebody's, too.
+    let (files, _) = database();
+    files.rename(&manifest, &Path::new(DIR).join("MANIFEST.tmp")).unwrap();
+    (empty(&files, "log"), empty(&files, "segments"));
+    assert_eq!(missing(&refused(&files)), ("MANIFEST", "MANIFEST.tmp"));
+
+    // A log alone.
+    let (files, _) = database();
+    files.remove(&manifest).unwrap();
+    empty(&files, "segments");
+    assert_eq!(missing(&refused(&files)), ("MANIFEST", "log/00000000000000000000.log"));
+}
+
+#[test]
+fn a_database_without_its_log_is_refused_whether_it_had_a_checkpoint_or_not() {
+    for has_checkpoint in [false, true] {
+        let files = SimulatedFiles::new(1);
+        let store = open(&files);
+        let def = make_table(&store);
+        insert(&store, &def, 1);
+        if has_checkpoint {
+            store.checkpoint().unwrap();
+        }
+        drop(store);
+        let files = files.restart();
+        empty(&files, "log");
+        let error = refused(&files);
+        assert_eq!(missing(&error), ("log segment (log/*.log)", "MANIFEST"));
+        assert!(error.to_string().contains("put it back"), "{error}");
+        let report = verify(Arc::new(files), Path::new(DIR), None).unwrap();
+        assert_eq!(report.problem_count, 1, "{:?}", report.problems);
+    }
+}
+
+/// Without a record behind it, a damaged last record looked like a torn tail, and was cut off in silence.
+#[test]
+fn after_a_clean_close_damage_in_the_last_record_is_named() {
+    let (files, def) = database();
+    let dir = Path::new(DIR).join("log");
+    let path = dir.join(files.list(&dir).unwrap().last().unwrap());
+    let bytes = files.read(&path).unwrap();
+    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() as u64;
+    let mut named = 0;
+    for offset in 0..=end {
+        files.damage(&path, offset, 0x10);
+        let copy = files.copy();
+        match try_open(&copy) {
+            Ok(store) => {
+                assert_eq!(ids(&store, &def), [1, 2, 3, 4], "offset {offset}");
+            }
+            Err(_) => named += 1,
+        }
+        files.damage(&path, offset, 0x10);
+    }
+    // What lies before the checkpoint's place is not looked at, nor is there anything that needs it.
+    assert!(named > 60, "{named}");
+    // A database that is opened and closed takes no more room for it.
+    let length = |files: &SimulatedFiles| files.read(&path).unwrap().iter().rposition(|byte| *byte != 0);
+    let before = length(&files);
+    drop(open(&files));
+    assert_eq!(length(&files), before);
 }
 
 #[test]

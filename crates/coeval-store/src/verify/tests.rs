@@ -128,7 +128,7 @@ fn a_sound_database_is_clean_and_everything_in_it_is_counted() {
     let report = check(&files);
     assert!(report.is_clean(), "{:?}", report.problems);
     assert_eq!((report.tables, report.rows, report.index_entries), (2, 20, 38));
-    assert_eq!((report.segments, report.chunks, report.log_records), (4, 4, 2));
+    assert_eq!((report.segments, report.chunks, report.log_records), (4, 4, 3));
     assert_eq!(report.torn_tail_bytes, 0);
     assert_eq!(check(&files), report, "a check changes nothing");
 }
@@ -371,7 +371,8 @@ fn a_missing_segment_and_a_missing_or_damaged_manifest_are_problems_and_no_error
         "/db/MANIFEST, offset 0: the contents do not fit the checksum"
     );
     files.remove(&manifest).unwrap();
-    assert_eq!(check(&files).problems[0].what, "the manifest is missing");
+    let what = check(&files).problems[0].to_string();
+    assert!(what.contains("segments/") && what.contains("of a database, but no MANIFEST"), "{what}");
 }
 
 #[test]
@@ -383,6 +384,6 @@ fn a_torn_tail_is_counted_and_is_no_problem() {
     files.damage(&path, end, 0xff);
     let report = check(&files);
     assert!(report.is_clean(), "{:?}", report.problems);
-    assert_eq!(report.log_records, 1);
+    assert_eq!(report.log_records, 2, "the torn record is the one of the clean close");
     assert!(report.torn_tail_bytes > 0);
 }

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a directory holds before it is opened, and what that means: the cases of `docs/durability.md` as data.
+//!
+//! A new database is made in this order, each step durable before the next: the directory, the log with a segment without
+//! records, the manifest. So a first open that ended anywhere leaves no manifest, and nothing that holds anything. Whatever
+//! else is without a manifest, or has one without a log, was a database: it is never written over.
+
+use crate::disk::LOG_DIR;
+use crate::error::StoreError;
+use crate::files::{FileSystem, LOCK_FILE_NAME};
+use crate::log::{LogFiles, find_segments};
+use crate::manifest::FILE_NAME as MANIFEST_FILE;
+use crate::segment::SEGMENT_DIR;
+use std::path::Path;
+
+/// Whether there is a manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ManifestFile {
+    There,
+    /// Only one that was written aside and did not get its name.
+    Unfinished,
+    None,
+}
+
+/// Whether there are files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Files {
+    None,
+    Some,
+}
+
+/// What a directory holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Holdings {
+    manifest: ManifestFile,
+    log: LogFiles,
+    /// Of chunks and flush rounds, finished or not.
+    segments: Files,
+    /// None of ours, in the directory itself.
+    foreign: Files,
+}
+
+/// What to do with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// Read the manifest and the log.
+    Open,
+    /// Make a database, or go on making it.
+    Create,
+    /// Refuse: the log is missing.
+    LogMissing,
+    /// Refuse: the manifest is missing.
+    ManifestMissing,
+    /// Refuse: somebody else's directory.
+    Foreign,
+}
+
+/// A row of the table: the conditions (empty: any) and the decision.
+struct DirectoryCase {
+    manifest: &'static [ManifestFile],
+    log: &'static [LogFiles],
+    segments: &'static [Files],
+    foreign: &'static [Files],
+    decision: Decision,
+}
+
+impl DirectoryCase {
+    fn matches(&self, found: Holdings) -> bool {
+        fn allows<T: PartialEq>(allowed: &[T], found: &T) -> bool {
+            allowed.is_empty() || allowed.contains(found)
+        }
+        allows(self.manifest, &found.manifest)
+            && allows(self.log, &found.log)
+            && allows(self.segments, &found.segments)
+            && allows(self.foreign, &found.foreign)
+    }
+}
+
+/// The table of `docs/durability.md`, row by row. Whatever is found matches exactly one row.
+const DIRECTORY_CASES: [DirectoryCase; 8] = [
+    DirectoryCase {
+        manifest: &[ManifestFile::There],
+        log: &[LogFiles::Blank, LogFiles::Some],
+        segments: &[],
+        foreign: &[],
+        decision: Decision::Open,
+    },
+    DirectoryCase {
+        manifest: &[ManifestFile::There],
+        log: &[LogFiles::None],
+        segments: &[],
+        foreign: &[],
+        decision: Decision::LogMissing,
+    },
+    DirectoryCase {
+        manifest: &[ManifestFile::Unfinished, ManifestFile::None],
+        log: &[LogFiles::Some],
+        segments: &[],
+        foreign: &[],
+        decision: Decision::ManifestMissing,
+    },
+    DirectoryCase {
+        manifest: &[ManifestFile::Unfinished, ManifestFile::None],
+        log: &[LogFiles::None, LogFiles::Blank],
+        segments: &[Files::Some],
+        foreign: &[],
+        decision: Decision::ManifestMissing,
+    },
+    DirectoryCase {
+        manifest: &[ManifestFile::Unfinished],
+        log: &[LogFiles::None],
+        segments: &[Files::None],
+        foreign: &[],
+        decision: Decision::ManifestMissing,
+    },
+    DirectoryCase {
+        manifest: &[ManifestFile::Unfinished, ManifestFile::None],
+        log: &[LogFiles::Blank],
+        segments: &[Files::None],
+        foreign: &[],
+        decision: Decision::Create,
+    },
+    DirectoryCase {
+        manifest: &[ManifestFile::None],
+        log: &[LogFiles::None],
+        segments: &[Files::None],
+        foreign: &[Files::None],
+        decision: Decision::Create,
+    },
+    DirectoryCase {
+        manifest: &[ManifestFile::None],
+        log: &[LogFiles::None],
+        segments: &[Files::None],
+        foreign: &[Files::Some],
+        decision: Decision::Foreign,
+    },
+];
+
+/// What a directory holds, with the files by which an error names that.
+pub(super) struct Directory {
+    holdings: Holdings,
+    foreign: Option<String>,
+    ours: Option<String>,
+}
+
+impl Directory {
+    /// Looks at a directory that is there.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub(super) fn look(files: &dyn FileSystem, dir: &Path) -> Result<Self, StoreError> {
+        let names = files.list(dir)?;
+        let manifest = if names.iter().any(|name| name == MANIFEST_FILE) {
+            ManifestFile::There
+        } else if names.iter().any(|name| name.starts_with(MANIFEST_FILE)) {
+            ManifestFile::Unfinished
+        } else {
+            ManifestFile::None
+        };
+        let (log, first_log) = find_segments(files, &dir.join(LOG_DIR))?;
+        let segment_dir = dir.join(SEGMENT_DIR);
+        let segments = if files.exists(&segment_dir)? { files.list(&segment_dir)? } else { Vec::new() };
+        let first_segment = segments.into_iter().next().map(|name| format!("{SEGMENT_DIR}/{name}"));
+        let is_foreign = |name: &String| name != LOCK_FILE_NAME && !name.starts_with(MANIFEST_FILE);
+        let unfinished = names.iter().find(|name| name.starts_with(MANIFEST_FILE)).cloned();
+        let foreign = names.into_iter().find(is_foreign);
+        let some = |name: &Option<String>| if name.is_some() { Files::Some } else { Files::None };
+        let holdings = Holdings { manifest, log, segments: some(&first_segment), foreign: some(&foreign) };
+        let ours = first_segment.or(first_log.map(|name| format!("{LOG_DIR}/{name}"))).or(unfinished);
+        Ok(Self { holdings, foreign, ours })
+    }
+
+    /// The decision of the one row that matches.
+    ///
+    /// # Panics
+    /// Never: a test holds that whatever is found matches exactly one row.
+    pub(super) fn decision(&self) -> Decision {
+        DIRECTORY_CASES
+            .iter()
+            .find(|case| case.matches(self.holdings))
+            .expect("the table covers everything, and a test holds that")
+            .decision
+    }
+
+    /// Why the directory is refused, if it is.
+    ///
+    /// # Errors
+    /// [`StoreError::ForeignDirectory`], [`StoreError::IncompleteDatabase`].
+    pub(super) fn refuse(&self, dir: &Path) -> Result<(), StoreError> {
+        let directory = dir.display().to_string();
+        let incomplete = |found: &str, missing, advice| {
+            let found = found.to_owned();
+            Err(StoreError::IncompleteDatabase { directory: directory.clone(), found, missing, advice })
+        };
+        match self.decision() {
+            Decision::Open | Decision::Create => Ok(()),
+            Decision::LogMissing => {
+                let advice = "put it back (commits since the last checkpoint are in it)";
+                incomplete(MANIFEST_FILE, "log segment (log/*.log)", advice)
+            }
+            Decision::ManifestMissing => {
+                let advice = "put it back from a copy of the directory (without it nothing says which files count), or \
+                              move what is there elsewhere to make a new database";
+                incomplete(self.ours.as_deref().unwrap_or(MANIFEST_FILE), MANIFEST_FILE, advice)
+            }
+            Decision::Foreign => {
+                let file = self.foreign.clone().unwrap_or_default();
+                Err(StoreError::ForeignDirectory { directory, file })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_directory_holds_meets_exactly_one_case() {
+        let mut used = [0; DIRECTORY_CASES.len()];
+        let both = [Files::None, Files::Some];
+        for manifest in [ManifestFile::There, ManifestFile::Unfinished, ManifestFile::None] {
+            for log in [LogFiles::None, LogFiles::Blank, LogFiles::Some] {
+                for (segments, foreign) in both.into_iter().flat_map(|a| both.map(|b| (a, b))) {
+                    let found = Holdings { manifest, log, segments, foreign };
+                    let rows: Vec<usize> =
+                        (0..used.len()).filter(|row| DIRECTORY_CASES[*row].matches(found)).collect();
+                    assert_eq!(rows.len(), 1, "{found:?} meets rows {rows:?}");
+                    used[rows[0]] += 1;
+                    let is_made = DIRECTORY_CASES[rows[0]].decision == Decision::Create;
+                    let holds_something =
+                        manifest == ManifestFile::There || log == LogFiles::Some || segments == Files::Some;
+                    assert!(!(is_made && holds_something), "{found:?} would be written over");
+                }
+            }
+        }
+        assert!(used.iter().all(|count| *count > 0), "a row that nothing meets: {used:?}");
+    }
+}
