@@ -4,7 +4,7 @@
 //! `cargo bench -p coeval-txn --bench row_locks`. Each figure is the best of several rounds: other work on the
 //! machine only ever adds to it. Keys look like the store's: a table and up to 24 bytes kept inline.
 
-use coeval_txn::{LockStrength, Patience, RowLocks};
+use coeval_txn::{LockStrength, Patience, Requested, RowLocks};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +27,11 @@ fn main() {
     }
     let figure = best_of(handed_over);
     println!("hand over a row between two threads          {figure:>8.1} ns");
+    for waiters in [100, 1_000, 10_000] {
+        let [queued, ended] = queue(waiters);
+        println!("wait for a row, {waiters:>6} do already          {queued:>8.1} ns");
+        println!("hand it over to the next of them             {ended:>8.1} ns");
+    }
 }
 
 fn best_of(measure: impl Fn() -> f64) -> f64 {
@@ -70,4 +75,37 @@ fn handed_over() -> f64 {
         }
     });
     per_operation(start.elapsed(), 2 * TURNS)
+}
+
+/// So many who hold a row each queue for one and look for deadlocks, then get it one after the other.
+fn queue(waiters: u64) -> [f64; 2] {
+    let mut best = [f64::INFINITY; 2];
+    for _ in 0..ROUND_COUNT {
+        let locks = Arc::new(RowLocks::new());
+        let hot = key(0);
+        let mut owners: Vec<_> = (0..=waiters).map(|_| locks.owner()).collect();
+        for (number, owner) in (1..).zip(&mut owners) {
+            let own = owner.lock(&key(number), LockStrength::NoKeyUpdate, Patience::None);
+            own.expect("nobody else wants it");
+        }
+        let mut owners = owners.into_iter();
+        let mut holder = owners.next().expect("there is one more than waits");
+        holder.lock(&hot, LockStrength::NoKeyUpdate, Patience::None).expect("nobody else has it");
+        let mut waiting: Vec<_> = owners.collect();
+        let start = Instant::now();
+        for owner in &mut waiting {
+            assert_eq!(owner.request(&hot, LockStrength::NoKeyUpdate), Requested::Queued);
+            owner.check_deadlock().expect("the holder does not wait");
+        }
+        let queued = per_operation(start.elapsed(), waiters);
+        let start = Instant::now();
+        for mut next in waiting {
+            holder.release_after(0);
+            assert!(next.poll_wait(std::task::Waker::noop()).is_ready(), "its turn has come");
+            holder = next;
+        }
+        let ended = per_operation(start.elapsed(), waiters);
+        best = [best[0].min(queued), best[1].min(ended)];
+    }
+    best
 }

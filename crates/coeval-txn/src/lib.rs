@@ -50,8 +50,8 @@ pub use epochs::{
 };
 pub use isolation::Isolation;
 pub use row_locks::{
-    Acquired, Deadlock, DeadlockWait, Interrupt, LockError, LockListing, LockOwner, LockState, LockStrength,
-    LockWait, OwnerId, Patience, Requested, RowLocks, Withdrawn,
+    Acquired, Deadlock, DeadlockSearches, DeadlockWait, Interrupt, LockError, LockListing, LockOwner,
+    LockState, LockStrength, LockWait, OwnerId, Patience, Requested, RowLocks, Withdrawn,
 };
 pub use snapshots::{ActiveSnapshots, SnapshotGuard};
 pub use version::{CommitOrder, TransactionId, Version};

@@ -20,7 +20,7 @@
 //! - *End.* Locks end together, from the last to the first ([`LockOwner::release_after`]); what was made
 //!   stronger since becomes again what it was.
 //! - *Deadlock.* When a wait begins (or some time later, as the caller likes) the graph of who waits for whom
-//!   is searched for a way back to the one who begins. A circle of waits for holders makes it the victim. If
+//!   is searched, once, for a way back to the one who begins. A circle of waits for holders makes it the victim. If
 //!   only the order of queues closes the circle, the queues are put into an order that does not.
 //!
 //! The README beside this crate proves that this finds every deadlock, and nothing else.
@@ -28,8 +28,9 @@
 //! # Cost
 //! An uncontended lock is one short critical section over a hash table's slot when it is taken and one when it
 //! ends, together far below a microsecond. Waiting costs an allocation and an entry in the list of waits; the
-//! search for deadlocks holds all shards for the time of a walk over waits. A transaction without locks pays
-//! nothing.
+//! search for deadlocks holds all shards for the time of a walk over holders, and over waits only if these leave a
+//! circle possible. How many wait for a row already matters to neither who queues nor who ends a lock; a request that
+//! is taken back is looked for in its queue. A transaction without locks pays nothing.
 
 mod deadlock;
 mod entry;
@@ -41,7 +42,7 @@ mod turn;
 pub use deadlock::{Deadlock, DeadlockWait};
 pub use owner::{Acquired, Interrupt, LockError, LockOwner, LockWait, Patience, Requested, Withdrawn};
 pub use strength::LockStrength;
-pub use table::{LockListing, LockState, OwnerId, RowLocks};
+pub use table::{DeadlockSearches, LockListing, LockState, OwnerId, RowLocks};
 pub(crate) use turn::waker_of_this_thread;
 
 #[cfg(test)]

@@ -14,13 +14,22 @@
 //! have no circle here, so owners can be ranked such that each waits only for holders of a lower rank; with the
 //! queues in that order nobody waits for a higher rank in any way.
 //!
-//! Cost: a walk visits each waiting owner at most once, under all locks of the table.
+//! # When to look, and how far
+//! Each circle has two owners or more that hold what others of it wait for, directly or behind others in a queue; and
+//! the request that closed it is of one of these (the README beside the crate has the proof). So a request looks once,
+//! and first at holders alone ([`WaitGraph::may_close_circle`]): from the key that it waits for to those keys that its
+//! holders wait for, and so on; only if that comes back to a key that the owner holds itself there may be a circle, and
+//! the waits are looked at one by one. How many wait in the queues on the way does not matter: a thousand who wait for
+//! a row whose holder runs cost a thousand looks at one holder.
+//!
+//! Cost: the first look takes a step for each holder of the keys that are reached. The second one lays all queues out
+//! once and visits each waiting owner at most once. Both are under all locks of the table.
 
 use super::entry::{Entry, Seen};
 use super::strength::LockStrength;
 use super::table::{OwnerId, Shard, Slot, Wait};
 use parking_lot::MutexGuard;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 /// A wait that is part of a deadlock.
@@ -76,28 +85,84 @@ enum Follow {
 /// There is a circle of waits.
 struct IsCircle;
 
-/// The waits of a table at one moment.
-pub(super) struct WaitGraph<'g, K> {
-    pub(super) shards: &'g [MutexGuard<'g, Shard<K>>],
-    pub(super) waits: &'g HashMap<OwnerId, Wait<K>>,
+/// What to do about the order of queues.
+pub(super) enum BetterOrder {
+    /// It closes no circle.
+    NotNeeded,
+    /// By these ranks it closes none.
+    Ranks(HashMap<OwnerId, usize>),
+    /// There is a deadlock, whose victim has not looked yet.
+    Later,
 }
 
-impl<K: Clone + Eq> WaitGraph<'_, K> {
+/// The waits of a table at one moment.
+pub(super) struct WaitGraph<'g, K> {
+    shards: &'g [MutexGuard<'g, Shard<K>>],
+    waits: &'g HashMap<OwnerId, Wait<K>>,
+    /// Where in the queue of its key each owner stands.
+    positions: HashMap<OwnerId, usize>,
+}
+
+impl<'g, K: Clone + Eq> WaitGraph<'g, K> {
+    /// With the places in queues not looked at.
+    fn of_holders(shards: &'g [MutexGuard<'g, Shard<K>>], waits: &'g HashMap<OwnerId, Wait<K>>) -> Self {
+        Self { shards, waits, positions: HashMap::new() }
+    }
+
+    pub(super) fn new(shards: &'g [MutexGuard<'g, Shard<K>>], waits: &'g HashMap<OwnerId, Wait<K>>) -> Self {
+        let mut graph = Self::of_holders(shards, waits);
+        for wait in waits.values() {
+            let queue = || graph.entry(wait).queue();
+            if queue().next().is_some_and(|first| !graph.positions.contains_key(&first.owner)) {
+                let places: Vec<_> =
+                    queue().enumerate().map(|(place, waiter)| (waiter.owner, place)).collect();
+                graph.positions.extend(places);
+            }
+        }
+        graph
+    }
+
+    /// Whether there can be a circle of waits that this owner's request has closed. False is certain.
+    pub(super) fn may_close_circle(
+        shards: &'g [MutexGuard<'g, Shard<K>>],
+        waits: &'g HashMap<OwnerId, Wait<K>>,
+        owner: OwnerId,
+    ) -> bool {
+        let graph = Self::of_holders(shards, waits);
+        let first = graph.entry(&waits[&owner]);
+        let others = first.holders().iter().map(|held| held.owner).filter(|holder| *holder != owner);
+        let mut way: Vec<&Wait<K>> = others.filter_map(|holder| waits.get(&holder)).collect();
+        let mut seen: HashSet<*const Entry> = HashSet::new();
+        while let Some(wait) = way.pop() {
+            let entry = graph.entry(wait);
+            if !seen.insert(std::ptr::from_ref(entry)) {
+                continue;
+            }
+            for held in entry.holders() {
+                if held.owner == owner {
+                    return true;
+                }
+                way.extend(waits.get(&held.owner));
+            }
+        }
+        false
+    }
+
     /// The circle of waits for holders that this owner is in.
     pub(super) fn deadlock_of(&self, owner: OwnerId) -> Option<Deadlock<K>> {
         self.circle_of(owner).map(|circle| self.deadlock(&circle))
     }
 
-    /// By which ranks the queues are to be sorted, if their order closes a circle of waits. Nothing while
-    /// there is a deadlock: its victim looks again.
-    pub(super) fn better_order(&self) -> Option<HashMap<OwnerId, usize>> {
+    /// By which ranks the queues are to be sorted, if their order closes a circle of waits. Later while there is a
+    /// deadlock: whoever takes the request back that closes it looks again.
+    pub(super) fn better_order(&self) -> BetterOrder {
         match self.ranks(Follow::HoldersAndQueues) {
-            Ok(_) => None,
-            Err(IsCircle) => self.ranks(Follow::Holders).ok(),
+            Ok(_) => BetterOrder::NotNeeded,
+            Err(IsCircle) => self.ranks(Follow::Holders).map_or(BetterOrder::Later, BetterOrder::Ranks),
         }
     }
 
-    fn entry(&self, wait: &Wait<K>) -> &Entry {
+    fn entry(&self, wait: &Wait<K>) -> &'g Entry {
         let is_key = |slot: &Slot<K>| slot.hash == wait.hash && slot.key == wait.key;
         let slot = self.shards[wait.hash.shard()].find(wait.hash.number(), is_key);
         &slot.expect("a key that is waited for has an entry").entry
@@ -133,10 +198,11 @@ impl<K: Clone + Eq> WaitGraph<'_, K> {
     /// Those that an owner waits for and that wait themselves.
     fn blockers(&self, owner: OwnerId, follow: Follow, seen: impl Fn(OwnerId) -> Seen) -> Vec<OwnerId> {
         let entry = self.entry(&self.waits[&owner]);
-        let holders = entry.holders_before(owner);
+        let position = self.positions[&owner];
+        let holders = entry.holders_before(position);
         let mut blockers: Vec<_> = holders.filter(|holder| self.waits.contains_key(holder)).collect();
         if follow == Follow::HoldersAndQueues {
-            entry.visit_ahead(owner, |ahead| {
+            entry.visit_ahead(position, |ahead| {
                 blockers.push(ahead);
                 seen(ahead)
             });
@@ -149,7 +215,7 @@ impl<K: Clone + Eq> WaitGraph<'_, K> {
         let holders = circle.iter().cycle().skip(1);
         let waits = circle.iter().zip(holders).map(|(&waiter, &holder)| {
             let wait = &self.waits[&waiter];
-            let strength = self.entry(wait).wanted_by(waiter);
+            let strength = self.entry(wait).wanted_at(self.positions[&waiter]);
             DeadlockWait { waiter, key: wait.key.clone(), strength, holder }
         });
         Deadlock { waits: waits.collect() }

@@ -21,6 +21,32 @@ pub(super) struct Waiter {
     pub(super) owner: OwnerId,
     pub(super) strength: LockStrength,
     pub(super) turn: Arc<Turn>,
+    /// Whether it held the key, weaker, when it asked.
+    pub(super) is_upgrade: bool,
+}
+
+/// How many wait, by what they want.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wanted {
+    by_strength: [usize; LockStrength::ALL.len()],
+    upgrades: usize,
+}
+
+impl Wanted {
+    fn add(&mut self, waiter: &Waiter) {
+        self.by_strength[waiter.strength as usize] += 1;
+        self.upgrades += usize::from(waiter.is_upgrade);
+    }
+
+    fn remove(&mut self, waiter: &Waiter) {
+        self.by_strength[waiter.strength as usize] -= 1;
+        self.upgrades -= usize::from(waiter.is_upgrade);
+    }
+
+    /// Whether somebody wants something that passes `test`.
+    fn any(&self, test: impl Fn(LockStrength) -> bool) -> bool {
+        LockStrength::ALL.iter().any(|&strength| self.by_strength[strength as usize] > 0 && test(strength))
+    }
 }
 
 /// Whether a walk has met an owner before.
@@ -35,6 +61,8 @@ pub(super) enum Seen {
 pub(super) struct Entry {
     holders: SmallVec<[Held; 1]>,
     queue: VecDeque<Waiter>,
+    /// What those in the queue want.
+    wanted: Wanted,
 }
 
 impl Entry {
@@ -62,8 +90,9 @@ impl Entry {
         if self.conflicts_with_holders(owner, strength) {
             return false;
         }
-        let in_its_way = |waiter: &Waiter| waiter.strength.conflicts_with(strength);
-        self.held_by(owner).is_some() || !self.queue.iter().any(in_its_way)
+        self.queue.is_empty()
+            || self.held_by(owner).is_some()
+            || !self.wanted.any(|wanted| wanted.conflicts_with(strength))
     }
 
     #[inline]
@@ -99,34 +128,46 @@ impl Entry {
     }
 
     /// Puts a request into the queue: at its end, or, if the owner holds the key already, before those who
-    /// do not.
-    pub(super) fn enqueue(&mut self, waiter: Waiter) {
-        assert!(self.queue.iter().all(|other| other.owner != waiter.owner), "an owner waits once");
-        let place = if self.held_by(waiter.owner).is_some() {
-            self.queue.iter().take_while(|other| self.held_by(other.owner).is_some()).count()
+    /// do not. The owner does not wait yet.
+    pub(super) fn enqueue(&mut self, owner: OwnerId, strength: LockStrength, turn: Arc<Turn>) {
+        let is_upgrade = self.held_by(owner).is_some();
+        let waiter = Waiter { owner, strength, turn, is_upgrade };
+        self.wanted.add(&waiter);
+        if is_upgrade {
+            let place = self.queue.iter().take_while(|other| other.is_upgrade).count();
+            self.queue.insert(place, waiter);
         } else {
-            self.queue.len()
-        };
-        self.queue.insert(place, waiter);
+            self.queue.push_back(waiter);
+        }
     }
 
     /// Takes a request out of the queue; returns whether it was there.
     pub(super) fn withdraw(&mut self, owner: OwnerId) -> bool {
         let position = self.queue.iter().position(|waiter| waiter.owner == owner);
-        position.and_then(|position| self.queue.remove(position)).is_some()
-    }
-
-    /// Whether nothing at all can be granted.
-    fn is_closed(&self) -> bool {
-        self.holders.first().is_some_and(|held| held.strength == LockStrength::Update)
+        let withdrawn = position.and_then(|position| self.queue.remove(position));
+        withdrawn.inspect(|waiter| self.wanted.remove(waiter)).is_some()
     }
 
     /// Grants what can be granted, in the order of the queue; tells `granted` of each.
+    ///
+    /// Cost: a step for each that is granted, and for those before the last of them that are not; nothing is looked at
+    /// behind the place from which on everybody is held up by the holders or by who was passed over.
     pub(super) fn settle(&mut self, woken: &mut Woken, mut granted: impl FnMut(OwnerId)) {
+        let mut strongest_held = self.holders.iter().map(|held| held.strength).max();
         let mut strongest_ahead: Option<LockStrength> = None;
+        let mut behind = self.wanted;
         let mut position = 0;
-        while position < self.queue.len() && !self.is_closed() {
-            let Waiter { owner, strength, .. } = self.queue[position];
+        loop {
+            // What conflicts with a strength conflicts with the stronger ones, too.
+            let strongest = strongest_held.max(strongest_ahead);
+            let may_pass =
+                |wanted: LockStrength| !strongest.is_some_and(|other| other.conflicts_with(wanted));
+            if behind.upgrades == 0 && !behind.any(may_pass) {
+                break;
+            }
+            let waiter = &self.queue[position];
+            behind.remove(waiter);
+            let (owner, strength) = (waiter.owner, waiter.strength);
             let waits_behind = self.held_by(owner).is_none()
                 && strongest_ahead.is_some_and(|ahead| ahead.conflicts_with(strength));
             if waits_behind || self.conflicts_with_holders(owner, strength) {
@@ -135,37 +176,33 @@ impl Entry {
                 continue;
             }
             let waiter = self.queue.remove(position).expect("the position is in the queue");
+            self.wanted.remove(&waiter);
             self.grant(owner, strength);
+            strongest_held = strongest_held.max(Some(strength));
             granted(owner);
             woken.push(waiter.turn);
         }
     }
 
-    /// The strength that a waiting owner wants.
-    pub(super) fn wanted_by(&self, owner: OwnerId) -> LockStrength {
-        self.queue[self.position_of(owner)].strength
+    /// What stands at this place of the queue.
+    pub(super) fn wanted_at(&self, position: usize) -> LockStrength {
+        self.queue[position].strength
     }
 
-    fn position_of(&self, owner: OwnerId) -> usize {
-        let position = self.queue.iter().position(|waiter| waiter.owner == owner);
-        position.expect("who waits is in the queue of the key it waits for")
-    }
-
-    /// The holders that a waiting owner waits for.
-    pub(super) fn holders_before(&self, owner: OwnerId) -> impl Iterator<Item = OwnerId> {
-        let strength = self.wanted_by(owner);
+    /// The holders that the waiting owner at this place of the queue waits for.
+    pub(super) fn holders_before(&self, position: usize) -> impl Iterator<Item = OwnerId> {
+        let Waiter { owner, strength, .. } = self.queue[position];
         let others = self.holders.iter().filter(move |held| held.owner != owner);
         others.filter(move |held| held.strength.conflicts_with(strength)).map(|held| held.owner)
     }
 
-    /// Those that a waiting owner waits for because they stand before it in the queue, the nearest first.
-    /// `visit` says whether it has met one before; whom that one waits for is then left out.
-    pub(super) fn visit_ahead(&self, owner: OwnerId, mut visit: impl FnMut(OwnerId) -> Seen) {
+    /// Those that the waiting owner at this place waits for because they stand before it in the queue, the nearest
+    /// first. `visit` says whether it has met one before; whom that one waits for is then left out.
+    pub(super) fn visit_ahead(&self, position: usize, mut visit: impl FnMut(OwnerId) -> Seen) {
+        let Waiter { owner, strength, .. } = self.queue[position];
         if self.held_by(owner).is_some() {
             return;
         }
-        let position = self.position_of(owner);
-        let strength = self.queue[position].strength;
         for ahead in self.queue.range(..position).rev() {
             if !ahead.strength.conflicts_with(strength) {
                 continue;

@@ -43,9 +43,6 @@ struct Grant<K> {
     before: Option<LockStrength>,
 }
 
-/// How long after a search for deadlocks the next one follows, at least.
-const RECHECK: Duration = Duration::from_secs(1);
-
 /// How a lock was got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acquired {
@@ -246,9 +243,11 @@ impl<K: Clone + Eq + Hash> LockOwner<K> {
     }
 
     /// Looks for a deadlock that the queued request is part of. Each deadlock is found by the check of the
-    /// owner whose request was queued last, or by a later check of any of its owners; the others go on then.
-    /// If that owner gives up without a check, the order of queues may be left such that others wait for each
-    /// other; so whoever waits for long should check from time to time.
+    /// owner whose request was queued last, or by a later check of any of its owners; the others go on then. So one
+    /// check for each wait is enough, at once or after a while.
+    ///
+    /// Cost: a step for each holder of the keys that its wait leads to; a walk over all waits only if these lead back to
+    /// it. Nobody takes or ends a lock meanwhile.
     ///
     /// # Errors
     /// [`LockError::Deadlock`]: this owner is the victim, and its request is taken back.
@@ -290,7 +289,8 @@ impl<K: Clone + Eq + Hash> LockOwner<K> {
         interrupt: Option<&(dyn Interrupt + Send + Sync)>,
     ) -> Result<(), LockError<K>> {
         let begun = Instant::now();
-        let mut check_after = deadlock_after;
+        // A circle is closed by the request of one of its owners, whose look is still to come: one look is enough.
+        let mut check_after = Some(deadlock_after);
         loop {
             if self.poll_wait(waker).is_ready() {
                 return Ok(());
@@ -302,13 +302,15 @@ impl<K: Clone + Eq + Hash> LockOwner<K> {
             if at_most.is_some_and(|at_most| waited >= at_most) {
                 return self.give_up(LockError::Timeout);
             }
-            if waited >= check_after {
-                check_after = waited + RECHECK.max(deadlock_after);
+            if check_after.is_some_and(|check_after| waited >= check_after) {
+                check_after = None;
                 self.check_deadlock()?;
                 continue;
             }
-            let until = at_most.map_or(check_after, |at_most| at_most.min(check_after));
-            std::thread::park_timeout(until.saturating_sub(waited));
+            match check_after.into_iter().chain(at_most).min() {
+                Some(until) => std::thread::park_timeout(until.saturating_sub(waited)),
+                None => std::thread::park(),
+            }
         }
     }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All row locks of a store, divided by the hash of their keys.
 
-use super::deadlock::{Deadlock, WaitGraph};
-use super::entry::{Entry, Waiter};
+use super::deadlock::{BetterOrder, Deadlock, WaitGraph};
+use super::entry::Entry;
 use super::owner::LockOwner;
 use super::strength::LockStrength;
 use super::turn::{Turn, Woken};
@@ -81,6 +81,19 @@ pub(super) struct Wait<K> {
 pub(super) struct Waits<K> {
     pub(super) by_owner: HashMap<OwnerId, Wait<K>>,
     next_arrival: u64,
+    /// The order of queues closed a circle while there was a deadlock elsewhere: to be looked at when a request is
+    /// taken back.
+    is_order_left: bool,
+    searches: DeadlockSearches,
+}
+
+/// How often deadlocks were looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeadlockSearches {
+    /// Waits of owners that hold something, each looked at once.
+    pub looks: u64,
+    /// Those of them behind which all waits were looked at, because the holders alone left a circle possible.
+    pub walks: u64,
 }
 
 /// All row locks of a store. A key is opaque: `Clone + Eq + Hash`.
@@ -146,7 +159,12 @@ impl<K: Clone + Eq + Hash> RowLocks<K> {
         Self {
             shards: (0..SHARDS).map(|_| Padded(Mutex::new(HashTable::new()))).collect(),
             hasher: DefaultHashBuilder::default(),
-            waits: Mutex::new(Waits { by_owner: HashMap::new(), next_arrival: 0 }),
+            waits: Mutex::new(Waits {
+                by_owner: HashMap::new(),
+                next_arrival: 0,
+                is_order_left: false,
+                searches: DeadlockSearches::default(),
+            }),
             next_owner: Padded(AtomicU64::new(1)),
             key_count: Padded(AtomicUsize::new(0)),
         }
@@ -202,6 +220,12 @@ impl<K: Clone + Eq + Hash> RowLocks<K> {
         self.waits.lock().by_owner.len()
     }
 
+    /// How often deadlocks were looked for since it was made.
+    #[must_use]
+    pub fn deadlock_searches(&self) -> DeadlockSearches {
+        self.waits.lock().searches
+    }
+
     #[inline]
     pub(super) fn hash(&self, key: &K) -> KeyHash {
         KeyHash(self.hasher.hash_one(key))
@@ -246,7 +270,7 @@ impl<K: Clone + Eq + Hash> RowLocks<K> {
             return Answer::Busy;
         }
         let turn = Arc::new(Turn::default());
-        entry.enqueue(Waiter { owner, strength, turn: Arc::clone(&turn) });
+        entry.enqueue(owner, strength, Arc::clone(&turn));
         self.waits.lock().begin(owner, hash, key);
         Answer::Queued(turn, before)
     }
@@ -271,14 +295,29 @@ impl<K: Clone + Eq + Hash> RowLocks<K> {
     pub(super) fn withdraw(&self, owner: OwnerId, (hash, key): (KeyHash, &K)) -> bool {
         let mut woken = Woken::default();
         let mut shard = self.shard(hash);
-        change((&mut shard, &self.key_count.0), hash, key, |entry| {
+        let mut is_order_left = false;
+        let was_waiting = change((&mut shard, &self.key_count.0), hash, key, |entry| {
             let was_waiting = entry.withdraw(owner);
             if was_waiting {
-                drop(self.waits.lock().end(owner));
+                let mut waits = self.waits.lock();
+                drop(waits.end(owner));
+                is_order_left = waits.is_order_left;
+                drop(waits);
                 self.settle(entry, &mut woken);
             }
             was_waiting
-        })
+        });
+        drop(shard);
+        if is_order_left {
+            let mut shards = self.all_shards();
+            let mut waits = self.waits.lock();
+            self.mend_order(&mut shards, &mut waits, &mut woken);
+        }
+        was_waiting
+    }
+
+    fn all_shards(&self) -> Vec<MutexGuard<'_, Shard<K>>> {
+        self.shards.iter().map(|shard| shard.0.lock()).collect()
     }
 
     #[inline]
@@ -292,12 +331,17 @@ impl<K: Clone + Eq + Hash> RowLocks<K> {
     /// deadlock returned. If the order of queues makes anybody wait for itself, that is changed.
     pub(super) fn break_deadlock(&self, owner: OwnerId) -> Option<Deadlock<K>> {
         let mut woken = Woken::default();
-        let mut shards: Vec<_> = self.shards.iter().map(|shard| shard.0.lock()).collect();
+        let mut shards = self.all_shards();
         let mut waits = self.waits.lock();
         if !waits.by_owner.contains_key(&owner) {
             return None;
         }
-        let deadlock = WaitGraph { shards: &shards, waits: &waits.by_owner }.deadlock_of(owner);
+        waits.searches.looks += 1;
+        if !WaitGraph::may_close_circle(&shards, &waits.by_owner, owner) {
+            return None;
+        }
+        waits.searches.walks += 1;
+        let deadlock = WaitGraph::new(&shards, &waits.by_owner).deadlock_of(owner);
         if deadlock.is_some() {
             let Wait { hash, key, .. } = waits.end(owner);
             change((&mut shards[hash.shard()], &self.key_count.0), hash, &key, |entry| {
@@ -305,18 +349,22 @@ impl<K: Clone + Eq + Hash> RowLocks<K> {
                 entry.settle(&mut woken, |granted| drop(waits.end(granted)));
             });
         }
-        let order = WaitGraph { shards: &shards, waits: &waits.by_owner }.better_order();
-        if let Some(ranks) = order {
-            let keys: HashMap<_, _> =
-                waits.by_owner.values().map(|wait| (wait.key.clone(), wait.hash)).collect();
-            for (key, hash) in keys {
-                change((&mut shards[hash.shard()], &self.key_count.0), hash, &key, |entry| {
-                    entry.reorder(&ranks);
-                    entry.settle(&mut woken, |granted| drop(waits.end(granted)));
-                });
-            }
-        }
+        self.mend_order(&mut shards, &mut waits, &mut woken);
         deadlock
+    }
+
+    /// Changes the order of queues if that makes anybody wait for itself.
+    fn mend_order(&self, shards: &mut [MutexGuard<'_, Shard<K>>], waits: &mut Waits<K>, woken: &mut Woken) {
+        let order = WaitGraph::new(shards, &waits.by_owner).better_order();
+        waits.is_order_left = matches!(order, BetterOrder::Later);
+        let BetterOrder::Ranks(ranks) = order else { return };
+        let keys: HashMap<_, _> = waits.by_owner.values().map(|wait| (wait.key.clone(), wait.hash)).collect();
+        for (key, hash) in keys {
+            change((&mut shards[hash.shard()], &self.key_count.0), hash, &key, |entry| {
+                entry.reorder(&ranks);
+                entry.settle(woken, |granted| drop(waits.end(granted)));
+            });
+        }
     }
 }
 

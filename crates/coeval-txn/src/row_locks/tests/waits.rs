@@ -2,8 +2,8 @@
 //! Single waits: how they begin and how they end.
 
 use crate::row_locks::{
-    Acquired, Interrupt, LockError, LockOwner, LockState, LockStrength, Patience, Requested, RowLocks,
-    Withdrawn,
+    Acquired, DeadlockSearches, Interrupt, LockError, LockOwner, LockState, LockStrength, Patience,
+    Requested, RowLocks, Withdrawn,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -247,4 +247,65 @@ fn an_owner_that_ends_leaves_nothing_behind() {
     drop(one);
     assert_eq!(locks.list().len(), 0);
     assert!(!locks.is_in_use());
+}
+
+#[test]
+fn a_wait_is_looked_at_once_however_long_it_lasts_and_how_many_wait() {
+    const WAITERS: u64 = 40;
+    let locks = Arc::new(RowLocks::new());
+    let mut holder = locks.owner();
+    assert_eq!(holder.lock(&0, NoKeyUpdate, Patience::None), Ok(Acquired::AtOnce));
+    std::thread::scope(|scope| {
+        for waiter in 1..=WAITERS {
+            let locks = Arc::clone(&locks);
+            scope.spawn(move || {
+                let mut owner = locks.owner();
+                // Who holds nothing has no need to look.
+                assert_eq!(owner.lock(&waiter, NoKeyUpdate, Patience::None), Ok(Acquired::AtOnce));
+                let waited = owner.lock(&0, NoKeyUpdate, patience(Some(Duration::from_millis(2_500))));
+                assert!(matches!(waited, Err(LockError::Timeout)), "{waited:?}");
+            });
+        }
+    });
+    assert_eq!(locks.deadlock_searches(), DeadlockSearches { looks: WAITERS, walks: 0 });
+}
+
+#[test]
+fn who_gives_up_without_a_look_leaves_no_order_of_queues_in_which_others_wait_for_each_other() {
+    let [mut one, mut other, mut first, mut second, mut third] = owners();
+    // Two who wait for each other, neither of whom has looked yet.
+    assert!(now(&mut one, "x", Update) && now(&mut other, "y", Update));
+    assert_eq!(one.request(&"y", Update), Requested::Queued);
+    assert_eq!(other.request(&"x", Update), Requested::Queued);
+    // And three of whom only the order of a queue makes a circle.
+    assert!(now(&mut first, "a", KeyShare) && now(&mut third, "b", Update));
+    assert_eq!(second.request(&"a", Update), Requested::Queued);
+    assert_eq!(third.request(&"a", KeyShare), Requested::Queued);
+    assert_eq!(first.request(&"b", Update), Requested::Queued);
+    assert_eq!(first.check_deadlock(), Ok(()), "nobody has to give up");
+    assert_eq!(third.poll_wait(Waker::noop()), Poll::Pending, "the other circle comes first");
+    assert_eq!(one.withdraw(), Withdrawn::TakenBack);
+    assert_eq!(third.poll_wait(Waker::noop()), Poll::Ready(()));
+    drop(third);
+    assert_eq!(first.poll_wait(Waker::noop()), Poll::Ready(()));
+}
+
+#[test]
+fn a_deadlock_behind_a_long_queue_is_found_by_the_look_of_who_closed_it() {
+    let locks = Arc::new(RowLocks::new());
+    let [mut holder, mut closing] = [locks.owner(), locks.owner()];
+    assert_eq!(holder.lock(&0, NoKeyUpdate, Patience::None), Ok(Acquired::AtOnce));
+    assert_eq!(closing.lock(&1, NoKeyUpdate, Patience::None), Ok(Acquired::AtOnce));
+    let mut waiters: Vec<_> = (2..1_002).map(|key| (key, locks.owner())).collect();
+    for (key, waiter) in &mut waiters {
+        assert_eq!(waiter.lock(key, NoKeyUpdate, Patience::None), Ok(Acquired::AtOnce));
+        assert_eq!(waiter.request(&0, NoKeyUpdate), Requested::Queued);
+        assert_eq!(waiter.check_deadlock(), Ok(()));
+    }
+    assert_eq!(locks.deadlock_searches().walks, 0);
+    assert_eq!(closing.request(&0, NoKeyUpdate), Requested::Queued);
+    assert_eq!(closing.check_deadlock(), Ok(()));
+    assert_eq!(holder.request(&1, NoKeyUpdate), Requested::Queued);
+    assert!(matches!(holder.check_deadlock(), Err(LockError::Deadlock(found)) if found.waits.len() == 2));
+    assert_eq!(locks.deadlock_searches().walks, 1);
 }
