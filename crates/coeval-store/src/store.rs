@@ -13,10 +13,10 @@ use crate::keeper::Keeper;
 use crate::log::LogOptions;
 use crate::options::{Durability, Sizes, StoreOptions, Trials};
 use crate::publishing::Publication;
-use crate::record::encode_sequence;
 use crate::recovery::{Recovered, recover};
 use crate::reservations::Priority;
 use crate::safe_counts::SafeSnapshotCounts;
+use crate::sequence::Position;
 use crate::serializable::{DeferralInterrupted, SnapshotLag};
 use crate::shared::{BeginAt, Contents, RunAside, Shared};
 use crate::syncer::Syncer;
@@ -321,8 +321,7 @@ impl Store {
     /// [`StoreError::SequenceExhausted`] at the end; [`StoreError::Stopped`] or [`StoreError::Log`] if the log
     /// cannot be written.
     pub fn next_value(&self, sequence: &SequenceDef) -> Result<i64, StoreError> {
-        let id = sequence.id;
-        self.shared.sequences.next_value(sequence, |next| self.log_sequence(id, next))
+        self.shared.sequences.next_value(sequence, &*self.shared)
     }
 
     /// The number that [`next_value`](Self::next_value) would give; `None` at the end of the sequence. Nothing is taken:
@@ -337,22 +336,11 @@ impl Store {
     /// # Errors
     /// As [`next_value`](Self::next_value).
     pub fn set_value(&self, sequence: &SequenceDef, value: i64, how: SetValue) -> Result<(), StoreError> {
-        let next = match how {
-            SetValue::Next => Some(value),
-            SetValue::Used => crate::sequence::advance(sequence, value, 1),
+        let position = match how {
+            SetValue::Next => Position::Next(value),
+            SetValue::Used => Position::After(value),
         };
-        self.shared.sequences.set(sequence.id, next, |next| self.log_sequence(sequence.id, next))
-    }
-
-    fn log_sequence(&self, id: SequenceId, next: Option<i64>) -> Result<(), StoreError> {
-        let (handle, lsn) = {
-            let mut leader = self.shared.pipeline.lock_leader(&self.shared);
-            let Some(log) = &mut leader.log else { return Ok(()) };
-            let lsn = log.append_with(|out| encode_sequence(id, next, out))?;
-            (log.handle(), lsn)
-        };
-        self.shared.aside(|| handle.sync(lsn))?;
-        Ok(())
+        self.shared.sequences.set(sequence, position, &*self.shared)
     }
 
     /// The epochs of brick tables: how far transactions, readers and purge have come.

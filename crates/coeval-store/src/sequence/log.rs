@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The store's log as sequences need it.
+
+use super::SequenceLog;
+use crate::error::StoreError;
+use crate::ids::SequenceId;
+use crate::log::Lsn;
+use crate::pipeline::Leader;
+use crate::record::encode_sequence;
+use crate::shared::Shared;
+
+impl SequenceLog for Shared {
+    fn append(&self, id: SequenceId, resume: Option<i64>) -> Result<Option<Lsn>, StoreError> {
+        let mut leader = self.pipeline.lock_leader(self);
+        append_sequence(&mut leader, id, resume)
+    }
+
+    fn try_append(&self, id: SequenceId, resume: Option<i64>) -> Option<Result<Option<Lsn>, StoreError>> {
+        let mut leader = self.pipeline.leader.try_lock()?;
+        Some(append_sequence(&mut leader, id, resume))
+    }
+
+    fn is_durable(&self, lsn: Lsn) -> bool {
+        self.pipeline.log().is_none_or(|log| log.durable_lsn() >= lsn)
+    }
+
+    fn sync(&self, lsn: Lsn) -> Result<(), StoreError> {
+        let Some(log) = self.pipeline.log() else { return Ok(()) };
+        self.aside(|| log.sync(lsn))?;
+        Ok(())
+    }
+
+    fn aside(&self, wait: &mut dyn FnMut()) {
+        Self::aside(self, wait);
+    }
+}
+
+fn append_sequence(
+    leader: &mut Leader,
+    id: SequenceId,
+    resume: Option<i64>,
+) -> Result<Option<Lsn>, StoreError> {
+    let Some(log) = &mut leader.log else { return Ok(None) };
+    Ok(Some(log.append_with(|out| encode_sequence(id, resume, out))?))
+}
