@@ -11,7 +11,7 @@
 
 use crate::error::StoreError;
 use crate::log::{LogError, LogHandle, Lsn};
-use crate::serializable::ActiveGuard;
+use crate::serializable::{ActiveGuard, EndedGuard};
 use crate::shared::Shared;
 use crate::world::World;
 use coeval_txn::Version;
@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 /// A world that waits for its log record.
@@ -57,11 +58,13 @@ struct State {
 #[derive(Default)]
 struct Released {
     registrations: Vec<Arc<ActiveGuard>>,
+    ended: Vec<EndedGuard>,
     wakers: Vec<Waker>,
 }
 
 impl Released {
     fn settle(self) {
+        drop(self.ended);
         drop(self.registrations);
         self.wakers.into_iter().for_each(Waker::wake);
     }
@@ -78,6 +81,9 @@ pub(crate) struct Publishing {
     progress: Condvar,
     /// The syncer may have something to do.
     asked: Condvar,
+    /// What `published` says in the state, for who looks without the lock: changed under it, behind the end of the
+    /// registrations.
+    acknowledged: AtomicU64,
     log: Option<LogHandle>,
 }
 
@@ -95,8 +101,14 @@ impl Publishing {
             }),
             progress: Condvar::new(),
             asked: Condvar::new(),
+            acknowledged: AtomicU64::new(published.get()),
             log,
         }
+    }
+
+    /// Whether who committed this version may be told so.
+    pub(crate) fn is_acknowledged(&self, version: Version) -> bool {
+        self.acknowledged.load(Ordering::Acquire) >= version.get()
     }
 
     pub(crate) fn log(&self) -> Option<&LogHandle> {
@@ -301,8 +313,12 @@ impl State {
             }
         }
         if let Some(world) = newest {
-            self.published = world.version();
+            let version = world.version();
             shared.set_published(world);
+            // Before anybody is told: who begins behind an acknowledgement finds no trace of who was acknowledged.
+            released.ended.extend(released.registrations.iter().filter_map(|guard| guard.end()));
+            self.published = version;
+            shared.pipeline.publishing.acknowledged.store(version.get(), Ordering::Release);
             self.take_wakers(&mut released);
         }
         released

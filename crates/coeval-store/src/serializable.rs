@@ -17,8 +17,16 @@
 //! asked, they are *kept up* for a while: whoever moves the boundary, by a publication or the end of a transaction, makes
 //! the safe world before going on, and it lies ready behind an atomic pointer. One makes it at a time; who finds somebody
 //! at it leaves it to them, and they look again before they leave. So what lies ready lacks nothing but what ended in this
-//! moment, and no reader makes one. It is always right to read, since a boundary's safe snapshot is final.
+//! moment. It is always right to read, since a boundary's safe snapshot is final.
 //! (`coeval_txn::ssi`'s README has the proof, and `tests/loom` every interleaving.)
+//!
+//! # What a reader finds
+//! Every commit that was acknowledged before it began, if no SERIALIZABLE writer with an older snapshot than the published
+//! world is open. A commit is acknowledged behind three steps: its world is published, the registrations of its batch end,
+//! and only then are those told who wait for it. The safe world is made behind that, so that nobody waits for it. A reader
+//! in between sees that what lies ready is not the newest; while no older writer is open it then reads the published world
+//! itself, which is as good as a safe one (README, *Readers that need no marks*). While an older writer is open, it takes
+//! what lies ready: that lacks what the next one has for as long as somebody makes that, some microseconds.
 //!
 //! Likewise the write sets of commits below SERIALIZABLE become marks only when somebody is certified who did not see them.
 //!
@@ -37,8 +45,8 @@ use crate::transaction::ReadSet;
 use crate::world::World;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use coeval_txn::ssi::{
-    Boundary, BoundaryGuard, BoundaryHolder, Certified, Counterpart, Deferral, HeldBack, Member, Moved,
-    SafeSnapshot, SafeSnapshots, SessionFloor, Ssi, SsiConflict,
+    Boundary, BoundaryGuard, BoundaryHolder, Certified, Counterpart, Deferral, EndedRegistration, HeldBack,
+    Member, Moved, SafeSnapshot, SafeSnapshots, SessionFloor, Ssi, SsiConflict,
 };
 use coeval_txn::{ActiveSnapshots, CommitOrder, Interrupt, SnapshotGuard, TransactionId, Version};
 use parking_lot::{Mutex, MutexGuard};
@@ -49,6 +57,9 @@ use std::time::{Duration, Instant};
 
 /// Keeps a read-write serializable transaction registered; with the world of its snapshot.
 pub(crate) type ActiveGuard = BoundaryGuard<Arc<World>>;
+
+/// What such a registration leaves behind.
+pub(crate) type EndedGuard = EndedRegistration<Arc<World>>;
 
 /// The serializable side of a store, outside of the leader.
 pub(crate) struct Serializable {
@@ -217,12 +228,13 @@ impl Serializable {
             && self.newest_with_out.load(Ordering::Acquire) <= begin.get()
     }
 
-    /// The newest read safe snapshot there is, or the one before if somebody is making the newest; none for the moments in
-    /// which a transaction is being certified that the boundary has passed. Waits for nobody, but for who makes the first
-    /// one after a while in which nobody asked.
+    /// The newest read safe snapshot there is, or, beside a writer with an older snapshot, the one before if somebody is
+    /// making the newest; none for the moments in which a transaction is being certified that the boundary has passed.
+    /// Waits for nobody, but for who makes the first one after a while in which nobody asked.
     ///
-    /// Cost: an atomic load. With a bound on its age, or if nobody has asked lately: the locks, and applying the write sets
-    /// of those commits behind the boundary that belong to the snapshot, which are few.
+    /// Cost: an atomic load or two. In the moments behind a publication: the registry's lock. With a bound on its age, or if
+    /// nobody has asked lately: the locks, and applying the write sets of those commits behind the boundary that belong to
+    /// the snapshot, which are few.
     pub(crate) fn safe(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
         if self.trials.safe_is_newest {
             let world = published.load_full();
@@ -238,14 +250,26 @@ impl Serializable {
             self.set_wanted(|wanted| (wanted > 0).then_some(WANTED_PUBLICATIONS));
         }
         match self.newest.load_full() {
-            Some(ready) if !self.is_bounded() => Some(ready),
-            // The clock can move the boundary, and nobody does it.
-            Some(ready) => match self.making.try_lock() {
-                Some(making) => self.make_one(making, published),
+            Some(ready) if self.is_newest(&ready) => Some(ready),
+            // Something has ended just now, or the clock can move the boundary, and nobody does it.
+            Some(ready) => self.published_if_safe(published).or_else(|| match self.making.try_lock() {
+                Some(making) if self.is_bounded() => self.make_one(making, published),
+                Some(making) => self.make_one(making, published).or(Some(ready)),
                 None => Some(ready),
-            },
+            }),
             None => self.make_one(self.making.lock(), published),
         }
+    }
+
+    /// The published world, if nobody is active whose snapshot is older: then it is safe as it is, whatever comes.
+    fn published_if_safe(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
+        let (world, is_safe) = self.boundary.with_oldest(|oldest| {
+            let world = published.load_full();
+            let is_safe = oldest.is_none_or(|oldest| oldest >= world.version());
+            (world, is_safe)
+        });
+        let holds = SafeSnapshot { boundary: world.version(), members: Vec::new() };
+        is_safe.then(|| Arc::new(SafeWorld { world, holds }))
     }
 
     /// The newest one, for who must have that, or only looks.

@@ -347,7 +347,7 @@ impl Shared {
 
     /// Waits until this version is published.
     pub(crate) fn wait_published(&self, version: Version) -> Result<(), StoreError> {
-        if self.published.load().version() >= version {
+        if self.pipeline.publishing.is_acknowledged(version) {
             return Ok(());
         }
         self.aside(|| self.pipeline.publishing.wait(self, version))

@@ -308,7 +308,7 @@ impl Store {
     /// The log is then synced by a thread of the store, for all that ask and all that wait.
     #[must_use]
     pub fn publication(&self, version: Version) -> Option<Publication> {
-        if self.shared.published_slot().load().version() >= version {
+        if self.shared.pipeline.publishing.is_acknowledged(version) {
             return None;
         }
         self.syncer.start();

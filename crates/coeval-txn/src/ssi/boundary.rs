@@ -27,7 +27,7 @@ mod waits;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -147,7 +147,12 @@ impl<W: Clone> Boundary<W> {
         registry.insert(Holder { begin, number, transaction, since: now, taken: now, state, world });
         registry.note_held();
         drop(registry);
-        BoundaryGuard { registry: Arc::clone(&self.registry), begin, number }
+        BoundaryGuard {
+            registry: Arc::clone(&self.registry),
+            begin,
+            number,
+            has_ended: AtomicBool::new(false),
+        }
     }
 
     /// Moves the boundary to where it may be now, and returns that if it is further than before. Call it when
@@ -344,14 +349,32 @@ impl<W> Registry<W> {
     }
 }
 
-/// Keeps a transaction registered as active; dropping it ends that.
+/// Keeps a transaction registered as active; [`end`](Self::end) ends that, and so does dropping it.
 ///
 /// Keep it until the batch is published, or the transaction has been refused or rolled back.
+///
+/// # Locking
+/// `has_ended` changes under the registry's lock alone.
 #[must_use = "dropping the guard ends the registration"]
 pub struct BoundaryGuard<W> {
     registry: Arc<Mutex<Registry<W>>>,
     begin: Version,
     number: u64,
+    has_ended: AtomicBool,
+}
+
+/// What a registration that has ended leaves behind: to be dropped outside of all locks. It may hold a world that nobody
+/// else does, and wakes those who waited for the end.
+#[must_use = "it is dropped where that may take long"]
+pub struct EndedRegistration<W> {
+    _holder: Holder<W>,
+    released: Vec<Waker>,
+}
+
+impl<W> Drop for EndedRegistration<W> {
+    fn drop(&mut self) {
+        self.released.drain(..).for_each(Waker::wake);
+    }
 }
 
 impl<W> BoundaryGuard<W> {
@@ -408,18 +431,24 @@ impl<W> BoundaryGuard<W> {
     }
 }
 
+impl<W> BoundaryGuard<W> {
+    /// Ends the registration, whoever else holds the guard; nothing if it has ended before. The registry is held for
+    /// moments, and what takes longer is left to the caller.
+    pub fn end(&self) -> Option<EndedRegistration<W>> {
+        let mut registry = self.registry.lock();
+        if self.has_ended.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let at = registry.position(self.begin, self.number);
+        let holder = registry.holders.remove(at)?;
+        registry.note_held();
+        Some(EndedRegistration { _holder: holder, released: registry.take_released() })
+    }
+}
+
 impl<W> Drop for BoundaryGuard<W> {
     fn drop(&mut self) {
-        let (holder, released) = {
-            let mut registry = self.registry.lock();
-            let at = registry.position(self.begin, self.number);
-            let holder = registry.holders.remove(at);
-            registry.note_held();
-            (holder, registry.take_released())
-        };
-        // The world is let go outside of the lock: it may be its last holder.
-        drop(holder);
-        released.into_iter().for_each(Waker::wake);
+        drop(self.end());
     }
 }
 

@@ -27,7 +27,7 @@ mod safe_snapshots;
 mod space_writes;
 mod spaces;
 
-pub use boundary::{Boundary, BoundaryGuard, BoundaryHolder, HeldBack, Moved};
+pub use boundary::{Boundary, BoundaryGuard, BoundaryHolder, EndedRegistration, HeldBack, Moved};
 pub use certify::{Certified, Ssi, SsiSize};
 pub use conflict::{Counterpart, Place, SsiConflict, SsiRule};
 pub use limits::SsiLimits;
