@@ -2,12 +2,13 @@
 //! Building an index over the rows of a table, and checking that a unique one has no key twice.
 
 use crate::catalog::{IndexDef, TableDef};
-use crate::chunk::{CHUNK_ROWS, Chunk};
+use crate::chunk::{CHUNK_BYTES_MAX, CHUNK_ROWS, Chunk};
 use crate::cursor::SpaceCursor;
 use crate::delta::{BasePosition, Delta, DeltaEntry};
 use crate::error::StoreError;
 use crate::key::{Key, KeyReader, Nullable};
 use crate::key_column::KeyColumnBuilder;
+use crate::key_size::check_key_size;
 use crate::range::{Direction, KeyRange};
 use crate::space::{Found, Space, add_one};
 use crate::table::{RowRef, Table, missing_values};
@@ -25,9 +26,12 @@ pub(crate) fn entry(index: &IndexDef, row: RowRef<'_>, primary_key: &Key) -> Key
 pub(crate) fn build_index(table: &Table, def: &TableDef, position: usize) -> Result<Space, StoreError> {
     let index = &def.indexes[position];
     let missing = missing_values(def);
-    let entry_of = |(key, found): (Key, Found<'_>)| entry(index, RowRef::new(def, &missing, found), &key);
+    let entry_of = |(key, found): (Key, Found<'_>)| {
+        let entry = entry(index, RowRef::new(def, &missing, found), &key);
+        check_key_size(&index.name, entry.as_slice()).map(|()| entry)
+    };
     let mut entries: Vec<Key> = SpaceCursor::new(table.rows(), None, &KeyRange::all(), Direction::Forward)
-        .map(|row| row.map(entry_of))
+        .map(|row| row.and_then(entry_of))
         .collect::<Result<_, _>>()?;
     entries.par_sort_unstable();
     Ok(Space::from_chunks(key_chunks(entries.iter().map(Key::as_slice))))
@@ -80,6 +84,7 @@ pub(crate) fn catch_up<'k>(
             add_one(&mut changes, old, DeltaEntry::deleted(BasePosition::UNKNOWN));
         }
         if let Some(new) = new {
+            check_key_size(&index.name, new.as_slice())?;
             add_one(&mut changes, new.clone(), DeltaEntry::inserted(None));
             added.push(new);
         }
@@ -106,7 +111,7 @@ pub(crate) fn key_chunks<'a>(keys: impl Iterator<Item = &'a [u8]>) -> Vec<Arc<Ch
     let mut builder = KeyColumnBuilder::with_capacity(CHUNK_ROWS);
     for key in keys {
         builder.push(key);
-        if builder.len() == CHUNK_ROWS {
+        if builder.len() == CHUNK_ROWS || builder.bytes() >= CHUNK_BYTES_MAX {
             let full = std::mem::replace(&mut builder, KeyColumnBuilder::with_capacity(CHUNK_ROWS));
             chunks.push(Arc::new(Chunk::new(full.finish(), Vec::new())));
         }

@@ -6,13 +6,14 @@
 
 use crate::build_index::key_chunks;
 use crate::catalog::{IndexDef, TableDef};
-use crate::chunk::{CHUNK_ROWS, Chunk};
-use crate::column::{compact, stored, value_at};
+use crate::chunk::{CHUNK_BYTES_MAX, CHUNK_ROWS, Chunk};
+use crate::column::{compact, slice_bytes, stored, value_at};
 use crate::delta::{Delta, DeltaEntry};
 use crate::error::{ConstraintError, StoreError};
 use crate::ids::SpaceId;
 use crate::key::{Key, KeyWriter};
 use crate::key_column::KeyColumnBuilder;
+use crate::key_size::check_key_size;
 use crate::segment::SegmentRef;
 use crate::table::{RowRef, missing_values};
 use crate::transaction::{primary_key_taken, unique_key_taken};
@@ -79,19 +80,23 @@ impl BulkLoad {
     /// Follows the table from one definition to the next, so that it has one list for each index there as well.
     ///
     /// Uniqueness of new indexes is not looked at: the transaction may have deleted one of two owners since.
-    pub(crate) fn realign(&mut self, old: &TableDef, new: &TableDef) {
+    ///
+    /// # Errors
+    /// [`StoreError::KeySize`] if an entry of a new index is too long.
+    pub(crate) fn realign(&mut self, old: &TableDef, new: &TableDef) -> Result<(), StoreError> {
         assert!(self.segments.is_empty(), "a load is written after the last change of definitions");
         self.indexes = new
             .indexes
             .iter()
             .map(|index| match old.indexes.iter().position(|candidate| candidate.id == index.id) {
-                Some(position) => self.indexes[position].clone(),
+                Some(position) => Ok(self.indexes[position].clone()),
                 None => {
-                    let entries = sorted_entries(new, index, &self.chunks);
-                    key_chunks(entries.iter().map(|(key, _)| key.as_slice()))
+                    let entries = sorted_entries(new, index, &self.chunks)?;
+                    Ok(key_chunks(entries.iter().map(|(key, _)| key.as_slice())))
                 }
             })
-            .collect();
+            .collect::<Result<_, StoreError>>()?;
+        Ok(())
     }
 
     /// The first and last key.
@@ -155,10 +160,11 @@ fn keyed_rows(def: &TableDef, batches: &[RecordBatch]) -> Result<Vec<(Key, RowPl
             for &column in &def.primary_key {
                 writer.push(value_at(batch.column(column).as_ref(), row));
             }
-            (writer.finish(), (batch_index as u32, row as u32))
+            check_key_size(&def.primary_key_name, writer.as_slice())?;
+            Ok((writer.finish(), (batch_index as u32, row as u32)))
         })
     });
-    Ok(rows.collect())
+    rows.collect()
 }
 
 fn order_of(rows: &[(Key, RowPlace)]) -> InputOrder {
@@ -177,7 +183,7 @@ fn chunks_of_rows(
         .collect();
     let columns: Vec<Vec<&dyn Array>> =
         kept.iter().map(|arrays| arrays.iter().map(AsRef::as_ref).collect()).collect();
-    rows.par_chunks(CHUNK_ROWS)
+    rows.par_chunks(rows_of_chunk(batches))
         .map(|rows| {
             let mut keys = KeyColumnBuilder::with_capacity(rows.len());
             rows.iter().for_each(|(key, _)| keys.push(key.as_slice()));
@@ -186,6 +192,14 @@ fn chunks_of_rows(
             Ok(Arc::new(Chunk::new(keys.finish(), columns?)))
         })
         .collect()
+}
+
+/// How many of these rows are a full chunk, if they are all of one size.
+fn rows_of_chunk(batches: &[RecordBatch]) -> usize {
+    let bytes: usize = batches.iter().flat_map(RecordBatch::columns).map(|array| slice_bytes(array)).sum();
+    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    let row_bytes = (bytes / rows.max(1)).max(1);
+    (CHUNK_BYTES_MAX / row_bytes).clamp(1, CHUNK_ROWS)
 }
 
 /// One column of a chunk: slices put together where the input was in order, else row by row.
@@ -263,7 +277,7 @@ pub(crate) fn index_chunks(
     index: &IndexDef,
     chunks: &[Arc<Chunk>],
 ) -> Result<Vec<Arc<Chunk>>, StoreError> {
-    let entries = sorted_entries(def, index, chunks);
+    let entries = sorted_entries(def, index, chunks)?;
     if index.uniqueness.is_unique() {
         let missing = missing_values(def);
         let row_at = |(chunk, row): RowPlace| {
@@ -280,7 +294,11 @@ pub(crate) fn index_chunks(
 }
 
 /// The entries of the loaded rows in one index, and where their rows lie.
-fn sorted_entries(def: &TableDef, index: &IndexDef, chunks: &[Arc<Chunk>]) -> Vec<(Key, RowPlace)> {
+fn sorted_entries(
+    def: &TableDef,
+    index: &IndexDef,
+    chunks: &[Arc<Chunk>],
+) -> Result<Vec<(Key, RowPlace)>, StoreError> {
     let missing = missing_values(def);
     let mut entries: Vec<(Key, RowPlace)> = chunks
         .into_par_iter()
@@ -290,12 +308,14 @@ fn sorted_entries(def: &TableDef, index: &IndexDef, chunks: &[Arc<Chunk>]) -> Ve
             (0..chunk.rows()).map(move |row| {
                 let place = RowRef::new(def, missing, crate::space::Found::Base(chunk, row));
                 let primary_key = Key::from_slice(chunk.keys().get(row));
-                (place.index_entry(index, &primary_key), (chunk_index as u32, row as u32))
+                let entry = place.index_entry(index, &primary_key);
+                check_key_size(&index.name, entry.as_slice())?;
+                Ok((entry, (chunk_index as u32, row as u32)))
             })
         })
-        .collect();
+        .collect::<Result<_, StoreError>>()?;
     entries.par_sort_unstable();
-    entries
+    Ok(entries)
 }
 
 /// The entries of an index that these chunks hold, one by one.

@@ -61,6 +61,8 @@ use crate::manifest::{BatchRun, FlushedEpochs, Manifest, SegmentEntry, TableEntr
 use crate::segment::SegmentRef;
 use crate::shared::Shared;
 use crate::space::{Base, Space};
+use crate::stopping::contained;
+use crate::trap::Step;
 use crate::world::World;
 use coeval_txn::{Epoch, EpochSet};
 use parking_lot::Mutex;
@@ -119,16 +121,20 @@ impl Checkpoints {
 ///
 /// # Errors
 /// When the log cannot be synced or a file not be written or removed. Contents and durability are as before
-/// then; what the checkpoint wrote may be in place already.
+/// then; what the checkpoint wrote may be in place already. [`StoreError::Stopped`] if it panics, which stops commits.
 pub(crate) fn run(shared: &Shared) -> Result<CheckpointReport, StoreError> {
     let _turn = shared.checkpoints.turn.lock();
-    shared.pass_rolled_back_epochs();
-    if is_idle(shared) {
-        return Ok(CheckpointReport::default());
-    }
-    let mut checkpoint = Checkpoint::freeze(shared);
-    checkpoint.write()?;
-    checkpoint.install()
+    shared.pipeline.publishing.check_whole()?;
+    let run = || {
+        shared.pass_rolled_back_epochs();
+        if is_idle(shared) {
+            return Ok(CheckpointReport::default());
+        }
+        let mut checkpoint = Checkpoint::freeze(shared);
+        checkpoint.write()?;
+        checkpoint.install()
+    };
+    contained(shared, "in a checkpoint", run)?
 }
 
 /// Whether nothing has happened since the last checkpoint.
@@ -178,11 +184,14 @@ impl<'s> Checkpoint<'s> {
     /// Steps 2 to 4.
     pub(crate) fn write(&mut self) -> Result<(), StoreError> {
         let shared = self.shared;
+        // The end of the log may be behind a record of no world if the leader panicked between the two.
+        shared.pipeline.publishing.check_whole()?;
         shared.wait_published(self.frozen.version())?;
         if let Some((log, end)) = shared.pipeline.log().zip(self.log_end) {
             log.sync(end)?;
         }
         let outcome = merge_spaces(shared, &self.frozen, &mut self.merged, &mut self.report);
+        shared.trap.pass(Step::Merge);
         let Some(disk) = &shared.disk else { return outcome };
         let outcome = outcome.and_then(|()| self.flush_bricks(disk));
         let outcome = outcome.and_then(|()| disk.sync_segments()).and_then(|()| {
@@ -264,7 +273,8 @@ impl<'s> Checkpoint<'s> {
 
 impl Drop for Checkpoint<'_> {
     fn drop(&mut self) {
-        if self.is_open {
+        // Behind a panic worlds stay as they are: commits stop, and nothing is merged any more.
+        if self.is_open && !std::thread::panicking() {
             let end = |world: &World| world.with_spaces(|_, space| space.with_checkpoint_abandoned());
             let mut old = self.shared.pipeline.replace_worlds(self.shared, end);
             old.push(Arc::clone(&self.frozen));

@@ -5,7 +5,7 @@
 //! makes finding a key a binary search over plain bytes, whatever the key's columns are; an index is a space
 //! whose chunks have keys and no further columns.
 
-use crate::column::value_at;
+use crate::column::{slice_bytes, value_at};
 use crate::error::StoreError;
 use crate::key::Key;
 use crate::key_column::KeyColumn;
@@ -23,6 +23,24 @@ use std::sync::{Arc, OnceLock};
 /// Rows in a full chunk. Large enough that the work per chunk vanishes beside the work per row, small
 /// enough that rewriting one for a few changed rows stays cheap.
 pub const CHUNK_ROWS: usize = 65_536;
+
+/// A chunk that has this many bytes takes no more rows: wide rows make chunks of fewer, so that reading or rewriting one
+/// stays cheap, and offsets within one stay small. The last row of a chunk may pass it.
+pub(crate) const CHUNK_BYTES_MAX: usize = 64 << 20;
+
+/// How large a full chunk is: whichever comes first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChunkSize {
+    pub(crate) rows: usize,
+    pub(crate) bytes: usize,
+}
+
+impl From<usize> for ChunkSize {
+    /// So many rows, and no more than the usual bytes.
+    fn from(rows: usize) -> Self {
+        Self { rows, bytes: CHUNK_BYTES_MAX }
+    }
+}
 
 /// Smallest and greatest value of a column in a chunk, and how many NULLs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -279,11 +297,6 @@ impl Chunk {
         let columns = (0..self.column_count()).filter_map(|column| self.column(column));
         std::iter::once(&keys).chain(columns).map(|array| slice_bytes(array.as_ref())).sum()
     }
-}
-
-/// Bytes of an array's own part of its buffers.
-pub(crate) fn slice_bytes(array: &dyn Array) -> usize {
-    array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
 }
 
 /// Longest text kept as a minimum or maximum: enough to prune by, bounded in the manifest.

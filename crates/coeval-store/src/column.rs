@@ -87,6 +87,22 @@ pub(crate) fn compact(array: ArrayRef) -> ArrayRef {
     }
 }
 
+/// The bytes of an array's own values, whatever else its buffers hold.
+pub(crate) fn slice_bytes(array: &dyn Array) -> usize {
+    const VIEW: usize = size_of::<u128>();
+    match array.data_type() {
+        DataType::Utf8View => array.len() * VIEW + array.as_string_view().total_buffer_bytes_used(),
+        DataType::BinaryView => array.len() * VIEW + array.as_binary_view().total_buffer_bytes_used(),
+        DataType::List(_) => {
+            let lists = array.as_list::<i32>();
+            let (first, end) =
+                (lists.value_offsets()[0] as usize, lists.value_offsets()[lists.len()] as usize);
+            size_of_val(lists.value_offsets()) + slice_bytes(&lists.values().slice(first, end - first))
+        }
+        _ => array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size()),
+    }
+}
+
 /// A column of a chunk as queries see it: enums of this type where chunks have integers. Copies nothing.
 ///
 /// # Panics

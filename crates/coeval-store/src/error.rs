@@ -136,7 +136,7 @@ pub enum StoreError {
     /// A row of a bulk load is out of its place, or the batches have other columns than the table.
     #[error("{0}")]
     BulkLoad(String),
-    /// The database no longer takes commits: a write or sync of its log failed. Reads go on.
+    /// The database no longer takes commits: a write or sync of its log failed, or a panic stopped them. Reads go on.
     #[error("commits have stopped: {0}")]
     Stopped(#[source] LogError),
     /// The database is being closed.
@@ -177,6 +177,16 @@ pub enum StoreError {
     /// More bytes of changes than one log record takes (54000). Nothing of the transaction took effect.
     #[error("the changes of one transaction take {bytes} bytes in the log; at most {max} are possible")]
     TransactionSize {
+        /// What it would take.
+        bytes: usize,
+        /// What it may take.
+        max: usize,
+    },
+    /// A key that is longer than one may be (54000). Nothing was changed.
+    #[error("a key of \"{index}\" takes {bytes} bytes; at most {max} are possible")]
+    KeySize {
+        /// The index, or the primary key.
+        index: String,
         /// What it would take.
         bytes: usize,
         /// What it may take.

@@ -10,6 +10,8 @@ use crate::error::StoreError;
 use crate::log::Lsn;
 use crate::options::{CheckpointPolicy, Durability};
 use crate::shared::Shared;
+use crate::stopping::contained;
+use crate::trap::Step;
 use parking_lot::{Condvar, Mutex};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -200,32 +202,40 @@ fn keep(signal: &KeeperSignal, shared: &Weak<Shared>) {
     let mut last_beat = Instant::now();
     while let Some(is_poked) = signal.wait() {
         let Some(shared) = shared.upgrade() else { return };
-        if signal.heartbeat.is_some_and(|interval| last_beat.elapsed() >= interval)
-            && signal.owes_heartbeat.swap(false, Ordering::Relaxed)
-        {
-            last_beat = Instant::now();
-            if !shared.pipeline.log_boundary(&shared) {
-                signal.owes_heartbeat.store(true, Ordering::Relaxed);
-            } else if shared.options.durability == Durability::Fsync {
-                // Nobody commits: a sync disturbs nobody, and the end of the log is attested if the machine stops now. A log
-                // that failed says so at the next commit.
-                let _ = shared.pipeline.attest_log(&shared);
-            }
+        let turn = || keep_once(signal, &shared, is_poked, &mut last_beat);
+        if contained(&shared, "in the keeper", turn).is_err() {
+            return;
         }
-        if is_poked {
-            shared.expire_bricks(now_micros());
-            look(signal, &shared);
+    }
+}
+
+fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, is_poked: bool, last_beat: &mut Instant) {
+    shared.trap.pass(Step::Keep);
+    if signal.heartbeat.is_some_and(|interval| last_beat.elapsed() >= interval)
+        && signal.owes_heartbeat.swap(false, Ordering::Relaxed)
+    {
+        *last_beat = Instant::now();
+        if !shared.pipeline.log_boundary(shared) {
+            signal.owes_heartbeat.store(true, Ordering::Relaxed);
+        } else if shared.options.durability == Durability::Fsync {
+            // Nobody commits: a sync disturbs nobody, and the end of the log is attested if the machine stops now. A log
+            // that failed says so at the next commit.
+            let _ = shared.pipeline.attest_log(shared);
         }
-        // Before the sweep, so that a world that is buried meanwhile is not forgotten.
-        signal.state.lock().has_graves = false;
-        let has_graves = shared.sweep_graves();
-        if has_graves {
-            signal.state.lock().has_graves = true;
-        }
-        if is_poked || !has_graves {
-            // Behind the sweep: worlds in graves hold their epochs.
-            shared.purge_bricks();
-        }
+    }
+    if is_poked {
+        shared.expire_bricks(now_micros());
+        look(signal, shared);
+    }
+    // Before the sweep, so that a world that is buried meanwhile is not forgotten.
+    signal.state.lock().has_graves = false;
+    let has_graves = shared.sweep_graves();
+    if has_graves {
+        signal.state.lock().has_graves = true;
+    }
+    if is_poked || !has_graves {
+        // Behind the sweep: worlds in graves hold their epochs.
+        shared.purge_bricks();
     }
 }
 

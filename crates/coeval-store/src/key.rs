@@ -274,6 +274,11 @@ fn ordered_f32(value: f32) -> u32 {
     if bits >> 31 == 1 { !bits } else { bits | (1 << 31) }
 }
 
+/// The longest key of a row and the longest entry of an index (its columns, then the row's key), in bytes: some three times
+/// what PostgreSQL takes, so that what fits there fits here, and little enough that a chunk's keys are found in memory.
+/// Keys that an older version wrote may be longer; they stay.
+pub const KEY_BYTES_MAX: usize = 8_191;
+
 /// Reads a key back component by component.
 #[derive(Clone, Debug)]
 pub struct KeyReader<'a> {

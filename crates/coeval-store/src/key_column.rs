@@ -197,6 +197,12 @@ impl KeyColumnBuilder {
         self.offsets.push(i32::try_from(self.bytes.len()).expect("the keys of a chunk stay below 2 GiB"));
     }
 
+    /// The bytes of all keys so far.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// How many keys so far.
     #[must_use]
     pub fn len(&self) -> usize {

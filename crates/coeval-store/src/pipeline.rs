@@ -2,19 +2,20 @@
 //! The commit pipeline: submit, batch, certify, apply, log, publish, acknowledge (DESIGN 5.3).
 //!
 //! Why one: versions must be published in the order in which they were certified, and one sync should serve
-//! many. Whoever wants to commit queues its submission and takes the leader's lock; the one who finds its
-//! submission still queued leads for all who wait. The leader certifies in queue order, applies the batch to
+//! many. Whoever wants to commit queues its submission (`turns.rs`); one at a time leads for all in the queue, and
+//! the others sleep until they are told. The leader certifies in queue order, applies the batch to
 //! the newest applied world, appends one log record and lets go of the lock, so that the next batch is
 //! certified while this one is synced. Then each waits until its version is published (`publishing.rs`): one syncs
 //! for all, and worlds become visible in order, each not before its record is durable.
+//! What becomes of a panic on the way: `stopping.rs`.
 //!
 //! ```text
-//! submit --> queue --leader--> certify, apply, append --> pending --syncer--> published --> acknowledge
-//!                     (leader lock)                        (publishing lock)
+//! submit --> queue --turn--> certify, apply, append --> pending --syncer--> published --> acknowledge
+//!                            (leader lock)               (publishing lock)
 //! ```
 //!
 //! # Locking
-//! `leader` before `publishing`; `queue` is held for a push or a drain alone. No lock is held across a sync.
+//! `leader` before `publishing`; that of `turns` is held for a push or a drain alone. No lock is held across a sync.
 
 use crate::bricks::BrickChanges;
 use crate::build_index::{build_checked_index, build_index, catch_up};
@@ -24,6 +25,7 @@ use crate::delta::Delta;
 use crate::error::{ConflictError, StoreError};
 use crate::ids::SpaceId;
 use crate::key::Key;
+use crate::leading::{Leading, StayCounters};
 use crate::log::{Log, LogError, LogHandle, Lsn};
 use crate::options::{Durability, Trials};
 use crate::publishing::Publishing;
@@ -33,43 +35,30 @@ use crate::reservations::{Accessed, Reservations};
 use crate::serializable::{ActiveGuard, Certification, Certifications};
 use crate::shared::Shared;
 use crate::space::Space;
+use crate::stopping::contained;
 use crate::submission::Submission;
 use crate::table::Table;
 use crate::transaction::{Committed, Footmark, GlobalKey, ReadSet, Reading, is_free};
+use crate::trap::Step;
+use crate::turns::{Next, Taken, Ticket, Turn, Turns};
 use crate::world::World;
 use coeval_txn::ssi::Certified;
 use coeval_txn::{Access, Certifier, CommitOrder, Conflict, LockOwner, TransactionId, Version};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+type Verdict = Result<CommitOrder, StoreError>;
 /// A submission on its way.
-struct Ticket {
-    submission: Mutex<Option<Submission>>,
-    verdict: Mutex<Option<Result<CommitOrder, StoreError>>>,
-    /// Set behind the verdict.
-    has_verdict: AtomicBool,
-}
-
-impl Ticket {
-    fn new(submission: Submission) -> Self {
-        Self {
-            submission: Mutex::new(Some(submission)),
-            verdict: Mutex::new(None),
-            has_verdict: AtomicBool::new(false),
-        }
-    }
-
-    fn give(&self, verdict: Result<CommitOrder, StoreError>) {
-        *self.verdict.lock() = Some(verdict);
-        self.has_verdict.store(true, Ordering::Release);
-    }
-}
+type CommitTicket = Ticket<Submission, Verdict>;
+type CommitTurn<'t> = Turn<'t, Submission, Verdict>;
+/// What those of one batch are to be told.
+type Verdicts = Vec<(Arc<CommitTicket>, Verdict)>;
 
 /// A submission that was certified and applied.
 struct Admitted<'t> {
-    ticket: &'t Ticket,
+    ticket: &'t Arc<CommitTicket>,
     submission: Submission,
     /// The version of its first out-edge.
     first_out: Option<Version>,
@@ -114,10 +103,11 @@ struct RecentLoad {
 /// # Locking
 /// See the module.
 pub(crate) struct Pipeline {
-    queue: Mutex<Vec<Arc<Ticket>>>,
-    pub(crate) leader: Mutex<Leader>,
+    turns: Turns<Submission, Verdict>,
+    leader: Mutex<Leader>,
+    pub(crate) stays: StayCounters,
     pub(crate) publishing: Publishing,
-    /// Whether one of those who wait for the leader's lock has not gone to sleep yet.
+    /// Whether one of those who wait for their verdict has not gone to sleep yet.
     someone_looks_on: AtomicBool,
     processors: usize,
     durability: Durability,
@@ -128,7 +118,7 @@ impl Pipeline {
     pub(crate) fn new(log: Option<Log>, durability: Durability, published: Version, trials: Trials) -> Self {
         let handle = log.as_ref().map(Log::handle);
         Self {
-            queue: Mutex::new(Vec::new()),
+            turns: Turns::new(),
             leader: Mutex::new(Leader {
                 certifier: Certifier::new(),
                 certifications: Certifications::new(trials),
@@ -137,6 +127,7 @@ impl Pipeline {
                 logged_boundary: published,
                 recent_loads: Vec::new(),
             }),
+            stays: StayCounters::default(),
             publishing: Publishing::new(handle, published),
             someone_looks_on: AtomicBool::new(false),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
@@ -155,30 +146,28 @@ impl Pipeline {
         locks: Option<LockOwner<GlobalKey>>,
     ) -> Result<Committed, StoreError> {
         let ticket = Arc::new(Ticket::new(submission));
-        self.queue.lock().push(Arc::clone(&ticket));
-        if let Some(mut leader) = self.become_leader(shared, &ticket)
-            && ticket.submission.lock().is_some()
-        {
-            let batch = std::mem::take(&mut *self.queue.lock());
-            if batch.iter().any(is_structural) {
-                shared.aside(|| self.lead(&mut leader, shared, &batch));
-            } else {
-                self.lead(&mut leader, shared, &batch);
+        let mut turn = self.turns.enter(&ticket);
+        let verdict = loop {
+            if let Some(turn) = turn.take() {
+                self.lead(shared, turn);
             }
-        }
-        let verdict = ticket.verdict.lock().take();
+            match self.wait(shared, &ticket) {
+                Next::Verdict(verdict) => break verdict,
+                Next::Lead(next) => turn = Some(next),
+            }
+        };
         drop(locks);
-        let order = verdict.expect("who leads gives a verdict to everyone it took from the queue")?;
+        let order = verdict?;
         Ok(Committed { version: order.version, order: Some(order) })
     }
 
-    /// The leader's lock, or nothing if another leader has given the verdict meanwhile.
+    /// Waits until the ticket has its verdict, or its owner is to lead.
     ///
     /// A batch takes tens of microseconds, about as long as it takes to put a thread to sleep and wake it. So
     /// one of those who wait looks on for that time, if no other transaction could use its processor.
-    fn become_leader(&self, shared: &Shared, ticket: &Ticket) -> Option<MutexGuard<'_, Leader>> {
-        if let Some(leader) = self.leader.try_lock() {
-            return Some(leader);
+    fn wait(&self, shared: &Shared, ticket: &CommitTicket) -> Next<'_, Submission, Verdict> {
+        if let Some(next) = self.turns.poll(ticket) {
+            return next;
         }
         let has_processor = shared.active_snapshots() <= self.processors;
         if has_processor && !self.someone_looks_on.swap(true, Ordering::Relaxed) {
@@ -187,23 +176,37 @@ impl Pipeline {
                 for _ in 0..PAUSES_BETWEEN_LOOKS {
                     std::hint::spin_loop();
                 }
-                if ticket.has_verdict.load(Ordering::Acquire) {
-                    return None;
-                }
-                if let Some(leader) = self.leader.try_lock() {
-                    return Some(leader);
+                if let Some(next) = self.turns.poll(ticket) {
+                    return next;
                 }
             }
         }
-        Some(shared.aside(|| self.leader.lock()))
+        shared.aside(|| self.turns.wait(ticket))
     }
 
-    /// The leader's lock, for whoever leads nobody.
-    pub(crate) fn lock_leader(&self, shared: &Shared) -> MutexGuard<'_, Leader> {
-        self.leader.try_lock().unwrap_or_else(|| shared.aside(|| self.leader.lock()))
+    /// The leader's lock.
+    pub(crate) fn lock_leader<'a>(&'a self, shared: &'a Shared) -> Leading<'a> {
+        let leader = self.leader.try_lock().unwrap_or_else(|| shared.aside(|| self.leader.lock()));
+        Leading::new(leader, shared)
     }
 
-    fn lead(&self, leader: &mut Leader, shared: &Shared, tickets: &[Arc<Ticket>]) {
+    /// Leads for all in the queue. A panic stops commits, and everybody is told so.
+    fn lead(&self, shared: &Shared, turn: CommitTurn<'_>) {
+        let taken = Taken::new(turn.take(), || Err(self.publishing.stopped_for(shared)));
+        let mut turn = Some(turn);
+        let is_long = taken.tickets().iter().any(is_structural);
+        let lead = || {
+            let mut lead = || self.lead_taken(shared, &mut turn, taken.tickets());
+            if is_long { shared.aside(lead) } else { lead() }
+        };
+        if contained(shared, "in the commit pipeline", lead).is_ok() {
+            taken.disarm();
+        }
+    }
+
+    /// Takes one batch after the other through. Those who have come meanwhile go on as soon as the last one is logged.
+    fn lead_taken(&self, shared: &Shared, turn: &mut Option<CommitTurn<'_>>, tickets: &[Arc<CommitTicket>]) {
+        shared.trap.pass(Step::Take);
         let mut rest = tickets;
         while let Some(first) = rest.first() {
             let length = if is_structural(first) {
@@ -213,27 +216,35 @@ impl Pipeline {
                 fitting(&rest[..end], shared.sizes.batch_bytes_max)
             };
             let (batch, others) = rest.split_at(length);
-            self.lead_batch(leader, shared, batch);
+            let verdicts = self.lead_batch(&mut self.lock_leader(shared), shared, batch);
+            if others.is_empty() {
+                *turn = None;
+            }
+            shared.trap.pass(Step::Verdicts);
+            for (ticket, verdict) in verdicts {
+                ticket.give(verdict);
+            }
             rest = others;
         }
     }
 
-    /// Certifies, applies and logs one batch.
-    fn lead_batch(&self, leader: &mut Leader, shared: &Shared, tickets: &[Arc<Ticket>]) {
+    /// Certifies, applies and logs one batch. Those of it are told later, without the leader's lock.
+    fn lead_batch(&self, leader: &mut Leader, shared: &Shared, tickets: &[Arc<CommitTicket>]) -> Verdicts {
         let newest = shared.applied();
         let version = newest.version().next();
         let mut world = World::clone(&newest);
         world.set_version(version);
         let mut admitted: Vec<Admitted<'_>> = Vec::with_capacity(tickets.len());
-        let mut refused: Vec<(&Ticket, StoreError)> = Vec::new();
+        let mut refused: Verdicts = Vec::new();
         let mut registrations = Vec::new();
         for ticket in tickets {
-            let mut submission =
-                ticket.submission.lock().take().expect("a submission is taken from the queue once");
+            let mut submission = ticket.take_order().expect("a submission is taken from the queue once");
             let is_free =
                 self.publishing.check_running().and_then(|()| self.reservations.check(&newest, &submission));
+            shared.trap.pass(Step::Certify);
             let certified = is_free.and_then(|()| leader.certify(&newest, &submission));
             let outcome = certified.and_then(|certified| {
+                shared.trap.pass(Step::Apply);
                 leader.apply(&mut world, &submission)?;
                 Ok(certified)
             });
@@ -243,11 +254,12 @@ impl Pipeline {
                     let first_out = certified.as_ref().and_then(Certified::first_out);
                     let first_out = first_out.map(|first_out| first_out.version);
                     leader.admit(shared, CommitOrder { version, position }, &submission, certified);
+                    shared.trap.pass(Step::Admit);
                     let certification = submission.certification.take();
                     registrations.extend(certification.and_then(|certification| certification.guard));
                     admitted.push(Admitted { ticket, submission, first_out });
                 }
-                Err(error) => refused.push((ticket, leader.with_winner(error))),
+                Err(error) => refused.push((Arc::clone(ticket), Err(leader.with_winner(error)))),
             }
         }
         commit_epochs(&mut world, &admitted);
@@ -257,14 +269,13 @@ impl Pipeline {
         } else {
             self.log_and_install(leader, shared, world, &admitted, registrations)
         };
-        // Last: who was refused may wait for the version that it lost to, and that may be this one.
-        for (position, admitted) in (0..).zip(&admitted) {
+        // The refused last: who was refused may wait for the version that it lost to, and that may be this one.
+        let admitted = (0..).zip(&admitted).map(|(position, admitted)| {
             let order = CommitOrder { version, position };
-            admitted.ticket.give(logged.clone().map(|()| order).map_err(StoreError::Stopped));
-        }
-        for (ticket, error) in refused {
-            ticket.give(Err(error));
-        }
+            let verdict = logged.clone().map(|()| order).map_err(StoreError::Stopped);
+            (Arc::clone(admitted.ticket), verdict)
+        });
+        admitted.chain(refused).collect()
     }
 
     /// Logs a batch and makes its world the newest applied one. Returns why that failed: commits have stopped
@@ -281,7 +292,9 @@ impl Pipeline {
         let bytes: usize = admitted.iter().map(|admitted| admitted.submission.body.len()).sum();
         assert!(bytes <= shared.sizes.batch_bytes_max, "a batch fits in a log record");
         let changes = admitted.iter().map(|admitted| admitted.submission.change_count()).sum();
+        shared.trap.pass(Step::Append);
         let logged = leader.append(shared, version, admitted);
+        shared.trap.pass(Step::Install);
         match &logged {
             Ok(lsn) => {
                 let needs = match self.durability {
@@ -294,7 +307,7 @@ impl Pipeline {
                     shared.keeper.note_bricks();
                 }
             }
-            Err(reason) => self.publishing.stop(reason.clone()),
+            Err(reason) => drop(self.publishing.stop(reason.clone())),
         }
         leader.prune(shared);
         logged.map(drop)
@@ -304,7 +317,7 @@ impl Pipeline {
     /// the log while nobody commits. Returns whether the log knows of everything that was published. It is not
     /// synced: it says nothing that somebody waits for.
     pub(crate) fn log_boundary(&self, shared: &Shared) -> bool {
-        let mut leader = self.leader.lock();
+        let mut leader = self.lock_leader(shared);
         let Leader { log: Some(log), logged_boundary, .. } = &mut *leader else { return true };
         let boundary = shared.final_version();
         if boundary > *logged_boundary {
@@ -341,6 +354,9 @@ impl Pipeline {
         tables: &[SpaceId],
     ) -> Option<Arc<World>> {
         let mut leader = self.lock_leader(shared);
+        if self.publishing.check_whole().is_err() {
+            return None;
+        }
         let newest = shared.applied();
         let is_loaded = |load: &RecentLoad| load.version > begin && tables.contains(&load.table);
         let is_affected = leader.recent_loads.iter().any(is_loaded)
@@ -373,6 +389,9 @@ impl Pipeline {
     ) -> StoreError {
         let StoreError::Conflict(mut conflict) = error else { return error };
         let mut leader = self.lock_leader(shared);
+        if self.publishing.check_whole().is_err() {
+            return StoreError::Conflict(conflict);
+        }
         if let Err(found) = leader.certifier.certify(begin, std::iter::once((key, Access::Update))) {
             conflict.cause = conflict.cause.won_by(found.other_transaction);
         }
@@ -398,6 +417,7 @@ impl Pipeline {
         certification: &Certification,
     ) -> Result<(), StoreError> {
         let mut leader = self.lock_leader(shared);
+        self.publishing.check_whole()?;
         let newest = shared.applied();
         let certified = leader.certifications.certify_reader(&newest, party.transaction, certification);
         certified.map_err(|error| leader.with_winner(error))?;
@@ -416,7 +436,7 @@ impl Pipeline {
         shared: &Shared,
         change: impl FnOnce(&World) -> World,
     ) -> (Arc<World>, Option<Lsn>) {
-        let leader = self.leader.lock();
+        let leader = self.lock_leader(shared);
         let world = self.publishing.replace_newest(shared, change);
         (world, leader.log.as_ref().map(Log::end_lsn))
     }
@@ -424,7 +444,7 @@ impl Pipeline {
     /// Puts an equal world into the place of the newest applied one, which does not leave out the epochs that were rolled
     /// back since it was made.
     pub(crate) fn pass_rolled_back_epochs(&self, shared: &Shared) {
-        let _leader = self.leader.lock();
+        let _leader = self.lock_leader(shared);
         // In a store that has stopped, epochs may have ended with a commit that is in no world.
         if self.publishing.check_running().is_err() {
             return;
@@ -445,7 +465,8 @@ impl Pipeline {
         shared: &Shared,
         change: impl Fn(&World) -> World,
     ) -> Vec<Arc<World>> {
-        let _leader = self.leader.lock();
+        let _leader = self.lock_leader(shared);
+        shared.trap.pass(Step::PutInPlace);
         self.publishing.replace_worlds(shared, change)
     }
 
@@ -633,15 +654,15 @@ fn commit_epochs(world: &mut World, admitted: &[Admitted<'_>]) {
 }
 
 /// Whether a submission changes definitions or loads rows in bulk: it is a batch of its own, and may take long.
-fn is_structural(ticket: &Arc<Ticket>) -> bool {
-    ticket.submission.lock().as_ref().is_some_and(Submission::is_structural)
+fn is_structural(ticket: &Arc<CommitTicket>) -> bool {
+    ticket.look(Submission::is_structural).unwrap_or(false)
 }
 
 /// How many of these fit in one log record: one at least, which was measured before.
-fn fitting(tickets: &[Arc<Ticket>], bytes_max: usize) -> usize {
+fn fitting(tickets: &[Arc<CommitTicket>], bytes_max: usize) -> usize {
     let mut bytes = 0;
-    let mut fits = |ticket: &Arc<Ticket>| {
-        bytes += ticket.submission.lock().as_ref().map_or(0, |submission| submission.body.len());
+    let mut fits = |ticket: &Arc<CommitTicket>| {
+        bytes += ticket.look(|submission| submission.body.len()).unwrap_or(0);
         bytes <= bytes_max
     };
     tickets.iter().position(|ticket| !fits(ticket)).unwrap_or(tickets.len()).max(1)

@@ -13,6 +13,8 @@ use crate::error::StoreError;
 use crate::log::{LogError, LogHandle, Lsn};
 use crate::serializable::{ActiveGuard, EndedGuard};
 use crate::shared::Shared;
+use crate::stopping::{contained, stop};
+use crate::trap::Step;
 use crate::world::World;
 use coeval_txn::Version;
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -30,6 +32,8 @@ struct Pending {
     needs: Option<Lsn>,
     /// Of the serializable transactions that it holds the commits of: they end when it is published.
     registrations: Vec<Arc<ActiveGuard>>,
+    /// Of those who wait for it without a thread; each knows its place.
+    wakers: Vec<Waker>,
 }
 
 /// Who syncs for those that wait without a thread.
@@ -50,7 +54,6 @@ struct State {
     syncer: Syncer,
     /// The newest version that somebody without a thread waits for.
     asked: Version,
-    wakers: Vec<(Version, Waker)>,
 }
 
 /// What a publication sets free: to be dropped and woken without the lock.
@@ -67,6 +70,11 @@ impl Released {
         drop(self.ended);
         drop(self.registrations);
         self.wakers.into_iter().for_each(Waker::wake);
+    }
+
+    fn take(&mut self, pending: &mut Pending) {
+        self.registrations.append(&mut pending.registrations);
+        self.wakers.append(&mut pending.wakers);
     }
 }
 
@@ -97,7 +105,6 @@ impl Publishing {
                 stopped: None,
                 syncer: Syncer::None,
                 asked: published,
-                wakers: Vec::new(),
             }),
             progress: Condvar::new(),
             asked: Condvar::new(),
@@ -123,6 +130,25 @@ impl Publishing {
         }
     }
 
+    /// Fails once a panic has stopped commits: what the leader knows may be half changed, and the log may have what no
+    /// world has.
+    pub(crate) fn check_whole(&self) -> Result<(), StoreError> {
+        match &self.state.lock().stopped {
+            Some(reason @ LogError::Panicked { .. }) => Err(StoreError::Stopped(reason.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Why commits have stopped, for somebody whom a panic has left without a verdict.
+    pub(crate) fn stopped_for(&self, shared: &Shared) -> StoreError {
+        let reason = self.state.lock().stopped.clone();
+        let unsaid = || LogError::Panicked {
+            during: "in the commit pipeline",
+            text: "the process reported its text".to_owned(),
+        };
+        StoreError::Stopped(reason.unwrap_or_else(|| stop(shared, unsaid())))
+    }
+
     /// Makes the world the newest applied one and queues it for publication, which ends the registrations.
     pub(crate) fn push(
         &self,
@@ -134,7 +160,7 @@ impl Publishing {
         // Locked first: whoever begins on the applied world and waits for it finds it in the queue.
         let mut state = self.state.lock();
         shared.set_applied(Arc::clone(&world));
-        state.pending.push_back(Pending { world, needs, registrations });
+        state.pending.push_back(Pending { world, needs, registrations, wakers: Vec::new() });
         let released = state.publish_ready(shared, self.log.as_ref());
         drop(state);
         released.settle();
@@ -169,29 +195,45 @@ impl Publishing {
         };
         state.is_syncing = true;
         drop(state);
-        let outcome = log.sync(target);
+        // Whatever becomes of it, the turn ends: else all would wait for it for ever.
+        let synced =
+            contained(shared, "while the log was synced", || self.sync_and_publish(shared, log, target));
         let mut state = self.state.lock();
         state.is_syncing = false;
-        let released = match outcome {
-            Ok(_) => state.publish_ready(shared, Some(log)),
-            Err(error) => state.stop(error),
-        };
         self.progress.notify_all();
         if state.has_question() {
             self.asked.notify_one();
         }
-        MutexGuard::unlocked(&mut state, || {
-            released.settle();
-            shared.keep_up_safe();
-        });
+        // If it panicked, commits have stopped and those who wait been told.
+        if let Ok(released) = synced {
+            MutexGuard::unlocked(&mut state, || {
+                released.settle();
+                shared.keep_up_safe();
+            });
+        }
         state
     }
 
-    /// No commit from now on; readers go on.
-    pub(crate) fn stop(&self, reason: LogError) {
-        let released = self.state.lock().stop(reason);
+    fn sync_and_publish(&self, shared: &Shared, log: &LogHandle, target: Lsn) -> Released {
+        shared.trap.pass(Step::Sync);
+        let outcome = log.sync(target);
+        let mut state = self.state.lock();
+        match outcome {
+            Ok(_) => state.publish_ready(shared, Some(log)),
+            Err(error) => state.stop(error),
+        }
+    }
+
+    /// No commit from now on; readers go on. Returns why: the first reason stays.
+    pub(crate) fn stop(&self, reason: LogError) -> LogError {
+        let (released, reason) = {
+            let mut state = self.state.lock();
+            let released = state.stop(reason.clone());
+            (released, state.stopped.clone().unwrap_or(reason))
+        };
         self.progress.notify_all();
         released.settle();
+        reason
     }
 
     /// Wants this version published without waiting for it.
@@ -203,8 +245,18 @@ impl Publishing {
         }
     }
 
-    /// Whether this version is published; if not, `waker` is woken when it is or never will be.
-    fn poll(&self, shared: &Shared, version: Version, waker: &Waker) -> Poll<Result<(), StoreError>> {
+    /// Whether this version is published; if not, `waker` is woken when it is or never will be. `place` is where that is
+    /// kept, from one look to the next. The cost does not depend on how many wait.
+    fn poll(
+        &self,
+        shared: &Shared,
+        version: Version,
+        waker: &Waker,
+        place: &mut Option<usize>,
+    ) -> Poll<Result<(), StoreError>> {
+        if self.is_acknowledged(version) {
+            return Poll::Ready(Ok(()));
+        }
         let mut state = self.state.lock();
         if state.published >= version {
             return Poll::Ready(Ok(()));
@@ -217,8 +269,13 @@ impl Publishing {
             return Poll::Ready(shared.aside(|| self.wait(shared, version)));
         }
         assert!(state.asked >= version, "the syncer knows of everyone who waits");
-        if !state.wakers.iter().any(|(of, known)| *of == version && known.will_wake(waker)) {
-            state.wakers.push((version, waker.clone()));
+        let wakers = &mut state.pending_of(version).wakers;
+        match place.and_then(|place| wakers.get_mut(place)) {
+            Some(known) => known.clone_from(waker),
+            None => {
+                *place = Some(wakers.len());
+                wakers.push(waker.clone());
+            }
         }
         Poll::Pending
     }
@@ -301,44 +358,41 @@ impl State {
     /// Publishes, in order, what needs no sync any more.
     fn publish_ready(&mut self, shared: &Shared, log: Option<&LogHandle>) -> Released {
         let durable = log.map(LogHandle::durable_lsn);
+        let is_ready = |pending: &Pending| {
+            pending.needs.is_none_or(|needs| durable.is_some_and(|durable| durable >= needs))
+        };
+        let count = self.pending.iter().take_while(|pending| is_ready(pending)).count();
         let mut released = Released::default();
-        let mut newest = None;
-        while let Some(first) = self.pending.front() {
-            if first.needs.is_some_and(|needs| durable.is_none_or(|durable| durable < needs)) {
-                break;
-            }
-            if let Some(Pending { world, registrations, .. }) = self.pending.pop_front() {
-                newest = Some(world);
-                released.registrations.extend(registrations);
-            }
-        }
-        if let Some(world) = newest {
-            let version = world.version();
-            shared.set_published(world);
-            // Before anybody is told: who begins behind an acknowledgement finds no trace of who was acknowledged.
-            released.ended.extend(released.registrations.iter().filter_map(|guard| guard.end()));
-            self.published = version;
-            shared.pipeline.publishing.acknowledged.store(version.get(), Ordering::Release);
-            self.take_wakers(&mut released);
-        }
+        let Some(newest) = count.checked_sub(1).map(|last| Arc::clone(&self.pending[last].world)) else {
+            return released;
+        };
+        shared.trap.pass(Step::Publish);
+        let version = newest.version();
+        shared.set_published(newest);
+        // Before anybody is told: who begins behind an acknowledgement finds no trace of who was acknowledged.
+        let registrations = self.pending.range(..count).flat_map(|pending| &pending.registrations);
+        released.ended.extend(registrations.filter_map(|guard| guard.end()));
+        self.published = version;
+        shared.pipeline.publishing.acknowledged.store(version.get(), Ordering::Release);
+        // They leave the queue last: whoever is left in it is woken when commits stop.
+        self.pending.drain(..count).for_each(|mut pending| released.take(&mut pending));
         released
     }
 
-    /// Takes the wakers of those who need not wait any more.
-    fn take_wakers(&mut self, released: &mut Released) {
-        let (published, is_stopped) = (self.published, self.stopped.is_some());
-        let ready = self.wakers.extract_if(.., |(version, _)| is_stopped || *version <= published);
-        released.wakers.extend(ready.map(|(_, waker)| waker));
+    /// The place of an applied version in the queue: versions follow one another.
+    fn pending_of(&mut self, version: Version) -> &mut Pending {
+        let first = self.pending.front().map_or(version, |first| first.world.version());
+        let place = usize::try_from(version.get() - first.get()).expect("the queue is in memory");
+        let pending = self.pending.get_mut(place).expect("what is applied and not published is in the queue");
+        assert!(pending.world.version() == version, "versions follow one another");
+        pending
     }
 
     /// Nothing is published from now on. The first reason stays.
     fn stop(&mut self, reason: LogError) -> Released {
         self.stopped.get_or_insert(reason);
         let mut released = Released::default();
-        for pending in &mut self.pending {
-            released.registrations.append(&mut pending.registrations);
-        }
-        self.take_wakers(&mut released);
+        self.pending.iter_mut().for_each(|pending| released.take(pending));
         released
     }
 }
@@ -350,12 +404,14 @@ impl State {
 pub struct Publication {
     shared: Arc<Shared>,
     version: Version,
+    /// Where its waker is.
+    place: Option<usize>,
 }
 
 impl Publication {
     pub(crate) fn new(shared: Arc<Shared>, version: Version) -> Self {
         shared.pipeline.publishing.ask(version);
-        Self { shared, version }
+        Self { shared, version, place: None }
     }
 }
 
@@ -365,7 +421,8 @@ impl Future for Publication {
     type Output = Result<(), StoreError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.shared.pipeline.publishing.poll(&self.shared, self.version, context.waker())
+        let Self { shared, version, place } = self.get_mut();
+        shared.pipeline.publishing.poll(shared, *version, context.waker(), place)
     }
 }
 

@@ -18,6 +18,7 @@ use crate::serializable::{Certification, DeferralInterrupted, ReaderDuty, SafeWo
 use crate::submission::Submission;
 use crate::table::Table;
 use crate::transaction::{AccessMode, Committed, GlobalKey, MemoryAccounts, Serializing, Transaction};
+use crate::trap::Trap;
 use crate::world::World;
 use arc_swap::ArcSwap;
 use coeval_txn::ssi::{Deferral, SessionFloor};
@@ -60,6 +61,7 @@ pub(crate) struct Shared {
     /// # Locking
     /// A leaf lock, held for moments; worlds are dropped outside of it.
     graveyard: Mutex<Vec<Arc<World>>>,
+    pub(crate) trap: Trap,
 }
 
 /// What a store begins with.
@@ -147,6 +149,7 @@ impl Shared {
             checkpoints: Checkpoints::after(contents.manifest_log, contents.flushed_epochs),
             keeper: Arc::new(KeeperSignal::new(sizes.heartbeat)),
             graveyard: Mutex::default(),
+            trap: Trap::default(),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::error::StoreError;
 use crate::files::{DiskFiles, FileSystem};
 use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::Keeper;
+use crate::leading::LeaderStays;
 use crate::log::LogOptions;
 use crate::options::{Durability, Sizes, StoreOptions, Trials};
 use crate::publishing::Publication;
@@ -295,10 +296,17 @@ impl Store {
         self.shared.wait_published(version)
     }
 
+    /// For how long the commit leader's lock was held, since it was opened: nobody commits meanwhile.
+    #[must_use]
+    pub fn leader_stays(&self) -> LeaderStays {
+        self.shared.pipeline.stays.read()
+    }
+
     /// Whether commits go on.
     ///
     /// # Errors
-    /// The log has failed: the store has to be opened again, which finds out what is durable.
+    /// [`StoreError::Stopped`] with the reason: the log has failed, or something that all commits depend on has
+    /// panicked. The store has to be opened again, which finds out what is durable.
     pub fn check_running(&self) -> Result<(), StoreError> {
         self.shared.pipeline.publishing.check_running()
     }

@@ -101,7 +101,7 @@ impl SqlState {
             StoreError::UnknownSpace(_) | StoreError::UnknownSequence => Self::UndefinedTable,
             StoreError::ReadOnly(_) => Self::ReadOnlySqlTransaction,
             StoreError::SequenceExhausted(_) => Self::SequenceGeneratorLimitExceeded,
-            StoreError::TransactionSize { .. } => Self::ProgramLimitExceeded,
+            StoreError::TransactionSize { .. } | StoreError::KeySize { .. } => Self::ProgramLimitExceeded,
             StoreError::KeyDamage(_) | StoreError::Corrupt { .. } => Self::DataCorrupted,
             StoreError::UnsupportedVersion { .. } => Self::FeatureNotSupported,
             StoreError::BrickTable { .. } | StoreError::BrickDefinition { .. } | StoreError::CutBrick(_) => {
@@ -151,6 +151,8 @@ pub(crate) fn of_rejection(reason: &RejectReason) -> SqlError {
 fn of_log(error: &LogError) -> SqlState {
     match error {
         LogError::UnsupportedVersion { .. } => SqlState::FeatureNotSupported,
+        LogError::Panicked { .. } => SqlState::InternalError,
+        LogError::Stopped { first } => of_log(first),
         error if error.is_damage() => SqlState::DataCorrupted,
         error if error.is_disk_full() => SqlState::DiskFull,
         _ => SqlState::IoError,

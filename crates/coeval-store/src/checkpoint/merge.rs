@@ -22,7 +22,7 @@
 //! put together from stretches of the old chunks' arrays and one array of the delta's rows.
 
 use crate::catalog::TableDef;
-use crate::chunk::Chunk;
+use crate::chunk::{Chunk, ChunkSize};
 use crate::column::{ColumnBuilder, compact, constant_column};
 use crate::delta::{Change, Delta, DeltaEntry};
 use crate::error::StoreError;
@@ -52,7 +52,7 @@ pub(crate) enum Merged {
 /// `None` for an index.
 pub(crate) type RowShape<'a> = Option<(&'a TableDef, &'a [Value])>;
 
-/// Merges the delta of a space into its base, in chunks of about `chunk_rows` rows. New ones go to `sink` in key order; the result says where they
+/// Merges the delta of a space into its base, in chunks of about this size. New ones go to `sink` in key order; the result says where they
 /// stand among the kept ones.
 ///
 /// # Errors
@@ -60,16 +60,17 @@ pub(crate) type RowShape<'a> = Option<(&'a TableDef, &'a [Value])>;
 pub(crate) fn merge(
     space: &Space,
     shape: RowShape<'_>,
-    chunk_rows: usize,
+    size: impl Into<ChunkSize>,
     keep: impl Fn(&Chunk) -> bool,
     mut sink: impl FnMut(Chunk) -> Result<(), StoreError>,
 ) -> Result<Vec<Merged>, StoreError> {
+    let size = size.into();
     let mut merged = Vec::new();
-    for part in plan(space, chunk_rows, keep) {
+    for part in plan(space, size, keep) {
         match part {
             Part::Keep(chunk) => merged.push(Merged::Kept(chunk)),
             Part::Run(run) => {
-                let mut merge = RunMerge::new(shape, run.rows(space.delta()), chunk_rows, |chunk| {
+                let mut merge = RunMerge::new(shape, run.rows(space.delta()), size, |chunk| {
                     merged.push(Merged::New);
                     sink(chunk)
                 });
@@ -120,7 +121,7 @@ impl Run {
     }
 }
 
-fn plan(space: &Space, chunk_rows: usize, keep: impl Fn(&Chunk) -> bool) -> Vec<Part> {
+fn plan(space: &Space, size: ChunkSize, keep: impl Fn(&Chunk) -> bool) -> Vec<Part> {
     let delta = space.delta();
     let owners = owners(space);
     let changed: Vec<bool> = owners
@@ -131,10 +132,9 @@ fn plan(space: &Space, chunk_rows: usize, keep: impl Fn(&Chunk) -> bool) -> Vec<
         })
         .collect();
     let is_small = |index: usize| {
-        owners
-            .get(index)
-            .and_then(|owner| owner.chunk.as_ref())
-            .is_some_and(|chunk| chunk.rows() < chunk_rows / SMALL_CHUNK_SHARE)
+        owners.get(index).and_then(|owner| owner.chunk.as_ref()).is_some_and(|chunk| {
+            chunk.rows() < size.rows / SMALL_CHUNK_SHARE && chunk.bytes() < size.bytes / SMALL_CHUNK_SHARE
+        })
     };
     let is_written = |index: usize| {
         let neighbour = |other: usize| is_small(other) || changed.get(other).copied().unwrap_or(false);
@@ -189,6 +189,9 @@ struct RunMerge<'a, S> {
     /// The chunk that is being put together.
     keys: KeyColumnBuilder,
     target: usize,
+    /// The bytes of its rows, those of chunks by their average, and how many it may have.
+    bytes: usize,
+    bytes_max: usize,
     sources: Vec<Arc<Chunk>>,
     rows: Vec<Row>,
     stretches: Vec<Stretch>,
@@ -202,8 +205,8 @@ struct Stretch {
 }
 
 impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
-    fn new(shape: RowShape<'a>, rows: usize, chunk_rows: usize, sink: S) -> Self {
-        let chunks_left = ((rows + chunk_rows / 2) / chunk_rows).max(1);
+    fn new(shape: RowShape<'a>, rows: usize, size: ChunkSize, sink: S) -> Self {
+        let chunks_left = ((rows + size.rows / 2) / size.rows).max(1);
         let target = rows.div_ceil(chunks_left);
         Self {
             shape,
@@ -212,6 +215,8 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
             chunks_left,
             keys: KeyColumnBuilder::with_capacity(target),
             target,
+            bytes: 0,
+            bytes_max: size.bytes,
             sources: Vec::new(),
             rows: Vec::new(),
             stretches: Vec::new(),
@@ -223,6 +228,8 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
         if let Some(chunk) = &owner.chunk {
             chunk.check_whole()?;
         }
+        // What a row of the chunk takes, on average.
+        let row_bytes = owner.chunk.as_ref().map_or(1, |chunk| (chunk.bytes() / chunk.rows()).max(1));
         let mut next = 0;
         for (key, entry) in delta.iter_range(owner.range.clone()) {
             if let Some(chunk) = &owner.chunk {
@@ -231,7 +238,7 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
                     Ok(index) => (index, index + 1),
                     Err(index) => (index, index),
                 };
-                self.add_base(chunk, next..until)?;
+                self.add_base(chunk, next..until, row_bytes)?;
                 next = behind;
             }
             if entry.is_present() {
@@ -239,15 +246,22 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
             }
         }
         match &owner.chunk {
-            Some(chunk) => self.add_base(chunk, next..chunk.rows()),
+            Some(chunk) => self.add_base(chunk, next..chunk.rows(), row_bytes),
             None => Ok(()),
         }
     }
 
-    fn add_base(&mut self, chunk: &Arc<Chunk>, mut range: Range<usize>) -> Result<(), StoreError> {
+    fn add_base(
+        &mut self,
+        chunk: &Arc<Chunk>,
+        mut range: Range<usize>,
+        row_bytes: usize,
+    ) -> Result<(), StoreError> {
         while !range.is_empty() {
-            let room = self.target - self.keys.len();
+            let fitting = (self.bytes_max.saturating_sub(self.bytes) / row_bytes).max(1);
+            let room = (self.target - self.keys.len()).min(fitting);
             let end = range.end.min(range.start + room);
+            self.bytes += row_bytes * (end - range.start);
             if self.sources.last().is_none_or(|last| !Arc::ptr_eq(last, chunk)) {
                 self.sources.push(Arc::clone(chunk));
             }
@@ -264,6 +278,7 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
 
     fn add_row(&mut self, key: &Key, row: Option<&Row>) -> Result<(), StoreError> {
         self.keys.push(key.as_slice());
+        self.bytes += key.as_slice().len() + row.map_or(0, |row| row.as_bytes().len());
         let at = self.rows.len();
         match self.stretches.last_mut() {
             Some(Stretch { source: None, range }) => range.end += 1,
@@ -275,7 +290,7 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
     }
 
     fn flush_full(&mut self) -> Result<(), StoreError> {
-        if self.keys.len() < self.target { Ok(()) } else { self.flush() }
+        if self.keys.len() < self.target && self.bytes < self.bytes_max { Ok(()) } else { self.flush() }
     }
 
     /// Gives the chunk to the sink, if it has rows, and begins the next one.
@@ -288,6 +303,7 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
         self.rows_left -= rows;
         self.chunks_left = (self.chunks_left - 1).max(1);
         self.target = self.rows_left.div_ceil(self.chunks_left);
+        self.bytes = 0;
         let keys = std::mem::replace(&mut self.keys, KeyColumnBuilder::with_capacity(self.target));
         self.sources.clear();
         self.rows.clear();

@@ -76,6 +76,14 @@ pub enum LogError {
         /// The size of the payload.
         bytes: usize,
     },
+    /// Whoever writes the log has panicked: a bug. What was under way is of unknown fate, as after a failed write.
+    #[error("a panic {during}: {text}")]
+    Panicked {
+        /// Where.
+        during: &'static str,
+        /// What the panic said.
+        text: String,
+    },
     /// An earlier write or sync failed, and since then the log takes nothing.
     #[error("the log has stopped: {first}")]
     Stopped {
@@ -94,6 +102,7 @@ impl LogError {
             LogError::Damaged { .. }
             | LogError::MissingSegment { .. }
             | LogError::UnsupportedVersion { .. }
+            | LogError::Panicked { .. }
             | LogError::PayloadSize { .. } => false,
         }
     }

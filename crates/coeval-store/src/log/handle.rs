@@ -127,6 +127,11 @@ impl LogHandle {
         Ok(end)
     }
 
+    /// Stops the log for good, for a reason that is not its own.
+    pub(crate) fn stop(&self, reason: LogError) {
+        self.shared.stop(reason);
+    }
+
     /// The LSN up to which the log is durable. Never goes back.
     pub fn durable_lsn(&self) -> Lsn {
         self.shared.durable()

@@ -11,6 +11,7 @@
 mod damage;
 mod full_disk;
 mod lives;
+mod panics;
 mod random;
 mod seen_to_fail;
 mod threads;

@@ -10,7 +10,7 @@ use crate::bricks::{
     BrickChange, BrickChanges, BrickRows, Bricks, ScanOrder, WrittenBricks, begin_append, encode_delete,
     ranges_of,
 };
-use crate::chunk::slice_bytes;
+use crate::column::slice_bytes;
 use crate::error::StoreError;
 use crate::ids::SpaceId;
 use crate::table::Table;

@@ -52,7 +52,7 @@ impl Transaction {
         match &change {
             CatalogChange::PutTable(def) => {
                 if let Some(old) = &old {
-                    self.realign_loads(old.def(), def);
+                    self.realign_loads(old.def(), def)?;
                     self.realign_writes(old, def)?;
                 }
                 self.check_new_indexes(old.as_deref(), def)?;
@@ -183,14 +183,15 @@ impl Transaction {
     }
 
     /// Bulk loads follow the new definition's list of indexes: they are applied under the last one.
-    fn realign_loads(&mut self, old: &TableDef, def: &TableDef) {
+    fn realign_loads(&mut self, old: &TableDef, def: &TableDef) -> Result<(), StoreError> {
         let ids = |def: &TableDef| def.indexes.iter().map(|index| index.id).collect::<Vec<_>>();
         if ids(old) == ids(def) || self.loads.iter().all(|load| load.table() != def.id) {
-            return;
+            return Ok(());
         }
         for load in Arc::make_mut(&mut self.loads).iter_mut().filter(|load| load.table() == def.id) {
-            Arc::make_mut(load).realign(old, def);
+            Arc::make_mut(load).realign(old, def)?;
         }
+        Ok(())
     }
 
     /// No other transaction may have written to a table since the snapshot if this one wrote to it and makes a

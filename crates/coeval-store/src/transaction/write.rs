@@ -9,6 +9,7 @@ use crate::delta::{BasePosition, DeltaEntry};
 use crate::error::{ConstraintError, StoreError};
 use crate::ids::SpaceId;
 use crate::key::Key;
+use crate::key_size::check_key_size;
 use crate::range::{Direction, KeyRange};
 use crate::row::Row;
 use crate::space::{add_one, position_of};
@@ -31,7 +32,7 @@ impl Transaction {
     ///
     /// # Errors
     /// [`StoreError::Constraint`] if the primary key or a unique key has an owner, a NOT NULL column is NULL
-    /// or a CHECK is false; nothing is changed then. Foreign keys are checked by
+    /// or a CHECK is false; [`StoreError::KeySize`] if one of its keys is too long; nothing is changed then. Foreign keys are checked by
     /// [`end_statement`](Self::end_statement).
     pub fn insert(&mut self, table: SpaceId, row: Row) -> Result<Key, StoreError> {
         self.writable("INSERT")?;
@@ -223,7 +224,9 @@ impl Transaction {
         if !table.def().checks.is_empty() {
             self.shared.row_checks(table)?.check(table.def(), row)?;
         }
-        Ok(new.key())
+        let key = new.key();
+        check_key_size(&table.def().primary_key_name, key.as_slice())?;
+        Ok(key)
     }
 
     /// What the change of a row from `old` to `new` does to the indexes; refuses a second owner.
@@ -245,6 +248,9 @@ impl Transaction {
             }
             let (old, old_claim) = entry_of(index, old).unzip();
             let (new_entry, new_claim) = entry_of(index, new).unzip();
+            if let Some(entry) = &new_entry {
+                check_key_size(&index.name, entry.as_slice())?;
+            }
             let change = EntryChange {
                 position,
                 old,

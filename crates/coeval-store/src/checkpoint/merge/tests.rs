@@ -3,7 +3,7 @@
 
 use super::{Merged, merge};
 use crate::catalog::{ColumnDef, QualifiedName, TableDef};
-use crate::chunk::Chunk;
+use crate::chunk::{Chunk, ChunkSize};
 use crate::column::ColumnBuilder;
 use crate::delta::{BasePosition, Delta, DeltaEntry};
 use crate::error::StoreError;
@@ -291,4 +291,43 @@ fn the_error_of_the_sink_ends_the_merge() {
     let refuse = |_| Err(StoreError::Closing);
     let outcome = merge(&space, Some((&def, &missing)), CHUNK_ROWS, |_| true, refuse);
     assert!(matches!(outcome, Err(StoreError::Closing)));
+}
+
+/// Chunks were bounded by rows alone: 65,536 rows of a mebibyte made one of 64 GiB.
+#[test]
+fn wide_rows_make_chunks_of_fewer_and_a_chunk_that_is_full_by_its_bytes_is_kept() {
+    const BYTES_MAX: usize = 5_000;
+    let def = table();
+    let size = ChunkSize { rows: 100, bytes: BYTES_MAX };
+    let missing = missing_values(&def);
+    let wide = |id: i32| vec![Value::Int32(id), Value::from("x".repeat(1_000).as_str()), Value::Int32(id)];
+    let inserted = |id: i32| (key(id), DeltaEntry::inserted(Some(row(&def, &wide(id)))));
+    let merged = |space: &Space| {
+        let mut chunks = Vec::new();
+        let parts = merge(
+            space,
+            Some((&def, &missing)),
+            size,
+            |_| true,
+            |chunk| {
+                chunks.push(Arc::new(chunk));
+                Ok(())
+            },
+        );
+        (parts.unwrap(), chunks)
+    };
+    let mut space = Space::new();
+    space.apply(&Delta::from_sorted((0..60).map(|id| inserted(id * 2)).collect()), None);
+    let (_, chunks) = merged(&space);
+    assert!(chunks.iter().all(|chunk| chunk.bytes() < BYTES_MAX + 1_200 && chunk.rows() <= 6), "{chunks:?}");
+    assert_eq!(rows_of(&def, &chunks), (0..60).map(|id| (key(id * 2), wide(id * 2))).collect::<Vec<_>>());
+    // One more row: the chunk that it belongs to is written anew, as two, and no other one.
+    let mut space = Space::from_chunks(chunks.clone());
+    let base = space.base().clone();
+    space.apply(&Delta::from_sorted(vec![inserted(61)]), Some(&base));
+    let (parts, new) = merged(&space);
+    let kept = parts.iter().filter(|part| matches!(part, Merged::Kept(_))).count();
+    assert_eq!((kept, new.len()), (chunks.len() - 1, 2));
+    assert!(new.iter().all(|chunk| chunk.bytes() < BYTES_MAX + 1_200), "{new:?}");
+    assert_eq!(new.iter().map(|chunk| chunk.rows()).sum::<usize>(), chunks[0].rows() + 1);
 }
