@@ -20,6 +20,7 @@ mod disk;
 mod error;
 mod lock;
 mod mmap;
+mod permissions;
 mod simulated;
 mod writer;
 

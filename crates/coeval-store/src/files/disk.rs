@@ -3,7 +3,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use arrow::buffer::Buffer;
 
 use crate::files::lock::lock_on_disk;
 use crate::files::mmap::map_read_only;
+use crate::files::permissions::{DIRECTORY_MODE, file_mode};
 use crate::files::{DirectoryLock, File, FileError, FileSystem, OpenMode, Operation, parent_of};
 
 /// The real disk.
@@ -28,7 +29,11 @@ impl FileSystem for DiskFiles {
                 None => break,
             }
         }
-        fs::create_dir_all(dir).map_err(|source| FileError::new(Operation::CreateDir, dir, source))?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(DIRECTORY_MODE)
+            .create(dir)
+            .map_err(|source| FileError::new(Operation::CreateDir, dir, source))?;
         // Each new name is an entry in its parent; outermost first, so that a durable name never hangs in the air.
         for made in missing.iter().rev() {
             self.sync_dir(&parent_of(made))?;
@@ -56,7 +61,7 @@ impl FileSystem for DiskFiles {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         match mode {
-            OpenMode::Create => options.create(true).truncate(true),
+            OpenMode::Create => options.create(true).truncate(true).mode(file_mode(&parent_of(path))),
             OpenMode::Existing => &mut options,
         };
         let file = options.open(path).map_err(|source| FileError::new(Operation::Open, path, source))?;

@@ -5,8 +5,10 @@ use std::any::Any;
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use crate::files::permissions::file_mode;
 use crate::files::{FileError, Operation};
 
 /// The name of the lock file in a database directory. The file itself stays; only the lock on it counts.
@@ -78,8 +80,9 @@ impl fmt::Debug for DirectoryLock {
 pub(crate) fn lock_on_disk(dir: &Path) -> Result<DirectoryLock, FileError> {
     let path = dir.join(LOCK_FILE_NAME);
     let failed = |source: io::Error| FileError::new(Operation::Lock, &path, source);
-    let mut file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(file_mode(dir));
+    let mut file = options.open(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {

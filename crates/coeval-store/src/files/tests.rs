@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of the interface: the same expectations for the real disk and the simulated one, and the lock.
 
+use std::fs::Permissions;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -189,5 +191,30 @@ fn a_file_that_cannot_be_written_aside_leaves_nothing_and_the_old_contents() {
             break;
         }
         assert_eq!(files.list(dir).unwrap(), ["f"]);
+    }
+}
+
+/// The permissions of what is at a path.
+fn mode_of(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn nobody_else_can_read_a_directory_or_a_file_unless_the_directory_lets_its_group_in() {
+    let around = tempfile::tempdir().unwrap();
+    let dir = around.path().join("data");
+    DiskFiles.create_dir_all(&dir.join("log")).unwrap();
+    let _lock = DiskFiles.lock(&dir).unwrap();
+    let made = |name: &str| {
+        let path = dir.join(name);
+        DiskFiles.open(&path, OpenMode::Create).unwrap();
+        mode_of(&path)
+    };
+    assert_eq!((mode_of(&dir), mode_of(&dir.join("log"))), (0o700, 0o700));
+    assert_eq!((mode_of(&dir.join(LOCK_FILE_NAME)), made("one")), (0o600, 0o600));
+    // A directory that somebody made for everybody gives nobody a file of ours.
+    for (directory, file) in [(0o750, 0o640), (0o755, 0o600), (0o777, 0o600)] {
+        std::fs::set_permissions(&dir, Permissions::from_mode(directory)).unwrap();
+        assert_eq!(made(&format!("in-{directory:o}")), file, "in a directory of mode {directory:o}");
     }
 }
