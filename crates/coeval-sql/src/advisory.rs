@@ -5,12 +5,14 @@
 //! among them are found. A wait for a row is not seen there; `lock_timeout` ends a circle that has both.
 
 use crate::cancel::CancelHandle;
-use crate::engine::aside;
+use crate::engine::{Engine, aside};
 use crate::error::{SqlError, SqlState};
+use crate::quota::QuotaShare;
 use crate::settings::Settings;
 use coeval_txn::{Interrupt, LockError, LockOwner, LockStrength, Patience, RowLocks};
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::Arc;
 
@@ -62,6 +64,13 @@ struct Count {
     transaction: bool,
 }
 
+impl Count {
+    /// Whether nothing is held any more.
+    fn is_over(&self) -> bool {
+        self.session == 0 && !self.transaction
+    }
+}
+
 /// All advisory locks of a database.
 pub(crate) type AdvisoryLocks = Arc<RowLocks<AdvisoryKey>>;
 
@@ -77,29 +86,43 @@ pub(crate) struct SessionLocks {
 struct Held {
     owner: LockOwner<AdvisoryKey>,
     counts: HashMap<(AdvisoryKey, Sharing), Count>,
+    /// How many they are.
+    share: QuotaShare,
 }
 
 impl SessionLocks {
-    pub(crate) fn new(locks: &AdvisoryLocks, cancel: &CancelHandle) -> Self {
-        let held = Held { owner: locks.owner(), counts: HashMap::new() };
+    pub(crate) fn new(engine: &Engine, cancel: &CancelHandle) -> Self {
+        let share = QuotaShare::of(&engine.quotas().advisory_locks);
+        let held = Held { owner: engine.advisory_locks().owner(), counts: HashMap::new(), share };
         Self { interrupt: cancel.interrupt(), held: Mutex::new(held) }
     }
 
     /// Locks a key if nobody stands in the way; whether it did.
-    pub(crate) fn try_lock(&self, key: AdvisoryKey, sharing: Sharing, lasting: Lasting) -> bool {
+    ///
+    /// # Errors
+    /// 54000 or 53200 if there are too many locks.
+    pub(crate) fn try_lock(
+        &self,
+        key: AdvisoryKey,
+        sharing: Sharing,
+        lasting: Lasting,
+    ) -> Result<bool, SqlError> {
         let mut held = self.held.lock();
+        held.make_room(key, sharing)?;
         let is_granted = held.owner.lock(&key, sharing.strength(), Patience::None).is_ok();
         if is_granted {
             held.note(key, sharing, lasting);
+        } else {
+            held.forget_over(key, sharing);
         }
-        is_granted
+        Ok(is_granted)
     }
 
     /// Locks a key, and waits for it as `lock_timeout` and `deadlock_timeout` say.
     ///
     /// # Errors
-    /// 55P03 after `lock_timeout`, 40P01 for a deadlock, 57014 if the statement was cancelled. The key is not locked
-    /// then.
+    /// 55P03 after `lock_timeout`, 40P01 for a deadlock, 57014 if the statement was cancelled, 54000 or 53200 if there
+    /// are too many locks. The key is not locked then.
     pub(crate) fn lock(
         &self,
         settings: &Settings,
@@ -107,7 +130,7 @@ impl SessionLocks {
         sharing: Sharing,
         lasting: Lasting,
     ) -> Result<(), SqlError> {
-        if self.try_lock(key, sharing, lasting) {
+        if self.try_lock(key, sharing, lasting)? {
             return Ok(());
         }
         let patience = Patience::Wait {
@@ -116,9 +139,13 @@ impl SessionLocks {
             interrupt: Some(&*self.interrupt),
         };
         let mut held = self.held.lock();
-        aside(|| held.owner.lock(&key, sharing.strength(), patience)).map_err(|error| refused(&error))?;
-        held.note(key, sharing, lasting);
-        Ok(())
+        held.make_room(key, sharing)?;
+        let outcome = aside(|| held.owner.lock(&key, sharing.strength(), patience));
+        match outcome {
+            Ok(()) => held.note(key, sharing, lasting),
+            Err(_) => held.forget_over(key, sharing),
+        }
+        outcome.map_err(|error| refused(&error))
     }
 
     /// Takes one lock of the session back; whether there was one.
@@ -149,12 +176,30 @@ impl SessionLocks {
             return;
         }
         held.counts.values_mut().for_each(change);
+        if held.counts.values().all(Count::is_over) {
+            // All together, which takes a step for each.
+            let count = held.counts.len();
+            held.counts.clear();
+            held.share.give_back(count);
+            held.owner.release_after(0);
+            return;
+        }
         let keys: Vec<_> = held.counts.keys().map(|(key, _)| *key).collect();
         keys.into_iter().for_each(|key| held.settle(key));
     }
 }
 
 impl Held {
+    /// Has a count for a lock that is about to be asked for; [`forget_over`](Self::forget_over) takes it away if it is
+    /// not granted.
+    fn make_room(&mut self, key: AdvisoryKey, sharing: Sharing) -> Result<(), SqlError> {
+        if let Entry::Vacant(count) = self.counts.entry((key, sharing)) {
+            self.share.take(1)?;
+            count.insert(Count::default());
+        }
+        Ok(())
+    }
+
     fn note(&mut self, key: AdvisoryKey, sharing: Sharing, lasting: Lasting) {
         let count = self.counts.entry((key, sharing)).or_default();
         match lasting {
@@ -163,10 +208,19 @@ impl Held {
         }
     }
 
+    /// Takes the count away of a lock that was not granted, or is not held any more.
+    fn forget_over(&mut self, key: AdvisoryKey, sharing: Sharing) {
+        if self.counts.get(&(key, sharing)).is_some_and(Count::is_over) {
+            self.counts.remove(&(key, sharing));
+            self.share.give_back(1);
+        }
+    }
+
     /// Lets the lock on a key be what the counts say.
     fn settle(&mut self, key: AdvisoryKey) {
         let before = self.strongest(key);
-        self.counts.retain(|(counted, _), count| *counted != key || count.session > 0 || count.transaction);
+        self.forget_over(key, Sharing::Exclusive);
+        self.forget_over(key, Sharing::Shared);
         let now = self.strongest(key);
         if now != before {
             self.owner.weaken(&key, now.map(Sharing::strength));

@@ -91,10 +91,20 @@ pub(crate) struct StatementContext<'a> {
     pub(crate) notices: &'a mut Vec<SqlError>,
 }
 
+/// How much a statement has to say without failing; the rest is left out.
+const NOTICES_MAX: usize = 1_000;
+
 impl StatementContext<'_> {
     /// Says something without failing.
     pub(crate) fn notice(&mut self, state: SqlState, message: String) {
-        self.notices.push(SqlError::new(state, message));
+        match self.notices.len() {
+            0..NOTICES_MAX => self.notices.push(SqlError::new(state, message)),
+            NOTICES_MAX => {
+                let message = format!("there is more to notice than these {NOTICES_MAX}, which is left out");
+                self.notices.push(SqlError::new(state, message));
+            }
+            _ => {}
+        }
     }
 
     /// What its session may do.

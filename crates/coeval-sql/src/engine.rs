@@ -7,10 +7,12 @@ use crate::advisory::AdvisoryLocks;
 use crate::cancel;
 use crate::error::SqlError;
 use crate::memory::{QueryEnvironment, QueryMemory};
+use crate::quota::Quotas;
 use crate::registry::Registry;
+use crate::rights::is_member;
 use crate::session::Session;
 use crate::tique::Servers;
-use coeval_store::Store;
+use coeval_store::{RoleDef, Store};
 use coeval_txn::RowLocks;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::DataFusionError;
@@ -33,6 +35,7 @@ pub struct Engine {
     pub(crate) queries: QueryEnvironment,
     registry: Arc<Registry>,
     advisory_locks: AdvisoryLocks,
+    quotas: Quotas,
     servers: Servers,
 }
 
@@ -72,6 +75,7 @@ impl Engine {
             queries,
             registry: Arc::default(),
             advisory_locks: Arc::new(RowLocks::new()),
+            quotas: Quotas::default(),
             servers: Servers::default(),
         });
         engine.servers.look(engine.store.world().catalog());
@@ -99,9 +103,32 @@ impl Engine {
         &self.registry
     }
 
+    /// The role of this name, as it is now.
+    #[must_use]
+    pub fn role(&self, name: &str) -> Option<Arc<RoleDef>> {
+        self.store.world().catalog().role(name).cloned()
+    }
+
+    /// Whether this role is a member of another one, of whatever roles between them.
+    #[must_use]
+    pub fn is_member(&self, name: &str, of: &str) -> bool {
+        is_member(name, of, self.store.world().catalog())
+    }
+
+    /// Whether this name is the administrator's, who is no role.
+    #[must_use]
+    pub fn is_administrator(&self, name: &str) -> bool {
+        name == CATALOG_NAME
+    }
+
     /// The advisory locks of all sessions.
     pub(crate) fn advisory_locks(&self) -> &AdvisoryLocks {
         &self.advisory_locks
+    }
+
+    /// The bounds of what sessions keep.
+    pub(crate) fn quotas(&self) -> &Quotas {
+        &self.quotas
     }
 
     /// The servers that have tables of the database.

@@ -45,6 +45,7 @@ use crate::engine::{Engine, aside};
 use crate::error::{SqlError, SqlState, place_in};
 use crate::point::{PointPlan, Rows};
 use crate::query;
+use crate::quota::QuotaShare;
 use crate::registry::OpenTransaction;
 use crate::result::{CommandTag, StatementResult};
 use crate::rights::Checks;
@@ -168,6 +169,8 @@ pub struct Session {
     named: NamedStatements,
     /// Open cursors, by name.
     cursors: HashMap<String, Cursor>,
+    /// How many they are.
+    cursors_open: QuotaShare,
     /// Plans made anew because a definition changed, by the prepared statement's number.
     replanned: HashMap<u64, Arc<Plan>>,
     /// What statements had to say without failing, until it is asked for.
@@ -187,14 +190,15 @@ impl Session {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
         let cancel = CancelHandle::new();
         Self {
-            advisory_locks: Arc::new(SessionLocks::new(engine.advisory_locks(), &cancel)),
+            advisory_locks: Arc::new(SessionLocks::new(&engine, &cancel)),
+            named: NamedStatements::new(engine.quotas()),
+            cursors_open: QuotaShare::of(&engine.quotas().cursors),
             engine,
             settings: Settings::default(),
             sequences: SequenceValues::default(),
             cancel,
             state: State::Idle,
             cached: HashMap::new(),
-            named: NamedStatements::default(),
             cursors: HashMap::new(),
             replanned: HashMap::new(),
             notices: Vec::new(),

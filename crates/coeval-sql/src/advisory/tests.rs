@@ -126,3 +126,24 @@ fn a_circle_of_waits_is_broken() {
     let outcomes = [mine.err(), waiter.join().unwrap().err()];
     assert!(outcomes.contains(&Some(SqlState::DeadlockDetected)), "{outcomes:?}");
 }
+
+/// A lock for each of a million rows took memory without a bound, and at their end each lock was searched among all.
+#[test]
+fn a_session_has_a_bound_of_advisory_locks_which_are_there_again_when_they_are_unlocked() {
+    let (mut one, mut other) = two_sessions();
+    let take = "SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 20000) AS s(i)";
+    assert_eq!(one.execute(take).map_err(|error| error.state).err(), Some(SqlState::ProgramLimitExceeded));
+    assert!(one.execute("SELECT pg_try_advisory_lock(-1)").is_err());
+    assert!(takes(&mut other, "pg_try_advisory_lock(-1)"), "another session has its own bound");
+    run(&mut one, "SELECT pg_advisory_unlock_all()");
+    assert_eq!(one.engine().quotas().advisory_locks.used(), 1);
+    ask(&mut one, "SELECT pg_advisory_lock(7)");
+    assert!(!takes(&mut other, "pg_try_advisory_lock(7)"));
+    // What is refused is not counted, whatever is held of the key.
+    ask(&mut one, "SELECT pg_advisory_lock_shared(-2)");
+    ask(&mut other, "SELECT pg_advisory_lock_shared(-2)");
+    assert!(!takes(&mut one, "pg_try_advisory_lock(-2)"));
+    assert_eq!(one.engine().quotas().advisory_locks.used(), 4);
+    drop(one);
+    assert!(takes(&mut other, "pg_try_advisory_lock(7)"));
+}

@@ -323,6 +323,9 @@ impl Session {
             let message = format!("cursor \"{}\" already exists", declare.name);
             return Err(SqlError::new(SqlState::DuplicateCursor, message));
         }
+        // Those that were closed since are counted here, where it matters.
+        self.cursors_open.give_back(self.cursors_open.amount() - self.cursors.len());
+        self.cursors_open.take(1)?;
         let query = declare.query();
         if parameter_types.is_empty() {
             crate::query::refuse_parameters(&query)?;

@@ -4,6 +4,7 @@
 
 use super::{ParameterType, Prepared, Session};
 use crate::error::{SqlError, SqlState};
+use crate::quota::{QuotaShare, Quotas, prepared_bytes};
 use chrono::Utc;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,9 +30,11 @@ impl NamedStatement {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct NamedStatements {
     by_name: HashMap<String, Named>,
+    /// What they take.
+    share: QuotaShare,
 }
 
 /// One of them.
@@ -42,6 +45,8 @@ struct Named {
     prepared_by: Option<Box<str>>,
     /// When, in microseconds since 1970-01-01 UTC.
     since_micros: i64,
+    /// What it takes.
+    bytes: usize,
 }
 
 /// A prepared statement as `pg_prepared_statements` lists it.
@@ -57,9 +62,15 @@ pub(crate) struct ListedStatement {
 }
 
 impl NamedStatements {
+    /// None, in these bounds.
+    pub(super) fn new(quotas: &Quotas) -> Self {
+        Self { by_name: HashMap::new(), share: QuotaShare::of(&quotas.prepared_statements) }
+    }
+
     /// Forgets all of them.
     pub(super) fn clear(&mut self) {
         self.by_name.clear();
+        self.share.give_back(self.share.amount());
     }
 
     /// All of them, by name.
@@ -110,7 +121,7 @@ impl Session {
     /// Gives a prepared statement a name. It is there until somebody forgets it, whatever becomes of transactions.
     ///
     /// # Errors
-    /// `42P05` if another one has it.
+    /// `42P05` if another one has it, `54000` or `53200` if there are too many.
     pub fn name_statement(&mut self, name: &str, statement: NamedStatement) -> Result<(), SqlError> {
         self.keep_named(name, statement, None)
     }
@@ -123,15 +134,20 @@ impl Session {
         prepared_by: Option<String>,
     ) -> Result<(), SqlError> {
         self.refuse_known_name(name)?;
+        let sql = statement.prepared().map_or("", |prepared| prepared.sql());
+        let bytes = prepared_bytes(sql);
+        self.named.share.take(bytes)?;
         let prepared_by = prepared_by.map(String::into_boxed_str);
-        let named = Named { statement, prepared_by, since_micros: Utc::now().timestamp_micros() };
+        let named = Named { statement, prepared_by, since_micros: Utc::now().timestamp_micros(), bytes };
         self.named.by_name.insert(name.to_owned(), named);
         Ok(())
     }
 
     /// Forgets the prepared statement of this name, if there is one.
     pub fn forget_statement(&mut self, name: &str) {
-        self.named.by_name.remove(name);
+        if let Some(named) = self.named.by_name.remove(name) {
+            self.named.share.give_back(named.bytes);
+        }
     }
 
     /// How many prepared statements have a name.

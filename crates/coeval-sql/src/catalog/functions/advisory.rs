@@ -48,7 +48,7 @@ fn lock(call: &Call<'_>, sharing: Sharing, lasting: Lasting) -> Result<Cell, Sql
 }
 
 fn try_lock(call: &Call<'_>, sharing: Sharing, lasting: Lasting) -> Result<Cell, SqlError> {
-    Ok(call.access()?.advisory_locks().try_lock(key(call)?, sharing, lasting).into())
+    Ok(call.access()?.advisory_locks().try_lock(key(call)?, sharing, lasting)?.into())
 }
 
 /// PostgreSQL warns of a lock that is not held, and so does the result.
