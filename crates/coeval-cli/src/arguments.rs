@@ -158,18 +158,28 @@ pub(crate) struct ServeArguments {
     /// The role that may open sessions; it may do everything
     #[arg(long, value_name = "NAME", requires = "password_file")]
     pub(crate) user: Option<String>,
-    /// The file with its password, as it is typed or as PostgreSQL's SCRAM-SHA-256 verifier
+    /// The file with its password, as it is typed or as PostgreSQL's SCRAM-SHA-256 verifier; nobody else may read it
     #[arg(long, value_name = "FILE", requires = "user")]
     pub(crate) password_file: Option<PathBuf>,
     /// The server's certificate (PEM), with those that vouch for it behind it; offers TLS
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// Its private key (PEM)
+    /// Its private key (PEM); nobody else may read it
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
+    /// Who may come from where and how, in the words of PostgreSQL's pg_hba.conf; the file of that name in the
+    /// directory, if there is one. SIGHUP and pg_reload_conf() have it read again
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hba: Option<PathBuf>,
     /// Sessions at a time
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]
     pub(crate) max_connections: usize,
+    /// How many of them are kept for superusers; 3 if not given
+    #[arg(long, value_name = "N")]
+    pub(crate) superuser_reserved_connections: Option<usize>,
+    /// Seconds that a client may take to say and prove who it is
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = positive)]
+    pub(crate) authentication_timeout: f64,
     /// Memory that all queries together may have, as in 512MB or 8GB; all of the machine's if not given
     #[arg(long, value_name = "SIZE", value_parser = query_memory)]
     pub(crate) query_memory: Option<usize>,
@@ -179,9 +189,12 @@ pub(crate) struct ServeArguments {
     /// Log statements that take at least this long
     #[arg(long, value_name = "N")]
     pub(crate) slow_milliseconds: Option<u64>,
-    /// Where Prometheus asks for figures, by HTTP at /metrics
-    #[arg(long, value_name = "HOST:PORT")]
+    /// Where Prometheus asks for figures, by HTTP at /metrics; a port alone is one of the loopback
+    #[arg(long, value_name = "[HOST:]PORT")]
     pub(crate) metrics: Option<String>,
+    /// The file with the token that it has to know for that (as bearer or as password); nobody else may read it
+    #[arg(long, value_name = "FILE", requires = "metrics")]
+    pub(crate) metrics_token_file: Option<PathBuf>,
     /// Log as JSON, an object a line
     #[arg(long)]
     pub(crate) log_json: bool,

@@ -10,7 +10,7 @@ use std::path::Path;
 const MANIFEST: &str = "MANIFEST";
 
 /// What a database directory may hold while there is no manifest yet.
-const OWN_FILES: [&str; 4] = ["LOCK", "MANIFEST.tmp", "log", "segments"];
+const OWN_FILES: [&str; 6] = ["LOCK", "MANIFEST.tmp", "log", "mock-secret", "pg_hba.conf", "segments"];
 
 /// What there is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

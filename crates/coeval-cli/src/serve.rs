@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `coeval serve`: the database for clients that speak PostgreSQL's protocol.
 
-use crate::arguments::ServeArguments;
 mod engine;
+mod log;
 
+use crate::arguments::ServeArguments;
 use crate::directory;
 use crate::failure::Failure;
 use coeval::Database;
-use coeval_server::{Certificate, Roles, Server, ServerOptions};
-use std::io::{IsTerminal, stderr};
+use coeval_server::{Certificate, Roles, Server, ServerOptions, read_secret_file};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::time::Duration;
-use tracing_subscriber::EnvFilter;
 
 /// Serves until Ctrl-C or SIGTERM.
 ///
@@ -18,7 +19,7 @@ use tracing_subscriber::EnvFilter;
 /// If the database cannot be opened, the address cannot be listened on, or a file named on the command line cannot be
 /// used.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
-    log(arguments);
+    log::begin(if arguments.log_json { log::Format::Json } else { log::Format::Text });
     let mut options = options(arguments)?;
     let mut opening = Database::options();
     if let Some(bytes) = arguments.query_memory {
@@ -28,6 +29,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         Some(dir) => directory::open_with(dir, opening)?,
         None => opening.in_memory().map_err(|error| Failure::work("cannot make a database", error))?,
     };
+    if let Some(dir) = &arguments.dir {
+        warn_of_open_directory(dir);
+    }
     if let Some(engine) = &arguments.engine {
         options.session_settings = engine::serve_from(&database, engine, arguments)?;
     }
@@ -41,6 +45,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         if let Some(address) = server.metrics_address() {
             eprintln!("Figures at http://{address}/metrics");
         }
+        tokio::spawn(reload_when_asked(database.clone()));
         server.run(asked_to_stop()).await;
         Ok(())
     })
@@ -75,40 +80,88 @@ async fn asked() {
     }
 }
 
-/// What happens goes to stderr, one event a line.
-fn log(arguments: &ServeArguments) {
-    let filter = EnvFilter::try_from_env("COEVAL_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
-    if arguments.log_json {
-        builder.json().init();
-    } else {
-        builder.with_ansi(stderr().is_terminal()).with_target(false).init();
+/// The rules of a database directory, if the command line names no others.
+const RULES_FILE: &str = "pg_hba.conf";
+
+/// The secret of a database directory that salts of unknown names are made of.
+const MOCK_SECRET_FILE: &str = "mock-secret";
+
+/// What a file holds that nobody else may read, a password or a token, without what an editor adds at the end.
+fn secret_in(file: &Path) -> Result<String, Failure> {
+    let held = read_secret_file(file).map_err(|error| Failure::Work(error.to_string()))?;
+    let text = String::from_utf8(held)
+        .map_err(|_| Failure::Work(format!("{} does not hold text", file.display())))?;
+    match text.trim_end_matches(['\n', '\r']) {
+        "" => Err(Failure::Work(format!("{} is empty", file.display()))),
+        secret => Ok(secret.to_owned()),
     }
+}
+
+/// An address to listen on: a port alone is one of the loopback.
+fn on_loopback_by_default(address: &str) -> String {
+    let port = address.strip_prefix(':').unwrap_or(address);
+    if port.parse::<u16>().is_ok() { format!("127.0.0.1:{port}") } else { address.to_owned() }
 }
 
 fn options(arguments: &ServeArguments) -> Result<ServerOptions, Failure> {
     let mut roles = Roles::new();
     if let (Some(user), Some(file)) = (&arguments.user, &arguments.password_file) {
-        let password = std::fs::read_to_string(file)
-            .map_err(|error| Failure::work(format_args!("cannot read {}", file.display()), error))?;
-        // What an editor adds at the end is not part of it.
-        let password = password.trim_end_matches(['\n', '\r']);
-        if password.is_empty() {
-            return Err(Failure::Work(format!("{} holds no password", file.display())));
-        }
-        roles = roles.with(user, password);
+        let failed = |error| Failure::work(format_args!("cannot use {}", file.display()), error);
+        roles = roles.with(user, &secret_in(file)?).map_err(failed)?;
     }
     let certificate = match (&arguments.tls_cert, &arguments.tls_key) {
         (Some(chain), Some(key)) => Some(Certificate { chain: chain.clone(), key: key.clone() }),
         _ => None,
     };
+    let own_rules = arguments.dir.as_ref().map(|dir| dir.join(RULES_FILE)).filter(|file| file.exists());
+    let reserved = arguments.superuser_reserved_connections;
+    if reserved.is_some_and(|reserved| reserved >= arguments.max_connections) {
+        let message = "--superuser-reserved-connections leaves nobody else one of --max-connections";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    let standard = ServerOptions::default();
     Ok(ServerOptions {
         connections_max: arguments.max_connections,
+        superuser_connections: reserved.unwrap_or(standard.superuser_connections),
         roles,
+        rules_file: arguments.hba.clone().or(own_rules),
+        mock_secret_file: arguments.dir.as_ref().map(|dir| dir.join(MOCK_SECRET_FILE)),
         certificate,
+        opening_timeout: Duration::from_secs_f64(arguments.authentication_timeout),
         stopping_timeout: Duration::from_secs_f64(arguments.stop_seconds),
-        metrics_address: arguments.metrics.clone(),
+        metrics_address: arguments.metrics.as_deref().map(on_loopback_by_default),
+        metrics_token: arguments.metrics_token_file.as_deref().map(secret_in).transpose()?,
         slow_statement: arguments.slow_milliseconds.map(Duration::from_millis),
-        ..ServerOptions::default()
+        ..standard
     })
+}
+
+/// Says so if other users of the machine can look into a database directory; new files in it are not for them.
+fn warn_of_open_directory(dir: &Path) {
+    let mode = std::fs::metadata(dir).map_or(0, |attributes| attributes.permissions().mode() & 0o777);
+    if mode & 0o027 != 0 {
+        let dir = dir.display();
+        tracing::warn!(%dir, "others can look into the directory (mode {mode:03o}): chmod -R go= takes that away");
+    }
+}
+
+/// Has the rules read again whenever the process gets SIGHUP.
+async fn reload_when_asked(database: Database) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut asked) = signal(SignalKind::hangup()) else { return };
+    while asked.recv().await.is_some() {
+        database.engine().registry().ask_to_reload();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_one_of_the_loopback() {
+        assert_eq!(on_loopback_by_default("9187"), "127.0.0.1:9187");
+        assert_eq!(on_loopback_by_default(":9187"), "127.0.0.1:9187");
+        assert_eq!(on_loopback_by_default("0.0.0.0:9187"), "0.0.0.0:9187");
+    }
 }

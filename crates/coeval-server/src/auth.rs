@@ -5,12 +5,20 @@
 //! else is let in. With them, everyone proves by SCRAM-SHA-256 (RFC 5802, RFC 7677), which shows the password neither
 //! on the way nor to who reads our memory, to be one of them or a role of the catalog.
 //!
+//! Rules, where there are any, take the place of that: see [`rules`].
+//!
 //! The server's own roles may do everything, and so may whoever is trusted under a name that is no role of the
 //! catalog. A role of the catalog has the rights that were granted to it.
 
+mod admission;
+mod mock_secret;
+pub(crate) mod rules;
 pub(crate) mod scram;
+mod throttle;
 
-use coeval::RoleDef;
+pub(crate) use admission::Admission;
+
+use coeval::{RoleDef, SqlError};
 use coeval_sql::{Standing, Verifier};
 use std::collections::HashMap;
 use std::fmt;
@@ -32,13 +40,14 @@ impl Roles {
 
     /// The same and this role. The password is as it is typed, or PostgreSQL's `SCRAM-SHA-256$...` made of it.
     ///
+    /// # Errors
+    /// If it is a hash that cannot be used, such as one of MD5.
+    ///
     /// # Panics
     /// If the system gives no random numbers.
-    #[must_use]
-    pub fn with(mut self, name: impl Into<String>, password: &str) -> Self {
-        let verifier = Verifier::parse(password).unwrap_or_else(|| Verifier::of_password(password));
-        self.verifiers.insert(name.into(), verifier);
-        self
+    pub fn with(mut self, name: impl Into<String>, password: &str) -> Result<Self, SqlError> {
+        self.verifiers.insert(name.into(), Verifier::of_text(password)?);
+        Ok(self)
     }
 
     /// Whether there is none.
@@ -47,23 +56,34 @@ impl Roles {
         self.verifiers.is_empty()
     }
 
-    /// What somebody at this address has to do to be this role, whom the catalog may know.
-    pub(crate) fn demand(&self, name: &str, address: IpAddr, known: Option<&RoleDef>) -> Demand {
-        if self.is_empty() {
-            let standing = if known.is_some() { Standing::Role } else { Standing::Administrator };
-            return if address.to_canonical().is_loopback() {
-                Demand::Nothing(standing)
-            } else {
-                Demand::Refused
-            };
+    /// Whether there is one of this name.
+    fn has(&self, name: &str) -> bool {
+        self.verifiers.contains_key(name)
+    }
+
+    /// What somebody at this address has to do to be this role, whom the catalog may know, where there are no rules.
+    fn demand(&self, name: &str, address: IpAddr, known: Option<&RoleDef>, mock_secret: &[u8]) -> Demand {
+        if !self.is_empty() {
+            return self.password_of(name, known, mock_secret);
         }
+        let standing = if known.is_some() { Standing::Role } else { Standing::Administrator };
+        if address.to_canonical().is_loopback() {
+            Demand::Nothing(standing)
+        } else {
+            Demand::Refused(format!("connections from {address} need a password, and no role has one"))
+        }
+    }
+
+    /// The password of this role, whom the catalog may know.
+    fn password_of(&self, name: &str, known: Option<&RoleDef>, mock_secret: &[u8]) -> Demand {
         if let Some(verifier) = self.verifiers.get(name) {
             return Demand::Password(verifier.clone(), Standing::Administrator);
         }
         let now = now_micros();
         let valid = known.filter(|role| role.valid_until.is_none_or(|until| now < until));
         let verifier = valid.and_then(|role| Verifier::parse(role.verifier.as_deref()?));
-        Demand::Password(verifier.unwrap_or_else(|| Verifier::of_nobody(name)), Standing::Role)
+        let nobody = || Verifier::of_nobody(name, mock_secret);
+        Demand::Password(verifier.unwrap_or_else(nobody), Standing::Role)
     }
 }
 
@@ -84,8 +104,8 @@ impl fmt::Debug for Roles {
 pub(crate) enum Demand {
     /// Nothing; it has this standing then.
     Nothing(Standing),
-    /// It is not let in, whatever it does.
-    Refused,
+    /// It is not let in, whatever it does, and told why.
+    Refused(String),
     /// Prove that it knows the password. That of somebody we do not know cannot be proven, and takes as long.
     Password(Verifier, Standing),
 }
@@ -97,24 +117,21 @@ mod tests {
     #[test]
     fn without_roles_only_the_loopback_is_trusted() {
         let roles = Roles::new();
-        let demand = |address: &str| roles.demand("me", address.parse().unwrap(), None);
+        let demand = |address: &str| roles.demand("me", address.parse().unwrap(), None, b"");
         for address in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
             assert!(matches!(demand(address), Demand::Nothing(Standing::Administrator)), "{address}");
         }
-        assert!(matches!(demand("10.0.0.1"), Demand::Refused));
+        assert!(matches!(demand("10.0.0.1"), Demand::Refused(_)));
         let role = RoleDef::new("me");
-        let known = roles.demand("me", "127.0.0.1".parse().unwrap(), Some(&role));
+        let known = roles.demand("me", "127.0.0.1".parse().unwrap(), Some(&role), b"");
         assert!(matches!(known, Demand::Nothing(Standing::Role)), "trusted, with the rights of its role");
     }
 
     #[test]
     fn with_roles_everyone_needs_a_password() {
-        let roles = Roles::new().with("me", "secret");
-        let demand = |name: &str, known: Option<&RoleDef>| match roles.demand(
-            name,
-            "127.0.0.1".parse().unwrap(),
-            known,
-        ) {
+        let roles = Roles::new().with("me", "secret").unwrap();
+        let address = "127.0.0.1".parse().unwrap();
+        let demand = |name: &str, known: Option<&RoleDef>| match roles.demand(name, address, known, b"") {
             Demand::Password(verifier, standing) => (verifier, standing),
             other => panic!("{other:?}"),
         };

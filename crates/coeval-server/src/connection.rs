@@ -26,7 +26,7 @@ use crate::server::Shared;
 use crate::sessions::Entry;
 use crate::stream::Stream;
 use coeval::{SqlError, SqlState, TransactionStatus};
-use coeval_sql::{CancelReason, Session};
+use coeval_sql::{CancelReason, QuotaShare, Session};
 use copying::Copying;
 use extended::Statements;
 use portal::Portals;
@@ -37,6 +37,9 @@ use tokio::task::JoinHandle;
 
 /// Bytes that gather before the connection waits for the client to read them.
 const OUTPUT_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes that each connection may have waiting without their being counted.
+const UNSENT_FREE: usize = 1 << 20;
 
 /// Bytes of room that an output keeps while nothing is in it.
 const OUTPUT_ROOM_IDLE: usize = 8 << 10;
@@ -91,6 +94,8 @@ enum Phase {
 /// registry and before the client sees the end.
 pub(crate) struct Connection {
     portals: Portals,
+    /// What waits to be sent, beyond what each connection may have waiting.
+    unsent: QuotaShare,
     statements: Statements,
     session: Session,
     entry: Entry,
@@ -186,8 +191,19 @@ impl Connection {
         if !self.output.bytes().is_empty() {
             self.stream.send(&mut self.output).await?;
             self.output.clear(OUTPUT_ROOM_IDLE);
+            self.unsent.give_back(self.unsent.amount());
         }
         Ok(())
+    }
+
+    /// Counts what has gathered if it is much, as a row can be; takes back what came after `before` if all connections
+    /// together have too much of it.
+    fn count_unsent(&mut self, before: usize) -> Result<(), SqlError> {
+        let counted = self.output.bytes().len().saturating_sub(UNSENT_FREE);
+        match counted.checked_sub(self.unsent.amount()) {
+            None | Some(0) => Ok(()),
+            Some(more) => self.unsent.take(more).inspect_err(|_| self.output.truncate(before)),
+        }
     }
 
     /// Sends what has gathered if it is much.

@@ -16,6 +16,8 @@
 //! - A session ends with its connection, and its transaction is rolled back then.
 //! - A thread that serves connections waits for no disk, lock or query: a session leaves it before it does, and leaves
 //!   the wait for the log to the connection's task (`connection.rs`, `run`).
+//! - Who has proven nothing yet takes a place at the door (`doorway.rs`), of which an address that has too many loses
+//!   its own: nobody keeps others out by connecting.
 //! - Nothing is given out before what it depends on is durable.
 //!
 //! # Start reading at
@@ -23,8 +25,10 @@
 
 mod auth;
 mod connection;
+mod doorway;
 mod metrics;
 mod protocol;
+mod secret_file;
 mod server;
 mod sessions;
 mod stream;
@@ -33,6 +37,7 @@ mod tls;
 mod types;
 
 pub use auth::Roles;
+pub use secret_file::{SecretFileError, read_secret_file};
 pub use server::{Server, ServerError, ServerOptions};
 pub use threads::runtime;
 pub use tls::Certificate;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A connection's bytes, plain or encrypted.
 
+use crate::auth::rules::Encryption;
 use crate::protocol::backend::Output;
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,6 +29,14 @@ impl Stream {
             Self::Plain(stream) => stream.read_buf(buffer).await,
             Self::Tls(stream) => stream.read_buf(buffer).await,
             Self::Closed => Ok(0),
+        }
+    }
+
+    /// Whether others on the way can read it.
+    pub(crate) fn encryption(&self) -> Encryption {
+        match self {
+            Self::Tls(_) => Encryption::Tls,
+            Self::Plain(_) | Self::Closed => Encryption::None,
         }
     }
 

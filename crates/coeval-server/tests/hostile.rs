@@ -2,6 +2,8 @@
 //! Clients that send what no client should: each is answered or cut off, and the others notice nothing.
 #![allow(clippy::unwrap_used)]
 
+#[path = "hostile/adversary.rs"]
+mod adversary;
 mod support;
 
 use coeval_server::ServerOptions;

@@ -6,12 +6,13 @@
 mod support;
 
 use coeval_server::{Roles, ServerOptions};
-use support::Running;
+use support::{Running, error_code};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 
 fn protected() -> Running {
-    Running::with(ServerOptions { roles: Roles::new().with("admin", "geheim"), ..ServerOptions::default() })
+    let roles = Roles::new().with("admin", "geheim").unwrap();
+    Running::with(ServerOptions { roles, ..ServerOptions::default() })
 }
 
 async fn connect(server: &Running, user: &str, password: &str) -> Result<Client, tokio_postgres::Error> {
@@ -58,6 +59,83 @@ fn a_role_of_the_catalog_opens_sessions_with_its_password_and_has_its_own_rights
         admin.batch_execute("DROP ROLE clerk").await.unwrap();
         let refused = clerk.query(&prepared, &[&1]).await.unwrap_err();
         assert_eq!(state(&refused), SqlState::INSUFFICIENT_PRIVILEGE);
+    });
+}
+
+#[test]
+fn rules_say_who_comes_from_where_and_are_read_again_when_somebody_asks() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pg_hba.conf");
+    let write = |rules: &str| std::fs::write(&file, rules).unwrap();
+    write(
+        "host    open     all    127.0.0.1/32 trust\n\
+         host    all      clerk  all          reject\n\
+         hostssl encrypted all   all          scram-sha-256\n\
+         host    coeval   all    127.0.0.0/8  scram-sha-256\n",
+    );
+    let options = || ServerOptions {
+        roles: Roles::new().with("admin", "geheim").unwrap(),
+        rules_file: Some(file.clone()),
+        ..ServerOptions::default()
+    };
+    let server = Running::with(options());
+    server.database.session().run("CREATE ROLE clerk LOGIN PASSWORD 'pencil'").unwrap();
+    let refused = |user: &str, database: &str| {
+        let mut raw = server.unopened();
+        raw.send_startup(&[("user", user), ("database", database)]);
+        let messages = raw.until_end();
+        (error_code(&messages), messages[0].field('M').unwrap())
+    };
+    let refusal = |message: &str| ("28000".to_owned(), message.to_owned());
+    let expected = refusal(
+        "pg_hba.conf rejects connection for host \"127.0.0.1\", user \"clerk\", database \"coeval\", no encryption",
+    );
+    assert_eq!(refused("clerk", "coeval"), expected);
+    let expected = refusal(
+        "no pg_hba.conf entry for host \"127.0.0.1\", user \"admin\", database \"encrypted\", no encryption",
+    );
+    assert_eq!(refused("admin", "encrypted"), expected);
+    assert_eq!(refused("nobody", "open"), refusal("role \"nobody\" does not exist"));
+    server.runtime.block_on(async {
+        let admin = connect(&server, "admin", "geheim").await.unwrap();
+        let mut trusted = server.config();
+        trusted.user("clerk").dbname("open");
+        let (clerk, connection) = trusted.connect(NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let refused = clerk.query("SELECT pg_reload_conf()", &[]).await.unwrap_err();
+        assert_eq!(state(&refused), SqlState::INSUFFICIENT_PRIVILEGE);
+
+        // What is no rule changes nothing.
+        write("host all all all reject\nhost all all all ident\n");
+        let reload = || async { admin.query_one("SELECT pg_reload_conf()", &[]).await.unwrap() };
+        assert!(reload().await.get::<_, bool>(0));
+        assert!(connect(&server, "admin", "geheim").await.is_ok());
+        write("host all all all trust\n");
+        reload().await;
+        while connect(&server, "clerk", "").await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        assert!(connect(&server, "nobody", "").await.is_err());
+    });
+    write("host all all all ident\n");
+    let bound = coeval_server::Server::bind(&server.database, "127.0.0.1:0", options());
+    let error = server.runtime.block_on(bound).err().unwrap().to_string();
+    assert!(error.contains("pg_hba.conf: line 1: there is no method \"ident\""), "{error}");
+}
+
+#[test]
+fn a_hash_of_md5_is_no_password_and_a_verifier_is_one() {
+    let server = protected();
+    server.runtime.block_on(async {
+        let admin = connect(&server, "admin", "geheim").await.unwrap();
+        let md5 = "CREATE ROLE old LOGIN PASSWORD 'md5a6343a68d964ca596d9752250d54bb8a'";
+        let refused = admin.batch_execute(md5).await.unwrap_err();
+        assert_eq!(state(&refused), SqlState::FEATURE_NOT_SUPPORTED);
+        assert!(refused.as_db_error().unwrap().hint().is_some_and(|hint| hint.contains("SCRAM-SHA-256")));
+        let verifier = coeval_sql::Verifier::of_password("pencil").to_text();
+        admin.batch_execute(&format!("CREATE ROLE clerk LOGIN PASSWORD '{verifier}'")).await.unwrap();
+        assert!(connect(&server, "clerk", "pencil").await.is_ok());
+        assert!(connect(&server, "clerk", &verifier).await.is_err(), "the verifier itself is no password");
     });
 }
 

@@ -4,11 +4,11 @@
 
 mod support;
 
-use coeval_server::{Certificate, Roles, ServerOptions};
+use coeval_server::{Roles, ServerOptions};
+use rustls_pki_types::pem::PemObject;
 use std::io::{Read, Write};
-use std::path::Path;
 use std::time::Duration;
-use support::{Raw, Running, error_code, kinds, query, status};
+use support::{Message, Raw, Running, error_code, kinds, proving, query, server_certificate, status};
 use tokio_postgres::NoTls;
 use tokio_postgres::error::SqlState;
 
@@ -199,7 +199,7 @@ fn a_transaction_that_does_not_end_is_ended() {
 }
 
 fn with_password() -> ServerOptions {
-    ServerOptions { roles: Roles::new().with("app", "geheim ✓"), ..ServerOptions::default() }
+    ServerOptions { roles: Roles::new().with("app", "geheim ✓").unwrap(), ..ServerOptions::default() }
 }
 
 #[test]
@@ -239,11 +239,6 @@ fn a_server_without_roles_listens_to_its_own_machine_only() {
     assert!(matches!(bound, Err(coeval_server::ServerError::Unprotected(_))));
 }
 
-fn certificate() -> Certificate {
-    let directory = Path::new("tests/certificate");
-    Certificate { chain: directory.join("server.crt"), key: directory.join("server.key") }
-}
-
 #[test]
 fn tls_is_offered_with_a_certificate_and_refused_without() {
     let ssl_request = [&8_u32.to_be_bytes()[..], &80_877_103_u32.to_be_bytes()].concat();
@@ -261,7 +256,7 @@ fn tls_is_offered_with_a_certificate_and_refused_without() {
     assert_eq!(status(&raw.until_ready()), 'I');
 
     let server =
-        Running::with(ServerOptions { certificate: Some(certificate()), ..ServerOptions::default() });
+        Running::with(ServerOptions { certificate: Some(server_certificate()), ..ServerOptions::default() });
     let (raw, byte) = answer(&server);
     assert_eq!(byte, b'S');
     let mut encrypted = encrypted(raw.stream);
@@ -279,11 +274,10 @@ fn tls_is_offered_with_a_certificate_and_refused_without() {
 
 /// A TLS client that trusts the tests' certificate.
 fn encrypted(stream: std::net::TcpStream) -> impl Read + Write {
-    use rustls_pki_types::pem::PemObject;
     use tokio_rustls::rustls::crypto::ring::default_provider;
     use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
     let mut roots = RootCertStore::empty();
-    let trusted = rustls_pki_types::CertificateDer::from_pem_file(certificate().chain).unwrap();
+    let trusted = rustls_pki_types::CertificateDer::from_pem_file("tests/certificate/server.crt").unwrap();
     roots.add(trusted).unwrap();
     let config = ClientConfig::builder_with_provider(std::sync::Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
@@ -292,6 +286,85 @@ fn encrypted(stream: std::net::TcpStream) -> impl Read + Write {
         .with_no_client_auth();
     let name = "localhost".try_into().unwrap();
     StreamOwned::new(ClientConnection::new(std::sync::Arc::new(config), name).unwrap(), stream)
+}
+
+/// The next message of a stream.
+fn read_message(stream: &mut impl Read) -> Message {
+    let mut header = [0; 5];
+    stream.read_exact(&mut header).unwrap();
+    let length = u32::from_be_bytes(header[1..].try_into().unwrap()) as usize - 4;
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).unwrap();
+    Message { kind: header[0] as char, body }
+}
+
+#[test]
+fn a_password_is_proven_for_the_certificate_that_the_client_has_seen() {
+    let server = Running::with(ServerOptions { certificate: Some(server_certificate()), ..with_password() });
+    let seen = rustls_pki_types::CertificateDer::from_pem_file("tests/certificate/server.crt").unwrap();
+    let seen = ring::digest::digest(&ring::digest::SHA256, &seen);
+    let plus = "SCRAM-SHA-256-PLUS";
+    let bound = "p=tls-server-end-point,,";
+    let attempt = |mechanism: &str, gs2: &str, channel: &[u8]| {
+        let mut raw = server.unopened();
+        raw.send(&[&8_u32.to_be_bytes()[..], &80_877_103_u32.to_be_bytes()].concat());
+        raw.stream.read_exact(&mut [0]).unwrap();
+        let mut stream = encrypted(raw.stream);
+        let mut startup = [&196_608_u32.to_be_bytes()[..], b"user\0app\0\0"].concat();
+        startup.splice(0..0, (startup.len() as u32 + 4).to_be_bytes());
+        stream.write_all(&startup).unwrap();
+        assert_eq!(proving::offered(&read_message(&mut stream)), [plus, proving::MECHANISM]);
+        stream.write_all(&proving::first(mechanism, gs2)).unwrap();
+        let challenge = read_message(&mut stream);
+        if challenge.kind == 'E' {
+            return challenge;
+        }
+        let proof = proving::Challenge::of(&challenge).proof("geheim ✓", gs2, channel);
+        stream.write_all(&proof).unwrap();
+        read_message(&mut stream)
+    };
+    for (mechanism, gs2, channel) in [(plus, bound, seen.as_ref()), (proving::MECHANISM, "n,,", b"")] {
+        let last = attempt(mechanism, gs2, channel);
+        assert_eq!((last.kind, &last.body[..4]), ('R', &[0, 0, 0, 12][..]), "{mechanism}: {last:?}");
+    }
+    // Somebody in between has another certificate, or says that the server offers no binding.
+    for (mechanism, gs2, channel, message) in [
+        (plus, bound, &[7; 32][..], "SCRAM channel binding check failed"),
+        (proving::MECHANISM, "y,,", b"", "SCRAM channel binding negotiation error"),
+    ] {
+        let refused = attempt(mechanism, gs2, channel);
+        assert_eq!(refused.field('M').as_deref(), Some(message));
+    }
+}
+
+#[test]
+fn silent_clients_do_not_keep_figures_from_others() {
+    let options = ServerOptions {
+        metrics_address: Some("127.0.0.1:0".to_owned()),
+        metrics_token: Some("geheim".to_owned()),
+        ..ServerOptions::default()
+    };
+    let server = Running::with(options);
+    let connect = || std::net::TcpStream::connect(server.metrics_address.unwrap()).unwrap();
+    let silent: Vec<_> = (0..100).map(|_| connect()).collect();
+    let began = std::time::Instant::now();
+    let ask = |header: &str| {
+        let mut stream = connect();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(format!("GET /metrics HTTP/1.1\r\n{header}\r\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(ask("Authorization: Bearer geheim\r\n").starts_with("HTTP/1.1 200"));
+    // Those that say nothing have five seconds each, of which none is waited for.
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    let refused = ask("");
+    assert!(refused.starts_with("HTTP/1.1 401") && !refused.contains("coeval_"), "{refused}");
+    drop(silent);
+    let open = ServerOptions { metrics_address: Some("0.0.0.0:0".to_owned()), ..ServerOptions::default() };
+    let bound = server.runtime.block_on(coeval_server::Server::bind(&server.database, "127.0.0.1:0", open));
+    assert!(matches!(bound, Err(coeval_server::ServerError::UnprotectedMetrics(_))));
 }
 
 #[test]

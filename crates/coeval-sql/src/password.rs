@@ -4,13 +4,13 @@
 //! It holds `StoredKey = H(ClientKey)` and `ServerKey`, from which neither the password nor a proof can be made. It is
 //! written as PostgreSQL writes it: `SCRAM-SHA-256$4096:salt$StoredKey:ServerKey`.
 
+use crate::error::{SqlError, SqlState};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::{digest, hmac, pbkdf2};
 use std::fmt;
 use std::num::NonZeroU32;
-use std::sync::OnceLock;
 
 const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 const SALT_BYTES: usize = 16;
@@ -48,6 +48,12 @@ fn is_same(left: &Key, right: &Key) -> bool {
     left.iter().zip(right).fold(0, |sum, (l, r)| sum | (l ^ r)) == 0
 }
 
+/// Whether this is a hash as PostgreSQL keeps it: `md5` and 32 hexadecimal digits.
+fn is_md5(text: &str) -> bool {
+    let digits = text.strip_prefix("md5");
+    digits.is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
 impl Verifier {
     /// The mechanism's name.
     pub const MECHANISM: &str = "SCRAM-SHA-256";
@@ -82,14 +88,13 @@ impl Verifier {
         }
     }
 
-    /// Of nobody: no proof fits, and asking twice gives the same salt.
+    /// Of nobody: no proof fits, and who asks again is told the same salt, also after a restart with the same secret.
     ///
     /// # Panics
     /// If the system gives no random numbers.
     #[must_use]
-    pub fn of_nobody(name: &str) -> Self {
-        static SECRET: OnceLock<[u8; KEY_BYTES]> = OnceLock::new();
-        let salt = signed(SECRET.get_or_init(random), name.as_bytes());
+    pub fn of_nobody(name: &str, secret: &[u8]) -> Self {
+        let salt = signed(secret, name.as_bytes());
         Self {
             iterations: ITERATIONS,
             salt: salt[..SALT_BYTES].to_vec(),
@@ -114,9 +119,28 @@ impl Verifier {
         })
     }
 
-    /// What is to be kept of a password as it is typed, or of a verifier that was made of one before.
-    pub(crate) fn kept(password: &str) -> String {
-        Self::parse(password).unwrap_or_else(|| Self::of_password(password)).to_text()
+    /// Of a password as it is typed, or of the text of a verifier that was made of one before.
+    ///
+    /// # Errors
+    /// `0A000` for an MD5 hash, which could be kept but would never be asked for; `22023` for what begins as a verifier
+    /// and is none. Neither is taken for a password: whoever has the text would then know it.
+    pub fn of_text(text: &str) -> Result<Self, SqlError> {
+        if let Some(verifier) = Self::parse(text) {
+            return Ok(verifier);
+        }
+        if is_md5(text) {
+            let message = "MD5 hashes of passwords are not supported";
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message).with_hint(
+                "Give the password as it is typed, or its SCRAM-SHA-256 verifier as pg_authid of PostgreSQL has it.",
+            ));
+        }
+        if text.trim().starts_with("SCRAM-SHA-256$") {
+            let message = "the SCRAM-SHA-256 verifier cannot be read";
+            return Err(SqlError::new(SqlState::InvalidParameterValue, message).with_hint(
+                "It is written SCRAM-SHA-256$4096:salt$StoredKey:ServerKey, each part in base64.",
+            ));
+        }
+        Ok(Self::of_password(text))
     }
 
     /// Its text.
@@ -169,16 +193,31 @@ mod tests {
         let text = made.to_text();
         assert!(!text.contains("pencil"));
         assert_eq!(Verifier::parse(&text).unwrap(), made);
-        assert_eq!(Verifier::kept(&text), text, "a verifier is kept as it is");
-        assert_ne!(Verifier::kept("pencil"), text, "each has a salt of its own");
+        let kept = |text: &str| Verifier::of_text(text).map(|verifier| verifier.to_text());
+        assert_eq!(kept(&text), Ok(text.clone()), "a verifier is kept as it is");
+        assert_ne!(kept("pencil"), Ok(text), "each has a salt of its own");
         for text in ["secret", "SCRAM-SHA-256$", "SCRAM-SHA-256$0:AA==$AA==:AA==", "md5abc"] {
             assert!(Verifier::parse(text).is_none(), "{text}");
         }
     }
 
     #[test]
-    fn nobody_has_the_same_salt_each_time() {
-        assert_eq!(Verifier::of_nobody("a").salt(), Verifier::of_nobody("a").salt());
-        assert_ne!(Verifier::of_nobody("a").salt(), Verifier::of_nobody("b").salt());
+    fn a_hash_that_we_cannot_use_is_not_taken_for_a_password() {
+        let state = |text: &str| Verifier::of_text(text).map_err(|error| error.state);
+        assert_eq!(state("md5a6343a68d964ca596d9752250d54bb8a"), Err(SqlState::FeatureNotSupported));
+        assert_eq!(state("md5A6343A68D964CA596D9752250D54BB8A"), Err(SqlState::FeatureNotSupported));
+        assert_eq!(state("SCRAM-SHA-256$4096:no"), Err(SqlState::InvalidParameterValue));
+        for password in ["md5", "md5a6343a68", "md5 is not what it was, and no hash", "SCRAM-SHA-256"] {
+            assert!(state(password).is_ok(), "{password} can be a password");
+        }
+    }
+
+    #[test]
+    fn nobody_has_the_same_salt_for_the_same_secret() {
+        let salt = |name: &str, secret: &[u8]| Verifier::of_nobody(name, secret).salt().to_vec();
+        assert_eq!(salt("a", b"one"), salt("a", b"one"));
+        assert_ne!(salt("a", b"one"), salt("b", b"one"));
+        assert_ne!(salt("a", b"one"), salt("a", b"two"), "nobody else can tell a made salt");
+        assert_eq!(salt("a", b"one").len(), Verifier::of_password("pencil").salt().len());
     }
 }

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use tokio::sync::Notify;
 
 /// Longest part of a statement that is shown, in bytes.
 const SHOWN_BYTES_MAX: usize = 1024;
@@ -215,6 +216,7 @@ impl fmt::Debug for Registered {
 #[derive(Debug, Default)]
 pub struct Registry {
     sessions: Mutex<Sessions>,
+    reload: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -258,6 +260,16 @@ impl Registry {
             Arc::new(Registered { pid, client, started_micros: now, cancel, activity: Mutex::new(activity) });
         sessions.by_pid.insert(pid, Arc::clone(&registered));
         Some(RegistryGuard { registry: Arc::clone(self), registered })
+    }
+
+    /// Asks the server that has these sessions to read again what it was configured with.
+    pub fn ask_to_reload(&self) {
+        self.reload.notify_one();
+    }
+
+    /// Ready once somebody has asked for that since the last time.
+    pub async fn reload_asked(&self) {
+        self.reload.notified().await;
     }
 
     /// The session of this number.

@@ -5,19 +5,22 @@ use super::extended::Statements;
 use super::portal::Portals;
 use super::{Connection, End, LAST_WORD, OUTPUT_ROOM_IDLE, Phase, Turn};
 use crate::auth::Demand;
-use crate::auth::scram::{Exchange, MECHANISM, ScramFault};
+use crate::auth::rules::{Caller, Encryption};
+use crate::auth::scram::{Exchange, Mechanisms, ScramFault};
+use crate::doorway::{Peer, Place};
 use crate::protocol::backend::{Authentication, Output, Severity};
 use crate::protocol::frontend::{Frontend, violation};
 use crate::protocol::input::{Input, MessageLimit};
 use crate::protocol::startup::{Opening, Startup};
-use crate::server::Shared;
+use crate::server::{Claim, Shared};
 use crate::sessions::Entry;
 use crate::stream::Stream;
 use coeval::{RoleAttribute, SqlError, SqlState};
-use coeval_sql::{Acknowledgement, Client, Session, Standing, Verifier, utf8};
+use coeval_sql::{Acknowledgement, Client, QuotaShare, Session, Standing, Verifier, utf8};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::net::TcpStream;
 
 /// The settings that clients are told when they change: their names as PostgreSQL spells them, and ours.
@@ -41,10 +44,20 @@ pub(super) const TOLD_SETTINGS: [(&str, &str); 13] = [
 const OPENING_MESSAGE_BYTES_MAX: usize = 10_000;
 
 /// Serves a new connection until it ends.
-pub(crate) async fn open(shared: Arc<Shared>, stream: TcpStream, address: SocketAddr) {
+pub(crate) async fn open(shared: Arc<Shared>, stream: TcpStream, address: SocketAddr, place: Place) {
     let within = shared.options.opening_timeout;
     let mut input = Input::new(MessageLimit(OPENING_MESSAGE_BYTES_MAX));
-    let opened = tokio::time::timeout(within, opened(&shared, stream, address, &mut input)).await;
+    let opening = tokio::time::timeout(within, opened(&shared, stream, address, place.peer(), &mut input));
+    let opened = tokio::select! {
+        biased;
+        () = place.pushed_out() => {
+            shared.metrics.refused();
+            tracing::info!(%address, "a connection that was not opened had to make room for another");
+            return;
+        }
+        opened = opening => opened,
+    };
+    drop(place);
     let mut connection = match opened {
         Ok(Some(connection)) => connection,
         Ok(None) => return,
@@ -81,8 +94,12 @@ impl Connection {
                 farewell(&mut self.stream, &mut self.output, &error).await;
             }
         }
-        // Rolling back may take a moment: it is many small steps for what was large.
+        // Rolling back may take a moment: it is many small steps for what was large. However many leave at once, so
+        // many threads do that and no more; whoever waits for a turn still counts as a session.
+        let shared = Arc::clone(&self.shared);
+        let turn = shared.endings.acquire().await;
         tokio::task::block_in_place(|| drop(self));
+        drop(turn);
     }
 }
 
@@ -103,11 +120,12 @@ async fn opened(
     shared: &Arc<Shared>,
     stream: TcpStream,
     address: SocketAddr,
+    peer: Peer,
     input: &mut Input,
 ) -> Option<Connection> {
     let mut output = Output::default();
     let mut stream = Stream::Plain(stream);
-    let startup = match startup(shared, &mut stream, input, &mut output).await {
+    let startup = match startup(shared, &mut stream, peer, input, &mut output).await {
         Ok(startup) => startup?,
         Err(End::Fatal(error)) => {
             shared.metrics.refused();
@@ -117,7 +135,8 @@ async fn opened(
         }
         Err(End::Finished | End::Gone(_)) => return None,
     };
-    match session(shared, startup, stream, address, input, output).await {
+    let caller = Newcomer { shared, startup: &startup, address, peer };
+    match caller.session(stream, input, output).await {
         Ok(connection) => Some(connection),
         Err(refused) => {
             let (mut stream, mut output, end) = *refused;
@@ -135,6 +154,7 @@ async fn opened(
 async fn startup(
     shared: &Arc<Shared>,
     stream: &mut Stream,
+    peer: Peer,
     input: &mut Input,
     output: &mut Output,
 ) -> Result<Option<Startup>, End> {
@@ -150,16 +170,12 @@ async fn startup(
         match opening {
             Opening::Startup(startup) => return Ok(Some(startup)),
             Opening::Cancel { pid, secret } => {
-                match shared.registry().find(pid) {
-                    Some(session) if session.client().secret == secret => session.cancel(),
-                    // Whoever guesses learns nothing.
-                    Some(_) | None => tracing::info!(pid, "a cancel request without effect"),
-                }
+                cancel(shared, peer, pid, secret).await;
                 return Ok(None);
             }
             Opening::Gss => output.tls_answer(b'N'),
             Opening::Ssl => match (&shared.tls, &*stream) {
-                (Some(acceptor), Stream::Plain(_)) => {
+                (Some(tls), Stream::Plain(_)) => {
                     // What came unencrypted behind the request would be taken for encrypted.
                     if !input.pending().is_empty() {
                         return Err(End::Fatal(violation("received unencrypted data after SSL request")));
@@ -169,13 +185,32 @@ async fn startup(
                     let Stream::Plain(plain) = std::mem::replace(stream, Stream::Closed) else {
                         unreachable!("it is plain")
                     };
-                    let encrypted = acceptor.accept(plain).await.map_err(End::Gone)?;
+                    let encrypted = tls.acceptor.accept(plain).await.map_err(End::Gone)?;
                     *stream = Stream::Tls(Box::new(encrypted));
                 }
                 _ => output.tls_answer(b'N'),
             },
         }
         send(stream, output).await?;
+    }
+}
+
+/// What guesses of a session's secret are counted by. No role has this name: no name has a zero byte.
+const GUESSED_SECRET: &str = "\0cancel";
+
+/// Ends the statement of a session for whoever knows its secret. Whoever guesses learns nothing, and guesses ever more
+/// slowly.
+async fn cancel(shared: &Shared, peer: Peer, pid: i32, secret: i32) {
+    let throttle = &shared.admission.throttle;
+    tokio::time::sleep(throttle.wait(peer, GUESSED_SECRET, Instant::now())).await;
+    match shared.registry().find(pid) {
+        Some(session) if session.client().secret == secret => session.cancel(),
+        Some(_) => {
+            throttle.note_failure(peer, GUESSED_SECRET, Instant::now());
+            tracing::info!(pid, "a cancel request with a wrong secret");
+        }
+        // It has gone meanwhile, for all we know.
+        None => tracing::info!(pid, "a cancel request for no session"),
     }
 }
 
@@ -189,120 +224,162 @@ async fn send(stream: &mut Stream, output: &mut Output) -> Result<(), End> {
 
 type Refused = Box<(Stream, Output, End)>;
 
-/// Makes sure of who the client is, and opens its session.
-async fn session(
-    shared: &Arc<Shared>,
-    startup: Startup,
-    mut stream: Stream,
+/// A client that has said what it wants.
+struct Newcomer<'a> {
+    shared: &'a Arc<Shared>,
+    startup: &'a Startup,
     address: SocketAddr,
-    input: &mut Input,
-    mut output: Output,
-) -> Result<Connection, Refused> {
-    match admitted(shared, &startup, &mut stream, address, input, &mut output).await {
-        Ok((session, entry)) => {
-            let mut connection = Connection {
-                shared: Arc::clone(shared),
-                entry,
-                stream,
-                output,
-                session,
-                statements: Statements::default(),
-                portals: Portals::default(),
-                phase: Phase::Ready,
-                turn: Turn::Server,
-                began: None,
-                settings_told: u64::MAX,
+    peer: Peer,
+}
+
+fn invalid(message: impl Into<String>) -> End {
+    End::Fatal(SqlError::new(SqlState::InvalidAuthorizationSpecification, message))
+}
+
+impl Newcomer<'_> {
+    fn parameter(&self, name: &str) -> Option<&str> {
+        let given = self.startup.parameters.iter().rev().find(|(given, _)| given == name);
+        given.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// Makes sure of who the client is, and opens its session.
+    async fn session(
+        &self,
+        mut stream: Stream,
+        input: &mut Input,
+        mut output: Output,
+    ) -> Result<Connection, Refused> {
+        match self.admitted(&mut stream, input, &mut output).await {
+            Ok((session, entry)) => {
+                let mut connection = Connection {
+                    shared: Arc::clone(self.shared),
+                    entry,
+                    stream,
+                    output,
+                    session,
+                    statements: Statements::default(),
+                    portals: Portals::new(&self.shared.portals),
+                    unsent: QuotaShare::of(&self.shared.unsent),
+                    phase: Phase::Ready,
+                    turn: Turn::Server,
+                    began: None,
+                    settings_told: u64::MAX,
+                };
+                connection.welcome();
+                Ok(connection)
+            }
+            Err(end) => Err(Box::new((stream, output, end))),
+        }
+    }
+
+    async fn admitted(
+        &self,
+        stream: &mut Stream,
+        input: &mut Input,
+        output: &mut Output,
+    ) -> Result<(Session, Entry), End> {
+        let (shared, startup) = (self.shared, self.startup);
+        let Some(user) = self.parameter("user") else {
+            return Err(invalid("no PostgreSQL user name specified in startup packet"));
+        };
+        let database = self.parameter("database").unwrap_or(user);
+        let unknown = startup.parameters.iter().map(|(name, _)| name.as_str());
+        let unknown: Vec<&str> = unknown.filter(|name| name.starts_with("_pq_.")).collect();
+        if startup.minor > 0 || !unknown.is_empty() {
+            output.negotiate_version(&unknown);
+        }
+        if shared.is_stopping() {
+            let message = "the database system is shutting down";
+            return Err(End::Fatal(SqlError::new(SqlState::CannotConnectNow, message)));
+        }
+        let standing = self.authenticated(user, database, stream, input, output).await?;
+        let mut session = shared.engine.session();
+        session.set_acknowledgement(Acknowledgement::LeftToCaller);
+        let given = shared.options.session_settings.iter().cloned();
+        for (name, value) in given.chain(settings_of(startup)) {
+            session.configure(&name, &value).map_err(End::Fatal)?;
+        }
+        session.name_database(database);
+        let client = Client {
+            user: user.to_owned(),
+            standing,
+            database: database.to_owned(),
+            address: Some(self.address),
+            secret: shared.new_secret(),
+        };
+        let claim = match standing {
+            Standing::Administrator => Claim::Superuser,
+            Standing::Role => match shared.engine.role(user) {
+                Some(role) if role.is(RoleAttribute::Superuser) => Claim::Superuser,
+                Some(_) | None => Claim::Ordinary,
+            },
+        };
+        let sessions_max = shared.options.sessions_max(claim);
+        let guard = shared.registry().add(client, session.cancel_handle(), sessions_max);
+        let Some(guard) = guard else {
+            let message = if sessions_max < shared.options.connections_max {
+                "remaining connection slots are reserved for superuser connections"
+            } else {
+                "sorry, too many clients already"
             };
-            connection.welcome();
-            Ok(connection)
-        }
-        Err(end) => Err(Box::new((stream, output, end))),
+            return Err(End::Fatal(SqlError::new(SqlState::TooManyConnections, message)));
+        };
+        session.identify(user, standing, guard.pid());
+        Ok((session, Entry::new(guard)))
     }
-}
 
-async fn admitted(
-    shared: &Arc<Shared>,
-    startup: &Startup,
-    stream: &mut Stream,
-    address: SocketAddr,
-    input: &mut Input,
-    output: &mut Output,
-) -> Result<(Session, Entry), End> {
-    let invalid = |message| End::Fatal(SqlError::new(SqlState::InvalidAuthorizationSpecification, message));
-    let parameter = |name: &str| {
-        startup.parameters.iter().rev().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
-    };
-    let Some(user) = parameter("user").filter(|user| !user.is_empty()) else {
-        return Err(invalid("no PostgreSQL user name specified in startup packet".to_owned()));
-    };
-    let unknown = startup.parameters.iter().map(|(name, _)| name.as_str());
-    let unknown: Vec<&str> = unknown.filter(|name| name.starts_with("_pq_.")).collect();
-    if startup.minor > 0 || !unknown.is_empty() {
-        output.negotiate_version(&unknown);
+    /// Makes sure that a client is who it says; what its rights come from then.
+    async fn authenticated(
+        &self,
+        user: &str,
+        database: &str,
+        stream: &mut Stream,
+        input: &mut Input,
+        output: &mut Output,
+    ) -> Result<Standing, End> {
+        let shared = self.shared;
+        let caller = Caller { user, database, address: self.address.ip(), encryption: stream.encryption() };
+        let standing = match shared.admission.demand(&caller, &shared.engine) {
+            Demand::Nothing(standing) => standing,
+            Demand::Refused(message) => return Err(invalid(message)),
+            Demand::Password(verifier, standing) => {
+                self.prove(user, verifier, stream, input, output).await?;
+                standing
+            }
+        };
+        let may_log_in = shared.engine.role(user).is_some_and(|role| role.is(RoleAttribute::Login));
+        if standing == Standing::Role && !may_log_in {
+            return Err(invalid(format!("role \"{user}\" is not permitted to log in")));
+        }
+        Ok(standing)
     }
-    if shared.is_stopping() {
-        let message = "the database system is shutting down";
-        return Err(End::Fatal(SqlError::new(SqlState::CannotConnectNow, message)));
-    }
-    let standing = authenticated(shared, user, stream, address, input, output).await?;
-    let mut session = shared.engine.session();
-    session.set_acknowledgement(Acknowledgement::LeftToCaller);
-    let given = shared.options.session_settings.iter().cloned();
-    for (name, value) in given.chain(settings_of(startup)) {
-        session.configure(&name, &value).map_err(End::Fatal)?;
-    }
-    let database = parameter("database").filter(|name| !name.is_empty()).unwrap_or(user);
-    session.name_database(database);
-    let client = Client {
-        user: user.to_owned(),
-        standing,
-        database: database.to_owned(),
-        address: Some(address),
-        secret: shared.new_secret(),
-    };
-    let guard = shared.registry().add(client, session.cancel_handle(), shared.options.connections_max);
-    let Some(guard) = guard else {
-        let message = "sorry, too many clients already";
-        return Err(End::Fatal(SqlError::new(SqlState::TooManyConnections, message)));
-    };
-    session.identify(user, standing, guard.pid());
-    Ok((session, Entry::new(guard)))
-}
 
-/// Makes sure that a client is who it says; what its rights come from then.
-async fn authenticated(
-    shared: &Arc<Shared>,
-    user: &str,
-    stream: &mut Stream,
-    address: SocketAddr,
-    input: &mut Input,
-    output: &mut Output,
-) -> Result<Standing, End> {
-    let invalid = |message| End::Fatal(SqlError::new(SqlState::InvalidAuthorizationSpecification, message));
-    let known = shared.engine.store().world().catalog().role(user).cloned();
-    let standing = match shared.options.roles.demand(user, address.ip(), known.as_deref()) {
-        Demand::Nothing(standing) => standing,
-        Demand::Refused => {
-            let message = format!("connections from {} need a password, and no role has one", address.ip());
-            return Err(invalid(message));
+    /// Lets the client prove that it knows the password of this user.
+    async fn prove(
+        &self,
+        user: &str,
+        verifier: Verifier,
+        stream: &mut Stream,
+        input: &mut Input,
+        output: &mut Output,
+    ) -> Result<(), End> {
+        let proof = Proof::asked_for(self.shared, verifier, stream, input, output).await?;
+        let throttle = &self.shared.admission.throttle;
+        tokio::time::sleep(throttle.wait(self.peer, user, Instant::now())).await;
+        match proof.checked() {
+            Ok(last) => {
+                throttle.note_success(self.peer, user);
+                output.authentication(Authentication::SaslFinal(&last));
+                Ok(())
+            }
+            Err(ScramFault::WrongProof) => {
+                throttle.note_failure(self.peer, user, Instant::now());
+                let message = format!("password authentication failed for user \"{user}\"");
+                Err(End::Fatal(SqlError::new(SqlState::InvalidPassword, message)))
+            }
+            Err(fault) => Err(End::Fatal(refused_proof(fault))),
         }
-        Demand::Password(verifier, standing) => {
-            let proven = prove(verifier, stream, input, output).await;
-            proven.map_err(|end| match end {
-                Unproven::End(end) => end,
-                Unproven::Wrong => {
-                    let message = format!("password authentication failed for user \"{user}\"");
-                    End::Fatal(SqlError::new(SqlState::InvalidPassword, message))
-                }
-            })?;
-            standing
-        }
-    };
-    let may_log_in = known.is_some_and(|role| role.is(RoleAttribute::Login));
-    if standing == Standing::Role && !may_log_in {
-        return Err(invalid(format!("role \"{user}\" is not permitted to log in")));
     }
-    Ok(standing)
 }
 
 /// The settings that a startup packet asks for, in order: parameters by their names, and `-c name=value` and
@@ -352,50 +429,69 @@ fn words_of(text: &str) -> Vec<String> {
     words
 }
 
-/// Why a client has not proven who it is.
-enum Unproven {
-    /// It said something else, or nothing.
-    End(End),
-    /// The password is wrong, or nobody has this name.
-    Wrong,
-}
-
-impl From<End> for Unproven {
-    fn from(end: End) -> Self {
-        Self::End(end)
-    }
-}
-
-async fn prove(
-    verifier: Verifier,
-    stream: &mut Stream,
-    input: &mut Input,
-    output: &mut Output,
-) -> Result<(), Unproven> {
-    let fault = |fault| match fault {
-        ScramFault::WrongProof => Unproven::Wrong,
-        ScramFault::Malformed => Unproven::End(End::Fatal(violation("malformed SCRAM message"))),
-        ScramFault::ChannelBinding => Unproven::End(End::Fatal(violation("channel binding is not offered"))),
+/// What a client is told whose messages prove nothing, whatever the password is.
+fn refused_proof(fault: ScramFault) -> SqlError {
+    let message = match fault {
+        ScramFault::WrongProof => "password authentication failed",
+        ScramFault::Malformed => "malformed SCRAM message",
+        ScramFault::ChannelBinding => "unsupported SCRAM channel-binding type",
+        ScramFault::Downgraded => {
+            let message = "SCRAM channel binding negotiation error";
+            return SqlError::new(SqlState::InvalidAuthorizationSpecification, message).with_detail(
+                "The client supports SCRAM channel binding but thinks the server does not. However, this server \
+                 does support channel binding.",
+            );
+        }
+        ScramFault::OtherChannel => {
+            let message = "SCRAM channel binding check failed";
+            return SqlError::new(SqlState::InvalidAuthorizationSpecification, message);
+        }
     };
-    output.authentication(Authentication::Sasl(MECHANISM));
-    send(stream, output).await?;
-    let first = password_message(stream, input).await?;
-    let malformed = || End::Fatal(violation("malformed SASL initial response"));
-    let end = first.iter().position(|&byte| byte == 0).ok_or_else(malformed)?;
-    let (mechanism, rest) = first.split_at(end);
-    if mechanism != MECHANISM.as_bytes() {
-        return Err(End::Fatal(violation("client selected an invalid SASL authentication mechanism")).into());
+    violation(message)
+}
+
+/// What a client says to prove its password.
+struct Proof {
+    exchange: Exchange,
+    last: String,
+}
+
+impl Proof {
+    /// Asks a client for it.
+    async fn asked_for(
+        shared: &Shared,
+        verifier: Verifier,
+        stream: &mut Stream,
+        input: &mut Input,
+        output: &mut Output,
+    ) -> Result<Self, End> {
+        let end_point = shared.tls.as_ref().and_then(|tls| tls.end_point.clone());
+        let mechanisms = Mechanisms::new(end_point.filter(|_| stream.encryption() == Encryption::Tls));
+        output.authentication(Authentication::Sasl(mechanisms.names()));
+        send(stream, output).await?;
+        let first = password_message(stream, input).await?;
+        let malformed = || End::Fatal(violation("malformed SASL initial response"));
+        let end = first.iter().position(|&byte| byte == 0).ok_or_else(malformed)?;
+        let (mechanism, rest) = first.split_at(end);
+        let Some(channel) = mechanisms.chosen(mechanism) else {
+            let message = "client selected an invalid SASL authentication mechanism";
+            return Err(End::Fatal(violation(message)));
+        };
+        // A zero byte, the length of the message, the message.
+        let message = rest.get(5..).ok_or_else(malformed)?;
+        let message = utf8(message).map_err(End::Fatal)?;
+        let exchange =
+            Exchange::begin(verifier, &channel, message).map_err(|fault| End::Fatal(refused_proof(fault)))?;
+        output.authentication(Authentication::SaslContinue(exchange.server_first()));
+        send(stream, output).await?;
+        let last = password_message(stream, input).await?;
+        Ok(Self { exchange, last: utf8(&last).map_err(End::Fatal)?.to_owned() })
     }
-    // A zero byte, the length of the message, the message.
-    let message = rest.get(5..).ok_or_else(malformed)?;
-    let message = utf8(message).map_err(End::Fatal)?;
-    let exchange = Exchange::begin(verifier, message).map_err(fault)?;
-    output.authentication(Authentication::SaslContinue(exchange.server_first()));
-    send(stream, output).await?;
-    let last = password_message(stream, input).await?;
-    let last = exchange.finish(utf8(&last).map_err(End::Fatal)?).map_err(fault)?;
-    output.authentication(Authentication::SaslFinal(&last));
-    Ok(())
+
+    /// What the client is to be sent if it knows the password.
+    fn checked(&self) -> Result<String, ScramFault> {
+        self.exchange.finish(&self.last)
+    }
 }
 
 async fn password_message(stream: &mut Stream, input: &mut Input) -> Result<Vec<u8>, End> {

@@ -5,7 +5,7 @@ use super::extended::Statement;
 use crate::types::RowEncoder;
 use arrow::array::ArrayRef;
 use coeval::{CommandTag, Rows, SqlError, SqlState, Value};
-use coeval_sql::RowStream;
+use coeval_sql::{Quota, QuotaShare, RowStream};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -64,17 +64,24 @@ impl RowSource {
 }
 
 /// A session's portals. The one without a name is replaced without being asked.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Portals {
     unnamed: Option<Portal>,
     named: HashMap<Box<str>, Portal>,
+    /// How many have a name. What was closed since is given back when another one is added.
+    share: QuotaShare,
 }
 
 impl Portals {
+    /// None, in this bound.
+    pub(super) fn new(quota: &Arc<Quota>) -> Self {
+        Self { unnamed: None, named: HashMap::new(), share: QuotaShare::of(quota) }
+    }
+
     /// Adds a portal.
     ///
     /// # Errors
-    /// `42P03` if there is one of this name.
+    /// `42P03` if there is one of this name, `54000` or `53200` if there are too many.
     pub(super) fn add(&mut self, name: &str, portal: Portal) -> Result<(), SqlError> {
         if name.is_empty() {
             self.unnamed = Some(portal);
@@ -84,6 +91,8 @@ impl Portals {
             let message = format!("cursor \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DuplicateCursor, message));
         }
+        self.share.give_back(self.share.amount().saturating_sub(self.named.len()));
+        self.share.take(1)?;
         self.named.insert(name.into(), portal);
         Ok(())
     }
@@ -135,6 +144,7 @@ impl Portals {
         if !self.named.is_empty() {
             self.named = HashMap::new();
         }
+        self.share.give_back(self.share.amount());
     }
 }
 

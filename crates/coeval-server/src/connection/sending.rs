@@ -48,8 +48,11 @@ impl Connection {
             RowSource::Values(rows, next) => {
                 while given < limit && *next < rows.len() {
                     if delivery == Delivery::Sent {
+                        let before = self.output.bytes().len();
                         let written = encoder.values(rows.row(*next), &mut self.output);
-                        written.map_err(|error| self.session.abort(error))?;
+                        written
+                            .and_then(|()| self.count_unsent(before))
+                            .map_err(|error| self.session.abort(error))?;
                     }
                     *next += 1;
                     given += 1;
@@ -72,8 +75,11 @@ impl Connection {
                         continue;
                     }
                     if delivery == Delivery::Sent {
+                        let before = self.output.bytes().len();
                         let written = encoder.row(arrays, *next, &mut self.output);
-                        written.map_err(|error| self.session.abort(error))?;
+                        written
+                            .and_then(|()| self.count_unsent(before))
+                            .map_err(|error| self.session.abort(error))?;
                     }
                     *next += 1;
                     given += 1;
@@ -128,6 +134,7 @@ impl Connection {
 
     /// A message with what `write` writes of a COPY; none if that is nothing.
     fn copy_data(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>) -> Result<(), Failure> {
+        let before = self.output.bytes().len();
         let open = self.output.begin(b'd');
         let outcome = match write(self.output.buffer()) {
             Ok(()) => self.output.end_row(open, EmptyRow::LeftOut),
@@ -136,6 +143,7 @@ impl Connection {
                 Err(error)
             }
         };
+        let outcome = outcome.and_then(|()| self.count_unsent(before));
         outcome.map_err(|error| self.session.abort(error).into())
     }
 }

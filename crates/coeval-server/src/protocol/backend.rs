@@ -44,8 +44,8 @@ impl Severity {
 pub(crate) enum Authentication<'a> {
     /// It is who it says.
     Ok,
-    /// It shall prove that by this mechanism.
-    Sasl(&'a str),
+    /// It shall prove that by one of these mechanisms.
+    Sasl(&'a [&'a str]),
     /// The next step of the mechanism.
     SaslContinue(&'a str),
     /// Its last step.
@@ -109,6 +109,12 @@ impl Output {
         if self.buffer.capacity() > room_max {
             self.buffer = Vec::new();
         }
+    }
+
+    /// Forgets what has gathered after so many bytes, of which none has been sent.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        debug_assert!(self.sent <= length, "what was sent is not taken back");
+        self.buffer.truncate(length);
     }
 
     /// Forgets a message that has begun.
@@ -186,9 +192,9 @@ impl Output {
         let open = self.begin(b'R');
         match step {
             Authentication::Ok => self.int(0),
-            Authentication::Sasl(mechanism) => {
+            Authentication::Sasl(mechanisms) => {
                 self.int(10);
-                self.string(mechanism);
+                mechanisms.iter().for_each(|mechanism| self.string(mechanism));
                 self.buffer.push(0);
             }
             Authentication::SaslContinue(data) => {

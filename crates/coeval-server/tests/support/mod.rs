@@ -3,15 +3,35 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test program uses a part")]
 
+pub mod proving;
+
 use coeval::Database;
-use coeval_server::{Server, ServerOptions};
+use coeval_server::{Certificate, Server, ServerOptions};
+use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
+
+/// The tests' certificate. Its key is copied, for it is in a file that others may read.
+pub fn server_certificate() -> Certificate {
+    static KEY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let (_, key) = KEY.get_or_init(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let key = directory.path().join("server.key");
+        std::fs::copy("tests/certificate/server.key", &key).unwrap();
+        std::fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
+        (directory, key)
+    });
+    Certificate { chain: "tests/certificate/server.crt".into(), key: key.clone() }
+}
 
 /// A server that runs until it is dropped.
 pub struct Running {

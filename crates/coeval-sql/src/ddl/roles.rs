@@ -201,7 +201,7 @@ fn apply(context: &StatementContext<'_>, role: &mut RoleDef, options: &[RoleOpti
             }
             RoleOption::Password(password) => {
                 let given = password.as_deref().filter(|password| !password.is_empty());
-                role.verifier = given.map(Verifier::kept);
+                role.verifier = given.map(Verifier::of_text).transpose()?.map(|verifier| verifier.to_text());
             }
             RoleOption::ValidUntil(text) if text == "infinity" => role.valid_until = None,
             RoleOption::ValidUntil(text) => {

@@ -37,6 +37,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     }),
     strict("pg_cancel_backend", 1..=1, Gives::Bool, |call| signal(call, Signal::Cancel)),
     strict("pg_terminate_backend", 1..=2, Gives::Bool, |call| signal(call, Signal::Terminate)),
+    called("pg_reload_conf", 0..=0, Gives::Bool, reload),
     called("inet_server_addr", 0..=0, Gives::Text, |_| Ok(Cell::Null)),
     called("inet_server_port", 0..=0, Gives::Int, |_| Ok(Cell::Null)),
     called("pg_client_encoding", 0..=0, Gives::Text, |_| Ok("UTF8".into())),
@@ -115,6 +116,16 @@ fn client_address(call: &Call<'_>) -> Result<Option<SocketAddr>, SqlError> {
 enum Signal {
     Cancel,
     Terminate,
+}
+
+/// Asks the server to read its rules again.
+fn reload(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let access = call.access()?;
+    if !access.rights().is_superuser() {
+        return Err(insufficient("permission denied for function pg_reload_conf"));
+    }
+    access.registry().ask_to_reload();
+    Ok(true.into())
 }
 
 /// Whether there is a session of this number; it ends its statement, or itself.

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who may come from where and how, in the words of PostgreSQL's `pg_hba.conf`.
+//!
+//! ```text
+//! # kind    database  user         address         method
+//! hostssl   all       app,+staff   10.0.0.0/8      scram-sha-256
+//! host      all       all          127.0.0.1/32    trust
+//! host      all       all          all             reject
+//! ```
+//! The first line that fits a connection decides; a connection that none fits is refused.
+
+mod parse;
+
+use std::net::IpAddr;
+
+/// Whether a connection is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encryption {
+    None,
+    Tls,
+}
+
+/// The connections that a rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// `host`
+    Any,
+    /// `hostssl`
+    Encrypted,
+    /// `hostnossl`
+    Unencrypted,
+}
+
+/// A database that a rule is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum DatabaseRule {
+    All,
+    SameUser,
+    SameRole,
+    /// `replication`, which is not the database of that name.
+    Replication,
+    Named(Box<str>),
+}
+
+/// A user that a rule is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum UserRule {
+    All,
+    /// `+name`: the members of a role, and itself.
+    MemberOf(Box<str>),
+    Named(Box<str>),
+}
+
+/// The addresses that a rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AddressRule {
+    All,
+    /// Those that have these bits where the mask, which is of the same family, has ones.
+    Network {
+        bits: u128,
+        mask: u128,
+        family: Family,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    V4,
+    V6,
+}
+
+impl Family {
+    /// The family and the bits of an address.
+    fn of(address: IpAddr) -> (Self, u128) {
+        match address {
+            IpAddr::V4(address) => (Self::V4, u128::from(address.to_bits())),
+            IpAddr::V6(address) => (Self::V6, address.to_bits()),
+        }
+    }
+
+    fn width(self) -> u32 {
+        match self {
+            Self::V4 => 32,
+            Self::V6 => 128,
+        }
+    }
+}
+
+/// What somebody has to do whom a rule fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// Nothing.
+    Trust,
+    /// Go away.
+    Reject,
+    /// Prove the password by SCRAM-SHA-256.
+    Password,
+}
+
+/// One line.
+#[derive(Clone, Debug)]
+struct Rule {
+    line: usize,
+    kind: Kind,
+    databases: Vec<DatabaseRule>,
+    users: Vec<UserRule>,
+    address: AddressRule,
+    method: Method,
+}
+
+/// Whether the first name is a member of the role of the second one.
+pub(crate) type IsMember<'a> = &'a dyn Fn(&str, &str) -> bool;
+
+/// A connection as rules see it.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    pub(crate) user: &'a str,
+    pub(crate) database: &'a str,
+    pub(crate) address: IpAddr,
+    pub(crate) encryption: Encryption,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules {
+    rules: Vec<Rule>,
+}
+
+impl Rules {
+    /// What the first rule that fits demands; `None` if none does.
+    pub(crate) fn method(&self, caller: &Caller<'_>, is_member: IsMember<'_>) -> Option<Method> {
+        self.rules.iter().find(|rule| rule.fits(caller, is_member)).map(|rule| rule.method)
+    }
+
+    /// The numbers of the lines that can fit nobody as long as there is no certificate.
+    pub(crate) fn lines_for_tls(&self) -> impl Iterator<Item = usize> {
+        self.rules.iter().filter(|rule| rule.kind == Kind::Encrypted).map(|rule| rule.line)
+    }
+}
+
+impl Rule {
+    fn fits(&self, caller: &Caller<'_>, is_member: IsMember<'_>) -> bool {
+        let fits_kind = match self.kind {
+            Kind::Any => true,
+            Kind::Encrypted => caller.encryption == Encryption::Tls,
+            Kind::Unencrypted => caller.encryption == Encryption::None,
+        };
+        fits_kind
+            && self.address.fits(caller.address)
+            && self.databases.iter().any(|database| database.fits(caller, is_member))
+            && self.users.iter().any(|user| user.fits(caller.user, is_member))
+    }
+}
+
+impl AddressRule {
+    fn fits(self, address: IpAddr) -> bool {
+        match self {
+            Self::All => true,
+            Self::Network { bits, mask, family } => {
+                let (theirs, address) = Family::of(address.to_canonical());
+                theirs == family && address & mask == bits & mask
+            }
+        }
+    }
+}
+
+impl DatabaseRule {
+    fn fits(&self, caller: &Caller<'_>, is_member: IsMember<'_>) -> bool {
+        match self {
+            Self::All => true,
+            Self::SameUser => caller.database == caller.user,
+            Self::SameRole => is_role_or_member(caller.user, caller.database, is_member),
+            Self::Replication => false,
+            Self::Named(name) => **name == *caller.database,
+        }
+    }
+}
+
+impl UserRule {
+    fn fits(&self, user: &str, is_member: IsMember<'_>) -> bool {
+        match self {
+            Self::All => true,
+            Self::MemberOf(role) => is_role_or_member(user, role, is_member),
+            Self::Named(name) => **name == *user,
+        }
+    }
+}
+
+fn is_role_or_member(user: &str, role: &str, is_member: IsMember<'_>) -> bool {
+    user == role || is_member(user, role)
+}
+
+#[cfg(test)]
+mod tests;

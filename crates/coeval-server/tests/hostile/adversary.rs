@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A client that knows no password and does what it can: after each attempt, with its connections still open, somebody
+//! else who knows one is served within a bound.
+
+use super::support::proving::{MECHANISM, first};
+use super::support::{Raw, Running, error_code, kinds, message, query, server_certificate};
+use coeval_server::{Roles, ServerOptions};
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+/// Sessions of the server; each address may have some more connections that are about to open.
+const CONNECTIONS_MAX: usize = 20;
+
+/// More connections than one address may have that are about to open.
+const MANY: usize = 200;
+
+/// How long another client may take, for all that tests wait: it never comes near.
+const BOUND: Duration = Duration::from_secs(10);
+
+const SSL_REQUEST: u32 = 80_877_103;
+const GSS_REQUEST: u32 = 80_877_104;
+const CANCEL_REQUEST: u32 = 80_877_102;
+const VERSION: u32 = 3 << 16;
+
+fn protected() -> Running {
+    Running::with(ServerOptions {
+        connections_max: CONNECTIONS_MAX,
+        roles: Roles::new().with("app", "geheim").unwrap(),
+        certificate: Some(server_certificate()),
+        ..ServerOptions::default()
+    })
+}
+
+fn packet(code: u32, body: &[u8]) -> Vec<u8> {
+    let length = body.len() as u32 + 8;
+    [&length.to_be_bytes()[..], &code.to_be_bytes(), body].concat()
+}
+
+fn startup(parameters: &[u8]) -> Vec<u8> {
+    packet(VERSION, parameters)
+}
+
+/// The client that has a right to be served is.
+fn assert_served(server: &Running, behind: &str) {
+    let began = Instant::now();
+    let mut raw = server.unopened();
+    let messages = raw.try_password("app", "geheim");
+    assert_eq!(messages.last().map(|message| message.kind), Some('Z'), "behind {behind}: {messages:?}");
+    assert_eq!(kinds(&raw.run("SELECT 1")), "TDCZ", "behind {behind}");
+    assert!(began.elapsed() < BOUND, "behind {behind}: {:?}", began.elapsed());
+}
+
+/// So many connections that have each sent this.
+fn sent(server: &Running, count: usize, bytes: &[u8]) -> Vec<Raw> {
+    let connections = (0..count).map(|_| {
+        let mut raw = server.unopened();
+        // The server may have cut it off.
+        let _ = raw.stream.write_all(bytes);
+        raw
+    });
+    connections.collect()
+}
+
+/// So many connections that were asked for a proof and have each answered with this.
+fn answered(server: &Running, count: usize, answer: &[u8]) -> Vec<Raw> {
+    let mut connections = sent(server, count, &startup(b"user\0app\0\0"));
+    for raw in &mut connections {
+        let _ = raw.stream.write_all(answer);
+    }
+    connections
+}
+
+/// Guesses, each on a connection of its own and all at the same time.
+fn guesses(server: &Running, user: fn(usize) -> String) -> Vec<Raw> {
+    let mut guessing: Vec<Raw> = (0..CONNECTIONS_MAX).map(|_| server.unopened()).collect();
+    for (number, raw) in guessing.iter_mut().enumerate() {
+        let proof = raw.challenged(&user(number)).proof("falsch", "n,,", b"");
+        raw.send(&proof);
+    }
+    guessing
+}
+
+/// What is tried: its name, and the connections that it keeps open.
+type Attempt = (&'static str, fn(&Running) -> Vec<Raw>);
+
+const OPENINGS: [Attempt; 20] = [
+    ("connections that say nothing", |server| sent(server, MANY, b"")),
+    ("connections that say a byte", |server| sent(server, MANY, &[0])),
+    ("requests for TLS and nothing else", |server| sent(server, MANY, &packet(SSL_REQUEST, b""))),
+    ("requests for GSSAPI and nothing else", |server| sent(server, MANY, &packet(GSS_REQUEST, b""))),
+    ("requests for TLS and no TLS", |server| {
+        let mut connections = sent(server, 50, &packet(SSL_REQUEST, b""));
+        connections.iter_mut().for_each(|raw| raw.send(&[0x55; 500]));
+        connections
+    }),
+    ("requests for TLS and half a greeting", |server| {
+        let mut connections = sent(server, MANY, &packet(SSL_REQUEST, b""));
+        for raw in &mut connections {
+            let _ = raw.stream.write_all(&[0x16, 3, 1, 2, 0, 1, 0]);
+        }
+        connections
+    }),
+    ("a thousand requests for GSSAPI", |server| sent(server, 3, &packet(GSS_REQUEST, b"").repeat(1_000))),
+    ("a thousand requests for TLS", |server| sent(server, 3, &packet(SSL_REQUEST, b"").repeat(1_000))),
+    ("a packet of 4 GiB", |server| sent(server, 20, &[0xFF; 64])),
+    ("a packet of less than nothing", |server| sent(server, 20, &[0; 64])),
+    ("packets that never end", |server| sent(server, MANY, &[0, 0, 0x27, 0x10, 0, 3, 0, 0, b'u'])),
+    ("a packet without a user", |server| sent(server, 20, &startup(b"database\0x\0\0"))),
+    ("a packet without an end", |server| sent(server, 20, &startup(b"user\0app"))),
+    ("a packet that is no text", |server| sent(server, 20, &startup(b"user\0\xFF\xFE\0\0"))),
+    ("four thousand parameters", |server| sent(server, 20, &startup(&[b'a', 0].repeat(4_900)))),
+    ("options without sense", |server| {
+        sent(server, 20, &startup(b"user\0app\0options\0-c -c --=\\\\ -cx=\0\0"))
+    }),
+    ("another version", |server| sent(server, 20, &packet(2 << 16, b"user\0app\0\0"))),
+    ("replication", |server| sent(server, 20, &startup(b"user\0app\0replication\0true\0\0"))),
+    ("HTTP", |server| sent(server, 20, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")),
+    ("a name with lines in it", |server| sent(server, 20, &startup(b"user\0app\nINFO all is well\0\0"))),
+];
+
+const PROOFS: [Attempt; 14] = [
+    ("connections that prove nothing", |server| sent(server, MANY, &startup(b"user\0app\0\0"))),
+    ("statements instead of a proof", |server| answered(server, 20, &query("SELECT 1"))),
+    ("the end instead of a proof", |server| answered(server, 20, &message(b'X', b""))),
+    ("a proof without a mechanism", |server| answered(server, 20, &message(b'p', b"no end"))),
+    ("a mechanism that there is not", |server| answered(server, 20, &first("MD5", "n,,"))),
+    ("a channel where there is none", |server| {
+        answered(server, 20, &first("SCRAM-SHA-256-PLUS", "p=tls-server-end-point,,"))
+    }),
+    ("a proof of 2 GiB", |server| answered(server, 20, &[b'p', 0x7F, 0xFF, 0xFF, 0xFF])),
+    ("a proof of less than nothing", |server| answered(server, 20, &[b'p', 0x80, 0, 0, 0])),
+    ("half a proof", |server| answered(server, MANY, &first(MECHANISM, "n,,")[..20])),
+    ("a second step that makes no sense", |server| {
+        answered(server, 20, &[first(MECHANISM, "n,,"), message(b'p', b"c=,r=,p=")].concat())
+    }),
+    ("a nonce that is not ours", |server| {
+        answered(server, 20, &[first(MECHANISM, "n,,"), message(b'p', b"c=biws,r=x,p=AAAA")].concat())
+    }),
+    ("wrong passwords", |server| guesses(server, |_| "app".to_owned())),
+    ("passwords of nobody", |server| guesses(server, |number| format!("nobody{number}"))),
+    ("cancel requests by guess", |server| {
+        let guess =
+            |number: u32| packet(CANCEL_REQUEST, &[&1_u32.to_be_bytes()[..], &number.to_be_bytes()].concat());
+        (0..50).flat_map(|number| sent(server, 1, &guess(number))).collect()
+    }),
+];
+
+fn tried(attempts: &[Attempt]) {
+    let server = protected();
+    for (name, attempt) in attempts {
+        let connections = attempt(&server);
+        assert_served(&server, name);
+        drop(connections);
+    }
+}
+
+#[test]
+fn nobody_is_kept_out_by_openings_that_go_nowhere() {
+    tried(&OPENINGS);
+}
+
+#[test]
+fn nobody_is_kept_out_by_proofs_that_prove_nothing() {
+    tried(&PROOFS);
+}
+
+#[test]
+fn slow_senders_and_connections_that_are_torn_keep_nobody_out() {
+    let server = protected();
+    let mut slow = sent(&server, 50, b"");
+    for byte in startup(b"user\0app\0\0") {
+        slow.iter_mut().for_each(|raw| raw.send(&[byte]));
+    }
+    assert_served(&server, "slow senders");
+    for _ in 0..3 * MANY {
+        let raw = server.unopened();
+        socket2::SockRef::from(&raw.stream).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+    assert_served(&server, "connections that are torn");
+    drop(slow);
+}
+
+#[test]
+fn a_connection_that_proves_nothing_is_ended_in_seconds() {
+    let server = Running::with(ServerOptions {
+        opening_timeout: Duration::from_millis(200),
+        roles: Roles::new().with("app", "geheim").unwrap(),
+        ..ServerOptions::default()
+    });
+    for bytes in [packet(GSS_REQUEST, b""), startup(b"user\0app\0\0")] {
+        let mut raw = server.unopened();
+        raw.send(&bytes);
+        let began = Instant::now();
+        let mut rest = Vec::new();
+        // It comes to an end, however that is.
+        let _ = raw.stream.read_to_end(&mut rest);
+        assert!(began.elapsed() < BOUND);
+    }
+    assert!(ServerOptions::default().opening_timeout <= Duration::from_secs(10));
+}
+
+#[test]
+fn wrong_passwords_take_ever_longer_and_the_right_one_goes_in() {
+    let server = protected();
+    let began = Instant::now();
+    for _ in 0..5 {
+        assert_eq!(error_code(&server.unopened().try_password("app", "falsch")), "28P01");
+    }
+    // Nothing before the first, 50 ms before the second, and twice as much each time.
+    assert!(began.elapsed() >= Duration::from_millis(50 + 100 + 200 + 400), "{:?}", began.elapsed());
+    assert_served(&server, "wrong passwords");
+}
+
+#[test]
+fn names_cannot_be_told_by_their_salts_also_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let salts = || {
+        let server = Running::with(ServerOptions {
+            roles: Roles::new().with("app", VERIFIER).unwrap(),
+            mock_secret_file: Some(directory.path().join("mock-secret")),
+            ..ServerOptions::default()
+        });
+        ["app", "nobody", "no one"].map(|name| server.unopened().challenged(name).salt())
+    };
+    let before = salts();
+    assert_eq!(salts(), before);
+    assert!(before[0] != before[1] && before[1] != before[2]);
+    assert!(before.iter().all(|salt| salt.len() == 16));
+}
+
+/// Of some password.
+const VERIFIER: &str = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==\
+    $WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+
+#[test]
+fn sessions_are_kept_for_superusers() {
+    let server = Running::with(ServerOptions {
+        connections_max: 4,
+        superuser_connections: 2,
+        roles: Roles::new().with("app", "geheim").unwrap(),
+        ..ServerOptions::default()
+    });
+    server.database.session().run("CREATE ROLE clerk LOGIN PASSWORD 'pencil'").unwrap();
+    let open = |user: &str, password: &str| {
+        let mut raw = server.unopened();
+        let messages = raw.try_password(user, password);
+        (raw, messages)
+    };
+    let clerks: Vec<_> = (0..2).map(|_| open("clerk", "pencil")).collect();
+    assert!(clerks.iter().all(|(_, messages)| messages.last().unwrap().kind == 'Z'));
+    let (_, refused) = open("clerk", "pencil");
+    assert_eq!(error_code(&refused), "53300");
+    let error = refused.iter().find(|message| message.kind == 'E').unwrap();
+    assert!(error.field('M').unwrap().contains("reserved for superuser"), "{error:?}");
+    let superusers: Vec<_> = (0..2).map(|_| open("app", "geheim")).collect();
+    assert!(superusers.iter().all(|(_, messages)| messages.last().unwrap().kind == 'Z'));
+    assert_eq!(error_code(&open("app", "geheim").1), "53300", "no more than there are");
+}
+
+/// The threads of this process.
+#[cfg(target_os = "linux")]
+fn thread_count() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+/// Each rollback took a thread: 3,000 clients that left at once made 2,750.
+#[cfg(target_os = "linux")]
+#[test]
+fn clients_that_leave_at_once_take_few_threads() {
+    const CLIENTS: usize = 120;
+    const ROWS: usize = 500;
+    let server = Running::new();
+    server.raw().run("CREATE TABLE t (a int PRIMARY KEY, b text)");
+    let mut clients: Vec<Raw> = (0..CLIENTS).map(|_| server.raw()).collect();
+    for (number, raw) in clients.iter_mut().enumerate() {
+        let begin = number * ROWS;
+        let insert = format!(
+            "INSERT INTO t SELECT i, 'x' FROM generate_series({begin}, {}) AS s(i)",
+            begin + ROWS - 1
+        );
+        raw.run(&format!("BEGIN; {insert}"));
+    }
+    let before = thread_count();
+    drop(clients);
+    let mut most = before;
+    let registry = server.database.engine().registry();
+    while registry.count() > 0 {
+        most = most.max(thread_count());
+        std::thread::yield_now();
+    }
+    assert!(most <= before + 40, "{before} threads became {most}");
+}
