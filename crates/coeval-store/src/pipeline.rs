@@ -190,6 +190,11 @@ impl Pipeline {
         Leading::new(leader, shared)
     }
 
+    /// The leader's lock, if nobody has it.
+    pub(crate) fn try_lock_leader<'a>(&'a self, shared: &'a Shared) -> Option<Leading<'a>> {
+        self.leader.try_lock().map(|leader| Leading::new(leader, shared))
+    }
+
     /// Leads for all in the queue. A panic stops commits, and everybody is told so.
     fn lead(&self, shared: &Shared, turn: CommitTurn<'_>) {
         let taken = Taken::new(turn.take(), || Err(self.publishing.stopped_for(shared)));
@@ -334,6 +339,10 @@ impl Pipeline {
     /// from then on. For the time when nobody commits; an end that is attested already stays as it is.
     pub(crate) fn attest_log(&self, shared: &Shared) -> Result<(), LogError> {
         let Some(handle) = self.log() else { return Ok(()) };
+        if self.publishing.check_whole().is_err() {
+            // Behind a panic nobody vouches for what the log has.
+            return Ok(());
+        }
         handle.sync(handle.end_lsn())?;
         let end = {
             let mut leader = self.lock_leader(shared);

@@ -16,7 +16,7 @@ impl SequenceLog for Shared {
     }
 
     fn try_append(&self, id: SequenceId, resume: Option<i64>) -> Option<Result<Option<Lsn>, StoreError>> {
-        let mut leader = self.pipeline.leader.try_lock()?;
+        let mut leader = self.pipeline.try_lock_leader(self)?;
         Some(append_sequence(&mut leader, id, resume))
     }
 
