@@ -35,7 +35,7 @@
 //! # Sizes
 //! A range that was used up within a second was too small, and the next one is twice as long, up to
 //! [`RANGE_MAX`]; so there is about one record a second, whatever the rate, and a crash skips about what was used in
-//! the last seconds. It never skips more than a 64th of what is left up to the end.
+//! the last seconds. It never skips more than a 32nd of what is left up to the end.
 
 mod log;
 
@@ -57,7 +57,7 @@ const RANGE_TIME_MIN: Duration = Duration::from_secs(1);
 /// A range that lasts longer than this is larger than it needs to be.
 const RANGE_TIME_MAX: Duration = Duration::from_secs(4);
 /// A crash may skip this part of what is left of a sequence.
-const LEFT_PER_SKIPPED: u128 = 64;
+const LEFT_PER_SKIPPED: u128 = 32;
 
 const _: () =
     assert!(RANGE_MIN <= RANGE_MAX && RANGE_MAX.is_power_of_two(), "ranges double up to the largest");
