@@ -23,6 +23,9 @@ const CONFLICTS_MAX: usize = 1_000;
 /// With more of them than this, certified readers that no longer matter are looked for.
 const READERS_REVIEW_MIN: usize = 1_024;
 
+/// More readers than this are not remembered beside somebody old: a conflict then does not say that it was with one.
+const READERS_MAX: usize = 1 << 16;
+
 /// Transactions whose statements are remembered: more than commit while an ordinary transaction runs.
 const PARTICIPANTS_MAX: usize = 4_096;
 
@@ -258,6 +261,9 @@ impl Participants {
     pub(crate) fn note_reader(&mut self, transaction: TransactionId, begin: Version, oldest: Version) {
         if self.readers.len() >= self.review_at {
             self.readers.retain(|_, begin| *begin > oldest);
+            if self.readers.len() >= READERS_MAX {
+                self.readers.clear();
+            }
             self.review_at = READERS_REVIEW_MIN.max(self.readers.len() * 2);
         }
         self.readers.insert(transaction, begin);

@@ -57,6 +57,7 @@ mod options;
 mod pipeline;
 mod publishing;
 mod range;
+mod recent_loads;
 mod record;
 mod recovery;
 mod reservations;

@@ -64,6 +64,10 @@ impl Trials {
     pub const NONE: Self = Self { rules_are_off: false, safe_is_newest: false };
 }
 
+/// Half a gigabyte of some 120 bytes for each key: what 100,000 keys a second leave behind in 40 seconds. A writer that takes
+/// longer beside such a load may be refused for what others did elsewhere in its tables.
+const CERTIFIED_KEYS_MAX: usize = 1 << 22;
+
 /// Sizes that tests make small, so that little data meets many chunks, and what they break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
@@ -73,6 +77,8 @@ pub(crate) struct Sizes {
     pub(crate) direct_load_rows_min: usize,
     /// Bytes that a commit batch may take in the log, without the few that each of its transactions adds.
     pub(crate) batch_bytes_max: usize,
+    /// So many keys that were accessed since the oldest transaction began are remembered one by one.
+    pub(crate) certified_keys_max: usize,
     /// How often the log is told how far safe snapshots may go while nobody commits; never if not given.
     pub(crate) heartbeat: Option<Duration>,
     /// With so many flush rounds of a brick table the next one keeps everything.
@@ -86,6 +92,7 @@ impl Default for Sizes {
             chunk_rows: CHUNK_ROWS,
             direct_load_rows_min: 4_096,
             batch_bytes_max: PAYLOAD_BYTES_MAX - (1 << 20),
+            certified_keys_max: CERTIFIED_KEYS_MAX,
             heartbeat: None,
             // Opening reads each round, and void rows take room.
             brick_rounds_max: 32,

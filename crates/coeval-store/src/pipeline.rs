@@ -24,12 +24,12 @@ use crate::conflicts::{ConflictCause, ConflictReason, Participants, Party};
 use crate::delta::Delta;
 use crate::error::{ConflictError, StoreError};
 use crate::ids::SpaceId;
-use crate::key::Key;
 use crate::leading::{Leading, StayCounters};
 use crate::log::{Log, LogError, LogHandle, Lsn};
-use crate::options::{Durability, Trials};
+use crate::options::{Durability, Sizes};
 use crate::publishing::Publishing;
 use crate::range::KeyRange;
+use crate::recent_loads::{RecentLoad, RecentLoads};
 use crate::record::{encode_batch, encode_boundary};
 use crate::reservations::{Accessed, Reservations};
 use crate::serializable::{ActiveGuard, Certification, Certifications};
@@ -43,7 +43,7 @@ use crate::trap::Step;
 use crate::turns::{Next, Taken, Ticket, Turn, Turns};
 use crate::world::World;
 use coeval_txn::ssi::Certified;
-use coeval_txn::{Access, Certifier, CommitOrder, Conflict, LockOwner, TransactionId, Version};
+use coeval_txn::{Access, Certifier, CommitOrder, Conflict, LockOwner, Precision, TransactionId, Version};
 use parking_lot::Mutex;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -88,14 +88,7 @@ pub(crate) struct Leader {
     /// The boundary of safe snapshots as the log knows it.
     logged_boundary: Version,
     /// Bulk loads that transactions which are still active do not see.
-    recent_loads: Vec<RecentLoad>,
-}
-
-struct RecentLoad {
-    version: Version,
-    table: SpaceId,
-    first: Key,
-    last: Key,
+    recent_loads: RecentLoads,
 }
 
 /// The pipeline of one store.
@@ -115,17 +108,17 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(crate) fn new(log: Option<Log>, durability: Durability, published: Version, trials: Trials) -> Self {
+    pub(crate) fn new(log: Option<Log>, durability: Durability, published: Version, sizes: Sizes) -> Self {
         let handle = log.as_ref().map(Log::handle);
         Self {
             turns: Turns::new(),
             leader: Mutex::new(Leader {
-                certifier: Certifier::new(),
-                certifications: Certifications::new(trials),
+                certifier: Certifier::bounded(sizes.certified_keys_max, |(space, _)| space.get()),
+                certifications: Certifications::new(sizes.trials),
                 participants: Participants::default(),
                 log,
                 logged_boundary: published,
-                recent_loads: Vec::new(),
+                recent_loads: RecentLoads::default(),
             }),
             stays: StayCounters::default(),
             publishing: Publishing::new(handle, published),
@@ -512,7 +505,7 @@ impl Leader {
 
     fn certify_writes(&mut self, newest: &World, submission: &Submission) -> Result<(), StoreError> {
         self.certify_footprint(newest, &submission.footprint)?;
-        for load in &self.recent_loads {
+        for load in self.recent_loads.iter() {
             if load.version > submission.begin && overlaps(submission, load) {
                 return Err(StoreError::Conflict(conflict_with_load(newest, load.table, load.version)));
             }
@@ -599,7 +592,10 @@ impl Leader {
             // What was read is not what other commits changed key by key.
             return build_checked_index(table, def, position);
         }
-        let changed = self.certifier.keys_since(submission.snapshot_version);
+        let Some(changed) = self.certifier.keys_since(submission.snapshot_version) else {
+            // So much was changed that nobody knows which keys.
+            return build_checked_index(table, def, position);
+        };
         let changed = changed.filter(|(space, _)| *space == def.id).map(|(_, key)| key);
         catch_up(read, built, table, def, position, changed)
     }
@@ -618,12 +614,8 @@ impl Leader {
         self.certifications.admit(&shared.serializable, published, order, submission, certified);
         for load in &submission.loads {
             if let Some((first, last)) = load.key_span() {
-                self.recent_loads.push(RecentLoad {
-                    version: order.version,
-                    table: load.table(),
-                    first,
-                    last,
-                });
+                let (version, table) = (order.version, load.table());
+                self.recent_loads.note(RecentLoad { version, table, first, last });
             }
         }
     }
@@ -645,10 +637,10 @@ impl Leader {
 
     /// Forgets what no active transaction can conflict with any more.
     fn prune(&mut self, shared: &Shared) {
-        let oldest = shared.oldest_active();
+        let oldest = shared.oldest_certified();
         self.certifier.prune(oldest);
         self.certifications.prune(&shared.serializable, || shared.published_slot().load().version());
-        self.recent_loads.retain(|load| load.version > oldest);
+        self.recent_loads.forget_through(oldest);
     }
 }
 
@@ -707,15 +699,21 @@ fn describe_conflict(world: &World, conflict: &Conflict<GlobalKey>) -> ConflictE
     };
     let reason =
         if *space == crate::ids::CATALOG_SPACE { ConflictReason::Definition } else { ConflictReason::Write };
+    let (other, version) = (conflict.other_transaction, conflict.other_version);
+    let place = world.describe_key(*space, key);
+    let detail = match conflict.precision {
+        Precision::Key => {
+            format!("{place}: transaction {other} committed version {version} after this one began.")
+        }
+        Precision::Group => format!(
+            "{place}: others, transaction {other} with version {version} among them, have changed so much since this one \
+             began that it is not known whether they changed this. Shorter transactions are not refused for that."
+        ),
+    };
     ConflictError {
         what,
         space: *space,
-        detail: format!(
-            "{}: transaction {} committed version {} after this one began.",
-            world.describe_key(*space, key),
-            conflict.other_transaction,
-            conflict.other_version
-        ),
+        detail,
         version: conflict.other_version,
         cause: ConflictCause::new(reason, world.place_of(*space, key)).won_by(conflict.other_transaction),
     }

@@ -525,6 +525,8 @@ pub(crate) struct Certifications {
     trials: Trials,
     /// Commits below SERIALIZABLE that nobody has been certified against yet, in order.
     unmarked: VecDeque<Unmarked>,
+    /// How many changes they hold together.
+    unmarked_changes: usize,
 }
 
 /// So many keys that a transaction has written are looked at for who looks on.
@@ -533,7 +535,11 @@ pub(crate) const SHOWN_WRITES_MAX: usize = 1_024;
 /// With more of them than this, commits are marked though nobody has asked for it.
 const UNMARKED_MAX: usize = 1_024;
 
+/// With more changes in them than this, too: some tens of megabytes.
+const UNMARKED_CHANGES_MAX: usize = 1 << 18;
+
 struct Unmarked {
+    changes: usize,
     order: CommitOrder,
     transaction: TransactionId,
     writes: Arc<WriteSet>,
@@ -541,7 +547,7 @@ struct Unmarked {
 
 impl Certifications {
     pub(crate) fn new(trials: Trials) -> Self {
-        Self { ssi: Ssi::new(), trials, unmarked: VecDeque::new() }
+        Self { ssi: Ssi::new(), trials, unmarked: VecDeque::new(), unmarked_changes: 0 }
     }
 
     /// Certifies a serializable transaction that wrote something, behind first committer wins.
@@ -637,11 +643,13 @@ impl Certifications {
         let transaction = submission.transaction;
         let (Some(certification), Some(certified)) = (&submission.certification, certified) else {
             let writes = Arc::clone(&submission.written);
-            self.unmarked.push_back(Unmarked { order, transaction, writes });
-            if self.unmarked.len() > UNMARKED_MAX {
+            if self.unmarked.len() >= UNMARKED_MAX || self.unmarked_changes > UNMARKED_CHANGES_MAX {
                 // Somebody old is active. Marks are bounded, write sets are not.
                 self.mark_all();
             }
+            let changes = submission.row_changes();
+            self.unmarked.push_back(Unmarked { changes, order, transaction, writes });
+            self.unmarked_changes += changes;
             return;
         };
         let first_out = certified.first_out();
@@ -656,14 +664,16 @@ impl Certifications {
     pub(crate) fn prune(&mut self, shared: &Serializable, published: impl Fn() -> Version) {
         let (oldest, oldest_writer) = shared.oldest(published);
         while self.unmarked.front().is_some_and(|commit| commit.order.version <= oldest) {
-            self.unmarked.pop_front();
+            let seen = self.unmarked.pop_front().expect("it was just looked at");
+            self.unmarked_changes -= seen.changes;
         }
         self.ssi.prune(oldest, oldest_writer);
     }
 
     /// Makes marks of what was committed below SERIALIZABLE, as of blind writers.
     fn mark_all(&mut self) {
-        for Unmarked { order, transaction, writes } in self.unmarked.drain(..) {
+        self.unmarked_changes = 0;
+        for Unmarked { order, transaction, writes, .. } in self.unmarked.drain(..) {
             // Its own snapshot does not matter, only that it is an older one.
             let begin = Version::new(order.version.get() - 1);
             let certified = self.ssi.certify(begin, &ReadSet::new(), writes.keys(), None);

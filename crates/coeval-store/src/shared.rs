@@ -26,6 +26,7 @@ use coeval_txn::{
     ActiveSnapshots, Epoch, EpochSet, Interrupt, Isolation, LockOwner, RowLocks, SnapshotGuard, Version,
 };
 use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -38,7 +39,10 @@ pub(crate) struct Shared {
     published: ArcSwap<World>,
     /// The newest certified world; its log record may not be durable yet.
     applied: ArcSwap<World>,
-    snapshots: ActiveSnapshots,
+    /// Of transactions that may write: what certification is pruned by.
+    writing: ActiveSnapshots,
+    /// Of those that only read. They hold worlds, and by them the epochs of bricks; certification forgets what it likes.
+    reading: ActiveSnapshots,
     pub(crate) serializable: Serializable,
     pub(crate) pipeline: Pipeline,
     pub(crate) row_locks: Arc<RowLocks<GlobalKey>>,
@@ -126,7 +130,7 @@ impl Shared {
         disk: Option<Disk>,
     ) -> Self {
         let durability = if log.is_some() { options.durability } else { Durability::None };
-        let pipeline = Pipeline::new(log, durability, contents.world.version(), sizes.trials);
+        let pipeline = Pipeline::new(log, durability, contents.world.version(), sizes);
         let world = Arc::new(contents.world);
         let serializable = Serializable::new(Arc::clone(&world), sizes.trials);
         Self {
@@ -134,7 +138,8 @@ impl Shared {
             sizes,
             published: ArcSwap::new(Arc::clone(&world)),
             applied: ArcSwap::new(world),
-            snapshots: ActiveSnapshots::new(),
+            writing: ActiveSnapshots::new(),
+            reading: ActiveSnapshots::new(),
             serializable,
             pipeline,
             row_locks: Arc::default(),
@@ -183,12 +188,29 @@ impl Shared {
         self.applied.store(world);
     }
 
+    /// The oldest version that anybody reads.
     pub(crate) fn oldest_active(&self) -> Version {
-        self.snapshots.oldest_or(|| self.published.load().version())
+        self.reading.oldest_or(|| self.oldest_certified())
+    }
+
+    /// The oldest version that anybody reads who may still be certified against those that committed since.
+    pub(crate) fn oldest_certified(&self) -> Version {
+        self.writing.oldest_or(|| self.published.load().version())
     }
 
     pub(crate) fn held_snapshots(&self) -> Vec<(Version, usize)> {
-        self.snapshots.list()
+        let mut held: BTreeMap<Version, usize> = BTreeMap::new();
+        for (version, holders) in self.writing.list().into_iter().chain(self.reading.list()) {
+            *held.entry(version).or_default() += holders;
+        }
+        held.into_iter().collect()
+    }
+
+    fn snapshots(&self, mode: AccessMode) -> &ActiveSnapshots {
+        match mode {
+            AccessMode::ReadWrite => &self.writing,
+            AccessMode::ReadOnly | AccessMode::Query => &self.reading,
+        }
     }
 
     /// The highest version whose safe snapshot is final.
@@ -197,7 +219,7 @@ impl Shared {
     }
 
     pub(crate) fn active_snapshots(&self) -> usize {
-        self.snapshots.count()
+        self.writing.count() + self.reading.count()
     }
 
     /// The newest published world, to be read without leave to change it.
@@ -213,7 +235,7 @@ impl Shared {
     ) -> Transaction {
         let take = || {
             let mut snapshot = None;
-            let guard = self.snapshots.register(|| {
+            let guard = self.snapshots(mode).register(|| {
                 let world = match at {
                     BeginAt::Published => self.published(),
                     BeginAt::Applied => self.applied(),
@@ -280,8 +302,8 @@ impl Shared {
 
     fn begin_on(self: &Arc<Self>, safe: &SafeWorld) -> Transaction {
         let world = Arc::clone(safe.world());
-        let guard = self.register(world.version());
         let (isolation, mode) = (Isolation::Serializable, AccessMode::ReadOnly);
+        let guard = self.register(world.version(), mode);
         let id = self.serializable.new_transaction();
         Transaction::new(Arc::clone(self), world, guard, isolation, mode, id, None)
     }
@@ -300,8 +322,8 @@ impl Shared {
     }
 
     /// Registers a version that is held already, by another registration or as one not older than it.
-    pub(crate) fn register(&self, version: Version) -> SnapshotGuard {
-        self.snapshots.register(|| version)
+    pub(crate) fn register(&self, version: Version, mode: AccessMode) -> SnapshotGuard {
+        self.snapshots(mode).register(|| version)
     }
 
     /// Registers a version that is held already, for a reader that is going to be certified.

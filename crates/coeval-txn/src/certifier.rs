@@ -19,14 +19,30 @@
 //!
 //! Members of the batch being formed need no rule of their own. The batch's version is later than every
 //! snapshot, so "committed after my snapshot" covers them.
+//!
+//! # Bounded memory
+//! What an old snapshot does not see cannot be forgotten, so a transaction that idles would make the record grow without
+//! an end. A [`Certifier::bounded`] remembers so many keys. Beyond that the key that was accessed least lately is
+//! replaced by a mark of its *group* (its table, say), and the marks of all groups by one if there are too many: the
+//! latest commit of each [`Access`] to any key that was given up.
+//!
+//! *Nothing is missed.* Let a commit after `begin` conflict with an access to key `k`. Its mark of `k` is remembered, or a
+//! later one of the same kind is; or `k` was given up, and then its mark or a later one of the same kind is in the mark
+//! of its group, or of everything. Marks of a kind are replaced by later ones of that kind alone, and a later commit is
+//! after `begin` as well. So certification finds one of them and refuses.
+//!
+//! *Who pays.* A transaction is refused for a key that nobody touched only if it began before the newest commit that was
+//! given up (`coarse_through`), and somebody accessed another key of its group since in a way that would conflict. All
+//! others are decided exactly.
 
 use std::borrow::Borrow;
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 
 use thiserror::Error;
 
-use crate::recent_keys::{Mark, RecentKeys};
+use crate::recent_keys::{Mark, Marks, RecentKeys};
 use crate::{Access, CommitOrder, TransactionId, Version};
 
 /// One [`Certifier::prune`] forgets at least this many keys if there are so many to forget: well below a
@@ -38,6 +54,9 @@ const PRUNE_STEP_MIN: usize = 4096;
 const PRUNE_PER_ADMITTED: usize = 2;
 
 const _: () = assert!(PRUNE_PER_ADMITTED > 1, "pruning must be faster than admission");
+
+/// With marks of more groups than this, one mark takes the place of all: a few hundred kilobytes.
+const GROUPS_MAX: usize = 4_096;
 
 /// Decides who may commit under snapshot isolation, and remembers who did.
 ///
@@ -74,6 +93,48 @@ pub struct Certifier<K> {
     pruned: Version,
     /// Accesses admitted since the last prune.
     admitted_count: usize,
+    keys_max: usize,
+    /// What a key belongs to.
+    group: fn(&K) -> u32,
+    coarse: Coarse,
+}
+
+/// What is left of keys that were given up.
+#[derive(Default)]
+struct Coarse {
+    /// The newest commit whose mark was given up.
+    through: Version,
+    groups: HashMap<u32, Marks>,
+    /// Of all groups, once there were too many.
+    everything: Option<Marks>,
+}
+
+impl Coarse {
+    fn note(&mut self, group: u32, marks: &Marks) {
+        self.through = self.through.max(marks.latest());
+        if let Some(everything) = &mut self.everything {
+            everything.merge(marks);
+            return;
+        }
+        self.groups.entry(group).or_insert(Marks::NEVER).merge(marks);
+        if self.groups.len() > GROUPS_MAX {
+            let mut everything = Marks::NEVER;
+            self.groups.drain().for_each(|(_, marks)| everything.merge(&marks));
+            self.groups.shrink_to_fit();
+            self.everything = Some(everything);
+        }
+    }
+
+    fn of(&self, group: u32) -> Option<&Marks> {
+        self.everything.as_ref().or_else(|| self.groups.get(&group))
+    }
+
+    /// Nobody asks about commits up to `version` any more.
+    fn forget_through(&mut self, version: Version) {
+        if self.through > Version::ZERO && self.through <= version {
+            *self = Self::default();
+        }
+    }
 }
 
 impl<K: Clone + Eq + Hash> Certifier<K> {
@@ -81,7 +142,21 @@ impl<K: Clone + Eq + Hash> Certifier<K> {
     /// recovered.
     #[must_use]
     pub fn new() -> Self {
+        Self::bounded(usize::MAX, |_| 0)
+    }
+
+    /// As [`new`](Self::new), with marks of at most `keys_max` keys: beyond that, of the groups that keys belong to.
+    /// See the module.
+    ///
+    /// # Panics
+    /// If `keys_max` is zero.
+    #[must_use]
+    pub fn bounded(keys_max: usize, group: fn(&K) -> u32) -> Self {
+        assert!(keys_max > 0, "some key is remembered");
         Self {
+            keys_max,
+            group,
+            coarse: Coarse::default(),
             recent: RecentKeys::new(),
             newest_commit: CommitOrder::default(),
             newest_begin: Version::ZERO,
@@ -123,14 +198,24 @@ impl<K: Clone + Eq + Hash> Certifier<K> {
         }
         for (key, mine) in accesses {
             let key = key.borrow();
-            let Some(marks) = self.recent.find(key) else { continue };
-            if let Some((other, mark)) = marks.conflict_after(begin, mine) {
+            let exact = self.recent.find(key).and_then(|marks| marks.conflict_after(begin, mine));
+            let found = match exact {
+                Some(found) => Some((found, Precision::Key)),
+                None if begin < self.coarse.through => {
+                    let marks = self.coarse.of((self.group)(key));
+                    let found = marks.and_then(|marks| marks.conflict_after(begin, mine));
+                    found.map(|found| (found, Precision::Group))
+                }
+                None => None,
+            };
+            if let Some(((other, mark), precision)) = found {
                 return Err(Conflict {
                     key: key.clone(),
                     mine,
                     other,
                     other_version: mark.version,
                     other_transaction: mark.transaction,
+                    precision,
                 });
             }
         }
@@ -162,6 +247,7 @@ impl<K: Clone + Eq + Hash> Certifier<K> {
         for (key, access) in accesses {
             self.recent.record(key.borrow(), access, mark);
             self.admitted_count += 1;
+            self.coarsen();
         }
     }
 
@@ -179,22 +265,35 @@ impl<K: Clone + Eq + Hash> Certifier<K> {
         let limit = PRUNE_STEP_MIN.max(self.admitted_count.saturating_mul(PRUNE_PER_ADMITTED));
         self.admitted_count = 0;
         self.recent.forget_through(self.pruned, limit);
+        self.coarse.forget_through(self.pruned);
     }
 
-    /// The keys that commits after `begin` accessed, each once, in any order.
+    /// Gives up the oldest keys while there are too many.
+    #[inline]
+    fn coarsen(&mut self) {
+        while self.recent.len() > self.keys_max {
+            let (key, marks) = self.recent.forget_oldest().expect("there are more keys than one");
+            // What everybody sees is just forgotten.
+            if marks.latest() > self.pruned {
+                self.coarse.note((self.group)(&key), &marks);
+            }
+        }
+    }
+
+    /// The keys that commits after `begin` accessed, each once, in any order; none if some of them were given up.
     ///
     /// Cost: the number of those keys.
     ///
     /// # Panics
     ///
     /// If commits after `begin` may be forgotten already, as in [`certify`](Self::certify).
-    pub fn keys_since(&self, begin: Version) -> impl Iterator<Item = &K> {
+    pub fn keys_since(&self, begin: Version) -> Option<impl Iterator<Item = &K>> {
         assert!(begin >= self.pruned, "snapshot {begin} is older than the pruned version {}", self.pruned);
-        self.recent.since(begin)
+        (begin >= self.coarse.through).then(|| self.recent.since(begin))
     }
 
-    /// How many keys are remembered: the distinct keys accessed by commits since the oldest active snapshot,
-    /// and what [`prune`](Self::prune) has left for later.
+    /// How many keys are remembered: the distinct keys accessed by commits since the oldest active snapshot, as far as
+    /// they were not given up, and what [`prune`](Self::prune) has left for later.
     #[must_use]
     pub fn len(&self) -> usize {
         self.recent.len()
@@ -244,6 +343,17 @@ pub struct Conflict<K> {
     pub other_version: Version,
     /// The other.
     pub other_transaction: TransactionId,
+    /// What is known of where it did.
+    pub precision: Precision,
+}
+
+/// How exactly a conflict is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// The other accessed that very key.
+    Key,
+    /// The other accessed a key of the same group, or of any; which one was given up.
+    Group,
 }
 
 #[cfg(test)]

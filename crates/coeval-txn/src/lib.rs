@@ -43,7 +43,7 @@ pub mod ssi;
 mod version;
 
 pub use access::{Access, CONFLICT_RULES, ConflictRule, Outcome};
-pub use certifier::{Certifier, Conflict};
+pub use certifier::{Certifier, Conflict, Precision};
 pub use epochs::{
     BegunEpoch, ClusterEpoch, Epoch, EpochClock, EpochMessage, EpochNode, EpochRequest, EpochSet,
     EpochStatus, HeldEpochs, Stride,

@@ -57,7 +57,7 @@ impl Mark {
 pub(crate) struct Marks([Mark; Access::ALL.len()]);
 
 impl Marks {
-    const NEVER: Self = Self([Mark::NEVER; Access::ALL.len()]);
+    pub(crate) const NEVER: Self = Self([Mark::NEVER; Access::ALL.len()]);
 
     /// A commit after `begin` that conflicts with `mine`, and how it accessed the key.
     #[inline]
@@ -68,9 +68,18 @@ impl Marks {
         })
     }
 
+    /// Takes in what happened to another key.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (mine, other) in self.0.iter_mut().zip(&other.0) {
+            if other.version > mine.version {
+                *mine = *other;
+            }
+        }
+    }
+
     /// The latest commit that accessed the key in any way.
     #[inline]
-    fn latest(&self) -> Version {
+    pub(crate) fn latest(&self) -> Version {
         self.0[0].version.max(self.0[1].version).max(self.0[2].version)
     }
 }
@@ -209,6 +218,15 @@ impl<K: Clone + Eq + Hash> RecentKeys<K> {
             self.entries.shrink_to(capacity);
             self.index.shrink_to(capacity, |indexed| indexed.hash.spread());
         }
+    }
+
+    /// Forgets the key that was accessed least lately, and tells what is known of it.
+    pub(crate) fn forget_oldest(&mut self) -> Option<(K, Marks)> {
+        let place = self.oldest?;
+        let Entry { key, marks, .. } = &self.entries[place.index()];
+        let oldest = (key.clone(), *marks);
+        self.remove(place);
+        Some(oldest)
     }
 
     /// Removes the entry at `place` and moves the last entry there.

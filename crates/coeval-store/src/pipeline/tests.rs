@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Commit batches against the limit of a log record.
+//! Commit batches against the limit of a log record; what certification remembers beside those who stay open.
 
-use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};
+use crate::catalog::{CatalogChange, ColumnDef, IndexDef, QualifiedName, TableDef, Uniqueness};
 use crate::error::StoreError;
 use crate::files::{FileSystem, SimulatedFiles};
 use crate::log::LogOptions;
@@ -12,6 +12,7 @@ use crate::transaction::AccessMode;
 use crate::types::ColumnType;
 use crate::value::Value;
 use coeval_txn::Isolation;
+use coeval_txn::ssi::SessionFloor;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -80,4 +81,82 @@ fn waiting_transactions_that_do_not_fit_in_one_log_record_take_several() {
     let store = open(&files);
     let rows = (threads * rows_each) as u64;
     assert_eq!(store.world().table(def.id).unwrap().row_count(), rows);
+}
+
+fn remembered_keys(store: &Store) -> usize {
+    store.shared.pipeline.leader.lock().certifier.len()
+}
+
+#[test]
+fn whoever_only_reads_and_stays_open_makes_certification_remember_nothing() {
+    let store = Store::in_memory(StoreOptions::default());
+    let def = make_table(&store);
+    let _readers = [
+        store.begin_safe(&SessionFloor::default()).unwrap(),
+        store.begin(Isolation::Snapshot, AccessMode::ReadOnly),
+        store.begin(Isolation::ReadCommitted, AccessMode::Query),
+        store.begin(Isolation::Serializable, AccessMode::ReadOnly),
+    ];
+    let begin = store.oldest_active();
+    for id in 0..1_000 {
+        insert(&store, &def, id, 1).unwrap();
+    }
+    // Its table and its row, of the last one, which was active itself.
+    assert!(remembered_keys(&store) <= 2, "{} keys", remembered_keys(&store));
+    assert_eq!(store.oldest_active(), begin, "they are seen to hold their snapshots all the same");
+    assert_eq!((store.active_snapshots(), store.held_snapshots()), (4, vec![(begin, 4)]));
+}
+
+#[test]
+fn beside_a_writer_that_stays_open_certification_remembers_so_many_keys_and_refuses_it_for_the_rest() {
+    let sizes = Sizes { certified_keys_max: 100, ..Sizes::default() };
+    let store = Store::in_memory_tuned(StoreOptions::default(), sizes);
+    let def = make_table(&store);
+    insert(&store, &def, -1, 1).unwrap();
+    let other = TableDef::new(
+        store.new_space_id(),
+        QualifiedName::new("public", "other"),
+        def.columns.clone(),
+        vec![0],
+    );
+    let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    tx.change_catalog(CatalogChange::PutTable(Box::new(other.clone()))).unwrap();
+    tx.commit().unwrap();
+    let begin = || store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    let (mut idle, mut elsewhere, mut indexing) = (begin(), begin(), begin());
+    for id in 0..1_000 {
+        insert(&store, &def, id, 1).unwrap();
+        assert!(remembered_keys(&store) <= 100);
+    }
+    let put = |tx: &mut crate::transaction::Transaction, def: &TableDef, id: i32| {
+        let mut writer = RowWriter::new(def.layout());
+        writer.push(Value::Int32(id).borrow()).unwrap();
+        writer.push(Value::from("x").borrow()).unwrap();
+        tx.insert(def.id, writer.finish()).unwrap();
+    };
+    // A table that nobody changed is as it was.
+    put(&mut elsewhere, &other, 1);
+    elsewhere.commit().unwrap();
+    // One that was changed is not known key by key.
+    put(&mut idle, &def, 5_000);
+    let refused = idle.commit().unwrap_err().to_string();
+    assert!(refused.contains("concurrent"), "{refused}");
+    // An index that was built meanwhile is built anew.
+    let mut changed = def.clone();
+    changed.indexes.push(IndexDef {
+        id: store.new_space_id(),
+        name: "by_text".to_owned(),
+        columns: vec![1],
+        uniqueness: Uniqueness::Any,
+        declared_order: Vec::new(),
+    });
+    indexing.change_catalog(CatalogChange::PutTable(Box::new(changed.clone()))).unwrap();
+    indexing.commit().unwrap();
+    let world = store.world();
+    let (_, index) = world.table(def.id).unwrap().index(changed.indexes[0].id).unwrap();
+    assert_eq!(index.len(), 1_001);
+    // Whoever begins now is certified exactly.
+    let mut next = begin();
+    put(&mut next, &changed, 6_000);
+    next.commit().unwrap();
 }

@@ -4,6 +4,7 @@
 
 use super::*;
 
+mod bounds;
 mod constraints;
 mod faulty;
 mod history;
@@ -31,6 +32,7 @@ fn a_conflict_says_who_did_what_where() {
         other: Access::Identity,
         other_version: Version::new(1),
         other_transaction: TransactionId::new(1),
+        precision: Precision::Key,
     };
     assert_eq!(conflict, expected);
     let message = conflict.to_string();

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a certifier forgets when it may remember little: exact answers, never a conflict.
+
+use super::*;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+type Key = (u32, u64);
+
+fn group(key: &Key) -> u32 {
+    key.0
+}
+
+/// Random histories, each transaction certified by an exact certifier and by one that remembers few keys. What both
+/// accept commits.
+#[test]
+fn who_remembers_few_keys_refuses_whomever_an_exact_one_refuses_and_only_old_transactions_beside_them() {
+    let (mut coarse_refusals, mut exact_refusals) = (0, 0);
+    for seed in 0..2_000 {
+        let mut dice = StdRng::seed_from_u64(seed);
+        let keys_max = dice.random_range(1..12);
+        let (mut exact, mut bounded) = (Certifier::new(), Certifier::bounded(keys_max, group));
+        let mut published = 0;
+        // Snapshots that are held; the first is an idle transaction's.
+        let mut held = vec![0];
+        for number in 1..80 {
+            let begin = Version::new(held[dice.random_range(0..held.len())]);
+            let accesses: Vec<(Key, Access)> = (0..dice.random_range(1..4))
+                .map(|_| {
+                    let key = (dice.random_range(0..3), dice.random_range(0..10));
+                    (key, Access::ALL[dice.random_range(0..3)])
+                })
+                .collect();
+            let expected = exact.certify(begin, accesses.iter().copied());
+            let outcome = bounded.certify(begin, accesses.iter().copied());
+            match (&expected, &outcome) {
+                (Err(_), Ok(())) => panic!("seed {seed}: {accesses:?} of {begin} missed {expected:?}"),
+                (Ok(()), Err(conflict)) => {
+                    assert_eq!(conflict.precision, Precision::Group, "seed {seed}");
+                    assert!(begin < bounded.coarse.through, "seed {seed}: refused without need");
+                    coarse_refusals += 1;
+                }
+                (Err(_), Err(_)) => exact_refusals += 1,
+                (Ok(()), Ok(())) => {
+                    published += 1;
+                    for certifier in [&mut exact, &mut bounded] {
+                        certifier.admit(
+                            at(published, 0),
+                            TransactionId::new(number),
+                            accesses.iter().copied(),
+                        );
+                    }
+                }
+            }
+            assert!(bounded.len() <= keys_max, "seed {seed}");
+            held.push(published);
+            if held.len() > 6 {
+                held.remove(dice.random_range(1..held.len()));
+            }
+            if dice.random_ratio(1, 20) {
+                // The idle one ends, and another one idles.
+                held.remove(0);
+                held.sort_unstable();
+            }
+            let oldest = Version::new(held.iter().copied().min().expect("somebody is active"));
+            exact.prune(oldest);
+            bounded.prune(oldest);
+            let complete: Option<Vec<Key>> = bounded.keys_since(oldest).map(|keys| keys.copied().collect());
+            if let Some(mut keys) = complete {
+                let mut all: Vec<Key> = exact.keys_since(oldest).expect("it is exact").copied().collect();
+                keys.sort_unstable();
+                all.sort_unstable();
+                assert_eq!(keys, all, "seed {seed}");
+            }
+        }
+    }
+    assert!(coarse_refusals > 100 && exact_refusals > 100, "{coarse_refusals}, {exact_refusals}");
+}
+
+#[test]
+fn beside_an_idle_transaction_a_certifier_stays_as_large_as_it_may_be() {
+    let mut certifier = Certifier::bounded(1_000, group);
+    for version in 1..=20_000 {
+        // As many tables as there are commits.
+        let table = u32::try_from(version).expect("it is small");
+        let accesses = (0..10).map(|key| ((table, key), Access::Update));
+        certifier.admit(at(version, 0), TransactionId::new(version), accesses);
+        certifier.prune(Version::ZERO);
+    }
+    assert_eq!(certifier.len(), 1_000);
+    assert!(certifier.coarse.groups.len() <= GROUPS_MAX);
+    let begin = Version::new(20_000 - 50);
+    assert!(
+        certifier.certify(begin, [((1, 1), Access::Update)]).is_ok(),
+        "it is not as old as what was given up"
+    );
+    assert!(certifier.certify(begin, [((20_000, 1), Access::Update)]).is_err());
+    let conflict = certifier.certify(Version::ZERO, [((90_000, 1), Access::Update)]).unwrap_err();
+    assert_eq!(conflict.precision, Precision::Group);
+    certifier.prune(Version::new(20_000));
+    assert!(certifier.coarse.everything.is_none(), "and is exact again when nobody is old any more");
+}
