@@ -114,7 +114,7 @@ pub use key_column::{KeyColumn, KeyColumnBuilder};
 pub use leading::LeaderStays;
 pub use list::{ListEncoder, ListRef};
 pub use options::{CheckpointPolicy, Durability, StoreOptions, Trials};
-pub use publishing::Publication;
+pub use publishing::{Publication, WAIVED_LAG_MAX};
 pub use range::{Direction, KeyRange};
 pub use reservations::Priority;
 pub use row::{Layout, Row, RowWriter, ValueTypeMismatch};

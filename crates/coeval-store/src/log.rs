@@ -97,6 +97,7 @@ mod walk;
 
 pub use appender::{Log, LogOptions};
 pub use error::{Damage, LogError, OpenError};
+pub(crate) use format::PayloadTail;
 pub use format::{Lsn, PAYLOAD_BYTES_MAX};
 pub use handle::LogHandle;
 pub use walk::{ChecksumPolicy, LogSummary, Replay, Tail, verify};

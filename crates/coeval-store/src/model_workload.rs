@@ -58,6 +58,8 @@ pub(crate) struct Workload {
     /// Contents before, oldest first, that a crash may lead back to.
     earlier: Vec<Model>,
     durability: Durability,
+    /// Whether some transactions waive it.
+    some_waive: bool,
     machine_crashed: bool,
     /// Whether the log has stopped: nothing is acknowledged any more.
     pub(crate) has_stopped: bool,
@@ -76,6 +78,7 @@ impl Workload {
             possible: None,
             earlier: Vec::new(),
             durability: Durability::Fsync,
+            some_waive: false,
             machine_crashed: false,
             has_stopped: false,
             handed_out: BTreeMap::new(),
@@ -88,6 +91,20 @@ impl Workload {
     pub(crate) fn with_durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
+    }
+
+    /// With transactions that are acknowledged before they are durable, among others.
+    pub(crate) fn with_waivers(mut self) -> Self {
+        self.some_waive = true;
+        self
+    }
+
+    fn begin(&mut self, store: &Store) -> Transaction {
+        let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        if self.some_waive && self.dice.random_ratio(2, 3) {
+            store.waive_durability(&mut tx);
+        }
+        tx
     }
 
     fn new_name(&mut self, kind: &str) -> String {
@@ -138,7 +155,7 @@ impl Workload {
         kind: &'static str,
         change: impl FnOnce(&mut Self, &mut Transaction, &mut Draft),
     ) -> Outcome {
-        let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        let mut tx = self.begin(store);
         let mut draft = Draft::of(&self.model);
         change(self, &mut tx, &mut draft);
         self.note(kind);
@@ -147,8 +164,7 @@ impl Workload {
 
     /// Two transactions on one snapshot: of two that wrote one key the second is refused.
     fn race(&mut self, store: &Store) -> Outcome {
-        let begin = || store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
-        let (mut first, mut second) = (begin(), begin());
+        let (mut first, mut second) = (self.begin(store), self.begin(store));
         let (mut draft, mut other) = (Draft::of(&self.model), Draft::of(&self.model));
         self.change_rows(&mut first, &mut draft);
         self.change_rows(&mut second, &mut other);
@@ -171,6 +187,7 @@ impl Workload {
 
     fn commit(&mut self, tx: Transaction, mut model: Model) -> Outcome {
         let writes = tx.has_writes();
+        let is_waived = tx.waives_durability();
         match tx.commit() {
             Ok(committed) => {
                 if writes {
@@ -178,8 +195,14 @@ impl Workload {
                     assert_eq!(committed.version.get(), model.version, "each commit is a batch of its own");
                     assert!(!self.has_stopped, "a commit was acknowledged after the log had stopped");
                     let before = std::mem::replace(&mut self.model, model);
-                    if self.durability == Durability::None {
+                    if is_waived {
+                        self.note("waived");
+                    }
+                    if is_waived || self.durability == Durability::None {
                         self.earlier.push(before);
+                    } else {
+                        // With it all before it is durable.
+                        self.earlier.clear();
                     }
                 }
                 Outcome::Committed

@@ -19,24 +19,24 @@
 
 use crate::bricks::BrickChanges;
 use crate::build_index::{build_checked_index, build_index, catch_up};
-use crate::catalog::{CatalogChange, TableDef};
+use crate::catalog::{CatalogChange, IndexDef, TableDef};
 use crate::conflicts::{ConflictCause, ConflictReason, Participants, Party};
 use crate::delta::Delta;
 use crate::error::{ConflictError, StoreError};
 use crate::ids::SpaceId;
 use crate::leading::{Leading, StayCounters};
-use crate::log::{Log, LogError, LogHandle, Lsn};
+use crate::log::{Log, LogError, LogHandle, Lsn, PayloadTail};
 use crate::options::{Durability, Sizes};
-use crate::publishing::Publishing;
+use crate::publishing::{Publishing, Wanted};
 use crate::range::KeyRange;
 use crate::recent_loads::{RecentLoad, RecentLoads};
-use crate::record::{encode_batch, encode_boundary};
+use crate::record::{encode_batch, encode_batch_of_one, encode_boundary};
 use crate::reservations::{Accessed, Reservations};
 use crate::serializable::{ActiveGuard, Certification, Certifications};
 use crate::shared::Shared;
 use crate::space::Space;
 use crate::stopping::contained;
-use crate::submission::Submission;
+use crate::submission::{RebuiltIndex, Submission};
 use crate::table::Table;
 use crate::transaction::{Committed, Footmark, GlobalKey, ReadSet, Reading, is_free};
 use crate::trap::Step;
@@ -63,6 +63,9 @@ struct Admitted<'t> {
     /// The version of its first out-edge.
     first_out: Option<Version>,
 }
+
+/// How often an index is built once more for one commit without the leader's lock.
+const REBUILDS_MAX: usize = 3;
 
 /// How often one who waits for the leader looks before it goes to sleep, and for how long it pauses in between:
 /// some 50 microseconds together.
@@ -135,9 +138,10 @@ impl Pipeline {
     pub(crate) fn commit(
         &self,
         shared: &Shared,
-        submission: Submission,
+        mut submission: Submission,
         locks: Option<LockOwner<GlobalKey>>,
     ) -> Result<Committed, StoreError> {
+        submission.rebuilt = self.rebuild_indexes(shared, &submission)?;
         let ticket = Arc::new(Ticket::new(submission));
         let mut turn = self.turns.enter(&ticket);
         let verdict = loop {
@@ -152,6 +156,45 @@ impl Pipeline {
         drop(locks);
         let order = verdict?;
         Ok(Committed { version: order.version, order: Some(order) })
+    }
+
+    /// Builds the indexes once more whose tables others have loaded rows into since the transaction's snapshot: what
+    /// came in bulk cannot be taken in key by key. Not under the leader's lock, where only what came meanwhile is left;
+    /// if another load is among that, it is done again, and in the end there.
+    fn rebuild_indexes(
+        &self,
+        shared: &Shared,
+        submission: &Submission,
+    ) -> Result<Vec<RebuiltIndex>, StoreError> {
+        let mut all = Vec::new();
+        for def in new_definitions(&submission.catalog_changes) {
+            if !takes_rows_of_others(submission, def.id) {
+                continue;
+            }
+            let Some(read) = submission.snapshot.table(def.id) else { continue };
+            let made = |index: &IndexDef| read.index(index.id).is_some();
+            let mut since = submission.snapshot_version;
+            let mut rebuilt = Vec::new();
+            for _ in 0..REBUILDS_MAX {
+                let newest = {
+                    let leader = self.lock_leader(shared);
+                    leader.is_loaded_since(def.id, since).then(|| shared.applied())
+                };
+                let Some(newest) = newest else { break };
+                let Some(table) = newest.table(def.id) else { break };
+                since = newest.version();
+                rebuilt.clear();
+                for (position, index) in def.indexes.iter().enumerate() {
+                    if made(index) && table.index(index.id).is_none() {
+                        let entries = shared.aside(|| build_checked_index(table, def, position))?;
+                        let read = Arc::clone(table);
+                        rebuilt.push(RebuiltIndex { index: index.id, version: since, read, entries });
+                    }
+                }
+            }
+            all.append(&mut rebuilt);
+        }
+        Ok(all)
     }
 
     /// Waits until the ticket has its verdict, or its owner is to lead.
@@ -295,11 +338,14 @@ impl Pipeline {
         shared.trap.pass(Step::Install);
         match &logged {
             Ok(lsn) => {
-                let needs = match self.durability {
-                    Durability::Fsync => *lsn,
-                    Durability::None => None,
+                // One that waived nothing makes all of its batch wait for the sync.
+                let is_waived = admitted.iter().all(|admitted| admitted.submission.waives_durability);
+                let wanted = match self.durability {
+                    Durability::Fsync if is_waived => Wanted::Soon(*lsn),
+                    Durability::Fsync => Wanted::First(*lsn),
+                    Durability::None => Wanted::Never,
                 };
-                self.publishing.push(shared, Arc::new(world), needs, registrations);
+                self.publishing.push(shared, Arc::new(world), wanted, registrations);
                 shared.keeper.note_commit(changes, *lsn);
                 if admitted.iter().any(|admitted| !admitted.submission.bricks.epochs.is_empty()) {
                     shared.keeper.note_bricks();
@@ -567,37 +613,40 @@ impl Leader {
         def: &TableDef,
         position: usize,
     ) -> Result<Space, StoreError> {
+        let id = def.indexes[position].id;
         let read = submission.snapshot.table(def.id);
-        let Some((read, (_, built))) =
-            read.and_then(|read| Some((read, read.index(def.indexes[position].id)?)))
-        else {
+        let Some((read, (_, built))) = read.and_then(|read| Some((read, read.index(id)?))) else {
             // It goes again before the transaction ends.
             return Ok(Space::new());
+        };
+        let rebuilt = submission.rebuilt.iter().find(|rebuilt| rebuilt.index == id);
+        let (read, built, since) = match rebuilt {
+            Some(rebuilt) => (&rebuilt.read, &rebuilt.entries, rebuilt.version),
+            None => (read, built, submission.snapshot_version),
         };
         if read.rows().is_same(table.rows()) {
             return Ok(built.clone());
         }
-        let emptied = submission.catalog_changes.iter().any(
-            |change| matches!(change, CatalogChange::Truncate(id) | CatalogChange::RemoveTable(id) if *id == def.id),
-        );
-        let loaded_here = submission.loads.iter().any(|load| load.table() == def.id);
-        if emptied || loaded_here {
+        if !takes_rows_of_others(submission, def.id) {
             // What the transaction loaded or emptied is still to come, so there may be two owners of a key here
             // and one in the end. The transaction saw to that, and its footprint lets nobody write beside it.
             return build_index(table, def, position);
         }
-        let loaded_since =
-            |load: &RecentLoad| load.table == def.id && load.version > submission.snapshot_version;
-        if self.recent_loads.iter().any(loaded_since) {
+        if self.is_loaded_since(def.id, since) {
             // What was read is not what other commits changed key by key.
             return build_checked_index(table, def, position);
         }
-        let Some(changed) = self.certifier.keys_since(submission.snapshot_version) else {
+        let Some(changed) = self.certifier.keys_since(since) else {
             // So much was changed that nobody knows which keys.
             return build_checked_index(table, def, position);
         };
         let changed = changed.filter(|(space, _)| *space == def.id).map(|(_, key)| key);
         catch_up(read, built, table, def, position, changed)
+    }
+
+    /// Whether others have loaded rows into a table in bulk behind this version.
+    fn is_loaded_since(&self, table: SpaceId, version: Version) -> bool {
+        self.recent_loads.iter().any(|load| load.table == table && load.version > version)
     }
 
     fn admit(
@@ -628,9 +677,26 @@ impl Leader {
     ) -> Result<Option<Lsn>, LogError> {
         let Some(log) = &mut self.log else { return Ok(None) };
         let boundary = shared.final_version();
-        let transactions =
-            admitted.iter().map(|admitted| (admitted.first_out, admitted.submission.body.as_slice()));
-        let lsn = log.append_with(|out| encode_batch(version, boundary, transactions, out))?;
+        let lsn = match admitted {
+            [
+                Admitted {
+                    first_out,
+                    submission: Submission { body, body_checksum: Some(checksum), .. },
+                    ..
+                },
+            ] => {
+                let tail = PayloadTail { bytes: body, checksum: *checksum };
+                let head = |out: &mut Vec<u8>| {
+                    encode_batch_of_one(version, boundary, *first_out, body.len(), out);
+                };
+                log.append_with_tail(head, tail)?
+            }
+            _ => {
+                let transactions =
+                    admitted.iter().map(|admitted| (admitted.first_out, admitted.submission.body.as_slice()));
+                log.append_with(|out| encode_batch(version, boundary, transactions, out))?
+            }
+        };
         self.logged_boundary = boundary;
         Ok(Some(lsn))
     }
@@ -642,6 +708,22 @@ impl Leader {
         self.certifications.prune(&shared.serializable, || shared.published_slot().load().version());
         self.recent_loads.forget_through(oldest);
     }
+}
+
+/// The tables that are made or changed.
+fn new_definitions(changes: &[CatalogChange]) -> impl Iterator<Item = &TableDef> {
+    changes.iter().filter_map(|change| match change {
+        CatalogChange::PutTable(def) => Some(&**def),
+        _ => None,
+    })
+}
+
+/// Whether the rows of a table that others commit beside a transaction are in its new indexes: it has neither emptied the
+/// table nor loaded rows into it.
+fn takes_rows_of_others(submission: &Submission, table: SpaceId) -> bool {
+    let empties = |change: &CatalogChange| matches!(change, CatalogChange::Truncate(id) | CatalogChange::RemoveTable(id) if *id == table);
+    !(submission.catalog_changes.iter().any(empties)
+        || submission.loads.iter().any(|load| load.table() == table))
 }
 
 /// Makes what a batch did to brick tables exist in its world. Its rows are in place since before it was submitted.
@@ -659,12 +741,16 @@ fn is_structural(ticket: &Arc<CommitTicket>) -> bool {
     ticket.look(Submission::is_structural).unwrap_or(false)
 }
 
-/// How many of these fit in one log record: one at least, which was measured before.
+/// How many of these fit in one log record: one at least, which was measured before. A large one is alone.
 fn fitting(tickets: &[Arc<CommitTicket>], bytes_max: usize) -> usize {
     let mut bytes = 0;
+    let is_large = |ticket: &Arc<CommitTicket>| ticket.look(Submission::is_large).unwrap_or(false);
+    if tickets.first().is_some_and(is_large) {
+        return 1;
+    }
     let mut fits = |ticket: &Arc<CommitTicket>| {
         bytes += ticket.look(|submission| submission.body.len()).unwrap_or(0);
-        bytes <= bytes_max
+        bytes <= bytes_max && !is_large(ticket)
     };
     tickets.iter().position(|ticket| !fits(ticket)).unwrap_or(tickets.len()).max(1)
 }

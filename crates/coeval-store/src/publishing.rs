@@ -24,6 +24,30 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+/// A commit that waived durability is durable so long after it was acknowledged, and the time of a sync, at the latest.
+pub const WAIVED_LAG_MAX: Duration = Duration::from_millis(200);
+
+/// When the record of a world is to be durable; none in a store without a log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wanted {
+    /// Before the world is seen.
+    First(Option<Lsn>),
+    /// Behind that, at most [`WAIVED_LAG_MAX`] later.
+    Soon(Option<Lsn>),
+    /// Whenever somebody syncs.
+    Never,
+}
+
+/// What was acknowledged and is not durable yet.
+#[derive(Clone, Copy, Debug)]
+struct Undurable {
+    /// No part of it is older.
+    since: Instant,
+    /// Where the last record of it ends.
+    end: Lsn,
+}
 
 /// A world that waits for its log record.
 struct Pending {
@@ -54,6 +78,7 @@ struct State {
     syncer: Syncer,
     /// The newest version that somebody without a thread waits for.
     asked: Version,
+    undurable: Option<Undurable>,
 }
 
 /// What a publication sets free: to be dropped and woken without the lock.
@@ -105,6 +130,7 @@ impl Publishing {
                 stopped: None,
                 syncer: Syncer::None,
                 asked: published,
+                undurable: None,
             }),
             progress: Condvar::new(),
             asked: Condvar::new(),
@@ -154,12 +180,24 @@ impl Publishing {
         &self,
         shared: &Shared,
         world: Arc<World>,
-        needs: Option<Lsn>,
+        wanted: Wanted,
         registrations: Vec<Arc<ActiveGuard>>,
     ) {
         // Locked first: whoever begins on the applied world and waits for it finds it in the queue.
         let mut state = self.state.lock();
         shared.set_applied(Arc::clone(&world));
+        let needs = match wanted {
+            Wanted::First(needs) => needs,
+            Wanted::Soon(end) if state.syncer == Syncer::Runs => {
+                if end.is_some_and(|end| state.note_undurable(end)) {
+                    self.asked.notify_one();
+                }
+                None
+            }
+            // Nobody would sync it.
+            Wanted::Soon(end) => end,
+            Wanted::Never => None,
+        };
         state.pending.push_back(Pending { world, needs, registrations, wakers: Vec::new() });
         let released = state.publish_ready(shared, self.log.as_ref());
         drop(state);
@@ -190,6 +228,7 @@ impl Publishing {
     fn sync<'s>(&'s self, shared: &Shared, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
         assert!(!state.is_syncing, "one at a time syncs");
         let needed = state.pending.iter().rev().find_map(|pending| pending.needs);
+        let needed = needed.max(state.undurable.map(|undurable| undurable.end));
         let Some((log, target)) = self.log.as_ref().zip(needed) else {
             unreachable!("an unpublished version waits for the log");
         };
@@ -201,7 +240,7 @@ impl Publishing {
         let mut state = self.state.lock();
         state.is_syncing = false;
         self.progress.notify_all();
-        if state.has_question() {
+        if state.has_question() || state.undurable.is_some() {
             self.asked.notify_one();
         }
         // If it panicked, commits have stopped and those who wait been told.
@@ -216,10 +255,18 @@ impl Publishing {
 
     fn sync_and_publish(&self, shared: &Shared, log: &LogHandle, target: Lsn) -> Released {
         shared.trap.pass(Step::Sync);
+        let begun = Instant::now();
         let outcome = log.sync(target);
         let mut state = self.state.lock();
         match outcome {
-            Ok(_) => state.publish_ready(shared, Some(log)),
+            Ok(durable) => {
+                // What came while it was synced is no older than the sync.
+                state.undurable = state
+                    .undurable
+                    .filter(|undurable| undurable.end > durable)
+                    .map(|undurable| Undurable { since: undurable.since.max(begun), ..undurable });
+                state.publish_ready(shared, Some(log))
+            }
             Err(error) => state.stop(error),
         }
     }
@@ -298,12 +345,20 @@ impl Publishing {
         self.asked.notify_one();
     }
 
-    /// Syncs for those that wait without a thread, until [`end_syncer`](Self::end_syncer).
+    /// Whether there is somebody who syncs what nobody waits for.
+    pub(crate) fn has_syncer(&self) -> bool {
+        self.state.lock().syncer == Syncer::Runs
+    }
+
+    /// Syncs for those that wait without a thread, and what was acknowledged before it was durable, until [`end_syncer`](Self::end_syncer).
     pub(crate) fn run_syncer(&self, shared: &Shared) {
         let mut state = self.state.lock();
         loop {
-            if state.has_question() {
+            let due = state.sync_due();
+            if state.has_question() || due.is_some_and(|due| due <= Instant::now()) {
                 state = self.sync(shared, state);
+            } else if let Some(due) = due.filter(|_| state.syncer == Syncer::Runs) {
+                self.asked.wait_until(&mut state, due);
             } else if state.syncer == Syncer::Ends {
                 state.syncer = Syncer::None;
                 return;
@@ -353,6 +408,20 @@ impl State {
     /// Whether the syncer has something to do.
     fn has_question(&self) -> bool {
         self.asked > self.published && !self.is_syncing && self.stopped.is_none()
+    }
+
+    /// Notes that this was, or is going to be, acknowledged before it is durable. Whether it is the first.
+    fn note_undurable(&mut self, end: Lsn) -> bool {
+        let is_first = self.undurable.is_none();
+        let since = self.undurable.map_or_else(Instant::now, |undurable| undurable.since);
+        self.undurable = Some(Undurable { since, end });
+        is_first
+    }
+
+    /// When what is acknowledged and not durable is to be synced, if there is any and nobody is at it.
+    fn sync_due(&self) -> Option<Instant> {
+        let undurable = self.undurable.filter(|_| !self.is_syncing && self.stopped.is_none())?;
+        Some(undurable.since + WAIVED_LAG_MAX)
     }
 
     /// Publishes, in order, what needs no sync any more.

@@ -180,6 +180,19 @@ pub(crate) fn encode_batch<'a>(
     }
 }
 
+/// Encodes a batch of one transaction but for its body, which comes behind.
+pub(crate) fn encode_batch_of_one(
+    version: Version,
+    boundary: Version,
+    first_out: Option<Version>,
+    body_bytes: usize,
+    out: &mut Vec<u8>,
+) {
+    encode_batch(version, boundary, std::iter::once((first_out, [].as_slice())), out);
+    out.truncate(out.len() - size_of::<u32>());
+    put_u32(out, body_bytes);
+}
+
 /// Encodes a heartbeat.
 pub(crate) fn encode_boundary(boundary: Version, out: &mut Vec<u8>) {
     out.push(KIND_BOUNDARY);

@@ -8,7 +8,7 @@ use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::KeeperSignal;
-use crate::log::{Log, Lsn};
+use crate::log::{Log, Lsn, PayloadTail};
 use crate::options::{Durability, Sizes, StoreOptions};
 use crate::pipeline::Pipeline;
 use crate::record::encode_body;
@@ -106,6 +106,9 @@ impl fmt::Debug for Shared {
 const BODY_ROOM: usize = 128;
 /// See [`BODY_ROOM`].
 const BODY_ROOM_PER_CHANGE: usize = 192;
+
+/// A body of so many bytes is not copied again, nor read, while the leader's lock is held, and is a record of its own.
+const LARGE_BODY_BYTES: usize = 1 << 20;
 
 /// A safe world that is more versions old than this is not dropped by who publishes: it may hold a great deal alone.
 const VERSIONS_DROPPED_HERE: u64 = 64;
@@ -366,6 +369,8 @@ impl Shared {
         if body.len() > max {
             return Err(StoreError::TransactionSize { bytes: body.len(), max });
         }
+        let is_large = body.len() >= LARGE_BODY_BYTES;
+        submission.body_checksum = is_large.then(|| PayloadTail::checksum_of(&body));
         submission.body = body;
         Ok(())
     }

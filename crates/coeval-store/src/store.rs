@@ -286,6 +286,20 @@ impl Store {
         self.shared.serializable.lag_max()
     }
 
+    /// Lets the commit of a transaction be acknowledged, and be seen, before it is durable (PostgreSQL's `synchronous_commit
+    /// = off`). It becomes durable at most [`WAIVED_LAG_MAX`](crate::WAIVED_LAG_MAX) and a sync later, earlier if somebody syncs; a crash, also of
+    /// the process alone, may lose it until then, and only together with all that came after it. It waits for those before
+    /// it that are not durable yet and waived nothing. In a store whose durability is waived altogether, and in memory,
+    /// this changes nothing; nor if there is no thread to be had that syncs.
+    pub fn waive_durability(&self, transaction: &mut Transaction) {
+        if self.shared.options.durability == Durability::Fsync && self.shared.disk.is_some() {
+            self.syncer.start();
+            if self.shared.pipeline.publishing.has_syncer() {
+                transaction.set_durability_waived();
+            }
+        }
+    }
+
     /// Waits until [`begin`](Self::begin) gives this version or a newer one; at most for a sync of the log. For
     /// whoever lost to a version ([`ConflictError::version`](crate::ConflictError::version)) and is going to try
     /// again with `begin`.

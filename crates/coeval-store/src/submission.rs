@@ -9,6 +9,8 @@ use crate::delta::Delta;
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
 use crate::serializable::Certification;
+use crate::space::Space;
+use crate::table::Table;
 use crate::transaction::Footmark;
 use crate::world::World;
 use coeval_txn::ssi::Written;
@@ -23,6 +25,16 @@ pub(crate) struct TableWrites {
     pub(crate) rows: Delta,
     /// Changes of entries, for each index of the definition.
     pub(crate) indexes: Vec<Delta>,
+}
+
+/// An index of a transaction over rows that are newer than its snapshot.
+#[derive(Clone, Debug)]
+pub(crate) struct RebuiltIndex {
+    pub(crate) index: SpaceId,
+    /// The version of the rows.
+    pub(crate) version: Version,
+    pub(crate) read: Arc<Table>,
+    pub(crate) entries: Space,
 }
 
 /// A transaction that wants to commit.
@@ -51,8 +63,14 @@ pub(crate) struct Submission {
     pub(crate) bricks: BrickChanges,
     /// What it read, own definitions and loads included: indexes it built are taken from here.
     pub(crate) snapshot: Arc<World>,
+    /// Indexes that were built once more, over newer rows: these are taken first.
+    pub(crate) rebuilt: Vec<RebuiltIndex>,
+    /// Whether it is acknowledged before it is durable.
+    pub(crate) waives_durability: bool,
     /// The same as bytes for the log; empty without one.
     pub(crate) body: Vec<u8>,
+    /// The checksum of a large body: made before the leader's lock is held.
+    pub(crate) body_checksum: Option<u32>,
 }
 
 impl TableWrites {
@@ -135,6 +153,11 @@ impl Submission {
     /// Whether it must be alone in its batch: it changes more than rows.
     pub(crate) fn is_structural(&self) -> bool {
         !(self.catalog_changes.is_empty() && self.loads.is_empty())
+    }
+
+    /// Whether it takes so many bytes in the log that it is a batch of its own.
+    pub(crate) fn is_large(&self) -> bool {
+        self.body_checksum.is_some()
     }
 
     /// How many rows and index entries it changes.

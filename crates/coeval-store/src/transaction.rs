@@ -136,6 +136,8 @@ pub struct Transaction {
     looked_at: Version,
     /// What a result of it must not be given out before.
     depends_on: Version,
+    /// Whether its commit is acknowledged before it is durable.
+    waives_durability: bool,
     /// How many statements have begun, if whoever uses it says so.
     statements: usize,
     restart_wanted: bool,
@@ -178,6 +180,7 @@ impl Transaction {
             snapshot: guard.version(),
             looked_at: guard.version(),
             depends_on: Version::ZERO,
+            waives_durability: false,
             shared,
             world,
             guard: Arc::new(guard),
@@ -219,6 +222,17 @@ impl Transaction {
     /// one that accesses the same keys each time loses once at most.
     pub fn claim(&mut self, priority: &Priority) {
         self.priority = Some(priority.number());
+    }
+
+    pub(crate) fn set_durability_waived(&mut self) {
+        self.waives_durability = true;
+    }
+
+    /// Whether its commit is going to be acknowledged before it is durable; see
+    /// [`Store::waive_durability`](crate::Store::waive_durability).
+    #[must_use]
+    pub fn waives_durability(&self) -> bool {
+        self.waives_durability
     }
 
     fn party(&self) -> Party {
@@ -513,7 +527,10 @@ impl Transaction {
             loads,
             bricks,
             snapshot: Arc::clone(&self.world),
+            rebuilt: Vec::new(),
+            waives_durability: self.waives_durability,
             body: Vec::new(),
+            body_checksum: None,
         };
         // From here on its registration lasts as long as the submission's: until it is published, not until somebody has
         // woken up to hear of it.

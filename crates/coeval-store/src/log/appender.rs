@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::files::{File, FileError, FileSystem, OpenMode};
 use crate::log::format::{
-    PAYLOAD_BYTES_MAX, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, UNFINISHED_SUFFIX, encode_segment_header,
-    seal_record, segment_path, unfinished_path,
+    PAYLOAD_BYTES_MAX, PayloadTail, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, UNFINISHED_SUFFIX,
+    encode_segment_header, seal_record, segment_path, unfinished_path,
 };
 use crate::log::handle::{Shared, Written};
 use crate::log::walk::{Walked, list_segments, offset_in_segment, walk};
@@ -166,16 +166,33 @@ impl Log {
     /// # Panics
     /// When `encode` takes away what the buffer held.
     pub fn append_with(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> Result<Lsn, LogError> {
+        self.append_with_tail(encode, PayloadTail::NONE)
+    }
+
+    /// As [`Log::append_with`], of a payload whose last bytes are these: they are neither copied nor read here, but by
+    /// the one call that writes them.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    ///
+    /// # Panics
+    /// As [`Log::append_with`].
+    pub(crate) fn append_with_tail(
+        &mut self,
+        encode: impl FnOnce(&mut Vec<u8>),
+        tail: PayloadTail<'_>,
+    ) -> Result<Lsn, LogError> {
         self.shared.check_running()?;
         let mut record = std::mem::take(&mut self.buffer);
         record.clear();
         record.resize(RECORD_HEADER_BYTES, 0);
         encode(&mut record);
-        let bytes = record.len().checked_sub(RECORD_HEADER_BYTES).expect("encode only appends");
+        let head = record.len().checked_sub(RECORD_HEADER_BYTES).expect("encode only appends");
+        let bytes = head + tail.bytes.len();
         let outcome = if bytes == 0 || bytes > PAYLOAD_BYTES_MAX {
             Err(LogError::PayloadSize { bytes })
         } else {
-            self.write_record(&mut record).map_err(|error| self.shared.stop(error))
+            self.write_record(&mut record, tail).map_err(|error| self.shared.stop(error))
         };
         if record.capacity() <= BUFFER_BYTES_KEPT {
             self.buffer = record;
@@ -204,18 +221,21 @@ impl Log {
         self.inert_end == Some(self.end) && self.attested >= self.last_record
     }
 
-    /// Writes the record whose payload is in place behind the room for its header.
-    fn write_record(&mut self, record: &mut [u8]) -> Result<Lsn, LogError> {
-        let size = record.len() as u64;
+    /// Writes the record whose payload, but for its tail, is in place behind the room for its header.
+    fn write_record(&mut self, record: &mut [u8], tail: PayloadTail<'_>) -> Result<Lsn, LogError> {
+        let size = (record.len() + tail.bytes.len()) as u64;
         let used = self.end.distance_from(self.first);
         if used > 0 && used + size > self.options.segment_bytes {
             self.change_segment()?;
         }
         let durable = self.shared.durable();
-        seal_record(record, self.end, durable);
+        seal_record(record, tail, self.end, durable);
         let offset = offset_in_segment(self.first, self.end);
         self.make_room(offset + size)?;
         self.file.write_all_at(offset, record)?;
+        if !tail.bytes.is_empty() {
+            self.file.write_all_at(offset + record.len() as u64, tail.bytes)?;
+        }
         (self.last_record, self.attested) = (self.end, durable);
         self.end = self.end.plus(size);
         self.shared.written.lock().end = self.end;

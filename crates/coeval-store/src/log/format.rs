@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crc32c::{crc32c, crc32c_append};
+use crc32c::{crc32c, crc32c_append, crc32c_combine};
 
 use crate::log::ChecksumPolicy;
 
@@ -156,19 +156,41 @@ fn record_header_checksum(lsn: Lsn, header: &[u8; RECORD_HEADER_BYTES]) -> u32 {
     crc32c_append(checksum, &header[8..])
 }
 
-/// Writes the header into the first bytes of `record`, whose payload stands behind it already.
+/// The last bytes of a payload, which stand elsewhere, and their checksum, which was made before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PayloadTail<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) checksum: u32,
+}
+
+impl<'a> PayloadTail<'a> {
+    /// No bytes.
+    pub(crate) const NONE: PayloadTail<'static> = PayloadTail { bytes: &[], checksum: 0 };
+
+    /// Costs a pass over the bytes.
+    pub(crate) fn checksum_of(bytes: &'a [u8]) -> u32 {
+        crc32c(bytes)
+    }
+}
+
+/// Writes the header into the first bytes of `record`, whose payload stands behind it already, but for its tail.
 ///
 /// # Panics
 /// When the payload is empty or too long, or `synced` is above `lsn`: the caller has checked both.
-pub(crate) fn seal_record(record: &mut [u8], lsn: Lsn, synced: Lsn) {
+pub(crate) fn seal_record(record: &mut [u8], tail: PayloadTail<'_>, lsn: Lsn, synced: Lsn) {
     let (header, payload) =
         record.split_first_chunk_mut::<RECORD_HEADER_BYTES>().expect("the caller left room for the header");
-    assert!(!payload.is_empty() && payload.len() <= PAYLOAD_BYTES_MAX, "payload size was checked");
+    let bytes = payload.len() + tail.bytes.len();
+    assert!(bytes > 0 && bytes <= PAYLOAD_BYTES_MAX, "payload size was checked");
     assert!(synced <= lsn, "the log cannot be durable beyond its end");
-    let length = u32::try_from(payload.len()).expect("PAYLOAD_BYTES_MAX fits in 32 bits");
+    let length = u32::try_from(bytes).expect("PAYLOAD_BYTES_MAX fits in 32 bits");
+    let checksum = match tail.bytes {
+        [] => crc32c(payload),
+        bytes => crc32c_combine(crc32c(payload), tail.checksum, bytes.len()),
+    };
     header[..4].copy_from_slice(&length.to_le_bytes());
     header[8..16].copy_from_slice(&synced.0.to_le_bytes());
-    header[16..].copy_from_slice(&crc32c(payload).to_le_bytes());
+    header[16..].copy_from_slice(&checksum.to_le_bytes());
     let checksum = record_header_checksum(lsn, header);
     header[4..8].copy_from_slice(&checksum.to_le_bytes());
 }

@@ -160,3 +160,39 @@ fn beside_a_writer_that_stays_open_certification_remembers_so_many_keys_and_refu
     put(&mut next, &changed, 6_000);
     next.commit().unwrap();
 }
+
+/// A body of a gibibyte used to be copied, and read for its checksum, while the leader's lock was held.
+#[test]
+fn large_transactions_among_small_ones_have_records_of_their_own_and_are_found_again() {
+    const LARGE: usize = 3 << 19;
+    let files = SimulatedFiles::new(9);
+    let open = || {
+        let files: Arc<dyn FileSystem> = Arc::new(files.clone());
+        let (options, log) = (StoreOptions::default(), LogOptions::default());
+        Store::open_tuned(files, Path::new("/db"), options, log, Sizes::default()).unwrap()
+    };
+    let def = {
+        let store = open();
+        let def = make_table(&store);
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (store, def) = (&store, &def);
+                scope.spawn(move || {
+                    for row in 0..6 {
+                        let bytes = if (thread + row) % 2 == 0 { LARGE } else { 100 };
+                        insert(store, def, thread * 6 + row, bytes).unwrap();
+                    }
+                });
+            }
+        });
+        def
+    };
+    let store = open();
+    let tx = store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+    for id in 0..24 {
+        let key = def.key_of(|_| crate::value::ValueRef::Int32(id));
+        let row = tx.get(def.id, &key).unwrap().expect("what was acknowledged is there");
+        let crate::value::ValueRef::Text(text) = row.get(1) else { panic!("a text") };
+        assert_eq!(text.len(), if (id / 6 + id % 6) % 2 == 0 { LARGE } else { 100 });
+    }
+}

@@ -32,6 +32,9 @@ fn submission(catalog_changes: Vec<CatalogChange>, writes: Vec<TableWrites>) -> 
         bricks: Default::default(),
         writes,
         snapshot: Arc::new(World::empty()),
+        rebuilt: Vec::new(),
+        waives_durability: false,
+        body_checksum: None,
         body: Vec::new(),
     }
 }

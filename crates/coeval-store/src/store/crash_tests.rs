@@ -15,3 +15,4 @@ mod panics;
 mod random;
 mod seen_to_fail;
 mod threads;
+mod waived;

@@ -193,6 +193,9 @@ fn commit(files: &SimulatedFiles, def: &TableDef, changes: Changes) {
         bricks: Default::default(),
         writes: vec![writes],
         snapshot: Arc::new(World::empty()),
+        rebuilt: Vec::new(),
+        waives_durability: false,
+        body_checksum: None,
         body: Vec::new(),
     };
     let (mut body, mut record) = (Vec::new(), Vec::new());

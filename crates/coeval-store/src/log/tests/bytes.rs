@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use crate::files::{FileSystem, OpenMode};
-use crate::log::format::{encode_segment_header, parse_segment_name, segment_path};
+use crate::log::format::{PayloadTail, encode_segment_header, parse_segment_name, segment_path};
 use crate::log::tests::{Replayed, log_dir, open, payloads, put, simulated, small};
 use crate::log::{ChecksumPolicy, LogError, LogOptions, Lsn, OpenError, Tail, verify};
 
@@ -25,6 +25,22 @@ const GOLDEN: &[u8] = &[
     0x19, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, //
     0xf1, 0xea, 0x86, 0x82, b't', b'h', b'e', b' ', b's', b'e', b'c', b'o', b'n', b'd',
 ];
+
+#[test]
+fn a_payload_whose_tail_was_checksummed_before_is_written_as_the_golden_bytes() {
+    for cut in [0, 1, 4] {
+        let (_, files) = simulated(1);
+        let no_room_ahead = LogOptions { extend_bytes: 1, ..small() };
+        let (mut log, _) = open(&files, Lsn::START, no_room_ahead).unwrap();
+        for payload in [b"first".as_slice(), b"the second"] {
+            let (head, bytes) = payload.split_at(cut);
+            let tail = PayloadTail { bytes, checksum: PayloadTail::checksum_of(bytes) };
+            let lsn = log.append_with_tail(|out| out.extend_from_slice(head), tail).unwrap();
+            log.handle().sync(lsn).unwrap();
+        }
+        assert_eq!(files.read(&log_dir().join("00000000000000000000.log")).unwrap(), GOLDEN, "cut at {cut}");
+    }
+}
 
 #[test]
 fn two_records_are_written_as_the_golden_bytes() {

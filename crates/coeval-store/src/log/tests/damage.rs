@@ -193,14 +193,14 @@ fn no_segment_at_all_is_a_new_log_only_at_the_start() {
 
 #[test]
 fn a_payload_that_looks_like_an_attesting_header_raises_no_alarm() {
-    use crate::log::format::seal_record;
+    use crate::log::format::{PayloadTail, seal_record};
     let (simulation, files) = simulated(1);
     let (mut log, _) = open(&files, Lsn::START, one_segment()).unwrap();
     log.append(b"bad").unwrap();
     // What a header at its very place would look like, attesting everything before it.
     let place = Lsn::new(log.end_lsn().get() + RECORD_HEADER_BYTES as u64);
     let mut forged = vec![0; RECORD_HEADER_BYTES + 4];
-    seal_record(&mut forged, place, place);
+    seal_record(&mut forged, PayloadTail::NONE, place, place);
     log.append(&forged).unwrap();
     drop(log);
     let payload = SEGMENT_HEADER_BYTES as u64 + RECORD_HEADER_BYTES as u64;

@@ -71,7 +71,10 @@ impl Lives {
         };
         Self {
             files,
-            workload: Workload::new(seed).with_durability(durability),
+            workload: match Workload::new(seed).with_durability(durability) {
+                workload if seed % 3 == 0 => workload.with_waivers(),
+                workload => workload,
+            },
             dice,
             rig,
             options: StoreOptions { durability, checkpoint: CheckpointPolicy::Manual },

@@ -45,6 +45,7 @@ fn after_any_crash_all_that_was_acknowledged_is_there_and_nothing_is_half() {
         "exactly the acknowledged",
         "kept unacknowledged",
         "lost undurable",
+        "waived",
         "rows",
         "race",
         "conflict",

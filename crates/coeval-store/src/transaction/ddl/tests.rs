@@ -20,6 +20,7 @@ use arrow::array::{Int64Array, RecordBatch};
 use coeval_txn::Isolation;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 const DIR: &str = "/db";
 
@@ -402,4 +403,30 @@ fn a_grant_disturbs_no_writer_and_meets_other_definitions() {
     assert!(matches!(drop_role.commit(), Err(StoreError::Conflict(_))), "a grant names the role");
     let table = Arc::clone(store.world().table(def.id).unwrap());
     assert_eq!((table.row_count(), table.def().access.grants.len()), (2, 1));
+}
+
+/// An index over a table into which others have loaded rows meanwhile was built anew while everybody waited.
+#[test]
+fn an_index_of_a_table_that_others_load_into_is_built_once_more_but_not_under_the_leaders_lock() {
+    let store = open(&SimulatedFiles::new(1));
+    let def = table(&store, 0);
+    let mut tx = begin(&store);
+    put(&mut tx, &def).unwrap();
+    load(&mut tx, &def, 0..200_000);
+    tx.commit().unwrap();
+    let mut indexed = def.clone();
+    add_index(&store, &mut indexed, "by_x", Uniqueness::Any);
+    let mut maker = begin(&store);
+    put(&mut maker, &indexed).unwrap();
+    let mut loader = begin(&store);
+    load(&mut loader, &def, 300_000..400_000);
+    loader.commit().unwrap();
+    let mut writer = begin(&store);
+    writer.insert(def.id, row(&def, 500_000, x(500_000))).unwrap();
+    writer.commit().unwrap();
+    let begun = Instant::now();
+    maker.commit().unwrap();
+    let (took, stays) = (begun.elapsed(), store.leader_stays());
+    assert!(stays.longest * 3 < took, "the lock was held for {:?} of {took:?}", stays.longest);
+    assert_eq!(store.world().table(def.id).unwrap().indexes()[0].len(), 300_001);
 }
