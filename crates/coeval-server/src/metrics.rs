@@ -5,7 +5,7 @@ mod endpoint;
 
 pub(crate) use endpoint::serve;
 
-use coeval::Database;
+use coeval::{Database, LeaderStays};
 use coeval_sql::ActivityState;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -130,6 +130,26 @@ fn write_store(text: &mut String, database: &Database) {
     sample(text, "coeval_safe_worlds_total", "", taken.made);
     family(text, "coeval_conflicts_total", "counter", "Transactions that were refused with 40001.");
     sample(text, "coeval_conflicts_total", "", conflicts.all);
+    family(text, "coeval_commits_running", "gauge", "1 as long as commits go on, 0 once they have stopped.");
+    sample(text, "coeval_commits_running", "", u64::from(store.check_running().is_ok()));
+    write_leader_stays(text, &store.leader_stays());
+}
+
+fn write_leader_stays(text: &mut String, stays: &LeaderStays) {
+    const NAME: &str = "coeval_leader_seconds";
+    family(text, NAME, "histogram", "How long the commit leader's lock was held at a time.");
+    let mut count = 0;
+    for (bound, stays) in &stays.counts {
+        count += stays;
+        let is_last = *bound == Duration::MAX;
+        let bound = if is_last { "+Inf".to_owned() } else { bound.as_secs_f64().to_string() };
+        sample(text, "coeval_leader_seconds_bucket", &format!("{{le=\"{bound}\"}}"), count);
+    }
+    let _ = writeln!(text, "{NAME}_sum {:.9}", stays.total.as_secs_f64());
+    sample(text, "coeval_leader_seconds_count", "", count);
+    let name = "coeval_leader_longest_seconds";
+    family(text, name, "gauge", "The longest of these since the server began.");
+    let _ = writeln!(text, "{name} {:.9}", stays.longest.as_secs_f64());
 }
 
 fn family(text: &mut String, name: &str, kind: &str, help: &str) {
@@ -155,6 +175,8 @@ mod tests {
         for line in [
             "coeval_safe_snapshots_total{outcome=\"behind_floor\"} 0",
             "coeval_conflicts_total 0",
+            "coeval_commits_running 1",
+            "# TYPE coeval_leader_seconds histogram",
             "coeval_statement_seconds_bucket{le=\"0.0001\"} 2",
             "coeval_statement_seconds_bucket{le=\"0.001\"} 3",
             "coeval_statement_seconds_bucket{le=\"1\"} 3",

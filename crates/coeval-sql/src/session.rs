@@ -603,6 +603,9 @@ impl Session {
                 temporary.before_commit(context.transaction).map(|()| value)
             });
             self.floor.note_snapshot(transaction.begin_version());
+            if self.settings.waives_durability() {
+                engine.store().waive_durability(&mut transaction);
+            }
             let outcome = self.acknowledgements.end(engine.store(), &mut self.floor, transaction, settled);
             match outcome {
                 Err(error) if options.may_run_again(&error) && attempt < AUTOCOMMIT_ATTEMPTS_MAX => {}

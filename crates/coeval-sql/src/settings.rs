@@ -172,7 +172,7 @@ const KNOWN: &[Known] = &[
         "synchronous_commit",
         "on",
         Domain::OneOf(&["on", "off", "local", "remote_write", "remote_apply"]),
-        "Whether commits wait for the disk.",
+        "Whether commits wait for the disk; off: they are durable some 200 ms later.",
     ),
     known(
         "tique.formulation",
@@ -312,6 +312,13 @@ impl Settings {
     #[must_use]
     pub fn point_path(&self) -> PointPath {
         self.point_path
+    }
+
+    /// Whether commits are acknowledged before they are durable. All settings of `synchronous_commit` but `off` wait for the
+    /// local disk, as long as there are no replicas.
+    #[must_use]
+    pub fn waives_durability(&self) -> bool {
+        self.changed.get("synchronous_commit").is_some_and(|value| value == "off")
     }
 
     /// Whether new transactions may write.

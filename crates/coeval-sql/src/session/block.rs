@@ -368,7 +368,10 @@ impl Session {
                 let ready = transaction.as_mut().map_or(Ok(()), |open| temporary.before_commit(open));
                 let applied = match ready.and_then(|()| self.end_parts(transaction.map(Box::new))) {
                     Ok(Ended::Spanned(applied)) => Some(applied),
-                    Ok(Ended::Left(left)) => left.map(|transaction| {
+                    Ok(Ended::Left(left)) => left.map(|mut transaction| {
+                        if self.settings.waives_durability() {
+                            self.engine.store().waive_durability(&mut transaction);
+                        }
                         let is_brief = transaction.change_count() <= BRIEF_CHANGES_MAX;
                         let commit = || transaction.commit_applied();
                         if is_brief { commit() } else { aside(commit) }
