@@ -4,9 +4,13 @@
 use crate::auth::rules::Encryption;
 use crate::protocol::backend::Output;
 use std::io;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
+
+/// How long a client is answered that has closed its side: it may have closed that half only, and wait.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// A connection to a client.
 pub(crate) enum Stream {
@@ -37,6 +41,21 @@ impl Stream {
         match self {
             Self::Tls(_) => Encryption::Tls,
             Self::Plain(_) | Self::Closed => Encryption::None,
+        }
+    }
+
+    /// Ready once the client has gone: when it has reset the connection, or closed its side some time ago. Never if it
+    /// has sent more, behind which its end is not seen.
+    pub(crate) async fn gone(&self) {
+        let socket = match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(stream) => stream.get_ref().0,
+            Self::Closed => return,
+        };
+        match socket.peek(&mut [0]).await {
+            Ok(0) => tokio::time::sleep(ANSWER_TIME_MAX).await,
+            Ok(_) => std::future::pending().await,
+            Err(_) => {}
         }
     }
 

@@ -135,6 +135,24 @@ fn a_client_that_goes_leaves_nothing_behind() {
     }
 }
 
+/// A sort went on for as long as it took, and kept its rows, though nobody was there any more to get them.
+#[test]
+fn a_client_that_goes_before_its_first_row_is_not_computed_for() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.send(&query("SELECT i, repeat('x', 100) FROM generate_series(1, 100000000) AS s(i) ORDER BY 1 DESC"));
+    let registry = server.database.engine().registry();
+    while registry.all()[0].activity().state.name() != "active" {
+        std::thread::yield_now();
+    }
+    drop(raw);
+    let began = std::time::Instant::now();
+    while registry.count() > 0 {
+        assert!(began.elapsed() < Duration::from_secs(20), "it is still computed for");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn a_client_that_does_not_read_is_waited_for() {
     let server = Running::new();

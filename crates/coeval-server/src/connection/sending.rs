@@ -7,12 +7,18 @@ use crate::protocol::backend::EmptyRow;
 use crate::types::RowEncoder;
 use coeval::{CommandTag, SqlError};
 use coeval_sql::{CopyEncoding, CopyOut};
+use std::io;
 
 /// What becomes of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Delivery {
     Sent,
     Skipped,
+}
+
+/// A client that has gone is not computed for.
+fn client_gone() -> Failure {
+    io::Error::from(io::ErrorKind::ConnectionReset).into()
 }
 
 impl Connection {
@@ -66,6 +72,7 @@ impl Connection {
                         let batch = tokio::select! {
                             biased;
                             reason = cancel.cancelled() => Some(Err(reason.error())),
+                            () = self.stream.gone() => return Err(client_gone()),
                             batch = rows.next() => batch,
                         };
                         let Some(batch) = batch else { break };
@@ -109,6 +116,7 @@ impl Connection {
             let rows = tokio::select! {
                 biased;
                 reason = cancel.cancelled() => Some(Err(reason.error())),
+                () = self.stream.gone() => return Err(client_gone()),
                 rows = copy.next() => rows,
             };
             let Some(rows) = rows else { break };
