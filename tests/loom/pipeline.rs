@@ -12,7 +12,8 @@
 //! read      under the safe lock: move the boundary, choose members; each must be published
 //! keep up   behind a publication or another end: look whether what lies ready is the newest; if not, and nobody is making
 //!           one, make it (the same as above; write the safe world, store the pointer to it), and look again
-//! take      load that pointer
+//! take      load that pointer; if it does not lead to the newest, and nobody older is active, the published world
+//! told      a commit is acknowledged behind the end of its registration, before the safe world is kept up
 //! ```
 //!
 //! Each step out of its order, and the pointer's store without its ordering, is seen to fail.
@@ -41,6 +42,10 @@ enum Fault {
     LooksOnce,
     /// Who rolls back leaves the safe world as it is.
     EndsSilently,
+    /// A commit is acknowledged while its transaction is still registered.
+    TellsEarly,
+    /// Readers take what lies ready without a look.
+    ReadsBlindly,
 }
 
 const VERSIONS: usize = 4;
@@ -58,6 +63,8 @@ struct Store {
     /// Safe world `b` says `b`.
     safe_worlds: [UnsafeCell<usize>; VERSIONS],
     newest_safe: AtomicUsize,
+    /// The newest version whose committer was told.
+    acknowledged: AtomicUsize,
 }
 
 fn version(number: usize) -> Version {
@@ -76,6 +83,7 @@ impl Store {
             safe: Mutex::new(SafeSnapshots::new(Version::ZERO)),
             safe_worlds: std::array::from_fn(|_| UnsafeCell::new(0)),
             newest_safe: AtomicUsize::new(0),
+            acknowledged: AtomicUsize::new(0),
         }
     }
 
@@ -117,7 +125,11 @@ impl Store {
         let ordering =
             if self.fault == Fault::RelaxedPublication { Ordering::Relaxed } else { Ordering::Release };
         self.published.store(next, ordering);
+        if self.fault == Fault::TellsEarly {
+            self.acknowledged.store(next, Ordering::Release);
+        }
         drop(guard);
+        self.acknowledged.store(next, Ordering::Release);
     }
 
     /// Gives a transaction up.
@@ -171,6 +183,25 @@ impl Store {
         let world = self.safe_worlds[ready].with(|world| unsafe { *world });
         assert_eq!(world, ready, "a safe world that is taken is finished");
         ready
+    }
+
+    /// A reader of the newest safe snapshot there is; returns its version.
+    fn begin_safe(&self) -> usize {
+        let ready = self.take_safe();
+        let published = version(self.published.load(Ordering::Acquire));
+        if self.fault == Fault::ReadsBlindly || self.boundary.rests_at(version(ready), published) {
+            return ready;
+        }
+        let alone = self.boundary.with_oldest(|oldest| {
+            let world = self.load();
+            oldest.is_none_or(|oldest| oldest >= version(world)).then_some(world)
+        });
+        alone.unwrap_or_else(|| {
+            if let Ok(_making) = self.making.try_lock() {
+                self.make();
+            }
+            self.take_safe()
+        })
     }
 
     /// A reader on a safe snapshot; returns the boundary.
@@ -255,6 +286,41 @@ fn two_who_commit(store: Arc<Store>) {
     first.join().unwrap();
     second.join().unwrap();
     assert_eq!(store.take_safe(), 2, "what lies ready is the newest");
+}
+
+/// Two commit, neither of which began before the other's commit; one who has heard of a commit reads.
+fn a_reader_behind_an_acknowledgement(store: Arc<Store>) {
+    let writer = Arc::clone(&store);
+    let writer = thread::spawn(move || {
+        for transaction in [1, 2] {
+            writer.commit(transaction, writer.begin(transaction), None);
+            writer.keep_up();
+        }
+    });
+    for _ in 0..2 {
+        thread::yield_now();
+        let told = store.acknowledged.load(Ordering::Acquire);
+        // Who begins behind it has a snapshot that is not older than it.
+        assert!(store.begin_safe() >= told, "what was acknowledged is read");
+    }
+    writer.join().unwrap();
+}
+
+#[test]
+fn who_begins_behind_an_acknowledgement_reads_what_was_acknowledged() {
+    in_every_order(Fault::None, a_reader_behind_an_acknowledgement);
+}
+
+#[test]
+#[should_panic(expected = "what was acknowledged is read")]
+fn a_commit_that_is_acknowledged_while_it_is_registered_is_missed() {
+    in_every_order(Fault::TellsEarly, a_reader_behind_an_acknowledgement);
+}
+
+#[test]
+#[should_panic(expected = "what was acknowledged is read")]
+fn a_reader_that_takes_what_lies_ready_misses_what_was_acknowledged_a_moment_ago() {
+    in_every_order(Fault::ReadsBlindly, a_reader_behind_an_acknowledgement);
 }
 
 #[test]

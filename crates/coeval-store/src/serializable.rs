@@ -255,7 +255,8 @@ impl Serializable {
             Some(ready) => self.published_if_safe(published).or_else(|| match self.making.try_lock() {
                 Some(making) if self.is_bounded() => self.make_one(making, published),
                 Some(making) => self.make_one(making, published).or(Some(ready)),
-                None => Some(ready),
+                // Another one may have been made since that was looked at.
+                None => self.newest.load_full().or(Some(ready)),
             }),
             None => self.make_one(self.making.lock(), published),
         }
