@@ -140,7 +140,7 @@ impl SessionLocks {
         };
         let mut held = self.held.lock();
         held.make_room(key, sharing)?;
-        let outcome = aside(|| held.owner.lock(&key, sharing.strength(), patience));
+        let outcome = aside(|| held.owner.lock(&key, sharing.strength(), patience)).map(|_| ());
         match outcome {
             Ok(()) => held.note(key, sharing, lasting),
             Err(_) => held.forget_over(key, sharing),
