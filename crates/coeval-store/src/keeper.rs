@@ -49,6 +49,8 @@ pub(crate) struct KeeperSignal {
     log_mark: AtomicU64,
     /// How often the log gets heartbeats.
     heartbeat: Option<Duration>,
+    /// How often rows are looked for that are older than their tables keep them, whatever else happens or does not.
+    expiry: Duration,
     /// Whether something was committed since the log has known all.
     owes_heartbeat: AtomicBool,
     brick_batches: AtomicU64,
@@ -61,7 +63,7 @@ struct State {
 }
 
 impl KeeperSignal {
-    pub(crate) fn new(heartbeat: Option<Duration>) -> Self {
+    pub(crate) fn new(heartbeat: Option<Duration>, expiry: Duration) -> Self {
         Self {
             state: Mutex::default(),
             wake: Condvar::new(),
@@ -70,6 +72,7 @@ impl KeeperSignal {
             changes_mark: AtomicU64::new(u64::MAX),
             log_mark: AtomicU64::new(u64::MAX),
             heartbeat,
+            expiry,
             owes_heartbeat: AtomicBool::new(false),
             brick_batches: AtomicU64::new(1),
         }
@@ -134,7 +137,8 @@ impl KeeperSignal {
         self.wake.notify_all();
     }
 
-    /// Sleeps until there is something to do. Returns whether it was poked; `None` when it is to stop.
+    /// Sleeps until there is something to do, at most for as long as old rows may wait. Returns whether it was poked;
+    /// `None` when it is to stop.
     fn wait(&self) -> Option<bool> {
         let mut state = self.state.lock();
         loop {
@@ -146,10 +150,9 @@ impl KeeperSignal {
             }
             let heartbeat = self.heartbeat.filter(|_| self.owes_heartbeat.load(Ordering::Relaxed));
             let graves = state.has_graves.then_some(GRAVEYARD_INTERVAL);
-            match heartbeat.into_iter().chain(graves).min() {
-                Some(interval) if self.wake.wait_for(&mut state, interval).timed_out() => return Some(false),
-                Some(_) => {}
-                None => self.wake.wait(&mut state),
+            let interval = heartbeat.into_iter().chain(graves).fold(self.expiry, Duration::min);
+            if self.wake.wait_for(&mut state, interval).timed_out() {
+                return Some(false);
             }
         }
     }
@@ -199,22 +202,28 @@ impl Drop for Keeper {
 }
 
 fn keep(signal: &KeeperSignal, shared: &Weak<Shared>) {
-    let mut last_beat = Instant::now();
+    let mut last = Last { beat: Instant::now(), expiry: Instant::now() };
     while let Some(is_poked) = signal.wait() {
         let Some(shared) = shared.upgrade() else { return };
-        let turn = || keep_once(signal, &shared, is_poked, &mut last_beat);
+        let turn = || keep_once(signal, &shared, is_poked, &mut last);
         if contained(&shared, "in the keeper", turn).is_err() {
             return;
         }
     }
 }
 
-fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, is_poked: bool, last_beat: &mut Instant) {
+/// When the keeper did what it does at intervals.
+struct Last {
+    beat: Instant,
+    expiry: Instant,
+}
+
+fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, is_poked: bool, last: &mut Last) {
     shared.trap.pass(Step::Keep);
-    if signal.heartbeat.is_some_and(|interval| last_beat.elapsed() >= interval)
+    if signal.heartbeat.is_some_and(|interval| last.beat.elapsed() >= interval)
         && signal.owes_heartbeat.swap(false, Ordering::Relaxed)
     {
-        *last_beat = Instant::now();
+        last.beat = Instant::now();
         if !shared.pipeline.log_boundary(shared) {
             signal.owes_heartbeat.store(true, Ordering::Relaxed);
         } else if shared.options.durability == Durability::Fsync {
@@ -223,8 +232,11 @@ fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, is_poked: bool, last_b
             let _ = shared.pipeline.attest_log(shared);
         }
     }
-    if is_poked {
+    if is_poked || last.expiry.elapsed() >= signal.expiry {
+        last.expiry = Instant::now();
         shared.expire_bricks(now_micros());
+    }
+    if is_poked {
         look(signal, shared);
     }
     // Before the sweep, so that a world that is buried meanwhile is not forgotten.

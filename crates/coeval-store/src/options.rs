@@ -81,6 +81,8 @@ pub(crate) struct Sizes {
     pub(crate) certified_keys_max: usize,
     /// How often the log is told how far safe snapshots may go while nobody commits; never if not given.
     pub(crate) heartbeat: Option<Duration>,
+    /// How often rows are looked for that are older than their tables keep them.
+    pub(crate) expiry: Duration,
     /// With so many flush rounds of a brick table the next one keeps everything.
     pub(crate) brick_rounds_max: usize,
     pub(crate) trials: Trials,
@@ -94,6 +96,8 @@ impl Default for Sizes {
             batch_bytes_max: PAYLOAD_BYTES_MAX - (1 << 20),
             certified_keys_max: CERTIFIED_KEYS_MAX,
             heartbeat: None,
+            // Bricks expire as a whole, so their age is given in hours or days rather than seconds.
+            expiry: Duration::from_secs(60),
             // Opening reads each round, and void rows take room.
             brick_rounds_max: 32,
             trials: Trials::NONE,

@@ -155,7 +155,7 @@ impl Shared {
             next_sequence: AtomicU32::new(contents.next_sequence),
             disk,
             checkpoints: Checkpoints::after(contents.manifest_log, contents.flushed_epochs),
-            keeper: Arc::new(KeeperSignal::new(sizes.heartbeat)),
+            keeper: Arc::new(KeeperSignal::new(sizes.heartbeat, sizes.expiry)),
             graveyard: Mutex::default(),
             trap: Trap::default(),
         }

@@ -21,6 +21,7 @@ use coeval_txn::Isolation;
 use rand::Rng;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 const SMALL: Sizes = Sizes {
     chunk_rows: 16,
@@ -30,6 +31,7 @@ const SMALL: Sizes = Sizes {
     heartbeat: None,
     brick_rounds_max: 3,
     trials: Trials::NONE,
+    expiry: Duration::from_secs(60),
 };
 const DIR: &str = "/db";
 

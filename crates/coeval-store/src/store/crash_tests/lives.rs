@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(super) const DIR: &str = "/db";
 
@@ -30,6 +31,7 @@ pub(super) const SMALL: Sizes = Sizes {
     heartbeat: None,
     brick_rounds_max: 3,
     trials: Trials::NONE,
+    expiry: Duration::from_secs(60),
 };
 
 /// What is left out on purpose.
