@@ -20,12 +20,19 @@ use crate::database::{Database, Shared};
 use crate::engine::Connection;
 use crate::error::Result;
 use crate::physical::{CTS, DELETED, SEQUENCE, TXID, cache, key_columns, storage, storage_columns};
+use crate::recovery::number;
 use crate::schema::{Kind, quoted};
 use crate::snapshot::{COMMITS, Layout};
 use std::sync::Arc;
 
 /// Stable versions are deleted in so many steps of ascending timestamps, so that no single DELETE holds writers long.
 const TRIM_STEPS: i64 = 4;
+
+/// The last timestamp of each step, ascending to the stable one: what was committed from `first` on, in equal parts.
+fn trim_steps(first: i64, stable: Timestamp) -> Vec<i64> {
+    let part = (stable.0 - first).max(0) / TRIM_STEPS;
+    (0..TRIM_STEPS).rev().map(|rest| stable.0 - part * rest).collect()
+}
 
 impl Database {
     /// Moves stable versions to the storage. Readers and writers go on; one checkpoint runs at a time. Costs the
@@ -61,11 +68,14 @@ impl Shared {
         let _alone = self.checkpoint.lock();
         let mut connection = self.engine.connect()?;
         let (stable, first_running) = self.pipeline.counters.stable();
+        // The last checkpoint has left nothing of before.
+        let first = number(&mut *connection, "SELECT min(cts) FROM tique_committed")?;
+        let steps = trim_steps(first, stable);
         let tables: Vec<_> = self.catalog().tables().cloned().collect();
         for table in
             tables.iter().filter(|table| table.definition.kind == Kind::Transactional && table.cached() > 0)
         {
-            self.move_table(&mut *connection, table, stable, first_running)?;
+            self.move_table(&mut *connection, table, stable, first_running, &steps)?;
         }
         self.trim_transactions(&mut *connection, stable, first_running)?;
         Ok(connection.sync()?)
@@ -77,6 +87,7 @@ impl Shared {
         table: &Table,
         stable: Timestamp,
         first_running: Txid,
+        steps: &[i64],
     ) -> Result<()> {
         let definition = &table.definition;
         let (storage, cache) = (quoted(&storage(definition)), quoted(&cache(definition)));
@@ -105,7 +116,7 @@ impl Shared {
             keys.join(", ")
         ))?;
         table.versions.forget(stable);
-        let trimmed = self.trim_cache(connection, table, stable, first_running);
+        let trimmed = self.trim_cache(connection, table, first_running, steps);
         if trimmed.is_err() {
             // Versions that are still there will be moved once more, and readers have been told that they are gone.
             table.versions.lose();
@@ -117,12 +128,11 @@ impl Shared {
         &self,
         connection: &mut dyn Connection,
         table: &Table,
-        stable: Timestamp,
         first_running: Txid,
+        steps: &[i64],
     ) -> Result<()> {
         let cache = quoted(&cache(&table.definition));
-        for step in (0..TRIM_STEPS).rev() {
-            let up_to = stable.0 - stable.0 / TRIM_STEPS * step;
+        for up_to in steps {
             let is_stable = match self.options.layout {
                 Layout::Stamped => format!("{CTS} <= {up_to}"),
                 Layout::Joined => {
@@ -171,5 +181,17 @@ impl Shared {
             connection.execute(&statement)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_divide_what_was_committed_since_the_last_checkpoint() {
+        assert_eq!(trim_steps(1_000_000, Timestamp(1_000_400)), [1_000_100, 1_000_200, 1_000_300, 1_000_400]);
+        assert_eq!(trim_steps(0, Timestamp(3)), [3, 3, 3, 3]);
+        assert_eq!(trim_steps(9, Timestamp(8)), [8, 8, 8, 8], "the newest marker stays behind a checkpoint");
     }
 }

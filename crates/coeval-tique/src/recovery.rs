@@ -160,7 +160,7 @@ fn not_ours(error: impl std::fmt::Display) -> TiqueError {
 }
 
 /// The one number that a query gives; zero for NULL.
-fn number(connection: &mut dyn Connection, sql: &str) -> Result<i64> {
+pub(crate) fn number(connection: &mut dyn Connection, sql: &str) -> Result<i64> {
     let rows: Rows = connection.query(sql, Effort::Point)?;
     let Some(batch) = rows.batches.iter().find(|batch| batch.num_rows() > 0) else { return Ok(0) };
     let numbers = cast(batch.column(0), &DataType::Int64).map_err(not_ours)?;
