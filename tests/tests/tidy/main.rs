@@ -86,6 +86,11 @@ fn links_between_documents_lead_somewhere() {
 }
 
 #[test]
+fn every_variable_of_the_environment_is_documented() {
+    assert_none(&rules::environment(&Sources::of_repository()));
+}
+
+#[test]
 fn kernel_crates_assert_what_they_rely_on() {
     // A ratchet: asserts per hundred functions outside of tests, never fewer than here. The aim is a hundred.
     for (name, least) in [("coeval-ptree", 8), ("coeval-txn", 18), ("coeval-store", 4)] {

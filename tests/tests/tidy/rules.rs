@@ -244,6 +244,35 @@ fn leads_somewhere(sources: &Sources, from: &str, target: &str) -> bool {
     sources.files().any(|file| file.path == path || file.path.starts_with(&format!("{path}/")))
 }
 
+/// Every variable of the environment that a program or a script names has its place in the table of all of them.
+pub(crate) fn environment(sources: &Sources) -> Vec<Violation> {
+    const TABLE: &str = "docs/environment.md";
+    let table = sources.get(TABLE).map(|file| file.text.as_str()).unwrap_or_default();
+    let is_documented =
+        |name: &str| table.contains(&format!("`{name}`")) || table.contains(&format!("`{name}="));
+    let mut violations = Vec::new();
+    for file in sources.files().filter(|file| !file.path.ends_with(".md")) {
+        violations.extend(per_line(file, &file.text, |line| {
+            let missing = environment_names(line).find(|name| !is_documented(name))?;
+            Some(format!("`{missing}` is not in {TABLE}"))
+        }));
+    }
+    violations
+}
+
+/// What a line names as variables of ours: in quotes, or behind a dollar. A name that ends with `_` is put together
+/// from pieces.
+fn environment_names(line: &str) -> impl Iterator<Item = &str> {
+    let starts = line.match_indices("COEVAL_").map(|(start, _)| start);
+    let is_name = |start: &usize| line[..*start].ends_with(['"', '$', '{']);
+    let name = |start: usize| {
+        let rest = &line[start..];
+        let end = rest.find(|letter: char| !letter.is_ascii_uppercase() && letter != '_');
+        &rest[..end.unwrap_or(rest.len())]
+    };
+    starts.filter(is_name).map(name).filter(|name| !name.ends_with('_'))
+}
+
 /// Asserts per hundred functions outside of tests.
 pub(crate) fn assert_density(sources: &Sources, name: &str) -> usize {
     let prefix = format!("crates/{name}/src/");
@@ -306,6 +335,14 @@ mod tests {
         assert_eq!(crate_graph(&sources(vec![manifest("coeval-a", "coeval-b")])).len(), 0);
         assert_eq!(crate_graph(&sources(vec![manifest("coeval-b", "coeval-a")])).len(), 1);
         assert_eq!(crate_graph(&sources(vec![manifest("coeval-c", "rand")])).len(), 1);
+    }
+
+    #[test]
+    fn a_variable_without_a_place_in_the_table_is_found() {
+        let table = SourceFile::new("docs/environment.md", "| `COEVAL_KNOWN=1` | | `COEVAL_OTHER` |");
+        let code = "var(\"COEVAL_KNOWN\"); ${COEVAL_OTHER:-x}; COEVAL_CONSTANT; \"COEVAL_PIECE_\"\nvar(\"COEVAL_GONE\")";
+        let files = vec![table, SourceFile::new("a.rs", code)];
+        assert_eq!(environment(&Sources::new(files)).len(), 1);
     }
 
     #[test]
