@@ -54,6 +54,7 @@ pub use types::type_number;
 
 use crate::engine::Engine;
 use crate::error::SqlError;
+use crate::rights::{Authority, Rights};
 use crate::session::OpenObjects;
 use crate::settings::Settings;
 use coeval_store::Transaction;
@@ -65,6 +66,9 @@ use std::sync::Arc;
 
 /// The schema of PostgreSQL's own relations, functions and types.
 pub(crate) const PG_CATALOG: &str = "pg_catalog";
+
+/// The relation of PostgreSQL's keywords, which is a function there.
+const KEYWORDS: &str = "pg_get_keywords";
 
 /// What the relations of the catalog are made from.
 pub(crate) struct Source<'a> {
@@ -78,6 +82,23 @@ pub(crate) struct Source<'a> {
     pub(crate) open: OpenObjects<'a>,
     /// Whether rows say which relation they are of: only if the statement asks for it, since `*` does not.
     pub(crate) has_table_ids: bool,
+}
+
+impl Source<'_> {
+    /// The definitions that rights are read from.
+    pub(crate) fn authority(&self) -> Authority {
+        Authority::of(self.transaction, self.engine.store())
+    }
+
+    /// What the session may do.
+    pub(crate) fn rights(&self) -> Rights {
+        Rights::of(self.settings.principal(), self.authority())
+    }
+}
+
+/// Whether the catalog has a relation of this name.
+pub(crate) fn is_known(name: &str) -> bool {
+    name == KEYWORDS || relations::find(PG_CATALOG, name).is_some()
 }
 
 /// Whether the relation is for superusers alone.
@@ -99,7 +120,7 @@ pub(crate) fn provider(
     source: &Source<'_>,
     view_columns: &ViewColumns,
 ) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
-    if name == "pg_get_keywords" {
+    if name == KEYWORDS {
         let batches = fixed::keywords()?;
         let Some(first) = batches.first() else { return Ok(None) };
         return Ok(Some(Arc::new(MemTable::try_new(first.schema(), vec![batches.to_vec()])?)));

@@ -5,7 +5,7 @@ use crate::advisory::SessionLocks;
 use crate::dml::Parts;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
-use crate::rights::{Checks, Rights};
+use crate::rights::{Authority, Checks, Rights};
 use crate::session::OpenObjects;
 use crate::settings::Settings;
 use crate::tique;
@@ -109,6 +109,11 @@ impl StatementContext<'_> {
 
     /// What its session may do.
     pub(crate) fn rights(&self) -> Rights {
-        Rights::of(self.settings.principal(), self.transaction.catalog())
+        Rights::of(self.settings.principal(), self.authority())
+    }
+
+    /// The definitions that rights are read from.
+    pub(crate) fn authority(&self) -> Authority {
+        Authority::of(self.transaction, self.engine.store())
     }
 }

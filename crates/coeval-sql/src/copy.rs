@@ -29,7 +29,7 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::query;
 use crate::result::{CommandTag, StatementResult};
-use crate::rights::{Kind, insufficient};
+use crate::rights::{Object, insufficient};
 use crate::types::column_type_of_arrow;
 use arrow::array::RecordBatch;
 use coeval_store::{ColumnType, ObjectRef, Privilege, TableDef};
@@ -109,8 +109,7 @@ fn copied_table(
                 CopyDirection::From => Privilege::Insert,
                 CopyDirection::To => Privilege::Select,
             };
-            let catalog = context.transaction.catalog();
-            context.rights().require(catalog, Kind::Table, &def.name, &def.access, needed)?;
+            context.rights().require(Object::Table(&def), needed)?;
             return Ok(def);
         }
     };

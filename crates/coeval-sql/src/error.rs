@@ -4,6 +4,7 @@
 mod datafusion;
 mod instead;
 mod parser;
+mod secrets;
 mod state;
 mod store;
 
@@ -11,6 +12,7 @@ pub(crate) use store::of_rejection;
 
 pub(crate) use datafusion::{division_by_zero, out_of_range, place_in};
 pub(crate) use parser::{character_position, syntax_error};
+pub(crate) use secrets::{Secrets, TableName};
 pub use state::SqlState;
 
 use std::fmt;
@@ -32,6 +34,8 @@ pub struct SqlError {
     pub object: Option<Box<ErrorObject>>,
     /// Where in what the client sent it arose, if that is not the statement: the line of a COPY.
     pub context: Option<Box<str>>,
+    /// What its detail shows that not everybody may see.
+    pub(crate) secrets: Option<Box<Secrets>>,
 }
 
 /// The object that an error is about, in names: what drivers ask for so that they need not read the message.
@@ -59,6 +63,7 @@ impl SqlError {
             position: None,
             object: None,
             context: None,
+            secrets: None,
         }
     }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names: folding, schemas, the search path.
 
+use crate::catalog::PG_CATALOG;
 use crate::error::{SqlError, SqlState};
+use crate::rights::insufficient;
 use crate::settings::Settings;
+use crate::system::INFORMATION_SCHEMA;
 use coeval_store::{QualifiedName, TableDef, Transaction};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use std::sync::Arc;
@@ -46,13 +49,17 @@ pub(crate) fn split_name(name: &ObjectName) -> Result<(Option<String>, String), 
 /// The name under which something new is created: unqualified names go to the first schema of the path.
 ///
 /// # Errors
-/// `3F000` if the schema is not there.
+/// `3F000` if the schema is not there, `42501` for one of the system's, `42939` for the name of a `coeval_*` relation.
 pub(crate) fn creation_name(
     name: &ObjectName,
     settings: &Settings,
     transaction: &Transaction,
 ) -> Result<QualifiedName, SqlError> {
     let (schema, name) = split_name(name)?;
+    if let Some(schema) = &schema {
+        refuse_system_schema(schema, &name)?;
+    }
+    refuse_own_name(&name)?;
     let schema = match schema {
         Some(schema) => schema,
         None => settings
@@ -68,6 +75,43 @@ pub(crate) fn creation_name(
         return Err(unknown_schema(&schema));
     }
     Ok(QualifiedName::new(schema, name))
+}
+
+/// Refuses to make something in a schema of the system.
+///
+/// # Errors
+/// `42501`.
+pub(crate) fn refuse_system_schema(schema: &str, name: &str) -> Result<(), SqlError> {
+    if schema != PG_CATALOG && schema != INFORMATION_SCHEMA {
+        return Ok(());
+    }
+    Err(insufficient(format!("permission denied to create \"{schema}.{name}\""))
+        .with_detail("System catalog modifications are currently disallowed."))
+}
+
+/// Refuses a name that means a relation of ours wherever it stands without a schema. (Names of `pg_catalog` can be had, as
+/// in PostgreSQL; relations of such names are found by their schemas.)
+///
+/// # Errors
+/// `42939`.
+pub(crate) fn refuse_own_name(name: &str) -> Result<(), SqlError> {
+    if !crate::system::is_own(name) {
+        return Ok(());
+    }
+    Err(SqlError::new(SqlState::ReservedName, format!("relation name \"{name}\" is reserved"))
+        .with_detail("It is one of the database's own views."))
+}
+
+/// The schemas in which a name without one is looked up, in order. The system's relations come first, so that no relation
+/// of a user stands in for one of them, temporary ones included: of those names, only what the search path puts before
+/// `pg_catalog` by naming both.
+pub(crate) fn path_of<'s>(name: &str, settings: &'s Settings) -> impl Iterator<Item = &'s str> {
+    let is_system = crate::system::is_unqualified(name);
+    let catalog = || settings.search_path().iter().position(|schema| schema == PG_CATALOG);
+    let before = if is_system { catalog().unwrap_or_default() } else { 0 };
+    let all = if is_system { &[][..] } else { settings.name_path() };
+    let first = settings.search_path()[..before].iter().map(move |schema| settings.temporary().meant(schema));
+    first.chain(all.iter().map(String::as_str))
 }
 
 /// `3F000`.
@@ -107,7 +151,7 @@ pub(crate) fn resolve(
     };
     match schema {
         Some(schema) => found(settings.temporary().meant(schema)),
-        None => settings.name_path().iter().find_map(|schema| found(schema)),
+        None => path_of(name, settings).find_map(found),
     }
 }
 

@@ -29,7 +29,7 @@ pub use output::Rows;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::{CommandTag, StatementResult};
-use crate::rights::Principal;
+use crate::rights::MadeFor;
 use crate::scalar::{ParameterTypes, Refusal};
 use arrow::datatypes::SchemaRef;
 use coeval_store::{AccessMode, Catalog, ColumnType};
@@ -52,7 +52,7 @@ pub(crate) struct PointPlan {
     /// The definitions it was compiled against; another catalog means another plan.
     catalog: Arc<Catalog>,
     /// Who may run it: another one's rights mean another plan.
-    made_for: Principal,
+    made_for: MadeFor,
     /// Whether a run has met more rows than this path is for.
     outgrown: AtomicBool,
 }
@@ -98,7 +98,7 @@ impl PointPlan {
             action,
             parameter_types: planner.parameters.resolved(),
             catalog: Arc::clone(context.transaction.world().catalog()),
-            made_for: context.settings.principal().clone(),
+            made_for: MadeFor::new(context.settings.principal(), context.transaction, context.engine.store()),
             outgrown: AtomicBool::new(false),
         })
     }
@@ -116,7 +116,11 @@ impl PointPlan {
     /// Whether the definitions and rights that the plan relies on are those of this statement.
     pub(crate) fn is_current(&self, context: &StatementContext<'_>) -> bool {
         Arc::ptr_eq(&self.catalog, context.transaction.world().catalog())
-            && self.made_for.is(context.settings.principal())
+            && self.made_for.is_current(
+                context.settings.principal(),
+                context.transaction,
+                context.engine.store(),
+            )
     }
 
     /// The types of the parameters.

@@ -2,18 +2,21 @@
 //! Who may do what: a session's principal, the rights that follow from the catalog, and the refusals.
 //!
 //! A session belongs to a [`Principal`]: the administrator, who is no role and may do everything, or a role of the
-//! catalog. Rights are looked up when a statement is planned. A plan that is kept remembers for whom it was made and,
-//! for a role, with which catalog, so that running it again costs a comparison of two pointers and nothing per row.
+//! catalog. Rights are looked up when a statement is planned, in the newest definitions ([`Authority`]). A plan that is
+//! kept remembers for whom it was made and, for a role, with which catalogs, so that running it again costs a comparison of
+//! pointers and nothing per row.
 
 mod access_list;
+mod authority;
 
 pub(crate) use access_list::{access_list, all_privileges};
+pub(crate) use authority::{Authority, Object};
 
 use crate::engine::CATALOG_NAME;
 use crate::error::{SqlError, SqlState};
 use coeval_store::{
-    Catalog, Grant, ObjectAccess, ObjectRef, Privilege, Privileges, QualifiedName, RoleAttribute, SpaceId,
-    Transaction,
+    Catalog, Grant, ObjectAccess, ObjectRef, Privilege, Privileges, RoleAttribute, RoleDef, SequenceDef,
+    SpaceId, Store, Transaction, ViewDef,
 };
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -64,24 +67,29 @@ impl Principal {
 pub(crate) struct MadeFor {
     principal: Principal,
     /// What a role's rights were read from.
-    catalog: Option<Arc<Catalog>>,
+    catalogs: Option<(Arc<Catalog>, Arc<Catalog>)>,
 }
 
 impl MadeFor {
-    /// The principal, under the catalog that the transaction sees.
-    pub(crate) fn new(principal: &Principal, transaction: &Transaction) -> Self {
-        let catalog = match principal.standing {
+    /// The principal, in a transaction.
+    pub(crate) fn new(principal: &Principal, transaction: &Transaction, store: &Store) -> Self {
+        let catalogs = match principal.standing {
             Standing::Administrator => None,
-            Standing::Role => Some(Arc::clone(transaction.world().catalog())),
+            Standing::Role => {
+                Some((Arc::clone(transaction.world().catalog()), Arc::clone(store.world().catalog())))
+            }
         };
-        Self { principal: principal.clone(), catalog }
+        Self { principal: principal.clone(), catalogs }
     }
 
     /// Whether what was allowed then is allowed now.
     #[inline]
-    pub(crate) fn is_current(&self, principal: &Principal, transaction: &Transaction) -> bool {
+    pub(crate) fn is_current(&self, principal: &Principal, transaction: &Transaction, store: &Store) -> bool {
         self.principal.is(principal)
-            && self.catalog.as_ref().is_none_or(|catalog| Arc::ptr_eq(catalog, transaction.world().catalog()))
+            && self.catalogs.as_ref().is_none_or(|(seen, newest)| {
+                Arc::ptr_eq(seen, transaction.world().catalog())
+                    && Arc::ptr_eq(newest, store.world().catalog())
+            })
     }
 }
 
@@ -112,6 +120,8 @@ pub(crate) enum Kind {
     Schema,
     /// A type.
     Type,
+    /// A server of another engine.
+    Server,
 }
 
 impl Kind {
@@ -133,35 +143,48 @@ impl Kind {
             Self::Index => "index",
             Self::Schema => "schema",
             Self::Type => "type",
+            Self::Server => "foreign server",
         }
     }
 }
 
-/// What a principal may do, as one catalog has it.
+/// What a principal may do.
 #[derive(Clone, Debug)]
 pub(crate) struct Rights {
     /// The roles whose rights it has; `None`: it may do everything.
     roles: Option<BTreeSet<String>>,
+    authority: Authority,
 }
 
 impl Rights {
     /// Those of a principal.
-    pub(crate) fn of(principal: &Principal, catalog: &Catalog) -> Self {
-        match principal.standing {
-            Standing::Administrator => Self { roles: None },
-            Standing::Role => Self::of_role(&principal.name, catalog),
+    pub(crate) fn of(principal: &Principal, authority: Authority) -> Self {
+        Self::of_owner(principal.as_owner(), authority)
+    }
+
+    /// Those of who owns something: of a role, or of the administrator. With these a view reads.
+    pub(crate) fn of_owner(owner: Option<&str>, authority: Authority) -> Self {
+        let is_superuser = |role: &RoleDef| role.is(RoleAttribute::Superuser);
+        let roles = owner
+            .filter(|name| !authority.role(name).is_some_and(is_superuser))
+            .map(|name| memberships(name, &authority, |role| role.is(RoleAttribute::Inherit)));
+        Self { roles, authority }
+    }
+
+    /// Those with which a view reads.
+    ///
+    /// # Errors
+    /// `42501` if the view of this name is another one by now, and another's.
+    pub(crate) fn of_view(view: &ViewDef, authority: &Authority) -> Result<Self, SqlError> {
+        match authority.reader_of(view) {
+            Some(owner) => Ok(Self::of_owner(owner.as_deref(), authority.clone())),
+            None => Err(denied(Kind::View, &view.name.name)),
         }
     }
 
-    /// Those with which a view of this owner reads.
-    pub(crate) fn of_owner(owner: Option<&str>, catalog: &Catalog) -> Self {
-        owner.map_or(Self { roles: None }, |owner| Self::of_role(owner, catalog))
-    }
-
-    fn of_role(name: &str, catalog: &Catalog) -> Self {
-        let is_superuser = catalog.role(name).is_some_and(|role| role.is(RoleAttribute::Superuser));
-        let roles = || memberships(name, catalog, |role| role.is(RoleAttribute::Inherit));
-        Self { roles: (!is_superuser).then(roles) }
+    /// What they were read from.
+    pub(crate) fn authority(&self) -> &Authority {
+        &self.authority
     }
 
     /// Whether nothing is refused.
@@ -169,18 +192,33 @@ impl Rights {
         self.roles.is_none()
     }
 
-    /// Whether it has the rights of the owner.
-    pub(crate) fn owns(&self, access: &ObjectAccess) -> bool {
-        match (&self.roles, &access.owner) {
+    /// Whether it has the rights of a role, or of the administrator.
+    pub(crate) fn include(&self, role: Option<&str>) -> bool {
+        match (&self.roles, role) {
             (None, _) => true,
-            (Some(roles), Some(owner)) => roles.contains(owner),
+            (Some(roles), Some(role)) => roles.contains(role),
             (Some(_), None) => false,
         }
+    }
+
+    /// Whether it has the rights of the owner.
+    pub(crate) fn owns(&self, access: &ObjectAccess) -> bool {
+        self.include(access.owner.as_deref())
     }
 
     /// Whether it may do this.
     pub(crate) fn may(&self, access: &ObjectAccess, privilege: Privilege) -> bool {
         self.owns(access) || self.grants(access).any(|grant| grant.privileges.contains(privilege))
+    }
+
+    /// Whether it may read what an object holds.
+    pub(crate) fn may_read(&self, object: Object<'_>) -> bool {
+        self.require(object, Privilege::Select).is_ok()
+    }
+
+    /// Whether `nextval` gives it values of a sequence.
+    pub(crate) fn may_take_values(&self, sequence: &SequenceDef) -> bool {
+        self.require_any(Object::Sequence(sequence), &[Privilege::Usage, Privilege::Update]).is_ok()
     }
 
     /// What it may grant to others.
@@ -203,66 +241,44 @@ impl Rights {
     ///
     /// # Errors
     /// `42501`, for the schema if it may not even look into that.
-    pub(crate) fn require(
-        &self,
-        catalog: &Catalog,
-        kind: Kind,
-        name: &QualifiedName,
-        access: &ObjectAccess,
-        privilege: Privilege,
-    ) -> Result<(), SqlError> {
+    pub(crate) fn require(&self, object: Object<'_>, privilege: Privilege) -> Result<(), SqlError> {
+        self.require_any(object, &[privilege])
+    }
+
+    /// Refuses what takes one of these privileges.
+    ///
+    /// # Errors
+    /// As [`Self::require`].
+    pub(crate) fn require_any(&self, object: Object<'_>, privileges: &[Privilege]) -> Result<(), SqlError> {
         if self.is_superuser() {
             return Ok(());
         }
-        self.require_schema(catalog, &name.schema, Privilege::Usage)?;
-        if self.may(access, privilege) { Ok(()) } else { Err(denied(kind, &name.name)) }
-    }
-
-    /// Refuses what it may not do with a schema.
-    ///
-    /// # Errors
-    /// `42501`.
-    pub(crate) fn require_schema(
-        &self,
-        catalog: &Catalog,
-        schema: &str,
-        privilege: Privilege,
-    ) -> Result<(), SqlError> {
-        if self.is_superuser() || self.may(&schema_access(catalog, schema), privilege) {
-            return Ok(());
+        if let Some(schema) = object.schema() {
+            self.require_any(Object::Schema(schema), &[Privilege::Usage])?;
         }
-        Err(denied(Kind::Schema, schema))
+        let access = self.authority.access(object);
+        let is_allowed = privileges.iter().any(|privilege| self.may(&access, *privilege));
+        if is_allowed { Ok(()) } else { Err(denied(object.kind(), object.name())) }
     }
 
     /// Refuses what only the owner of an object may do.
     ///
     /// # Errors
     /// `42501`.
-    pub(crate) fn require_owner(
-        &self,
-        kind: Kind,
-        name: &str,
-        access: &ObjectAccess,
-    ) -> Result<(), SqlError> {
-        if self.owns(access) {
+    pub(crate) fn require_owner(&self, object: Object<'_>) -> Result<(), SqlError> {
+        if self.is_superuser() || self.owns(&self.authority.access(object)) {
             return Ok(());
         }
-        Err(insufficient(format!("must be owner of {} {name}", kind.word())))
+        Err(insufficient(format!("must be owner of {} {}", object.kind().word(), object.name())))
     }
 }
 
 /// A role and those it is a member of, as far as `follow` allows to go on from one.
-fn memberships(
-    name: &str,
-    catalog: &Catalog,
-    follow: impl Fn(&coeval_store::RoleDef) -> bool,
-) -> BTreeSet<String> {
+fn memberships(name: &str, authority: &Authority, follow: impl Fn(&RoleDef) -> bool) -> BTreeSet<String> {
     let mut found = BTreeSet::from([name.to_owned()]);
     let mut left = vec![name.to_owned()];
-    while let Some(role) = left.pop().and_then(|name| catalog.role(&name)) {
-        if !follow(role) {
-            continue;
-        }
+    while let Some(name) = left.pop() {
+        let Some(role) = authority.role(&name).filter(|role| follow(role)) else { continue };
         for membership in &role.member_of {
             if found.insert(membership.role.clone()) {
                 left.push(membership.role.clone());
@@ -273,11 +289,11 @@ fn memberships(
 }
 
 /// Whether a role is a member of another, over whatever other roles, or is that role.
-pub(crate) fn is_member(name: &str, of: &str, catalog: &Catalog) -> bool {
-    memberships(name, catalog, |_| true).contains(of)
+pub(crate) fn is_member(name: &str, of: &str, authority: &Authority) -> bool {
+    memberships(name, authority, |_| true).contains(of)
 }
 
-/// Whose a schema is and what others may do with it.
+/// What one catalog says of whose a schema is and what others may do with it.
 pub(crate) fn schema_access<'c>(catalog: &'c Catalog, schema: &str) -> Cow<'c, ObjectAccess> {
     match catalog.schema_access(schema) {
         Some(access) => Cow::Borrowed(&**access),

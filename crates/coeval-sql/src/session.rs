@@ -609,7 +609,7 @@ impl Session {
             let outcome = self.acknowledgements.end(engine.store(), &mut self.floor, transaction, settled);
             match outcome {
                 Err(error) if options.may_run_again(&error) && attempt < AUTOCOMMIT_ATTEMPTS_MAX => {}
-                Err(error) => return Err(place_in(self.cancel.named(error), sql)),
+                Err(error) => return Err(self.shown(place_in(self.cancel.named(error), sql))),
                 Ok(value) => {
                     self.remove_dropped();
                     return self.grant_requests().map(|()| value);
@@ -630,6 +630,7 @@ impl Session {
 
     /// Notes that a statement failed: an open block is failed from here on, and one that nobody asked for has gone.
     fn fail(&mut self, error: SqlError) -> SqlError {
+        let error = self.shown(error);
         self.state = match std::mem::replace(&mut self.state, State::Idle) {
             State::Active(block) => State::Failed(block),
             other => other,

@@ -30,7 +30,7 @@ pub(crate) use crate::engine::CATALOG_NAME as DATABASE_NAME;
 
 /// The system table of this name with its rows as of the transaction's snapshot, own changes included;
 /// `None` if there is no such system table. The schema is `None` for an unqualified name: those of the catalog
-/// and ours are then found behind the user's own tables.
+/// and ours are found before the user's own tables ([`crate::names::path_of`]).
 ///
 /// # Errors
 /// If its rows cannot be put together: a bug.
@@ -65,15 +65,19 @@ fn standard_table(
         "constraint_column_usage" => Some(constraints::constraint_column_usage(transaction)),
         "constraint_table_usage" => Some(constraints::constraint_table_usage(transaction)),
         "check_constraints" => Some(constraints::check_constraints(transaction)),
-        "enabled_roles" => Some(privileges::enabled_roles(transaction, settings)),
+        "enabled_roles" => Some(privileges::enabled_roles(transaction, &source.rights())),
         "information_schema_catalog_name" => Some(objects::catalog_name()),
         "key_column_usage" => Some(constraints::key_column_usage(transaction)),
         "referential_constraints" => Some(constraints::referential_constraints(transaction)),
-        "role_table_grants" => Some(privileges::table_privileges(transaction, settings, Public::Left)),
+        "role_table_grants" => {
+            Some(privileges::table_privileges(transaction, &source.rights(), Public::Left))
+        }
         "schemata" => Some(objects::schemata(transaction)),
         "sequences" => Some(objects::sequences(transaction)),
         "table_constraints" => Some(constraints::table_constraints(transaction)),
-        "table_privileges" => Some(privileges::table_privileges(transaction, settings, Public::Listed)),
+        "table_privileges" => {
+            Some(privileges::table_privileges(transaction, &source.rights(), Public::Listed))
+        }
         "tables" => Some(objects::tables(transaction)),
         "views" => Some(objects::views(transaction)),
         _ => None,
@@ -84,12 +88,35 @@ fn standard_table(
     }
 }
 
+/// Our own relations, which are in no schema.
+const OWN: [&str; 9] = [
+    "coeval_bricks",
+    "coeval_conflicts",
+    "coeval_epochs",
+    "coeval_ingest_offsets",
+    "coeval_safe_snapshots",
+    "coeval_snapshots",
+    "coeval_store",
+    "coeval_tables",
+    "coeval_transactions",
+];
+
+/// Whether this is the name of a relation of ours.
+pub(crate) fn is_own(name: &str) -> bool {
+    OWN.contains(&name)
+}
+
+/// Whether a name without a schema means a relation of the system.
+pub(crate) fn is_unqualified(name: &str) -> bool {
+    is_own(name) || name.starts_with("pg_") && catalog::is_known(name)
+}
+
 fn own_table(name: &str, source: &Source<'_>) -> Result<Option<Rows>, SqlError> {
     let (store, registry) = (source.engine.store(), source.engine.registry());
     Ok(Some(match name {
-        "coeval_bricks" => bricks::bricks(source.transaction),
+        "coeval_bricks" => bricks::bricks(source.transaction, &source.rights()),
         "coeval_epochs" => bricks::epochs(store, registry),
-        "coeval_ingest_offsets" => bricks::ingest_offsets(source.transaction)?,
+        "coeval_ingest_offsets" => bricks::ingest_offsets(source.transaction, &source.rights())?,
         "coeval_conflicts" => conflicts::conflicts(store, source),
         "coeval_safe_snapshots" => safe_snapshots::safe_snapshots(store, registry),
         "coeval_store" => store::store(store),

@@ -6,18 +6,21 @@
 //! a session has a part on each server that it touched ([`part`]), which ends with it. `docs/tique.md` has the rules and
 //! why a commit that spans both is atomic.
 
+mod bound;
 mod definitions;
 mod engines;
 mod error;
 mod explanation;
+mod harmless;
 mod part;
 mod route;
 mod rows;
 mod servers;
 
 pub(crate) use definitions::{
-    ServerStatement, children, create_table, forget_table, refuse_alter, refuse_definition,
+    ServerStatement, children, create_table, forget_table, is_server, refuse_alter, refuse_definition,
 };
+pub(crate) use error::unknown_server;
 pub(crate) use part::{Ended, Part, end_statement};
 pub(crate) use route::{explain, is_sent_whole, refuse_change, run, scan};
 pub(crate) use servers::Servers;

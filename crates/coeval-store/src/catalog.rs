@@ -482,6 +482,8 @@ pub struct Catalog {
     roles: BTreeMap<String, Arc<RoleDef>>,
     /// Of schemas that do not simply belong to the administrator.
     schema_access: BTreeMap<String, Arc<ObjectAccess>>,
+    /// Of servers of other engines that not only superusers use, by their names.
+    server_access: BTreeMap<String, Arc<ObjectAccess>>,
 }
 
 impl Catalog {
@@ -577,6 +579,25 @@ impl Catalog {
     /// The schemas with a word on whose they are, by name.
     pub fn schemas_with_access(&self) -> impl Iterator<Item = (&str, &Arc<ObjectAccess>)> {
         self.schema_access.iter().map(|(schema, access)| (schema.as_str(), access))
+    }
+
+    /// Who may use a server of another engine, if that was ever said.
+    #[must_use]
+    pub fn server_access(&self, server: &str) -> Option<&Arc<ObjectAccess>> {
+        self.server_access.get(server)
+    }
+
+    /// The servers with a word on who may use them, by name.
+    pub fn servers_with_access(&self) -> impl Iterator<Item = (&str, &Arc<ObjectAccess>)> {
+        self.server_access.iter().map(|(server, access)| (server.as_str(), access))
+    }
+
+    pub(crate) fn put_server_access(&mut self, server: String, access: ObjectAccess) {
+        if access.is_default() {
+            self.server_access.remove(&server);
+        } else {
+            self.server_access.insert(server, Arc::new(access));
+        }
     }
 
     pub(crate) fn put_role(&mut self, role: RoleDef) {
@@ -689,6 +710,8 @@ pub enum CatalogChange {
     RemoveRole(String),
     /// Whose a schema is, and what others may do with it.
     PutSchemaAccess(String, ObjectAccess),
+    /// Who may use a server of another engine. What only the administrator may use is not kept.
+    PutServerAccess(String, ObjectAccess),
     /// A new type, or a new definition of one. Tables that use it get new definitions of their own.
     PutType(TypeDef),
     /// The type goes. Nothing uses it any more.

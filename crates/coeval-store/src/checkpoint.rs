@@ -324,6 +324,10 @@ fn manifest_of(shared: &Shared, disk: &Disk, checkpoint: &Checkpoint<'_>) -> Man
             .schemas_with_access()
             .map(|(schema, access)| (schema.to_owned(), access.as_ref().clone()))
             .collect(),
+        server_access: catalog
+            .servers_with_access()
+            .map(|(server, access)| (server.to_owned(), access.as_ref().clone()))
+            .collect(),
         types: catalog.user_types().map(|def| def.as_ref().clone()).collect(),
         epochs: (world.epochs().newest() > Epoch::ZERO).then(|| FlushedEpochs {
             through: world.epochs().newest().get(),

@@ -6,6 +6,7 @@
 //! by them.
 
 use crate::error::ConflictError;
+use crate::ids::SpaceId;
 use coeval_txn::ssi::SsiRule;
 use coeval_txn::{Isolation, TransactionId, Version};
 use parking_lot::Mutex;
@@ -16,6 +17,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bytes of a statement that are kept: enough to know it by.
 const STATEMENT_BYTES_MAX: usize = 120;
+
+/// What stands in a conflict's detail in front of the other transaction's statement.
+pub const STATEMENT_MARK: &str = "; its last statement: ";
 
 /// Conflicts that are remembered.
 const CONFLICTS_MAX: usize = 1_000;
@@ -126,6 +130,8 @@ impl ConflictReason {
 /// Where a conflict lies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConflictPlace {
+    /// The number of the table; none for a definition.
+    pub space: Option<SpaceId>,
     /// The table; none for a definition.
     pub table: Option<String>,
     /// `(columns)=(values)`, if it is one key.
@@ -283,7 +289,7 @@ impl Participants {
             conflict.detail += &format!(" Transaction {transaction} was of process {session}");
             conflict.detail += &match statement {
                 "" => ".".to_owned(),
-                text => format!("; its last statement: {text}"),
+                text => format!("{STATEMENT_MARK}{text}"),
             };
         }
     }

@@ -102,6 +102,7 @@ pub use coeval_brick::{
 pub use column::{ColumnBuilder, constant_column, missing_value, value_at};
 pub use conflicts::{
     ConflictCause, ConflictCounts, ConflictPlace, ConflictReason, Origin, Party, RecentConflict,
+    STATEMENT_MARK,
 };
 pub use delta::{BasePosition, Change, Delta, DeltaEntry};
 pub use element::ElementType;

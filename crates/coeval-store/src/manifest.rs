@@ -33,7 +33,9 @@ const FORMAT_VERSION_ROLES: u32 = 2;
 /// The version with brick tables.
 const FORMAT_VERSION_BRICKS: u32 = 3;
 /// The version with types that users have made.
-const FORMAT_VERSION: u32 = 4;
+const FORMAT_VERSION_TYPES: u32 = 4;
+/// The version with rights on servers of other engines.
+const FORMAT_VERSION: u32 = 5;
 const HEADER_BYTES: usize = 24;
 
 /// The contents of a manifest.
@@ -60,6 +62,9 @@ pub(crate) struct Manifest {
     /// Whose schemas are, where that was said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) schema_access: Vec<(String, ObjectAccess)>,
+    /// Who may use servers of other engines, where that was said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) server_access: Vec<(String, ObjectAccess)>,
     /// Types that users have made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) types: Vec<TypeDef>,
@@ -152,6 +157,7 @@ impl Manifest {
             segments: Vec::new(),
             roles: Vec::new(),
             schema_access: Vec::new(),
+            server_access: Vec::new(),
             types: Vec::new(),
             epochs: None,
         }
@@ -179,8 +185,11 @@ impl Manifest {
             .chain(self.sequences.iter().map(|sequence| &sequence.access));
         let is_plain = self.roles.is_empty() && self.schema_access.is_empty() && { objects }
             .all(ObjectAccess::is_default);
-        if !self.types.is_empty() {
+        if !self.server_access.is_empty() {
             return FORMAT_VERSION;
+        }
+        if !self.types.is_empty() {
+            return FORMAT_VERSION_TYPES;
         }
         if self.tables.iter().any(|table| table.definition.bricks.is_some()) {
             return FORMAT_VERSION_BRICKS;

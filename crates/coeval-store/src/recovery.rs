@@ -126,6 +126,9 @@ pub(crate) fn restore(disk: &Disk, manifest: &Manifest) -> Result<World, StoreEr
     for (schema, access) in manifest.schema_access.iter().cloned() {
         catalog.put_schema_access(schema, access);
     }
+    for (server, access) in manifest.server_access.iter().cloned() {
+        catalog.put_server_access(server, access);
+    }
     manifest.views.iter().cloned().for_each(|view| catalog.put_view(view));
     manifest.sequences.iter().cloned().for_each(|sequence| catalog.put_sequence(sequence));
     manifest.types.iter().cloned().for_each(|def| catalog.put_type(def));

@@ -109,6 +109,8 @@ pub struct Transaction {
     serializing: Option<Box<Serializing>>,
     /// The snapshot, or a private copy once definitions were changed or rows loaded in bulk.
     world: Arc<World>,
+    /// What `world` was before the first change of a definition; of no meaning while there is none.
+    world_before_changes: Option<Arc<World>>,
     /// Its version. Moves at READ COMMITTED.
     snapshot: Version,
     /// Keeps the oldest version registered that something in the footprint was looked at.
@@ -183,6 +185,7 @@ impl Transaction {
             waives_durability: false,
             shared,
             world,
+            world_before_changes: None,
             guard: Arc::new(guard),
             isolation,
             mode,
@@ -275,6 +278,15 @@ impl Transaction {
     #[must_use]
     pub fn world(&self) -> &Arc<World> {
         &self.world
+    }
+
+    /// The world it reads, with the definitions as they were before its own changes of them.
+    #[must_use]
+    pub fn world_before_changes(&self) -> &Arc<World> {
+        match &self.world_before_changes {
+            Some(world) if !self.catalog_changes.is_empty() => world,
+            _ => &self.world,
+        }
     }
 
     /// Whether it has changed anything so far.

@@ -141,7 +141,11 @@ impl World {
     /// The table that a space belongs to.
     pub(crate) fn place_of_space(&self, space: SpaceId) -> ConflictPlace {
         let table = self.tables().find(|table| table.id() == space || table.index(space).is_some());
-        ConflictPlace { table: table.map(|table| table.def().name.to_string()), key: None }
+        ConflictPlace {
+            space: table.map(|table| table.id()),
+            table: table.map(|table| table.def().name.to_string()),
+            key: None,
+        }
     }
 
     /// `table "t"`, `index "i"` or `the catalog`: how messages name a space.
@@ -249,6 +253,9 @@ impl World {
             CatalogChange::RemoveType(id) => catalog.remove_type(*id),
             CatalogChange::PutSchemaAccess(schema, access) => {
                 catalog.put_schema_access(schema.clone(), access.clone());
+            }
+            CatalogChange::PutServerAccess(server, access) => {
+                catalog.put_server_access(server.clone(), access.clone());
             }
         }
         Ok(())

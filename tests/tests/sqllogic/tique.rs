@@ -74,7 +74,8 @@ fn connect(engine: &Arc<Engine>) -> Result<Connection, SqlError> {
 
 fn database(server: &str) -> Arc<Engine> {
     let engine = Engine::new(Store::in_memory(StoreOptions::default())).expect("threads can be started");
-    let made = engine.session().execute(&format!("CREATE SERVER wh ENGINE {server}"));
+    let sql = format!("CREATE SERVER wh ENGINE {server}; GRANT USAGE ON FOREIGN SERVER wh TO PUBLIC");
+    let made = engine.session().execute(&sql);
     made.unwrap_or_else(|error| panic!("{server}: {error:?}"));
     engine
 }

@@ -33,6 +33,8 @@ pub(crate) fn serve_from(
     let failed = |error| Failure::work(format_args!("cannot serve from {engine}"), error);
     let mut session = database.session();
     session.run(&sql).map_err(failed)?;
+    // Everybody's new tables go there.
+    session.run(&format!("GRANT USAGE ON FOREIGN SERVER {SERVER} TO PUBLIC")).map_err(failed)?;
     let is_same =
         format!("SELECT 1 FROM tique.servers WHERE name = '{SERVER}' AND engine = {}", quoted(engine, '\''));
     if rows(&mut session, &is_same).map_err(failed)? == 0 {

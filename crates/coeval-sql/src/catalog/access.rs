@@ -8,7 +8,7 @@ use crate::context::{Clock, StatementContext};
 use crate::error::SqlError;
 use crate::query::Carry;
 use crate::registry::Registry;
-use crate::rights::Rights;
+use crate::rights::{Authority, Principal, Rights};
 use crate::settings::Settings;
 use coeval_store::World;
 use datafusion::common::config::ConfigOptions;
@@ -35,6 +35,7 @@ struct Shared {
     objects: Objects,
     settings: Settings,
     world: Arc<World>,
+    authority: Authority,
     registry: Arc<Registry>,
     clock: Clock,
     advisory_locks: Arc<SessionLocks>,
@@ -50,6 +51,7 @@ impl CatalogAccess {
             objects: Objects::of(context.transaction, context.settings, &view_columns),
             settings: context.settings.clone(),
             world: Arc::clone(context.transaction.world()),
+            authority: context.authority(),
             registry: Arc::clone(context.engine.registry()),
             clock: context.clock,
             advisory_locks: Arc::clone(context.advisory_locks),
@@ -74,7 +76,17 @@ impl CatalogAccess {
 
     /// What the session may do.
     pub(super) fn rights(&self) -> Rights {
-        Rights::of(self.0.settings.principal(), self.0.objects.definitions.catalog())
+        self.rights_of(self.0.settings.principal())
+    }
+
+    /// What somebody may do.
+    pub(super) fn rights_of(&self, principal: &Principal) -> Rights {
+        Rights::of(principal, self.0.authority.clone())
+    }
+
+    /// The definitions that rights are read from.
+    pub(super) fn authority(&self) -> &Authority {
+        &self.0.authority
     }
 
     /// The session's advisory locks.

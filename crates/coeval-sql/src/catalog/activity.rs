@@ -5,7 +5,6 @@ use super::roles::role_oid;
 use super::rows::{Cell, Table};
 use super::{Source, oids};
 use crate::registry::{ActivityState, Registered};
-use crate::rights::Rights;
 
 /// Shown in place of what another role's session does.
 const HIDDEN: &str = "<insufficient privilege>";
@@ -15,10 +14,9 @@ pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
     if name != "pg_stat_activity" {
         return false;
     }
-    let settings = source.settings;
-    let is_superuser = Rights::of(settings.principal(), source.transaction.catalog()).is_superuser();
+    let rights = source.rights();
     for session in source.engine.registry().all() {
-        if is_superuser || session.client().user == settings.user() {
+        if rights.include(session.principal().as_owner()) {
             push(table, &session);
         } else {
             push_hidden(table, &session);

@@ -4,7 +4,7 @@
 use super::lookup;
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::rights::{Kind, schema_access};
+use crate::rights::{Kind, Object, schema_access};
 use coeval_store::{
     CatalogChange, ObjectAccess, ObjectRef, QualifiedName, SequenceDef, TableDef, TypeDef, ViewDef,
 };
@@ -18,6 +18,8 @@ pub(super) enum Owned {
     Sequence(Arc<SequenceDef>),
     Schema(String, ObjectAccess),
     Type(Arc<TypeDef>),
+    /// A server of another engine.
+    Server(String, ObjectAccess),
 }
 
 impl Owned {
@@ -50,6 +52,22 @@ impl Owned {
         Ok(Self::Schema(schema.to_owned(), schema_access(catalog, schema).into_owned()))
     }
 
+    /// A server of another engine.
+    ///
+    /// # Errors
+    /// `42704` if it is not there.
+    pub(super) fn server(context: &StatementContext<'_>, server: &str) -> Result<Self, SqlError> {
+        if !crate::tique::is_server(context, server)? {
+            return Err(crate::tique::unknown_server(server));
+        }
+        Ok(Self::known_server(context, server))
+    }
+
+    fn known_server(context: &StatementContext<'_>, server: &str) -> Self {
+        let access = context.transaction.catalog().server_access(server);
+        Self::Server(server.to_owned(), access.map(|access| (**access).clone()).unwrap_or_default())
+    }
+
     /// All of the database.
     pub(super) fn all(context: &StatementContext<'_>) -> Vec<Self> {
         let catalog = context.transaction.catalog();
@@ -60,7 +78,10 @@ impl Owned {
             .schemas_with_access()
             .map(|(schema, access)| Self::Schema(schema.to_owned(), access.as_ref().clone()));
         let types = catalog.user_types().cloned().map(Self::Type);
-        tables.chain(views).chain(sequences).chain(schemas).chain(types).collect()
+        let servers = catalog
+            .servers_with_access()
+            .map(|(server, access)| Self::Server(server.to_owned(), access.as_ref().clone()));
+        tables.chain(views).chain(sequences).chain(schemas).chain(types).chain(servers).collect()
     }
 
     /// The object as it is now; `None` if it has gone since.
@@ -71,6 +92,7 @@ impl Owned {
             Self::View(view) => catalog.view(&view.name).cloned().map(Self::View),
             Self::Sequence(sequence) => catalog.sequence(sequence.id).cloned().map(Self::Sequence),
             Self::Schema(schema, _) => Self::schema(context, schema).ok(),
+            Self::Server(server, _) => Some(Self::known_server(context, server)),
             Self::Type(def) => catalog.user_type_numbered(def.id()).cloned().map(Self::Type),
         }
     }
@@ -83,6 +105,19 @@ impl Owned {
             Self::Sequence(_) => Kind::Sequence,
             Self::Schema(..) => Kind::Schema,
             Self::Type(_) => Kind::Type,
+            Self::Server(..) => Kind::Server,
+        }
+    }
+
+    /// It, for those who ask what may be done with it.
+    pub(super) fn as_object(&self) -> Object<'_> {
+        match self {
+            Self::Table(def) => Object::Table(def),
+            Self::View(view) => Object::View(view),
+            Self::Sequence(sequence) => Object::Sequence(sequence),
+            Self::Schema(schema, _) => Object::Schema(schema),
+            Self::Type(def) => Object::Type(def),
+            Self::Server(server, _) => Object::Server(server),
         }
     }
 
@@ -94,6 +129,7 @@ impl Owned {
             Self::Sequence(sequence) => format!("sequence {}", sequence.name),
             Self::Schema(schema, _) => format!("schema {schema}"),
             Self::Type(def) => format!("type {}", def.ty),
+            Self::Server(server, _) => format!("server {server}"),
         }
     }
 
@@ -104,6 +140,7 @@ impl Owned {
             Self::View(view) => &view.name.name,
             Self::Sequence(sequence) => &sequence.name.name,
             Self::Schema(schema, _) => schema,
+            Self::Server(server, _) => server,
             Self::Type(def) => &def.name().name,
         }
     }
@@ -115,7 +152,7 @@ impl Owned {
             Self::View(view) => Some(&view.name.schema),
             Self::Sequence(sequence) => Some(&sequence.name.schema),
             Self::Type(def) => Some(&def.name().schema),
-            Self::Schema(..) => None,
+            Self::Schema(..) | Self::Server(..) => None,
         }
     }
 
@@ -125,7 +162,7 @@ impl Owned {
             Self::Table(def) => &def.access,
             Self::View(view) => &view.access,
             Self::Sequence(sequence) => &sequence.access,
-            Self::Schema(_, access) => access,
+            Self::Schema(_, access) | Self::Server(_, access) => access,
             Self::Type(def) => &def.access,
         }
     }
@@ -153,6 +190,7 @@ impl Owned {
                 CatalogChange::PutSequence(SequenceDef { access, ..SequenceDef::clone(sequence) })
             }
             Self::Schema(schema, _) => CatalogChange::PutSchemaAccess(schema.clone(), access),
+            Self::Server(server, _) => CatalogChange::PutServerAccess(server.clone(), access),
             Self::Type(def) => CatalogChange::PutType(TypeDef { ty: def.ty, access }),
         };
         Ok(context.transaction.change_catalog(change)?)

@@ -12,7 +12,8 @@ use crate::result::{CommandTag, StatementResult};
 use crate::temporary::OnCommit;
 use crate::types;
 use coeval_store::{
-    CatalogChange, ColumnDef, ColumnState, ColumnType, QualifiedName, SequenceDef, SpaceId, TableDef,
+    CatalogChange, ColumnDef, ColumnState, ColumnType, Privilege, QualifiedName, SequenceDef, SpaceId,
+    TableDef,
 };
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use datafusion::sql::sqlparser::ast::{
@@ -253,9 +254,10 @@ impl Finished {
 /// The columns of `(LIKE table)`: names, types, NOT NULL, and defaults if they are asked for.
 ///
 /// # Errors
-/// As the table's name has it; `0A000` for the default of a serial column, which the other table's sequence feeds.
+/// As the table's name has it; `42501` without SELECT on the table; `0A000` for the default of a serial column, which the
+/// other table's sequence feeds.
 fn columns_like(context: &StatementContext<'_>, like: &CreateTableLike) -> Result<Vec<ColumnDef>, SqlError> {
-    let source = lookup::table(context, &like.name)?;
+    let source = lookup::table_with(context, &like.name, Privilege::Select)?;
     let with_defaults = like.defaults == Some(CreateTableLikeDefaults::Including);
     let copied = source.live_columns().map(|(_, column)| {
         let mut copy = ColumnDef::new(column.name.clone(), column.ty);

@@ -7,7 +7,7 @@ use super::{enum_types, index, lookup};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
-use crate::rights::Kind;
+use crate::rights::Object;
 use coeval_store::{CatalogChange, ColumnState, ObjectRef, QualifiedName, SequenceDef, TableDef};
 use datafusion::sql::sqlparser::ast::{ObjectName, ObjectType};
 use std::sync::Arc;
@@ -155,7 +155,7 @@ pub(super) fn drop_owned_relation(
         Owned::View(view) => (view.name.clone(), ObjectRef::View),
         Owned::Sequence(sequence) => (sequence.name.clone(), ObjectRef::Sequence(sequence.id)),
         Owned::Type(def) => return enum_types::drop_owned(context, def, behavior),
-        Owned::Schema(..) => return Err(SqlError::internal("a relation was expected")),
+        Owned::Schema(..) | Owned::Server(..) => return Err(SqlError::internal("a relation was expected")),
     };
     let drop = Drop { kind: &ObjectType::Table, names: &[], missing: Missing::Skip, behavior };
     drop_one(context, &name, object, &drop, &[])
@@ -300,8 +300,7 @@ fn drop_schemas(context: &mut StatementContext<'_>, drop: &Drop<'_>) -> Result<(
             }
             return Err(lookup::unknown_schema(&schema));
         }
-        let access = Owned::schema(context, &schema)?;
-        context.rights().require_owner(Kind::Schema, &schema, access.access())?;
+        context.rights().require_owner(Object::Schema(&schema))?;
         drop_schema(context, &schema, drop.behavior)?;
     }
     Ok(())

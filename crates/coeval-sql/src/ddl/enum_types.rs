@@ -13,7 +13,7 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::StatementResult;
-use crate::rights::Kind;
+use crate::rights::Object;
 use crate::user_types::find;
 use coeval_store::{
     CatalogChange, ColumnType, ElementType, EnumDef, EnumType, LabelPlace, QualifiedName, SpaceId, TableDef,
@@ -203,7 +203,7 @@ pub(super) fn drop_with_schema(context: &mut StatementContext<'_>, def: &TypeDef
 fn owned(context: &StatementContext<'_>, name: &ObjectName) -> Result<Option<Arc<TypeDef>>, SqlError> {
     let found = find(name, context.settings, context.transaction)?;
     if let Some(def) = &found {
-        context.rights().require_owner(Kind::Type, &def.name().name, &def.access)?;
+        context.rights().require_owner(Object::Type(def))?;
     }
     Ok(found)
 }

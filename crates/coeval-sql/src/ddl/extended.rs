@@ -430,7 +430,7 @@ fn alter_sequence(
     let settings = sequence::SequenceSettings::read(&options.settings)?;
     let mut changed = settings.apply(sequence.clone(), bounds)?;
     if let Some(owner) = &options.owned_by {
-        changed.owned_by = sequence::read_owner(context, owner)?;
+        changed.owned_by = sequence::read_owner(context, sequence, owner)?;
     }
     let restart = match &options.restart {
         None => None,

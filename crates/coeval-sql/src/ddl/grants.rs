@@ -126,6 +126,7 @@ fn found(context: &StatementContext<'_>, objects: &Objects) -> Result<Vec<Owned>
         Objects::Tables(names) => named(names, None),
         Objects::Sequences(names) => named(names, Some(Kind::Sequence)),
         Objects::Schemas(schemas) => schemas.iter().map(|schema| Owned::schema(context, schema)).collect(),
+        Objects::Servers(servers) => servers.iter().map(|server| Owned::server(context, server)).collect(),
         Objects::TablesIn(schemas) => {
             within(schemas, |object| matches!(object, ObjectRef::Table(_) | ObjectRef::View))
         }
@@ -162,6 +163,7 @@ fn wanted(owned: &Owned, privileges: Option<&[Privilege]>) -> Result<Privileges,
             Kind::Sequence => "sequence",
             Kind::Schema => "schema",
             Kind::Type => "type",
+            Kind::Server => "foreign server",
         };
         return Err(invalid(format!("invalid privilege type {} for {kind}", other.name())));
     }
@@ -174,11 +176,12 @@ fn as_grantor(
     owned: &Owned,
     wanted: Privileges,
 ) -> Result<(Option<String>, Privileges), SqlError> {
-    let (rights, access) = (context.rights(), owned.access());
-    if rights.owns(access) {
+    let rights = context.rights();
+    let access = rights.authority().access(owned.as_object());
+    if rights.owns(&access) {
         return Ok((access.owner.clone(), wanted));
     }
-    let granted = rights.grantable(access).intersection(wanted);
+    let granted = rights.grantable(&access).intersection(wanted);
     if granted.is_empty() {
         return Err(denied(owned.kind(), owned.bare_name()));
     }

@@ -6,7 +6,7 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names;
 pub(super) use crate::names::{fold, split_name, unknown_schema};
-use crate::rights::Kind;
+use crate::rights::Object;
 use coeval_store::{ObjectAccess, ObjectRef, Privilege, QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::ObjectName;
 use datafusion::sql::sqlparser::keywords::{
@@ -47,7 +47,7 @@ pub(super) fn note_missing(context: &mut StatementContext<'_>, kind: &str, name:
 /// # Errors
 /// `42501`.
 pub(super) fn require_create(context: &StatementContext<'_>, schema: &str) -> Result<(), SqlError> {
-    context.rights().require_schema(context.transaction.catalog(), schema, Privilege::Create)
+    context.rights().require(Object::Schema(schema), Privilege::Create)
 }
 
 /// Refuses to change what does not belong to the session.
@@ -63,8 +63,8 @@ pub(super) fn require_owner(
     if rights.is_superuser() {
         return Ok(());
     }
-    rights.require_schema(context.transaction.catalog(), &name.schema, Privilege::Usage)?;
-    rights.require_owner(Kind::of(object), &name.name, Owned::of(context, name, object)?.access())
+    rights.require(Object::Schema(&name.schema), Privilege::Usage)?;
+    rights.require_owner(Owned::of(context, name, object)?.as_object())
 }
 
 /// The owner of what the session makes.
@@ -85,7 +85,7 @@ pub(super) fn find(
     };
     match schema {
         Some(schema) => lookup(context.settings.temporary().meant(schema)),
-        None => context.settings.name_path().iter().find_map(|schema| lookup(schema)),
+        None => names::path_of(name, context.settings).find_map(lookup),
     }
 }
 
@@ -142,8 +142,7 @@ pub(super) fn table_with(
     privilege: Privilege,
 ) -> Result<Arc<TableDef>, SqlError> {
     let def = table(context, name)?;
-    let catalog = context.transaction.catalog();
-    context.rights().require(catalog, Kind::Table, &def.name, &def.access, privilege)?;
+    context.rights().require(Object::Table(&def), privilege)?;
     Ok(def)
 }
 

@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Owners: ALTER ... OWNER TO, REASSIGN OWNED, DROP OWNED.
+//!
+//! Whoever gives an object away gives it to a role that the session could act as; only a superuser gives anything to the
+//! administrator, whose views read everything.
+//!
+//! | statement | of the old owner | of the new owner |
+//! |---|---|---|
+//! | `ALTER ... OWNER TO` | its rights | membership; the new owner may create in the schema |
+//! | `ALTER SCHEMA ... OWNER TO` | its rights | only superusers make schemas, so only they give them away |
+//! | `REASSIGN OWNED` | its rights | its rights |
+//! | `DROP OWNED` | its rights | |
 
 use super::access::Owned;
 use super::dependents::{self, Behavior};
@@ -8,7 +18,7 @@ use super::role_syntax::RoleName;
 use super::roles;
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::rights::{Kind, insufficient, is_member};
+use crate::rights::{Object, Rights, insufficient, is_member};
 use coeval_store::{ObjectAccess, ObjectRef, Privilege, QualifiedName, TypeDef};
 use std::sync::Arc;
 
@@ -43,9 +53,18 @@ pub(super) fn of_schema(
     owner: &RoleName,
 ) -> Result<(), SqlError> {
     let owned = Owned::schema(context, schema)?;
-    context.rights().require_owner(Kind::Schema, schema, owned.access())?;
+    context.rights().require_owner(Object::Schema(schema))?;
     let owner = new_owner(context, &owned, owner)?;
+    may_give_away(context, &owned)?;
     hand_over(context, &owned, owner.as_deref())
+}
+
+/// Refuses to give away a schema: its new owner would have it by way of somebody who may not make one.
+fn may_give_away(context: &StatementContext<'_>, owned: &Owned) -> Result<(), SqlError> {
+    match owned {
+        Owned::Schema(..) if !context.rights().is_superuser() => Err(super::schema::may_not_create()),
+        _ => Ok(()),
+    }
 }
 
 /// ALTER TYPE ... OWNER TO, of a type that the caller has found to be the session's own.
@@ -72,14 +91,14 @@ fn new_owner(
     if context.rights().is_superuser() {
         return Ok(owner);
     }
-    let catalog = context.transaction.catalog();
+    let authority = context.authority();
     let name = owner.as_deref().unwrap_or(crate::engine::CATALOG_NAME);
-    if owner.is_none() || !is_member(context.settings.user(), name, catalog) {
+    if owner.is_none() || !is_member(context.settings.user(), name, &authority) {
         return Err(insufficient(format!("must be member of role \"{name}\"")));
     }
     if let Some(schema) = owned.schema_name() {
-        let rights = crate::rights::Rights::of_owner(owner.as_deref(), catalog);
-        rights.require_schema(catalog, schema, Privilege::Create)?;
+        let rights = Rights::of_owner(owner.as_deref(), authority);
+        rights.require(Object::Schema(schema), Privilege::Create)?;
     }
     Ok(owner)
 }
@@ -99,21 +118,20 @@ fn hand_over(context: &mut StatementContext<'_>, owned: &Owned, owner: Option<&s
 /// REASSIGN OWNED.
 ///
 /// # Errors
-/// `42704` for unknown roles, `42501` unless the session could act as all of them.
+/// `42704` for unknown roles, `42501` unless the session has the rights of all of them, the new owner included.
 pub(super) fn reassign(
     context: &mut StatementContext<'_>,
     from: &[RoleName],
     to: &RoleName,
 ) -> Result<(), SqlError> {
     let to = roles::owner_named(context, to)?;
+    may_act_for(context, to.as_deref(), "reassign objects")?;
     for role in from {
         let from = roles::known(context, role)?;
-        may_act_for(context, &from, "reassign objects")?;
-        if let Some(to) = &to {
-            may_act_for(context, to, "reassign objects")?;
-        }
+        may_act_for(context, Some(&from), "reassign objects")?;
         for owned in Owned::all(context) {
             if owned.access().owner.as_deref() == Some(from.as_str()) {
+                may_give_away(context, &owned)?;
                 hand_over(context, &owned, to.as_deref())?;
             }
         }
@@ -121,9 +139,9 @@ pub(super) fn reassign(
     Ok(())
 }
 
-fn may_act_for(context: &StatementContext<'_>, role: &str, what: &str) -> Result<(), SqlError> {
-    let catalog = context.transaction.catalog();
-    if context.rights().is_superuser() || is_member(context.settings.user(), role, catalog) {
+/// Refuses to act for a role, or for the administrator, whose rights the session has not.
+fn may_act_for(context: &StatementContext<'_>, role: Option<&str>, what: &str) -> Result<(), SqlError> {
+    if context.rights().include(role) {
         return Ok(());
     }
     Err(insufficient(format!("permission denied to {what}")))
@@ -136,7 +154,7 @@ fn may_act_for(context: &StatementContext<'_>, role: &str, what: &str) -> Result
 pub(super) fn drop_owned(context: &mut StatementContext<'_>, names: &[RoleName]) -> Result<(), SqlError> {
     for name in names {
         let role = roles::known(context, name)?;
-        may_act_for(context, &role, "drop objects")?;
+        may_act_for(context, Some(&role), "drop objects")?;
         for owned in Owned::all(context) {
             // What went before may have taken it along, or changed it.
             let Some(owned) = owned.current(context) else { continue };
@@ -145,7 +163,7 @@ pub(super) fn drop_owned(context: &mut StatementContext<'_>, names: &[RoleName])
                 (Owned::Table(_) | Owned::View(_) | Owned::Sequence(_) | Owned::Type(_), true) => {
                     drop_owned_relation(context, &owned, Behavior::Cascade)?;
                 }
-                (Owned::Schema(..), true) => hand_over(context, &owned, None)?,
+                (Owned::Schema(..) | Owned::Server(..), true) => hand_over(context, &owned, None)?,
                 (_, false) => {
                     let is_of = |name: &Option<String>| name.as_deref() == Some(role.as_str());
                     let mut access = owned.access().clone();

@@ -7,6 +7,7 @@ use super::view_query::{self, quoted};
 use super::{create_table, dependents, expressions, generated_columns, lookup, naming, view_columns};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::names;
 use coeval_store::{CatalogChange, ObjectRef, QualifiedName, SequenceDef, SpaceId, TableDef, ViewDef};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub(super) fn set_schema(
     object: ObjectRef,
     schema: &str,
 ) -> Result<(), SqlError> {
+    names::refuse_system_schema(schema, &old.name)?;
     if !context.transaction.catalog().has_schema(schema) {
         return Err(lookup::unknown_schema(schema));
     }
@@ -54,6 +56,7 @@ fn move_to(
     if *old == new && !matches!(object, ObjectRef::Index(..)) {
         return lookup::refuse_taken(context, &new);
     }
+    names::refuse_own_name(&new.name)?;
     lookup::refuse_taken(context, &new)?;
     match object {
         ObjectRef::Table(id) => move_table(context, id, &new)?,

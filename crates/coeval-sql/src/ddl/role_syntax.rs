@@ -67,6 +67,8 @@ pub(crate) enum Objects {
     SequencesIn(Vec<String>),
     /// What has no rights of its own here, under this name: databases, functions, ...
     Unchecked(&'static str),
+    /// Servers of other engines.
+    Servers(Vec<String>),
 }
 
 /// What becomes of grants that others made with a grant option that is taken back.
@@ -472,6 +474,10 @@ fn objects(parser: &mut Parser<'_>) -> Parsed<Objects> {
     }
     if take_word(parser, "schema") {
         return Ok(Objects::Schemas(schemas(parser)?));
+    }
+    if word_at(parser, 0).as_deref() == Some("foreign") && word_at(parser, 1).as_deref() == Some("server") {
+        skip(parser, 2);
+        return Ok(Objects::Servers(schemas(parser)?));
     }
     if take_word(parser, "sequence") {
         return Ok(Objects::Sequences(names(parser)?));

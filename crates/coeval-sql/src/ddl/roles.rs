@@ -129,8 +129,9 @@ fn put(context: &mut StatementContext<'_>, role: RoleDef) -> Result<(), SqlError
 
 /// Whether the session's role may make and change roles that are no superusers.
 fn may_make_roles(context: &StatementContext<'_>) -> bool {
-    let own = context.transaction.catalog().role(context.settings.user());
-    context.rights().is_superuser() || own.is_some_and(|role| role.is(RoleAttribute::CreateRole))
+    let rights = context.rights();
+    let own = rights.authority().role(context.settings.user());
+    rights.is_superuser() || own.is_some_and(|role| role.is(RoleAttribute::CreateRole))
 }
 
 fn refuse_taken(context: &StatementContext<'_>, name: &str) -> Result<(), SqlError> {
@@ -249,7 +250,8 @@ fn require_admin(context: &StatementContext<'_>, name: &str) -> Result<(), SqlEr
     if role(context, name)?.is(RoleAttribute::Superuser) {
         return Err(insufficient("must be superuser to alter superusers"));
     }
-    let own = context.transaction.catalog().role(context.settings.user());
+    let authority = context.authority();
+    let own = authority.role(context.settings.user());
     let is_admin = own.is_some_and(|own| {
         own.member_of.iter().any(|membership| membership.role == name && membership.admin)
     });
@@ -266,7 +268,7 @@ fn join(
     option: GrantOption,
 ) -> Result<(), SqlError> {
     require_admin(context, of)?;
-    if is_member(of, member, context.transaction.catalog()) {
+    if is_member(of, member, &context.authority()) {
         let message = format!("role \"{member}\" is a member of role \"{of}\"");
         return Err(SqlError::new(SqlState::InvalidGrantOperation, message));
     }

@@ -20,10 +20,15 @@ pub(crate) enum Existing {
     Refuse,
 }
 
+/// `42501` for who is no superuser: nobody else makes schemas.
+pub(super) fn may_not_create() -> SqlError {
+    insufficient(format!("permission denied for database {CATALOG_NAME}"))
+}
+
 /// CREATE SCHEMA.
 ///
 /// # Errors
-/// 42P06 if it is there, 42939-like refusal of names that the system keeps for itself.
+/// 42P06 if it is there, 42939 for names that the system keeps for itself.
 pub(super) fn create(
     context: &mut StatementContext<'_>,
     name: &SchemaName,
@@ -38,7 +43,7 @@ pub(super) fn create(
         return Err(SqlError::syntax(format!("improper schema name: {name}")));
     };
     if !context.rights().is_superuser() {
-        return Err(insufficient(format!("permission denied for database {CATALOG_NAME}")));
+        return Err(may_not_create());
     }
     let access = match owner {
         None => lookup::own_access(context),
@@ -49,7 +54,7 @@ pub(super) fn create(
     };
     if schema.starts_with("pg_") || schema == crate::system::INFORMATION_SCHEMA {
         let message = format!("unacceptable schema name \"{schema}\"");
-        return Err(SqlError::new(SqlState::InvalidName, message)
+        return Err(SqlError::new(SqlState::ReservedName, message)
             .with_detail("The prefix \"pg_\" and information_schema are reserved for the system."));
     }
     if context.transaction.catalog().has_schema(&schema) {

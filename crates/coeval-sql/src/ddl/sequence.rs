@@ -5,6 +5,7 @@ use super::lookup;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
+use crate::rights::Object;
 use coeval_store::{CatalogChange, QualifiedName, SequenceDef, SpaceId};
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, ObjectName, SequenceOptions, UnaryOperator, Value as AstValue,
@@ -164,14 +165,21 @@ pub(super) fn create(
     let bounds = bounds(create.data_type)?;
     let settings = SequenceSettings::read(create.options)?;
     let mut sequence = settings.apply(default_sequence(context, name, bounds), bounds)?;
-    sequence.owned_by = create.owned_by.map(|owner| read_owner(context, owner)).transpose()?.flatten();
+    if let Some(owner) = create.owned_by {
+        sequence.owned_by = read_owner(context, &sequence, owner)?;
+    }
     context.transaction.change_catalog(CatalogChange::PutSequence(sequence))?;
     Ok(StatementResult::plain("CREATE SEQUENCE"))
 }
 
-/// The column that `OWNED BY` names; `None` for `NONE`.
+/// The column that `OWNED BY` names for a sequence; `None` for `NONE`.
+///
+/// # Errors
+/// `55000` unless table and sequence have one owner and lie in one schema: what becomes of the table becomes of the
+/// sequence.
 pub(super) fn read_owner(
     context: &StatementContext<'_>,
+    sequence: &SequenceDef,
     owner: &ObjectName,
 ) -> Result<Option<(SpaceId, usize)>, SqlError> {
     if owner.0.len() == 1 && owner.to_string().eq_ignore_ascii_case("none") {
@@ -182,6 +190,23 @@ pub(super) fn read_owner(
             .with_hint("Specify OWNED BY table.column or OWNED BY NONE."));
     };
     let def = lookup::table(context, &ObjectName(table.to_vec()))?;
+    let authority = context.authority();
+    let (of_sequence, of_table) =
+        (authority.access(Object::Sequence(sequence)), authority.access(Object::Table(&def)));
+    let is_new = context.transaction.catalog().sequence(sequence.id).is_none();
+    let of_sequence = if is_new { &sequence.access } else { &*of_sequence };
+    if of_sequence.owner != of_table.owner {
+        return Err(not_alike("have same owner as"));
+    }
+    if sequence.name.schema != def.name.schema {
+        return Err(not_alike("be in same schema as"));
+    }
     let column = column.as_ident().map(lookup::fold).unwrap_or_default();
     Ok(Some((def.id, lookup::column(&def, &column)?)))
+}
+
+/// `55000` for a sequence that a table cannot own.
+fn not_alike(what: &str) -> SqlError {
+    let message = format!("sequence must {what} table it is linked to");
+    SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
 }

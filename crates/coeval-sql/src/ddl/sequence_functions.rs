@@ -8,11 +8,11 @@ use super::sequence_values::{Sequences, Taking};
 use crate::context::{SequenceValues, StatementContext};
 use crate::error::SqlError;
 use crate::query::Carry;
-use crate::rights::{self, Rights};
+use crate::rights::{Object, Rights};
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
-use coeval_store::{Privilege, SetValue, Store, World};
+use coeval_store::{Privilege, SequenceDef, SetValue, Store, World};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DataFusionError, Result, internal_err};
 use datafusion::logical_expr::{
@@ -56,6 +56,11 @@ impl SequenceAccess {
     /// The session's sequence values after the statement.
     pub(crate) fn values(&self) -> SequenceValues {
         self.0.values.lock().clone()
+    }
+
+    /// Refuses what takes one of these privileges on a sequence.
+    fn require(&self, sequence: &SequenceDef, privileges: &[Privilege]) -> Result<(), SqlError> {
+        self.0.rights.require_any(Object::Sequence(sequence), privileges)
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Sequences<'_>) -> Result<T, SqlError>) -> Result<T, SqlError> {
@@ -130,22 +135,18 @@ impl SequenceFunction {
         let value = access.with(|sequences| match self.kind {
             Kind::Next => {
                 let sequence = sequences.named(text(0))?;
+                access.require(&sequence, &[Privilege::Usage, Privilege::Update])?;
                 sequences.next(&sequence)
             }
             Kind::Current => {
                 let sequence = sequences.named(text(0))?;
+                access.require(&sequence, &[Privilege::Usage, Privilege::Select])?;
                 sequences.current(&sequence)
             }
             Kind::Last => sequences.last(),
             Kind::Set => {
                 let sequence = sequences.named(text(0))?;
-                access.0.rights.require(
-                    sequences.catalog,
-                    rights::Kind::Sequence,
-                    &sequence.name,
-                    &sequence.access,
-                    Privilege::Update,
-                )?;
+                access.require(&sequence, &[Privilege::Update])?;
                 let value = arguments[1].as_primitive::<Int64Type>().value(row);
                 let used = arguments.get(2).is_none_or(|used| used.as_boolean().value(row));
                 sequences.set(&sequence, value, if used { SetValue::Used } else { SetValue::Next })

@@ -4,6 +4,7 @@
 use super::lookup;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::names;
 use crate::temporary::{OnCommit, PG_TEMP, is_temporary};
 use coeval_store::{CatalogChange, QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::{CreateTable, ObjectName, OnCommit as OnCommitClause};
@@ -62,6 +63,7 @@ pub(super) fn target(
         return lookup::target(context, name);
     }
     let (_, name) = lookup::split_name(name)?;
+    names::refuse_own_name(&name)?;
     let temporary = Arc::clone(context.settings.temporary());
     let schema = temporary.schema().to_owned();
     if !context.transaction.catalog().has_schema(&schema) {

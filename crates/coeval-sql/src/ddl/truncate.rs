@@ -6,14 +6,16 @@ use super::lookup;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::result::StatementResult;
-use coeval_store::{CatalogChange, TableDef};
+use crate::rights::Object;
+use coeval_store::{CatalogChange, Privilege, TableDef};
 use datafusion::sql::sqlparser::ast::{CascadeOption, Truncate, TruncateIdentityOption};
 use std::sync::Arc;
 
 /// TRUNCATE: all rows of the tables go at once, with CASCADE those of the tables that refer to them too.
 ///
 /// # Errors
-/// 42P01 for unknown tables; 0A000, as in PostgreSQL, if a table that is not named refers to one that is.
+/// 42P01 for unknown tables; 42501 without TRUNCATE on each of them, those that CASCADE finds included, or for RESTART
+/// IDENTITY of sequences of another owner; 0A000, as in PostgreSQL, if a table that is not named refers to one that is.
 pub(super) fn execute(
     context: &mut StatementContext<'_>,
     truncate: &Truncate,
@@ -23,7 +25,7 @@ pub(super) fn execute(
     }
     let mut tables: Vec<Arc<TableDef>> = Vec::new();
     for target in &truncate.table_names {
-        let def = lookup::table_with(context, &target.name, coeval_store::Privilege::Truncate)?;
+        let def = lookup::table_with(context, &target.name, Privilege::Truncate)?;
         if !tables.iter().any(|table| table.id == def.id) {
             tables.push(def);
         }
@@ -37,6 +39,7 @@ pub(super) fn execute(
             if truncate.cascade != Some(CascadeOption::Cascade) {
                 return Err(referenced(&child, &tables[next]));
             }
+            context.rights().require(Object::Table(&child), Privilege::Truncate)?;
             tables.push(child);
         }
         next += 1;
@@ -61,6 +64,7 @@ fn referenced(child: &TableDef, parent: &TableDef) -> SqlError {
 
 fn restart_sequences(context: &mut StatementContext<'_>, def: &TableDef) -> Result<(), SqlError> {
     for sequence in dependents::owned_sequences(context, def) {
+        context.rights().require_owner(Object::Sequence(&sequence))?;
         super::sequence_values::restart(context, &sequence, sequence.start)?;
     }
     Ok(())

@@ -8,7 +8,7 @@ use super::{lookup, values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
-use crate::rights::Kind;
+use crate::rights::Object;
 use crate::temporary::is_temporary;
 use arrow::datatypes::Schema;
 use coeval_store::{CatalogChange, ObjectRef, QualifiedName, ViewDef};
@@ -51,7 +51,7 @@ pub(super) fn create(
     let names = output_names(&schema, &columns)?;
     let access = match old {
         Existing::Replace(old) => {
-            context.rights().require_owner(Kind::View, &name.name, &old.access)?;
+            context.rights().require_owner(Object::View(&old))?;
             refuse_other_columns(context, &old, &names, &schema)?;
             old.access
         }

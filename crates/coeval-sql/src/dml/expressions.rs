@@ -4,6 +4,7 @@
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::query::has_subquery;
+use crate::rights::Rights;
 use crate::scalar::{Compiler, Inputs, ParameterTypes, Refusal, RowSource, Scalar, Scope};
 use crate::types;
 use coeval_store::{
@@ -20,6 +21,7 @@ pub(super) struct Expressions<'s> {
     functions: SessionState,
     world: Arc<World>,
     search_path: Vec<String>,
+    rights: Rights,
 }
 
 impl<'s> Expressions<'s> {
@@ -32,12 +34,17 @@ impl<'s> Expressions<'s> {
             functions: context.engine.template().clone(),
             world: Arc::clone(context.transaction.world()),
             search_path: context.settings.name_path().to_vec(),
+            rights: context.rights(),
         }
     }
 
     /// Hands a compiler for one expression to `compile`.
     fn with_compiler<T>(&mut self, compile: impl FnOnce(Compiler<'_>) -> T) -> T {
-        let sequences = |name: &str| find_sequence(&self.world, &self.search_path, name);
+        // Who may not take values of it hears so on the general path.
+        let sequences = |name: &str| {
+            find_sequence(&self.world, &self.search_path, name)
+                .filter(|sequence| self.rights.may_take_values(sequence))
+        };
         let compiler = Compiler::new(self.scope, &mut self.parameters);
         compile(compiler.with_fallback(&self.functions).with_sequences(&sequences))
     }

@@ -4,7 +4,7 @@
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::rights::{Checks, Kind};
+use crate::rights::{Checks, Object};
 use coeval_store::{Privilege, TableDef};
 use datafusion::sql::sqlparser::ast::{
     Delete, Expr, Insert, OnConflictAction, OnInsert, Update, Visit, Visitor,
@@ -54,9 +54,7 @@ pub(super) fn require(
     needs: &[Privilege],
 ) -> Result<(), SqlError> {
     let rights = context.rights();
-    needs.iter().try_for_each(|privilege| {
-        rights.require(context.transaction.catalog(), Kind::Table, &def.name, &def.access, *privilege)
-    })
+    needs.iter().try_for_each(|privilege| rights.require(Object::Table(def), *privilege))
 }
 
 /// As [`require`], for a table whose rows the statement then finds by a query of its own.

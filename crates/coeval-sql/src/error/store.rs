@@ -1,25 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Errors of the store as SQL errors.
 
-use crate::error::{ErrorObject, SqlError, SqlState};
+use crate::error::{ErrorObject, Secrets, SqlError, SqlState, TableName};
 use coeval_store::files::FileError;
 use coeval_store::log::LogError;
-use coeval_store::{ConstraintError, LoadError, RejectReason, RowLockError, StoreError};
+use coeval_store::{ConflictError, ConstraintError, LoadError, RejectReason, RowLockError, StoreError};
 
 impl From<ConstraintError> for SqlError {
     fn from(error: ConstraintError) -> Self {
         let (message, object) = (error.to_string(), object_of(&error));
         let error = match error {
-            ConstraintError::Unique { key, .. } => Self::new(SqlState::UniqueViolation, message)
-                .with_detail(format!("Key {key} already exists.")),
+            ConstraintError::Unique { table, key, .. } => Self::new(SqlState::UniqueViolation, message)
+                .with_detail(format!("Key {key} already exists."))
+                .with_secrets(Secrets::key_of(*table)),
             ConstraintError::NotNull { .. } => Self::new(SqlState::NotNullViolation, message),
-            ConstraintError::ForeignKeyMissing { parent, key, .. } => {
+            ConstraintError::ForeignKeyMissing { table, parent, key, .. } => {
+                let said = |key: &str| format!("Key{key} is not present in table \"{parent}\".");
+                let secrets = Secrets { instead: Some(said("")), ..Secrets::key_of(*table) };
                 Self::new(SqlState::ForeignKeyViolation, message)
-                    .with_detail(format!("Key {key} is not present in table \"{parent}\"."))
+                    .with_detail(said(&format!(" {key}")))
+                    .with_secrets(secrets)
             }
-            ConstraintError::ForeignKeyReferenced { table, key, .. } => {
+            ConstraintError::ForeignKeyReferenced { table, parent, key, .. } => {
+                let said = |key: &str| format!("Key{key} is still referenced from table \"{table}\".");
+                let secrets = Secrets { instead: Some(said("")), ..Secrets::key_of(*parent) };
                 Self::new(SqlState::ForeignKeyViolation, message)
-                    .with_detail(format!("Key {key} is still referenced from table \"{table}\"."))
+                    .with_detail(said(&format!(" {key}")))
+                    .with_secrets(secrets)
             }
             ConstraintError::Expression { state, .. } => {
                 Self::new(SqlState::of_code(state).unwrap_or(SqlState::CheckViolation), message)
@@ -31,6 +38,17 @@ impl From<ConstraintError> for SqlError {
             Some(object) => error.with_object(object),
             None => error,
         }
+    }
+}
+
+/// What the detail of a conflict shows: keys of a table, and what the winner ran.
+fn secrets_of(conflict: &ConflictError) -> Secrets {
+    let cause = &conflict.cause;
+    let origin = cause.winner.as_ref().and_then(|winner| winner.origin.as_ref());
+    Secrets {
+        tables: cause.place.space.map(TableName::Space).into_iter().collect(),
+        session: origin.map(|origin| origin.session()),
+        instead: Some("Another transaction changed or relied on the same rows.".to_owned()),
     }
 }
 
@@ -57,11 +75,20 @@ impl From<StoreError> for SqlError {
         let message = error.to_string();
         match error {
             StoreError::Constraint(error) => error.into(),
-            StoreError::Conflict(conflict) => Self::new(SqlState::SerializationFailure, message)
-                .with_detail(conflict.detail)
-                .with_hint("The transaction might succeed if retried."),
-            StoreError::RowLock(RowLockError::Deadlock { detail }) => {
-                Self::new(SqlState::DeadlockDetected, message).with_detail(detail)
+            StoreError::Conflict(conflict) => {
+                let secrets = secrets_of(&conflict);
+                Self::new(SqlState::SerializationFailure, message)
+                    .with_detail(conflict.detail)
+                    .with_hint("The transaction might succeed if retried.")
+                    .with_secrets(secrets)
+            }
+            StoreError::RowLock(RowLockError::Deadlock { tables, detail }) => {
+                let tables = tables.into_iter().map(TableName::Space).collect();
+                Self::new(SqlState::DeadlockDetected, message).with_detail(detail).with_secrets(Secrets {
+                    tables,
+                    session: None,
+                    instead: None,
+                })
             }
             StoreError::Arrow(error) => error.into(),
             StoreError::BrickTable { .. } => Self::new(SqlState::FeatureNotSupported, message).with_hint(

@@ -3,7 +3,7 @@
 
 use crate::context::StatementContext;
 use crate::names;
-use crate::rights::{Kind, Rights};
+use crate::rights::{Object, Rights};
 use crate::scalar::{
     Compiler, ParameterTypes, Refusal, Scalar, Scope, ScopeTable, SequenceNames, folded, parse_stored,
 };
@@ -42,6 +42,8 @@ pub(super) struct Planner<'c> {
 
 impl<'c> Planner<'c> {
     pub(super) fn new(context: &'c StatementContext<'c>, parameters: ParameterTypes) -> Self {
+        let rights = context.rights();
+        let own = rights.clone();
         let sequences = move |text: &str| {
             let name = match text.split_once('.') {
                 Some((schema, name)) => {
@@ -50,11 +52,15 @@ impl<'c> Planner<'c> {
                 None => names::resolve(None, text, context.settings, context.transaction),
             };
             match context.transaction.catalog().resolve(&name?)? {
-                ObjectRef::Sequence(id) => context.transaction.catalog().sequence(id).cloned(),
+                // Who may not take values of it hears so on the general path.
+                ObjectRef::Sequence(id) => {
+                    let sequence = context.transaction.catalog().sequence(id).cloned();
+                    sequence.filter(|sequence| own.may_take_values(sequence))
+                }
                 ObjectRef::Table(_) | ObjectRef::Index(..) | ObjectRef::View => None,
             }
         };
-        Self { context, parameters, sequences: Box::new(sequences), rights: context.rights() }
+        Self { context, parameters, sequences: Box::new(sequences), rights }
     }
 
     /// A compiler over these names.
@@ -88,8 +94,7 @@ impl<'c> Planner<'c> {
             return Err(Refusal::unsupported("a table of a server"));
         }
         for privilege in needs {
-            let catalog = context.transaction.catalog();
-            self.rights.require(catalog, Kind::Table, &def.name, &def.access, *privilege)?;
+            self.rights.require(Object::Table(&def), *privilege)?;
         }
         Ok(def)
     }

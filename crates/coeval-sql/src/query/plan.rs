@@ -86,7 +86,7 @@ impl PlannedQuery {
     pub(crate) fn is_current(&self, context: &StatementContext<'_>) -> bool {
         let transaction = &*context.transaction;
         !self.dependencies.unkept
-            && self.made_for.is_current(context.settings.principal(), transaction)
+            && self.made_for.is_current(context.settings.principal(), transaction, context.engine.store())
             && self.dependencies.tables.iter().all(|known| {
                 transaction
                     .resolve_table(&known.name)
@@ -183,7 +183,7 @@ fn plan_query(
         columns,
         special_parameters,
         dependencies,
-        made_for: MadeFor::new(context.settings.principal(), context.transaction),
+        made_for: MadeFor::new(context.settings.principal(), context.transaction, engine.store()),
         runs_subqueries,
         is_correlated,
     })

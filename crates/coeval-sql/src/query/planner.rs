@@ -10,13 +10,11 @@ use crate::engine::Engine;
 use crate::error::SqlError;
 use crate::names::{resolve, unknown_table};
 use crate::provider::{CoevalTable, HiddenColumns, Keys};
-use crate::rights::{Checks, Kind, Rights};
+use crate::rights::{Authority, Checks, Kind, Object, Rights};
 use crate::session::OpenObjects;
 use crate::settings::Settings;
 use arrow::datatypes::DataType;
-use coeval_store::{
-    ObjectAccess, ObjectRef, Privilege, QualifiedName, SpaceId, TableDef, Transaction, ViewDef,
-};
+use coeval_store::{ObjectRef, Privilege, QualifiedName, SpaceId, TableDef, Transaction, ViewDef};
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::{TableReference, plan_err};
 use datafusion::config::ConfigOptions;
@@ -95,7 +93,7 @@ impl<'a> Planner<'a> {
             parts: context.parts.clone(),
             has_table_ids: names_table_ids(query),
             rights: RefCell::new(match context.checks {
-                Checks::Nothing => Rights::of_owner(None, context.transaction.catalog()),
+                Checks::Nothing => Rights::of_owner(None, context.authority()),
                 Checks::All | Checks::AllBut(_) => context.rights(),
             }),
             exempt: match context.checks {
@@ -149,14 +147,19 @@ impl<'a> Planner<'a> {
         }
         self.depth.set(self.depth.get() + 1);
         self.reads_system_tables.set(true);
-        let plan = self.with_rights_of(view.access.owner.as_deref(), || self.view_plan(view));
+        let plan = Rights::of_view(view, &self.authority())
+            .map_err(Into::into)
+            .and_then(|rights| self.with_rights(rights, || self.view_plan(view)));
         self.depth.set(self.depth.get() - 1);
         Ok(provider_as_source(Arc::new(ViewTable::new(plan?, None))))
     }
 
-    /// Plans something with the rights of an owner.
-    fn with_rights_of<T>(&self, owner: Option<&str>, plan: impl FnOnce() -> T) -> T {
-        let rights = Rights::of_owner(owner, self.transaction.catalog());
+    fn authority(&self) -> Authority {
+        self.rights.borrow().authority().clone()
+    }
+
+    /// Plans something with these rights.
+    fn with_rights<T>(&self, rights: Rights, plan: impl FnOnce() -> T) -> T {
         let before = self.rights.replace(rights);
         let planned = plan();
         self.rights.replace(before);
@@ -164,9 +167,8 @@ impl<'a> Planner<'a> {
     }
 
     /// Refuses what may not be read.
-    fn require_select(&self, kind: Kind, name: &QualifiedName, access: &ObjectAccess) -> Result<()> {
-        let catalog = self.transaction.catalog();
-        Ok(self.rights.borrow().require(catalog, kind, name, access, Privilege::Select)?)
+    fn require_select(&self, object: Object<'_>) -> Result<()> {
+        Ok(self.rights.borrow().require(object, Privilege::Select)?)
     }
 
     fn view_plan(&self, view: &ViewDef) -> Result<LogicalPlan> {
@@ -197,7 +199,8 @@ impl<'a> Planner<'a> {
         }
         let columns = |view: &ViewDef| {
             self.depth.set(1);
-            let plan = self.with_rights_of(None, || self.view_plan(view));
+            let everything = Rights::of_owner(None, self.authority());
+            let plan = self.with_rights(everything, || self.view_plan(view));
             self.depth.set(0);
             let schema = plan.ok()?.schema().inner().clone();
             let column =
@@ -214,7 +217,9 @@ impl<'a> Planner<'a> {
             self.reads_system_tables.set(true);
             return Ok(provider_as_source(provider));
         }
-        if let Some(found) = resolve(schema, name, self.settings, self.transaction) {
+        // A view names other relations with their schemas, and means the system's own whatever its reader's path is.
+        let is_systems = self.depth.get() > 0 && schema.is_none() && crate::system::is_unqualified(name);
+        if !is_systems && let Some(found) = resolve(schema, name, self.settings, self.transaction) {
             return self.object(&found);
         }
         let source = Source {
@@ -242,7 +247,7 @@ impl<'a> Planner<'a> {
             Some(ObjectRef::Table(_)) => match self.transaction.resolve_table(name) {
                 Some(def) => {
                     if self.exempt != Some(def.id) {
-                        self.require_select(Kind::Table, name, &def.access)?;
+                        self.require_select(Object::Table(&def))?;
                     }
                     Ok(self.table(def))
                 }
@@ -250,14 +255,14 @@ impl<'a> Planner<'a> {
             },
             Some(ObjectRef::View) => match self.transaction.catalog().view(name) {
                 Some(view) => {
-                    self.require_select(Kind::View, name, &view.access)?;
+                    self.require_select(Object::View(view))?;
                     self.view(&Arc::clone(view))
                 }
                 None => Err(unknown_table(&name.name).into()),
             },
             Some(ObjectRef::Sequence(id)) => match self.transaction.catalog().sequence(id) {
                 Some(sequence) => {
-                    self.require_select(Kind::Sequence, name, &sequence.access)?;
+                    self.require_select(Object::Sequence(sequence))?;
                     self.reads_system_tables.set(true);
                     let row = crate::catalog::sequence_row(self.engine.store(), sequence)?;
                     Ok(provider_as_source(row))

@@ -20,7 +20,7 @@ pub(crate) fn all_privileges(kind: Kind) -> Privileges {
         ]),
         Kind::Sequence => Privileges::of(&[Privilege::Select, Privilege::Update, Privilege::Usage]),
         Kind::Schema => Privileges::of(&[Privilege::Usage, Privilege::Create]),
-        Kind::Type => Privileges::of(&[Privilege::Usage]),
+        Kind::Type | Kind::Server => Privileges::of(&[Privilege::Usage]),
     }
 }
 

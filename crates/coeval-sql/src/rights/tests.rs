@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What follows from roles, memberships and grants.
 
-use super::{Kind, Principal, Rights, access_list, is_member};
+use super::{Authority, Kind, Object, Principal, Rights, access_list, is_member};
 use crate::engine::Engine;
 use coeval_store::{
-    AccessMode, Catalog, CatalogChange, Grant, Membership, ObjectAccess, Privilege, Privileges,
-    RoleAttribute, RoleDef, Store, StoreOptions, Transaction,
+    AccessMode, CatalogChange, Grant, Membership, ObjectAccess, Privilege, Privileges, RoleAttribute,
+    RoleDef, Store, StoreOptions, Transaction,
 };
 use coeval_txn::Isolation;
+use std::sync::Arc;
 
 /// `clerk` is in `sales`, `guest` too but does not inherit; `sales` is in `staff`; `root` is a superuser.
 fn transaction() -> Transaction {
@@ -38,27 +39,27 @@ fn grant(grantee: Option<&str>, privilege: Privilege) -> Grant {
     }
 }
 
-fn may(catalog: &Catalog, role: &str, access: &ObjectAccess, privilege: Privilege) -> bool {
-    Rights::of(&Principal::named(role), catalog).may(access, privilege)
+fn may(authority: &Authority, role: &str, access: &ObjectAccess, privilege: Privilege) -> bool {
+    Rights::of(&Principal::named(role), authority.clone()).may(access, privilege)
 }
 
 #[test]
 fn rights_come_from_owners_grants_and_inherited_memberships() {
     let transaction = transaction();
-    let catalog = transaction.catalog();
+    let authority = &Authority::of_world(transaction.world());
     let mut access = ObjectAccess::owned_by(Some("staff"));
-    assert!(may(catalog, "clerk", &access, Privilege::Delete), "over two memberships");
-    assert!(!may(catalog, "guest", &access, Privilege::Delete), "guest does not inherit");
-    assert!(may(catalog, "root", &ObjectAccess::default(), Privilege::Delete));
-    assert!(!may(catalog, "staff", &ObjectAccess::default(), Privilege::Select));
-    assert!(!may(catalog, "gone", &access, Privilege::Select), "a role that was dropped");
+    assert!(may(authority, "clerk", &access, Privilege::Delete), "over two memberships");
+    assert!(!may(authority, "guest", &access, Privilege::Delete), "guest does not inherit");
+    assert!(may(authority, "root", &ObjectAccess::default(), Privilege::Delete));
+    assert!(!may(authority, "staff", &ObjectAccess::default(), Privilege::Select));
+    assert!(!may(authority, "gone", &access, Privilege::Select), "a role that was dropped");
 
     access.grants.push(grant(None, Privilege::Select));
     access.grants.push(grant(Some("guest"), Privilege::Insert));
-    assert!(may(catalog, "guest", &access, Privilege::Select), "granted to PUBLIC");
-    assert!(may(catalog, "guest", &access, Privilege::Insert));
-    assert!(!may(catalog, "guest", &access, Privilege::Update));
-    assert!(is_member("guest", "staff", catalog), "it can take the role on");
+    assert!(may(authority, "guest", &access, Privilege::Select), "granted to PUBLIC");
+    assert!(may(authority, "guest", &access, Privilege::Insert));
+    assert!(!may(authority, "guest", &access, Privilege::Update));
+    assert!(is_member("guest", "staff", authority), "it can take the role on");
 }
 
 #[test]
@@ -71,4 +72,64 @@ fn access_lists_are_shown_as_postgresql_shows_them() {
     access.grants.push(usable);
     let shown = access_list(Kind::Table, &access).unwrap();
     assert_eq!(shown, ["\"Owner\"=arwdDxt/\"Owner\"", "=r/coeval", "clerk=w*/coeval"]);
+}
+
+/// A store with the role `clerk`, and `staff` that it is in.
+fn engine_with_roles() -> Arc<Engine> {
+    let engine = Engine::new(Store::in_memory(StoreOptions::default())).unwrap();
+    let mut transaction = engine.store().begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    let mut clerk = RoleDef::new("clerk");
+    clerk.member_of.insert(Membership { role: "staff".to_owned(), admin: false });
+    for role in [RoleDef::new("staff"), clerk] {
+        transaction.change_catalog(CatalogChange::PutRole(role)).unwrap();
+    }
+    transaction.commit().unwrap();
+    engine
+}
+
+fn give_schema(transaction: &mut Transaction, owner: &str) {
+    let access = ObjectAccess::owned_by(Some(owner));
+    transaction.change_catalog(CatalogChange::PutSchemaAccess("public".to_owned(), access)).unwrap();
+}
+
+#[test]
+fn what_others_have_changed_since_the_snapshot_counts_and_else_what_the_transaction_sees() {
+    let engine = engine_with_roles();
+    let begin = || engine.store().begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    let owner = |transaction: &Transaction| {
+        Authority::of(transaction, engine.store()).access(Object::Schema("public")).owner.clone()
+    };
+    let (mut mine, idle) = (begin(), begin());
+    give_schema(&mut mine, "clerk");
+    assert_eq!(owner(&mine).as_deref(), Some("clerk"), "its own change");
+    assert_eq!(owner(&idle), None);
+
+    let mut other = begin();
+    give_schema(&mut other, "staff");
+    other.commit().unwrap();
+    assert_eq!(owner(&mine).as_deref(), Some("staff"), "both have changed it");
+    assert_eq!(owner(&idle).as_deref(), Some("staff"), "in an older snapshot");
+}
+
+#[test]
+fn a_role_that_changes_itself_does_not_keep_what_was_taken_from_it() {
+    let engine = engine_with_roles();
+    let begin = || engine.store().begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    let is_in_staff =
+        |transaction: &Transaction| is_member("clerk", "staff", &Authority::of(transaction, engine.store()));
+    let mut mine = begin();
+    let mut changed = RoleDef::clone(mine.catalog().role("clerk").unwrap());
+    changed.valid_until = Some(1);
+    mine.change_catalog(CatalogChange::PutRole(changed)).unwrap();
+    assert!(is_in_staff(&mine));
+
+    let mut other = begin();
+    other.change_catalog(CatalogChange::PutRole(RoleDef::new("clerk"))).unwrap();
+    other.commit().unwrap();
+    assert!(!is_in_staff(&mine));
+
+    let mut third = begin();
+    third.change_catalog(CatalogChange::RemoveRole("staff".to_owned())).unwrap();
+    third.commit().unwrap();
+    assert!(Authority::of(&mine, engine.store()).role("staff").is_none(), "it was dropped");
 }

@@ -5,7 +5,7 @@ use super::Session;
 use super::variables::Scope;
 use crate::engine::CATALOG_NAME;
 use crate::error::{SqlError, SqlState};
-use crate::rights::{Principal, Rights, Standing, insufficient, is_member};
+use crate::rights::{Authority, Principal, Rights, Standing, insufficient, is_member};
 
 impl Session {
     /// Names its user and itself, as a server does that opens it for a client: `current_user` and
@@ -17,7 +17,23 @@ impl Session {
     }
 
     fn rights_of(&self, principal: &Principal) -> Rights {
-        self.with_catalog(|catalog| Rights::of(principal, catalog))
+        Rights::of(principal, self.authority())
+    }
+
+    fn authority(&self) -> Authority {
+        let store = self.engine.store();
+        match self.running_transaction() {
+            Some(transaction) => Authority::of(transaction, store),
+            None => Authority::of_world(&store.world()),
+        }
+    }
+
+    /// An error without what the session may not see of it.
+    pub(super) fn shown(&self, error: SqlError) -> SqlError {
+        match error.secrets {
+            Some(_) => error.shown_to(&self.rights_of(self.settings.principal()), self.engine.registry()),
+            None => error,
+        }
     }
 
     /// The superuser that the session acts as, or `42501`.
@@ -41,8 +57,7 @@ impl Session {
             Some(name) => {
                 self.refuse_unknown(name)?;
                 let is_allowed = self.rights_of(&user).is_superuser()
-                    || name != CATALOG_NAME
-                        && self.with_catalog(|catalog| is_member(&user.name, name, catalog));
+                    || name != CATALOG_NAME && is_member(&user.name, name, &self.authority());
                 if !is_allowed {
                     return Err(insufficient(format!("permission denied to set role \"{name}\"")));
                 }

@@ -33,7 +33,8 @@ impl Session {
     /// # Errors
     /// As COMMIT; nothing of the statements remains then.
     pub fn end_implicit(&mut self) -> Result<(), SqlError> {
-        if self.is_implicit() { self.commit() } else { Ok(()) }
+        let outcome = if self.is_implicit() { self.commit() } else { Ok(()) };
+        outcome.map_err(|error| self.shown(error))
     }
 
     /// Notes that something behind a statement failed, such as reading its rows on: the block is failed, and one

@@ -4,6 +4,7 @@
 use super::rows::{Rows, count, integer, table_defs, text};
 use crate::error::SqlError;
 use crate::registry::Registry;
+use crate::rights::{Object, Rights};
 use crate::types::format_value;
 use coeval_store::{
     BrickSnapshot, BrickView, ColumnType, DimensionBounds, Store, TableDef, Transaction, Value, ValueRef,
@@ -13,8 +14,9 @@ const TEXT: ColumnType = ColumnType::Text;
 const INT: ColumnType = ColumnType::Int;
 const BIGINT: ColumnType = ColumnType::BigInt;
 
-/// `coeval_bricks`: one row for each brick that has rows, visible or not.
-pub(super) fn bricks(transaction: &Transaction) -> Rows {
+/// `coeval_bricks`: one row for each brick that has rows, visible or not. Its ranges, which are values of rows, are shown to
+/// who may read the table.
+pub(super) fn bricks(transaction: &Transaction, rights: &Rights) -> Rows {
     let mut rows = Rows::new(&[
         ("table_schema", TEXT),
         ("table_name", TEXT),
@@ -31,15 +33,16 @@ pub(super) fn bricks(transaction: &Transaction) -> Rows {
         if def.bricks.is_none() {
             continue;
         }
+        let may_read = rights.may_read(Object::Table(&def));
         let Ok(snapshot) = transaction.brick_view(def.id, |all| all) else { continue };
         for brick in snapshot.bricks() {
             let memory = brick.memory();
-            let ranges = ranges(&snapshot, &def, brick);
+            let ranges = may_read.then(|| ranges(&snapshot, &def, brick));
             rows.push([
                 text(&name.schema),
                 text(&name.name),
                 count(brick.id().get()),
-                text(&ranges),
+                ranges.as_deref().map_or(ValueRef::Null, text),
                 count(brick.rows()),
                 count(snapshot.visible_rows(brick)),
                 count(memory.value_bytes),
@@ -89,7 +92,7 @@ fn number(number: i64, ty: ColumnType) -> String {
 ///
 /// # Errors
 /// If the offsets cannot be read.
-pub(super) fn ingest_offsets(transaction: &Transaction) -> Result<Rows, SqlError> {
+pub(super) fn ingest_offsets(transaction: &Transaction, rights: &Rights) -> Result<Rows, SqlError> {
     let mut rows = Rows::new(&[
         ("table_schema", TEXT),
         ("table_name", TEXT),
@@ -98,7 +101,8 @@ pub(super) fn ingest_offsets(transaction: &Transaction) -> Result<Rows, SqlError
         ("rows", BIGINT),
     ]);
     let offsets = transaction.ingest_offsets()?;
-    for (name, def) in table_defs(transaction) {
+    let readable = |def: &TableDef| rights.may_read(Object::Table(def));
+    for (name, def) in table_defs(transaction).into_iter().filter(|(_, def)| readable(def)) {
         for offset in offsets.iter().filter(|offset| offset.table == def.id) {
             rows.push([
                 text(&name.schema),

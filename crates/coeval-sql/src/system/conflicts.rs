@@ -4,15 +4,15 @@
 use super::rows::{Rows, count, text};
 use crate::catalog::Source;
 use crate::error::SqlState;
-use crate::rights::Rights;
+use crate::rights::Object;
 use coeval_store::{ColumnType, Origin, Store, ValueRef};
 
 const TEXT: ColumnType = ColumnType::Text;
 const INT: ColumnType = ColumnType::Int;
 const BIGINT: ColumnType = ColumnType::BigInt;
 
-/// One row for each of the latest refusals, statements that ran again included. What statements said is shown to
-/// superusers alone.
+/// One row for each of the latest refusals, statements that ran again included. What a statement said is shown to who has
+/// the rights of its session's role, and where it was to who may read the table.
 pub(super) fn conflicts(store: &Store, source: &Source<'_>) -> Rows {
     let mut rows = Rows::new(&[
         ("at", ColumnType::TimestampTz),
@@ -29,12 +29,20 @@ pub(super) fn conflicts(store: &Store, source: &Source<'_>) -> Rows {
         ("winner_statement", TEXT),
         ("declared_read_only", ColumnType::Boolean),
     ]);
-    let rights = Rights::of(source.settings.principal(), source.transaction.catalog());
-    let shows_statements = rights.is_superuser();
+    let rights = source.rights();
+    let registry = source.engine.registry();
+    let is_of_own = |origin: &&Origin| {
+        let session = || registry.find(origin.session());
+        rights.is_superuser()
+            || session().is_some_and(|session| rights.include(session.principal().as_owner()))
+    };
+    let world = rights.authority().seen();
+    let may_read =
+        |space| world.table(space).is_some_and(|table| rights.may_read(Object::Table(table.def())));
     for conflict in store.recent_conflicts() {
         let (loser, winner) = (&conflict.loser, conflict.cause.winner.as_ref());
         let of_winner = winner.and_then(|winner| winner.origin.as_ref());
-        let statement = |origin: Option<&Origin>| match origin.filter(|_| shows_statements) {
+        let statement = |origin: Option<&Origin>| match origin.filter(is_of_own) {
             Some(origin) => ValueRef::Text(origin.statement()).to_owned(),
             None => ValueRef::Null.to_owned(),
         };
@@ -42,13 +50,17 @@ pub(super) fn conflicts(store: &Store, source: &Source<'_>) -> Rows {
         let pid = |origin: Option<&Origin>| {
             origin.map_or(ValueRef::Null, |origin| ValueRef::Int32(origin.session()))
         };
+        let place = Some(&conflict.cause.place)
+            .filter(|place| rights.is_superuser() || place.space.is_none_or(may_read));
+        let table = place.and_then(|place| place.table.as_deref());
+        let key = place.and_then(|place| place.key.as_deref());
         rows.push([
             ValueRef::Int64(conflict.at_micros),
             text(SqlState::SerializationFailure.code()),
             text(&conflict.isolation.to_string().to_lowercase()),
             text(conflict.cause.reason.name()),
-            conflict.cause.place.table.as_deref().map_or(ValueRef::Null, text),
-            conflict.cause.place.key.as_deref().map_or(ValueRef::Null, text),
+            table.map_or(ValueRef::Null, text),
+            key.map_or(ValueRef::Null, text),
             pid(loser.origin.as_ref()),
             count(loser.transaction.get()),
             of_loser.borrow(),

@@ -25,7 +25,7 @@ fn grants(access: &ObjectAccess) -> Vec<Grant> {
 }
 
 /// `table_privileges`, `role_table_grants`: of tables and views, as far as they concern the session's roles.
-pub(super) fn table_privileges(transaction: &Transaction, settings: &Settings, public: Public) -> Rows {
+pub(super) fn table_privileges(transaction: &Transaction, rights: &Rights, public: Public) -> Rows {
     let mut rows = Rows::new(&[
         ("grantor", TEXT),
         ("grantee", TEXT),
@@ -36,8 +36,7 @@ pub(super) fn table_privileges(transaction: &Transaction, settings: &Settings, p
         ("is_grantable", TEXT),
         ("with_hierarchy", TEXT),
     ]);
-    let rights = Rights::of(settings.principal(), transaction.catalog());
-    let has = |role: &Option<String>| rights.owns(&ObjectAccess::owned_by(role.as_deref()));
+    let has = |role: &Option<String>| rights.include(role.as_deref());
     let mut push = |name: &QualifiedName, access: &ObjectAccess| {
         for grant in grants(access) {
             let is_listed = match grant.grantee {
@@ -68,11 +67,10 @@ pub(super) fn table_privileges(transaction: &Transaction, settings: &Settings, p
 }
 
 /// `enabled_roles`: those whose rights the session has.
-pub(super) fn enabled_roles(transaction: &Transaction, settings: &Settings) -> Rows {
+pub(super) fn enabled_roles(transaction: &Transaction, rights: &Rights) -> Rows {
     let mut rows = Rows::new(&[("role_name", TEXT)]);
-    let rights = Rights::of(settings.principal(), transaction.catalog());
     for role in transaction.catalog().roles() {
-        if rights.owns(&ObjectAccess::owned_by(Some(&role.name))) {
+        if rights.include(Some(&role.name)) {
             rows.push([text(&role.name)]);
         }
     }

@@ -5,6 +5,7 @@
 //! definition's removal has committed. What a rollback or a crash between the two leaves is an empty table that nobody
 //! knows, which CREATE TABLE of its name takes over.
 
+use super::bound::is_harmless;
 use super::engines::{check, driver};
 use super::servers::text;
 use super::{DECISIONS, SCHEMA, SERVERS};
@@ -13,9 +14,11 @@ use crate::ddl;
 use crate::error::{SqlError, SqlState};
 use crate::names;
 use crate::result::StatementResult;
-use crate::rights::insufficient;
+use crate::rights::{Object, insufficient};
 use crate::session::{rewind, take_word};
-use coeval_store::{CatalogChange, ForeignDef, ObjectRef, QualifiedName, TableDef};
+use coeval_store::{
+    CatalogChange, ForeignDef, ObjectAccess, ObjectRef, Privilege, QualifiedName, TableDef, ValueRef,
+};
 use datafusion::sql::sqlparser::ast::{
     ColumnOption, ColumnOptionDef, CreateTable, CreateTableOptions, DataType, Expr, Ident, ObjectName,
     SqlOption, Statement, TableConstraint, visit_expressions,
@@ -104,7 +107,7 @@ impl ServerStatement {
         make_tables(context)?;
         match self {
             Self::Create { name, keeps_existing, engine, options } => {
-                if is_there(context, name)? {
+                if is_server(context, name)? {
                     let message = format!("server \"{name}\" already exists");
                     if !keeps_existing {
                         return Err(SqlError::new(SqlState::DuplicateObject, message));
@@ -126,7 +129,7 @@ impl ServerStatement {
                 Ok(StatementResult::plain("CREATE SERVER"))
             }
             Self::Drop { name, skips_missing } => {
-                if !is_there(context, name)? && !skips_missing {
+                if !is_server(context, name)? && !skips_missing {
                     return Err(super::error::unknown_server(name));
                 }
                 if let Some(def) = foreign_tables(context).into_iter().find(|def| is_of(def, name, None)) {
@@ -136,6 +139,9 @@ impl ServerStatement {
                 }
                 run(context, &format!("DELETE FROM {SCHEMA}.{SERVERS} WHERE name = {}", text(name)))?;
                 run(context, &format!("DELETE FROM {SCHEMA}.{DECISIONS} WHERE server = {}", text(name)))?;
+                context
+                    .transaction
+                    .change_catalog(CatalogChange::PutServerAccess(name.clone(), ObjectAccess::default()))?;
                 context.engine.servers().forget(name);
                 Ok(StatementResult::plain("DROP SERVER"))
             }
@@ -168,9 +174,16 @@ fn make_tables(context: &mut StatementContext<'_>) -> Result<(), SqlError> {
     run(context, &sql).map(drop)
 }
 
-fn is_there(context: &mut StatementContext<'_>, name: &str) -> Result<bool, SqlError> {
-    let found = run(context, &format!("SELECT 1 FROM {SCHEMA}.{SERVERS} WHERE name = {}", text(name)))?;
-    Ok(found.rows.is_some_and(|rows| rows.rows() > 0))
+/// Whether there is a server of this name, whoever asks.
+///
+/// # Errors
+/// If the table of servers cannot be read.
+pub(crate) fn is_server(context: &StatementContext<'_>, name: &str) -> Result<bool, SqlError> {
+    let Some(def) = context.transaction.resolve_table(&QualifiedName::new(SCHEMA, SERVERS)) else {
+        return Ok(false);
+    };
+    let key = def.key_of(|_| ValueRef::Text(name));
+    Ok(context.transaction.get(def.id, &key)?.is_some())
 }
 
 fn foreign_tables(context: &StatementContext<'_>) -> Vec<Arc<TableDef>> {
@@ -191,12 +204,13 @@ fn is_of(def: &TableDef, server: &str, table: Option<&str>) -> bool {
 /// CREATE TABLE on a server. Columns and primary key are the definition here; everything else is the server's.
 ///
 /// # Errors
-/// As CREATE TABLE; what the server says.
+/// As CREATE TABLE; `42501` without USAGE on the server; what the server says.
 pub(crate) fn create_table(
     context: &mut StatementContext<'_>,
     create: &CreateTable,
     server: &str,
 ) -> Result<StatementResult, SqlError> {
+    context.rights().require(Object::Server(server), Privilege::Usage)?;
     let name = names::creation_name(&create.name, context.settings, context.transaction)?;
     let is_new = context.transaction.catalog().resolve(&name).is_none();
     if create.query.is_some() {
@@ -226,7 +240,13 @@ pub(crate) fn create_table(
         let message = format!("server {server} has {table} already, for table {}", def.name.name);
         return Err(SqlError::new(SqlState::DuplicateTable, message));
     }
-    let remote = Statement::CreateTable(remote(context, create, server, &table)?);
+    let mut remote = Statement::CreateTable(remote(context, create, server, &table)?);
+    let opened = context.engine.servers().get(context.engine, server)?;
+    if !is_harmless(&mut remote, &opened.kind) {
+        return Err(SqlError::unsupported("such a default or CHECK of a table on a server").with_hint(
+            "Expressions there may call functions that look at nothing but their arguments, and have no queries.",
+        ));
+    }
     put_foreign(context, &name, ForeignDef { server: server.to_owned(), table: table.clone() })?;
     let engine = Arc::clone(context.engine);
     let outcome = context.tique.lock().define(&engine, server, remote.clone());
@@ -327,6 +347,7 @@ fn remote(
             return Ok(());
         }
         let def = names::table(name, context.settings, context.transaction)?;
+        context.rights().require(Object::Table(&def), Privilege::References)?;
         match &def.foreign {
             Some(foreign) if foreign.server == server => {
                 *name = named(&foreign.table);

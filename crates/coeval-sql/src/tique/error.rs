@@ -31,7 +31,7 @@ impl From<TiqueError> for SqlError {
 }
 
 /// `42704`.
-pub(super) fn unknown_server(name: &str) -> SqlError {
+pub(crate) fn unknown_server(name: &str) -> SqlError {
     SqlError::new(SqlState::UndefinedObject, format!("server \"{name}\" does not exist"))
         .with_hint("CREATE SERVER makes one; it is there for others once its transaction has committed.")
 }

@@ -3,11 +3,12 @@
 //!
 //! | the statement | how it runs |
 //! |---|---|
-//! | names tables of one server alone | there, whole: its optimizer plans it |
+//! | names tables of one server alone, and nothing that is not [bound](super::bound) here | there, whole: its optimizer plans it |
 //! | INSERT into a server's table from elsewhere | the query here; its rows are sent |
 //! | a query, or a change here, over tables of servers and others | each foreign table is read, and joined here |
 //! | any other change of a server's table | refused (0A000) |
 
+use super::bound::{Bound, bind};
 use super::definitions::named;
 use super::part::require_noted;
 use super::rows::{lines_of, put_parameters, result_of, row_set, values_of};
@@ -18,90 +19,30 @@ use crate::names;
 use crate::provider::{CoevalTable, HiddenColumns, Keys};
 use crate::query;
 use crate::result::{RowSet, StatementResult};
-use crate::rights::Kind;
+use crate::rights::Object;
 use coeval_store::{Privilege, TableDef};
 use coeval_tique::Outcome;
 use datafusion::sql::sqlparser::ast::{
-    FromTable, Ident, Insert, ObjectName, Query, SetExpr, Statement, TableAlias, TableFactor, TableObject,
-    TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
+    FromTable, Insert, ObjectName, Query, SetExpr, Statement, TableFactor, TableObject, TableWithJoins,
+    Visit, visit_relations,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// What a statement names.
-struct Named {
-    foreign: Vec<(ObjectName, Arc<TableDef>)>,
-    /// Whether it names anything else: tables of ours, views, functions that give rows.
-    has_others: bool,
-}
-
-impl Named {
-    /// The server of all that is named, if it is one and the same.
-    fn server(&self) -> Option<&str> {
-        let mut servers = self.foreign.iter().filter_map(|(_, def)| def.foreign.as_ref());
-        let first = &servers.next()?.server;
-        (!self.has_others && servers.all(|other| other.server == *first)).then_some(first)
-    }
-}
-
-/// The names of common table expressions, and all names of relations.
-#[derive(Default)]
-struct Finder {
-    hidden: HashSet<String>,
-    names: Vec<ObjectName>,
-    has_functions: bool,
-}
-
-impl Visitor for Finder {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let tables = query.with.iter().flat_map(|with| &with.cte_tables);
-        self.hidden.extend(tables.map(|table| names::fold(&table.alias.name)));
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
-        let is_plain = matches!(
-            factor,
-            TableFactor::Table { args: None, .. }
-                | TableFactor::Derived { .. }
-                | TableFactor::NestedJoin { .. }
-        );
-        self.has_functions |= !is_plain;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<()> {
-        self.names.push(name.clone());
-        ControlFlow::Continue(())
-    }
-}
 
 fn foreign_def(context: &StatementContext<'_>, name: &ObjectName) -> Option<Arc<TableDef>> {
     let def = names::table(name, context.settings, context.transaction).ok()?;
     def.foreign.is_some().then_some(def)
 }
 
-fn named_in<V: Visit>(context: &StatementContext<'_>, syntax: &V) -> Named {
-    let mut finder = Finder::default();
-    // The visitor never breaks off.
-    let _ = syntax.visit(&mut finder);
-    let mut found = Named { foreign: Vec::new(), has_others: finder.has_functions };
-    for name in finder.names {
-        let is_hidden =
-            matches!(names::fold_parts(&name).as_deref(), Ok([one]) if finder.hidden.contains(one));
-        match foreign_def(context, &name) {
-            // Which of the two is meant depends on the place: whoever resolves names knows.
-            Some(_) if is_hidden => found.has_others = true,
-            Some(def) => found.foreign.push((name, def)),
-            None => found.has_others |= !is_hidden,
-        }
-    }
-    found
+/// The first table of a server that a statement names anywhere.
+fn first_foreign<V: Visit>(context: &StatementContext<'_>, syntax: &V) -> Option<Arc<TableDef>> {
+    let found = visit_relations(syntax, |name| match foreign_def(context, name) {
+        Some(def) => ControlFlow::Break(def),
+        None => ControlFlow::Continue(()),
+    });
+    found.break_value()
 }
 
 /// The name of the table that a statement changes.
@@ -124,19 +65,41 @@ fn table_of(from: &TableWithJoins) -> Option<&ObjectName> {
     }
 }
 
-/// The server that the statement goes to whole, if it does.
-fn whole(context: &StatementContext<'_>, statement: &Statement) -> Option<(Named, String)> {
+/// A statement as its server gets it, and the tables that it names, each as often as it does.
+struct Whole {
+    server: String,
+    bound: Bound,
+}
+
+/// The statement as a server gets it to which it goes whole, if it does: with the values of its parameters.
+///
+/// # Errors
+/// What the server says when it is opened.
+fn whole(context: &StatementContext<'_>, statement: &Statement) -> Result<Option<Whole>, SqlError> {
     let is_fitting = match statement {
         Statement::Query(body) => crate::dml::is_plain_query(body) && !is_values(body),
         Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => true,
         _ => false,
     };
     if !is_fitting || !context.engine.servers().are_there() {
-        return None;
+        return Ok(None);
     }
-    let named = named_in(context, statement);
-    let server = named.server()?.to_owned();
-    Some((named, server))
+    match first_foreign(context, statement).and_then(|def| def.foreign.clone()) {
+        Some(foreign) => bound(context, statement.clone(), foreign.server),
+        None => Ok(None),
+    }
+}
+
+/// A statement as a server gets it; `None` if it names anything that is not there.
+fn bound(
+    context: &StatementContext<'_>,
+    statement: Statement,
+    server: String,
+) -> Result<Option<Whole>, SqlError> {
+    let opened = context.engine.servers().get(context.engine, &server)?;
+    let is_there = |def: &Arc<TableDef>| def.foreign.as_ref().is_some_and(|foreign| foreign.server == server);
+    let bound = bind(statement, &opened.kind, |name| foreign_def(context, name).filter(is_there));
+    Ok(bound.map(|bound| Whole { server, bound }))
 }
 
 fn is_values(body: &Query) -> bool {
@@ -145,7 +108,8 @@ fn is_values(body: &Query) -> bool {
 
 /// Whether a statement is sent to a server as it is.
 pub(crate) fn is_sent_whole(context: &StatementContext<'_>, statement: &Statement) -> bool {
-    whole(context, statement).is_some()
+    // That of a server which cannot be opened says so when it runs.
+    whole(context, statement).map_or(true, |whole| whole.is_some())
 }
 
 /// Runs a statement on a server, if that is where it belongs.
@@ -156,16 +120,16 @@ pub(crate) fn run(
     context: &mut StatementContext<'_>,
     statement: &Statement,
 ) -> Result<Option<StatementResult>, SqlError> {
-    if !context.engine.servers().are_there() {
+    if !context.engine.servers().are_there() || first_foreign(context, statement).is_none() {
         return Ok(None);
     }
-    let Some((named, server)) = whole(context, statement) else { return run_sourced(context, statement) };
-    require_rights(context, statement, &named)?;
     let mut sent = statement.clone();
     if let Statement::Query(body) = &mut sent {
         **body = query::named_outputs(body);
     }
-    let outcome = send(context, statement, &server, sent)?;
+    let Some(whole) = whole(context, &sent)? else { return run_sourced(context, statement) };
+    require_rights(context, statement, &whole.bound.tables)?;
+    let outcome = send(context, statement, &whole.server, whole.bound.statement)?;
     result_of(outcome, context.tique.lock().promised()).map(Some)
 }
 
@@ -177,13 +141,13 @@ pub(crate) fn explain(
     context: &mut StatementContext<'_>,
     statement: &Statement,
 ) -> Result<Option<Vec<String>>, SqlError> {
-    let Some((named, server)) = whole(context, statement) else { return Ok(None) };
-    require_rights(context, statement, &named)?;
+    let Some(Whole { server, bound }) = whole(context, statement)? else { return Ok(None) };
+    require_rights(context, statement, &bound.tables)?;
     let mut lines = vec![format!("Server {server}: {}", crate::statement::statement_name(statement))];
     if matches!(statement, Statement::Query(_)) {
         let mut sent = parsed("EXPLAIN SELECT 1")?;
         if let Statement::Explain { statement: explained, .. } = &mut sent {
-            **explained = statement.clone();
+            **explained = bound.statement;
         }
         let outcome = send(context, statement, &server, sent)?;
         lines.extend(outcome.rows.iter().flat_map(lines_of).map(|line| format!("  {line}")));
@@ -191,7 +155,7 @@ pub(crate) fn explain(
     Ok(Some(lines))
 }
 
-/// Sends a statement, or another in its place, with the values of its parameters and the server's names of tables. What the
+/// Sends a statement that is bound, in the place of another or of a part of it, with the values of its parameters. What the
 /// engine refuses is said of the statement that was written.
 fn send(
     context: &mut StatementContext<'_>,
@@ -200,7 +164,6 @@ fn send(
     mut sent: Statement,
 ) -> Result<Outcome, SqlError> {
     put_parameters(&mut sent, context)?;
-    rename(context, &mut sent);
     let outcome =
         context.tique.lock().execute(context.engine, context.transaction, context.settings, server, sent);
     outcome.map_err(|error| match error.state {
@@ -218,7 +181,15 @@ fn run_sourced(
     let Statement::Insert(insert) = statement else { return Ok(None) };
     let TableObject::TableName(name) = &insert.table else { return Ok(None) };
     let (Some(def), Some(source)) = (foreign_def(context, name), &insert.source) else { return Ok(None) };
-    needs_of_insert(insert).iter().try_for_each(|privilege| require(context, &def, *privilege))?;
+    let server = def.foreign.as_ref().map(|foreign| foreign.server.clone()).unwrap_or_default();
+    // What is behind the rows (ON CONFLICT, RETURNING) is sent.
+    let rest = Statement::Insert(Insert { source: None, ..insert.clone() });
+    let Some(whole) = bound(context, rest, server)? else {
+        return Err(SqlError::unsupported("this clause of an INSERT into a table on a server").with_hint(
+            "It may name tables of that server alone, and functions that look at nothing but their arguments.",
+        ));
+    };
+    require_rights(context, statement, &whole.bound.tables)?;
     let rows = query::collect(context, source)?;
     if rows.rows() == 0 {
         return Ok(Some(StatementResult::tagged(crate::result::CommandTag::Insert(0))));
@@ -226,21 +197,24 @@ fn run_sourced(
     let values = format!("VALUES {}", values_of(&rows, context)?);
     let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(&values).and_then(|mut p| p.parse_query());
     let parsed = parsed.map_err(|error| SqlError::internal(format!("rows of an INSERT: {error}")))?;
-    let sent = Statement::Insert(Insert { source: Some(parsed), ..insert.clone() });
-    let server = def.foreign.as_ref().map(|foreign| foreign.server.clone()).unwrap_or_default();
-    let outcome = send(context, statement, &server, sent)?;
+    let Statement::Insert(rest) = whole.bound.statement else {
+        return Err(SqlError::internal("an INSERT is bound to another statement"));
+    };
+    let sent = Statement::Insert(Insert { source: Some(parsed), ..rest });
+    let outcome = send(context, statement, &whole.server, sent)?;
     result_of(outcome, context.tique.lock().promised()).map(Some)
 }
 
 fn require(context: &StatementContext<'_>, def: &TableDef, privilege: Privilege) -> Result<(), SqlError> {
-    let catalog = context.transaction.catalog();
-    context.rights().require(catalog, Kind::Table, &def.name, &def.access, privilege)
+    context.rights().require(Object::Table(def), privilege)
 }
 
+/// Refuses what the session may not do with the tables that a statement names. They are of one server; by their names
+/// nothing else was found.
 fn require_rights(
     context: &StatementContext<'_>,
     statement: &Statement,
-    named: &Named,
+    tables: &[Arc<TableDef>],
 ) -> Result<(), SqlError> {
     let needs = match statement {
         Statement::Insert(insert) => needs_of_insert(insert),
@@ -248,43 +222,14 @@ fn require_rights(
         Statement::Delete(delete) => needs_of_delete(delete),
         _ => &[],
     };
-    let target = changed(statement);
-    if let Some(def) = target.and_then(|name| foreign_def(context, name)) {
-        needs.iter().try_for_each(|privilege| require(context, &def, *privilege))?;
+    let target = changed(statement).and_then(|name| foreign_def(context, name));
+    if let Some(def) = &target {
+        needs.iter().try_for_each(|privilege| require(context, def, *privilege))?;
     }
     // Who names the target once more reads it.
-    let at = named.foreign.iter().position(|(name, _)| Some(name) == target);
-    let read = named.foreign.iter().enumerate().filter(|(place, _)| Some(*place) != at);
-    read.into_iter().try_for_each(|(_, (_, def))| require(context, def, Privilege::Select))
-}
-
-/// Gives tables the names that they have on their server.
-fn rename(context: &StatementContext<'_>, statement: &mut Statement) {
-    struct Renamer<'c, 's>(&'c StatementContext<'s>);
-    impl VisitorMut for Renamer<'_, '_> {
-        type Break = ();
-        fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-            if let TableFactor::Table { name, alias, .. } = factor
-                && let Some(def) = foreign_def(self.0, name)
-                && let Some(foreign) = &def.foreign
-            {
-                if alias.is_none() && foreign.table != def.name.name {
-                    let name = Ident::with_quote('"', &def.name.name);
-                    *alias = Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
-                }
-                *name = named(&foreign.table);
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    if let Statement::Insert(Insert { table: TableObject::TableName(name), .. }) = statement
-        && let Some(def) = foreign_def(context, name)
-        && let Some(foreign) = &def.foreign
-    {
-        *name = named(&foreign.table);
-    }
-    // The visitor never breaks off.
-    let _ = statement.visit(&mut Renamer(context));
+    let at = target.and_then(|target| tables.iter().position(|def| def.id == target.id));
+    let read = tables.iter().enumerate().filter(|(place, _)| Some(*place) != at);
+    read.into_iter().try_for_each(|(_, def)| require(context, def, Privilege::Select))
 }
 
 /// Refuses a change or a lock of a server's table that was not sent to it.
@@ -296,9 +241,7 @@ pub(crate) fn refuse_change(context: &StatementContext<'_>, statement: &Statemen
         return Ok(());
     }
     let refused = match statement {
-        Statement::Query(body) if query::locks_rows(body) => {
-            named_in(context, statement).foreign.into_iter().next().map(|(_, def)| def)
-        }
+        Statement::Query(body) if query::locks_rows(body) => first_foreign(context, statement),
         other => changed(other).and_then(|name| foreign_def(context, name)),
     };
     match refused {

@@ -28,6 +28,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A server that is open.
 pub(crate) struct Server {
     pub(super) name: String,
+    /// Its engine.
+    pub(super) kind: String,
     pub(super) database: Database,
     /// The version of the last commit that spanned this server and the database. Held by who makes one, from before its
     /// prepare until both parts are seen, and shared by who takes a snapshot of the server.
@@ -90,9 +92,9 @@ impl Servers {
             // It tells everybody to wait until this process has ended.
             return Ok(Arc::clone(last));
         }
-        let database = open(engine, name)?;
+        let (kind, database) = open(engine, name)?;
         let spanned = RwLock::new(spans.map(|_| engine.store().world().version()));
-        let server = Server { name: name.to_owned(), database, spanned, known: Mutex::default() };
+        let server = Server { name: name.to_owned(), kind, database, spanned, known: Mutex::default() };
         let server = Arc::new(server);
         *place = Some(Arc::clone(&server));
         Ok(server)
@@ -115,7 +117,7 @@ impl Servers {
 }
 
 /// Opens a server's database, and settles what was prepared there.
-fn open(engine: &Arc<Engine>, name: &str) -> Result<Database, SqlError> {
+fn open(engine: &Arc<Engine>, name: &str) -> Result<(String, Database), SqlError> {
     let (kind, options) = described(engine, name)?;
     let driver = driver(&kind, &options)?;
     let decided = decisions(engine, name)?;
@@ -124,7 +126,7 @@ fn open(engine: &Arc<Engine>, name: &str) -> Result<Database, SqlError> {
         let sql = format!("DELETE FROM {SCHEMA}.{DECISIONS} WHERE server = {}", text(name));
         ask(engine, &sql)?;
     }
-    Ok(database)
+    Ok((kind, database))
 }
 
 /// A text as a literal.

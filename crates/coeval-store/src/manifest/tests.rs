@@ -48,6 +48,7 @@ fn some_manifest() -> Manifest {
         ],
         roles: vec![],
         schema_access: vec![],
+        server_access: vec![],
         types: vec![],
         epochs: None,
     }
@@ -74,6 +75,14 @@ fn roles_and_owners_make_it_a_manifest_of_version_2() {
         assert_eq!(version_of(&manifest), 2);
         assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
     }
+}
+
+#[test]
+fn rights_on_servers_make_it_a_manifest_of_version_5() {
+    let server_access = vec![("warehouse".to_owned(), ObjectAccess::owned_by(Some("clerk")))];
+    let manifest = Manifest { server_access, ..some_manifest() };
+    assert_eq!(version_of(&manifest), 5);
+    assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
 }
 
 #[test]
@@ -116,12 +125,12 @@ fn a_manifest_that_was_only_written_aside_is_not_there_yet() {
 #[test]
 fn another_version_is_told_from_damage() {
     let mut bytes = some_manifest().encode();
-    bytes[8] = 5;
+    bytes[8] = 6;
     assert!(matches!(decode(&bytes), Err(StoreError::Corrupt { offset: 0, .. })));
     let checksum = checksum_of(&bytes);
     bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
     let error = decode(&bytes).unwrap_err();
-    assert!(matches!(error, StoreError::UnsupportedVersion { found: 5, supported: 4, .. }), "{error}");
+    assert!(matches!(error, StoreError::UnsupportedVersion { found: 6, supported: 5, .. }), "{error}");
 }
 
 #[test]

@@ -218,6 +218,7 @@ impl<'d> Replayer<'d> {
             | CatalogChange::PutRole(_)
             | CatalogChange::RemoveRole(_)
             | CatalogChange::PutSchemaAccess(..)
+            | CatalogChange::PutServerAccess(..)
             | CatalogChange::RemoveType(_) => {}
         }
     }

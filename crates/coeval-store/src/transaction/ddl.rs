@@ -44,6 +44,9 @@ impl Transaction {
             self.world.shared_bricks().prepare(def).map_err(StoreError::Brick)?;
         }
         self.mark_change(&change);
+        if self.catalog_changes.is_empty() {
+            self.world_before_changes = Some(Arc::clone(&self.world));
+        }
         let old = match &change {
             CatalogChange::PutTable(def) => self.world.table(def.id).cloned(),
             _ => None,
@@ -70,6 +73,7 @@ impl Transaction {
             | CatalogChange::PutRole(_)
             | CatalogChange::RemoveRole(_)
             | CatalogChange::PutSchemaAccess(..)
+            | CatalogChange::PutServerAccess(..)
             | CatalogChange::PutType(_)
             | CatalogChange::RemoveType(_) => {}
         }
@@ -134,6 +138,11 @@ impl Transaction {
             CatalogChange::PutSchemaAccess(schema, access) => {
                 self.mark_roles(access);
                 self.mark(name_key("", schema), Access::Update);
+            }
+            CatalogChange::PutServerAccess(server, access) => {
+                self.mark_roles(access);
+                // No schema has a name with this character in front.
+                self.mark(name_key("", &format!("\u{1}server {server}")), Access::Update);
             }
         }
     }

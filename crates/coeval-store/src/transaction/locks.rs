@@ -118,6 +118,8 @@ pub enum RowLockError {
     /// It would wait for ever (40P01).
     #[error("deadlock detected")]
     Deadlock {
+        /// The tables whose keys the detail names.
+        tables: Vec<SpaceId>,
         /// Who waits for whom, a line for each.
         detail: String,
     },
@@ -442,6 +444,11 @@ impl Transaction {
             LockError::Timeout => RowLockError::Timeout,
             LockError::Interrupted => RowLockError::Interrupted,
             LockError::Deadlock(deadlock) => RowLockError::Deadlock {
+                tables: deadlock
+                    .waits
+                    .iter()
+                    .filter_map(|wait| self.world.place_of_space(wait.key.0).space)
+                    .collect(),
                 detail: deadlock.describe(|(space, key)| self.world.describe_key(*space, key)),
             },
         }

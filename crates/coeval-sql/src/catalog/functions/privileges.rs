@@ -35,7 +35,7 @@ fn subject(call: &Call<'_>, without: usize) -> Result<(Rights, usize), SqlError>
     if call.arguments.len() == without {
         return Ok((access.rights(), 0));
     }
-    Ok((Rights::of(&principal(call)?, access.objects().definitions.catalog()), 1))
+    Ok((access.rights_of(&principal(call)?), 1))
 }
 
 /// The role that the first argument names.
@@ -174,9 +174,9 @@ fn on_role(call: &Call<'_>) -> Result<Cell, SqlError> {
         None => call.text(place).map(str::to_owned),
     };
     let Some(role) = role else { return Ok(Cell::Null) };
-    let is_superuser = Rights::of(&member, catalog).is_superuser();
+    let is_superuser = access.rights_of(&member).is_superuser();
     let usage = call.text(place + 1).unwrap_or_default().to_uppercase();
     let inherits = catalog.role(&member.name).is_some_and(|role| role.is(RoleAttribute::Inherit));
     let counts = inherits || !usage.starts_with("USAGE") || *member.name == *role;
-    Ok((is_superuser || counts && is_member(&member.name, &role, catalog)).into())
+    Ok((is_superuser || counts && is_member(&member.name, &role, access.authority())).into())
 }

@@ -6,7 +6,7 @@ use crate::catalog::access::SettingRequest;
 use crate::catalog::objects::Objects;
 use crate::catalog::rows::Cell;
 use crate::error::SqlError;
-use crate::rights::{Rights, insufficient, is_member};
+use crate::rights::{insufficient, is_member};
 use crate::temporary::is_temporary;
 use std::net::SocketAddr;
 
@@ -134,17 +134,16 @@ fn signal(call: &Call<'_>, signal: Signal) -> Result<Cell, SqlError> {
     let Some(session) = call.oid(0).and_then(|pid| access.registry().find(pid)) else {
         return Ok(false.into());
     };
-    let catalog = access.objects().definitions.catalog();
     let (principal, target) = (access.settings().principal(), session.principal());
     let (verb, what) = match signal {
         Signal::Cancel => ("cancel", ("query", "query is being canceled")),
         Signal::Terminate => ("terminate", ("process", "process is being terminated")),
     };
     if !access.rights().is_superuser() {
-        if Rights::of(&target, catalog).is_superuser() {
+        if access.rights_of(&target).is_superuser() {
             return Err(insufficient(format!("must be a superuser to {verb} superuser {}", what.0)));
         }
-        if !is_member(&principal.name, &target.name, catalog) {
+        if !is_member(&principal.name, &target.name, access.authority()) {
             let message =
                 format!("must be a member of the role whose {} or member of pg_signal_backend", what.1);
             return Err(insufficient(message));

@@ -348,6 +348,8 @@ fn roles_owners_and_grants_are_there_after_a_crash_and_after_a_checkpoint() {
     }
     tx.change_catalog(CatalogChange::RemoveRole("gone".to_owned())).unwrap();
     tx.change_catalog(CatalogChange::PutSchemaAccess("public".to_owned(), schema_access.clone())).unwrap();
+    let server = CatalogChange::PutServerAccess("warehouse".to_owned(), schema_access.clone());
+    tx.change_catalog(server).unwrap();
     put(&mut tx, &def).unwrap();
     tx.commit().unwrap();
     let check = |store: &Store, when: &str| {
@@ -359,6 +361,8 @@ fn roles_owners_and_grants_are_there_after_a_crash_and_after_a_checkpoint() {
             catalog.schema_access("public").map(|access| (**access).clone()),
             Some(schema_access.clone())
         );
+        let of_server = catalog.server_access("warehouse").map(|access| (**access).clone());
+        assert_eq!(of_server, Some(schema_access.clone()), "{when}");
         assert_eq!(world.table(def.id).unwrap().def().access, def.access, "{when}");
     };
     drop(store);
