@@ -9,7 +9,7 @@ use crate::error::SqlError;
 use crate::memory::{QueryEnvironment, QueryMemory};
 use crate::quota::Quotas;
 use crate::registry::Registry;
-use crate::rights::is_member;
+use crate::rights::{Authority, is_member};
 use crate::session::Session;
 use crate::tique::Servers;
 use coeval_store::{RoleDef, Store};
@@ -112,7 +112,7 @@ impl Engine {
     /// Whether this role is a member of another one, of whatever roles between them.
     #[must_use]
     pub fn is_member(&self, name: &str, of: &str) -> bool {
-        is_member(name, of, self.store.world().catalog())
+        is_member(name, of, &Authority::of_world(&self.store.world()))
     }
 
     /// Whether this name is the administrator's, who is no role.
