@@ -37,20 +37,53 @@ fn count(session: &mut Session) -> i64 {
     coeval::value_at(batches[0].column(0).as_ref(), 0).as_i64().unwrap()
 }
 
+/// There is room for the next commits always: a full disk takes as many as fit there.
 #[test]
-fn a_full_disk_stops_commits_and_nothing_else() {
+fn a_full_disk_refuses_commits_that_have_no_room_and_nothing_else() {
     let files = SimulatedFiles::new(11);
+    let mut last = 50;
+    {
+        let db = open(&files);
+        let mut session = db.session();
+        session.execute("CREATE TABLE t (id bigint PRIMARY KEY, note text)").unwrap();
+        (1..=last).for_each(|id| insert(&mut session, id).unwrap());
+        files.fail_randomly(1, Fault::DiskFull);
+        let large = |id: i64| format!("INSERT INTO t VALUES ({id}, repeat('x', 100000))");
+        let refused = loop {
+            match session.execute(&large(last + 1)) {
+                Ok(_) => last += 1,
+                Err(error) => break error,
+            }
+            assert!(last < 100, "the disk is full");
+        };
+        assert_eq!(refused.state(), SqlState::DiskFull, "{refused}");
+        assert_eq!(count(&mut session), last, "reads go on");
+        files.heal();
+        last += 1;
+        session.execute(&large(last)).expect("with room there are commits again");
+        assert_eq!(count(&mut session), last);
+    }
+    let db = open(&files.restart());
+    let mut session = db.session();
+    assert_eq!(count(&mut session), last, "what was refused is not there, what was acknowledged is");
+}
+
+/// The first of them may be found after a restart; the later ones were never begun.
+#[test]
+fn a_sync_that_fails_stops_commits_and_the_fate_of_the_one_under_way_is_said_to_be_unknown() {
+    let files = SimulatedFiles::new(13);
     {
         let db = open(&files);
         let mut session = db.session();
         session.execute("CREATE TABLE t (id bigint PRIMARY KEY, note text)").unwrap();
         (1..=50).for_each(|id| insert(&mut session, id).unwrap());
-        files.fail_randomly(1, Fault::DiskFull);
-        assert_eq!(insert(&mut session, 51).unwrap_err().state(), SqlState::DiskFull);
+        files.fail_randomly(1, Fault::Io);
+        let unknown = insert(&mut session, 51).unwrap_err();
+        assert_eq!(unknown.state(), SqlState::TransactionResolutionUnknown, "{unknown}");
         assert_eq!(count(&mut session), 50, "reads go on");
         files.heal();
         let later = insert(&mut session, 52).unwrap_err();
-        assert_eq!(later.state(), SqlState::DiskFull, "a failed write is never taken back: {later}");
+        assert_eq!(later.state(), SqlState::IoError, "a failed write is never taken back: {later}");
         assert_eq!(count(&mut session), 50);
     }
     let db = open(&files.restart());

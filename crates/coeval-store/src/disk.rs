@@ -16,7 +16,7 @@ use crate::bulk::BulkLoad;
 use crate::chunk::Chunk;
 use crate::error::StoreError;
 use crate::files::{DirectoryLock, FileSystem};
-use crate::log::ChecksumPolicy;
+use crate::log::{ChecksumPolicy, LogError};
 use crate::segment::{
     SEGMENT_DIR, Segment, SegmentRef, parse_segment_name, round_path, segment_path, unfinished_path,
     unfinished_round_path, write_segment,
@@ -141,7 +141,9 @@ impl Disk {
         match verdict {
             Ok(committed) => self.note_committed(written.numbers.iter().copied(), committed.version),
             // Refused before it was logged.
-            Err(StoreError::Conflict(_) | StoreError::Constraint(_)) => self.discard(written),
+            Err(
+                StoreError::Conflict(_) | StoreError::Constraint(_) | StoreError::Log(LogError::NoRoom(_)),
+            ) => self.discard(written),
             // Nobody knows whether the log has it.
             Err(_) => {}
         }

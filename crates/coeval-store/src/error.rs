@@ -136,9 +136,16 @@ pub enum StoreError {
     /// A row of a bulk load is out of its place, or the batches have other columns than the table.
     #[error("{0}")]
     BulkLoad(String),
-    /// The database no longer takes commits: a write or sync of its log failed, or a panic stopped them. Reads go on.
+    /// The database no longer takes commits: a write or sync of its log failed before, or a panic stopped them. Nothing
+    /// was done. Reads go on.
     #[error("commits have stopped: {0}")]
     Stopped(#[source] LogError),
+    /// A write or sync of the log failed under this commit: whether it is durable is decided by what is on the disk, and
+    /// known when the database is opened again (08007). Nobody saw it meanwhile.
+    #[error(
+        "it is not known whether the transaction is committed; opening the database again decides by what is on disk: {0}"
+    )]
+    OutcomeUnknown(#[source] LogError),
     /// The database is being closed.
     #[error("the database is being closed")]
     Closing,
@@ -249,6 +256,14 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// What an error of the wait for the log means to a transaction whose record was appended.
+    pub(crate) fn under_commit(self) -> Self {
+        match self {
+            Self::Stopped(reason) => Self::OutcomeUnknown(reason),
+            other => other,
+        }
+    }
+
     /// Damage of a file, at an offset.
     pub(crate) fn corrupt(file: &Path, offset: u64, what: &str) -> Self {
         Self::Corrupt { file: file.display().to_string(), offset, what: what.to_owned() }

@@ -12,6 +12,7 @@ mod model;
 use crate::catalog::SequenceDef;
 use crate::error::StoreError;
 use crate::ids::SequenceId;
+use crate::log::LogError;
 use crate::options::Durability;
 use crate::store::{SetValue, Store};
 use crate::transaction::{AccessMode, Transaction};
@@ -211,8 +212,19 @@ impl Workload {
             Err(StoreError::Conflict(_) | StoreError::Constraint(_) | StoreError::File(_)) => {
                 Outcome::Refused
             }
+            // No room for the record: nothing was done, and the log goes on.
+            Err(StoreError::Log(LogError::NoRoom(_))) => {
+                self.note("no room");
+                Outcome::Refused
+            }
+            Err(error @ StoreError::Stopped(_)) => {
+                self.has_stopped = true;
+                Outcome::Unknown(error.to_string())
+            }
             Err(error) => {
                 // After the first failure the log takes nothing, so only the first may be found.
+                let is_unknown = matches!(error, StoreError::OutcomeUnknown(_));
+                assert!(is_unknown, "a commit failed, and nobody says whether it is there: {error}");
                 if !self.has_stopped {
                     model.version = self.model.version + 1;
                     self.possible = Some(model);
@@ -262,6 +274,7 @@ impl Workload {
                 self.note("exhausted sequence");
                 Outcome::Refused
             }
+            Err(StoreError::Log(LogError::NoRoom(_))) => Outcome::Refused,
             Err(error) => {
                 self.has_stopped = true;
                 Outcome::Unknown(error.to_string())

@@ -30,7 +30,7 @@ use crate::options::{Durability, Sizes};
 use crate::publishing::{Publishing, Wanted};
 use crate::range::KeyRange;
 use crate::recent_loads::{RecentLoad, RecentLoads};
-use crate::record::{encode_batch, encode_batch_of_one, encode_boundary};
+use crate::record::{batch_bytes, encode_batch, encode_batch_of_one, encode_boundary};
 use crate::reservations::{Accessed, Reservations};
 use crate::serializable::{ActiveGuard, Certification, Certifications};
 use crate::shared::Shared;
@@ -233,7 +233,7 @@ impl Pipeline {
 
     /// Leads for all in the queue. A panic stops commits, and everybody is told so.
     fn lead(&self, shared: &Shared, turn: CommitTurn<'_>) {
-        let taken = Taken::new(turn.take(), || Err(self.publishing.stopped_for(shared)));
+        let taken = Taken::new(turn.take(), || Err(self.publishing.left_by_panic(shared)));
         let mut turn = Some(turn);
         let is_long = taken.tickets().iter().any(is_structural);
         let lead = || {
@@ -271,6 +271,9 @@ impl Pipeline {
 
     /// Certifies, applies and logs one batch. Those of it are told later, without the leader's lock.
     fn lead_batch(&self, leader: &mut Leader, shared: &Shared, tickets: &[Arc<CommitTicket>]) -> Verdicts {
+        if let Err(error) = leader.make_room(tickets) {
+            return self.refuse_for_log(tickets, error);
+        }
         let newest = shared.applied();
         let version = newest.version().next();
         let mut world = World::clone(&newest);
@@ -313,14 +316,28 @@ impl Pipeline {
         // The refused last: who was refused may wait for the version that it lost to, and that may be this one.
         let admitted = (0..).zip(&admitted).map(|(position, admitted)| {
             let order = CommitOrder { version, position };
-            let verdict = logged.clone().map(|()| order).map_err(StoreError::Stopped);
+            let verdict = logged.clone().map(|()| order).map_err(StoreError::OutcomeUnknown);
             (Arc::clone(admitted.ticket), verdict)
         });
         admitted.chain(refused).collect()
     }
 
+    /// Refuses everybody, as the log takes no record; nothing was certified or written.
+    fn refuse_for_log(&self, tickets: &[Arc<CommitTicket>], error: LogError) -> Verdicts {
+        // Without room the log goes on.
+        let is_running = matches!(error, LogError::NoRoom(_));
+        let reason = if is_running { error } else { self.publishing.stop(error) };
+        let refuse = |ticket: &Arc<CommitTicket>| {
+            drop(ticket.take_order());
+            let reason = reason.clone();
+            let error = if is_running { StoreError::Log(reason) } else { StoreError::Stopped(reason) };
+            (Arc::clone(ticket), Err(error))
+        };
+        tickets.iter().map(refuse).collect()
+    }
+
     /// Logs a batch and makes its world the newest applied one. Returns why that failed: commits have stopped
-    /// then.
+    /// then, and nobody knows whether the log has the batch.
     fn log_and_install(
         &self,
         leader: &mut Leader,
@@ -667,6 +684,13 @@ impl Leader {
                 self.recent_loads.note(RecentLoad { version, table, first, last });
             }
         }
+    }
+
+    /// Makes room in the log for a batch of these, before anything of it is done that could not be undone.
+    fn make_room(&mut self, tickets: &[Arc<CommitTicket>]) -> Result<(), LogError> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        let body = |ticket: &Arc<CommitTicket>| ticket.look(|submission| submission.body.len()).unwrap_or(0);
+        log.reserve(batch_bytes(tickets.iter().map(body)))
     }
 
     fn append(

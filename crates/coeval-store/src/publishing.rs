@@ -165,14 +165,14 @@ impl Publishing {
         }
     }
 
-    /// Why commits have stopped, for somebody whom a panic has left without a verdict.
-    pub(crate) fn stopped_for(&self, shared: &Shared) -> StoreError {
+    /// For somebody whom a panic has left without a verdict: its record may be in the log.
+    pub(crate) fn left_by_panic(&self, shared: &Shared) -> StoreError {
         let reason = self.state.lock().stopped.clone();
         let unsaid = || LogError::Panicked {
             during: "in the commit pipeline",
             text: "the process reported its text".to_owned(),
         };
-        StoreError::Stopped(reason.unwrap_or_else(|| stop(shared, unsaid())))
+        StoreError::OutcomeUnknown(reason.unwrap_or_else(|| stop(shared, unsaid())))
     }
 
     /// Makes the world the newest applied one and queues it for publication, which ends the registrations.
@@ -486,12 +486,13 @@ impl Publication {
 
 impl Future for Publication {
     /// # Errors
-    /// [`StoreError::Stopped`] if the log failed: the version will not be published.
+    /// [`StoreError::OutcomeUnknown`] if the log failed: the version will not be published before the next open.
     type Output = Result<(), StoreError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { shared, version, place } = self.get_mut();
-        shared.pipeline.publishing.poll(shared, *version, context.waker(), place)
+        let published = shared.pipeline.publishing.poll(shared, *version, context.waker(), place);
+        published.map_err(StoreError::under_commit)
     }
 }
 

@@ -38,6 +38,10 @@ const CHANGE_INSERTED: u8 = 1;
 const CHANGE_REPLACED: u8 = 2;
 const CHANGE_DELETED: u8 = 3;
 
+/// Kind, version, boundary and how many transactions; first out and length of one of them.
+const BATCH_HEAD_BYTES: usize = 1 + 8 + 8 + 4;
+const TRANSACTION_HEAD_BYTES: usize = 8 + 4;
+
 /// Set in the change byte when a row follows.
 const HAS_ROW: u8 = 0x80;
 
@@ -91,6 +95,11 @@ pub(crate) struct LoadPlaces {
 #[error("a log record is malformed at byte {offset}")]
 pub(crate) struct MalformedRecord {
     pub(crate) offset: usize,
+}
+
+/// The size of a batch's record, given those of its bodies.
+pub(crate) fn batch_bytes(bodies: impl Iterator<Item = usize>) -> usize {
+    bodies.map(|body| TRANSACTION_HEAD_BYTES + body).sum::<usize>() + BATCH_HEAD_BYTES
 }
 
 /// Encodes what a transaction changed.

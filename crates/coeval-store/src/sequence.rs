@@ -42,7 +42,7 @@ mod log;
 use crate::catalog::SequenceDef;
 use crate::error::StoreError;
 use crate::ids::SequenceId;
-use crate::log::Lsn;
+use crate::log::{LogError, Lsn};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -231,14 +231,14 @@ impl Sequences {
                             state.note_logged(range);
                             state.ahead = Some(Ahead { horizon, lsn });
                         }),
-                        None => logging.take_back(),
+                        None | Some(Err(StoreError::Log(LogError::NoRoom(_)))) => logging.take_back(),
                         // This number was logged before; a log that has failed says so when the next range is needed.
                         Some(Err(_)) => {}
                     }
                     return Ok(number);
                 }
                 Step::Log(logging, range) => {
-                    let lsn = log.append(def.id, range.horizon.resume())?;
+                    let (logging, lsn) = logging.written(log.append(def.id, range.horizon.resume()))?;
                     lsn.map_or(Ok(()), |lsn| log.sync(lsn))?;
                     logging.finish(|state| {
                         state.note_logged(range);
@@ -279,7 +279,7 @@ impl Sequences {
                 None => log.aside(&mut || sequence.wait_until_logged()),
             }
         };
-        let lsn = log.append(def.id, resume)?;
+        let (logging, lsn) = logging.written(log.append(def.id, resume))?;
         lsn.map_or(Ok(()), |lsn| log.sync(lsn))?;
         logging.finish(|state| {
             state.position = position;
@@ -420,6 +420,20 @@ struct Logging<'s> {
 }
 
 impl Logging<'_> {
+    /// Goes on with the record where it was written; without room for it nothing was.
+    fn written(self, lsn: Result<Option<Lsn>, StoreError>) -> Result<(Self, Option<Lsn>), StoreError> {
+        match lsn {
+            Ok(lsn) => Ok((self, lsn)),
+            Err(error) => {
+                // The log goes on, and the next manifest must not say what no record says.
+                if matches!(error, StoreError::Log(LogError::NoRoom(_))) {
+                    self.take_back();
+                }
+                Err(error)
+            }
+        }
+    }
+
     /// The record is where it was to be.
     fn finish(self, change: impl FnOnce(&mut State)) {
         change(&mut self.sequence.state.lock());

@@ -353,7 +353,7 @@ impl Shared {
             }
             let applied = self.pipeline.commit(self, submission, locks);
             let verdict = applied.and_then(|committed| {
-                self.pipeline.publishing.wait(self, committed.version)?;
+                self.pipeline.publishing.wait(self, committed.version).map_err(StoreError::under_commit)?;
                 Ok(committed)
             });
             disk.settle_loads(&loads, &verdict);

@@ -97,8 +97,8 @@ impl Store {
         let log = LogOptions::default();
         let log = match options.durability {
             Durability::Fsync => log,
-            // Room made ahead with zeros speeds syncs up; where commits do not wait for any it is written in vain.
-            Durability::None => LogOptions { extend_bytes: 1, ..log },
+            // Room made ahead with zeros speeds syncs up; where commits do not wait for any, less will do.
+            Durability::None => LogOptions { extend_bytes: 64 << 10, ..log },
         };
         let sizes = Sizes { heartbeat: Some(HEARTBEAT_INTERVAL), ..Sizes::default() };
         Self::open_tuned(files, dir, options, log, sizes)
@@ -305,9 +305,9 @@ impl Store {
     /// again with `begin`.
     ///
     /// # Errors
-    /// [`StoreError::Stopped`] if the log failed: the version will not be published.
+    /// [`StoreError::OutcomeUnknown`] if the log failed: the version will not be published before the next open.
     pub fn wait_published(&self, version: Version) -> Result<(), StoreError> {
-        self.shared.wait_published(version)
+        self.shared.wait_published(version).map_err(StoreError::under_commit)
     }
 
     /// For how long the commit leader's lock was held, since it was opened: nobody commits meanwhile.

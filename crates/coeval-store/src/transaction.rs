@@ -485,7 +485,9 @@ impl Transaction {
     /// - [`StoreError::Constraint`]: a check that waited for the end failed;
     /// - [`StoreError::Conflict`]: another transaction was first; run this one again;
     /// - [`StoreError::RowLock`]: so was one with priority, and the wait for it was cut short as [`LockWaits`] says;
-    /// - [`StoreError::Stopped`], [`StoreError::Log`], [`StoreError::File`]: the log could not be written.
+    /// - [`StoreError::Log`] with [`LogError::NoRoom`](crate::log::LogError::NoRoom), [`StoreError::Stopped`],
+    ///   [`StoreError::File`]: the log takes no record; nothing was done.
+    /// - [`StoreError::OutcomeUnknown`]: the log failed under this commit.
     ///
     /// After a constraint, conflict or lock error nothing of the transaction took effect. After a failed write or
     /// sync of the log nothing of it is visible, and whether it is found after the next open is unknown, as
@@ -493,7 +495,7 @@ impl Transaction {
     pub fn commit(self) -> Result<Committed, StoreError> {
         let shared = Arc::clone(&self.shared);
         let committed = self.commit_applied()?;
-        shared.wait_published(committed.version)?;
+        shared.wait_published(committed.version).map_err(StoreError::under_commit)?;
         Ok(committed)
     }
 

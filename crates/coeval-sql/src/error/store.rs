@@ -100,6 +100,8 @@ impl From<StoreError> for SqlError {
             StoreError::BrickLoad(error) => of_load(&error),
             StoreError::CutBrick(_) => Self::new(SqlState::FeatureNotSupported, message)
                 .with_hint("Widen or narrow the condition to the borders of the ranges of the table's dimensions."),
+            StoreError::OutcomeUnknown(_) => Self::new(SqlState::TransactionResolutionUnknown, message)
+                .with_hint("Look for what it did once the database is open again, before you run it again."),
             StoreError::TransactionSize { .. } => Self::new(SqlState::ProgramLimitExceeded, message)
                 .with_hint("Commit after fewer rows: a COPY or INSERT of all of them can be several."),
             other => Self::new(SqlState::of(&other), message),
@@ -130,6 +132,7 @@ impl SqlState {
             StoreError::SequenceExhausted(_) => Self::SequenceGeneratorLimitExceeded,
             StoreError::TransactionSize { .. } | StoreError::KeySize { .. } => Self::ProgramLimitExceeded,
             StoreError::KeyDamage(_) | StoreError::Corrupt { .. } => Self::DataCorrupted,
+            StoreError::OutcomeUnknown(_) => Self::TransactionResolutionUnknown,
             StoreError::UnsupportedVersion { .. } => Self::FeatureNotSupported,
             StoreError::BrickTable { .. } | StoreError::BrickDefinition { .. } | StoreError::CutBrick(_) => {
                 Self::FeatureNotSupported

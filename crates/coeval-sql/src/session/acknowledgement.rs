@@ -29,7 +29,7 @@ impl Acknowledgements {
     /// Sees to it that nothing is given out before this version is published.
     ///
     /// # Errors
-    /// [`StoreError::Stopped`] if the log failed and it is waited for here.
+    /// [`StoreError::OutcomeUnknown`] if the log failed and it is waited for here.
     pub(super) fn wait(&mut self, store: &Store, version: Version) -> Result<(), StoreError> {
         match self.by {
             Acknowledgement::Awaited => store.wait_published(version),

@@ -45,14 +45,15 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::files::lock::Holder;
 use crate::files::{DirectoryLock, File, FileError, FileSystem, OpenMode, Operation, parent_of};
-use model::{Disk, InodeId};
+use model::{Disk, InodeId, Room};
 
 /// How a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// An input/output error (`EIO`), by any call that reaches the disk.
     Io,
-    /// No room left (`ENOSPC`), by calls that need room: making a file, writing, extending, syncing.
+    /// No room left (`ENOSPC`), by calls that need room: making a file, writing behind its end, extending it, and syncing
+    /// what is behind its durable end. What is there already needs none, as on file systems that overwrite in place.
     DiskFull,
 }
 
@@ -300,7 +301,8 @@ struct SimulatedFile {
 impl SimulatedFile {
     fn sync(&self) -> Result<(), FileError> {
         let mut disk = self.files.look(Operation::Sync, &self.path)?;
-        match disk.pass(Operation::Sync) {
+        let room = if disk.inode(self.inode).grows() { Room::Needed } else { Room::There };
+        match disk.pass_with(Operation::Sync, room) {
             Ok(()) => disk.sync_file(self.inode, &self.path),
             Err(source) => {
                 disk.fail_to_sync_file(self.inode);
@@ -318,7 +320,9 @@ impl File for SimulatedFile {
 
     fn write_all_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
         let mut disk = self.files.look(Operation::Write, &self.path)?;
-        let outcome = disk.pass(Operation::Write);
+        let end = offset + bytes.len() as u64;
+        let is_inside = end <= disk.inode(self.inode).cache.len() as u64;
+        let outcome = disk.pass_with(Operation::Write, if is_inside { Room::There } else { Room::Needed });
         let count = match &outcome {
             Ok(()) => bytes.len(),
             Err(_) => disk.random.below(bytes.len() + 1),

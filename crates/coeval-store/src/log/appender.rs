@@ -16,6 +16,9 @@ use crate::log::{ChecksumPolicy, LogError, LogHandle, Lsn, OpenError, Replay, Ta
 /// A buffer that one huge record blew up is not kept.
 const BUFFER_BYTES_KEPT: usize = 4 << 20;
 
+/// So many zeros are written at once at most.
+const ZEROS_BYTES_MAX: u64 = 1 << 20;
+
 /// How a log is laid out. The default is right outside tests.
 #[derive(Debug, Clone, Copy)]
 pub struct LogOptions {
@@ -151,8 +154,9 @@ impl Log {
     /// [`LogHandle::durable_lsn`] has reached that, which takes a [`LogHandle::sync`].
     ///
     /// # Errors
-    /// [`LogError::PayloadSize`] for an empty or too long payload (the log goes on); a failed write, which stops
-    /// the log; [`LogError::Stopped`] afterwards. Without a sync the record may be there after a restart, or not.
+    /// [`LogError::PayloadSize`] for an empty or too long payload, [`LogError::NoRoom`] on a full disk (nothing was written,
+    /// the log goes on); a failed write, which stops the log, and leaves it unknown whether the record is there after a
+    /// restart; [`LogError::Stopped`] afterwards. Without a sync the record may be there after a restart, or not.
     pub fn append(&mut self, payload: &[u8]) -> Result<Lsn, LogError> {
         self.append_with(|record| record.extend_from_slice(payload))
     }
@@ -192,7 +196,8 @@ impl Log {
         let outcome = if bytes == 0 || bytes > PAYLOAD_BYTES_MAX {
             Err(LogError::PayloadSize { bytes })
         } else {
-            self.write_record(&mut record, tail).map_err(|error| self.shared.stop(error))
+            let size = (record.len() + tail.bytes.len()) as u64;
+            self.make_room(size).and_then(|()| self.write_record(&mut record, tail))
         };
         if record.capacity() <= BUFFER_BYTES_KEPT {
             self.buffer = record;
@@ -221,20 +226,29 @@ impl Log {
         self.inert_end == Some(self.end) && self.attested >= self.last_record
     }
 
-    /// Writes the record whose payload, but for its tail, is in place behind the room for its header.
+    /// Makes room for a record with a payload of at most this size: then a full disk does not keep the next record of that
+    /// size from being written, on file systems that overwrite in place.
+    ///
+    /// # Errors
+    /// [`LogError::NoRoom`], with the log as it was; a failure that stops the log; [`LogError::Stopped`].
+    pub(crate) fn reserve(&mut self, payload_bytes: usize) -> Result<(), LogError> {
+        self.shared.check_running()?;
+        self.make_room((RECORD_HEADER_BYTES + payload_bytes.min(PAYLOAD_BYTES_MAX)) as u64)
+    }
+
+    /// Writes the record whose payload, but for its tail, is in place behind the room for its header, where room has been
+    /// made for all of it.
     fn write_record(&mut self, record: &mut [u8], tail: PayloadTail<'_>) -> Result<Lsn, LogError> {
         let size = (record.len() + tail.bytes.len()) as u64;
-        let used = self.end.distance_from(self.first);
-        if used > 0 && used + size > self.options.segment_bytes {
-            self.change_segment()?;
-        }
         let durable = self.shared.durable();
         seal_record(record, tail, self.end, durable);
         let offset = offset_in_segment(self.first, self.end);
-        self.make_room(offset + size)?;
-        self.file.write_all_at(offset, record)?;
+        assert!(offset + size <= self.room_end, "room was made for the record");
+        // What a failed write leaves may be the whole record: nobody knows whether it will be found.
+        let stop = |error| self.shared.stop(error);
+        self.file.write_all_at(offset, record).map_err(stop)?;
         if !tail.bytes.is_empty() {
-            self.file.write_all_at(offset + record.len() as u64, tail.bytes)?;
+            self.file.write_all_at(offset + record.len() as u64, tail.bytes).map_err(stop)?;
         }
         (self.last_record, self.attested) = (self.end, durable);
         self.end = self.end.plus(size);
@@ -242,52 +256,92 @@ impl Log {
         Ok(self.end)
     }
 
-    /// Writes zeros behind `record_end` when the room ends before it, up to the next multiple of
-    /// `extend_bytes`. The record itself makes the room before that.
-    fn make_room(&mut self, record_end: u64) -> Result<(), FileError> {
+    /// Sees to it that the next record of `size` bytes has its place in the last segment, and that the place holds zeros: up
+    /// to the next multiple of `extend_bytes`, or just for the record if there is no more.
+    fn make_room(&mut self, size: u64) -> Result<(), LogError> {
+        let used = self.end.distance_from(self.first);
+        if used > 0 && used + size > self.options.segment_bytes {
+            self.change_segment()?;
+        }
+        let record_end = offset_in_segment(self.first, self.end) + size;
         if record_end <= self.room_end {
             return Ok(());
         }
-        let extend = self.options.extend_bytes.max(1);
         let segment_end = SEGMENT_HEADER_BYTES as u64 + self.options.segment_bytes;
-        let room_end = record_end.next_multiple_of(extend).min(segment_end).max(record_end);
-        let missing = usize::try_from(room_end - record_end).expect("less than extend_bytes");
-        if missing > 0 {
-            if self.zeros.len() < missing {
-                self.zeros.resize(missing, 0);
+        let wanted = record_end.next_multiple_of(self.options.extend_bytes.max(1));
+        let wanted = wanted.min(segment_end).max(record_end);
+        let outcome = match self.write_zeros(wanted) {
+            Err(error) if error.is_disk_full() && wanted > record_end => self.write_zeros(record_end),
+            outcome => outcome,
+        };
+        // Zeros behind the last record mean nothing: the log is as it was.
+        outcome.map_err(
+            |error| if error.is_disk_full() { LogError::NoRoom(error) } else { self.shared.stop(error) },
+        )
+    }
+
+    /// Writes zeros from where the room ends to `room_end`.
+    fn write_zeros(&mut self, room_end: u64) -> Result<(), FileError> {
+        while self.room_end < room_end {
+            let missing = (room_end - self.room_end).min(ZEROS_BYTES_MAX);
+            let count = usize::try_from(missing).expect("some megabytes");
+            if self.zeros.len() < count {
+                self.zeros.resize(count, 0);
             }
-            self.file.write_all_at(record_end, &self.zeros[..missing])?;
+            self.file.write_all_at(self.room_end, &self.zeros[..count])?;
+            self.room_end += missing;
         }
-        self.room_end = room_end;
         Ok(())
     }
 
     /// Completes the last segment durably, then makes the next one. The order is the proof that damage in a
     /// segment with a successor is no torn tail.
     fn change_segment(&mut self) -> Result<(), LogError> {
-        let _turn = self.shared.turn.lock();
+        let shared = Arc::clone(&self.shared);
+        let _turn = shared.turn.lock();
         // A sync that failed while this one waited for its turn would make the next one's success worthless.
-        self.shared.check_running()?;
-        self.file.set_len(offset_in_segment(self.first, self.end))?;
-        self.file.sync_all()?;
-        self.shared.set_durable(self.end);
-        self.file = create_segment(&*self.shared.files, &self.shared.dir, self.end)?;
+        shared.check_running()?;
+        let end_offset = offset_in_segment(self.first, self.end);
+        // A length that cannot be set is as it was.
+        let as_before = |error: FileError| {
+            if error.is_disk_full() { LogError::NoRoom(error) } else { shared.stop(error) }
+        };
+        self.file.set_len(end_offset).map_err(as_before)?;
+        self.room_end = end_offset;
+        self.file.sync_all().map_err(|error| shared.stop(error))?;
+        shared.set_durable(self.end);
+        if let Err(error) = begin_segment(&*shared.files, &shared.dir, self.end) {
+            // What is left of it must not be gone on with: nobody knows what of it is durable.
+            let is_gone = remove_unfinished(&*shared.files, &shared.dir).is_ok();
+            return Err(if is_gone { as_before(error) } else { shared.stop(error) });
+        }
+        self.file =
+            name_segment(&*shared.files, &shared.dir, self.end).map_err(|error| shared.stop(error))?;
         self.first = self.end;
         self.room_end = SEGMENT_HEADER_BYTES as u64;
-        self.shared.segments.lock().push(self.first);
-        *self.shared.written.lock() = Written { end: self.end, file: Arc::clone(&self.file) };
+        shared.segments.lock().push(self.first);
+        *shared.written.lock() = Written { end: self.end, file: Arc::clone(&self.file) };
         Ok(())
     }
 }
 
 /// Makes the segment that starts at `first`: when its name is there, its header is.
 fn create_segment(files: &dyn FileSystem, dir: &Path, first: Lsn) -> Result<Arc<dyn File>, FileError> {
-    let unfinished = unfinished_path(dir, first);
-    let file = files.open(&unfinished, OpenMode::Create)?;
+    begin_segment(files, dir, first)?;
+    name_segment(files, dir, first)
+}
+
+/// Makes the segment that starts at `first`, durable but for its name.
+fn begin_segment(files: &dyn FileSystem, dir: &Path, first: Lsn) -> Result<(), FileError> {
+    let file = files.open(&unfinished_path(dir, first), OpenMode::Create)?;
     file.write_all_at(0, &encode_segment_header(first))?;
-    file.sync_all()?;
+    file.sync_all()
+}
+
+/// Gives the segment its name, durably.
+fn name_segment(files: &dyn FileSystem, dir: &Path, first: Lsn) -> Result<Arc<dyn File>, FileError> {
     let path = segment_path(dir, first);
-    files.rename(&unfinished, &path)?;
+    files.rename(&unfinished_path(dir, first), &path)?;
     files.sync_dir(dir)?;
     // Opened again so that errors name the file as it is called now.
     files.open(&path, OpenMode::Existing)

@@ -84,6 +84,10 @@ pub enum LogError {
         /// What the panic said.
         text: String,
     },
+    /// There is no room for a record on the disk. Nothing was written, the log goes on: with room, the same record can be
+    /// appended.
+    #[error("there is no room for a log record, and none was written: {0}")]
+    NoRoom(#[source] FileError),
     /// An earlier write or sync failed, and since then the log takes nothing.
     #[error("the log has stopped: {first}")]
     Stopped {
@@ -97,7 +101,7 @@ impl LogError {
     /// Whether the reason, now or when the log stopped, is a full disk.
     pub fn is_disk_full(&self) -> bool {
         match self {
-            LogError::File(error) => error.is_disk_full(),
+            LogError::File(error) | LogError::NoRoom(error) => error.is_disk_full(),
             LogError::Stopped { first } => first.is_disk_full(),
             LogError::Damaged { .. }
             | LogError::MissingSegment { .. }

@@ -125,11 +125,13 @@ fn a_sync_that_fails_is_told_to_whoever_asked_and_nothing_of_it_is_seen() {
     let committed = apply(&store, &def, 1, Isolation::Serializable);
     files.fail_from(0, Fault::Io);
     let outcome = await_here(store.publication(committed.version).unwrap());
-    assert!(matches!(outcome, Err(StoreError::Stopped(_))), "{outcome:?}");
+    assert!(matches!(outcome, Err(StoreError::OutcomeUnknown(_))), "{outcome:?}");
     assert_eq!(rows(&store, def.id), 0);
     assert_eq!(store.active_serializable(), [], "it has ended all the same");
     let again = store.publication(committed.version).unwrap();
-    assert!(matches!(await_here(again), Err(StoreError::Stopped(_))));
+    assert!(matches!(await_here(again), Err(StoreError::OutcomeUnknown(_))));
+    let waited = store.wait_published(committed.version);
+    assert!(matches!(waited, Err(StoreError::OutcomeUnknown(_))), "{waited:?}");
 }
 
 /// A reader that begins between the application and the publication of a commit does not see it, and must know that it

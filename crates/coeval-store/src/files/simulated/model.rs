@@ -10,6 +10,13 @@ use crate::files::{Fault, Lie, Operation, parent_of};
 /// A file, whatever its name.
 pub(crate) type InodeId = u64;
 
+/// Whether the bytes of a write have a place on the disk already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    Needed,
+    There,
+}
+
 /// Repeatable dice (splitmix64).
 #[derive(Debug)]
 pub(crate) struct Random {
@@ -52,6 +59,11 @@ pub(crate) struct Inode {
 }
 
 impl Inode {
+    /// Whether it has an end that is not durable.
+    pub(crate) fn grows(&self) -> bool {
+        self.cache.len() > self.durable.len()
+    }
+
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
         let change = Change::Write { offset: to_memory(offset), bytes: bytes.to_vec() };
         apply(&mut self.cache, &change);
@@ -261,9 +273,15 @@ impl Disk {
 
     /// Lets a call pass, or makes it fail.
     pub(crate) fn pass(&mut self, operation: Operation) -> io::Result<()> {
+        self.pass_with(operation, Room::Needed)
+    }
+
+    /// Lets a call pass that needs room if such calls do, or makes it fail.
+    pub(crate) fn pass_with(&mut self, operation: Operation, room: Room) -> io::Result<()> {
         self.call_count += 1;
+        let hits = |fault| hits(fault, operation) && !(fault == Fault::DiskFull && room == Room::There);
         if let Some((calls, fault)) = self.countdown
-            && hits(fault, operation)
+            && hits(fault)
         {
             if calls == 0 {
                 self.countdown = self.stays_broken.then_some((0, fault));
@@ -272,7 +290,7 @@ impl Disk {
             self.countdown = Some((calls - 1, fault));
         }
         if let Some((odds, fault)) = self.chance
-            && hits(fault, operation)
+            && hits(fault)
             && self.random.one_in(odds)
         {
             return Err(error_of(fault));

@@ -34,6 +34,7 @@ struct Met {
     removed: u64,
     lost_unacknowledged: u64,
     kept_unacknowledged: u64,
+    refused: u64,
 }
 
 /// What the log may hold: all that was attempted, of which so many are acknowledged.
@@ -130,6 +131,11 @@ fn work(log: &mut Log, model: &mut Model, dice: &mut StdRng, met: &mut Met) -> R
                 let mut payload = vec![0; dice.random_range(1..size)];
                 dice.fill(payload.as_mut_slice());
                 let outcome = log.append(&payload);
+                if let Err(LogError::NoRoom(_)) = outcome {
+                    // Nothing was written: it must never be found.
+                    met.refused += 1;
+                    continue;
+                }
                 model.attempted.push((payload, outcome.as_ref().ok().copied()));
                 if let Err(first) = outcome {
                     met.failed_calls += 1;
@@ -218,6 +224,7 @@ fn after_any_crash_the_log_holds_a_prefix_with_all_that_was_acknowledged() {
         ("removed segments", removed),
         ("lost unacknowledged records", met.lost_unacknowledged),
         ("kept unacknowledged records", met.kept_unacknowledged),
+        ("records without room", met.refused),
     ] {
         assert!(count > SEEDS / 20, "too few {what} to prove anything: {count}");
     }

@@ -8,20 +8,65 @@ use crate::files::{DiskFiles, Fault, FileSystem};
 use crate::log::tests::{log_dir, open, payloads, simulated, small};
 use crate::log::{Log, LogError, LogOptions, Lsn, OpenError, PAYLOAD_BYTES_MAX};
 
+/// The write of a record failed on a full disk, the caller was told so, and after a restart the record was there: the part
+/// that was written was all of it. Now there is room before anything is written.
 #[test]
-fn a_full_disk_stops_the_log_and_every_later_call_says_so() {
+fn a_record_without_room_is_refused_never_found_and_the_log_goes_on() {
+    let (mut refused, mut taken_again) = (0, 0);
+    for (seed, calls) in (0..60).flat_map(|seed| (0..8).map(move |calls| (seed, calls))) {
+        let (simulation, files) = simulated(seed);
+        let (mut log, _) = open(&files, Lsn::START, small()).unwrap();
+        let handle = log.handle();
+        let mut expected: Vec<Vec<u8>> = Vec::new();
+        simulation.fail_from(calls, Fault::DiskFull);
+        let mut has_stopped = false;
+        for index in 0..12_u8 {
+            let payload = vec![index + 1; 60];
+            match log.append(&payload) {
+                Ok(_) => expected.push(payload),
+                Err(error @ LogError::NoRoom(_)) => {
+                    assert!(error.is_disk_full() && error.to_string().contains("disk full"), "{error}");
+                    refused += 1;
+                }
+                // The sync of what was written before, at a change of segment.
+                Err(LogError::File(error)) if error.to_string().starts_with("cannot sync") => {
+                    has_stopped = true
+                }
+                Err(LogError::Stopped { .. }) if has_stopped => {}
+                Err(error) => panic!("seed {seed}, call {calls}: {error}"),
+            }
+            if index == 8 {
+                simulation.heal();
+            }
+        }
+        if !has_stopped {
+            assert!(expected.len() >= 3, "with room the log takes records again");
+            taken_again += 1;
+            handle.sync(log.end_lsn()).unwrap();
+        }
+        let after: Arc<dyn FileSystem> =
+            Arc::new(if seed % 2 == 0 { simulation.crash() } else { simulation.restart() });
+        let (_, records) = open(&after, Lsn::START, small()).unwrap();
+        let found = payloads(&records);
+        assert!(expected.iter().take(found.len()).eq(found.iter().copied()), "seed {seed}, call {calls}");
+        assert!(has_stopped || found.len() == expected.len(), "seed {seed}, call {calls}");
+    }
+    assert!(refused > 500 && taken_again > 100, "{refused} {taken_again}");
+}
+
+#[test]
+fn a_sync_without_room_stops_the_log_and_every_later_call_says_so() {
     let (simulation, files) = simulated(3);
     let (mut log, _) = open(&files, Lsn::START, small()).unwrap();
     let handle = log.handle();
     let acknowledged = log.append(b"acknowledged").unwrap();
     handle.sync(acknowledged).unwrap();
-    let unsynced = log.append(b"written, not synced").unwrap();
+    let unsynced = log.append(&[1; 200]).unwrap();
 
     simulation.fail_after(0, Fault::DiskFull);
-    let first = log.append(&[1; 200]).unwrap_err();
+    let first = handle.sync(unsynced).unwrap_err();
     assert!(first.is_disk_full());
     assert!(first.to_string().contains("disk full"), "{first}");
-    assert!(first.to_string().contains("00000000000000000000.log at offset"), "{first}");
 
     // The disk has room again, and the log does not act as if nothing had happened.
     for error in [log.append(b"more").unwrap_err(), handle.sync(unsynced).unwrap_err()] {

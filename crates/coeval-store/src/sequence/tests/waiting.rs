@@ -4,9 +4,12 @@
 use super::super::{Position, RANGE_MIN, SequenceLog, Sequences};
 use super::numbers;
 use crate::error::StoreError;
+use crate::files::{FileError, Operation};
 use crate::ids::SequenceId;
-use crate::log::Lsn;
+use crate::log::{LogError, Lsn};
 use parking_lot::{Condvar, Mutex};
+use std::io;
+use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -26,6 +29,7 @@ struct Gate {
     /// Who waits for the gate.
     syncing: u64,
     leader_is_busy: bool,
+    is_full: bool,
 }
 
 impl GatedLog {
@@ -52,6 +56,11 @@ impl GatedLog {
 impl SequenceLog for GatedLog {
     fn append(&self, id: SequenceId, resume: Option<i64>) -> Result<Option<Lsn>, StoreError> {
         let mut state = self.state.lock();
+        if state.is_full {
+            let source = io::Error::from(io::ErrorKind::StorageFull);
+            let error = FileError::new(Operation::Write, Path::new("log"), source);
+            return Err(StoreError::Log(LogError::NoRoom(error)));
+        }
         state.records.push((id, resume));
         Ok(Some(Lsn::new(state.records.len() as u64)))
     }
@@ -182,4 +191,28 @@ fn a_sequence_that_begins_again_logs_that_before_it_gives_its_first_number_again
         let newest = log.state.lock().records.last().copied();
         assert_eq!(newest, Some((def.id, Some(expected + 1))), "after a crash it goes on behind {expected}");
     }
+}
+
+/// A manifest that said where a refused setval was to go on would let numbers be given twice: those that were given since
+/// the record before.
+#[test]
+fn a_sequence_that_finds_no_room_in_the_log_goes_on_where_the_log_says() {
+    let (log, sequences, def) = (GatedLog::default(), Sequences::default(), numbers(1));
+    for number in 1..=40 {
+        assert_eq!(sequences.next_value(&def, &log).unwrap(), number);
+    }
+    let logged = log.state.lock().records.last().copied().unwrap();
+    log.state.lock().is_full = true;
+    let error = sequences.set(&def, Position::Next(1), &log).unwrap_err();
+    assert!(matches!(error, StoreError::Log(LogError::NoRoom(_))), "{error}");
+    assert_eq!(sequences.resume_points(), [logged]);
+    let mut number = 40;
+    while let Ok(next) = sequences.next_value(&def, &log) {
+        assert_eq!(next, number + 1);
+        number = next;
+    }
+    assert_eq!(sequences.resume_points(), [logged]);
+    assert_eq!(logged.1, Some(number + 1), "what was logged was given");
+    log.state.lock().is_full = false;
+    assert_eq!(sequences.next_value(&def, &log).unwrap(), number + 1);
 }

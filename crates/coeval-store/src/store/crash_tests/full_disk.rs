@@ -21,10 +21,11 @@ fn open(files: &SimulatedFiles) -> Store {
     Store::open_tuned(files, Path::new(DIR), options, log, SMALL).unwrap()
 }
 
+/// A commit that was refused for want of room used to be found after a restart. Now it was never begun, and with room the
+/// next one is taken; only a failed sync stops commits, and then nobody claims to know.
 #[test]
-fn on_a_full_disk_commits_stop_reads_go_on_and_nothing_acknowledged_is_lost() {
-    let mut stopped = 0;
-    let mut refused_loads = 0;
+fn on_a_full_disk_commits_are_refused_or_of_unknown_fate_reads_go_on_and_nothing_acknowledged_is_lost() {
+    let (mut refused, mut stopped, mut taken_again) = (0, 0, 0);
     for seed in 0..300 {
         let mut files = SimulatedFiles::new(seed);
         let mut workload = Workload::new(seed);
@@ -34,25 +35,20 @@ fn on_a_full_disk_commits_stop_reads_go_on_and_nothing_acknowledged_is_lost() {
             (0..seed % 7).for_each(|_| drop(workload.step(&store)));
             files.fail_from(seed % 29, Fault::DiskFull);
             for _ in 0..30 {
-                let loads = workload.met.get("bulk load").copied();
-                match workload.step(&store) {
-                    Outcome::Unknown(error) => {
-                        assert!(error.contains("disk full"), "{error}");
-                        stopped += 1;
-                    }
-                    Outcome::Refused if workload.met.get("bulk load").copied() != loads => refused_loads += 1,
-                    Outcome::Committed | Outcome::Refused => {}
+                if let Outcome::Unknown(error) = workload.step(&store) {
+                    assert!(error.contains("disk full"), "{error}");
+                    stopped += 1;
                 }
                 workload.model.check(&store.world()).unwrap();
             }
-            if workload.has_stopped {
-                // There is room again, and the store does not act as if nothing had happened.
-                files.heal();
-                for _ in 0..5 {
-                    workload.step(&store);
-                }
-                workload.model.check(&store.world()).unwrap();
+            let before = workload.met.get("no room").copied().unwrap_or(0);
+            files.heal();
+            let outcomes: Vec<Outcome> = (0..5).map(|_| workload.step(&store)).collect();
+            assert_eq!(workload.met.get("no room").copied().unwrap_or(0), before, "there is room again");
+            if !workload.has_stopped {
+                taken_again += u64::from(outcomes.contains(&Outcome::Committed));
             }
+            workload.model.check(&store.world()).unwrap();
             drop(store);
             let end = if seed % 2 == 0 { End::Machine } else { End::Process };
             workload.note_end(end);
@@ -61,8 +57,9 @@ fn on_a_full_disk_commits_stop_reads_go_on_and_nothing_acknowledged_is_lost() {
             assert_eq!(report.problems, [], "seed {seed}");
         }
         workload.take_recovered(&open(&files).world()).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+        refused += workload.met.get("no room").copied().unwrap_or(0);
     }
-    assert!(stopped > 300 && refused_loads > 50, "{stopped} {refused_loads}");
+    assert!(refused > 300 && stopped > 300 && taken_again > 20, "{refused} {stopped} {taken_again}");
 }
 
 #[test]
