@@ -123,6 +123,7 @@ impl Checkpoints {
 /// When the log cannot be synced or a file not be written or removed. Contents and durability are as before
 /// then; what the checkpoint wrote may be in place already. [`StoreError::Stopped`] if it panics, which stops commits.
 pub(crate) fn run(shared: &Shared) -> Result<CheckpointReport, StoreError> {
+    shared.check_writable("CHECKPOINT")?;
     let _turn = shared.checkpoints.turn.lock();
     shared.pipeline.publishing.check_whole()?;
     let run = || {

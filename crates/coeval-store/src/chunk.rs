@@ -302,7 +302,8 @@ impl Chunk {
 /// Longest text kept as a minimum or maximum: enough to prune by, bounded in the manifest.
 const STATS_TEXT_MAX: usize = 64;
 
-fn column_stats(array: &dyn Array) -> ColumnStats {
+/// What is known of a column with these values.
+pub(crate) fn column_stats(array: &dyn Array) -> ColumnStats {
     macro_rules! primitive {
         ($type:ty, $variant:ident) => {{
             let array = array.as_primitive::<$type>();

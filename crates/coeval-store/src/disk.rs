@@ -136,6 +136,11 @@ impl Disk {
         Ok(())
     }
 
+    /// Keeps a file for as long as the directory is open.
+    pub(crate) fn keep(&self, number: u64) {
+        self.loads.lock().insert(number, LoadState::OnItsWay);
+    }
+
     /// Notes what became of loads that were written.
     pub(crate) fn settle_loads(&self, written: &LoadFiles, verdict: &Result<Committed, StoreError>) {
         match verdict {

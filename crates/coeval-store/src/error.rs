@@ -10,7 +10,9 @@ use crate::log::LogError;
 use crate::row::ValueTypeMismatch;
 use coeval_brick::{CutBrick, LoadError, ShardStopped};
 use coeval_txn::Version;
+use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A constraint was violated. The statement has no effect; the transaction goes on where the caller kept a
 /// savepoint.
@@ -237,6 +239,17 @@ pub enum StoreError {
         /// What to do.
         advice: &'static str,
     },
+    /// A table whose files are damaged, in a database that is served without it (XX001).
+    #[error("table \"{table}\" cannot be read: {damage}")]
+    DamagedTable {
+        /// The table.
+        table: Box<QualifiedName>,
+        /// What is damaged, and where.
+        damage: Arc<TableDamage>,
+    },
+    /// The database was opened to be read only, because some of it is damaged (25006).
+    #[error("cannot execute {0}: the database is open to be read only, as some of it may be damaged")]
+    ServedReadOnly(&'static str),
     /// A file was written by another version of the program.
     #[error("{file} has format version {found}; this program reads version {supported}")]
     UnsupportedVersion {
@@ -253,6 +266,38 @@ pub enum StoreError {
     /// Arrow refused a batch.
     #[error(transparent)]
     Arrow(#[from] arrow::error::ArrowError),
+}
+
+/// Why a table cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableDamage {
+    /// The file, or the directory of the log.
+    pub file: String,
+    /// Where in it; of the log, the position behind the record.
+    pub offset: u64,
+    /// What is wrong there.
+    pub what: String,
+}
+
+impl fmt::Display for TableDamage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is damaged at offset {}: {}", self.file, self.offset, self.what)
+    }
+}
+
+impl TableDamage {
+    /// What an error says of a table; of one that names no file, that it came of `file`.
+    pub(crate) fn of(error: &StoreError, file: &Path, offset: u64) -> Self {
+        match error {
+            StoreError::Corrupt { file, offset, what } => {
+                Self { file: file.clone(), offset: *offset, what: what.clone() }
+            }
+            StoreError::File(error) => {
+                Self { file: error.path().display().to_string(), offset: 0, what: error.to_string() }
+            }
+            other => Self { file: file.display().to_string(), offset, what: other.to_string() },
+        }
+    }
 }
 
 impl StoreError {

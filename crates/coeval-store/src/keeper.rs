@@ -175,6 +175,9 @@ impl Keeper {
     /// Starts the keeper of this store.
     pub(crate) fn start(shared: &Arc<Shared>) -> Self {
         let signal = Arc::clone(&shared.keeper);
+        if shared.options.is_read_only() {
+            return Self { signal, thread: None, shared: Arc::downgrade(shared) };
+        }
         let thread = std::thread::Builder::new().name("coeval-keeper".to_owned()).spawn({
             let (signal, weak) = (Arc::clone(&signal), Arc::downgrade(shared));
             move || keep(&signal, &weak)

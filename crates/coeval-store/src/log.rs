@@ -43,8 +43,10 @@
 //! 2. The durable LSN advances only when a sync that began after the write has returned without error.
 //! 3. A segment ends: cut to its length, synced. Then the next one is made: header written to `<name>.tmp`,
 //!    synced, renamed, directory synced. Only then is a record written to it.
-//! 4. A write or sync fails: the log stops. Every later append or sync returns the first error, because a sync
-//!    that succeeds after one that failed proves nothing about the bytes in between.
+//! 4. Room comes first: zeros where the record is going to be, or the next segment but for its name. On a full disk that
+//!    fails, and the log is as it was. A write of a record or a sync fails: the log stops. Every later append or sync
+//!    returns the first error, because a sync that succeeds after one that failed proves nothing about the bytes in
+//!    between.
 //! 5. Open: the tail is cut off durably before anything is appended (a record of the lost tail must never be
 //!    found behind a new one), the part nobody attested is written again and synced (after a failed sync the page
 //!    cache may show bytes that the disk never got), and the directory is synced (the last segment's name may not
@@ -62,8 +64,9 @@
 //! is not valid now. In earlier segments every byte was durable before the next one got its name (3.), so there
 //! any bad place is damage; the same holds for every segment header.
 //!
-//! **What this cannot see:** damage in records that no later record attests, that is, in the last synced stretch
-//! before the process ended, looks like a torn tail.
+//! **What this cannot see:** damage in records that no later record attests looks like a torn tail: in the last synced
+//! stretch before a crash. Before a clean close, and when nobody commits, an *inert* record is appended, which nobody would
+//! miss and which attests all before it.
 //!
 //! # Recovery cases
 //! Where the walk through a segment stops, one row of `RECOVERY_CASES` (`log/recovery.rs`) decides:
@@ -101,7 +104,7 @@ pub(crate) use format::PayloadTail;
 pub use format::{Lsn, PAYLOAD_BYTES_MAX};
 pub use handle::LogHandle;
 pub use walk::{ChecksumPolicy, LogSummary, Replay, Tail, verify};
-pub(crate) use walk::{LogFiles, find_segments, read};
+pub(crate) use walk::{LogFiles, LookAt, find_segments, place_in_log, read};
 
 #[cfg(test)]
 mod tests;

@@ -41,6 +41,17 @@ impl Default for CheckpointPolicy {
     }
 }
 
+/// What is done about tables that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum DamagedTables {
+    /// The database does not open, and the error names what is damaged.
+    #[default]
+    Refuse,
+    /// The database is opened to be read only, without a change of its files: a damaged table is an error for whoever
+    /// reads it, and the others are as they were. Damage of the manifest or the log is refused as ever.
+    ServeOthersReadOnly,
+}
+
 /// How a store behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct StoreOptions {
@@ -48,6 +59,15 @@ pub struct StoreOptions {
     pub durability: Durability,
     /// When the delta is merged into the base.
     pub checkpoint: CheckpointPolicy,
+    /// What is done about tables that cannot be read.
+    pub damaged: DamagedTables,
+}
+
+impl StoreOptions {
+    /// Whether nothing may be written.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.damaged == DamagedTables::ServeOthersReadOnly
+    }
 }
 
 /// What a test breaks on purpose, to see that the loss is found. Nothing of it is ever on in a database that is used.

@@ -16,14 +16,17 @@
 
 mod directory;
 mod replay;
+mod salvage;
 
-use crate::bricks::{Bricks, restore_rounds};
-use crate::catalog::{Catalog, DEFAULT_SCHEMA};
+use crate::bricks::{BrickRows, Bricks, restore_rounds};
+use crate::build_index::build_index;
+use crate::catalog::{Catalog, DEFAULT_SCHEMA, TableDef};
 use crate::disk::{Disk, LOG_DIR};
-use crate::error::StoreError;
+use crate::error::{StoreError, TableDamage};
 use crate::files::FileSystem;
+use crate::ids::SpaceId;
 use crate::log::{Log, LogOptions, Lsn, OpenError};
-use crate::manifest::{BatchRun, Manifest, TableEntry, manifest_path};
+use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry, manifest_path};
 use crate::segment::{SEGMENT_DIR, Segment, SegmentRef, parse_segment_name};
 use crate::sequence::Sequences;
 use crate::shared::Contents;
@@ -32,15 +35,18 @@ use crate::table::Table;
 use crate::world::World;
 use coeval_txn::Version;
 use directory::{Decision, Directory};
-pub(crate) use replay::{ReplayError, Replayer};
-use std::collections::{BTreeSet, HashMap};
+pub(crate) use replay::{ReplayError, ReplayedLog, Replayer};
+pub(crate) use salvage::{open_locked, salvage};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
 /// What opening a directory gives.
 pub(crate) struct Recovered {
     pub(crate) contents: Contents,
-    pub(crate) log: Log,
+    /// None if nothing may be written.
+    pub(crate) log: Option<Log>,
     pub(crate) disk: Disk,
 }
 
@@ -76,7 +82,7 @@ pub(crate) fn recover(
     files.sync_dir(dir)?;
     let disk =
         Disk::new(Arc::clone(&files), dir.to_path_buf(), lock, log_options.checksums, manifest.next_segment);
-    let world = restore(&disk, &manifest)?;
+    let world = restore(&disk, &manifest, Mending::None)?;
     let bricks = manifest.flushed_epochs();
     let mut replayer = Replayer::new(&disk, world, &manifest);
     let from = Lsn::new(manifest.log);
@@ -99,7 +105,7 @@ pub(crate) fn recover(
         next_sequence: replayed.next_sequence,
         manifest_log: from,
     };
-    Ok(Recovered { contents, log, disk })
+    Ok(Recovered { contents, log: Some(log), disk })
 }
 
 /// Refuses a directory in which something of a database is missing, or which is somebody else's.
@@ -110,13 +116,92 @@ pub(crate) fn refuse_incomplete(files: &dyn FileSystem, dir: &Path) -> Result<()
     Directory::look(files, dir)?.refuse(dir)
 }
 
-/// The world of a manifest. Opens its segments, reads no chunk.
-pub(crate) fn restore(disk: &Disk, manifest: &Manifest) -> Result<World, StoreError> {
-    let mut segments = HashMap::new();
-    for entry in &manifest.segments {
-        let reference = SegmentRef { number: entry.number, footer_checksum: entry.footer_checksum };
-        segments.insert(entry.number, disk.open_segment(reference)?);
+/// What is done about tables of a manifest that cannot be read.
+pub(crate) enum Mending<'m> {
+    /// The first one ends the open.
+    None,
+    /// They have no rows, and are noted. Without an index alone, the table cannot be read either.
+    Noted(&'m mut BTreeMap<SpaceId, TableDamage>),
+    /// The same, but an index is built again of the rows.
+    NotedWithIndexes(&'m mut BTreeMap<SpaceId, TableDamage>),
+    /// As much of them is taken as can be.
+    All(&'m mut dyn MendTables),
+}
+
+/// Who takes what can be read of tables.
+pub(crate) trait MendTables {
+    /// A table of what can be read of its chunks.
+    fn table(&mut self, entry: &TableEntry, segments: &HashMap<u64, SegmentRef>) -> Table;
+
+    /// The flush rounds of a brick table from a damaged one on are not there.
+    fn rounds_lost(&mut self, entry: &TableEntry, error: &StoreError);
+}
+
+/// The world of a manifest. Opens its segments; reads no chunk, unless something is mended.
+pub(crate) fn restore(
+    disk: &Disk,
+    manifest: &Manifest,
+    mut mending: Mending<'_>,
+) -> Result<World, StoreError> {
+    let segment = |entry: &SegmentEntry| {
+        (entry.number, SegmentRef { number: entry.number, footer_checksum: entry.footer_checksum })
+    };
+    let segments: HashMap<u64, SegmentRef> = manifest.segments.iter().map(segment).collect();
+    let mut catalog = catalog_of(manifest);
+    let shared = Arc::new(Bricks::new());
+    let mut tables = Vec::with_capacity(manifest.tables.len());
+    for entry in &manifest.tables {
+        let def = &entry.definition;
+        catalog.put_table(None, def);
+        let of_manifest = |what: String| StoreError::corrupt(&manifest_path(disk.dir()), 0, &what);
+        shared.prepare(def).map_err(of_manifest)?;
+        let bricks = shared.rows_of(def);
+        let rounds = |bricks: &Option<Arc<BrickRows>>| match bricks {
+            Some(rows) => restore_rounds(disk, rows, entry.bricks.clone().unwrap_or_default()),
+            None => Ok(()),
+        };
+        let table = match &mut mending {
+            Mending::All(mender) => {
+                if let Err(error) = rounds(&bricks) {
+                    mender.rounds_lost(entry, &error);
+                }
+                mender.table(entry, &segments).with_bricks(bricks)
+            }
+            mending => {
+                let indexes = match mending {
+                    Mending::NotedWithIndexes(_) => DamagedIndexes::BuiltAgain,
+                    _ => DamagedIndexes::Refused,
+                };
+                let restored = restore_table(disk, entry, &segments, indexes).and_then(|table| {
+                    rounds(&bricks)?;
+                    Ok(table.with_bricks(bricks))
+                });
+                restored.or_else(|error| {
+                    mending.note(def, error, disk)?;
+                    Ok::<_, StoreError>(Table::new(Arc::new(def.clone())).with_bricks(shared.rows_of(def)))
+                })?
+            }
+        };
+        tables.push(Arc::new(table));
     }
+    Ok(World::restored(Version::new(manifest.version), catalog, tables, shared))
+}
+
+impl Mending<'_> {
+    /// Notes a table that cannot be read, unless that ends the open.
+    fn note(&mut self, def: &TableDef, error: StoreError, disk: &Disk) -> Result<(), StoreError> {
+        match self {
+            Self::None | Self::All(_) => Err(error),
+            Self::Noted(damaged) | Self::NotedWithIndexes(damaged) => {
+                damaged.insert(def.id, TableDamage::of(&error, &manifest_path(disk.dir()), 0));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The definitions of a manifest, but for tables.
+fn catalog_of(manifest: &Manifest) -> Catalog {
     let mut catalog = Catalog::new();
     if !manifest.schemas.iter().any(|schema| schema == DEFAULT_SCHEMA) {
         catalog.remove_schema(DEFAULT_SCHEMA);
@@ -132,32 +217,55 @@ pub(crate) fn restore(disk: &Disk, manifest: &Manifest) -> Result<World, StoreEr
     manifest.views.iter().cloned().for_each(|view| catalog.put_view(view));
     manifest.sequences.iter().cloned().for_each(|sequence| catalog.put_sequence(sequence));
     manifest.types.iter().cloned().for_each(|def| catalog.put_type(def));
-    let shared = Arc::new(Bricks::new());
-    let mut tables = Vec::with_capacity(manifest.tables.len());
-    for entry in &manifest.tables {
-        catalog.put_table(None, &entry.definition);
-        let damaged = |what: String| StoreError::corrupt(&manifest_path(disk.dir()), 0, &what);
-        let table = restore_table(entry, &segments).map_err(damaged)?;
-        shared.prepare(&entry.definition).map_err(damaged)?;
-        let bricks = shared.rows_of(&entry.definition);
-        if let Some(rows) = &bricks {
-            restore_rounds(disk, rows, entry.bricks.clone().unwrap_or_default())?;
-        }
-        tables.push(Arc::new(table.with_bricks(bricks)));
-    }
-    Ok(World::restored(Version::new(manifest.version), catalog, tables, shared))
+    catalog
 }
 
-fn restore_table(entry: &TableEntry, segments: &HashMap<u64, Arc<Segment>>) -> Result<Table, String> {
-    let name = &entry.definition.name;
-    if entry.indexes.len() != entry.definition.indexes.len() {
-        return Err(format!("table {name} has another number of indexes than lists of their chunks"));
+/// What is done about indexes that cannot be read, while the rows can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DamagedIndexes {
+    Refused,
+    /// Of the rows, in memory.
+    BuiltAgain,
+}
+
+fn restore_table(
+    disk: &Disk,
+    entry: &TableEntry,
+    segments: &HashMap<u64, SegmentRef>,
+    damaged_indexes: DamagedIndexes,
+) -> Result<Table, StoreError> {
+    let def = &entry.definition;
+    let of_manifest = |what: String| {
+        StoreError::corrupt(&manifest_path(disk.dir()), 0, &format!("table {}: {what}", def.name))
+    };
+    if entry.indexes.len() != def.indexes.len() {
+        return Err(of_manifest("another number of indexes than lists of their chunks".to_owned()));
     }
-    let space =
-        |runs: &[BatchRun]| restore_space(runs, segments).map_err(|what| format!("table {name}: {what}"));
+    let space = |runs: &[BatchRun]| {
+        let mut opened: HashMap<u64, Arc<Segment>> = HashMap::new();
+        for run in runs {
+            let unlisted = || of_manifest("a chunk lies in a segment that is not listed".to_owned());
+            let reference = segments.get(&run.segment).ok_or_else(unlisted)?;
+            if let Entry::Vacant(place) = opened.entry(run.segment) {
+                place.insert(disk.open_segment(*reference)?);
+            }
+        }
+        restore_space(runs, &opened).map_err(of_manifest)
+    };
     let rows = space(&entry.rows)?;
-    let indexes = entry.indexes.iter().map(|runs| space(runs)).collect::<Result<_, _>>()?;
-    Ok(Table::from_spaces(Arc::new(entry.definition.clone()), rows, indexes))
+    let mut indexes = Vec::with_capacity(def.indexes.len());
+    for (position, runs) in entry.indexes.iter().enumerate() {
+        let index = space(runs).or_else(|error| {
+            if damaged_indexes == DamagedIndexes::Refused {
+                return Err(error);
+            }
+            tracing::warn!(table = %def.name, index = def.indexes[position].name, %error, "an index is built again");
+            let bare = vec![Space::new(); def.indexes.len()];
+            build_index(&Table::from_spaces(Arc::new(def.clone()), rows.clone(), bare), def, position)
+        });
+        indexes.push(index?);
+    }
+    Ok(Table::from_spaces(Arc::new(def.clone()), rows, indexes))
 }
 
 fn restore_space(runs: &[BatchRun], segments: &HashMap<u64, Arc<Segment>>) -> Result<Space, String> {
@@ -180,12 +288,12 @@ fn restore_space(runs: &[BatchRun], segments: &HashMap<u64, Arc<Segment>>) -> Re
 }
 
 /// The highest number of a segment file in the directory.
-fn highest_segment(disk: &Disk) -> Result<u64, StoreError> {
+pub(crate) fn highest_segment(disk: &Disk) -> Result<u64, StoreError> {
     let names = disk.files().list(&disk.dir().join(SEGMENT_DIR))?;
     Ok(names.iter().filter_map(|name| parse_segment_name(name)).max().unwrap_or(0))
 }
 
-fn open_error(error: OpenError<ReplayError>) -> StoreError {
+pub(crate) fn open_error(error: OpenError<ReplayError>) -> StoreError {
     match error {
         OpenError::Log(error) => error.into(),
         OpenError::Replay { path, offset, source } => source.at(&path, offset),

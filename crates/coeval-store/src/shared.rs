@@ -161,6 +161,12 @@ impl Shared {
         }
     }
 
+    /// Fails if the database was opened to be read only.
+    #[inline]
+    pub(crate) fn check_writable(&self, what: &'static str) -> Result<(), StoreError> {
+        if self.options.is_read_only() { Err(StoreError::ServedReadOnly(what)) } else { Ok(()) }
+    }
+
     pub(crate) fn published(&self) -> Arc<World> {
         self.published.load_full()
     }

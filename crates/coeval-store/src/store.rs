@@ -2,19 +2,19 @@
 //! The store: opening, beginning transactions, sequences.
 
 use crate::bricks::ScanOrder;
-use crate::catalog::SequenceDef;
+use crate::catalog::{QualifiedName, SequenceDef};
 use crate::checkpoint::{self, CheckpointReport};
 use crate::checks::CheckCompiler;
 use crate::conflicts::{ConflictCounts, RecentConflict};
-use crate::error::StoreError;
+use crate::error::{StoreError, TableDamage};
 use crate::files::{DiskFiles, FileSystem};
 use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::Keeper;
 use crate::leading::LeaderStays;
 use crate::log::LogOptions;
-use crate::options::{Durability, Sizes, StoreOptions, Trials};
+use crate::options::{DamagedTables, Durability, Sizes, StoreOptions, Trials};
 use crate::publishing::Publication;
-use crate::recovery::{Recovered, recover};
+use crate::recovery::{Recovered, recover, salvage};
 use crate::reservations::Priority;
 use crate::safe_counts::SafeSnapshotCounts;
 use crate::sequence::Position;
@@ -88,7 +88,11 @@ impl Store {
     ///   the holder, if another process has it open; or if a file cannot be read or written;
     /// - [`StoreError::Corrupt`], [`StoreError::Log`]: damage, with file and offset; nothing was changed;
     /// - [`StoreError::UnsupportedVersion`]: another version of the program wrote it;
+    /// - [`StoreError::IncompleteDatabase`]: a file is missing without which the others mean nothing; nothing was changed;
     /// - [`StoreError::ForeignDirectory`]: there are files that are not a database's; nothing was changed.
+    ///
+    /// With [`DamagedTables::ServeOthersReadOnly`] damage of single tables is no error, nothing is changed in any case, and
+    /// there has to be a database.
     pub fn open_with(
         files: Arc<dyn FileSystem>,
         dir: &Path,
@@ -112,8 +116,19 @@ impl Store {
         log: LogOptions,
         sizes: Sizes,
     ) -> Result<Self, StoreError> {
-        let Recovered { contents, log, disk } = recover(files, dir, log)?;
-        Ok(Self::new(Shared::new(options, sizes, contents, Some(log), Some(disk))))
+        let Recovered { contents, log, disk } = match options.damaged {
+            DamagedTables::Refuse => recover(files, dir, log)?,
+            DamagedTables::ServeOthersReadOnly => salvage(files, dir, log.checksums)?,
+        };
+        Ok(Self::new(Shared::new(options, sizes, contents, log, Some(disk))))
+    }
+
+    /// The tables that cannot be read, and why, in a database that was opened [without them](DamagedTables).
+    #[must_use]
+    pub fn damaged_tables(&self) -> Vec<(QualifiedName, TableDamage)> {
+        let world = self.world();
+        let damaged = world.tables().filter_map(|table| Some((table.def(), table.damage()?)));
+        damaged.map(|(def, damage)| (def.name.clone(), damage.clone())).collect()
     }
 
     fn new(shared: Shared) -> Self {
@@ -343,6 +358,7 @@ impl Store {
     /// [`StoreError::SequenceExhausted`] at the end; [`StoreError::Stopped`] or [`StoreError::Log`] if the log
     /// cannot be written.
     pub fn next_value(&self, sequence: &SequenceDef) -> Result<i64, StoreError> {
+        self.shared.check_writable("nextval()")?;
         self.shared.sequences.next_value(sequence, &*self.shared)
     }
 
@@ -358,6 +374,7 @@ impl Store {
     /// # Errors
     /// As [`next_value`](Self::next_value).
     pub fn set_value(&self, sequence: &SequenceDef, value: i64, how: SetValue) -> Result<(), StoreError> {
+        self.shared.check_writable("setval()")?;
         let position = match how {
             SetValue::Next => Position::Next(value),
             SetValue::Used => Position::After(value),

@@ -7,7 +7,7 @@ use crate::catalog::{IndexDef, TableDef};
 use crate::checks::RowChecks;
 use crate::chunk::Chunk;
 use crate::column::{ColumnBuilder, missing_value};
-use crate::error::StoreError;
+use crate::error::{StoreError, TableDamage};
 use crate::ids::SpaceId;
 use crate::key::{Key, KeyReader, KeyWriter, Nullable};
 use crate::row::{Row, RowWriter};
@@ -34,6 +34,8 @@ pub struct Table {
     pieces: Pieces,
     /// The rows of a brick table. They are the same in all versions; the world says which of them exist.
     bricks: Option<Arc<BrickRows>>,
+    /// Why it cannot be read; then it has no rows here.
+    damage: Option<Arc<TableDamage>>,
 }
 
 /// The checks of a definition, compiled at their first use; why they could not be, otherwise.
@@ -57,7 +59,7 @@ impl Table {
         let missing = missing_values(&def);
         let (checks, pieces) = (CompiledChecks::default(), Pieces::default());
         let generates = def.columns.iter().any(|column| column.generated.is_some());
-        Self { def, rows, indexes, missing, generates, checks, pieces, bricks: None }
+        Self { def, rows, indexes, missing, generates, checks, pieces, bricks: None, damage: None }
     }
 
     /// The same table with its rows in these bricks.
@@ -65,6 +67,33 @@ impl Table {
     pub(crate) fn with_bricks(self, bricks: Option<Arc<BrickRows>>) -> Self {
         assert_eq!(bricks.is_some(), self.def.bricks.is_some(), "brick tables, and no others, have bricks");
         Self { bricks, ..self }
+    }
+
+    /// The same table, which cannot be read.
+    #[must_use]
+    pub(crate) fn with_damage(self, damage: TableDamage) -> Self {
+        Self { damage: Some(Arc::new(damage)), ..self }
+    }
+
+    /// Why it cannot be read, if it cannot: it seems to have no rows then.
+    #[must_use]
+    pub fn damage(&self) -> Option<&TableDamage> {
+        self.damage.as_deref()
+    }
+
+    /// Fails if the table cannot be read.
+    ///
+    /// # Errors
+    /// [`StoreError::DamagedTable`].
+    #[inline]
+    pub(crate) fn check_undamaged(&self) -> Result<(), StoreError> {
+        match &self.damage {
+            None => Ok(()),
+            Some(damage) => Err(StoreError::DamagedTable {
+                table: Box::new(self.def.name.clone()),
+                damage: Arc::clone(damage),
+            }),
+        }
     }
 
     /// The rows of a brick table.
@@ -182,6 +211,7 @@ impl Table {
             checks: Arc::clone(&self.checks),
             pieces: Pieces::default(),
             bricks: self.bricks.clone(),
+            damage: self.damage.clone(),
         }
     }
 

@@ -317,7 +317,9 @@ impl Transaction {
     /// [`StoreError::UnknownSpace`] if there is none.
     #[inline]
     pub fn table(&self, id: SpaceId) -> Result<&Arc<Table>, StoreError> {
-        self.world.table(id).ok_or(StoreError::UnknownSpace(id))
+        let table = self.world.table(id).ok_or(StoreError::UnknownSpace(id))?;
+        table.check_undamaged()?;
+        Ok(table)
     }
 
     /// The definition of the table with this number.
@@ -325,7 +327,7 @@ impl Transaction {
     /// # Errors
     /// [`StoreError::UnknownSpace`] if there is none.
     pub fn table_def(&self, id: SpaceId) -> Result<&Arc<TableDef>, StoreError> {
-        self.table(id).map(|table| table.def())
+        self.world.table(id).map(|table| table.def()).ok_or(StoreError::UnknownSpace(id))
     }
 
     /// The definition of the table of this name.
@@ -578,6 +580,7 @@ impl Transaction {
     }
 
     fn writable(&self, what: &'static str) -> Result<(), StoreError> {
+        self.shared.check_writable(what)?;
         match self.mode {
             AccessMode::ReadWrite => Ok(()),
             AccessMode::ReadOnly | AccessMode::Query => Err(StoreError::ReadOnly(what)),

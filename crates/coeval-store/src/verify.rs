@@ -2,11 +2,13 @@
 //! Checking a directory offline: files, trees, and everything a constraint says.
 //!
 //! # Steps
-//! 1. The manifest, then each segment file it names: every byte against its checksum, keys ascending.
+//! 1. The manifest, then each segment file it names: every byte against its checksum, keys ascending, and what its index says
+//!    of columns against their values. Flush rounds of brick tables are read as an open does, to their ends.
 //! 2. The log behind the manifest is read and applied in memory, as an open would; the files of its bulk loads
 //!    are checked like those of the manifest.
 //! 3. In the world that results: tree invariants; base and delta fit together; each row has its key, its
 //!    entries in all indexes and no others; unique keys have one owner; NOT NULL, foreign keys and CHECKs hold.
+//! 4. A sequence that a column owns gives no number that the column has (a warning: somebody may have put it there).
 //!
 //! Nothing is changed, but the directory is locked meanwhile. What is damaged is named and left out of later
 //! steps, so that one damage is reported once.
@@ -16,20 +18,23 @@
 //! sum of hashes over both, which needs no sort and no memory; only where sums differ are entries looked up.
 
 mod constraints;
+mod sequences;
 mod spaces;
 
 use crate::checks::CheckCompiler;
 use crate::disk::{Disk, LOG_DIR};
-use crate::error::StoreError;
+use crate::error::{StoreError, TableDamage};
 use crate::files::FileSystem;
 use crate::log::{ChecksumPolicy, LogError, Lsn, OpenError, Tail, read};
 use crate::manifest::{Manifest, manifest_path};
-use crate::recovery::{ReplayError, Replayer, refuse_incomplete, restore};
+use crate::recovery::{Mending, ReplayedLog, Replayer, refuse_incomplete, restore};
 use crate::segment::SegmentRef;
+use crate::table::Table;
 use crate::world::World;
 use constraints::check_table_constraints;
+use sequences::check_sequences;
 use spaces::check_table_spaces;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -77,6 +82,8 @@ pub struct VerifyReport {
     pub rows: u64,
     /// Entries of their indexes.
     pub index_entries: u64,
+    /// What is as somebody made it, and may surprise: such as a sequence that will give a number that its column has.
+    pub warnings: Vec<String>,
     /// What is not as it must be; the first thousand.
     pub problems: Vec<Problem>,
     /// How many problems there are in all.
@@ -158,18 +165,19 @@ pub fn verify(
         let reference = SegmentRef { number: entry.number, footer_checksum: entry.footer_checksum };
         check_segment(&disk, reference, &mut damaged, &mut report)?;
     }
-    let world = match restore(&disk, &manifest) {
+    let mut tables = BTreeMap::new();
+    let world = match restore(&disk, &manifest, Mending::Noted(&mut tables)) {
         Ok(world) => world,
-        Err(StoreError::File(error)) if !error.is_not_found() => return Err(error.into()),
+        Err(StoreError::File(error)) => return Err(error.into()),
         Err(error) => {
-            if report.is_clean() {
-                report.add_error(&error);
-            }
+            report.add_error(&error);
             return Ok(report);
         }
     };
-    if let Some(world) = replay(&disk, &manifest, world, &mut damaged, &mut report)? {
-        check_world(&world, checks.as_deref(), &damaged, &mut report);
+    let replayer = Replayer::new(&disk, world, &manifest).salvaging(tables);
+    if let Some(replayed) = replay(&disk, &manifest, replayer, &mut damaged, &mut report)? {
+        check_world(&replayed.world, checks.as_deref(), &damaged, &mut report);
+        check_sequences(&replayed, &damaged, &mut report);
     }
     Ok(report)
 }
@@ -199,6 +207,8 @@ fn check_segment(
         if let Err(error) = segment.check_chunk(batch) {
             report.add_error(&error);
             damaged.insert((reference.number, batch));
+        } else if let Err(error) = segment.check_stats(batch) {
+            report.add_error(&error);
         }
     }
     Ok(())
@@ -208,22 +218,16 @@ fn check_segment(
 fn replay(
     disk: &Disk,
     manifest: &Manifest,
-    world: World,
+    mut replayer: Replayer<'_>,
     damaged: &mut DamagedChunks,
     report: &mut VerifyReport,
-) -> Result<Option<World>, StoreError> {
-    let mut replayer = Replayer::new(disk, world, manifest);
+) -> Result<Option<ReplayedLog>, StoreError> {
     let log_dir = disk.dir().join(LOG_DIR);
-    let mut loads: Vec<SegmentRef> = Vec::new();
-    let outcome = read(&**disk.files(), &log_dir, Lsn::new(manifest.log), &mut |_, payload| {
-        loads.extend(Replayer::segments_of(payload)?);
-        if loads.is_empty() {
-            return replayer.record(payload);
-        }
-        for reference in loads.drain(..) {
+    let outcome = read(&**disk.files(), &log_dir, Lsn::new(manifest.log), &mut |end, payload| {
+        for reference in Replayer::segments_of(payload)? {
             check_segment(disk, reference, damaged, report)?;
         }
-        if damaged.is_empty() { replayer.record(payload) } else { Err(ReplayError::Skipped) }
+        replayer.record_to(end, payload)
     });
     match outcome {
         Ok(summary) => {
@@ -231,14 +235,7 @@ fn replay(
             if let Tail::Torn { bytes } = summary.tail {
                 report.torn_tail_bytes = bytes;
             }
-            Ok(Some(replayer.finish().world))
-        }
-        Err(OpenError::Replay { source: ReplayError::Skipped, .. }) => Ok(None),
-        // A record that reads the base, such as that of a new index: what it met has been reported.
-        Err(OpenError::Replay { source: ReplayError::Store(StoreError::Corrupt { .. }), .. })
-            if !damaged.is_empty() =>
-        {
-            Ok(None)
+            Ok(Some(replayer.finish()))
         }
         Err(OpenError::Replay { path, offset, source }) => {
             report.add_error(&source.at(&path, offset));
@@ -252,6 +249,18 @@ fn replay(
     }
 }
 
+/// Whether the keys of a table ascend, and each row has its entries in all indexes and no others. Its chunks can be read.
+pub(crate) fn fits_its_indexes(table: &Table) -> bool {
+    check_table_spaces(table, &mut VerifyReport::default()) == Soundness::Sound
+}
+
+/// Whether some of a table cannot be read.
+fn is_damaged(table: &Table, damaged: &DamagedChunks) -> bool {
+    let spaces = table.spaces();
+    let mut places = spaces.flat_map(|(_, space)| space.base().iter().filter_map(|(_, chunk)| chunk.place()));
+    table.damage().is_some() || places.any(|place| damaged.contains(&(place.segment, place.batch)))
+}
+
 fn check_world(
     world: &World,
     checks: Option<&dyn CheckCompiler>,
@@ -262,10 +271,15 @@ fn check_world(
         report.tables += 1;
         report.rows += table.bricks().map_or(table.row_count(), |rows| rows.count(world.epochs()));
         report.index_entries += table.indexes().iter().map(|index| index.len()).sum::<u64>();
-        let is_damaged = |place: crate::chunk::ChunkPlace| damaged.contains(&(place.segment, place.batch));
-        let mut places =
-            table.spaces().flat_map(|(_, space)| space.base().iter().filter_map(|(_, chunk)| chunk.place()));
-        if places.any(is_damaged) {
+        if let Some(TableDamage { file, offset, what }) = table.damage() {
+            // Most of it has been reported with the file.
+            let problem = Problem { file: Some(file.clone()), offset: Some(*offset), what: what.clone() };
+            if !report.problems.contains(&problem) {
+                report.add(problem);
+            }
+            continue;
+        }
+        if is_damaged(table, damaged) {
             continue;
         }
         if check_table_spaces(table, report) == Soundness::Sound {

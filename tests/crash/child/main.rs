@@ -106,7 +106,7 @@ impl Worker {
 fn open(dir: &Path, fault: Fault) -> Result<Database, Error> {
     let checkpoint =
         CheckpointPolicy::Automatic { delta_entries: 1_000, delta_percent: 10, log_bytes: 1 << 18 };
-    let options = StoreOptions { durability: Durability::Fsync, checkpoint };
+    let options = StoreOptions { durability: Durability::Fsync, checkpoint, ..StoreOptions::default() };
     Database::with_store(Store::open_with(fault.files(), dir, options)?)
 }
 

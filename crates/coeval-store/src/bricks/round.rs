@@ -253,6 +253,9 @@ fn restore_round(rows: &BrickRows, body: &[u8], is_void: impl Fn(u64) -> bool) -
         let (count, mut rest) = body.split_first_chunk::<4>()?;
         let count = u32::from_le_bytes(*count);
         if count == 0 {
+            if !rest.is_empty() {
+                return None;
+            }
             break;
         }
         let mut epochs = Vec::new();

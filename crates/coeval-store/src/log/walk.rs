@@ -107,21 +107,47 @@ pub(crate) enum LogFiles {
     Some,
 }
 
+/// How closely to look whether a log is blank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LookAt {
+    /// One that may be blank counts as one with records.
+    Names,
+    /// The first segment is read.
+    Contents,
+}
+
 /// Whether there are segments in `dir`, which need not be there itself, and the name of the first.
 pub(crate) fn find_segments(
     files: &dyn FileSystem,
     dir: &Path,
+    look: LookAt,
 ) -> Result<(LogFiles, Option<String>), FileError> {
     let names = if files.exists(dir)? { files.list(dir)? } else { Vec::new() };
     let mut segments = names.into_iter().filter(|name| parse_segment_name(name).is_some());
     let Some(first) = segments.next() else { return Ok((LogFiles::None, None)) };
-    if segments.next().is_some() || parse_segment_name(&first) != Some(Lsn::START) {
+    let may_be_blank = segments.next().is_none() && parse_segment_name(&first) == Some(Lsn::START);
+    if !may_be_blank || look == LookAt::Names {
         return Ok((LogFiles::Some, Some(first)));
     }
     let file = files.read(&dir.join(&first))?;
     let is_blank = file.strip_prefix(encode_segment_header(Lsn::START).as_slice());
     let is_blank = is_blank.is_some_and(|records| records.iter().all(|byte| *byte == 0));
     Ok((if is_blank { LogFiles::Blank } else { LogFiles::Some }, Some(first)))
+}
+
+/// The file of the record that begins at this position, and the offset in it.
+///
+/// # Errors
+/// Those of the file layer; [`LogError::MissingSegment`] if the log does not have the position.
+pub(crate) fn place_in_log(
+    files: &dyn FileSystem,
+    dir: &Path,
+    position: Lsn,
+) -> Result<(PathBuf, u64), LogError> {
+    let segments = list_segments(files, dir)?;
+    let first = segments.iter().rfind(|first| **first <= position);
+    let first = first.ok_or_else(|| LogError::MissingSegment { path: segment_path(dir, position) })?;
+    Ok((segment_path(dir, *first), offset_in_segment(*first, position)))
 }
 
 /// The end of a walk: what was found, and what the appender needs to go on.

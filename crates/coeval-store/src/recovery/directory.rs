@@ -8,7 +8,7 @@
 use crate::disk::LOG_DIR;
 use crate::error::StoreError;
 use crate::files::{FileSystem, LOCK_FILE_NAME};
-use crate::log::{LogFiles, find_segments};
+use crate::log::{LogFiles, LookAt, find_segments};
 use crate::manifest::FILE_NAME as MANIFEST_FILE;
 use crate::segment::SEGMENT_DIR;
 use std::path::Path;
@@ -157,7 +157,9 @@ impl Directory {
         } else {
             ManifestFile::None
         };
-        let (log, first_log) = find_segments(files, &dir.join(LOG_DIR))?;
+        // Beside a manifest it does not matter whether the log is blank, and it may be long.
+        let look = if manifest == ManifestFile::There { LookAt::Names } else { LookAt::Contents };
+        let (log, first_log) = find_segments(files, &dir.join(LOG_DIR), look)?;
         let segment_dir = dir.join(SEGMENT_DIR);
         let segments = if files.exists(&segment_dir)? { files.list(&segment_dir)? } else { Vec::new() };
         let first_segment = segments.into_iter().next().map(|name| format!("{SEGMENT_DIR}/{name}"));

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Applying log records to a world.
 
+use crate::bricks::BrickChange;
 use crate::build_index::build_index;
 use crate::bulk::{BulkLoad, inserted_entries};
 use crate::catalog::CatalogChange;
 use crate::chunk::Chunk;
 use crate::delta::{Delta, DeltaEntry};
-use crate::disk::{Disk, chunks_of};
-use crate::error::StoreError;
+use crate::disk::{Disk, LOG_DIR, chunks_of};
+use crate::error::{StoreError, TableDamage};
 use crate::ids::{SequenceId, SpaceId};
 use crate::key::Key;
+use crate::log::{Lsn, place_in_log};
 use crate::manifest::Manifest;
 use crate::range::KeyRange;
 use crate::record::{LoadPlaces, MalformedRecord, Record, Replayed, ReplayedWrites, decode};
 use crate::row::Row;
 use crate::segment::SegmentRef;
-use crate::space::Found;
+use crate::space::{Found, Space};
 use crate::submission::TableWrites;
 use crate::table::{RowRef, Table};
 use crate::transaction::{check_brick_definition, is_free};
@@ -37,8 +39,6 @@ pub(crate) enum ReplayError {
     Malformed(String),
     /// Something it refers to cannot be read.
     Store(StoreError),
-    /// A check goes no further: what it refers to is damaged, and that has been reported.
-    Skipped,
 }
 
 impl ReplayError {
@@ -47,7 +47,6 @@ impl ReplayError {
         match self {
             Self::Malformed(what) => StoreError::corrupt(path, offset, &what),
             Self::Store(error) => error,
-            Self::Skipped => StoreError::corrupt(path, offset, "what it refers to is damaged"),
         }
     }
 }
@@ -76,6 +75,10 @@ pub(crate) struct Replayer<'d> {
     newest_epoch: Epoch,
     /// Whether nobody would miss the last record.
     ends_inert: bool,
+    /// The tables that cannot be read, if it goes on without them.
+    damaged: Option<BTreeMap<SpaceId, TableDamage>>,
+    /// Where the record begins that is being applied, for the damage that it shows.
+    place: Lsn,
 }
 
 /// Changes of a table from several records, in their order.
@@ -88,9 +91,9 @@ struct Gathered {
 /// The result of a replay.
 pub(crate) struct ReplayedLog {
     pub(crate) world: World,
-    pub(super) resume_points: Vec<(SequenceId, Option<i64>)>,
-    pub(super) next_space: u32,
-    pub(super) next_sequence: u32,
+    pub(crate) resume_points: Vec<(SequenceId, Option<i64>)>,
+    pub(crate) next_space: u32,
+    pub(crate) next_sequence: u32,
 }
 
 impl<'d> Replayer<'d> {
@@ -105,7 +108,42 @@ impl<'d> Replayer<'d> {
             next_sequence: manifest.next_sequence,
             newest_epoch: manifest.newest_epoch(),
             ends_inert: true,
+            damaged: None,
+            place: Lsn::new(manifest.log),
         }
+    }
+
+    /// The same going on without tables that cannot be read: these, and those of which a record cannot be applied.
+    pub(crate) fn salvaging(mut self, damaged: BTreeMap<SpaceId, TableDamage>) -> Self {
+        self.damaged = Some(damaged);
+        self
+    }
+
+    /// [`record`](Self::record), of the record that ends here and begins where the last one ended.
+    pub(crate) fn record_to(&mut self, end: Lsn, payload: &[u8]) -> Result<(), ReplayError> {
+        self.record(payload)?;
+        self.place = end;
+        Ok(())
+    }
+
+    /// Goes on without a table, if that is what it does.
+    fn without(&mut self, table: SpaceId, error: ReplayError) -> Result<(), ReplayError> {
+        if self.damaged.is_none() {
+            return Err(error);
+        }
+        let (path, offset) = place_in_log(&**self.disk.files(), &self.disk.dir().join(LOG_DIR), self.place)
+            .map_err(|error| ReplayError::Store(error.into()))?;
+        let damage = TableDamage::of(&error.at(&path, offset), &path, offset);
+        if let Some(damaged) = &mut self.damaged {
+            damaged.entry(table).or_insert(damage);
+        }
+        self.gathered.remove(&table);
+        Ok(())
+    }
+
+    /// Whether it goes on without a table.
+    fn is_without(&self, table: SpaceId) -> bool {
+        self.damaged.as_ref().is_some_and(|damaged| damaged.contains_key(&table))
     }
 
     /// Whether the last record, if there was one, says nothing that anybody would miss.
@@ -161,38 +199,66 @@ impl<'d> Replayer<'d> {
         }
         for change in &catalog_changes {
             self.note_numbers(change);
-            if let CatalogChange::PutTable(def) = change {
-                self.world.shared_bricks().prepare(def).map_err(ReplayError::Malformed)?;
-                if let Some(old) = self.world.table(def.id) {
-                    if old.def().bricks.is_some() != def.bricks.is_some() {
-                        return Err(ReplayError::Malformed("a table that changes its kind".to_owned()));
-                    }
-                    check_brick_definition(Some(old.def()), def)
-                        .map_err(|error| ReplayError::Malformed(error.to_string()))?;
-                }
-            }
-            self.world.change_catalog(change, build_index)?;
+            self.change_catalog(change)?;
         }
         for load in loads {
-            self.load(version, load)?;
+            let table = load.table;
+            if !self.is_without(table) {
+                self.load(version, load).or_else(|error| self.without(table, error))?;
+            }
         }
         for writes in writes {
-            self.gather(writes)?;
+            let table = writes.table;
+            if !self.is_without(table) {
+                self.gather(writes).or_else(|error| self.without(table, error))?;
+            }
         }
         for change in bricks {
-            let table = self.table(change.table)?;
-            let rows = table.bricks().ok_or_else(|| {
-                ReplayError::Malformed(format!(
-                    "a change of bricks of table {}, which has none",
-                    change.table
-                ))
-            })?;
-            let newest = rows.replay(&change).map_err(ReplayError::Malformed)?;
-            self.newest_epoch = self.newest_epoch.max(newest);
+            if !self.is_without(change.table) {
+                self.bricks(&change).or_else(|error| self.without(change.table, error))?;
+            }
         }
         if self.gathered_count >= GATHERED_MAX {
             self.apply_gathered();
         }
+        Ok(())
+    }
+
+    fn change_catalog(&mut self, change: &CatalogChange) -> Result<(), ReplayError> {
+        if let (CatalogChange::Truncate(id) | CatalogChange::RemoveTable(id), Some(damaged)) =
+            (change, &mut self.damaged)
+        {
+            // What could not be read is gone.
+            damaged.remove(id);
+        }
+        if let CatalogChange::PutTable(def) = change {
+            self.world.shared_bricks().prepare(def).map_err(ReplayError::Malformed)?;
+            if let Some(old) = self.world.table(def.id) {
+                if old.def().bricks.is_some() != def.bricks.is_some() {
+                    return Err(ReplayError::Malformed("a table that changes its kind".to_owned()));
+                }
+                check_brick_definition(Some(old.def()), def)
+                    .map_err(|error| ReplayError::Malformed(error.to_string()))?;
+            }
+        }
+        match (self.world.change_catalog(change, build_index), change) {
+            (Ok(()), _) => Ok(()),
+            (Err(error), CatalogChange::PutTable(def)) => {
+                // The rows that a new index is of cannot be read.
+                self.without(def.id, error.into())?;
+                self.world.change_catalog(change, |_, _, _| Ok(Space::new()))
+            }
+            (Err(error), _) => Err(error.into()),
+        }
+    }
+
+    fn bricks(&mut self, change: &BrickChange) -> Result<(), ReplayError> {
+        let table = self.table(change.table)?;
+        let rows = table.bricks().ok_or_else(|| {
+            ReplayError::Malformed(format!("a change of bricks of table {}, which has none", change.table))
+        })?;
+        let newest = rows.replay(change).map_err(ReplayError::Malformed)?;
+        self.newest_epoch = self.newest_epoch.max(newest);
         Ok(())
     }
 
@@ -292,6 +358,11 @@ impl<'d> Replayer<'d> {
     /// Applies what is left.
     pub(crate) fn finish(mut self) -> ReplayedLog {
         self.apply_gathered();
+        for (id, damage) in self.damaged.take().unwrap_or_default() {
+            let Some(def) = self.world.table(id).map(|table| Arc::clone(table.def())) else { continue };
+            let bricks = self.world.shared_bricks().rows_of(&def);
+            self.world.put_table(Arc::new(Table::new(def).with_bricks(bricks).with_damage(damage)));
+        }
         self.world.recover_epochs(self.newest_epoch);
         // A sequence that is not defined belongs to a transaction that did not commit, or was dropped.
         let catalog = self.world.catalog();

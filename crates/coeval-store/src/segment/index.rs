@@ -156,7 +156,7 @@ fn decode_chunk(chunk: StoredChunk, schema: &Schema) -> Result<ChunkDescription,
     })
 }
 
-fn encode_bound(value: &Value) -> String {
+pub(super) fn encode_bound(value: &Value) -> String {
     let mut writer = KeyWriter::new();
     writer.push(value.borrow());
     to_hex(writer.as_slice())

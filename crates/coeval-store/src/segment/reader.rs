@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reading segment files: the footer at once, each column when it is asked for.
 
-use super::index::{ChunkDescription, Extent, INDEX_KEY, decode_index};
+use super::index::{ChunkDescription, Extent, INDEX_KEY, decode_index, encode_bound};
 use super::{SegmentRef, segment_path};
+use crate::chunk::column_stats;
 use crate::error::StoreError;
 use crate::files::FileSystem;
 use crate::key_column::KeyColumn;
 use crate::log::ChecksumPolicy;
-use arrow::array::{Array, ArrayRef};
+use crate::value::Value;
+use arrow::array::ArrayRef;
 use arrow::buffer::Buffer;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::convert::fb_to_schema;
@@ -20,6 +22,12 @@ use std::sync::Arc;
 /// The last bytes of an Arrow file: the footer's length and the magic.
 const TRAILER_BYTES: usize = 10;
 const MAGIC: &[u8; 6] = b"ARROW1";
+
+/// Whether what is stated is what it is. A bound that is not stated hides nothing.
+fn is_bound(stated: Option<&Value>, actual: Option<&Value>) -> bool {
+    // As bytes, by which every value is equal to itself.
+    stated.is_none_or(|stated| actual.is_some_and(|actual| encode_bound(actual) == encode_bound(stated)))
+}
 
 /// A segment file, mapped.
 pub(crate) struct Segment {
@@ -160,11 +168,31 @@ impl Segment {
     /// [`StoreError::Corrupt`] at the first damage.
     pub(crate) fn check_chunk(&self, batch: u32) -> Result<(), StoreError> {
         self.read_keys(batch)?;
-        for column in 0..self.schema.fields().len() - 1 {
-            let array = self.read_column(batch, column)?;
-            let offset = self.chunk(batch).part_offset(column + 1);
-            if array.null_count() as u64 != self.chunk(batch).stats.columns[column].null_count {
-                return Err(self.corrupt(offset, "another number of NULLs than the index says"));
+        (0..self.schema.fields().len() - 1).try_for_each(|column| self.read_column(batch, column).map(drop))
+    }
+
+    /// Checks what the index says of a chunk's columns, which [can be read](Self::check_chunk), against their values: a wrong
+    /// bound hides rows from scans.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] for the first column of which the index says something else.
+    pub(crate) fn check_stats(&self, batch: u32) -> Result<(), StoreError> {
+        let description = self.chunk(batch);
+        for (column, stated) in description.stats.columns.iter().enumerate() {
+            let actual = column_stats(self.read_column(batch, column)?.as_ref());
+            let name = self.schema.field(column + 1).name();
+            let wrong = |what: &str| {
+                let what = format!("column {name}: {what} than the index of the segment says");
+                Err(self.corrupt(description.part_offset(column + 1), &what))
+            };
+            if stated.null_count != actual.null_count {
+                return wrong("another number of NULLs");
+            }
+            if !is_bound(stated.min.as_ref(), actual.min.as_ref()) {
+                return wrong("another least value");
+            }
+            if !is_bound(stated.max.as_ref(), actual.max.as_ref()) {
+                return wrong("another greatest value");
             }
         }
         Ok(())

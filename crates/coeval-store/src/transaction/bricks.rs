@@ -268,6 +268,7 @@ impl BrickSnapshot {
         else {
             return refused("there is no such brick table any more".to_owned());
         };
+        table.check_undamaged()?;
         let live: Vec<usize> = table.def().live_columns().map(|(index, _)| index).collect();
         let place = |column: &usize| live.iter().position(|index| index == column);
         let Some(projection) = order.columns.iter().map(place).collect::<Option<Vec<usize>>>() else {

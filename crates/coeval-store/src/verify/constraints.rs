@@ -2,7 +2,7 @@
 //! Whether the rows of a table keep its constraints.
 
 use super::spaces::{find, walk};
-use super::{DamagedChunks, VerifyReport};
+use super::{DamagedChunks, VerifyReport, is_damaged};
 use crate::build_index::check_unique;
 use crate::catalog::ForeignKeyDef;
 use crate::checks::CheckCompiler;
@@ -41,12 +41,6 @@ pub(super) fn check_table_constraints(
     if let Some(checks) = checks {
         run_checks(table, checks, report);
     }
-}
-
-fn is_damaged(table: &Table, damaged: &DamagedChunks) -> bool {
-    let spaces = table.spaces();
-    let mut places = spaces.flat_map(|(_, space)| space.base().iter().filter_map(|(_, chunk)| chunk.place()));
-    places.any(|place| damaged.contains(&(place.segment, place.batch)))
 }
 
 /// All rows with their keys.

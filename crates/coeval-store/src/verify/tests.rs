@@ -4,7 +4,7 @@
 use super::{Problem, VerifyReport, verify};
 use crate::catalog::{
     CatalogChange, CheckDef, ColumnDef, Deferral, ForeignKeyDef, IndexDef, QualifiedName, ReferentialAction,
-    TableDef, Uniqueness,
+    SequenceDef, TableDef, Uniqueness,
 };
 use crate::checks::{CheckCompiler, RowChecks};
 use crate::delta::{BasePosition, Delta, DeltaEntry};
@@ -389,4 +389,42 @@ fn a_torn_tail_is_counted_and_is_no_problem() {
     assert!(report.is_clean(), "{:?}", report.problems);
     assert_eq!(report.log_records, 2, "the torn record is the one of the clean close");
     assert!(report.torn_tail_bytes > 0);
+}
+
+/// A row that somebody gave a number of its own: the sequence of the column will come to it.
+#[test]
+fn a_sequence_behind_the_values_of_its_column_is_a_warning_and_no_problem() {
+    let files = SimulatedFiles::new(1);
+    let store = open(&files);
+    let begin = || store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    let (parents, _) = tables(&store);
+    let sequence = SequenceDef {
+        id: store.new_sequence_id(),
+        name: QualifiedName::new("public", "numbers"),
+        start: 1,
+        increment: 1,
+        min: 1,
+        max: 1_000_000,
+        cycle: false,
+        owned_by: Some((parents.id, 0)),
+        access: Default::default(),
+    };
+    let mut tx = begin();
+    tx.change_catalog(CatalogChange::PutTable(Box::new(parents.clone()))).unwrap();
+    tx.change_catalog(CatalogChange::PutSequence(sequence.clone())).unwrap();
+    tx.insert(parents.id, row(&parents, &[Value::Int64(1)])).unwrap();
+    tx.commit().unwrap();
+    store.next_value(&sequence).unwrap();
+    assert_eq!(check(&files.copy()).warnings, Vec::<String>::new());
+    let mut tx = begin();
+    tx.insert(parents.id, row(&parents, &[Value::Int64(5_000)])).unwrap();
+    tx.commit().unwrap();
+    store.checkpoint().unwrap();
+    drop(store);
+    let report = check(&files.restart());
+    assert!(report.is_clean(), "{:?}", report.problems);
+    assert_eq!(report.warnings.len(), 1);
+    let expected = "and column id of table parents has 5000: setval() moves it";
+    assert!(report.warnings[0].starts_with("sequence numbers goes on at "), "{:?}", report.warnings);
+    assert!(report.warnings[0].ends_with(expected), "{:?}", report.warnings);
 }

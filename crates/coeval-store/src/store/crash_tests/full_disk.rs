@@ -59,6 +59,8 @@ fn on_a_full_disk_commits_are_refused_or_of_unknown_fate_reads_go_on_and_nothing
         workload.take_recovered(&open(&files).world()).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
         refused += workload.met.get("no room").copied().unwrap_or(0);
     }
+    // Of 600 lives, some begin without room between the room for a record and its sync, which stops commits for good, and
+    // some anywhere else, which stops none.
     assert!(refused > 300 && stopped > 300 && taken_again > 20, "{refused} {stopped} {taken_again}");
 }
 

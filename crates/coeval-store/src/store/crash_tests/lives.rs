@@ -79,7 +79,11 @@ impl Lives {
             },
             dice,
             rig,
-            options: StoreOptions { durability, checkpoint: CheckpointPolicy::Manual },
+            options: StoreOptions {
+                durability,
+                checkpoint: CheckpointPolicy::Manual,
+                ..StoreOptions::default()
+            },
             log,
             met: Met::new(),
         }

@@ -42,7 +42,14 @@ fn open(files: &SimulatedFiles, durability: Durability) -> Store {
     let checkpoint = CheckpointPolicy::Automatic { delta_entries: 30, delta_percent: 1, log_bytes: 4_000 };
     let log = LogOptions { segment_bytes: 3_000, extend_bytes: 512, checksums: ChecksumPolicy::Verified };
     let files: Arc<dyn FileSystem> = Arc::new(files.clone());
-    Store::open_tuned(files, Path::new(DIR), StoreOptions { durability, checkpoint }, log, SMALL).unwrap()
+    Store::open_tuned(
+        files,
+        Path::new(DIR),
+        StoreOptions { durability, checkpoint, ..StoreOptions::default() },
+        log,
+        SMALL,
+    )
+    .unwrap()
 }
 
 /// `accounts (id, count, last)` with an index on `count`, `journal (transaction, account, count, parts)`, and
