@@ -81,6 +81,7 @@ impl Engine {
         engine.servers.look(engine.store.world().catalog());
         engine.store.set_check_compiler(crate::scalar::check_compiler(&engine));
         engine.store.set_run_aside(|work| aside(work));
+        engine.store.set_memory_accounts(engine.queries.change_accounts());
         crate::temporary::remove_left_over(&engine.store)?;
         Ok(engine)
     }

@@ -10,7 +10,10 @@
 //!
 //! Within a query, operators that can spill have equal parts of what it may have (DataFusion's `FairSpillPool`).
 //!
-//! What is counted is what operators keep: not the batches that are on their way, nor rows that were collected for a
+//! The changes that a transaction keeps until it commits are counted in the same budget, each transaction as a query of
+//! its own; what does not fit fails with `53200` too.
+//!
+//! What is counted of queries is what operators keep: not the batches that are on their way, nor rows that were collected for a
 //! client in the same process. Rows that an operator keeps as the scan gave them count with the chunks they are parts of,
 //! several times over if it keeps several parts: the count is an upper bound, and an unfiltered build side of a join
 //! reaches the limit before its memory does.
@@ -18,6 +21,7 @@
 mod spill;
 
 use crate::error::{SqlError, SqlState};
+use coeval_store::{MemoryAccount, MemoryAccounts};
 use datafusion::common::DataFusionError;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::{
@@ -36,6 +40,15 @@ const SMALL_BYTES: usize = 1 << 20;
 
 /// The least budget: a sort that spills needs some room to merge its runs.
 pub const QUERY_MEMORY_MIN: usize = 16 << 20;
+
+/// Shorter texts are not counted: a connection has one of them at a time.
+const SHORT_TEXT_BYTES: usize = 256 << 10;
+
+/// What tokens, syntax and plan take for each mark between values and words: in a long list there is one for each value.
+const MARK_BYTES: usize = 300;
+
+/// What they take for each byte of a text beside that: copies of long literals.
+const COPIES: usize = 4;
 
 /// If the machine does not say how much memory it has.
 const MACHINE_BYTES_ASSUMED: usize = 4 << 30;
@@ -228,6 +241,32 @@ impl QueryEnvironment {
         self.budget.query_max()
     }
 
+    /// Where transactions get memory for their changes.
+    pub(crate) fn change_accounts(&self) -> Arc<dyn MemoryAccounts> {
+        Arc::new(ChangeAccounts(Arc::clone(&self.budget)))
+    }
+
+    /// Keeps so many bytes as long as what it returns lives.
+    ///
+    /// # Errors
+    /// `53200` if there is no memory for it; `what` says for what.
+    pub(crate) fn keep(&self, bytes: usize, what: &str) -> Result<Kept, SqlError> {
+        let kept = Kept(QueryPool::new(&self.budget));
+        kept.grow(bytes, what).map_err(|text| out_of_memory(&text))?;
+        Ok(kept)
+    }
+
+    /// Memory for the syntax and the plan of a text, as long as they live; none for a short one.
+    ///
+    /// # Errors
+    /// `53200`.
+    pub(crate) fn keep_syntax(&self, sql: &str) -> Result<Option<Kept>, SqlError> {
+        if sql.len() < SHORT_TEXT_BYTES {
+            return Ok(None);
+        }
+        self.keep(syntax_bytes(sql), "the syntax of a statement").map(Some)
+    }
+
     /// What one statement's query runs in.
     pub(crate) fn of_statement(&self) -> Arc<RuntimeEnv> {
         let memory_pool = Arc::new(QueryPool::new(&self.budget));
@@ -239,6 +278,70 @@ impl fmt::Debug for QueryEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("QueryEnvironment").field("budget", &self.budget).finish_non_exhaustive()
     }
+}
+
+/// Where transactions get memory for what they have written and not committed: each is a query of its own.
+#[derive(Debug)]
+struct ChangeAccounts(Arc<MemoryBudget>);
+
+/// What is kept of the budget outside of queries: by a transaction's changes, a cursor, a statement's syntax. Each is as
+/// a query of its own.
+#[derive(Debug)]
+pub(crate) struct Kept(QueryPool);
+
+impl Kept {
+    fn grow(&self, bytes: usize, what: &str) -> Result<(), String> {
+        if self.0.take(bytes, Asked::Wanted) {
+            return Ok(());
+        }
+        let has = self.0.bytes.load(Ordering::Relaxed);
+        Err(format!("{bytes} bytes more for {what}, which has {has}: others have the rest"))
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.0.give_back(self.0.bytes.load(Ordering::Relaxed));
+    }
+}
+
+impl MemoryAccounts for ChangeAccounts {
+    fn open(&self) -> Box<dyn MemoryAccount> {
+        Box::new(Kept(QueryPool::new(&self.0)))
+    }
+}
+
+impl MemoryAccount for Kept {
+    fn grow(&mut self, bytes: usize) -> Result<(), String> {
+        Self::grow(self, bytes, "the changes of a transaction")
+    }
+
+    fn shrink(&mut self, bytes: usize) {
+        self.0.give_back(bytes);
+    }
+}
+
+/// What the syntax and the plan of a text take, about: much for a list of numbers, little for a long literal.
+fn syntax_bytes(sql: &str) -> usize {
+    let (mut marks, mut quote) = (0_usize, None);
+    for &byte in sql.as_bytes() {
+        match quote {
+            Some(end) => quote = Some(end).filter(|&end| end != byte),
+            None if matches!(byte, b'\'' | b'"') => quote = Some(byte),
+            None => marks += usize::from(byte.is_ascii_whitespace() || byte.is_ascii_punctuation()),
+        }
+    }
+    sql.len().saturating_mul(COPIES).saturating_add(marks.saturating_mul(MARK_BYTES))
+}
+
+/// The error of a transaction whose changes need more memory than they may have.
+pub(crate) fn out_of_memory_for_changes(what: String) -> SqlError {
+    SqlError::new(SqlState::OutOfMemory, "out of memory for the changes of a transaction")
+        .with_detail(what)
+        .with_hint(
+            "What a transaction has written is kept in memory until it commits. Commit after fewer rows, or give more \
+             memory (coeval serve --query-memory).",
+        )
 }
 
 /// The error of a statement that needs more memory than it may have; `text` is what DataFusion says of it.

@@ -102,6 +102,7 @@ impl From<StoreError> for SqlError {
                 .with_hint("Widen or narrow the condition to the borders of the ranges of the table's dimensions."),
             StoreError::OutcomeUnknown(_) => Self::new(SqlState::TransactionResolutionUnknown, message)
                 .with_hint("Look for what it did once the database is open again, before you run it again."),
+            StoreError::OutOfMemory(what) => crate::memory::out_of_memory_for_changes(what),
             StoreError::TransactionSize { .. } => Self::new(SqlState::ProgramLimitExceeded, message)
                 .with_hint("Commit after fewer rows: a COPY or INSERT of all of them can be several."),
             other => Self::new(SqlState::of(&other), message),
@@ -131,6 +132,7 @@ impl SqlState {
             StoreError::ReadOnly(_) => Self::ReadOnlySqlTransaction,
             StoreError::SequenceExhausted(_) => Self::SequenceGeneratorLimitExceeded,
             StoreError::TransactionSize { .. } | StoreError::KeySize { .. } => Self::ProgramLimitExceeded,
+            StoreError::OutOfMemory(_) => Self::OutOfMemory,
             StoreError::KeyDamage(_) | StoreError::Corrupt { .. } => Self::DataCorrupted,
             StoreError::OutcomeUnknown(_) => Self::TransactionResolutionUnknown,
             StoreError::UnsupportedVersion { .. } => Self::FeatureNotSupported,
