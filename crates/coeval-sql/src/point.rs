@@ -44,6 +44,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use update::UpdatePlan;
 
+#[cfg(test)]
+thread_local! {
+    static COMPILATIONS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// How many statements this thread has compiled so far.
+#[cfg(test)]
+pub(crate) fn compilations() -> usize {
+    COMPILATIONS.get()
+}
+
 /// A statement compiled to operations on trees.
 #[derive(Debug)]
 pub(crate) struct PointPlan {
@@ -92,6 +103,8 @@ impl PointPlan {
         statement: &Statement,
         parameters: ParameterTypes,
     ) -> Option<Self> {
+        #[cfg(test)]
+        COMPILATIONS.set(COMPILATIONS.get() + 1);
         let mut planner = Planner::new(context, parameters);
         let action = Self::action(&mut planner, statement).ok()?;
         Some(Self {

@@ -23,6 +23,7 @@ mod open_objects;
 mod parse;
 mod prepared;
 mod set_constraints;
+mod statement_cache;
 mod utility;
 mod variables;
 
@@ -49,8 +50,7 @@ use crate::quota::QuotaShare;
 use crate::registry::OpenTransaction;
 use crate::result::{CommandTag, StatementResult};
 use crate::rights::Checks;
-use crate::settings::{PointPath, Settings};
-use crate::statement;
+use crate::settings::Settings;
 use crate::tique;
 use acknowledgement::Acknowledgements;
 use block::{Block, BlockOptions, IsQuery, Opened};
@@ -64,7 +64,8 @@ use datafusion::sql::sqlparser::ast::Statement;
 use named::NamedStatements;
 use parking_lot::Mutex;
 use parse::{Neighbours, Parsed};
-use prepared::{Outcome, Plan};
+use prepared::{Outcome, Plan, run_and_plan};
+use statement_cache::StatementCache;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
@@ -72,9 +73,6 @@ use std::sync::Arc;
 
 /// How often a statement outside a transaction block is run again before its conflict is reported.
 const AUTOCOMMIT_ATTEMPTS_MAX: usize = 100;
-
-/// How many statements a session keeps compiled by their text.
-const CACHED_STATEMENTS_MAX: usize = 256;
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,15 +83,6 @@ pub enum TransactionStatus {
     Active,
     /// In a transaction block that only ROLLBACK leaves.
     Failed,
-}
-
-/// Which way a statement has run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Path {
-    /// As tree operations.
-    Point,
-    /// Through DataFusion, or the general DML.
-    General,
 }
 
 enum State {
@@ -164,7 +153,7 @@ pub struct Session {
     cancel: CancelHandle,
     state: State,
     /// Statements that took the point path, by their text.
-    cached: HashMap<String, Arc<Prepared>>,
+    cached: StatementCache,
     /// Prepared statements with a name, whoever gave it: PREPARE or a client's protocol.
     named: NamedStatements,
     /// Open cursors, by name.
@@ -198,7 +187,7 @@ impl Session {
             sequences: SequenceValues::default(),
             cancel,
             state: State::Idle,
-            cached: HashMap::new(),
+            cached: StatementCache::default(),
             cursors: HashMap::new(),
             replanned: HashMap::new(),
             notices: Vec::new(),
@@ -324,9 +313,10 @@ impl Session {
         self.notices.clear();
         // Who was asked to stop begins nothing.
         cancel::check().map_err(|error| self.fail(error))?;
-        if let Some(prepared) = self.cached.get(sql).cloned() {
+        if let Some(prepared) = self.cached.get(sql) {
             return Ok(vec![self.run(&prepared, &[])?]);
         }
+        let _syntax = self.engine.queries.keep_syntax(sql).map_err(|error| self.fail(error))?;
         let parsed = parse::parse(sql).map_err(|error| self.fail(error))?;
         if let [single] = &parsed[..] {
             return Ok(vec![self.execute_one(single, sql, Neighbours::None)?]);
@@ -439,9 +429,9 @@ impl Session {
                 self.session_statement(statement, sql)
             }
             Parsed::Statement(statement) => {
-                let (result, path) = self.execute_statement(statement, sql)?;
-                if path == Path::Point && neighbours == Neighbours::None {
-                    self.remember(parsed, sql);
+                let (result, plan) = self.execute_statement(statement, sql)?;
+                if let Some(plan) = plan.filter(|_| neighbours == Neighbours::None) {
+                    self.remember(parsed, sql, plan);
                 }
                 return Ok(result);
             }
@@ -475,36 +465,23 @@ impl Session {
         Ok(StatementResult::plain("CHECKPOINT"))
     }
 
+    /// The statement's result and, if it has run by key and would run the same way again, its plan.
     fn execute_statement(
         &mut self,
         statement: &Statement,
         sql: &str,
-    ) -> Result<(StatementResult, Path), SqlError> {
+    ) -> Result<(StatementResult, Option<PointPlan>), SqlError> {
         self.refuse_if_failed()?;
         query::refuse_parameters(statement).map_err(|error| self.fail(error))?;
-        let point_path = self.settings.point_path();
-        let mut path = Path::General;
         let is_query = execution::is_query_statement(statement);
-        let result = self.in_transaction(sql, &[], &[], is_query, |context| {
-            path = Path::General;
-            if point_path == PointPath::On
-                && let Some(plan) = PointPlan::compile(context, statement, &[])?
-                && let Some(result) = plan.execute(context)?
-            {
-                path = Path::Point;
-                return Ok(result);
-            }
-            aside(|| statement::execute(context, statement))
-        })?;
-        Ok((result, path))
+        self.in_transaction(sql, &[], &[], is_query, |context| run_and_plan(context, statement))
     }
 
-    /// Keeps a statement that took the point path and is all of its text, so that the text is not parsed again.
-    fn remember(&mut self, parsed: &Parsed, sql: &str) {
-        if self.cached.len() < CACHED_STATEMENTS_MAX
-            && let Ok(prepared) = self.prepare_parsed(parsed.clone(), sql, &[])
-        {
-            self.cached.insert(sql.to_owned(), prepared);
+    /// Keeps a statement that has run by key and is all of its text, so that the text is neither parsed nor compiled
+    /// again.
+    fn remember(&mut self, parsed: &Parsed, sql: &str, plan: PointPlan) {
+        if StatementCache::takes(sql) {
+            self.cached.put(sql, Prepared::of_point(parsed.clone(), sql, plan));
         }
     }
 

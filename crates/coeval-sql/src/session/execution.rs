@@ -6,13 +6,14 @@ use super::block::IsQuery;
 use super::cursors::ForwardFetch;
 use super::list_parameters::{ParameterType, with_casts};
 use super::parse::{self, Neighbours, is_session_statement};
-use super::prepared::{Outcome, run_unplanned};
+use super::prepared::{Outcome, run_and_plan};
 use super::{Prepared, Session, State};
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::copy::{self, CopyIn, CopyOut, Exchange, Gathered};
 use crate::engine::aside;
 use crate::error::SqlError;
+use crate::memory::Kept;
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
 use crate::result::{CommandTag, RowSet, RowStream, StatementResult};
@@ -31,6 +32,8 @@ pub struct ParsedStatement {
     syntax: parse::Parsed,
     sql: Arc<str>,
     neighbours: Neighbours,
+    /// For the syntax of the whole text.
+    _memory: Option<Arc<Kept>>,
 }
 
 impl ParsedStatement {
@@ -121,19 +124,23 @@ impl Session {
     /// # Errors
     /// `42601` with the position. An open block is failed then.
     pub fn parse(&mut self, sql: &str) -> Result<Vec<ParsedStatement>, SqlError> {
+        let memory = self.engine.queries.keep_syntax(sql).map_err(|error| self.fail(error))?.map(Arc::new);
         let parsed =
             if sql.len() > SHORT_TEXT_BYTES { aside(|| parse::parse(sql)) } else { parse::parse(sql) };
         let parsed = parsed.map_err(|error| self.fail(error))?;
         let neighbours = if parsed.len() > 1 { Neighbours::Some } else { Neighbours::None };
         let sql: Arc<str> = sql.into();
-        let of_text = |syntax| ParsedStatement { syntax, sql: Arc::clone(&sql), neighbours };
+        let of_text = |syntax| {
+            let sql = Arc::clone(&sql);
+            ParsedStatement { syntax, sql, neighbours, _memory: memory.clone() }
+        };
         Ok(parsed.into_iter().map(of_text).collect())
     }
 
     /// A statement of this very text that has run by key before, and need not be parsed again.
     #[must_use]
-    pub fn known(&self, sql: &str) -> Option<Arc<Prepared>> {
-        self.cached.get(sql).cloned()
+    pub fn known(&mut self, sql: &str) -> Option<Arc<Prepared>> {
+        self.cached.get(sql)
     }
 
     /// Plans a parsed statement. Parameters whose type the caller knows have it in `types`. As for all methods here,
@@ -170,12 +177,12 @@ impl Session {
             parse::Parsed::Statement(syntax) if !is_session_statement(syntax) => {
                 self.refuse_if_failed()?;
                 query::refuse_parameters(syntax).map_err(|error| self.fail(error))?;
-                let execution =
+                let (execution, plan) =
                     self.in_transaction(sql, &[], &[], is_query_statement(syntax), |context| {
-                        run_unplanned(context, syntax)
+                        run_and_plan(context, syntax)
                     })?;
-                if matches!(execution, Execution::Values(..)) && statement.neighbours == Neighbours::None {
-                    self.remember(&statement.syntax, sql);
+                if let Some(plan) = plan.filter(|_| statement.neighbours == Neighbours::None) {
+                    self.remember(&statement.syntax, sql, plan);
                 }
                 Ok(execution)
             }

@@ -82,6 +82,25 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// A statement without parameters that runs by key, with the plan that it has.
+    pub(super) fn of_point(parsed: Parsed, sql: &str, plan: PointPlan) -> Arc<Self> {
+        let is_query = match &parsed {
+            Parsed::Statement(statement) => is_query_statement(statement),
+            Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => IsQuery::No,
+        };
+        Arc::new(Self {
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+            sql: sql.into(),
+            parsed,
+            parameter_types: plan.parameter_types().to_vec(),
+            columns: plan.columns().cloned(),
+            lists: Vec::new(),
+            compares_with_lists: false,
+            is_query,
+            plan: Plan::Point(plan),
+        })
+    }
+
     /// Its text.
     #[must_use]
     pub fn sql(&self) -> &str {
@@ -430,12 +449,26 @@ pub(super) fn run_unplanned<T: Outcome>(
     context: &mut StatementContext<'_>,
     statement: &Statement,
 ) -> Result<T, SqlError> {
-    if context.settings.point_path() == PointPath::On
-        && let Some(result) = by_key(context, statement)?
-    {
-        return Ok(result);
+    run_and_plan(context, statement).map(|(outcome, _)| outcome)
+}
+
+/// Runs a statement from its syntax; also its plan, if it has run by key and would run the same way again.
+pub(super) fn run_and_plan<T: Outcome>(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+) -> Result<(T, Option<PointPlan>), SqlError> {
+    if context.settings.point_path() == PointPath::On {
+        let known: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
+        let resolved = user_types::resolved(statement, context.settings, context.transaction);
+        if let Some(plan) = PointPlan::compile(context, &resolved, &known)?
+            && let Some(outcome) = T::of_point(&plan, context)?
+        {
+            // A change of a type is noticed by its tables' definitions; what names one may have none.
+            let is_kept = matches!(resolved, Cow::Borrowed(_));
+            return Ok((outcome, is_kept.then_some(plan)));
+        }
     }
-    aside(|| T::of_statement(context, statement))
+    aside(|| T::of_statement(context, statement)).map(|outcome| (outcome, None))
 }
 
 /// What a caller wants of a statement: how each way to run one gives it.
