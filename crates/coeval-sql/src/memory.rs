@@ -21,6 +21,9 @@
 mod spill;
 
 use crate::error::{SqlError, SqlState};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
 use coeval_store::{MemoryAccount, MemoryAccounts};
 use datafusion::common::DataFusionError;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
@@ -318,6 +321,29 @@ impl MemoryAccount for Kept {
 
     fn shrink(&mut self, bytes: usize) {
         self.0.give_back(bytes);
+    }
+}
+
+/// What the rows of a batch take; of columns that are parts of chunks it is the part.
+///
+/// # Errors
+/// None for the types that there are.
+pub(crate) fn bytes_of_rows(batch: &RecordBatch) -> Result<usize, ArrowError> {
+    let of_column = |column: &ArrayRef| Ok(column.to_data().get_slice_memory_size()? + texts_beside(column));
+    batch.columns().iter().map(of_column).sum()
+}
+
+/// Texts that stand beside their views, which Arrow does not count.
+fn texts_beside(column: &ArrayRef) -> usize {
+    match column.data_type() {
+        DataType::Utf8View => column.as_string_view().total_buffer_bytes_used(),
+        DataType::BinaryView => column.as_binary_view().total_buffer_bytes_used(),
+        DataType::List(_) => {
+            let lists = column.as_list::<i32>();
+            let (first, last) = (lists.value_offsets()[0], lists.value_offsets()[lists.len()]);
+            texts_beside(&lists.values().slice(first as usize, (last - first) as usize))
+        }
+        _ => 0,
     }
 }
 

@@ -10,10 +10,11 @@ use super::prepared::run_unplanned;
 use super::utility::{Utility, take_word};
 use super::{Session, State};
 use crate::error::{SqlError, SqlState};
+use crate::memory::{Kept, bytes_of_rows};
 use crate::names::fold;
 use crate::result::{CommandTag, RowSet, StatementResult};
-use arrow::array::UInt64Array;
-use arrow::compute::{concat_batches, take_record_batch};
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::compute::interleave_record_batch;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{ColumnType, Value};
 use datafusion::sql::sqlparser::ast::{Query, Statement};
@@ -81,6 +82,10 @@ enum OnlyMoves {
 #[derive(Debug)]
 pub(super) struct Cursor {
     pub(super) rows: RowSet,
+    /// For each batch the number of rows before it.
+    starts: Vec<u64>,
+    /// For the rows.
+    _memory: Kept,
     /// The number of the row at hand; 0 before the first, one more than there are behind the last.
     position: u64,
     hold: Hold,
@@ -293,14 +298,39 @@ impl Cursor {
         rows
     }
 
-    /// The rows of these numbers.
+    /// The rows of these numbers. Costs the same however many others there are.
     fn pick(&self, numbers: &[u64]) -> Result<RowSet, SqlError> {
         let schema = self.rows.schema.clone();
         let Some(first) = self.rows.batches.first() else { return Ok(self.rows.clone()) };
-        let all = concat_batches(&first.schema(), &self.rows.batches)?;
-        let places = UInt64Array::from_iter_values(numbers.iter().map(|number| number - 1));
-        Ok(RowSet { schema, batches: vec![take_record_batch(&all, &places)?] })
+        if first.num_columns() == 0 || numbers.is_empty() {
+            let options = RecordBatchOptions::new().with_row_count(Some(numbers.len()));
+            let columns = first.slice(0, 0).columns().to_vec();
+            let picked = RecordBatch::try_new_with_options(first.schema(), columns, &options)?;
+            return Ok(RowSet { schema, batches: vec![picked] });
+        }
+        let (mut batches, mut places) = (Vec::new(), Vec::with_capacity(numbers.len()));
+        let mut last = None;
+        for number in numbers {
+            let batch = self.starts.partition_point(|start| start < number) - 1;
+            if last != Some(batch) {
+                batches.push(&self.rows.batches[batch]);
+                last = Some(batch);
+            }
+            places.push((batches.len() - 1, (number - self.starts[batch] - 1) as usize));
+        }
+        Ok(RowSet { schema, batches: vec![interleave_record_batch(&batches, &places)?] })
     }
+}
+
+/// For each batch the number of rows before it.
+fn starts(batches: &[RecordBatch]) -> Vec<u64> {
+    let mut before = 0;
+    let start = |batch: &RecordBatch| {
+        let start = before;
+        before += batch.num_rows() as u64;
+        start
+    };
+    batches.iter().map(start).collect()
 }
 
 fn unknown(name: &str) -> SqlError {
@@ -337,8 +367,12 @@ impl Session {
         let Some(rows) = result.rows else {
             return Err(SqlError::syntax("a cursor is declared for a query"));
         };
+        let bytes = rows.batches.iter().map(bytes_of_rows).sum::<Result<usize, _>>()?;
+        let memory = self.engine.queries.keep(bytes, "the rows of a cursor")?;
         let is_new = !matches!(self.state, State::Idle);
         let cursor = Cursor {
+            starts: starts(&rows.batches),
+            _memory: memory,
             rows,
             position: 0,
             hold: declare.hold,
