@@ -23,6 +23,7 @@ mod run;
 mod subqueries;
 mod told;
 mod typing;
+mod watch;
 
 pub(crate) use arithmetic::CheckedArithmetic;
 pub(crate) use carried::Carry;
@@ -41,6 +42,7 @@ pub(crate) use typing::{
     ROUNDED_TIME, cast_array, is_comparison, marked_field, settled_expression, with_postgres_types,
     with_typed_literals,
 };
+pub(crate) use watch::Watch;
 
 pub(crate) use output_names::{name_of as column_name, named as named_outputs, shown as shown_names};
 pub(crate) use plan::refuse_parameters;

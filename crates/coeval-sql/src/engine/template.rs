@@ -5,7 +5,7 @@ use crate::error::SqlError;
 use crate::guarded::GuardConditions;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
-    CheckedArithmetic, ClearPushdown, DuplicateGroups, EagerAggregation, JoinOrder, estimates,
+    CheckedArithmetic, ClearPushdown, DuplicateGroups, EagerAggregation, JoinOrder, Watch, estimates,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -87,7 +87,8 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         }
         rules.push(rule);
     }
-    rules
+    let watched = |rule| [rule, Arc::new(Watch) as Arc<dyn OptimizerRule + Send + Sync>];
+    rules.into_iter().flat_map(watched).collect()
 }
 
 /// DataFusion's rules for physical plans, with filters pushed down only where that is right. Once the plan stands, aggregates
@@ -99,7 +100,8 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
             Some(clear) => Arc::new(clear) as _,
             None => rule,
         };
-    rules.map(clear).chain([Arc::new(BeginBrickAggregates) as _, Arc::new(GuardConditions) as _]).collect()
+    let all = rules.map(clear).chain([Arc::new(BeginBrickAggregates) as _, Arc::new(GuardConditions) as _]);
+    all.flat_map(|rule| [rule, Arc::new(Watch) as Arc<dyn PhysicalOptimizerRule + Send + Sync>]).collect()
 }
 
 /// Rows that the build side of a hash join may have to be collected into one table, over all threads. Fewer
