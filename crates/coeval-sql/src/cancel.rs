@@ -255,6 +255,11 @@ impl Drop for RunningStatement {
     }
 }
 
+/// What cancels the statement that runs on this thread.
+pub(crate) fn running() -> Option<CancelHandle> {
+    RUNNING.with_borrow(Clone::clone)
+}
+
 /// For loops over rows: whether the statement that runs on this thread is to end. Costs some nanoseconds.
 ///
 /// # Errors

@@ -29,7 +29,8 @@ mod regular;
 mod texts;
 mod time_pattern;
 
-use crate::error::SqlError;
+use crate::allowance::Meter;
+use crate::error::{SqlError, SqlState};
 use crate::query::cast_array;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -195,18 +196,43 @@ impl Function {
         let types: Vec<_> = inputs.iter().map(|input| input.ty).collect();
         let result = crate::query::column_type_of_field(&arguments.return_field)
             .ok_or_else(|| SqlError::internal("a function gives what SQL has no type for"))?;
+        let meter = Meter::begin(&arguments.config_options, self.entry.name);
         let mut builder = ColumnBuilder::new(result, rows);
         for row in 0..rows {
+            meter.step()?;
             let values: Vec<ValueRef<'_>> = inputs.iter().map(|input| input.value(row)).collect();
             if self.entry.is_strict && values.iter().any(|value| value.is_null()) {
                 builder.push(ValueRef::Null);
                 continue;
             }
-            let call = Call { name: self.entry.name, values: &values, types: &types, zone, result };
+            let call =
+                Call { name: self.entry.name, values: &values, types: &types, zone, result, meter: &meter };
             let value: Value = (form.body)(&call)?;
+            meter.value(heap_bytes(&value))?;
             builder.push(value.borrow());
         }
         Ok(builder.finish())
+    }
+}
+
+/// The longest pattern of `to_char` and its like: each of its letters is read and written by itself.
+const PATTERN_BYTES_MAX: usize = 64 << 10;
+
+/// `54000` for a pattern that is too long.
+fn require_short(pattern: &str) -> Result<(), SqlError> {
+    if pattern.len() <= PATTERN_BYTES_MAX {
+        return Ok(());
+    }
+    let error = SqlError::new(SqlState::ProgramLimitExceeded, "format pattern is too long");
+    Err(error.with_detail(format!("It has {} bytes, {PATTERN_BYTES_MAX} are allowed.", pattern.len())))
+}
+
+/// What a value takes beside itself.
+fn heap_bytes(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) | Value::List(bytes) => bytes.len(),
+        _ => 0,
     }
 }
 

@@ -18,6 +18,7 @@
 //! [`Session`] (`session.rs`), then `statement.rs` (which module runs what), then `query.rs` and `point.rs`.
 
 mod advisory;
+mod allowance;
 mod cancel;
 mod catalog;
 mod context;

@@ -131,6 +131,12 @@ impl ListEncoder {
         }
     }
 
+    /// How many bytes the elements so far take.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.bytes.as_slice().len()
+    }
+
     /// The bytes of the array.
     #[must_use]
     pub fn finish(self) -> Box<[u8]> {

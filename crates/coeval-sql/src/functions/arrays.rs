@@ -99,6 +99,7 @@ fn with_element(call: &Call<'_>) -> Result<Value, SqlError> {
         false => assign(call.values[2].to_owned(), call.types[2], element.column_type(), call.zone)?,
     };
     let place = place as usize;
+    call.meter.take(place.saturating_sub(elements.len()) * size_of::<Value>())?;
     if place > elements.len() {
         elements.resize(place, Value::Null);
     }
@@ -160,6 +161,14 @@ fn filled(call: &Call<'_>) -> Result<Value, SqlError> {
     if !(0..=LENGTH_MAX).contains(&length) {
         return Err(invalid("array size exceeds the maximum allowed"));
     }
-    let value = call.values[0].to_owned();
-    Ok(list(&vec![value; length as usize]))
+    let mut elements = ListEncoder::default();
+    for made in 0..length {
+        elements.push(call.values[0]);
+        if made == 0 {
+            // As many as the first one, before the others are there.
+            call.meter.value(elements.size().saturating_mul(length as usize))?;
+        }
+        call.meter.step()?;
+    }
+    Ok(elements.value())
 }

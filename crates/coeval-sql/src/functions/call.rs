@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One row's call of a function.
 
+use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use crate::types::format_value;
 use chrono_tz::Tz;
@@ -16,6 +17,8 @@ pub(super) struct Call<'a> {
     pub(super) zone: Tz,
     /// What it gives.
     pub(super) result: ColumnType,
+    /// Counts what it makes.
+    pub(super) meter: &'a Meter,
 }
 
 impl Call<'_> {

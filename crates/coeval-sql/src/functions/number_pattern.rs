@@ -9,7 +9,7 @@ mod write;
 
 use super::call::{Call, text};
 use super::choice::{Form, Takes};
-use super::{Entry, strict};
+use super::{Entry, require_short, strict};
 use crate::error::{SqlError, SqlState};
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX, Value};
@@ -45,6 +45,7 @@ fn number_shape(_: &[DataType], values: &[Option<&ScalarValue>]) -> ColumnType {
 
 /// `to_char(number, pattern)` of a number as PostgreSQL writes it, `-12.30`.
 pub(super) fn decimal_to_char(call: &Call<'_>) -> Result<Value, SqlError> {
+    require_short(call.text(1))?;
     let pattern = Pattern::parse(call.text(1))?;
     let (number, scale) = match call.values[0] {
         coeval_store::ValueRef::Decimal(_) => call.decimal(0),
@@ -55,6 +56,7 @@ pub(super) fn decimal_to_char(call: &Call<'_>) -> Result<Value, SqlError> {
 
 /// The same of a float: of its fifteen digits.
 pub(super) fn float_to_char(call: &Call<'_>) -> Result<Value, SqlError> {
+    require_short(call.text(1))?;
     let pattern = Pattern::parse(call.text(1))?;
     let significant = if matches!(call.types[0], ColumnType::Real) { 6 } else { 15 };
     Ok(text(write::of_float(call.double(0), significant, &pattern)))

@@ -4,19 +4,25 @@
 use super::call::{Call, TEXTS, invalid, text, texts};
 use super::choice::{Form, Takes};
 use super::{Entry, called, strict};
+use crate::allowance::{VALUE_BYTES_MAX, too_large};
 use crate::catalog::{quoted_literal, quoted_name};
 use crate::error::{SqlError, SqlState};
-use coeval_store::{ColumnType, Value};
+use coeval_store::{ColumnType, ListEncoder, Value, ValueRef};
 
 const TEXT: Takes = Takes::Type(ColumnType::Text);
 const BOOLEAN: Takes = Takes::Type(ColumnType::Boolean);
 const INT: Takes = Takes::Type(ColumnType::Int);
+const BIGINT: Takes = Takes::Type(ColumnType::BigInt);
 
 pub(super) const ENTRIES: &[Entry] = &[
     called("format", &[Form::new(&[TEXT, Takes::Any], ColumnType::Text, format).optional(1).variadic()])
         .stable(),
     called("string_to_array", &[Form::new(&[TEXT, TEXT, TEXT], TEXTS, divided).optional(1)]),
     strict("parse_ident", &[Form::new(&[TEXT, BOOLEAN], TEXTS, identifiers).optional(1)]),
+    strict("repeat", &[Form::new(&[TEXT, BIGINT], ColumnType::Text, repeated)]),
+    strict("replace", &[Form::new(&[TEXT, TEXT, TEXT], ColumnType::Text, replaced)]),
+    strict("lpad", &[Form::new(&[TEXT, BIGINT, TEXT], ColumnType::Text, padded).optional(1)]),
+    strict("rpad", &[Form::new(&[TEXT, BIGINT, TEXT], ColumnType::Text, padded).optional(1)]),
     strict("split_part", &[Form::new(&[TEXT, TEXT, INT], ColumnType::Text, field)]),
     strict("unistr", &[Form::new(&[TEXT], ColumnType::Text, unescaped)]),
 ];
@@ -44,15 +50,25 @@ fn format(call: &Call<'_>) -> Result<Value, SqlError> {
             continue;
         }
         let (specifier, place) = reader.specifier()?;
-        push_padded(&value(call, place, specifier.kind)?, &specifier, &mut written);
+        let value = value(call, place, specifier.kind)?;
+        let missing = specifier.width.saturating_sub(value.chars().count());
+        call.meter.take(value.len() + missing)?;
+        push_padded(&value, missing, specifier.is_left, &mut written);
     }
     written.push_str(reader.rest);
     Ok(text(written))
 }
 
-fn push_padded(value: &str, specifier: &Specifier, out: &mut String) {
-    let width = specifier.width;
-    out.push_str(&if specifier.is_left { format!("{value:<width$}") } else { format!("{value:>width$}") });
+/// The value and so many blanks, which stand behind it if it is to be at the left.
+fn push_padded(value: &str, missing: usize, is_left: bool, out: &mut String) {
+    let blanks = std::iter::repeat_n(' ', missing);
+    if is_left {
+        out.push_str(value);
+        out.extend(blanks);
+    } else {
+        out.extend(blanks);
+        out.push_str(value);
+    }
 }
 
 /// An argument as the letter says; NULL is no text, and no name.
@@ -154,16 +170,69 @@ fn divided(call: &Call<'_>) -> Result<Value, SqlError> {
     }
     let (all, delimiter) = (call.text(0), call.text(1));
     let is_null = |part: &str| call.has(2) && call.text(2) == part;
-    let keep = |part: &str| (!is_null(part)).then(|| part.to_owned());
-    Ok(if all.is_empty() {
-        texts(Vec::<Option<String>>::new())
+    let parts: Box<dyn Iterator<Item = &str>> = if all.is_empty() {
+        Box::new(std::iter::empty())
     } else if !call.has(1) {
-        texts(all.chars().map(|letter| keep(letter.encode_utf8(&mut [0; 4]))))
+        let end_of = |(start, letter): (usize, char)| &all[start..start + letter.len_utf8()];
+        Box::new(all.char_indices().map(end_of))
     } else if delimiter.is_empty() {
-        texts([keep(all)])
+        Box::new(std::iter::once(all))
     } else {
-        texts(all.split(delimiter).map(keep))
-    })
+        Box::new(all.split(delimiter))
+    };
+    let mut list = ListEncoder::default();
+    for part in parts {
+        call.meter.step()?;
+        call.meter.take(part.len() + ELEMENT_BYTES)?;
+        list.push(if is_null(part) { ValueRef::Null } else { ValueRef::Text(part) });
+    }
+    Ok(list.value())
+}
+
+/// What an element of an array takes beside its text.
+const ELEMENT_BYTES: usize = 8;
+
+/// `repeat(text, count)`.
+fn repeated(call: &Call<'_>) -> Result<Value, SqlError> {
+    let count = usize::try_from(call.int(1)).unwrap_or(0);
+    call.meter.value(call.text(0).len().saturating_mul(count))?;
+    Ok(text(call.text(0).repeat(count)))
+}
+
+/// `replace(text, from, to)`.
+fn replaced(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (all, from, to) = (call.text(0), call.text(1), call.text(2));
+    if from.is_empty() {
+        return Ok(text(all));
+    }
+    if to.len() > from.len() {
+        let found = all.matches(from).count();
+        call.meter.value(found.saturating_mul(to.len() - from.len()).saturating_add(all.len()))?;
+    }
+    Ok(text(all.replace(from, to)))
+}
+
+/// `lpad(text, length [, fill])` and `rpad`: letters are counted, and a longer text is cut behind the length.
+fn padded(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (all, fill) = (call.text(0), if call.count() == 3 { call.text(2) } else { " " });
+    let length = usize::try_from(call.int(1)).unwrap_or(0);
+    if length > VALUE_BYTES_MAX {
+        return Err(too_large());
+    }
+    let letters = all.chars().count();
+    if letters >= length || fill.is_empty() {
+        let end = all.char_indices().nth(length).map_or(all.len(), |(end, _)| end);
+        return Ok(text(&all[..end]));
+    }
+    let missing = length - letters;
+    let widest = fill.chars().map(char::len_utf8).max().unwrap_or(1);
+    call.meter.value(missing.saturating_mul(widest).saturating_add(all.len()))?;
+    let mut padding: String = fill.chars().cycle().take(missing).collect();
+    if call.name == "lpad" {
+        padding.push_str(all);
+        return Ok(text(padding));
+    }
+    Ok(text(format!("{all}{padding}")))
 }
 
 /// `split_part(text, delimiter, number)`; negative numbers count from the end.

@@ -8,7 +8,7 @@ mod write;
 use super::call::{Call, text};
 use super::choice::{Form, Takes};
 use super::number_pattern::{decimal_to_char, float_to_char};
-use super::{Entry, strict};
+use super::{Entry, require_short, strict};
 use crate::error::{SqlError, SqlState};
 use calendar::Clock;
 use coeval_store::{ColumnType, Value};
@@ -46,6 +46,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict(
         "to_date",
         &[Form::new(&[TEXT, TEXT], ColumnType::Date, |call| {
+            require_short(call.text(1))?;
             read::date(call.text(0), call.text(1)).map(Value::Int32)
         })],
     )
@@ -57,6 +58,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                 calendar::of_epoch(call.double(0)).map(Value::Int64)
             }),
             Form::new(&[TEXT, TEXT], ColumnType::TimestampTz, |call| {
+                require_short(call.text(1))?;
                 read::timestamp(call.text(0), call.text(1), call.zone).map(Value::Int64)
             }),
         ],
@@ -67,6 +69,7 @@ pub(super) const ENTRIES: &[Entry] = &[
 /// The time in the pattern; NULL for infinity and for no pattern.
 fn shown(call: &Call<'_>, clock: Option<Clock>) -> Result<Value, SqlError> {
     let (Some(clock), false) = (clock, call.text(1).is_empty()) else { return Ok(Value::Null) };
+    require_short(call.text(1))?;
     write::written(&parts(call.text(1)), &clock).map(text)
 }
 

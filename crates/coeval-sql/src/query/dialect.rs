@@ -44,6 +44,9 @@ const SERIES: &str = crate::query::typing::SERIES;
 /// The function in FROM that counts in `int`.
 const INT_SERIES: &str = crate::query::typing::INT_SERIES;
 
+/// The one that counts in `bigint`.
+const BIGINT_SERIES: &str = crate::query::typing::BIGINT_SERIES;
+
 /// The type that a cast to this one is to, in the form that columns are declared in; `None` if columns have no such
 /// type.
 pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
@@ -88,6 +91,7 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         row_subqueries::rewrite_conditions(select);
+        tables::count_in_from(select);
         ControlFlow::Continue(())
     }
 

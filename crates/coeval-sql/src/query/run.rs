@@ -4,11 +4,13 @@
 use super::apply::{Extent, applied, has_correlated};
 use super::carried::Carry;
 use super::plan::{PlannedQuery, plan, plan_with_hidden};
+use crate::allowance::Allowance;
 use crate::catalog::CatalogAccess;
 use crate::context::StatementContext;
 use crate::ddl::sequence_functions::SequenceAccess;
 use crate::engine::aside;
 use crate::error::SqlError;
+use crate::memory::bytes_of_rows;
 use crate::provider::StatementSnapshot;
 use crate::result::{RowSet, RowStream, StatementResult};
 use crate::types::{assign_array, scalar_of};
@@ -17,13 +19,15 @@ use arrow::datatypes::SchemaRef;
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, StoreError, Value, value_at};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::{ExecutionPlan, collect as collect_plan, execute_stream};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::sql::sqlparser::ast::Query;
 use futures::StreamExt;
 use std::collections::HashMap;
@@ -113,14 +117,15 @@ fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<Ro
     let catalog = CatalogAccess::carried_by(options).cloned();
     let batches = context.engine.runtime().block_on(async {
         // On a thread of its own: who waits here is free to hear that the statement is cancelled.
-        let running = SpawnedTask::spawn(collect_plan(physical, task));
+        let running = SpawnedTask::spawn(collect_within(physical, task));
         running.join_unwind().await.map_err(|error| DataFusionError::External(Box::new(error)))?
     });
     if let Some(access) = access {
         // Values that were taken stay taken, whatever became of the query.
         *context.sequences = access.values();
     }
-    let batches = batches?;
+    // Until the rows are the caller's they are the query's.
+    let (batches, _reservation) = batches?;
     if let Some(catalog) = catalog {
         context.settings.request(catalog.requests());
     }
@@ -131,6 +136,22 @@ fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<Ro
         .collect::<Result<Vec<_>, SqlError>>()?;
     let schema = batches.first().map_or_else(|| planned.columns.clone(), RecordBatch::schema);
     Ok(RowSet { schema, batches })
+}
+
+/// All rows, as far as the query has memory for them.
+async fn collect_within(
+    physical: Arc<dyn ExecutionPlan>,
+    task: Arc<TaskContext>,
+) -> Result<(Vec<RecordBatch>, MemoryReservation), DataFusionError> {
+    let reservation = MemoryConsumer::new("the rows of a statement").register(task.memory_pool());
+    let mut stream = execute_stream(physical, task)?;
+    let mut batches = Vec::new();
+    while let Some(batch) = stream.next().await {
+        let batch = batch?;
+        reservation.try_grow(bytes_of_rows(&batch)?)?;
+        batches.push(batch);
+    }
+    Ok((batches, reservation))
 }
 
 /// The batch under the names that users see, with the marks of its columns; Arrow's types are the batch's own.
@@ -177,9 +198,13 @@ fn physical_plan(
     if planned.asks_the_catalog() {
         CatalogAccess::of(context).carry_in(state.config_mut().options_mut());
     }
-    // Functions find the session's time zone and the sequences here.
-    let options = Arc::clone(state.config_options());
-    state.execution_props_mut().config_options = Some(options);
+    // Functions find the session's time zone and the sequences here, and what memory they may take: less while constants
+    // are folded, for which DataFusion hands them the state's own options.
+    let allowance = Allowance::of(&environment);
+    let mut options = ConfigOptions::clone(state.config_options());
+    allowance.while_planning().carry_in(state.config_mut().options_mut());
+    allowance.carry_in(&mut options);
+    state.execution_props_mut().config_options = Some(Arc::new(options));
     let logical = if planned.parameter_types.is_empty() {
         planned.logical.clone()
     } else {

@@ -28,7 +28,7 @@ mod values;
 mod windows;
 
 pub(crate) use casts::cast_array;
-pub(crate) use counting::INT_SERIES;
+pub(crate) use counting::{BIGINT_SERIES, INT_SERIES};
 pub use declared::column_type_of_field;
 pub(crate) use declared::{marked as marked_field, marked_schema};
 pub(crate) use literals::{is_int_literal, with_typed_literals};
@@ -42,6 +42,7 @@ pub(crate) use values::without_subqueries_in_values;
 
 use super::plan::Types;
 use crate::error::SqlError;
+use counting::{CountedSeries, Members};
 use datafusion::execution::context::SessionState;
 use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
 use operators::PostgresOperators;
@@ -73,7 +74,9 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     {
         state.register_udf(Arc::new(function))?;
     }
-    state.register_udtf(counting::INT_SERIES, Arc::new(counting::IntSeries));
+    for (name, members) in [(INT_SERIES, Members::Int), (BIGINT_SERIES, Members::BigInt)] {
+        state.register_udtf(name, Arc::new(CountedSeries { members }));
+    }
     state.register_udaf(sums::sum())?;
     Ok(state)
 }

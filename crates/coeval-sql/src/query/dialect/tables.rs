@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Functions in FROM.
 
-use super::{INT_SERIES, SERIES, call, plain_arguments, unqualified};
+use super::{BIGINT_SERIES, INT_SERIES, SERIES, arguments_of, call, plain_arguments, unqualified};
 use crate::json::{Document, SetColumn};
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr,
@@ -39,8 +39,10 @@ pub(super) fn rewrite(factor: &mut TableFactor) {
             let arguments = plain_arguments(&arguments.args);
             if function == "generate_series" {
                 name_column(alias, &function);
-                if arguments.iter().all(is_int) {
-                    *name = ObjectName::from(vec![Ident::new(INT_SERIES)]);
+                if !*with_ordinality && is_counted(&arguments) {
+                    let counting = if arguments.iter().all(is_int) { INT_SERIES } else { BIGINT_SERIES };
+                    *name = ObjectName::from(vec![Ident::new(counting)]);
+                    return;
                 }
             }
             of_function(&function, arguments, alias.as_ref(), (*with_ordinality).into())
@@ -177,9 +179,7 @@ fn of_function(
             let array = arguments.into_iter().next()?;
             Some(unnested(array, function, alias, numbering))
         }
-        "generate_series" if numbering == Numbering::Ordinality || !arguments.iter().all(is_constant) => {
-            Some(unnested(call(SERIES, arguments), function, alias, numbering))
-        }
+        "generate_series" => Some(unnested(call(SERIES, arguments), function, alias, numbering)),
         name if crate::catalog::is_catalog_function(name) => {
             let item = SelectItem::UnnamedExpr(call(function, arguments));
             Some(derived(select_from(vec![item], Vec::new()), function, alias, &[]))
@@ -188,7 +188,36 @@ fn of_function(
     }
 }
 
-/// Whether DataFusion counts through a series of these bounds without making an array of it: they are whole numbers.
+/// `SELECT generate_series(1, 1000000)` becomes `SELECT generate_series FROM generate_series(1, 1000000)`, which is counted
+/// as it is read.
+pub(super) fn count_in_from(select: &mut Select) {
+    let [item] = select.projection.as_mut_slice() else { return };
+    let (SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. }) = item
+    else {
+        return;
+    };
+    let Expr::Function(function) = &*expression else { return };
+    let is_series = unqualified(&function.name).is_some_and(|name| name == "generate_series");
+    if !select.from.is_empty()
+        || select.selection.is_some()
+        || !is_series
+        || !is_counted(&arguments_of(function))
+    {
+        return;
+    }
+    let counted = query_of(&format!("SELECT generate_series FROM {function} AS generate_series"));
+    if let Some(SetExpr::Select(counted)) = counted.map(|query| *query.body) {
+        *expression = Expr::Identifier(Ident::new("generate_series"));
+        select.from = counted.from;
+    }
+}
+
+/// Whether a series of these arguments is counted as it is read: they are constants that are whole numbers.
+fn is_counted(arguments: &[Expr]) -> bool {
+    matches!(arguments.len(), 2 | 3) && arguments.iter().all(is_constant)
+}
+
+/// Whether an expression is a constant that is a whole number.
 fn is_constant(expression: &Expr) -> bool {
     match expression {
         Expr::Value(value) => {
@@ -196,6 +225,9 @@ fn is_constant(expression: &Expr) -> bool {
         }
         Expr::Nested(expr) => is_constant(expr),
         Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => is_constant(expr),
+        Expr::Cast { expr, data_type: DataType::BigInt(None) | DataType::Int8(None), .. } => {
+            is_constant(expr)
+        }
         _ => false,
     }
 }

@@ -2,23 +2,33 @@
 //! `generate_series` over the types that PostgreSQL has it for, as an array: DataFusion's takes whole numbers and
 //! times of one width only.
 
+use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
-use arrow::array::{ArrayRef, AsArray};
-use arrow::compute::cast;
-use arrow::compute::kernels::numeric::{add_wrapping, neg};
-use arrow::datatypes::{DataType, Field, IntervalMonthDayNanoType, IntervalUnit, TimeUnit};
-use datafusion::common::{Result, ScalarValue};
+use arrow::array::timezone::Tz;
+use arrow::array::{
+    Array, ArrayRef, AsArray, Decimal128Array, Int32Array, Int64Array, ListArray, TimestampMicrosecondArray,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Decimal128Type, Field, Int32Type, Int64Type, IntervalMonthDayNanoType,
+    IntervalUnit, TimeUnit, TimestampMicrosecondType,
+};
+use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::cmp::Ordering;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// The function's name.
 pub(crate) const SERIES: &str = "coeval_series";
 
 /// Most members of an array.
-const MEMBERS_MAX: usize = 1 << 27;
+const MEMBERS_MAX: usize = 1 << 26;
+
+/// What a member takes while an array is made.
+const MEMBER_BYTES: usize = size_of::<i128>() + size_of::<i64>();
 
 /// The function.
 pub(super) fn function() -> ScalarUDF {
@@ -98,72 +108,173 @@ impl ScalarUDFImpl for Series {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let arrays: Vec<ArrayRef> =
             args.args.iter().map(|argument| argument.to_array(args.number_rows)).collect::<Result<_>>()?;
-        let mut rows = Vec::with_capacity(args.number_rows);
+        let meter = Meter::begin(&args.config_options, "generate_series");
+        let member = arrays.first().map_or(DataType::Int32, |array| array.data_type().clone());
+        let (mut members, mut lengths) = (Vec::new(), Vec::with_capacity(args.number_rows));
+        let mut valid = Vec::with_capacity(args.number_rows);
         for row in 0..args.number_rows {
-            let arguments = arrays.iter().map(|array| ScalarValue::try_from_array(array, row));
-            rows.push(series(&arguments.collect::<Result<Vec<_>>>()?, args.return_type())?);
+            meter.step()?;
+            let before = members.len();
+            let steps = Steps::of_row(&arrays, row)?;
+            valid.push(steps.is_some());
+            for next in steps.into_iter().flatten() {
+                meter.step()?;
+                meter.take(MEMBER_BYTES)?;
+                if members.len() - before >= MEMBERS_MAX {
+                    let message = "a series of that many members is too long for an array";
+                    return Err(SqlError::new(SqlState::ProgramLimitExceeded, message).into());
+                }
+                members.push(next);
+            }
+            lengths.push(members.len() - before);
         }
-        if rows.is_empty() {
-            return Ok(ColumnarValue::Array(arrow::array::new_empty_array(args.return_type())));
-        }
-        Ok(ColumnarValue::Array(ScalarValue::iter_to_array(rows)?))
+        let field = Arc::new(Field::new_list_field(member.clone(), true));
+        let offsets = OffsetBuffer::from_lengths(lengths);
+        let list = ListArray::try_new(
+            field,
+            offsets,
+            member_array(members, &member)?,
+            Some(NullBuffer::from(valid)),
+        )?;
+        Ok(ColumnarValue::Array(Arc::new(list)))
     }
 }
 
-/// The members from the first bound to the second; none if one is NULL.
-fn series(arguments: &[ScalarValue], list: &DataType) -> Result<ScalarValue> {
-    let (first, last) = (&arguments[0], &arguments[1]);
-    let ty = first.data_type();
-    let step = match arguments.get(2) {
-        Some(step) => step.clone(),
-        None => ScalarValue::Int32(Some(1)).cast_to(&ty)?,
-    };
-    if arguments.iter().any(ScalarValue::is_null) {
-        return ScalarValue::try_new_null(list);
-    }
-    let direction = direction(&step)?;
-    let mut members = Vec::new();
-    let mut next = first.clone();
-    while next.partial_cmp(last).is_some_and(|order| order == Ordering::Equal || order == direction.reverse())
-    {
-        if members.len() >= MEMBERS_MAX {
-            let message = "a series of that many members is too long for an array";
-            return Err(SqlError::new(SqlState::ProgramLimitExceeded, message).into());
+/// The members as an array of this type.
+fn member_array(members: Vec<i128>, ty: &DataType) -> Result<ArrayRef> {
+    // Each was checked to be one of the type.
+    Ok(match ty {
+        DataType::Int32 => {
+            Arc::new(Int32Array::from_iter_values(members.into_iter().map(|next| next as i32)))
         }
-        members.push(next.clone());
-        match sum(&next, &step, &ty)? {
-            // Beyond the type's range there is nothing.
-            Some(sum) if sum.partial_cmp(&next) == Some(direction) => next = sum,
-            Some(_) | None => break,
+        DataType::Int64 => {
+            Arc::new(Int64Array::from_iter_values(members.into_iter().map(|next| next as i64)))
         }
-    }
-    Ok(ScalarValue::List(ScalarValue::new_list_nullable(&members, &ty)))
+        DataType::Timestamp(TimeUnit::Microsecond, zone) => {
+            let micros = members.into_iter().map(|next| next as i64);
+            Arc::new(TimestampMicrosecondArray::from_iter_values(micros).with_timezone_opt(zone.clone()))
+        }
+        DataType::Decimal128(precision, scale) => {
+            let numbers = Decimal128Array::from_iter_values(members);
+            Arc::new(numbers.with_precision_and_scale(*precision, *scale)?)
+        }
+        other => return Err(SqlError::internal(format!("a series of {other}")).into()),
+    })
 }
 
-fn sum(value: &ScalarValue, step: &ScalarValue, ty: &DataType) -> Result<Option<ScalarValue>> {
-    let (value, step) = (value.to_array()?, step.to_array()?);
-    let sum = add_wrapping(&value, &step)?;
-    let sum = if sum.data_type() == ty { sum } else { cast(&sum, ty)? };
-    let sum = ScalarValue::try_from_array(&sum, 0)?;
-    Ok((!sum.is_null()).then_some(sum))
+/// The members from the first bound to the second, one after the other.
+struct Steps {
+    /// None behind the end of the type.
+    next: Option<i128>,
+    last: i128,
+    step: Step,
+    range: RangeInclusive<i128>,
+    is_forward: bool,
+}
+
+enum Step {
+    Number(i128),
+    Interval(<IntervalMonthDayNanoType as ArrowPrimitiveType>::Native, Tz),
+}
+
+impl Steps {
+    /// The series of a row of arguments; `None` if one is NULL.
+    fn of_row(arguments: &[ArrayRef], row: usize) -> Result<Option<Self>> {
+        if arguments.iter().any(|argument| argument.is_null(row)) {
+            return Ok(None);
+        }
+        let (first, last) = (number(&arguments[0], row)?, number(&arguments[1], row)?);
+        let ty = arguments[0].data_type();
+        let step = match arguments.get(2) {
+            None => Step::Number(one_of(ty)),
+            Some(step) => match step.data_type() {
+                DataType::Interval(_) => {
+                    Step::Interval(step.as_primitive::<IntervalMonthDayNanoType>().value(row), zone_of(ty)?)
+                }
+                _ => Step::Number(number(step, row)?),
+            },
+        };
+        let direction = direction(&step);
+        if direction == Ordering::Equal {
+            let message = "step size cannot equal zero";
+            return Err(SqlError::new(SqlState::InvalidParameterValue, message).into());
+        }
+        let is_forward = direction == Ordering::Greater;
+        Ok(Some(Self { next: Some(first), last, step, range: range_of(ty), is_forward }))
+    }
+}
+
+impl Iterator for Steps {
+    type Item = i128;
+
+    fn next(&mut self) -> Option<i128> {
+        let next = self.next?;
+        let is_behind = if self.is_forward { next > self.last } else { next < self.last };
+        if is_behind {
+            return None;
+        }
+        let sum = match &self.step {
+            Step::Number(step) => next.checked_add(*step),
+            Step::Interval(step, zone) => i64::try_from(next)
+                .ok()
+                .and_then(|next| TimestampMicrosecondType::add_month_day_nano(next, *step, *zone))
+                .map(i128::from),
+        };
+        // Beyond the type's range there is nothing, nor behind a sum that does not go on.
+        let goes_on = |sum: &i128| if self.is_forward { *sum > next } else { *sum < next };
+        self.next = sum.filter(|sum| self.range.contains(sum) && goes_on(sum));
+        Some(next)
+    }
+}
+
+/// A number, or what a time is counted in.
+fn number(array: &ArrayRef, row: usize) -> Result<i128> {
+    Ok(match array.data_type() {
+        DataType::Int32 => i128::from(array.as_primitive::<Int32Type>().value(row)),
+        DataType::Int64 => i128::from(array.as_primitive::<Int64Type>().value(row)),
+        DataType::Decimal128(..) => array.as_primitive::<Decimal128Type>().value(row),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            i128::from(array.as_primitive::<TimestampMicrosecondType>().value(row))
+        }
+        other => return Err(SqlError::internal(format!("a series of {other}")).into()),
+    })
+}
+
+/// One, in numbers of this type.
+fn one_of(ty: &DataType) -> i128 {
+    match ty {
+        DataType::Decimal128(_, scale) => 10_i128.pow(u32::from(scale.unsigned_abs())),
+        _ => 1,
+    }
+}
+
+/// What members of this type can be.
+fn range_of(ty: &DataType) -> RangeInclusive<i128> {
+    match ty {
+        DataType::Int32 => i128::from(i32::MIN)..=i128::from(i32::MAX),
+        DataType::Decimal128(precision, _) => {
+            let end = 10_i128.pow(u32::from(*precision)) - 1;
+            -end..=end
+        }
+        _ => i128::from(i64::MIN)..=i128::from(i64::MAX),
+    }
+}
+
+/// The zone that days and months are counted in.
+fn zone_of(ty: &DataType) -> Result<Tz> {
+    match ty {
+        DataType::Timestamp(_, Some(zone)) => Ok(zone.parse()?),
+        _ => Ok("+00:00".parse()?),
+    }
 }
 
 /// `Greater` for a step forward, `Less` for one back.
-fn direction(step: &ScalarValue) -> Result<Ordering> {
-    let array = step.to_array()?;
-    let order = match step.data_type() {
-        DataType::Interval(_) => {
-            let step = array.as_primitive::<IntervalMonthDayNanoType>().value(0);
+fn direction(step: &Step) -> Ordering {
+    match step {
+        Step::Number(step) => step.cmp(&0),
+        Step::Interval(step, _) => {
             let days = i128::from(step.months) * 30 + i128::from(step.days);
             (days * 86_400_000_000_000 + i128::from(step.nanoseconds)).cmp(&0)
         }
-        _ => {
-            let opposite = ScalarValue::try_from_array(&neg(&array)?, 0)?;
-            step.partial_cmp(&opposite).unwrap_or(Ordering::Equal)
-        }
-    };
-    if order == Ordering::Equal {
-        return Err(SqlError::new(SqlState::InvalidParameterValue, "step size cannot equal zero").into());
     }
-    Ok(order)
 }

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the functions of a statement look at while they run: whether it is to end, and what memory they may take.
+//!
+//! A function may make much of little: `repeat('x', 1000000000)`, a series of a billion members. So whatever makes a
+//! value in a loop, or of a size that its arguments say, counts on a [`Meter`]: before it takes memory, and at each step.
+//!
+//! | bound | error |
+//! |---|---|
+//! | one value, as in PostgreSQL: 1 GiB | `54000` |
+//! | the values of one batch of rows: 2 GiB, which is what Arrow's offsets reach | `54000` |
+//! | what the query may have in all (`memory.rs`) | `53200` |
+//! | a value of a constant expression, while the statement is planned: 64 KiB | none: it is computed when it runs |
+
+use crate::cancel::{self, CancelHandle};
+use crate::error::{SqlError, SqlState};
+use crate::query::Carry;
+use datafusion::common::config::ConfigOptions;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// The largest value.
+pub(crate) const VALUE_BYTES_MAX: usize = 1 << 30;
+
+/// What the values of a batch take at most: offsets of arrays have 31 bits.
+const BATCH_BYTES_MAX: usize = i32::MAX as usize;
+
+/// The largest value that is computed while a statement is planned.
+const FOLDED_BYTES_MAX: usize = 64 << 10;
+
+/// Memory is asked for in steps of this size.
+const STEP_BYTES: usize = 64 << 10;
+
+/// A loop looks once in so many steps whether the statement is to end.
+const STEPS_BETWEEN_LOOKS: u32 = 1 << 8;
+
+/// What a statement hands to its functions.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowance {
+    running: Option<CancelHandle>,
+    memory: Arc<dyn MemoryPool>,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Planning,
+    Running,
+}
+
+impl Carry for Allowance {
+    const NAME: &'static str = "coeval_allowance";
+}
+
+impl Allowance {
+    /// That of the statement that runs on this thread, in this environment.
+    pub(crate) fn of(environment: &RuntimeEnv) -> Self {
+        let memory = Arc::clone(&environment.memory_pool);
+        Self { running: cancel::running(), memory, phase: Phase::Running }
+    }
+
+    /// The same while constants are folded.
+    pub(crate) fn while_planning(&self) -> Self {
+        Self { phase: Phase::Planning, ..self.clone() }
+    }
+}
+
+/// Counts what one call of a function makes. What it has asked for is given back when it is dropped: the result belongs to
+/// whoever called.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    allowance: Option<Allowance>,
+    reservation: Option<MemoryReservation>,
+    bytes: Cell<usize>,
+    steps: Cell<u32>,
+}
+
+impl Meter {
+    /// A meter for a call of the function of this name in the statement of these options.
+    pub(crate) fn begin(options: &ConfigOptions, name: &str) -> Self {
+        let allowance = Allowance::carried_by(options).cloned();
+        let reserve = |allowance: &Allowance| MemoryConsumer::new(name).register(&allowance.memory);
+        let reservation = allowance.as_ref().map(reserve);
+        Self { allowance, reservation, bytes: Cell::new(0), steps: Cell::new(0) }
+    }
+
+    /// One more step of a loop.
+    ///
+    /// # Errors
+    /// That of a statement that is to end.
+    #[inline]
+    pub(crate) fn step(&self) -> Result<(), SqlError> {
+        self.steps.set(self.steps.get().wrapping_add(1));
+        if self.steps.get() % STEPS_BETWEEN_LOOKS == 0 { self.look() } else { Ok(()) }
+    }
+
+    /// Whether the statement is to end.
+    ///
+    /// # Errors
+    /// Its error then.
+    pub(crate) fn look(&self) -> Result<(), SqlError> {
+        let running = self.allowance.as_ref().and_then(|allowance| allowance.running.as_ref());
+        match running.and_then(CancelHandle::requested) {
+            Some(reason) => Err(reason.error()),
+            None => Ok(()),
+        }
+    }
+
+    /// A value of this size is about to be made.
+    ///
+    /// # Errors
+    /// See the module.
+    pub(crate) fn value(&self, bytes: usize) -> Result<(), SqlError> {
+        if bytes > VALUE_BYTES_MAX {
+            return Err(too_large());
+        }
+        self.take(bytes)
+    }
+
+    /// So many bytes more are about to be taken.
+    ///
+    /// # Errors
+    /// See the module.
+    #[inline]
+    pub(crate) fn take(&self, bytes: usize) -> Result<(), SqlError> {
+        let before = self.bytes.get();
+        let after = before.saturating_add(bytes);
+        if before / STEP_BYTES != after / STEP_BYTES {
+            self.grow(after)?;
+        }
+        self.bytes.set(after);
+        Ok(())
+    }
+
+    #[cold]
+    fn grow(&self, after: usize) -> Result<(), SqlError> {
+        self.look()?;
+        let is_planning = self.allowance.as_ref().is_some_and(|allowance| allowance.phase == Phase::Planning);
+        if is_planning && after > FOLDED_BYTES_MAX {
+            return Err(SqlError::new(
+                SqlState::ProgramLimitExceeded,
+                "a constant is too large to be folded",
+            ));
+        }
+        if after > BATCH_BYTES_MAX {
+            return Err(SqlError::new(
+                SqlState::ProgramLimitExceeded,
+                "values of several rows are too large together",
+            )
+            .with_detail("The values that a function gives for a batch of rows may take 2 GiB.")
+            .with_hint("Let the statement read fewer rows, or make smaller values."));
+        }
+        if let Some(reservation) = &self.reservation {
+            reservation.try_resize(after)?;
+        }
+        Ok(())
+    }
+}
+
+/// `54000`: a value beyond what values may take.
+pub(crate) fn too_large() -> SqlError {
+    SqlError::new(SqlState::ProgramLimitExceeded, "requested length too large")
+        .with_detail("A value may take 1 GiB.")
+}
