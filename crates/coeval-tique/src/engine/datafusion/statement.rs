@@ -2,6 +2,7 @@
 //! Statements: what a change is, and how a query is planned and run against the tables of one moment.
 
 use super::Tables;
+use super::block_on::block_on;
 use super::table::{Kept, ROW_NUMBER};
 use crate::engine::{Effort, EngineError, Rows};
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt64Array, new_null_array};
@@ -197,7 +198,7 @@ impl Planner {
             Effort::Analytical => self.analytical.state(),
         };
         let _inside = self.runtime.enter();
-        futures::executor::block_on(async {
+        block_on(async {
             PLANNED.set(Some(Arc::clone(tables)));
             let planned = state.statement_to_plan(PlannedStatement::Statement(query)).await;
             PLANNED.set(None);
