@@ -137,25 +137,34 @@ impl KeeperSignal {
         self.wake.notify_all();
     }
 
-    /// Sleeps until there is something to do, at most for as long as old rows may wait. Returns whether it was poked;
-    /// `None` when it is to stop.
-    fn wait(&self) -> Option<bool> {
+    /// Sleeps until there is something to do, at most for as long as old rows may wait. Returns why it woke; `None` when
+    /// it is to stop.
+    fn wait(&self) -> Option<Woken> {
         let mut state = self.state.lock();
         loop {
             if self.stopping.load(Ordering::Relaxed) {
                 return None;
             }
             if std::mem::take(&mut state.is_poked) {
-                return Some(true);
+                return Some(Woken::ByPoke);
             }
             let heartbeat = self.heartbeat.filter(|_| self.owes_heartbeat.load(Ordering::Relaxed));
             let graves = state.has_graves.then_some(GRAVEYARD_INTERVAL);
             let interval = heartbeat.into_iter().chain(graves).fold(self.expiry, Duration::min);
             if self.wake.wait_for(&mut state, interval).timed_out() {
-                return Some(false);
+                return Some(Woken::ByTime);
             }
         }
     }
+}
+
+/// Why the keeper looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Woken {
+    /// Somebody wants it to see whether a checkpoint is due.
+    ByPoke,
+    /// Something that it does at intervals may be due.
+    ByTime,
 }
 
 /// Owns the thread; dropping it closes the store: a running checkpoint ends early, the log is synced and its end attested.
@@ -206,9 +215,9 @@ impl Drop for Keeper {
 
 fn keep(signal: &KeeperSignal, shared: &Weak<Shared>) {
     let mut last = Last { beat: Instant::now(), expiry: Instant::now() };
-    while let Some(is_poked) = signal.wait() {
+    while let Some(woken) = signal.wait() {
         let Some(shared) = shared.upgrade() else { return };
-        let turn = || keep_once(signal, &shared, is_poked, &mut last);
+        let turn = || keep_once(signal, &shared, woken, &mut last);
         if contained(&shared, "in the keeper", turn).is_err() {
             return;
         }
@@ -221,8 +230,9 @@ struct Last {
     expiry: Instant,
 }
 
-fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, is_poked: bool, last: &mut Last) {
+fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, woken: Woken, last: &mut Last) {
     shared.trap.pass(Step::Keep);
+    let is_poked = woken == Woken::ByPoke;
     if signal.heartbeat.is_some_and(|interval| last.beat.elapsed() >= interval)
         && signal.owes_heartbeat.swap(false, Ordering::Relaxed)
     {

@@ -150,7 +150,8 @@ fn a_database_of_which_files_are_missing_is_never_made_anew() {
     // A manifest that was written aside is somebody's, too.
     let (files, _) = database();
     files.rename(&manifest, &Path::new(DIR).join("MANIFEST.tmp")).unwrap();
-    (empty(&files, "log"), empty(&files, "segments"));
+    empty(&files, "log");
+    empty(&files, "segments");
     assert_eq!(missing(&refused(&files)), ("MANIFEST", "MANIFEST.tmp"));
 
     // A log alone.

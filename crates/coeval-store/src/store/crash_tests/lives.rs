@@ -74,7 +74,7 @@ impl Lives {
         Self {
             files,
             workload: match Workload::new(seed).with_durability(durability) {
-                workload if seed % 3 == 0 => workload.with_waivers(),
+                workload if seed.is_multiple_of(3) => workload.with_waivers(),
                 workload => workload,
             },
             dice,
