@@ -12,6 +12,7 @@ use coeval_store::{
 };
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::Expr;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Compiles expressions over the rows of a scope.
@@ -22,6 +23,8 @@ pub(super) struct Expressions<'s> {
     world: Arc<World>,
     search_path: Vec<String>,
     rights: Rights,
+    /// A sequence of what was compiled that it may not take values of.
+    refused_sequence: Option<String>,
 }
 
 impl<'s> Expressions<'s> {
@@ -35,18 +38,31 @@ impl<'s> Expressions<'s> {
             world: Arc::clone(context.transaction.world()),
             search_path: context.settings.name_path().to_vec(),
             rights: context.rights(),
+            refused_sequence: None,
         }
+    }
+
+    /// The sequence that kept an expression from being compiled, because nobody may take values of it here.
+    pub(super) fn refused_sequence(&self) -> Option<&str> {
+        self.refused_sequence.as_deref()
     }
 
     /// Hands a compiler for one expression to `compile`.
     fn with_compiler<T>(&mut self, compile: impl FnOnce(Compiler<'_>) -> T) -> T {
         // Who may not take values of it hears so on the general path.
+        let refused = RefCell::new(None);
         let sequences = |name: &str| {
-            find_sequence(&self.world, &self.search_path, name)
-                .filter(|sequence| self.rights.may_take_values(sequence))
+            let sequence = find_sequence(&self.world, &self.search_path, name)?;
+            if self.rights.may_take_values(&sequence) {
+                return Some(sequence);
+            }
+            refused.replace(Some(sequence.name.name.clone()));
+            None
         };
         let compiler = Compiler::new(self.scope, &mut self.parameters);
-        compile(compiler.with_fallback(&self.functions).with_sequences(&sequences))
+        let compiled = compile(compiler.with_fallback(&self.functions).with_sequences(&sequences));
+        self.refused_sequence = refused.into_inner();
+        compiled
     }
 
     /// The expression as the value of a column; `None` if it is, or may be, correct but cannot be evaluated

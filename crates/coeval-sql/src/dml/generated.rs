@@ -5,6 +5,7 @@ use super::environment::StatementEnvironment;
 use super::expressions::{ColumnExpression, Expressions};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::rights::{self, Kind};
 use crate::scalar::{Environment, Inputs, NoRows, Scope, parse_stored};
 use coeval_store::{Catalog, ColumnDef, ColumnState, ColumnType, SequenceDef, StoreError, TableDef, Value};
 use std::sync::Arc;
@@ -46,7 +47,10 @@ impl Generator {
         }
         let Some(text) = &column.default else { return Ok(Self::Null) };
         let compiled = expressions.column(&parse_stored(text)?, column)?;
-        compiled.map(Self::Default).ok_or_else(|| SqlError::unsupported(format_args!("the default {text}")))
+        compiled.map(Self::Default).ok_or_else(|| match expressions.refused_sequence() {
+            Some(sequence) => rights::denied(Kind::Sequence, sequence),
+            None => SqlError::unsupported(format_args!("the default {text}")),
+        })
     }
 
     /// The next value.

@@ -4,8 +4,8 @@
 //! Plain on purpose: what it does for TiQuE any engine could do. A statement reads the tables as they were when it
 //! began; an append or a delete makes the next state of one table. There are no transactions and no UPDATE here.
 
-mod block_on;
 mod append_log;
+mod block_on;
 mod statement;
 mod table;
 
