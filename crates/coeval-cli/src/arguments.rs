@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Demo(DemoArguments),
     Sql(SqlArguments),
-    Serve(ServeArguments),
+    Serve(Box<ServeArguments>),
     Bench(Box<BenchArguments>),
     Check(CheckArguments),
     CheckHistory(CheckHistoryArguments),

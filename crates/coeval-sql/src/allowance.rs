@@ -92,7 +92,7 @@ impl Meter {
     #[inline]
     pub(crate) fn step(&self) -> Result<(), SqlError> {
         self.steps.set(self.steps.get().wrapping_add(1));
-        if self.steps.get() % STEPS_BETWEEN_LOOKS == 0 { self.look() } else { Ok(()) }
+        if self.steps.get().is_multiple_of(STEPS_BETWEEN_LOOKS) { self.look() } else { Ok(()) }
     }
 
     /// Whether the statement is to end.

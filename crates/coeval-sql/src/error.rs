@@ -27,7 +27,7 @@ pub struct SqlError {
     /// More about it: the key, the row, the line.
     pub detail: Option<String>,
     /// What to do.
-    pub hint: Option<String>,
+    pub hint: Option<Box<str>>,
     /// Where in the statement, in characters from 1.
     pub position: Option<usize>,
     /// What it is about, if that has a name.
@@ -100,7 +100,7 @@ impl SqlError {
     /// The same error with this hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(hint.into().into_boxed_str());
         self
     }
 

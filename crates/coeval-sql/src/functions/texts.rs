@@ -53,16 +53,16 @@ fn format(call: &Call<'_>) -> Result<Value, SqlError> {
         let value = value(call, place, specifier.kind)?;
         let missing = specifier.width.saturating_sub(value.chars().count());
         call.meter.take(value.len() + missing)?;
-        push_padded(&value, missing, specifier.is_left, &mut written);
+        push_padded(&value, missing, &specifier, &mut written);
     }
     written.push_str(reader.rest);
     Ok(text(written))
 }
 
 /// The value and so many blanks, which stand behind it if it is to be at the left.
-fn push_padded(value: &str, missing: usize, is_left: bool, out: &mut String) {
+fn push_padded(value: &str, missing: usize, specifier: &Specifier, out: &mut String) {
     let blanks = std::iter::repeat_n(' ', missing);
-    if is_left {
+    if specifier.is_left {
         out.push_str(value);
         out.extend(blanks);
     } else {

@@ -179,10 +179,6 @@ impl<'f> Binder<'f> {
     }
 }
 
-fn require(holds: bool) -> Flow {
-    if holds { ControlFlow::Continue(()) } else { ControlFlow::Break(Unbound) }
-}
-
 impl VisitorMut for Binder<'_> {
     type Break = Unbound;
 
@@ -192,7 +188,9 @@ impl VisitorMut for Binder<'_> {
             && query.settings.is_none()
             && query.format_clause.is_none()
             && query.pipe_operators.is_empty();
-        require(self.takes_queries && is_plain && reads_only(&query.body))?;
+        if !(self.takes_queries && is_plain && reads_only(&query.body)) {
+            return ControlFlow::Break(Unbound);
+        }
         let mut with = query.with.take();
         self.with(&mut with)?;
         self.withs.push(with);
@@ -206,13 +204,12 @@ impl VisitorMut for Binder<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> Flow {
-        require(
-            select.into.is_none()
-                && select.lateral_views.is_empty()
-                && select.connect_by.is_empty()
-                && select.prewhere.is_none()
-                && select.value_table_mode.is_none(),
-        )
+        let is_plain = select.into.is_none()
+            && select.lateral_views.is_empty()
+            && select.connect_by.is_empty()
+            && select.prewhere.is_none()
+            && select.value_table_mode.is_none();
+        if is_plain { ControlFlow::Continue(()) } else { ControlFlow::Break(Unbound) }
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> Flow {
@@ -261,7 +258,7 @@ impl VisitorMut for Binder<'_> {
             Expr::Convert { data_type, .. } => data_type.as_ref().is_none_or(is_plain_type),
             _ => true,
         };
-        require(is_harmless)
+        if is_harmless { ControlFlow::Continue(()) } else { ControlFlow::Break(Unbound) }
     }
 }
 

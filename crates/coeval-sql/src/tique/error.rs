@@ -12,14 +12,15 @@ impl From<TiqueError> for SqlError {
     fn from(error: TiqueError) -> Self {
         let state = SqlState::of_code(error.state.code()).unwrap_or(SqlState::FdwError);
         let mut known = Self::new(state, error.message);
-        (known.detail, known.hint) = (error.detail, error.hint);
+        (known.detail, known.hint) = (error.detail, error.hint.map(String::into_boxed_str));
         // The library's users open it themselves.
         match state {
             SqlState::TransactionResolutionUnknown => {
-                known.hint = Some(format!("{OPENED_AGAIN}; then look for what the transaction wrote."));
+                known.hint =
+                    Some(format!("{OPENED_AGAIN}; then look for what the transaction wrote.").into());
             }
             SqlState::CannotConnectNow => {
-                known.hint = Some(format!("Nothing of this was done. {OPENED_AGAIN}."));
+                known.hint = Some(format!("Nothing of this was done. {OPENED_AGAIN}.").into());
             }
             _ => {}
         }
