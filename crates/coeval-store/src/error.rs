@@ -228,7 +228,9 @@ pub enum StoreError {
         file: String,
     },
     /// Some files of a database are there, and what they need is not (XX001). Nothing was changed.
-    #[error("\"{directory}\" holds {found} of a database, but no {missing}: {advice}; nothing was changed")]
+    #[error(
+        "\"{directory}\" holds {found} of a database, but {directory}/{missing} is not there: {advice}; nothing was changed"
+    )]
     IncompleteDatabase {
         /// The directory.
         directory: String,

@@ -98,7 +98,11 @@ impl Connection {
         // many threads do that and no more; whoever waits for a turn still counts as a session.
         let shared = Arc::clone(&self.shared);
         let turn = shared.endings.acquire().await;
-        tokio::task::block_in_place(|| drop(self));
+        // Not in the place of this thread: another one would have to be made to go on for it.
+        let ended = tokio::task::spawn_blocking(move || drop(self)).await;
+        if ended.is_err() {
+            tracing::error!(pid, "a session's end panicked");
+        }
         drop(turn);
     }
 }

@@ -256,37 +256,3 @@ fn sessions_are_kept_for_superusers() {
     assert!(superusers.iter().all(|(_, messages)| messages.last().unwrap().kind == 'Z'));
     assert_eq!(error_code(&open("app", "geheim").1), "53300", "no more than there are");
 }
-
-/// The threads of this process.
-#[cfg(target_os = "linux")]
-fn thread_count() -> usize {
-    std::fs::read_dir("/proc/self/task").unwrap().count()
-}
-
-/// Each rollback took a thread: 3,000 clients that left at once made 2,750.
-#[cfg(target_os = "linux")]
-#[test]
-fn clients_that_leave_at_once_take_few_threads() {
-    const CLIENTS: usize = 120;
-    const ROWS: usize = 500;
-    let server = Running::new();
-    server.raw().run("CREATE TABLE t (a int PRIMARY KEY, b text)");
-    let mut clients: Vec<Raw> = (0..CLIENTS).map(|_| server.raw()).collect();
-    for (number, raw) in clients.iter_mut().enumerate() {
-        let begin = number * ROWS;
-        let insert = format!(
-            "INSERT INTO t SELECT i, 'x' FROM generate_series({begin}, {}) AS s(i)",
-            begin + ROWS - 1
-        );
-        raw.run(&format!("BEGIN; {insert}"));
-    }
-    let before = thread_count();
-    drop(clients);
-    let mut most = before;
-    let registry = server.database.engine().registry();
-    while registry.count() > 0 {
-        most = most.max(thread_count());
-        std::thread::yield_now();
-    }
-    assert!(most <= before + 40, "{before} threads became {most}");
-}

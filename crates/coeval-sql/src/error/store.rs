@@ -129,11 +129,14 @@ impl SqlState {
             }
             StoreError::RowLock(RowLockError::Interrupted) => Self::QueryCanceled,
             StoreError::UnknownSpace(_) | StoreError::UnknownSequence => Self::UndefinedTable,
-            StoreError::ReadOnly(_) => Self::ReadOnlySqlTransaction,
+            StoreError::ReadOnly(_) | StoreError::ServedReadOnly(_) => Self::ReadOnlySqlTransaction,
             StoreError::SequenceExhausted(_) => Self::SequenceGeneratorLimitExceeded,
             StoreError::TransactionSize { .. } | StoreError::KeySize { .. } => Self::ProgramLimitExceeded,
             StoreError::OutOfMemory(_) => Self::OutOfMemory,
-            StoreError::KeyDamage(_) | StoreError::Corrupt { .. } => Self::DataCorrupted,
+            StoreError::KeyDamage(_)
+            | StoreError::Corrupt { .. }
+            | StoreError::IncompleteDatabase { .. }
+            | StoreError::DamagedTable { .. } => Self::DataCorrupted,
             StoreError::OutcomeUnknown(_) => Self::TransactionResolutionUnknown,
             StoreError::UnsupportedVersion { .. } => Self::FeatureNotSupported,
             StoreError::BrickTable { .. } | StoreError::BrickDefinition { .. } | StoreError::CutBrick(_) => {

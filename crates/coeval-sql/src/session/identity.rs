@@ -4,8 +4,10 @@
 use super::Session;
 use super::variables::Scope;
 use crate::engine::CATALOG_NAME;
-use crate::error::{SqlError, SqlState};
-use crate::rights::{Authority, Principal, Rights, Standing, insufficient, is_member};
+use crate::error::{SqlError, SqlState, TableName};
+use crate::registry::Registry;
+use crate::rights::{Authority, Object, Principal, Rights, Standing, insufficient, is_member};
+use coeval_store::STATEMENT_MARK;
 
 impl Session {
     /// Names its user and itself, as a server does that opens it for a client: `current_user` and
@@ -31,7 +33,7 @@ impl Session {
     /// An error without what the session may not see of it.
     pub(super) fn shown(&self, error: SqlError) -> SqlError {
         match error.secrets {
-            Some(_) => error.shown_to(&self.rights_of(self.settings.principal()), self.engine.registry()),
+            Some(_) => shown_to(error, &self.rights_of(self.settings.principal()), self.engine.registry()),
             None => error,
         }
     }
@@ -103,4 +105,35 @@ impl Session {
         }
         Err(SqlError::new(SqlState::InvalidParameterValue, format!("role \"{name}\" does not exist")))
     }
+}
+
+/// The error without what the owner of these rights may not see.
+fn shown_to(mut error: SqlError, rights: &Rights, registry: &Registry) -> SqlError {
+    let Some(secrets) = error.secrets.take() else { return error };
+    if rights.is_superuser() {
+        return error;
+    }
+    if !secrets.tables.iter().all(|table| may_read(table, rights)) {
+        error.detail = secrets.instead;
+        return error;
+    }
+    let ran_it =
+        |pid| registry.find(pid).is_some_and(|session| rights.include(session.principal().as_owner()));
+    if !secrets.session.is_some_and(ran_it)
+        && let Some(detail) = &mut error.detail
+        && let Some(mark) = detail.find(STATEMENT_MARK)
+    {
+        detail.truncate(mark);
+        detail.push('.');
+    }
+    error
+}
+
+fn may_read(table: &TableName, rights: &Rights) -> bool {
+    let world = rights.authority().seen();
+    let found = match table {
+        TableName::Name(name) => world.table_named(name),
+        TableName::Space(space) => world.table(*space),
+    };
+    found.is_some_and(|table| rights.may_read(Object::Table(table.def())))
 }

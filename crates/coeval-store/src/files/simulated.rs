@@ -345,7 +345,11 @@ impl File for SimulatedFile {
     }
 
     fn set_len(&self, len: u64) -> Result<(), FileError> {
-        let mut disk = self.files.call(Operation::SetLen, &self.path)?;
+        let mut disk = self.files.look(Operation::SetLen, &self.path)?;
+        let is_shorter = len <= disk.inode(self.inode).cache.len() as u64;
+        let room = if is_shorter { Room::There } else { Room::Needed };
+        disk.pass_with(Operation::SetLen, room)
+            .map_err(|source| FileError::new(Operation::SetLen, &self.path, source))?;
         disk.inode(self.inode).set_len(len);
         Ok(())
     }

@@ -270,14 +270,26 @@ impl Log {
         let segment_end = SEGMENT_HEADER_BYTES as u64 + self.options.segment_bytes;
         let wanted = record_end.next_multiple_of(self.options.extend_bytes.max(1));
         let wanted = wanted.min(segment_end).max(record_end);
-        let outcome = match self.write_zeros(wanted) {
-            Err(error) if error.is_disk_full() && wanted > record_end => self.write_zeros(record_end),
+        let outcome = match self.extend_room(wanted) {
+            Err(error) if error.is_disk_full() && wanted > record_end => self.extend_room(record_end),
             outcome => outcome,
         };
         // Zeros behind the last record mean nothing: the log is as it was.
         outcome.map_err(
             |error| if error.is_disk_full() { LogError::NoRoom(error) } else { self.shared.stop(error) },
         )
+    }
+
+    /// Writes zeros from where the room ends to `room_end`; if that fails, the room is what it was. What was written of
+    /// them goes again: it may have no place on the disk yet, and a later sync is not to fail because of it.
+    fn extend_room(&mut self, room_end: u64) -> Result<(), FileError> {
+        let before = self.room_end;
+        let written = self.write_zeros(room_end);
+        if written.is_err() {
+            self.room_end = before;
+            self.file.set_len(before)?;
+        }
+        written
     }
 
     /// Writes zeros from where the room ends to `room_end`.

@@ -172,14 +172,13 @@ fn what_the_engine_refuses_is_said_of_the_statement_that_was_written() {
         assert!(place.is_none() || error.position == place, "{sql}: {:?}", error.position);
         assert!(!error.to_string().contains("tique_"), "{sql}: {error}");
     }
-    // A function that we have, which the engine names as what it lacks; places are those in the text that was sent.
-    for (sql, place) in [
-        ("SELECT w, pg_typeof(w) FROM stock", Some(11)),
-        ("SELECT i FROM stock WHERE w = 1 AND pg_typeof(i) = 'integer'", Some(37)),
-        ("PREPARE lacking AS SELECT w, pg_typeof(w) FROM stock; EXECUTE lacking", None),
+    // A function of ours, which the engine lacks, is called here, with what the server gives.
+    for sql in [
+        "SELECT w, pg_typeof(w) FROM stock",
+        "SELECT i FROM stock WHERE w = 1 AND pg_typeof(i) = 'integer'",
+        "PREPARE lacking AS SELECT w, pg_typeof(w) FROM stock; EXECUTE lacking",
     ] {
-        let coeval::Error::Sql(error) = session.run(sql).map(drop).unwrap_err() else { panic!("{sql}") };
-        assert_eq!((error.state.code(), error.position), ("HV000", place), "{sql}: {error}");
+        run(&mut session, sql);
     }
     // The table's name there is another.
     run(&mut session, "ALTER TABLE stock RENAME TO wares");
