@@ -375,7 +375,7 @@ fn a_missing_segment_and_a_missing_or_damaged_manifest_are_problems_and_no_error
     );
     files.remove(&manifest).unwrap();
     let what = check(&files).problems[0].to_string();
-    assert!(what.contains("segments/") && what.contains("of a database, but no MANIFEST"), "{what}");
+    assert!(what.contains("segments/") && what.contains("but /db/MANIFEST is not there"), "{what}");
 }
 
 #[test]
