@@ -113,6 +113,9 @@ pub(crate) struct SqlArguments {
     /// The database directory, made if it is not there; without one the database lives in memory
     #[arg(value_name = "DIR", conflicts_with = "in_memory")]
     pub(crate) dir: Option<PathBuf>,
+    /// Open a damaged database to be read only: tables that cannot be read are errors, the others are as they were
+    #[arg(long, requires = "dir")]
+    pub(crate) salvage: bool,
     /// A new database in memory, gone at the end
     #[arg(long)]
     pub(crate) in_memory: bool,
@@ -142,6 +145,9 @@ pub(crate) struct ServeArguments {
     /// The database directory, made if it is not there
     #[arg(value_name = "DIR", conflicts_with = "in_memory", required_unless_present = "in_memory")]
     pub(crate) dir: Option<PathBuf>,
+    /// Open a damaged database to be read only: tables that cannot be read are errors, the others are as they were
+    #[arg(long, requires = "dir")]
+    pub(crate) salvage: bool,
     /// A new database in memory, gone at the end
     #[arg(long)]
     pub(crate) in_memory: bool,
@@ -200,17 +206,22 @@ pub(crate) struct ServeArguments {
     pub(crate) log_json: bool,
 }
 
-/// Verify a database directory offline: checksums, trees, indexes, constraints
+/// Verify a database directory offline: checksums, statistics, trees, indexes, constraints
 ///
-/// Changes nothing. No other process may have the directory open.
+/// Changes nothing unless --repair is given. No other process may have the directory open.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
-  coeval check my-data")]
+Examples:
+  coeval check my-data
+  coeval check --repair my-data")]
 pub(crate) struct CheckArguments {
     /// The database directory
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
+    /// Make anew what can be derived (indexes, statistics), leave out what else cannot be read, and say what is lost. Files
+    /// with damage are kept as NAME.damaged; make a copy of the directory first all the same
+    #[arg(long)]
+    pub(crate) repair: bool,
 }
 
 /// Look for anomalies in a recorded history of list appends and reads

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `coeval check`: verifies a closed database and says what it looked at and what it found.
+//! `coeval check`: verifies a closed database, mends it if asked to, and says what it looked at and what it found.
 
 use crate::arguments::CheckArguments;
 use crate::directory::{Contents, look};
 use crate::failure::Failure;
 use crate::readable::grouped;
-use coeval::{Database, VerifyReport};
+use coeval::{Database, RepairReport, VerifyReport};
 use std::io::{Write, stdout};
 
 /// Checks the directory and prints the report.
@@ -14,13 +14,36 @@ use std::io::{Write, stdout};
 /// If there is no database, it is in use, or something in it is not as it must be.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
     let dir = &arguments.dir;
-    if look(dir)? != Contents::Database {
+    if matches!(look(dir)?, Contents::Nothing | Contents::Foreign) {
         return Err(Failure::Work(format!("{} holds no database", dir.display())));
+    }
+    if arguments.repair {
+        let report = Database::repair(dir)
+            .map_err(|error| Failure::work(format_args!("cannot repair {}", dir.display()), error))?;
+        print_repair(&report)?;
     }
     let report = Database::check(dir)
         .map_err(|error| Failure::work(format_args!("cannot check {}", dir.display()), error))?;
     print(&report)?;
     if report.is_clean() { Ok(()) } else { Err(Failure::Said) }
+}
+
+/// Says what was mended and what was lost.
+fn print_repair(report: &RepairReport) -> Result<(), Failure> {
+    let mut out = stdout().lock();
+    for what in &report.rebuilt {
+        writeln!(out, "made anew: {what}")?;
+    }
+    for what in &report.lost {
+        writeln!(out, "lost: {what}")?;
+    }
+    for file in &report.kept {
+        writeln!(out, "kept: {file}")?;
+    }
+    if report.is_empty() {
+        writeln!(out, "nothing to repair")?;
+    }
+    Ok(())
 }
 
 fn print(report: &VerifyReport) -> Result<(), Failure> {
@@ -38,11 +61,17 @@ fn print(report: &VerifyReport) -> Result<(), Failure> {
     for (name, figure) in figures {
         writeln!(out, "{name:<16}{:>16}", grouped(figure))?;
     }
+    for warning in &report.warnings {
+        writeln!(out, "warning: {warning}")?;
+    }
     for problem in &report.problems {
         writeln!(out, "problem: {problem}")?;
     }
     match report.problem_count {
-        0 => writeln!(out, "clean: checksums, keys, trees, indexes and constraints are as they must be")?,
+        0 => writeln!(
+            out,
+            "clean: checksums, statistics, keys, trees, indexes and constraints are as they must be"
+        )?,
         count => writeln!(out, "{count} problems")?,
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! Directories that are given on the command line: whether there is a database in them, and opening it.
 
 use crate::failure::Failure;
-use coeval::{Database, DatabaseOptions};
+use coeval::{DamagedTables, Database, DatabaseOptions};
 use std::io;
 use std::path::Path;
 
@@ -10,13 +10,16 @@ use std::path::Path;
 const MANIFEST: &str = "MANIFEST";
 
 /// What a database directory may hold while there is no manifest yet.
-const OWN_FILES: [&str; 6] = ["LOCK", "MANIFEST.tmp", "log", "mock-secret", "pg_hba.conf", "segments"];
+const OWN_FILES: [&str; 7] =
+    ["LOCK", "MANIFEST.tmp", "log", "mock-secret", "pg_hba.conf", "segments", "spill"];
 
 /// What there is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
     /// A database.
     Database,
+    /// Files of a database, without the one that says which of them count; or of one that was never finished.
+    Remains,
     /// Nothing, or an empty directory.
     Nothing,
     /// Something else.
@@ -44,23 +47,17 @@ pub(crate) fn look(path: &Path) -> Result<Contents, Failure> {
         }
         if !OWN_FILES.iter().any(|own| name == *own) {
             contents = Contents::Foreign;
+        } else if contents == Contents::Nothing && name != "LOCK" {
+            contents = Contents::Remains;
         }
     }
     Ok(contents)
 }
 
-/// Opens the database in a directory, or makes one in a new or empty directory.
+/// Opens the database in a directory, or makes one in a new or empty directory. Says which tables are served without.
 ///
 /// # Errors
 /// If something else is there, another process has it open, or a file is damaged.
-pub(crate) fn open(path: &Path) -> Result<Database, Failure> {
-    open_with(path, Database::options())
-}
-
-/// As [`open`], with options.
-///
-/// # Errors
-/// As [`open`].
 pub(crate) fn open_with(path: &Path, options: DatabaseOptions) -> Result<Database, Failure> {
     if look(path)? == Contents::Foreign {
         return Err(Failure::Work(format!(
@@ -68,7 +65,18 @@ pub(crate) fn open_with(path: &Path, options: DatabaseOptions) -> Result<Databas
             path.display()
         )));
     }
-    options.open(path).map_err(|error| Failure::work(format_args!("cannot open {}", path.display()), error))
+    let opened = options.open(path);
+    let database =
+        opened.map_err(|error| Failure::work(format_args!("cannot open {}", path.display()), error))?;
+    for (table, damage) in database.damaged_tables() {
+        eprintln!("coeval: table {table} cannot be read: {damage}");
+    }
+    Ok(database)
+}
+
+/// How a database is opened of which some may be damaged: what cannot be read is named, the rest is read only.
+pub(crate) fn salvaging() -> DatabaseOptions {
+    Database::options().damaged(DamagedTables::ServeOthersReadOnly)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod shell;
 mod splitter;
 
 use crate::arguments::SqlArguments;
+use crate::directory;
 use crate::failure::Failure;
 use crate::grid::Colours;
 use coeval::{Database, TransactionStatus};
@@ -40,7 +41,8 @@ pub(crate) fn run(arguments: &SqlArguments) -> Result<(), Failure> {
 
 fn open(arguments: &SqlArguments) -> Result<Database, Failure> {
     match &arguments.dir {
-        Some(dir) => crate::directory::open(dir),
+        Some(dir) if arguments.salvage => directory::open_with(dir, directory::salvaging()),
+        Some(dir) => directory::open_with(dir, Database::options()),
         None => {
             Database::in_memory().map_err(|error| Failure::work("cannot start a database in memory", error))
         }

@@ -211,3 +211,39 @@ fn a_command_line_that_makes_no_sense_ends_with_two() {
         assert!(help.contains("Example") && help.contains("Usage"), "{help}");
     }
 }
+
+/// One damaged segment used to keep the whole database closed.
+#[test]
+fn what_damage_has_left_is_read_with_salvage_and_kept_by_repair() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = dir.path().join("db");
+    let path = text(&database);
+    let rows = "CREATE TABLE lost (id int PRIMARY KEY, word text); CREATE TABLE kept (id int PRIMARY KEY); \
+                INSERT INTO lost SELECT i, repeat('x', 50) FROM generate_series(1, 20000) AS s(i); CHECKPOINT; \
+                INSERT INTO kept VALUES (1), (2); CHECKPOINT;";
+    assert_ends_well(&coeval_with_input(&["sql", path], rows));
+    let files = std::fs::read_dir(database.join("segments")).unwrap().map(|file| file.unwrap().path());
+    let largest = files.max_by_key(|file| file.metadata().unwrap().len()).unwrap();
+    let mut bytes = std::fs::read(&largest).unwrap();
+    let place = bytes.len() - 30;
+    bytes[place] ^= 0xff;
+    std::fs::write(&largest, bytes).unwrap();
+
+    let refused = coeval_with_input(&["sql", path], "SELECT 1;");
+    assert!(!refused.status.success() && stderr(&refused).contains(text(&largest)), "{}", stderr(&refused));
+    let salvage = |sql: &str| coeval_with_input(&["sql", "--salvage", path], sql);
+    let read = salvage("SELECT count(*) FROM kept;");
+    assert!(
+        stdout(&read).contains('2') && stderr(&read).contains("table lost cannot be read"),
+        "{}",
+        stderr(&read)
+    );
+    assert!(stderr(&salvage("SELECT count(*) FROM lost;")).contains("XX001"));
+    assert!(stderr(&salvage("INSERT INTO kept VALUES (3);")).contains("25006"));
+
+    let repaired = coeval(&["check", "--repair", path]);
+    assert!(stdout(&repaired).contains("lost: table lost"), "{}", stdout(&repaired));
+    let left = coeval_with_input(&["sql", path], "INSERT INTO kept VALUES (3); SELECT count(*) FROM kept;");
+    assert_ends_well(&left);
+    assert!(stdout(&left).contains('3'), "{}", stdout(&left));
+}

@@ -10,8 +10,9 @@ use arrow::array::RecordBatch;
 use coeval_sql::{Engine, QueryMemory};
 use coeval_store::files::DiskFiles;
 use coeval_store::{
-    AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, Durability, Ingested, Priority,
-    QualifiedName, ScanOrder, Store, StoreOptions, VerifyReport, World, verify,
+    AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, DamagedTables, Durability, Ingested,
+    Priority, QualifiedName, RepairReport, ScanOrder, Store, StoreOptions, TableDamage, VerifyReport, World,
+    repair, verify,
 };
 use coeval_txn::Isolation;
 use std::path::{Path, PathBuf};
@@ -46,6 +47,13 @@ impl DatabaseOptions {
     #[must_use]
     pub fn checkpoint(mut self, policy: CheckpointPolicy) -> Self {
         self.store.checkpoint = policy;
+        self
+    }
+
+    /// What is done about tables that cannot be read. The database does not open unless said otherwise.
+    #[must_use]
+    pub fn damaged(mut self, damaged: DamagedTables) -> Self {
+        self.store.damaged = damaged;
         self
     }
 
@@ -126,6 +134,23 @@ impl Database {
     pub fn check(path: impl AsRef<Path>) -> Result<VerifyReport, Error> {
         let engine = Engine::new(Store::in_memory(StoreOptions::default()))?;
         Ok(verify(Arc::new(DiskFiles), path.as_ref(), Some(engine.check_compiler()))?)
+    }
+
+    /// Mends the database in a directory that nobody has open: indexes and statistics are made anew, what else is damaged is
+    /// left out, and said to be lost. Files with damage stay, under other names.
+    ///
+    /// # Errors
+    /// If a process has the directory open, a file cannot be read or written, or the manifest or the log is damaged; the
+    /// database is as it was then.
+    pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport, Error> {
+        Ok(repair(Arc::new(DiskFiles), path.as_ref())?)
+    }
+
+    /// The tables that cannot be read, and why, in a database that was opened
+    /// [without them](DamagedTables::ServeOthersReadOnly).
+    #[must_use]
+    pub fn damaged_tables(&self) -> Vec<(QualifiedName, TableDamage)> {
+        self.store.damaged_tables()
     }
 
     /// A new session for SQL.

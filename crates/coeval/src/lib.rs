@@ -54,12 +54,12 @@ pub use coeval_sql::{
 };
 pub use coeval_store::{
     Appended, BrickSnapshot, CheckpointPolicy, ColumnDef, ColumnType, ConflictCounts, ConstraintError,
-    DeclaredOrder, Deferral, Direction, Durability, ElementType, ForeignKeyDef, Grant, Identity, IndexDef,
-    IndexEntry, Ingested, IntervalValue, Key, KeyRange, KeyWriter, LeaderStays, ListEncoder, ListRef,
-    Membership, NUMERIC_PRECISION_MAX, ObjectAccess, ObjectRef, Privilege, Privileges, QualifiedName,
-    ReferentialAction, RejectReason, Rejection, RoleAttribute, RoleDef, Row, RowRef, SafeSnapshotCounts,
-    ScanOrder, SequenceDef, SnapshotLag, SpaceId, StoreError, TableDef, Uniqueness, Value, ValueRef,
-    VerifyReport, ViewDef, value_at,
+    DamagedTables, DeclaredOrder, Deferral, Direction, Durability, ElementType, ForeignKeyDef, Grant,
+    Identity, IndexDef, IndexEntry, Ingested, IntervalValue, Key, KeyRange, KeyWriter, LeaderStays,
+    ListEncoder, ListRef, Membership, NUMERIC_PRECISION_MAX, ObjectAccess, ObjectRef, Privilege, Privileges,
+    QualifiedName, ReferentialAction, RejectReason, Rejection, RepairReport, RoleAttribute, RoleDef, Row,
+    RowRef, SafeSnapshotCounts, ScanOrder, SequenceDef, SnapshotLag, SpaceId, StoreError, TableDamage,
+    TableDef, Uniqueness, Value, ValueRef, VerifyReport, ViewDef, value_at,
 };
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};

@@ -103,6 +103,8 @@ impl From<StoreError> for SqlError {
             StoreError::OutcomeUnknown(_) => Self::new(SqlState::TransactionResolutionUnknown, message)
                 .with_hint("Look for what it did once the database is open again, before you run it again."),
             StoreError::OutOfMemory(what) => crate::memory::out_of_memory_for_changes(what),
+            StoreError::DamagedTable { .. } => Self::new(SqlState::DataCorrupted, message)
+                .with_hint("\"coeval check --repair\" makes anew what can be derived, and says what is lost."),
             StoreError::TransactionSize { .. } => Self::new(SqlState::ProgramLimitExceeded, message)
                 .with_hint("Commit after fewer rows: a COPY or INSERT of all of them can be several."),
             other => Self::new(SqlState::of(&other), message),
