@@ -95,7 +95,8 @@ impl Connection {
             }
         }
         // Rolling back may take a moment: it is many small steps for what was large. However many leave at once, so
-        // many threads do that and no more; whoever waits for a turn still counts as a session.
+        // many roll back at the same time; whoever waits for a turn still counts as a session. There may be more threads
+        // than that for some seconds: a turn passes on a little before its thread is free, and the runtime makes another.
         let shared = Arc::clone(&self.shared);
         let turn = shared.endings.acquire().await;
         // Not in the place of this thread: another one would have to be made to go on for it.
