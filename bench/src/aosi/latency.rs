@@ -17,6 +17,7 @@ use arrow::datatypes::Int64Type;
 use coeval::{Database, Durability, Table};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -95,7 +96,7 @@ impl Pairs {
     }
 }
 
-/// Asks in pairs while others load.
+/// Asks in pairs while others load: from when each of them has loaded once, so that no pair is of a time without loads.
 fn measured(
     db: &Database,
     target: &Target,
@@ -107,10 +108,13 @@ fn measured(
     let mut random = StdRng::seed_from_u64(seed);
     let batch = target.batch(&mut random, TRANSACTION_ROWS)?;
     let is_over = AtomicBool::new(false);
+    let all_have_loaded = Barrier::new(LOADERS + 1);
     progress.begin("pairs of queries", Some(pairs as u64));
     let measured = std::thread::scope(|scope| {
-        let loaders: Vec<_> =
-            (0..LOADERS).map(|_| scope.spawn(|| load(db, target, &batch, &is_over))).collect();
+        let loaders: Vec<_> = (0..LOADERS)
+            .map(|_| scope.spawn(|| load(db, target, &batch, &all_have_loaded, &is_over)))
+            .collect();
+        all_have_loaded.wait();
         let mut measured = Pairs::default();
         let mut ask = || -> Result<(), BenchError> {
             for _ in 0..pairs {
@@ -144,13 +148,18 @@ fn load(
     db: &Database,
     target: &Target,
     batch: &RecordBatch,
+    all_have_loaded: &Barrier,
     is_over: &AtomicBool,
 ) -> Result<u64, BenchError> {
-    let mut loads = 0;
+    let first = db.append(target.name, batch);
+    // Also where it failed: the others are not to wait for ever.
+    all_have_loaded.wait();
+    first?;
+    let mut loads = 1;
     while !is_over.load(Ordering::Acquire) {
+        std::thread::sleep(PAUSE);
         db.append(target.name, batch)?;
         loads += 1;
-        std::thread::sleep(PAUSE);
     }
     Ok(loads)
 }
