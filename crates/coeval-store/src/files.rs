@@ -162,6 +162,14 @@ pub trait File: Send + Sync + Debug {
         Ok(self.len()? == 0)
     }
 
+    /// Makes the file hold zeros from `offset`, its end, on: as writing them, but without writing them where the file
+    /// system can reserve room.
+    ///
+    /// # Errors
+    /// When it fails, above all without room; the file may then be longer than before, and what is behind its former end
+    /// reads as zeros.
+    fn allocate(&self, offset: u64, len: u64) -> Result<(), FileError>;
+
     /// Cuts the file off at `len`, or extends it to `len` with zeros.
     ///
     /// # Errors

@@ -40,9 +40,10 @@
 //!
 //! # Durability order
 //! 1. Records are written one behind the other; a record's `synced` is the durable LSN at that moment.
-//! 2. The durable LSN advances only when a sync that began after the write has returned without error.
-//! 3. A segment ends: cut to its length, synced. Then the next one is made: header written to `<name>.tmp`,
-//!    synced, renamed, directory synced. Only then is a record written to it.
+//! 2. The durable LSN advances only when a sync that began after the write has returned without error. The last bytes of a
+//!    large record are written while others append behind it; a sync meanwhile counts up to that record.
+//! 3. A segment ends: the header of the next one is written to `<name>.tmp` and synced; the segment is cut to its length and
+//!    synced; only then the next one is renamed, and the directory synced. Only then is a record written to it.
 //! 4. Room comes first: zeros where the record is going to be, or the next segment but for its name. On a full disk that
 //!    fails, and the log is as it was. A write of a record or a sync fails: the log stops. Every later append or sync
 //!    returns the first error, because a sync that succeeds after one that failed proves nothing about the bytes in
@@ -83,19 +84,21 @@
 //!
 //! # Cost
 //! An append is one copy into a buffer that is used again and one write call; every [`LogOptions::extend_bytes`]
-//! one more write of zeros. A sync does not hold up appends. Replay reads one segment at a time.
+//! one more write of zeros. A sync does not hold up appends, and neither do the bytes of a large record. Replay reads one segment at a time.
 //!
 //! # Non-goals
 //! No encryption, compression or defence against forged files (a CRC is no signature). No repair: damage stops
 //! the open. No archive: [`LogHandle::remove_before`] deletes. No reading while the log is written.
 //!
-//! Start reading at: `log/format.rs`, then `log/recovery.rs`, `log/walk.rs`, `log/appender.rs`.
+//! Start reading at: `log/format.rs`, then `log/recovery.rs`, `log/walk.rs`, `log/appender.rs`, `log/segment.rs`.
 
 mod appender;
 mod error;
 mod format;
 mod handle;
 mod recovery;
+mod segment;
+mod unfilled;
 mod walk;
 
 pub use appender::{Log, LogOptions};
@@ -103,6 +106,7 @@ pub use error::{Damage, LogError, OpenError};
 pub(crate) use format::PayloadTail;
 pub use format::{Lsn, PAYLOAD_BYTES_MAX};
 pub use handle::LogHandle;
+pub(crate) use unfilled::Unfilled;
 pub use walk::{ChecksumPolicy, LogSummary, Replay, Tail, verify};
 pub(crate) use walk::{LogFiles, LookAt, find_segments, place_in_log, read};
 

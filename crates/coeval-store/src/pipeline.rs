@@ -25,12 +25,12 @@ use crate::delta::Delta;
 use crate::error::{ConflictError, StoreError};
 use crate::ids::SpaceId;
 use crate::leading::{Leading, StayCounters};
-use crate::log::{Log, LogError, LogHandle, Lsn, PayloadTail};
+use crate::log::{Log, LogError, LogHandle, Lsn, PayloadTail, Unfilled};
 use crate::options::{Durability, Sizes};
 use crate::publishing::{Publishing, Wanted};
 use crate::range::KeyRange;
 use crate::recent_loads::{RecentLoad, RecentLoads};
-use crate::record::{batch_bytes, encode_batch, encode_batch_of_one, encode_boundary};
+use crate::record::{BOUNDARY_BYTES, batch_bytes, encode_batch, encode_batch_of_one, encode_boundary};
 use crate::reservations::{Accessed, Reservations};
 use crate::serializable::{ActiveGuard, Certification, Certifications};
 use crate::shared::Shared;
@@ -62,6 +62,18 @@ struct Admitted<'t> {
     submission: Submission,
     /// The version of its first out-edge.
     first_out: Option<Version>,
+}
+
+/// A large body of a batch of one, and its place in the log: it is written there without the leader's lock.
+struct Tail {
+    place: Unfilled,
+    body: Vec<u8>,
+}
+
+/// What became of a batch under the leader's lock.
+struct Led {
+    verdicts: Verdicts,
+    tail: Option<Tail>,
 }
 
 /// How often an index is built once more for one commit without the leader's lock.
@@ -226,6 +238,25 @@ impl Pipeline {
         Leading::new(leader, shared)
     }
 
+    /// The leader's lock, with room in the log for a record with a payload of at most this size. If that takes another
+    /// segment, it is made without the lock.
+    ///
+    /// # Errors
+    /// As the log has them when it takes no record; nothing was written.
+    pub(crate) fn lock_leader_to_append<'a>(
+        &'a self,
+        shared: &'a Shared,
+        payload_bytes: usize,
+    ) -> Result<Leading<'a>, LogError> {
+        loop {
+            let mut leader = self.lock_leader(shared);
+            let Some(log) = &mut leader.log else { return Ok(leader) };
+            let Some(next) = log.reserve(payload_bytes)? else { return Ok(leader) };
+            drop(leader);
+            shared.aside(|| next.make())?;
+        }
+    }
+
     /// The leader's lock, if nobody has it.
     pub(crate) fn try_lock_leader<'a>(&'a self, shared: &'a Shared) -> Option<Leading<'a>> {
         self.leader.try_lock().map(|leader| Leading::new(leader, shared))
@@ -257,10 +288,16 @@ impl Pipeline {
                 fitting(&rest[..end], shared.sizes.batch_bytes_max)
             };
             let (batch, others) = rest.split_at(length);
-            let verdicts = self.lead_batch(&mut self.lock_leader(shared), shared, batch);
+            let body =
+                |ticket: &Arc<CommitTicket>| ticket.look(|submission| submission.body.len()).unwrap_or(0);
+            let led = match self.lock_leader_to_append(shared, batch_bytes(batch.iter().map(body))) {
+                Ok(mut leader) => self.lead_batch(&mut leader, shared, batch),
+                Err(error) => self.refuse_for_log(batch, error),
+            };
             if others.is_empty() {
                 *turn = None;
             }
+            let verdicts = self.write_tail(led);
             shared.trap.pass(Step::Verdicts);
             for (ticket, verdict) in verdicts {
                 ticket.give(verdict);
@@ -270,10 +307,7 @@ impl Pipeline {
     }
 
     /// Certifies, applies and logs one batch. Those of it are told later, without the leader's lock.
-    fn lead_batch(&self, leader: &mut Leader, shared: &Shared, tickets: &[Arc<CommitTicket>]) -> Verdicts {
-        if let Err(error) = leader.make_room(tickets) {
-            return self.refuse_for_log(tickets, error);
-        }
+    fn lead_batch(&self, leader: &mut Leader, shared: &Shared, tickets: &[Arc<CommitTicket>]) -> Led {
         let newest = shared.applied();
         let version = newest.version().next();
         let mut world = World::clone(&newest);
@@ -309,9 +343,13 @@ impl Pipeline {
         commit_epochs(&mut world, &admitted);
         world.add_commits(admitted.len());
         let logged = if admitted.is_empty() {
-            Ok(())
+            Ok(None)
         } else {
-            self.log_and_install(leader, shared, world, &admitted, registrations)
+            self.log_and_install(leader, shared, world, &mut admitted, registrations)
+        };
+        let (tail, logged) = match logged {
+            Ok(tail) => (tail, Ok(())),
+            Err(reason) => (None, Err(reason)),
         };
         // The refused last: who was refused may wait for the version that it lost to, and that may be this one.
         let admitted = (0..).zip(&admitted).map(|(position, admitted)| {
@@ -319,11 +357,24 @@ impl Pipeline {
             let verdict = logged.clone().map(|()| order).map_err(StoreError::OutcomeUnknown);
             (Arc::clone(admitted.ticket), verdict)
         });
-        admitted.chain(refused).collect()
+        Led { verdicts: admitted.chain(refused).collect(), tail }
+    }
+
+    /// Writes the large body of a batch of one where it belongs. If that fails, commits have stopped.
+    fn write_tail(&self, led: Led) -> Verdicts {
+        let Led { mut verdicts, tail } = led;
+        let written = tail.map_or(Ok(()), |tail| tail.place.fill(&tail.body));
+        if let Err(error) = written {
+            let reason = self.publishing.stop(error);
+            for (_, verdict) in &mut verdicts {
+                *verdict = Err(StoreError::OutcomeUnknown(reason.clone()));
+            }
+        }
+        verdicts
     }
 
     /// Refuses everybody, as the log takes no record; nothing was certified or written.
-    fn refuse_for_log(&self, tickets: &[Arc<CommitTicket>], error: LogError) -> Verdicts {
+    fn refuse_for_log(&self, tickets: &[Arc<CommitTicket>], error: LogError) -> Led {
         // Without room the log goes on.
         let is_running = matches!(error, LogError::NoRoom(_));
         let reason = if is_running { error } else { self.publishing.stop(error) };
@@ -333,28 +384,36 @@ impl Pipeline {
             let error = if is_running { StoreError::Log(reason) } else { StoreError::Stopped(reason) };
             (Arc::clone(ticket), Err(error))
         };
-        tickets.iter().map(refuse).collect()
+        Led { verdicts: tickets.iter().map(refuse).collect(), tail: None }
     }
 
-    /// Logs a batch and makes its world the newest applied one. Returns why that failed: commits have stopped
-    /// then, and nobody knows whether the log has the batch.
+    /// Logs a batch, but for a large body, and makes its world the newest applied one. Returns why that failed: commits have
+    /// stopped then, and nobody knows whether the log has the batch.
     fn log_and_install(
         &self,
         leader: &mut Leader,
         shared: &Shared,
         world: World,
-        admitted: &[Admitted<'_>],
+        admitted: &mut [Admitted<'_>],
         registrations: Vec<Arc<ActiveGuard>>,
-    ) -> Result<(), LogError> {
+    ) -> Result<Option<Tail>, LogError> {
         let version = world.version();
         let bytes: usize = admitted.iter().map(|admitted| admitted.submission.body.len()).sum();
         assert!(bytes <= shared.sizes.batch_bytes_max, "a batch fits in a log record");
         let changes = admitted.iter().map(|admitted| admitted.submission.change_count()).sum();
         shared.trap.pass(Step::Append);
-        let logged = leader.append(shared, version, admitted);
+        let logged = leader.append(shared, version, admitted).and_then(|(lsn, place)| {
+            let body = |place| Tail { place, body: std::mem::take(&mut admitted[0].submission.body) };
+            let tail = place.map(body);
+            // Who waits for nothing is told when all is written, and a process that ends loses nothing that it was told.
+            match (tail, self.durability) {
+                (Some(tail), Durability::None) => tail.place.fill(&tail.body).map(|()| (lsn, None)),
+                (tail, _) => Ok((lsn, tail)),
+            }
+        });
         shared.trap.pass(Step::Install);
         match &logged {
-            Ok(lsn) => {
+            Ok((lsn, _)) => {
                 // One that waived nothing makes all of its batch wait for the sync.
                 let is_waived = admitted.iter().all(|admitted| admitted.submission.waives_durability);
                 let wanted = match self.durability {
@@ -371,18 +430,18 @@ impl Pipeline {
             Err(reason) => drop(self.publishing.stop(reason.clone())),
         }
         leader.prune(shared);
-        logged.map(drop)
+        logged.map(|(_, tail)| tail)
     }
 
     /// Writes down how far safe snapshots may go by now, if the log does not know: a heartbeat for those who follow
     /// the log while nobody commits. Returns whether the log knows of everything that was published. It is not
     /// synced: it says nothing that somebody waits for.
     pub(crate) fn log_boundary(&self, shared: &Shared) -> bool {
-        let mut leader = self.lock_leader(shared);
+        // A log that failed says so at the next commit.
+        let Ok(mut leader) = self.lock_leader_to_append(shared, BOUNDARY_BYTES) else { return true };
         let Leader { log: Some(log), logged_boundary, .. } = &mut *leader else { return true };
         let boundary = shared.final_version();
         if boundary > *logged_boundary {
-            // A log that failed says so at the next commit.
             if log.append_inert(|out| encode_boundary(boundary, out)).is_err() {
                 return true;
             }
@@ -401,7 +460,7 @@ impl Pipeline {
         }
         handle.sync(handle.end_lsn())?;
         let end = {
-            let mut leader = self.lock_leader(shared);
+            let mut leader = self.lock_leader_to_append(shared, BOUNDARY_BYTES)?;
             let Some(log) = leader.log.as_mut().filter(|log| !log.is_attested()) else { return Ok(()) };
             log.append_inert(|out| encode_boundary(shared.final_version(), out))?
         };
@@ -686,22 +745,15 @@ impl Leader {
         }
     }
 
-    /// Makes room in the log for a batch of these, before anything of it is done that could not be undone.
-    fn make_room(&mut self, tickets: &[Arc<CommitTicket>]) -> Result<(), LogError> {
-        let Some(log) = &mut self.log else { return Ok(()) };
-        let body = |ticket: &Arc<CommitTicket>| ticket.look(|submission| submission.body.len()).unwrap_or(0);
-        log.reserve(batch_bytes(tickets.iter().map(body)))
-    }
-
     fn append(
         &mut self,
         shared: &Shared,
         version: Version,
         admitted: &[Admitted<'_>],
-    ) -> Result<Option<Lsn>, LogError> {
-        let Some(log) = &mut self.log else { return Ok(None) };
+    ) -> Result<(Option<Lsn>, Option<Unfilled>), LogError> {
+        let Some(log) = &mut self.log else { return Ok((None, None)) };
         let boundary = shared.final_version();
-        let lsn = match admitted {
+        let (lsn, place) = match admitted {
             [
                 Admitted {
                     first_out,
@@ -709,7 +761,7 @@ impl Leader {
                     ..
                 },
             ] => {
-                let tail = PayloadTail { bytes: body, checksum: *checksum };
+                let tail = PayloadTail { bytes: body.len(), checksum: *checksum };
                 let head = |out: &mut Vec<u8>| {
                     encode_batch_of_one(version, boundary, *first_out, body.len(), out);
                 };
@@ -718,11 +770,11 @@ impl Leader {
             _ => {
                 let transactions =
                     admitted.iter().map(|admitted| (admitted.first_out, admitted.submission.body.as_slice()));
-                log.append_with(|out| encode_batch(version, boundary, transactions, out))?
+                (log.append_with(|out| encode_batch(version, boundary, transactions, out))?, None)
             }
         };
         self.logged_boundary = boundary;
-        Ok(Some(lsn))
+        Ok((Some(lsn), place))
     }
 
     /// Forgets what no active transaction can conflict with any more.

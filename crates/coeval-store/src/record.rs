@@ -202,6 +202,11 @@ pub(crate) fn encode_batch_of_one(
     put_u32(out, body_bytes);
 }
 
+/// The bytes of a record that [`encode_boundary`] makes.
+pub(crate) const BOUNDARY_BYTES: usize = 1 + size_of::<u64>();
+/// The bytes of a record that [`encode_sequence`] makes.
+pub(crate) const SEQUENCE_BYTES: usize = 1 + size_of::<u32>() + size_of::<i64>() + 1;
+
 /// Encodes a heartbeat.
 pub(crate) fn encode_boundary(boundary: Version, out: &mut Vec<u8>) {
     out.push(KIND_BOUNDARY);

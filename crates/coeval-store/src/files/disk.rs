@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::buffer::Buffer;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 
 use crate::files::lock::lock_on_disk;
 use crate::files::mmap::map_read_only;
@@ -106,6 +108,19 @@ impl FileSystem for DiskFiles {
     }
 }
 
+/// For file systems that cannot reserve room.
+fn write_zeros(file: &DiskFile, offset: u64, len: u64) -> Result<(), FileError> {
+    let zeros = [0; 64 << 10];
+    let mut written = 0;
+    while written < len {
+        let count = (len - written).min(zeros.len() as u64);
+        let piece = usize::try_from(count).expect("at most a buffer");
+        file.write_all_at(offset + written, &zeros[..piece])?;
+        written += count;
+    }
+    Ok(())
+}
+
 /// An open file of the operating system.
 #[derive(Debug)]
 struct DiskFile {
@@ -122,6 +137,15 @@ impl File for DiskFile {
         self.file
             .write_all_at(bytes, offset)
             .map_err(|source| FileError::at(Operation::Write, &self.path, offset, source))
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> Result<(), FileError> {
+        match fallocate(&self.file, FallocateFlags::empty(), offset, len) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_zeros(self, offset, len),
+            outcome => {
+                outcome.map_err(|source| FileError::at(Operation::Write, &self.path, offset, source.into()))
+            }
+        }
     }
 
     fn sync_data(&self) -> Result<(), FileError> {

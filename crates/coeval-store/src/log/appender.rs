@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! [`Log`]: opening, appending, and going from one segment to the next.
+//! [`Log`]: opening and appending.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::files::{File, FileError, FileSystem, OpenMode};
 use crate::log::format::{
-    PAYLOAD_BYTES_MAX, PayloadTail, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, UNFINISHED_SUFFIX,
-    encode_segment_header, seal_record, segment_path, unfinished_path,
+    PAYLOAD_BYTES_MAX, PayloadTail, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, seal_record, segment_path,
 };
 use crate::log::handle::{Shared, Written};
+use crate::log::segment::{NextSegment, create_segment, remove_unfinished};
+use crate::log::unfilled::Unfilled;
 use crate::log::walk::{Walked, list_segments, offset_in_segment, walk};
 use crate::log::{ChecksumPolicy, LogError, LogHandle, Lsn, OpenError, Replay, Tail};
 
 /// A buffer that one huge record blew up is not kept.
 const BUFFER_BYTES_KEPT: usize = 4 << 20;
 
-/// So many zeros are written at once at most.
+/// Room for more than this is asked of the file system, which makes it without writing it. For less, zeros are written: a
+/// sync of blocks that were written before takes half the time.
 const ZEROS_BYTES_MAX: u64 = 1 << 20;
 
 /// How a log is laid out. The default is right outside tests.
 #[derive(Debug, Clone, Copy)]
 pub struct LogOptions {
     /// A segment takes records up to this size (a single larger record has a segment to itself). 64 MiB: large
-    /// enough that the change of segment, two syncs, does not count; small enough that old ones go soon.
+    /// enough that the change of segment, three syncs, does not count; small enough that old ones go soon.
     pub segment_bytes: u64,
     /// So much room is made ahead with zeros, so that most syncs write data alone and not the file's length: the
     /// fast ones take about half the time of syncs that extend the file. More than 1 MiB, or a segment that was
@@ -109,7 +111,7 @@ impl Log {
             // The last process may have ended before the name of the last segment was durable.
             files.sync_dir(dir)?;
         }
-        let written = Written { end, file: Arc::clone(&file) };
+        let written = Written::new(first, end, Arc::clone(&file));
         let shared = Arc::new(Shared::new(files, dir.to_path_buf(), segments, written));
         let zeros = Vec::new();
         let (inert_end, buffer) = (None, Vec::new());
@@ -170,11 +172,12 @@ impl Log {
     /// # Panics
     /// When `encode` takes away what the buffer held.
     pub fn append_with(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> Result<Lsn, LogError> {
-        self.append_with_tail(encode, PayloadTail::NONE)
+        self.append_with_tail(encode, PayloadTail::NONE).map(|(end, _)| end)
     }
 
-    /// As [`Log::append_with`], of a payload whose last bytes are these: they are neither copied nor read here, but by
-    /// the one call that writes them.
+    /// As [`Log::append_with`], of a payload that ends with bytes which stand elsewhere: they are not looked at here. The
+    /// caller writes them ([`Unfilled::fill`]), while others may append already; nothing from this record on becomes durable
+    /// before. None if there are none.
     ///
     /// # Errors
     /// As [`Log::append`].
@@ -184,19 +187,19 @@ impl Log {
     pub(crate) fn append_with_tail(
         &mut self,
         encode: impl FnOnce(&mut Vec<u8>),
-        tail: PayloadTail<'_>,
-    ) -> Result<Lsn, LogError> {
+        tail: PayloadTail,
+    ) -> Result<(Lsn, Option<Unfilled>), LogError> {
         self.shared.check_running()?;
         let mut record = std::mem::take(&mut self.buffer);
         record.clear();
         record.resize(RECORD_HEADER_BYTES, 0);
         encode(&mut record);
         let head = record.len().checked_sub(RECORD_HEADER_BYTES).expect("encode only appends");
-        let bytes = head + tail.bytes.len();
+        let bytes = head + tail.bytes;
         let outcome = if bytes == 0 || bytes > PAYLOAD_BYTES_MAX {
             Err(LogError::PayloadSize { bytes })
         } else {
-            let size = (record.len() + tail.bytes.len()) as u64;
+            let size = (record.len() + tail.bytes) as u64;
             self.make_room(size).and_then(|()| self.write_record(&mut record, tail))
         };
         if record.capacity() <= BUFFER_BYTES_KEPT {
@@ -227,45 +230,60 @@ impl Log {
     }
 
     /// Makes room for a record with a payload of at most this size: then a full disk does not keep the next record of that
-    /// size from being written, on file systems that overwrite in place.
+    /// size from being written, on file systems that overwrite in place. If it needs another segment, that is returned: to
+    /// be made, and to be asked again then. Nothing should be appended before; an append would make it first.
     ///
     /// # Errors
     /// [`LogError::NoRoom`], with the log as it was; a failure that stops the log; [`LogError::Stopped`].
-    pub(crate) fn reserve(&mut self, payload_bytes: usize) -> Result<(), LogError> {
+    pub(crate) fn reserve(&mut self, payload_bytes: usize) -> Result<Option<NextSegment>, LogError> {
         self.shared.check_running()?;
-        self.make_room((RECORD_HEADER_BYTES + payload_bytes.min(PAYLOAD_BYTES_MAX)) as u64)
+        self.room_or_next((RECORD_HEADER_BYTES + payload_bytes.min(PAYLOAD_BYTES_MAX)) as u64)
     }
 
     /// Writes the record whose payload, but for its tail, is in place behind the room for its header, where room has been
     /// made for all of it.
-    fn write_record(&mut self, record: &mut [u8], tail: PayloadTail<'_>) -> Result<Lsn, LogError> {
-        let size = (record.len() + tail.bytes.len()) as u64;
+    fn write_record(
+        &mut self,
+        record: &mut [u8],
+        tail: PayloadTail,
+    ) -> Result<(Lsn, Option<Unfilled>), LogError> {
+        let size = (record.len() + tail.bytes) as u64;
         let durable = self.shared.durable();
         seal_record(record, tail, self.end, durable);
         let offset = offset_in_segment(self.first, self.end);
         assert!(offset + size <= self.room_end, "room was made for the record");
         // What a failed write leaves may be the whole record: nobody knows whether it will be found.
-        let stop = |error| self.shared.stop(error);
-        self.file.write_all_at(offset, record).map_err(stop)?;
-        if !tail.bytes.is_empty() {
-            self.file.write_all_at(offset + record.len() as u64, tail.bytes).map_err(stop)?;
-        }
+        self.file.write_all_at(offset, record).map_err(|error| self.shared.stop(error))?;
         (self.last_record, self.attested) = (self.end, durable);
         self.end = self.end.plus(size);
-        self.shared.written.lock().end = self.end;
-        Ok(self.end)
+        let mut written = self.shared.written.lock();
+        let unfilled = (tail.bytes > 0).then(|| {
+            written.unfilled.insert(self.last_record);
+            let place = offset + record.len() as u64;
+            Unfilled::new(Arc::clone(&self.shared), Arc::clone(&self.file), self.last_record, place, tail)
+        });
+        written.end = self.end;
+        Ok((self.end, unfilled))
+    }
+
+    /// Makes room for the next record of `size` bytes, in the next segment if need be.
+    fn make_room(&mut self, size: u64) -> Result<(), LogError> {
+        while let Some(next) = self.room_or_next(size)? {
+            next.make()?;
+        }
+        Ok(())
     }
 
     /// Sees to it that the next record of `size` bytes has its place in the last segment, and that the place holds zeros: up
-    /// to the next multiple of `extend_bytes`, or just for the record if there is no more.
-    fn make_room(&mut self, size: u64) -> Result<(), LogError> {
-        let used = self.end.distance_from(self.first);
-        if used > 0 && used + size > self.options.segment_bytes {
-            self.change_segment()?;
+    /// to the next multiple of `extend_bytes`, or just for the record if there is no more. Returns the next segment if its
+    /// place is there.
+    fn room_or_next(&mut self, size: u64) -> Result<Option<NextSegment>, LogError> {
+        if self.is_ending(size) {
+            return Ok(Some(NextSegment::new(Arc::clone(&self.shared))));
         }
         let record_end = offset_in_segment(self.first, self.end) + size;
         if record_end <= self.room_end {
-            return Ok(());
+            return Ok(None);
         }
         let segment_end = SEGMENT_HEADER_BYTES as u64 + self.options.segment_bytes;
         let wanted = record_end.next_multiple_of(self.options.extend_bytes.max(1));
@@ -275,16 +293,27 @@ impl Log {
             outcome => outcome,
         };
         // Zeros behind the last record mean nothing: the log is as it was.
-        outcome.map_err(
-            |error| if error.is_disk_full() { LogError::NoRoom(error) } else { self.shared.stop(error) },
-        )
+        outcome.map(|()| None).map_err(|error| self.shared.no_room_or_stop(error))
     }
 
-    /// Writes zeros from where the room ends to `room_end`; if that fails, the room is what it was. What was written of
+    /// Whether the last segment ends here because the next record of `size` bytes goes to another one. Goes on in that one
+    /// if it has been made.
+    fn is_ending(&mut self, size: u64) -> bool {
+        let mut written = self.shared.written.lock();
+        if written.first != self.first {
+            (self.first, self.file) = (written.first, Arc::clone(&written.file));
+            self.room_end = SEGMENT_HEADER_BYTES as u64;
+        }
+        let used = self.end.distance_from(self.first);
+        written.is_ending |= used > 0 && used + size > self.options.segment_bytes;
+        written.is_ending
+    }
+
+    /// Makes zeros from where the room ends to `room_end`; if that fails, the room is what it was. What was made of
     /// them goes again: it may have no place on the disk yet, and a later sync is not to fail because of it.
     fn extend_room(&mut self, room_end: u64) -> Result<(), FileError> {
         let before = self.room_end;
-        let written = self.write_zeros(room_end);
+        let written = self.make_zeros(room_end);
         if written.is_err() {
             self.room_end = before;
             self.file.set_len(before)?;
@@ -292,81 +321,19 @@ impl Log {
         written
     }
 
-    /// Writes zeros from where the room ends to `room_end`.
-    fn write_zeros(&mut self, room_end: u64) -> Result<(), FileError> {
-        while self.room_end < room_end {
-            let missing = (room_end - self.room_end).min(ZEROS_BYTES_MAX);
-            let count = usize::try_from(missing).expect("some megabytes");
-            if self.zeros.len() < count {
-                self.zeros.resize(count, 0);
-            }
+    /// Makes zeros from where the room ends to `room_end`.
+    fn make_zeros(&mut self, room_end: u64) -> Result<(), FileError> {
+        let missing = room_end.saturating_sub(self.room_end);
+        if missing > ZEROS_BYTES_MAX {
+            self.file.allocate(self.room_end, missing)?;
+        } else {
+            let count = usize::try_from(missing).expect("at most a megabyte");
+            self.zeros.resize(count.max(self.zeros.len()), 0);
             self.file.write_all_at(self.room_end, &self.zeros[..count])?;
-            self.room_end += missing;
         }
+        self.room_end = room_end.max(self.room_end);
         Ok(())
     }
-
-    /// Completes the last segment durably, then makes the next one. The order is the proof that damage in a
-    /// segment with a successor is no torn tail.
-    fn change_segment(&mut self) -> Result<(), LogError> {
-        let shared = Arc::clone(&self.shared);
-        let _turn = shared.turn.lock();
-        // A sync that failed while this one waited for its turn would make the next one's success worthless.
-        shared.check_running()?;
-        let end_offset = offset_in_segment(self.first, self.end);
-        // A length that cannot be set is as it was.
-        let as_before = |error: FileError| {
-            if error.is_disk_full() { LogError::NoRoom(error) } else { shared.stop(error) }
-        };
-        self.file.set_len(end_offset).map_err(as_before)?;
-        self.room_end = end_offset;
-        self.file.sync_all().map_err(|error| shared.stop(error))?;
-        shared.set_durable(self.end);
-        if let Err(error) = begin_segment(&*shared.files, &shared.dir, self.end) {
-            // What is left of it must not be gone on with: nobody knows what of it is durable.
-            let is_gone = remove_unfinished(&*shared.files, &shared.dir).is_ok();
-            return Err(if is_gone { as_before(error) } else { shared.stop(error) });
-        }
-        self.file =
-            name_segment(&*shared.files, &shared.dir, self.end).map_err(|error| shared.stop(error))?;
-        self.first = self.end;
-        self.room_end = SEGMENT_HEADER_BYTES as u64;
-        shared.segments.lock().push(self.first);
-        *shared.written.lock() = Written { end: self.end, file: Arc::clone(&self.file) };
-        Ok(())
-    }
-}
-
-/// Makes the segment that starts at `first`: when its name is there, its header is.
-fn create_segment(files: &dyn FileSystem, dir: &Path, first: Lsn) -> Result<Arc<dyn File>, FileError> {
-    begin_segment(files, dir, first)?;
-    name_segment(files, dir, first)
-}
-
-/// Makes the segment that starts at `first`, durable but for its name.
-fn begin_segment(files: &dyn FileSystem, dir: &Path, first: Lsn) -> Result<(), FileError> {
-    let file = files.open(&unfinished_path(dir, first), OpenMode::Create)?;
-    file.write_all_at(0, &encode_segment_header(first))?;
-    file.sync_all()
-}
-
-/// Gives the segment its name, durably.
-fn name_segment(files: &dyn FileSystem, dir: &Path, first: Lsn) -> Result<Arc<dyn File>, FileError> {
-    let path = segment_path(dir, first);
-    files.rename(&unfinished_path(dir, first), &path)?;
-    files.sync_dir(dir)?;
-    // Opened again so that errors name the file as it is called now.
-    files.open(&path, OpenMode::Existing)
-}
-
-/// Removes what a crash left of a segment that never got its name.
-fn remove_unfinished(files: &dyn FileSystem, dir: &Path) -> Result<(), FileError> {
-    for name in files.list(dir)? {
-        if name.ends_with(UNFINISHED_SUFFIX) {
-            files.remove(&dir.join(name))?;
-        }
-    }
-    Ok(())
 }
 
 /// Cuts a torn tail off and makes everything before it durable. Returns the file and the end of its room.
@@ -398,6 +365,3 @@ fn settle_tail(
     file.sync_all()?;
     Ok((file, room_end))
 }
-
-#[cfg(test)]
-mod tests;

@@ -156,19 +156,19 @@ fn record_header_checksum(lsn: Lsn, header: &[u8; RECORD_HEADER_BYTES]) -> u32 {
     crc32c_append(checksum, &header[8..])
 }
 
-/// The last bytes of a payload, which stand elsewhere, and their checksum, which was made before.
+/// The last bytes of a payload, which stand elsewhere: how many, and their checksum.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PayloadTail<'a> {
-    pub(crate) bytes: &'a [u8],
+pub(crate) struct PayloadTail {
+    pub(crate) bytes: usize,
     pub(crate) checksum: u32,
 }
 
-impl<'a> PayloadTail<'a> {
+impl PayloadTail {
     /// No bytes.
-    pub(crate) const NONE: PayloadTail<'static> = PayloadTail { bytes: &[], checksum: 0 };
+    pub(crate) const NONE: PayloadTail = PayloadTail { bytes: 0, checksum: 0 };
 
     /// Costs a pass over the bytes.
-    pub(crate) fn checksum_of(bytes: &'a [u8]) -> u32 {
+    pub(crate) fn checksum_of(bytes: &[u8]) -> u32 {
         crc32c(bytes)
     }
 }
@@ -177,16 +177,16 @@ impl<'a> PayloadTail<'a> {
 ///
 /// # Panics
 /// When the payload is empty or too long, or `synced` is above `lsn`: the caller has checked both.
-pub(crate) fn seal_record(record: &mut [u8], tail: PayloadTail<'_>, lsn: Lsn, synced: Lsn) {
+pub(crate) fn seal_record(record: &mut [u8], tail: PayloadTail, lsn: Lsn, synced: Lsn) {
     let (header, payload) =
         record.split_first_chunk_mut::<RECORD_HEADER_BYTES>().expect("the caller left room for the header");
-    let bytes = payload.len() + tail.bytes.len();
+    let bytes = payload.len() + tail.bytes;
     assert!(bytes > 0 && bytes <= PAYLOAD_BYTES_MAX, "payload size was checked");
     assert!(synced <= lsn, "the log cannot be durable beyond its end");
     let length = u32::try_from(bytes).expect("PAYLOAD_BYTES_MAX fits in 32 bits");
     let checksum = match tail.bytes {
-        [] => crc32c(payload),
-        bytes => crc32c_combine(crc32c(payload), tail.checksum, bytes.len()),
+        0 => crc32c(payload),
+        bytes => crc32c_combine(crc32c(payload), tail.checksum, bytes),
     };
     header[..4].copy_from_slice(&length.to_le_bytes());
     header[8..16].copy_from_slice(&synced.0.to_le_bytes());

@@ -1,20 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`LogHandle`]: everything that may be done to a log while somebody else appends to it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
-use crate::files::{File, FileSystem};
+use crate::files::{File, FileError, FileSystem};
 use crate::log::format::segment_path;
 use crate::log::{LogError, Lsn};
 
-/// The written end of the log: its LSN and the file of the last segment.
+/// The written end of the log.
 pub(crate) struct Written {
+    /// The LSN behind the last record.
     pub(crate) end: Lsn,
+    /// Where the last segment starts, and its file.
+    pub(crate) first: Lsn,
     pub(crate) file: Arc<dyn File>,
+    /// The next record goes to a segment that is still to be made: nothing is appended until it is there.
+    pub(crate) is_ending: bool,
+    /// Where the records begin whose last bytes are still being written.
+    pub(crate) unfilled: BTreeSet<Lsn>,
+}
+
+impl Written {
+    /// The end of a log whose last segment starts at `first`.
+    pub(crate) fn new(first: Lsn, end: Lsn, file: Arc<dyn File>) -> Written {
+        Written { end, first, file, is_ending: false, unfilled: BTreeSet::new() }
+    }
+
+    /// Up to where all records are whole.
+    fn whole_end(&self) -> Lsn {
+        self.unfilled.first().copied().unwrap_or(self.end)
+    }
 }
 
 /// What the appender and the handles share.
@@ -25,12 +45,15 @@ pub(crate) struct Written {
 /// - `written` and `segments` are held for moments, never across a system call, except that `segments` is held
 ///   while segments are removed (nobody waits for it but another removal and the change of segment's last step).
 /// - Order: `turn`, then `written` or `segments`; never both of the latter.
+/// - Whoever holds `turn` may wait on `filled`: who fills takes no lock but `written`.
 /// - `durable` changes only under `turn`. `stopped` is set once and never taken back.
 pub(crate) struct Shared {
     pub(crate) files: Arc<dyn FileSystem>,
     pub(crate) dir: PathBuf,
     pub(crate) turn: Mutex<()>,
     pub(crate) written: Mutex<Written>,
+    /// A record has got its last bytes, or never will.
+    pub(crate) filled: Condvar,
     pub(crate) segments: Mutex<Vec<Lsn>>,
     durable: AtomicU64,
     stopped: OnceLock<Arc<LogError>>,
@@ -50,6 +73,7 @@ impl Shared {
             dir,
             turn: Mutex::new(()),
             written: Mutex::new(written),
+            filled: Condvar::new(),
             segments: Mutex::new(segments),
             durable,
             stopped: OnceLock::new(),
@@ -70,6 +94,26 @@ impl Shared {
         // A log that has stopped keeps its first reason.
         let _ = self.stopped.set(Arc::new(error.clone()));
         error
+    }
+
+    /// What a failure to make room means: without room the log is as it was, else it stops.
+    pub(crate) fn no_room_or_stop(&self, error: FileError) -> LogError {
+        if error.is_disk_full() { LogError::NoRoom(error) } else { self.stop(error) }
+    }
+
+    /// Waits until all records before `target` are whole. Returns up to where all are, and the file of the last segment.
+    ///
+    /// # Errors
+    /// When the log has stopped.
+    pub(crate) fn wait_until_whole(&self, target: Lsn) -> Result<(Lsn, Arc<dyn File>), LogError> {
+        let mut written = self.written.lock();
+        assert!(target <= written.end, "only what was appended can be synced");
+        while written.whole_end() < target {
+            self.check_running()?;
+            self.filled.wait(&mut written);
+        }
+        self.check_running()?;
+        Ok((written.whole_end(), Arc::clone(&written.file)))
     }
 
     pub(crate) fn durable(&self) -> Lsn {
@@ -99,7 +143,8 @@ impl LogHandle {
     ///
     /// Returns at once when that is so already, even if the log has stopped since. Otherwise the caller waits for
     /// its turn; a sync covers all that was written before it began, so of many waiting callers most find their
-    /// records durable when it is theirs. Appends go on meanwhile.
+    /// records durable when it is theirs. Appends go on meanwhile. A record whose last bytes are still being written is
+    /// waited for if it is wanted, else what is before it is synced.
     ///
     /// # Errors
     /// When the sync fails, or the log has stopped before. Records behind [`LogHandle::durable_lsn`] may then be
@@ -116,12 +161,7 @@ impl LogHandle {
         if shared.durable() >= target {
             return Ok(shared.durable());
         }
-        shared.check_running()?;
-        let (end, file) = {
-            let written = shared.written.lock();
-            (written.end, Arc::clone(&written.file))
-        };
-        assert!(target <= end, "only what was appended can be synced");
+        let (end, file) = shared.wait_until_whole(target)?;
         file.sync_data().map_err(|error| shared.stop(error))?;
         shared.set_durable(end);
         Ok(end)

@@ -13,17 +13,17 @@ use crate::files::{FileSystem, OpenMode, SimulatedFiles};
 use crate::log::{ChecksumPolicy, Log, LogOptions, Lsn, OpenError};
 
 /// Small enough that a few records fill a segment.
-fn small() -> LogOptions {
+pub(crate) fn small() -> LogOptions {
     LogOptions { segment_bytes: 400, extend_bytes: 128, checksums: ChecksumPolicy::Verified }
 }
 
-fn log_dir() -> PathBuf {
+pub(crate) fn log_dir() -> PathBuf {
     PathBuf::from("/db/log")
 }
 
-type Replayed = Vec<(Lsn, Vec<u8>)>;
+pub(crate) type Replayed = Vec<(Lsn, Vec<u8>)>;
 
-fn open(
+pub(crate) fn open(
     files: &Arc<dyn FileSystem>,
     from: Lsn,
     options: LogOptions,
@@ -37,13 +37,13 @@ fn open(
     Ok((log, records))
 }
 
-fn simulated(seed: u64) -> (SimulatedFiles, Arc<dyn FileSystem>) {
+pub(crate) fn simulated(seed: u64) -> (SimulatedFiles, Arc<dyn FileSystem>) {
     let files = SimulatedFiles::new(seed);
     let shared: Arc<dyn FileSystem> = Arc::new(files.clone());
     (files, shared)
 }
 
-fn payloads(records: &Replayed) -> Vec<&[u8]> {
+pub(crate) fn payloads(records: &Replayed) -> Vec<&[u8]> {
     records.iter().map(|(_, payload)| payload.as_slice()).collect()
 }
 

@@ -3,8 +3,8 @@
 
 use crate::catalog::{CatalogChange, ColumnDef, IndexDef, QualifiedName, TableDef, Uniqueness};
 use crate::error::StoreError;
-use crate::files::{FileSystem, SimulatedFiles};
-use crate::log::LogOptions;
+use crate::files::{Fault, FileSystem, SimulatedFiles};
+use crate::log::{LogError, LogOptions};
 use crate::options::{Sizes, StoreOptions};
 use crate::row::RowWriter;
 use crate::store::Store;
@@ -19,8 +19,11 @@ use std::sync::Arc;
 const BATCH_BYTES_MAX: usize = 4_000;
 
 fn open(files: &SimulatedFiles) -> Store {
+    open_with(files, Sizes { batch_bytes_max: BATCH_BYTES_MAX, ..Sizes::default() })
+}
+
+fn open_with(files: &SimulatedFiles, sizes: Sizes) -> Store {
     let files: Arc<dyn FileSystem> = Arc::new(files.clone());
-    let sizes = Sizes { batch_bytes_max: BATCH_BYTES_MAX, ..Sizes::default() };
     Store::open_tuned(files, Path::new("/db"), StoreOptions::default(), LogOptions::default(), sizes).unwrap()
 }
 
@@ -166,11 +169,7 @@ fn beside_a_writer_that_stays_open_certification_remembers_so_many_keys_and_refu
 fn large_transactions_among_small_ones_have_records_of_their_own_and_are_found_again() {
     const LARGE: usize = 3 << 19;
     let files = SimulatedFiles::new(9);
-    let open = || {
-        let files: Arc<dyn FileSystem> = Arc::new(files.clone());
-        let (options, log) = (StoreOptions::default(), LogOptions::default());
-        Store::open_tuned(files, Path::new("/db"), options, log, Sizes::default()).unwrap()
-    };
+    let open = || open_with(&files, Sizes::default());
     let def = {
         let store = open();
         let def = make_table(&store);
@@ -195,4 +194,40 @@ fn large_transactions_among_small_ones_have_records_of_their_own_and_are_found_a
         let crate::value::ValueRef::Text(text) = row.get(1) else { panic!("a text") };
         assert_eq!(text.len(), if (id / 6 + id % 6) % 2 == 0 { LARGE } else { 100 });
     }
+}
+
+/// The last bytes of a large transaction are written without the leader's lock, when its world is installed already. Each
+/// call of the disk fails in turn: what was acknowledged is found again, and what was refused is not.
+#[test]
+fn a_large_transaction_whose_bytes_cannot_be_written_is_not_acknowledged() {
+    let (mut unknown, mut refused) = (0, 0);
+    for fault in [Fault::Io, Fault::DiskFull] {
+        for call in 0.. {
+            let files = SimulatedFiles::new(call);
+            let store = open_with(&files, Sizes::default());
+            let def = make_table(&store);
+            files.fail_from(call, fault);
+            let outcome = insert(&store, &def, 1, 2 << 20);
+            let calls_failed = insert(&store, &def, 2, 10).is_err();
+            files.heal();
+            drop(store);
+            let store = open_with(&files.crash(), Sizes::default());
+            let key = def.key_of(|_| crate::value::ValueRef::Int32(1));
+            let tx = store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+            let is_found = tx.get(def.id, &key).unwrap().is_some();
+            match outcome {
+                Ok(()) => assert!(is_found, "call {call}"),
+                Err(StoreError::OutcomeUnknown(_) | StoreError::Stopped(_)) => unknown += 1,
+                Err(StoreError::Log(LogError::NoRoom(_))) => {
+                    refused += 1;
+                    assert!(!is_found, "call {call}");
+                }
+                Err(error) => panic!("call {call}: {error}"),
+            }
+            if !calls_failed {
+                break;
+            }
+        }
+    }
+    assert!(unknown >= 3 && refused >= 1, "{unknown} {refused}");
 }

@@ -6,17 +6,22 @@ use crate::error::StoreError;
 use crate::ids::SequenceId;
 use crate::log::Lsn;
 use crate::pipeline::Leader;
-use crate::record::encode_sequence;
+use crate::record::{SEQUENCE_BYTES, encode_sequence};
 use crate::shared::Shared;
 
 impl SequenceLog for Shared {
     fn append(&self, id: SequenceId, resume: Option<i64>) -> Result<Option<Lsn>, StoreError> {
-        let mut leader = self.pipeline.lock_leader(self);
+        let mut leader = self.pipeline.lock_leader_to_append(self, SEQUENCE_BYTES)?;
         append_sequence(&mut leader, id, resume)
     }
 
     fn try_append(&self, id: SequenceId, resume: Option<i64>) -> Option<Result<Option<Lsn>, StoreError>> {
         let mut leader = self.pipeline.try_lock_leader(self)?;
+        // Who has to make a segment first does so without the lock.
+        let next = leader.log.as_mut().map_or(Ok(None), |log| log.reserve(SEQUENCE_BYTES));
+        if matches!(next, Ok(Some(_))) {
+            return None;
+        }
         Some(append_sequence(&mut leader, id, resume))
     }
 

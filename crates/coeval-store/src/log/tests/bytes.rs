@@ -34,8 +34,9 @@ fn a_payload_whose_tail_was_checksummed_before_is_written_as_the_golden_bytes() 
         let (mut log, _) = open(&files, Lsn::START, no_room_ahead).unwrap();
         for payload in [b"first".as_slice(), b"the second"] {
             let (head, bytes) = payload.split_at(cut);
-            let tail = PayloadTail { bytes, checksum: PayloadTail::checksum_of(bytes) };
-            let lsn = log.append_with_tail(|out| out.extend_from_slice(head), tail).unwrap();
+            let tail = PayloadTail { bytes: bytes.len(), checksum: PayloadTail::checksum_of(bytes) };
+            let (lsn, place) = log.append_with_tail(|out| out.extend_from_slice(head), tail).unwrap();
+            place.expect("there are bytes to come").fill(bytes).unwrap();
             log.handle().sync(lsn).unwrap();
         }
         assert_eq!(files.read(&log_dir().join("00000000000000000000.log")).unwrap(), GOLDEN, "cut at {cut}");
