@@ -52,7 +52,9 @@ pub use error::BenchError;
 pub use foreign::Way;
 pub use histogram::Histogram;
 pub use machine::{Machine, ProcessId};
-pub use options::{Api, KeyChoice, Options, Population, Readers, Sending, TiquePart, Workload, YcsbMix};
+pub use options::{
+    Api, KeyChoice, Options, Population, Readers, Sending, TiquePart, UpdateReads, Workload, YcsbMix,
+};
 pub use progress::{Progress, Sample, Silent};
 pub use report::Report;
 pub use table::{ColumnSpec, TableSpec};

@@ -120,6 +120,26 @@ impl Api {
     }
 }
 
+/// How TPC-C reads through SQL what it is about to write with values made from what it read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateReads {
+    /// With `FOR NO KEY UPDATE`: terminals wait for each other instead of failing.
+    Locking,
+    /// As any other row. Not at READ COMMITTED, where each statement has a snapshot of its own and updates would be lost.
+    Plain,
+}
+
+impl UpdateReads {
+    /// The name in the report.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Locking => "for no key update",
+            Self::Plain => "plain",
+        }
+    }
+}
+
 /// How statements that do not depend on each other go to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sending {
@@ -271,6 +291,8 @@ pub struct Options {
     pub server_process: Option<ProcessId>,
     /// How statements go to that server.
     pub sending: Sending,
+    /// How TPC-C reads through SQL what it is about to write.
+    pub update_reads: UpdateReads,
     /// TPC-C's and CH-benCHmark's size.
     pub warehouses: u32,
     /// TPC-H's size; 1 is about 1 GB as text.
@@ -338,6 +360,7 @@ impl Default for Options {
             url: None,
             server_process: None,
             sending: Sending::Batched,
+            update_reads: UpdateReads::Locking,
             warehouses: 1,
             scale: 1.0,
             rows: 1_000_000,

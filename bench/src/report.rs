@@ -2,7 +2,7 @@
 //! What a run found: one JSON object on one line.
 
 use crate::machine::{CpuUsage, Machine, SyncTimes, commit};
-use crate::options::{Options, Population, Sending, Workload, level_name};
+use crate::options::{Api, Options, Population, UpdateReads, Workload, level_name};
 use crate::system::System;
 use coeval::{Durability, Isolation};
 use serde_json::{Map, Value, json};
@@ -71,10 +71,20 @@ impl Report {
         }
     }
 
-    /// Says how statements went to a server, if one ran.
-    pub(crate) fn name_sending(&mut self, system: System<'_>, sending: Sending) {
-        if let System::Server(_) = system {
-            self.header.insert("sending".into(), sending.name().into());
+    /// Says which statements TPC-C's terminals sent, if they did so by SQL, and how they went to a server, if one ran.
+    pub(crate) fn name_statements(&mut self, system: System<'_>, options: &Options) {
+        match system {
+            System::Server(_) => {
+                self.header.insert("update_reads".into(), options.update_reads.name().into());
+                self.header.insert("sending".into(), options.sending.name().into());
+            }
+            System::Embedded(_) if options.api == Api::Sql => {
+                self.header.insert("update_reads".into(), options.update_reads.name().into());
+            }
+            System::Embedded(_) => {}
+            System::Foreign(_) => {
+                self.header.insert("update_reads".into(), UpdateReads::Plain.name().into());
+            }
         }
     }
 

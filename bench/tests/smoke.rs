@@ -5,8 +5,8 @@
 
 use coeval::{Database, Isolation};
 use coeval_bench::{
-    Api, Certification, Options, Population, Readers, Report, Sending, Silent, TiquePart, Workload, YcsbMix,
-    run,
+    Api, Certification, Options, Population, Readers, Report, Sending, Silent, TiquePart, UpdateReads,
+    Workload, YcsbMix, run,
 };
 use coeval_server::{Server, ServerOptions};
 use std::sync::mpsc::channel;
@@ -74,6 +74,7 @@ fn tpcc_runs_over_the_wire_on_what_it_loads_and_on_what_it_finds() {
         assert!(line.contains(head) && line.contains("\"api\":\"wire\""), "{line}");
         assert!(line.contains("\"foreign_cpu\":null"), "nobody said which process the server is: {line}");
         assert!(line.contains("\"sending\":\"batched\""), "{line}");
+        assert!(line.contains("\"update_reads\":\"for no key update\""), "{line}");
         let one_by_one = passes(Workload::Tpcc, &Options { sending: Sending::OneByOne, ..options.clone() });
         assert!(one_by_one.to_json().contains("\"sending\":\"one by one\""));
         let other = Options { warehouses: 3, ..options };
@@ -128,8 +129,11 @@ fn tpcc_runs_through_the_typed_api() {
 
 #[test]
 fn tpcc_runs_through_prepared_sql() {
-    let report = passes(Workload::Tpcc, &Options { api: Api::Sql, ..options() });
-    assert!(figure(&report, "transactions_per_s") > 0.0);
+    for update_reads in [UpdateReads::Locking, UpdateReads::Plain] {
+        let report = passes(Workload::Tpcc, &Options { api: Api::Sql, update_reads, ..options() });
+        assert!(figure(&report, "transactions_per_s") > 0.0);
+        assert!(report.to_json().contains(update_reads.name()));
+    }
 }
 
 #[test]
@@ -220,6 +224,9 @@ fn options_that_make_no_sense_are_refused_by_name() {
     assert!(refused(Workload::Tpcc, Options { warehouses: 0, ..options() }).contains("warehouse"));
     assert!(refused(Workload::Tpcc, Options { threads: 0, ..options() }).contains("thread"));
     assert!(refused(Workload::Tpcc, Options { seconds: 0.0, ..options() }).contains("second"));
+    let lossy =
+        Options { isolation: Isolation::ReadCommitted, update_reads: UpdateReads::Plain, ..options() };
+    assert!(refused(Workload::Tpcc, lossy).contains("FOR NO KEY UPDATE"));
     assert!(
         refused(Workload::Tpch, Options { update_fraction: 2.0, ..options() }).contains("between 0 and 1")
     );

@@ -127,7 +127,7 @@ pub(crate) fn mix(
 ) -> Result<(Report, CpuUsage), BenchError> {
     let mut report = Report::new(Workload::Chbench, options, options.warehouses);
     report.name_system(system);
-    report.name_sending(system, options.sending);
+    report.name_statements(system, options);
     let board = Board::new(options.threads, Kind::ALL.len());
     let streams = StreamBoard { figures: Mutex::new(StreamFigures::new(options.streams)) };
     let workers = match (options.threads, options.streams) {

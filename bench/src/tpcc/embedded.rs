@@ -6,7 +6,8 @@
 use super::client::{Answer, Client};
 use super::statements::{Statement, Statements, begin};
 use crate::error::BenchError;
-use coeval::{Database, Isolation, Prepared, Rows, Session, Value};
+use crate::options::Options;
+use coeval::{Database, Prepared, Rows, Session, Value};
 
 /// A session with the statements it has prepared.
 pub(super) struct EmbeddedClient {
@@ -19,10 +20,10 @@ pub(super) struct EmbeddedClient {
 
 impl EmbeddedClient {
     /// A session whose transactions are of this level.
-    pub(super) fn new(db: &Database, isolation: Isolation) -> Result<Self, BenchError> {
+    pub(super) fn new(db: &Database, options: &Options) -> Result<Self, BenchError> {
         let mut session = db.session();
-        let statements = Statements::new(isolation, |text| session.prepare(text))?;
-        let begin = session.prepare(&begin(isolation))?;
+        let statements = Statements::new(options.update_reads, |text| session.prepare(text))?;
+        let begin = session.prepare(&begin(options.isolation))?;
         let commit = session.prepare("COMMIT")?;
         let rollback = session.prepare("ROLLBACK")?;
         Ok(Self { session, begin, commit, rollback, statements })

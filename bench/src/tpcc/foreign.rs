@@ -6,7 +6,8 @@ use super::schema::TABLES;
 use super::statements::{Statement, Statements};
 use crate::error::BenchError;
 use crate::foreign::{Foreign, ForeignSession, Template, Way, number, text};
-use coeval::{Isolation, Value};
+use crate::options::UpdateReads;
+use coeval::Value;
 use coeval_tique::{Effort, Rows};
 
 /// A session with the statements' templates.
@@ -21,7 +22,7 @@ impl<'d> ForeignClient<'d> {
     pub(super) fn new(foreign: &'d Foreign) -> Result<Self, BenchError> {
         let tables: Vec<_> = TABLES.iter().collect();
         let way = if foreign.database().is_some() { Way::Tique } else { Way::Native };
-        let statements = Statements::new(Isolation::Snapshot, |text| {
+        let statements = Statements::new(UpdateReads::Plain, |text| {
             Ok::<_, BenchError>(Template::new(text, &tables, way))
         })?;
         Ok(Self { foreign, session: foreign.session()?, statements })

@@ -14,11 +14,11 @@ use super::wire::WireClient;
 use crate::board::{Board, Figures, Step, Worker};
 use crate::error::BenchError;
 use crate::machine::measure_sync;
-use crate::options::{Api, Options, Workload};
+use crate::options::{Api, Options, UpdateReads, Workload};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::system::{System, with_system};
-use coeval::CheckpointPolicy;
+use coeval::{CheckpointPolicy, Isolation};
 use std::path::Path;
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn run_on(
     let sync = measure_sync(directory)?;
     let mut report = Report::new(Workload::Tpcc, options, options.warehouses);
     report.name_system(system);
-    report.name_sending(system, options.sending);
+    report.name_statements(system, options);
     let board = Board::new(options.threads, Kind::ALL.len());
     let workers = terminal_workers(system, options)?;
     progress.begin("TPC-C", None);
@@ -81,6 +81,10 @@ pub(crate) fn terminal_workers<'d>(
     if options.threads == 0 {
         return Err(BenchError::Options("TPC-C needs at least one thread".to_owned()));
     }
+    if options.isolation == Isolation::ReadCommitted && options.update_reads == UpdateReads::Plain {
+        let reason = "at READ COMMITTED, TPC-C must read FOR NO KEY UPDATE what it is about to write";
+        return Err(BenchError::Options(reason.to_owned()));
+    }
     let largest = system.console()?.query_number("SELECT max(h_id) FROM history")?;
     let sizes = Sizes::new(options.population);
     let warehouses = i32::try_from(options.warehouses)
@@ -106,11 +110,11 @@ fn executor<'d>(
     Ok(match (system, options.api) {
         (System::Embedded(db), Api::Typed) => Box::new(TypedExecutor::new(db, isolation, ids)?),
         (System::Embedded(db), Api::Sql) => {
-            Box::new(SqlExecutor::new(EmbeddedClient::new(db, isolation)?, ids))
+            Box::new(SqlExecutor::new(EmbeddedClient::new(db, options)?, ids))
         }
         (System::Foreign(foreign), _) => Box::new(SqlExecutor::new(ForeignClient::new(foreign)?, ids)),
         (System::Server(server), _) => {
-            let client = WireClient::new(server, isolation, options.sending)?;
+            let client = WireClient::new(server, options)?;
             Box::new(SqlExecutor::new(client, ids))
         }
     })

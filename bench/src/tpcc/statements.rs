@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The SQL statements of TPC-C, each prepared once for each session.
 
-use crate::options::level_name;
+use crate::options::{UpdateReads, level_name};
 use coeval::Isolation;
 
 /// Declares the statements: their names and texts.
@@ -107,9 +107,7 @@ pub(crate) fn begin(isolation: Isolation) -> String {
 }
 
 impl Statement {
-    /// Whether it reads a row that the transaction then writes, with values made from what it read. Where each
-    /// statement has a snapshot of its own, it must lock the row; at SERIALIZABLE it does so because terminals then
-    /// wait for each other instead of failing.
+    /// Whether it reads a row that the transaction then writes, with values made from what it read.
     fn precedes_update(self) -> bool {
         use Statement::{
             CustomerBilled, CustomerPaid, DistrictOrder, DistrictPaid, OldestNewOrder, WarehousePaid,
@@ -142,13 +140,13 @@ impl Statement {
 pub(crate) struct Statements<P>(Vec<P>);
 
 impl<P> Statements<P> {
-    /// Prepares all of them, for transactions of this level.
+    /// Prepares all of them.
     pub(crate) fn new<E>(
-        isolation: Isolation,
+        reads: UpdateReads,
         mut prepare: impl FnMut(&str) -> Result<P, E>,
     ) -> Result<Self, E> {
         let text = |statement: Statement, text: &str| {
-            let locks = isolation != Isolation::Snapshot && statement.precedes_update();
+            let locks = reads == UpdateReads::Locking && statement.precedes_update();
             if locks { format!("{text} FOR NO KEY UPDATE") } else { text.to_owned() }
         };
         let prepared = TEXTS.iter().map(|(statement, sql)| prepare(&text(*statement, sql)));
@@ -173,7 +171,7 @@ mod tests {
 
     #[test]
     fn every_statement_is_found_under_its_name() {
-        let statements = Statements::new(Isolation::Snapshot, |text| Ok::<_, ()>(text.to_owned())).unwrap();
+        let statements = Statements::new(UpdateReads::Plain, |text| Ok::<_, ()>(text.to_owned())).unwrap();
         for (place, (statement, text)) in TEXTS.iter().enumerate() {
             assert_eq!(*statement as usize, place);
             assert_eq!(statements.get(*statement), text);

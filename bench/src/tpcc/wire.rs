@@ -7,9 +7,9 @@
 use super::client::{Answer, Call, Client};
 use super::statements::{Statement, Statements, begin};
 use crate::error::BenchError;
-use crate::options::Sending;
+use crate::options::{Options, Sending};
 use crate::wire::{Answer as Rows, Connection, Server};
-use coeval::{Isolation, Value};
+use coeval::Value;
 use tokio_postgres::Statement as Prepared;
 
 /// A connection with the statements it has prepared.
@@ -26,13 +26,13 @@ pub(super) struct WireClient {
 
 impl WireClient {
     /// A connection whose transactions are of this level.
-    pub(super) fn new(server: &Server, isolation: Isolation, sending: Sending) -> Result<Self, BenchError> {
+    pub(super) fn new(server: &Server, options: &Options) -> Result<Self, BenchError> {
         let connection = server.connect()?;
-        let statements = Statements::new(isolation, |text| connection.prepare(text))?;
-        let begin = connection.prepare(&begin(isolation))?;
+        let statements = Statements::new(options.update_reads, |text| connection.prepare(text))?;
+        let begin = connection.prepare(&begin(options.isolation))?;
         let commit = connection.prepare("COMMIT")?;
         let rollback = connection.prepare("ROLLBACK")?;
-        Ok(Self { connection, begin, commit, rollback, statements, begins: false, sending })
+        Ok(Self { connection, begin, commit, rollback, statements, begins: false, sending: options.sending })
     }
 }
 

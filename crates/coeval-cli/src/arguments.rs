@@ -6,8 +6,8 @@ use clap::builder::TypedValueParser;
 use clap::{Args, Parser, Subcommand};
 use coeval::{Durability, Isolation, QUERY_MEMORY_MIN};
 use coeval_bench::{
-    Api, Certification, KeyChoice, Options, Population, ProcessId, Readers, Sending, TiquePart, Way,
-    Workload, YcsbMix,
+    Api, Certification, KeyChoice, Options, Population, ProcessId, Readers, Sending, TiquePart, UpdateReads,
+    Way, Workload, YcsbMix,
 };
 use std::path::PathBuf;
 
@@ -272,6 +272,9 @@ pub(crate) struct BenchArguments {
     /// other are sent together, as drivers send batches
     #[arg(long, requires = "url")]
     one_by_one: bool,
+    /// tpcc, chbench: what a transaction reads to write it is not read FOR NO KEY UPDATE (not at read-committed)
+    #[arg(long)]
+    plain_reads: bool,
     /// tpcc, chbench, rss: size
     #[arg(long, value_name = "N", default_value_t = defaults().warehouses, value_parser = clap::value_parser!(u32).range(1..))]
     warehouses: u32,
@@ -371,6 +374,7 @@ impl BenchArguments {
             url: self.url.clone(),
             server_process: self.server_process.map(ProcessId),
             sending: if self.one_by_one { Sending::OneByOne } else { Sending::Batched },
+            update_reads: if self.plain_reads { UpdateReads::Plain } else { UpdateReads::Locking },
             warehouses: self.warehouses,
             scale: self.scale,
             rows: self.rows,

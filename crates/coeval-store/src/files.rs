@@ -168,13 +168,28 @@ pub trait File: Send + Sync + Debug {
     /// # Errors
     /// When it fails, above all without room; the file may then be longer than before, and what is behind its former end
     /// reads as zeros.
-    fn allocate(&self, offset: u64, len: u64) -> Result<(), FileError>;
+    fn allocate(&self, offset: u64, len: u64) -> Result<(), FileError> {
+        write_zeros(self, offset, len)
+    }
 
     /// Cuts the file off at `len`, or extends it to `len` with zeros.
     ///
     /// # Errors
     /// When it fails; the length is then as before.
     fn set_len(&self, len: u64) -> Result<(), FileError>;
+}
+
+/// Writes zeros from `offset` on.
+pub(crate) fn write_zeros(file: &(impl File + ?Sized), offset: u64, len: u64) -> Result<(), FileError> {
+    let zeros = [0; 64 << 10];
+    let mut written = 0;
+    while written < len {
+        let count = (len - written).min(zeros.len() as u64);
+        let piece = usize::try_from(count).expect("at most a buffer");
+        file.write_all_at(offset + written, &zeros[..piece])?;
+        written += count;
+    }
+    Ok(())
 }
 
 /// The directory that holds `path`; `.` for a bare name.

@@ -5,7 +5,7 @@ use super::{Arguments, BenchArguments, Command, DemoArguments, SqlArguments};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use coeval::{Durability, Isolation};
-use coeval_bench::{Api, KeyChoice, Population, ProcessId, Sending, Workload, YcsbMix};
+use coeval_bench::{Api, KeyChoice, Population, ProcessId, Sending, UpdateReads, Workload, YcsbMix};
 use std::path::PathBuf;
 
 fn parse(line: &str) -> Result<Command, ErrorKind> {
@@ -78,6 +78,8 @@ fn a_server_is_measured_instead_of_a_database_here() {
     assert_eq!(options.sending, Sending::Batched);
     let options = bench("tpcc --url postgres://me@host/db --one-by-one").options();
     assert_eq!(options.sending, Sending::OneByOne);
+    assert_eq!(options.update_reads, UpdateReads::Locking);
+    assert_eq!(bench("tpcc --plain-reads").options().update_reads, UpdateReads::Plain);
     assert_eq!(parse("bench tpcc --server-process 7").unwrap_err(), ErrorKind::MissingRequiredArgument);
     let both = parse("bench tpcc --url postgres://me@host/db --durability none").unwrap_err();
     assert_eq!(both, ErrorKind::ArgumentConflict);

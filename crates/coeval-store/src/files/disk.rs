@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use crate::files::lock::lock_on_disk;
 use crate::files::mmap::map_read_only;
 use crate::files::permissions::{DIRECTORY_MODE, file_mode};
-use crate::files::{DirectoryLock, File, FileError, FileSystem, OpenMode, Operation, parent_of};
+use crate::files::{DirectoryLock, File, FileError, FileSystem, OpenMode, Operation, parent_of, write_zeros};
 
 /// The real disk.
 #[derive(Debug, Clone, Copy, Default)]
@@ -106,19 +106,6 @@ impl FileSystem for DiskFiles {
     fn lock(&self, dir: &Path) -> Result<DirectoryLock, FileError> {
         lock_on_disk(dir)
     }
-}
-
-/// For file systems that cannot reserve room.
-fn write_zeros(file: &DiskFile, offset: u64, len: u64) -> Result<(), FileError> {
-    let zeros = [0; 64 << 10];
-    let mut written = 0;
-    while written < len {
-        let count = (len - written).min(zeros.len() as u64);
-        let piece = usize::try_from(count).expect("at most a buffer");
-        file.write_all_at(offset + written, &zeros[..piece])?;
-        written += count;
-    }
-    Ok(())
 }
 
 /// An open file of the operating system.

@@ -331,11 +331,6 @@ impl File for SimulatedFile {
         outcome.map_err(|source| FileError::at(Operation::Write, &self.path, offset, source))
     }
 
-    fn allocate(&self, offset: u64, len: u64) -> Result<(), FileError> {
-        let zeros = vec![0; usize::try_from(len).expect("a simulated disk is small")];
-        self.write_all_at(offset, &zeros)
-    }
-
     fn sync_data(&self) -> Result<(), FileError> {
         self.sync()
     }
