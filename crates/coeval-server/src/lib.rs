@@ -26,18 +26,24 @@
 mod auth;
 mod connection;
 mod doorway;
+mod endings;
+mod error;
 mod metrics;
+mod options;
 mod protocol;
 mod secret_file;
 mod server;
 mod sessions;
+mod shared;
 mod stream;
 mod threads;
 mod tls;
 mod types;
 
 pub use auth::Roles;
+pub use error::ServerError;
+pub use options::ServerOptions;
 pub use secret_file::{SecretFileError, read_secret_file};
-pub use server::{Server, ServerError, ServerOptions};
+pub use server::Server;
 pub use threads::runtime;
 pub use tls::Certificate;

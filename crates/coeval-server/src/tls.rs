@@ -3,8 +3,8 @@
 
 mod end_point;
 
+use crate::error::ServerError;
 use crate::secret_file::read_secret_file;
-use crate::server::ServerError;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::PathBuf;

@@ -4,7 +4,7 @@
 use super::rules::{Caller, Encryption, Method, Rules};
 use super::throttle::Throttle;
 use super::{Demand, Roles, mock_secret};
-use crate::server::{ServerError, ServerOptions};
+use crate::error::ServerError;
 use coeval_sql::{Engine, Standing};
 use parking_lot::RwLock;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub(crate) struct Admission {
     roles: Roles,
     file: Option<PathBuf>,
+    /// What the server offers.
+    offered: Encryption,
     rules: RwLock<Option<Arc<Rules>>>,
     /// What the salts of those are made of who have no password.
     mock_secret: [u8; mock_secret::BYTES],
@@ -39,14 +41,19 @@ fn read(file: &Path, encryption: Encryption) -> Result<Rules, ServerError> {
 impl Admission {
     /// # Errors
     /// If there is a file with rules and it cannot be used, or one with a secret.
-    pub(crate) fn new(options: &ServerOptions) -> Result<Self, ServerError> {
-        let file = options.rules_file.clone();
-        let rules = file.as_deref().map(|file| read(file, offered(options))).transpose()?;
+    pub(crate) fn new(
+        roles: Roles,
+        file: Option<PathBuf>,
+        mock_secret_file: Option<&Path>,
+        offered: Encryption,
+    ) -> Result<Self, ServerError> {
+        let rules = file.as_deref().map(|file| read(file, offered)).transpose()?;
         Ok(Self {
-            roles: options.roles.clone(),
+            roles,
             file,
+            offered,
             rules: RwLock::new(rules.map(Arc::new)),
-            mock_secret: mock_secret::of(options.mock_secret_file.as_deref())?,
+            mock_secret: mock_secret::of(mock_secret_file)?,
             throttle: Throttle::default(),
         })
     }
@@ -57,9 +64,9 @@ impl Admission {
     }
 
     /// Reads the rules again, if they are in a file. Those from before stay if it cannot be used.
-    pub(crate) fn reload(&self, options: &ServerOptions) {
+    pub(crate) fn reload(&self) {
         let Some(file) = &self.file else { return };
-        match read(file, offered(options)) {
+        match read(file, self.offered) {
             Ok(rules) => {
                 *self.rules.write() = Some(Arc::new(rules));
                 tracing::info!(file = %file.display(), "the rules were read again");
@@ -91,10 +98,6 @@ impl Admission {
             None => Demand::Refused(described("no pg_hba.conf entry for", caller)),
         }
     }
-}
-
-fn offered(options: &ServerOptions) -> Encryption {
-    if options.certificate.is_some() { Encryption::Tls } else { Encryption::None }
 }
 
 fn described(what: &str, caller: &Caller<'_>) -> String {

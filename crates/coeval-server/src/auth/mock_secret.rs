@@ -4,8 +4,8 @@
 //! Whoever asks for a name that has no password is told a salt all the same. It has to be the same one each time, also
 //! after a restart: a salt that changes would tell names that there are from names that there are not.
 
+use crate::error::ServerError;
 use crate::secret_file::read_secret_file;
-use crate::server::ServerError;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};

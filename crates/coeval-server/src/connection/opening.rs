@@ -8,12 +8,13 @@ use crate::auth::Demand;
 use crate::auth::rules::{Caller, Encryption};
 use crate::auth::scram::{Exchange, Mechanisms, ScramFault};
 use crate::doorway::{Peer, Place};
+use crate::options::Claim;
 use crate::protocol::backend::{Authentication, Output, Severity};
 use crate::protocol::frontend::{Frontend, violation};
 use crate::protocol::input::{Input, MessageLimit};
 use crate::protocol::startup::{Opening, Startup};
-use crate::server::{Claim, Shared};
 use crate::sessions::Entry;
+use crate::shared::Shared;
 use crate::stream::Stream;
 use coeval::{RoleAttribute, SqlError, SqlState};
 use coeval_sql::{Acknowledgement, Client, QuotaShare, Session, Standing, Verifier, utf8};
@@ -94,17 +95,8 @@ impl Connection {
                 farewell(&mut self.stream, &mut self.output, &error).await;
             }
         }
-        // Rolling back may take a moment: it is many small steps for what was large. However many leave at once, so
-        // many roll back at the same time; whoever waits for a turn still counts as a session. There may be more threads
-        // than that for some seconds: a turn passes on a little before its thread is free, and the runtime makes another.
         let shared = Arc::clone(&self.shared);
-        let turn = shared.endings.acquire().await;
-        // Not in the place of this thread: another one would have to be made to go on for it.
-        let ended = tokio::task::spawn_blocking(move || drop(self)).await;
-        if ended.is_err() {
-            tracing::error!(pid, "a session's end panicked");
-        }
-        drop(turn);
+        shared.endings.end(pid, Box::new(self));
     }
 }
 

@@ -5,7 +5,6 @@
 //! keep nobody from the figures.
 
 use crate::doorway::{Doorway, DoorwayLimits};
-use crate::server::Shared;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, digest};
@@ -21,18 +20,23 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 /// Requests that are about to be answered.
 const LIMITS: DoorwayLimits = DoorwayLimits { all: 64, each_peer: 16 };
 
-/// Answers requests until the task is ended.
-pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+/// Answers requests with these figures until the task is ended.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    token: Option<String>,
+    figures: impl Fn() -> String + Send + Sync + 'static,
+) {
+    let asked = Arc::new((token, figures));
     let doorway = Doorway::new(LIMITS);
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
-                let (shared, place) = (Arc::clone(&shared), doorway.enter(address));
+                let (asked, place) = (Arc::clone(&asked), doorway.enter(address));
                 tokio::spawn(async move {
                     tokio::select! {
                         () = place.pushed_out() => {}
                         // Who does not read its answer in time goes without.
-                        _ = tokio::time::timeout(REQUEST_TIME_MAX, answer(stream, &shared)) => {}
+                        _ = tokio::time::timeout(REQUEST_TIME_MAX, answer(stream, asked.0.as_deref(), &asked.1)) => {}
                     }
                 });
             }
@@ -45,7 +49,11 @@ pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
+async fn answer(
+    mut stream: TcpStream,
+    token: Option<&str>,
+    figures: &(impl Fn() -> String + Sync),
+) -> io::Result<()> {
     let mut request = Vec::new();
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
         if request.len() > REQUEST_BYTES_MAX || stream.read_buf(&mut request).await? == 0 {
@@ -53,8 +61,8 @@ async fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         }
     }
     let request = String::from_utf8_lossy(&request);
-    let (status, more, body) = match status(&request, shared.options.metrics_token.as_deref()) {
-        Status::Found => ("200 OK", "", shared.metrics.text(&shared.database)),
+    let (status, more, body) = match status(&request, token) {
+        Status::Found => ("200 OK", "", figures()),
         Status::Unauthorized => (
             "401 Unauthorized",
             "WWW-Authenticate: Bearer\r\n",

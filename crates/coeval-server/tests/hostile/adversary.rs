@@ -6,6 +6,7 @@ use super::support::proving::{MECHANISM, first};
 use super::support::{Raw, Running, error_code, kinds, message, query, server_certificate};
 use coeval_server::{Roles, ServerOptions};
 use std::io::{Read, Write};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Sessions of the server; each address may have some more connections that are about to open.
@@ -255,4 +256,45 @@ fn sessions_are_kept_for_superusers() {
     let superusers: Vec<_> = (0..2).map(|_| open("app", "geheim")).collect();
     assert!(superusers.iter().all(|(_, messages)| messages.last().unwrap().kind == 'Z'));
     assert_eq!(error_code(&open("app", "geheim").1), "53300", "no more than there are");
+}
+
+/// Set in the process of a test that is run in one of its own, because it counts that process's threads.
+const ALONE: &str = "COEVAL_TEST_ALONE";
+
+fn thread_count() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+#[test]
+fn clients_that_leave_at_once_take_few_threads() {
+    const CLIENTS: usize = 120;
+    const ROWS: usize = 500;
+    if std::env::var_os(ALONE).is_none() {
+        let name = "adversary::clients_that_leave_at_once_take_few_threads";
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
+        let said = [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap()).concat();
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    let server = Running::new();
+    server.raw().run("CREATE TABLE t (a int PRIMARY KEY, b text)");
+    let mut clients: Vec<Raw> = (0..CLIENTS).map(|_| server.raw()).collect();
+    for (number, raw) in clients.iter_mut().enumerate() {
+        let begin = number * ROWS;
+        let insert = format!(
+            "INSERT INTO t SELECT i, 'x' FROM generate_series({begin}, {}) AS s(i)",
+            begin + ROWS - 1
+        );
+        raw.run(&format!("BEGIN; {insert}"));
+    }
+    let before = thread_count();
+    drop(clients);
+    let mut most = before;
+    let registry = server.database.engine().registry();
+    while registry.count() > 0 {
+        most = most.max(thread_count());
+        std::thread::yield_now();
+    }
+    assert!(most <= before + 40, "{before} threads became {most}");
 }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What all connections of a server share.
+
+use crate::auth::Admission;
+use crate::doorway::Doorway;
+use crate::endings::Endings;
+use crate::error::ServerError;
+use crate::metrics::Metrics;
+use crate::options::ServerOptions;
+use crate::tls::{self, Tls};
+use coeval::Database;
+use coeval_sql::{Engine, Quota, Registry};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes that may wait to be sent to all clients together, of rows that are longer than a connection may have waiting
+/// by itself. The longest row fits twice.
+const UNSENT_MAX: usize = 2 << 30;
+const UNSENT_HINT: &str = "Other clients do not read what was sent to them; wait until they do or are gone.";
+
+/// See the module.
+///
+/// # Locking
+/// `stopping` is a flag that is set once and guards nothing.
+pub(crate) struct Shared {
+    pub(crate) database: Database,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) metrics: Metrics,
+    pub(crate) options: ServerOptions,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) admission: Admission,
+    pub(crate) doorway: Arc<Doorway>,
+    pub(crate) portals: Arc<Quota>,
+    /// Bytes that wait to be sent to clients that do not read them, where they are many for one client.
+    pub(crate) unsent: Arc<Quota>,
+    /// Where sessions roll back whose clients have gone.
+    pub(crate) endings: Endings,
+    stopping: AtomicBool,
+    random: ring::rand::SystemRandom,
+}
+
+impl Shared {
+    /// # Errors
+    /// If a file cannot be used that the options name.
+    pub(crate) fn new(database: &Database, options: ServerOptions) -> Result<Self, ServerError> {
+        Ok(Self {
+            database: database.clone(),
+            engine: Arc::clone(database.engine()),
+            metrics: Metrics::default(),
+            tls: options.certificate.as_ref().map(tls::of_certificate).transpose()?,
+            admission: Admission::new(
+                options.roles.clone(),
+                options.rules_file.clone(),
+                options.mock_secret_file.as_deref(),
+                options.offered_encryption(),
+            )?,
+            doorway: Doorway::new(options.doorway_limits()),
+            portals: Quota::new("portals", "Close those that are not needed any more.", 1_000, 100_000),
+            unsent: Quota::new("bytes waiting to be sent", UNSENT_HINT, UNSENT_MAX, UNSENT_MAX),
+            endings: Endings::new(),
+            stopping: AtomicBool::new(false),
+            random: ring::rand::SystemRandom::new(),
+            options,
+        })
+    }
+
+    /// The sessions.
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
+        self.engine.registry()
+    }
+
+    /// Whether no further session is opened.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// From here on, no further session is opened.
+    pub(crate) fn begin_to_stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// What proves that somebody may cancel a session's statements.
+    pub(crate) fn new_secret(&self) -> i32 {
+        let mut bytes = [0; 4];
+        ring::rand::SecureRandom::fill(&self.random, &mut bytes).expect("the system gives random numbers");
+        i32::from_be_bytes(bytes)
+    }
+}
