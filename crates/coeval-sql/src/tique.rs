@@ -12,6 +12,7 @@ mod engines;
 mod error;
 mod explanation;
 mod harmless;
+mod moments;
 mod part;
 mod route;
 mod rows;

@@ -31,6 +31,7 @@ mod checkpoint;
 mod checks;
 mod chunk;
 mod column;
+mod companion;
 mod conflicts;
 mod cursor;
 mod delta;
@@ -101,6 +102,7 @@ pub use coeval_brick::{
     Number, Reader, RejectReason, Rejection, Selection,
 };
 pub use column::{ColumnBuilder, constant_column, missing_value, value_at};
+pub use companion::{Companion, HeldVersions};
 pub use conflicts::{
     ConflictCause, ConflictCounts, ConflictPlace, ConflictReason, Origin, Party, RecentConflict,
     STATEMENT_MARK,

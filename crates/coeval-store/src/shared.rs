@@ -3,6 +3,7 @@
 
 use crate::checkpoint::Checkpoints;
 use crate::checks::{CheckCompiler, RowChecks};
+use crate::companion::Companion;
 use crate::conflicts::{Conflicts, Party};
 use crate::disk::Disk;
 use crate::error::StoreError;
@@ -53,6 +54,7 @@ pub(crate) struct Shared {
     check_compiler: RwLock<Option<Arc<dyn CheckCompiler>>>,
     run_aside: OnceLock<RunAside>,
     memory_accounts: OnceLock<Arc<dyn MemoryAccounts>>,
+    companion: OnceLock<Arc<dyn Companion>>,
     next_space: AtomicU32,
     next_sequence: AtomicU32,
     /// The directory, if the store has one.
@@ -151,6 +153,7 @@ impl Shared {
             check_compiler: RwLock::new(None),
             run_aside: OnceLock::new(),
             memory_accounts: OnceLock::new(),
+            companion: OnceLock::new(),
             next_space: AtomicU32::new(contents.next_space),
             next_sequence: AtomicU32::new(contents.next_sequence),
             disk,
@@ -176,8 +179,13 @@ impl Shared {
     }
 
     pub(crate) fn set_published(&self, world: Arc<World>) {
-        let version = world.version();
-        self.published.store(world);
+        let (version, old) = (world.version(), self.published.load().version());
+        match self.companion.get() {
+            Some(companion) if version > old => {
+                companion.publish(old, version, &mut || self.published.store(Arc::clone(&world)));
+            }
+            Some(_) | None => self.published.store(world),
+        }
         if let Some(old) = self.serializable.note_published(version) {
             self.bury(vec![old]);
         }
@@ -405,6 +413,11 @@ impl Shared {
     pub(crate) fn set_memory_accounts(&self, accounts: Arc<dyn MemoryAccounts>) {
         // Whoever shares the store has the same memory.
         let _ = self.memory_accounts.set(accounts);
+    }
+
+    pub(crate) fn set_companion(&self, companion: Arc<dyn Companion>) {
+        // Whoever shares the store has the same companion.
+        let _ = self.companion.set(companion);
     }
 
     /// Where transactions get memory for their writes; nobody counts it if there is none.

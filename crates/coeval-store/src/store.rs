@@ -5,6 +5,7 @@ use crate::bricks::ScanOrder;
 use crate::catalog::{QualifiedName, SequenceDef};
 use crate::checkpoint::{self, CheckpointReport};
 use crate::checks::CheckCompiler;
+use crate::companion::{Companion, HeldVersions};
 use crate::conflicts::{ConflictCounts, RecentConflict};
 use crate::error::{StoreError, TableDamage};
 use crate::files::{DiskFiles, FileSystem};
@@ -428,6 +429,17 @@ impl Store {
     /// counts it.
     pub fn set_memory_accounts(&self, accounts: Arc<dyn MemoryAccounts>) {
         self.shared.set_memory_accounts(accounts);
+    }
+
+    /// Says who keeps something that is read together with worlds. Set once, for all who share the store.
+    pub fn set_companion(&self, companion: Arc<dyn Companion>) {
+        self.shared.set_companion(companion);
+    }
+
+    /// Says, from anywhere and for as long as the store is open, which versions transactions read.
+    #[must_use]
+    pub fn held_versions(&self) -> HeldVersions {
+        HeldVersions::of(&self.shared)
     }
 
     /// Gives CHECK constraints their meaning. Tables with such constraints take no rows before.

@@ -60,6 +60,7 @@ use kept_memory::KeptMemory;
 use pending::PendingChecks;
 use reads::Walked;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether a transaction may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +144,8 @@ pub struct Transaction {
     /// How many statements have begun, if whoever uses it says so.
     statements: usize,
     restart_wanted: bool,
+    /// Whether something was read elsewhere that goes with the snapshot.
+    stays: AtomicBool,
     /// Whether the snapshot has moved since the first write.
     has_moved: bool,
     /// The memory of its writes. Given back when it ends, which is after its commit.
@@ -203,6 +206,7 @@ impl Transaction {
             priority: None,
             statements: 0,
             restart_wanted: false,
+            stays: AtomicBool::new(false),
             has_moved: false,
             kept: KeptMemory::default(),
         }
@@ -287,6 +291,12 @@ impl Transaction {
             Some(world) if !self.catalog_changes.is_empty() => world,
             _ => &self.world,
         }
+    }
+
+    /// What was read elsewhere goes with its snapshot: that moves to no other one from now on, and a statement that would have
+    /// to move is a conflict. At READ COMMITTED each statement has a snapshot of its own, and this does nothing.
+    pub fn stay(&self) {
+        self.stays.store(!self.takes_locks(), Ordering::Relaxed);
     }
 
     /// Whether it has changed anything so far.

@@ -104,12 +104,15 @@ impl Certifier {
         self.state.lock().retain(|record| !txids.contains(&record.txid));
     }
 
-    /// Removes what no running or future transaction is concurrent with, once that is worth it.
+    /// Whether there is so much that what counts no more is worth a search.
+    pub(crate) fn is_worth_trimming(&self) -> bool {
+        let state = self.state.lock();
+        state.count >= TRIM_AT.max(2 * state.count_kept)
+    }
+
+    /// Removes what no running or future transaction is concurrent with.
     pub(crate) fn trim(&self, stable: Timestamp, is_reserved: impl Fn(Txid) -> bool) {
         let mut state = self.state.lock();
-        if state.count < TRIM_AT.max(2 * state.count_kept) {
-            return;
-        }
         state.retain(|record| record.cts > stable || is_reserved(record.txid));
         state.count_kept = state.count;
     }
@@ -242,8 +245,11 @@ mod tests {
         let (certifier, mut next) = (Certifier::default(), 1);
         let list: Vec<_> = (0..TRIM_AT as i64).map(|number| (number, 0, number)).collect();
         assert_eq!(certify(&certifier, &mut next, &list, &nobody()), [0; 0]);
+        assert!(certifier.is_worth_trimming());
         certifier.trim(Timestamp(next - 2), |txid| txid == Txid(5));
         let state = certifier.state.lock();
         assert_eq!((state.count, state.entries.len(), state.count_kept), (2, 2, 2));
+        drop(state);
+        assert!(!certifier.is_worth_trimming());
     }
 }

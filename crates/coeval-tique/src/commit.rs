@@ -20,6 +20,9 @@
 //! **Why nobody sees half.** Versions carry a timestamp above every start timestamp until the marker is there, because
 //! timestamps finish in order. A batch that fails before the marker takes its versions back first; if that fails too, or
 //! the marker's own append does, nothing commits any more until recovery has decided.
+//!
+//! **Why nobody fails for another.** If the engine refuses the versions of a batch, they are taken back, and each member's are
+//! written by themselves: whose are refused again has failed, with what the engine says of them, and the others commit.
 
 use crate::buffer::stamped;
 use crate::catalog::Table;
@@ -307,8 +310,13 @@ impl Batch<'_> {
             self.write_versions(&mut connection)?;
             return self.complete(connection);
         }
-        self.write_all(&mut connection)?;
-        self.finish(connection)
+        match self.write_all(&mut connection) {
+            Err(error) if self.stage == Stage::Stamped && self.may_be_of_one(&error) => {
+                self.write_each(&mut connection)?;
+                self.complete(connection)
+            }
+            outcome => outcome.and_then(|()| self.finish(connection)),
+        }
     }
 
     /// Everything up to the marker. Those who may not commit have been told; `members` are the others.
@@ -337,7 +345,7 @@ impl Batch<'_> {
                 self.certify(&mut *connection)?
             }
         };
-        self.abort_refused(&mut *connection, &refused)?;
+        self.abort_losers(&mut *connection, &refused)?;
         Ok(connection)
     }
 
@@ -390,10 +398,12 @@ impl Batch<'_> {
     /// Takes timestamps, and says who may not commit, and because of whom, in this process.
     fn certify_here(&mut self) -> HashMap<Txid, i64> {
         let pipeline = self.pipeline;
-        let stable = pipeline.counters.stable().0;
-        // In this order: what was not reserved yet was not stable either.
-        let reserved = pipeline.reservations.current();
-        pipeline.certifier.trim(stable, |txid| reserved.contains(&txid));
+        if pipeline.certifier.is_worth_trimming() {
+            let stable = pipeline.counters.stable().0;
+            // In this order: what was not reserved yet was not stable either.
+            let reserved = pipeline.reservations.current();
+            pipeline.certifier.trim(stable, |txid| reserved.contains(&txid));
+        }
         let candidates: Vec<_> = self
             .members
             .iter()
@@ -475,10 +485,32 @@ impl Batch<'_> {
         Ok(refused)
     }
 
-    fn abort_refused(&mut self, connection: &mut dyn Connection, refused: &HashMap<Txid, i64>) -> Result<()> {
-        if refused.is_empty() {
+    /// Tells who may not commit, and because of whom.
+    fn abort_losers(&mut self, connection: &mut dyn Connection, losers: &HashMap<Txid, i64>) -> Result<()> {
+        if losers.is_empty() {
             return Ok(());
         }
+        let mut refused = HashMap::new();
+        for Submission { txid, read_set, .. } in self.members.iter().map(|member| &member.submission) {
+            let Some(other) = losers.get(txid) else { continue };
+            let what = match read_set.is_empty() {
+                true => "the same row, or what a constraint relied on,",
+                false => "the same row, or what this one read or a constraint relied on,",
+            };
+            let message = format!("could not commit: a concurrent transaction wrote {what} first");
+            let error = TiqueError::new(SqlState::SerializationFailure, message);
+            let error = error.detail(format!("That was transaction {other}."));
+            refused.insert(*txid, error.hint("Run the transaction again."));
+        }
+        self.abort(connection, refused)
+    }
+
+    /// Aborts members whose versions are not there, and tells each why. The others go on.
+    fn abort(
+        &mut self,
+        connection: &mut dyn Connection,
+        mut refused: HashMap<Txid, TiqueError>,
+    ) -> Result<()> {
         if self.pipeline.options.certification == Certification::InEngine {
             let txids: Vec<_> = refused.keys().map(|txid| txid.0).collect();
             connection.append("tique_aborted", &batch_of(&[("txid", txids)])?)?;
@@ -487,20 +519,12 @@ impl Batch<'_> {
         for (member, cts) in
             std::mem::take(&mut self.members).into_iter().zip(std::mem::take(&mut self.timestamps))
         {
-            let Some(other) = refused.get(&member.submission.txid) else {
+            let Some(error) = refused.remove(&member.submission.txid) else {
                 kept.push(member);
                 kept_timestamps.push(cts);
                 continue;
             };
             ended.push(cts);
-            let what = match member.submission.read_set.is_empty() {
-                true => "the same row, or what a constraint relied on,",
-                false => "the same row, or what this one read or a constraint relied on,",
-            };
-            let message = format!("could not commit: a concurrent transaction wrote {what} first");
-            let error = TiqueError::new(SqlState::SerializationFailure, message);
-            let error =
-                error.detail(format!("That was transaction {other}.")).hint("Run the transaction again.");
             self.pipeline.answer(&member, Err(error));
         }
         (self.members, self.timestamps) = (kept, kept_timestamps);
@@ -530,10 +554,50 @@ impl Batch<'_> {
         all.collect()
     }
 
-    fn write_versions(&self, connection: &mut Box<dyn Connection>) -> Result<()> {
+    fn write_versions(&mut self, connection: &mut Box<dyn Connection>) -> Result<()> {
         let versions = self.versions()?;
         let appends: Vec<_> = versions.iter().map(|(table, rows)| (table.as_str(), rows)).collect();
-        Ok(self.pipeline.append_all(connection, &appends)?)
+        let outcome = self.pipeline.append_all(connection, &appends).map_err(TiqueError::from);
+        match outcome {
+            Err(error) if self.may_be_of_one(&error) => self.write_each(connection),
+            outcome => outcome,
+        }
+    }
+
+    /// Whether what the engine refused may be one member's alone.
+    fn may_be_of_one(&self, error: &TiqueError) -> bool {
+        error.state == SqlState::EngineRefused && self.members.len() > 1
+    }
+
+    /// Writes each member's versions by themselves, after the engine has refused them all together. Of whom it refuses
+    /// them, that one has failed; the others go on.
+    fn write_each(&mut self, connection: &mut Box<dyn Connection>) -> Result<()> {
+        self.delete_versions(&mut **connection)?;
+        let mut refused = HashMap::new();
+        for (member, cts) in self.members.iter().zip(&self.timestamps) {
+            let rows = &member.submission.rows;
+            let versions =
+                rows.iter().map(|(table, rows, _)| Ok((cache(&table.definition), stamped(rows, cts.0)?)));
+            let versions = versions.collect::<Result<Vec<_>>>()?;
+            let appends: Vec<_> = versions.iter().map(|(table, rows)| (table.as_str(), rows)).collect();
+            match self.pipeline.append_all(connection, &appends) {
+                Ok(()) => {}
+                Err(error) if error.kind == EngineErrorKind::Refused => {
+                    delete_versions_of(&mut **connection, &[member], &[*cts])?;
+                    rows.iter().for_each(|(table, ..)| table.versions.take_back(&[*cts]));
+                    refused.insert(member.submission.txid, error.into());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let txids: Vec<_> = refused.keys().copied().collect();
+        self.pipeline.certifier.forget(&txids);
+        if refused.is_empty() { Ok(()) } else { self.abort(&mut **connection, refused) }
+    }
+
+    /// Deletes the members' versions from the caches, as far as they are there.
+    fn delete_versions(&self, connection: &mut dyn Connection) -> Result<()> {
+        delete_versions_of(connection, &self.members.iter().collect::<Vec<_>>(), &self.timestamps)
     }
 
     fn marker(&self) -> Result<RecordBatch> {
@@ -597,24 +661,15 @@ impl Batch<'_> {
 
     /// Takes the versions back and marks the transactions aborted.
     fn undo(&mut self) -> Result<()> {
+        if self.timestamps.is_empty() {
+            return Ok(());
+        }
         let mut connection = self.pipeline.engine.connect()?;
-        let (first, last) = (self.timestamps.iter().min(), self.timestamps.iter().max());
-        let (Some(first), Some(last)) = (first, last) else { return Ok(()) };
-        let tables: HashSet<_> = self
-            .members
-            .iter()
-            .flat_map(|member| member.submission.rows.iter().map(|(table, ..)| cache(&table.definition)))
-            .collect();
         for (table, ..) in self.members.iter().flat_map(|member| &member.submission.rows) {
             table.versions.take_back(&self.timestamps);
         }
         let txids: Vec<_> = self.members.iter().map(|member| member.submission.txid.0).collect();
-        let list = self.timestamps.iter().map(|cts| cts.0.to_string()).collect::<Vec<_>>().join(", ");
-        for table in tables {
-            let table = quoted(&table);
-            let range = format!("{CTS} >= {} AND {CTS} <= {}", first.0, last.0);
-            connection.execute(&format!("DELETE FROM {table} WHERE {range} AND {CTS} IN ({list})"))?;
-        }
+        self.delete_versions(&mut *connection)?;
         if self.pipeline.options.certification == Certification::InEngine {
             connection.append("tique_aborted", &batch_of(&[("txid", txids)])?)?;
         } else {
@@ -632,6 +687,24 @@ impl Drop for Batch<'_> {
             self.fail(&TiqueError::new(SqlState::ConnectionFailure, "who led the commit died"));
         }
     }
+}
+
+/// Deletes versions of these transactions from the caches, as far as they are there.
+fn delete_versions_of(
+    connection: &mut dyn Connection,
+    members: &[&Arc<Waiting>],
+    timestamps: &[Timestamp],
+) -> Result<()> {
+    let (Some(first), Some(last)) = (timestamps.iter().min(), timestamps.iter().max()) else { return Ok(()) };
+    let rows = members.iter().flat_map(|member| &member.submission.rows);
+    let tables: HashSet<_> = rows.map(|(table, ..)| cache(&table.definition)).collect();
+    let list = timestamps.iter().map(|cts| cts.0.to_string()).collect::<Vec<_>>().join(", ");
+    for table in tables {
+        let table = quoted(&table);
+        let range = format!("{CTS} >= {} AND {CTS} <= {}", first.0, last.0);
+        connection.execute(&format!("DELETE FROM {table} WHERE {range} AND {CTS} IN ({list})"))?;
+    }
+    Ok(())
 }
 
 fn integers(batch: &RecordBatch, column: usize) -> Result<&Int64Array> {

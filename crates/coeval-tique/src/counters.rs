@@ -6,10 +6,19 @@
 //! sts                    7                8 finishes: sts goes to 10 at once
 //! ```
 //! Nobody asks repeatedly: who waits for the start timestamp sleeps until it has moved.
+//!
+//! # Start timestamps of before
+//! A transaction that reads this database together with others may begin at a start timestamp of before ([`Counters::begin_at`]).
+//! Whoever keeps such timestamps says which is the oldest that may still be asked for ([`Counters::retain`]): nothing newer
+//! counts as stable. What was given out as stable once is noted, and nobody begins before it any more. So whether or not the
+//! keeper forgets one, a transaction that has begun finds all versions that it is to see, and all write sets that it is
+//! certified against.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Names a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,17 +35,41 @@ struct State {
     /// Commit timestamps above `sts` whose transactions have ended.
     finished: BTreeSet<i64>,
     running: BTreeMap<i64, i64>,
+    /// The newest timestamp that was given out as stable.
+    passed: i64,
     /// Why no timestamp will be handed out or advanced any more.
     stopped: Option<String>,
 }
 
+/// The start timestamp of a database's new transactions, for whoever keeps no more of it.
+///
+/// # Locking
+/// Moves forward only, before whoever committed is told.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    newest: Arc<AtomicI64>,
+}
+
+impl Clock {
+    /// What a transaction that begins now sees.
+    #[must_use]
+    pub fn newest(&self) -> i64 {
+        self.newest.load(Ordering::SeqCst)
+    }
+}
+
+/// Gives the oldest start timestamp that somebody may still begin at, if it is an earlier one than the newest.
+type Oldest = Box<dyn Fn() -> Option<i64> + Send + Sync>;
+
 /// The counters of a database.
 ///
 /// # Locking
-/// One lock guards all counters; nothing is called while it is held.
+/// One lock guards all counters; nothing is called while it is held. `clock` is set under it.
 pub(crate) struct Counters {
     state: Mutex<State>,
     advanced: Condvar,
+    clock: Clock,
+    retained: OnceLock<Oldest>,
 }
 
 impl Counters {
@@ -48,9 +81,11 @@ impl Counters {
             sts: cts.0,
             finished: BTreeSet::new(),
             running: BTreeMap::new(),
+            passed: cts.0,
             stopped: None,
         };
-        Self { state: Mutex::new(state), advanced: Condvar::new() }
+        let clock = Clock { newest: Arc::new(AtomicI64::new(cts.0)) };
+        Self { state: Mutex::new(state), advanced: Condvar::new(), clock, retained: OnceLock::new() }
     }
 
     /// A new transaction; it counts as running until [`end`](Self::end).
@@ -60,6 +95,35 @@ impl Counters {
         state.next_txid += 1;
         state.running.insert(txid, sts);
         (Txid(txid), Timestamp(sts))
+    }
+
+    /// A new transaction that sees what one saw that began when the start timestamp was this one. None if what it needs may be
+    /// gone.
+    pub(crate) fn begin_at(&self, sts: Timestamp) -> Option<(Txid, Timestamp)> {
+        let mut state = self.state.lock();
+        assert!(sts.0 <= state.sts, "start timestamps are given out once they are reached");
+        if sts.0 < state.passed {
+            return None;
+        }
+        let txid = state.next_txid;
+        state.next_txid += 1;
+        state.running.insert(txid, sts.0);
+        Some((Txid(txid), sts))
+    }
+
+    /// Who says which start timestamp is the oldest that may be asked for. Set once.
+    pub(crate) fn retain(&self, oldest: impl Fn() -> Option<i64> + Send + Sync + 'static) {
+        let _ = self.retained.set(Box::new(oldest));
+    }
+
+    /// The start timestamp, to be looked at from elsewhere.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock.clone()
+    }
+
+    /// Nobody begins at a start timestamp before this one.
+    pub(crate) fn passed(&self) -> Timestamp {
+        Timestamp(self.state.lock().passed)
     }
 
     /// The transaction reads and writes nothing any more.
@@ -90,6 +154,7 @@ impl Counters {
             state.sts += 1;
         }
         if state.sts > before {
+            self.clock.newest.store(state.sts, Ordering::SeqCst);
             self.advanced.notify_all();
         }
     }
@@ -121,8 +186,12 @@ impl Counters {
 
     /// What every running and future transaction sees, and the first transaction that may still be running.
     pub(crate) fn stable(&self) -> (Timestamp, Txid) {
-        let state = self.state.lock();
-        let sts = state.running.values().copied().min().unwrap_or(state.sts);
+        // Asked first: whoever needs it no longer by then, because he has begun, is among those who run.
+        let retained = self.retained.get().and_then(|oldest| oldest());
+        let mut state = self.state.lock();
+        let running = state.running.values().copied().min().unwrap_or(state.sts);
+        let sts = retained.map_or(running, |retained| retained.min(running));
+        state.passed = state.passed.max(sts);
         let txid = state.running.keys().next().copied().unwrap_or(state.next_txid);
         (Timestamp(sts), Txid(txid))
     }
@@ -163,6 +232,30 @@ mod tests {
         assert_eq!(counters.stable(), (Timestamp(6), Txid(13)));
         counters.finish([Timestamp(7)]);
         assert_eq!((counters.newest(), counters.last_taken()), (Timestamp(8), Timestamp(8)));
+    }
+
+    #[test]
+    fn a_transaction_begins_at_a_timestamp_of_before_as_long_as_that_is_retained() {
+        let counters = Counters::after(Txid(0), Timestamp(4));
+        let oldest = Arc::new(AtomicI64::new(5));
+        let retained = Arc::clone(&oldest);
+        counters.retain(move || Some(retained.load(Ordering::SeqCst)));
+        counters.take(4);
+        counters.finish((5..=8).map(Timestamp));
+        assert_eq!(counters.clock().newest(), 8);
+        assert_eq!(counters.stable().0, Timestamp(5));
+        let (first, _) = counters.begin_at(Timestamp(5)).unwrap();
+        // It runs, so nobody has to retain it.
+        oldest.store(7, Ordering::SeqCst);
+        assert_eq!(counters.stable().0, Timestamp(5));
+        counters.end(first);
+        assert_eq!(counters.stable().0, Timestamp(7));
+        assert_eq!(counters.begin_at(Timestamp(6)), None, "what it needs may be gone");
+        // What was stable once stays so, whatever is retained.
+        oldest.store(3, Ordering::SeqCst);
+        assert_eq!(counters.stable().0, Timestamp(3));
+        assert_eq!((counters.begin_at(Timestamp(6)), counters.passed()), (None, Timestamp(7)));
+        assert_eq!(counters.begin_at(Timestamp(7)).map(|begun| begun.1), Some(Timestamp(7)));
     }
 
     #[test]

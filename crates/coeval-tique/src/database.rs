@@ -7,6 +7,7 @@ pub(crate) use definitions::{Unfinished, describe, discard};
 use crate::catalog::Catalog;
 use crate::certifier::Certification;
 use crate::commit::Pipeline;
+use crate::counters::Clock;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::recovery;
@@ -159,6 +160,25 @@ impl Database {
     /// 08006: the engine is not there.
     pub fn session(&self) -> Result<Session> {
         Session::new(Arc::clone(&self.shared))
+    }
+
+    /// What its new transactions see, to be looked at from elsewhere: the place of a snapshot, which sessions can
+    /// [begin at](Session::begin_at) later.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.shared.pipeline.counters.clock()
+    }
+
+    /// From now on nothing goes that a transaction needs which begins at the place that `oldest` gives; none if nobody will begin
+    /// at an earlier one than the newest. It is asked by checkpoints and commits, and calls nothing here. Set once.
+    pub fn retain(&self, oldest: impl Fn() -> Option<i64> + Send + Sync + 'static) {
+        self.shared.pipeline.counters.retain(oldest);
+    }
+
+    /// No transaction begins at an earlier place than this.
+    #[must_use]
+    pub fn passed(&self) -> i64 {
+        self.shared.pipeline.counters.passed().0
     }
 
     /// Whether nothing commits here any more, so that the database has to be opened again: a commit's end is not known, or

@@ -64,6 +64,7 @@ mod versions;
 mod write_set;
 
 pub use certifier::Certification;
+pub use counters::Clock;
 pub use database::{Database, Options, Reading, Trials, Writes};
 /// The parser, whose statements and types stand in this interface.
 pub use datafusion::sql::sqlparser;

@@ -85,6 +85,8 @@ pub struct Session {
     reading: Reading,
     priority: Priority,
     reservation: Option<Txid>,
+    /// Where the next transaction begins, if not at the newest.
+    place: Option<Timestamp>,
     pub(crate) copies: Copies,
 }
 
@@ -94,7 +96,8 @@ impl Session {
         let reading = shared.options.reading;
         let (transaction, priority, reservation) = (None, Priority::Normal, None);
         let copies = Copies::default();
-        Ok(Self { shared, connection, transaction, reading, priority, reservation, copies })
+        let place = None;
+        Ok(Self { shared, connection, transaction, reading, priority, reservation, place, copies })
     }
 
     /// Runs the statements of a text one after the other. A statement outside a block is a transaction of its own:
@@ -129,6 +132,26 @@ impl Session {
     /// How the transactions of this session compete from now on.
     pub fn set_priority(&mut self, priority: Priority) {
         self.priority = priority;
+    }
+
+    /// The next transaction sees what one saw that began when the [clock](crate::Database::clock) said this. It is refused (40001)
+    /// if what it needs is not [retained](crate::Database::retain) and gone.
+    pub fn begin_at(&mut self, place: i64) {
+        self.place = Some(Timestamp(place));
+    }
+
+    /// Waits until the clock has passed what refused this session's last transaction, if the next one has priority over it.
+    ///
+    /// # Errors
+    /// 57P03: the database has to be opened again.
+    pub fn wait_for_turn(&self) -> Result<()> {
+        if self.reservation.is_none() {
+            return Ok(());
+        }
+        // Whoever was certified before the reservation was there has to be seen.
+        let counters = &self.shared.pipeline.counters;
+        let refused = |reason: String| TiqueError::new(SqlState::CannotConnectNow, reason);
+        counters.wait_for(counters.last_taken()).map_err(refused)
     }
 
     /// Whether a block is open.
@@ -299,13 +322,16 @@ impl Session {
     }
 
     fn start(&mut self, block: Block, mode: Mode) -> Result<()> {
+        self.wait_for_turn()?;
         let counters = &self.shared.pipeline.counters;
-        if self.reservation.is_some() {
-            // Whoever was certified before the reservation was there has to be seen.
-            let refused = |reason: String| TiqueError::new(SqlState::CannotConnectNow, reason);
-            counters.wait_for(counters.last_taken()).map_err(refused)?;
-        }
-        let (txid, sts) = counters.begin();
+        let begun = match self.place.take() {
+            Some(place) => counters.begin_at(place),
+            None => Some(counters.begin()),
+        };
+        let (txid, sts) = begun.ok_or_else(|| {
+            let message = "could not begin: a checkpoint has passed the snapshot";
+            TiqueError::new(SqlState::SerializationFailure, message).hint("Run the transaction again.")
+        })?;
         if let Some(reserved) = self.reservation {
             self.shared.pipeline.reservations.hold(reserved, txid);
         }

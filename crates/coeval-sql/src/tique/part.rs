@@ -11,14 +11,17 @@
 //! | two servers | refused (0A000) |
 //!
 //! **Atomic.** The decision is a row of the same commit record as the database's changes, so it is durable with them or not
-//! at all, and the record is synced before the server's marker is written. **Seen whole.** Who spans holds the server's
-//! lock from its prepare until both are seen; a snapshot of the server is taken under it, and refused (40001) if a later
-//! commit spanned it than the transaction's snapshot of the database has.
+//! at all, and the record is synced before the server's marker is written. **One snapshot.** A part begins at the state of its
+//! server that goes with the transaction's world (`moments.rs`); from then on the transaction stays with that world. **Seen
+//! whole.** Who spans holds the server's lock from its prepare until both are seen; a part begins under it, and is refused
+//! (40001) if a commit that spans the server is in the world and not in the server's state that goes with it: the next commit came
+//! between its two halves.
 //!
 //! **SERIALIZABLE on one server alone.** A server's transactions are as if run in the order of their commits, and the
 //! database's in an order of its own, so two transactions could each read here what the other writes and be in both orders. Who
 //! reads or writes in two places is refused (0A000).
 
+use super::moments::Moment;
 use super::servers::Server;
 use super::{DECISIONS, SCHEMA};
 use crate::context::StatementContext;
@@ -68,6 +71,8 @@ pub(crate) struct Part {
     savepoints: Vec<usize>,
     /// Tables whose definitions the transaction has removed: server and table.
     dropped: Vec<(String, String)>,
+    /// At which moment the transaction reads servers, once it has looked at one.
+    moment: Option<Moment>,
     /// The columns that the client was told of the statement that runs.
     promised: Option<SchemaRef>,
 }
@@ -154,16 +159,20 @@ impl Part {
         }
         let Some(open) = self.open.get_mut(server) else { unreachable!("it is open now") };
         if !open.session.is_in_block() {
-            let spanned = open.server.spanned.read();
-            if spanned.is_some_and(|version| version > transaction.begin_version()) {
-                let message =
-                    "could not begin on the server: a commit that spans it is newer than the snapshot";
-                return Err(SqlError::new(SqlState::SerializationFailure, message)
-                    .with_hint("Run the transaction again."));
+            open.session.wait_for_turn()?;
+            let spans = open.server.spans.read();
+            // At READ COMMITTED each statement has a world of its own, and begins where that one's moment is.
+            let version = transaction.begin_version();
+            if self.moment.as_ref().is_none_or(|moment| moment.version != version) {
+                self.moment = Some(engine.servers().moments().of(version));
             }
+            let start = self.moment.as_ref().and_then(|moment| open.server.place.at(moment));
+            let start = start.filter(|start| !spans.is_half(version, *start)).ok_or_else(apart)?;
+            transaction.stay();
+            open.session.begin_at(start);
             let mode = if transaction.is_read_only() { " READ ONLY" } else { "" };
             open.session.execute(&format!("BEGIN{level}{mode}"))?;
-            drop(spanned);
+            drop(spans);
             for _ in &self.savepoints {
                 open.session.set_savepoint()?;
             }
@@ -255,6 +264,7 @@ impl Part {
         }
         self.savepoints.clear();
         self.dropped.clear();
+        self.moment = None;
         self.is_lost = false;
     }
 
@@ -353,6 +363,13 @@ pub(super) fn require_noted(transaction: &Transaction) -> Result<(), SqlError> {
     if is_noted { Ok(()) } else { Err(in_two_places(transaction)) }
 }
 
+/// What the server showed while the transaction's world was the newest is not known, or only half of it.
+fn apart() -> SqlError {
+    let message = "could not begin on the server: it is not known what it showed at the time of the transaction's snapshot";
+    SqlError::new(SqlState::SerializationFailure, message)
+        .with_hint("Run the transaction again. One that reads the server early keeps what it reads there.")
+}
+
 fn in_two_places(transaction: &Transaction) -> SqlError {
     let (what, hint) = if transaction.is_read_only() {
         (
@@ -408,7 +425,7 @@ fn span(
     mut transaction: Transaction,
     notices: &mut Vec<SqlError>,
 ) -> Result<Result<Committed, StoreError>, SqlError> {
-    let mut spanned = server.spanned.write();
+    let mut spans = server.spans.write();
     let Some(prepared) = session.prepare()? else { return Ok(transaction.commit_applied()) };
     let known = std::mem::take(&mut *server.known.lock());
     if let Err(error) = decide(&mut transaction, &server.name, prepared.decision(), &known) {
@@ -427,7 +444,7 @@ fn span(
         prepared.leave_to_recovery("it is not known whether a commit that spans the server is durable");
         return Ok(Err(error));
     }
-    *spanned = Some(committed.version);
+    spans.note(committed.version, prepared.decision().timestamp, server.database.passed());
     mark(server, prepared, notices);
     Ok(Ok(committed))
 }

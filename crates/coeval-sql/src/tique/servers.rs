@@ -5,11 +5,12 @@
 //! that a decision is kept of are marked committed there, durably, and the decisions go then.
 //!
 //! One that has stopped is opened again by whoever needs it next, where its engine allows that beside the sessions of the last
-//! time: those fail. Which transactions were seen on it is not known any more, so those of the database that are running may
-//! not take a snapshot of it.
+//! time: those fail. Which transactions were seen on it is not known any more, so those of the database that read an older world
+//! than the newest may not take a snapshot of it.
 
 use super::engines::{driver, settings};
 use super::error::unknown_server;
+use super::moments::{Moments, Opened, Place};
 use super::{DECISIONS, SCHEMA, SERVERS};
 use crate::engine::Engine;
 use crate::error::SqlError;
@@ -21,7 +22,7 @@ use coeval_store::Catalog;
 use coeval_tique::{Database, Decision};
 use coeval_txn::Version;
 use parking_lot::{Mutex, RwLock};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,31 +32,63 @@ pub(crate) struct Server {
     /// Its engine.
     pub(super) kind: String,
     pub(super) database: Database,
-    /// The version of the last commit that spanned this server and the database. Held by who makes one, from before its
-    /// prepare until both parts are seen, and shared by who takes a snapshot of the server.
-    pub(super) spanned: RwLock<Option<Version>>,
+    /// Held by who makes a commit that spans this server and the database, from before its prepare until both parts are seen,
+    /// and shared by who takes a snapshot of the server.
+    pub(super) spans: RwLock<Spans>,
+    /// Which of its states go with which worlds.
+    pub(super) place: Place,
     /// Decisions that the server knows of, and that need not be kept.
     pub(super) known: Mutex<Vec<i64>>,
 }
 
+/// The commits that spanned a server and the database, in their order, which is that of both.
+#[derive(Default)]
+pub(super) struct Spans {
+    /// Each one's version here and its timestamp there.
+    list: VecDeque<(Version, i64)>,
+}
+
+impl Spans {
+    /// Notes the newest. Those that the server has passed are in every snapshot of it, and need not be kept.
+    pub(super) fn note(&mut self, version: Version, timestamp: i64, passed: i64) {
+        while self.list.front().is_some_and(|(_, first)| *first <= passed) {
+            self.list.pop_front();
+        }
+        self.list.push_back((version, timestamp));
+    }
+
+    /// Whether this world and this state of the server together hold half of one.
+    pub(super) fn is_half(&self, version: Version, start: i64) -> bool {
+        // The server's half is never seen first.
+        let unseen = self.list.partition_point(|(_, timestamp)| *timestamp <= start);
+        self.list.get(unseen).is_some_and(|(spanned, _)| *spanned <= version)
+    }
+}
+
 /// Where a server is once somebody has needed it.
-type Place = Arc<Mutex<Option<Arc<Server>>>>;
+type Slot = Arc<Mutex<Option<Arc<Server>>>>;
 
 /// The servers of a database.
 ///
 /// # Locking
 /// `places` is held for moments, inside of nothing. A place is held while its server is opened, so that two sessions open it
-/// once and nobody waits for another server's; inside it, a server's `spanned`.
+/// once and nobody waits for another server's; inside it, a server's `spans`.
 #[derive(Default)]
 pub(crate) struct Servers {
     are_there: AtomicBool,
-    places: Mutex<HashMap<String, Place>>,
+    places: Mutex<HashMap<String, Slot>>,
+    moments: Arc<Moments>,
 }
 
 impl Servers {
     /// Whether there may be servers: what keeps everybody else from looking.
     pub(crate) fn are_there(&self) -> bool {
         self.are_there.load(Ordering::Relaxed)
+    }
+
+    /// Which of their states go with which worlds.
+    pub(crate) fn moments(&self) -> &Arc<Moments> {
+        &self.moments
     }
 
     /// Looks whether a database that is opened has any.
@@ -84,7 +117,7 @@ impl Servers {
         }
         let last = place.clone();
         // Nothing that spans the server is on its way while its decisions are read.
-        let spans = last.as_ref().map(|last| last.spanned.write());
+        let spans = last.as_ref().map(|last| last.spans.write());
         if let Some(last) = &last
             // If the log has failed it is not known here which decisions are durable.
             && (engine.store().check_running().is_err() || !last.database.retire())
@@ -93,14 +126,18 @@ impl Servers {
             return Ok(Arc::clone(last));
         }
         let (kind, database) = open(engine, name)?;
-        let spanned = RwLock::new(spans.map(|_| engine.store().world().version()));
-        let server = Server { name: name.to_owned(), kind, database, spanned, known: Mutex::default() };
-        let server = Arc::new(server);
+        let opened = if spans.is_some() { Opened::Again } else { Opened::First };
+        let newest = || engine.store().world().version();
+        let watched = self.moments.opened(database.clock(), opened, newest);
+        let (moments, number) = (Arc::clone(&self.moments), watched.number());
+        database.retain(move || moments.oldest_needed(number));
+        let (spans, known) = (RwLock::default(), Mutex::default());
+        let server = Arc::new(Server { name: name.to_owned(), kind, database, spans, place: watched, known });
         *place = Some(Arc::clone(&server));
         Ok(server)
     }
 
-    fn place(&self, engine: &Arc<Engine>, name: &str) -> Result<Place, SqlError> {
+    fn place(&self, engine: &Arc<Engine>, name: &str) -> Result<Slot, SqlError> {
         if let Some(place) = self.places.lock().get(name) {
             return Ok(Arc::clone(place));
         }

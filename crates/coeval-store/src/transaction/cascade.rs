@@ -6,6 +6,7 @@
 //! that has changed is put at the end of a list, and the list is worked off, the oldest first, as PostgreSQL does it.
 //! Whoever began takes everything back if a step fails; until then each step costs the same, however many came before.
 
+use super::children::refers_to;
 use super::foreign_key::{PendingCheck, in_width_of};
 use super::{IfLocked, RowLock, Savepoint, Transaction, definition_key};
 use crate::catalog::{ForeignKeyDef, ReferentialAction, TableDef};
@@ -149,8 +150,12 @@ impl Transaction {
             let lock = RowLock { table: child.id(), key: key.clone(), strength: LockStrength::Update };
             self.lock_rows(&[lock], IfLocked::Wait)?;
         }
-        // An earlier step may have taken the row already.
+        // An earlier step may have taken the row already, and who was waited for may have given it to another parent.
         let Some(row) = self.get(child.id(), key)? else { return Ok(()) };
+        let old = RowRef::of_row(changed.table.def(), changed.table.missing(), &changed.old);
+        if !refers_to(child.def(), foreign_key, &row, old) {
+            return Ok(());
+        }
         match (&changed.new, foreign_key.on_delete, foreign_key.on_update) {
             (None, ReferentialAction::Cascade, _) => self.delete_row(child.id(), key, cascade).map(drop),
             (Some(new), _, ReferentialAction::Cascade) => {

@@ -233,6 +233,22 @@ fn values_of(row: RowRef<'_>, columns: &[usize]) -> Option<Key> {
     Some(writer.finish())
 }
 
+/// Whether a row refers by a foreign key to a parent that has, or had, these values.
+pub(super) fn refers_to(
+    child: &TableDef,
+    foreign_key: &ForeignKeyDef,
+    row: &RowRef<'_>,
+    parent: RowRef<'_>,
+) -> bool {
+    let parent_of = |column: usize| {
+        let position = foreign_key.columns.iter().position(|&candidate| candidate == column)?;
+        let value = parent.get(foreign_key.parent_columns[position]);
+        in_width_of(value, child.columns[column].ty.physical())
+    };
+    encoded(&foreign_key.columns, |column| Some(row.get(column).to_owned()))
+        == encoded(&foreign_key.columns, parent_of)
+}
+
 fn encoded(columns: &[usize], value_of: impl Fn(usize) -> Option<Value>) -> Vec<u8> {
     let mut writer = KeyWriter::new();
     columns

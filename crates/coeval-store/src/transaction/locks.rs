@@ -40,6 +40,7 @@ use crate::world::World;
 use coeval_txn::{Access, Acquired, Interrupt, Isolation, LockError, LockStrength, Patience, Version};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How a transaction waits for row locks.
@@ -179,7 +180,12 @@ impl Transaction {
     /// Whether nothing was given out yet that depends on the snapshot it has.
     fn may_move(&self) -> bool {
         let has_read = !self.takes_locks() && (self.statements != 1 || self.has_writes());
-        !(self.is_tied() || has_read)
+        !(self.is_tied() || self.has_to_stay() || has_read)
+    }
+
+    /// Whether something was read elsewhere that goes with the snapshot.
+    pub(super) fn has_to_stay(&self) -> bool {
+        self.stays.load(Ordering::Relaxed)
     }
 
     /// Whether a statement should run again, on the snapshot that the transaction has moved to; asking resets it.

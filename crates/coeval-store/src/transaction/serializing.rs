@@ -213,7 +213,7 @@ impl Transaction {
     /// so again on it.
     pub(super) fn refreshed(&self) -> Option<Arc<World>> {
         let serializing = self.serializing.as_ref()?;
-        if self.statements == 0 || self.is_tied() {
+        if self.statements == 0 || self.is_tied() || self.has_to_stay() {
             return None;
         }
         let reads = serializing.reads.of_earlier_statements();

@@ -1,34 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Group commit: who waits for a leader commits with the others.
 
-use crate::engine::{Connection, DataFusionEngine, Dialect, Effort, Engine, EngineError, Rows};
-use crate::{Certification, Database, Options};
-use arrow::array::RecordBatch;
+use crate::engine::{Appends, Connection, DataFusionEngine, Dialect, Effort, Engine, EngineError, Rows};
+use crate::{Certification, Database, Options, SqlState};
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::Int32Type;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// What an engine was asked for.
 type Calls = Arc<Mutex<Vec<String>>>;
 
-/// An engine that notes appends, certifications and syncs.
+/// An engine that notes appends, certifications and syncs, and refuses some rows.
 struct Noting {
     engine: DataFusionEngine,
+    dialect: Dialect,
     calls: Calls,
+}
+
+impl Noting {
+    fn new(appends: Appends, calls: &Calls) -> Self {
+        let engine = DataFusionEngine::in_memory().unwrap();
+        let dialect = Dialect { appends, ..engine.dialect().clone() };
+        Self { engine, dialect, calls: Arc::clone(calls) }
+    }
 }
 
 struct NotingConnection {
     connection: Box<dyn Connection>,
+    appends: Appends,
     calls: Calls,
+}
+
+/// Refuses rows of a table that has a column which refuses some.
+fn check(table: &str, rows: &RecordBatch) -> Result<(), EngineError> {
+    let is_refused = |key: Option<i32>| key == Some(3);
+    match table == "picky_cache" && rows.column(0).as_primitive::<Int32Type>().iter().any(is_refused) {
+        true => Err(EngineError::refused("three is no number")),
+        false => Ok(()),
+    }
 }
 
 impl Engine for Noting {
     fn dialect(&self) -> &Dialect {
-        self.engine.dialect()
+        &self.dialect
     }
 
     fn connect(&self) -> Result<Box<dyn Connection>, EngineError> {
         let connection = self.engine.connect()?;
-        Ok(Box::new(NotingConnection { connection, calls: Arc::clone(&self.calls) }))
+        let appends = self.dialect.appends;
+        Ok(Box::new(NotingConnection { connection, appends, calls: Arc::clone(&self.calls) }))
     }
 }
 
@@ -45,8 +66,16 @@ impl Connection for NotingConnection {
     }
 
     fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError> {
+        check(table, rows)?;
         self.calls.lock().push(format!("{table} {}", rows.num_rows()));
         self.connection.append(table, rows)
+    }
+
+    fn append_all(&mut self, appends: &[(&str, &RecordBatch)]) -> Result<(), EngineError> {
+        if self.appends == Appends::Together {
+            appends.iter().try_for_each(|(table, rows)| check(table, rows))?;
+        }
+        appends.iter().try_for_each(|(table, rows)| self.append(table, rows))
     }
 
     fn sync(&mut self) -> Result<(), EngineError> {
@@ -55,37 +84,84 @@ impl Connection for NotingConnection {
     }
 }
 
+/// Runs these statements in sessions of their own, which commit in one batch.
+fn in_one_batch(database: &Database, statements: &[String]) -> Vec<crate::Result<()>> {
+    let pipeline = &database.shared.pipeline;
+    // As if somebody were leading.
+    pipeline.queue.lock().has_leader = true;
+    std::thread::scope(|scope| {
+        let run = |(place, sql): (usize, &String)| {
+            let (mut session, sql) = (database.session().unwrap(), sql.clone());
+            let running = scope.spawn(move || session.execute(&sql).map(drop));
+            while pipeline.queue.lock().waiting.len() <= place && !running.is_finished() {
+                std::thread::yield_now();
+            }
+            running
+        };
+        let running: Vec<_> = statements.iter().enumerate().map(run).collect();
+        pipeline.queue.lock().has_leader = false;
+        pipeline.changed.notify_all();
+        running.into_iter().map(|one| one.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn whose_rows_the_engine_refuses_fails_alone_and_the_others_of_its_batch_commit() {
+    for certification in [Certification::InEngine, Certification::InProcess] {
+        for appends in [Appends::OneByOne, Appends::Together] {
+            let engine = Noting::new(appends, &Calls::default());
+            let options = Options { certification, checkpoint_at: 0, ..Options::default() };
+            let database = Database::open(Arc::new(engine), options).unwrap();
+            let mut session = database.session().unwrap();
+            let create = "CREATE TABLE picky (k int PRIMARY KEY); CREATE TABLE t (k int PRIMARY KEY)";
+            session.execute(create).unwrap();
+            let statements = [1, 2, 3, 4].map(|k| {
+                format!("BEGIN; INSERT INTO picky VALUES ({k}); INSERT INTO t VALUES ({k}); COMMIT")
+            });
+            let outcomes = in_one_batch(&database, &statements);
+            let states: Vec<_> =
+                outcomes.iter().map(|outcome| outcome.as_ref().err().map(|error| error.state)).collect();
+            assert_eq!(states, [None, None, Some(SqlState::EngineRefused), None], "{outcomes:?}");
+            let mut keys = |sql: &str| {
+                let rows = session.execute(sql).unwrap().remove(0).rows.unwrap();
+                let keys = rows
+                    .batches
+                    .iter()
+                    .flat_map(|batch| batch.column(0).as_primitive::<Int32Type>().values());
+                keys.copied().collect::<Vec<_>>()
+            };
+            assert_eq!(keys("SELECT k FROM picky ORDER BY k"), [1, 2, 4]);
+            assert_eq!(keys("SELECT k FROM t ORDER BY k"), [1, 2, 4]);
+            // Who was refused refuses nobody, and is nowhere.
+            assert_eq!(keys("SELECT k FROM t WHERE k = 3"), [0; 0]);
+            let outcomes = in_one_batch(&database, &["INSERT INTO t VALUES (3)".to_owned()]);
+            assert!(outcomes[0].is_ok(), "{outcomes:?}");
+            assert_eq!(keys("SELECT k FROM t ORDER BY k"), [1, 2, 3, 4]);
+        }
+    }
+}
+
 #[test]
 fn who_waits_shares_one_certification_one_marker_and_one_sync() {
     const CLIENTS: usize = 5;
     for certification in [Certification::InEngine, Certification::InProcess] {
         let calls = Calls::default();
-        let engine = Noting { engine: DataFusionEngine::in_memory().unwrap(), calls: Arc::clone(&calls) };
+        let engine = Noting::new(Appends::OneByOne, &calls);
         let options = Options { certification, checkpoint_at: 0, ..Options::default() };
         let database = Database::open(Arc::new(engine), options).unwrap();
-        database.session().unwrap().execute("CREATE TABLE t (k int PRIMARY KEY)").unwrap();
-        let pipeline = &database.shared.pipeline;
-        // As if somebody were leading.
-        pipeline.queue.lock().has_leader = true;
-        std::thread::scope(|scope| {
-            for client in 0..CLIENTS {
-                let mut session = database.session().unwrap();
-                scope.spawn(move || session.execute(&format!("INSERT INTO t VALUES ({client})")).unwrap());
-            }
-            while pipeline.queue.lock().waiting.len() < CLIENTS {
-                std::thread::yield_now();
-            }
-            calls.lock().clear();
-            pipeline.queue.lock().has_leader = false;
-            pipeline.changed.notify_all();
-        });
+        let mut session = database.session().unwrap();
+        session.execute("CREATE TABLE t (k int PRIMARY KEY)").unwrap();
+        calls.lock().clear();
+        let statements: Vec<_> =
+            (0..CLIENTS).map(|client| format!("INSERT INTO t VALUES ({client})")).collect();
+        assert!(in_one_batch(&database, &statements).iter().all(Result::is_ok));
         let calls = calls.lock();
         let count = |call: &str| calls.iter().filter(|one| *one == call).count();
         let queries = usize::from(certification == Certification::InEngine);
         assert_eq!(count("certify"), queries, "{calls:?}");
         assert_eq!((count(&format!("tique_committed {CLIENTS}")), count("sync")), (1, 1), "{calls:?}");
         assert_eq!(count(&format!("t_cache {CLIENTS}")), 1, "{calls:?}");
-        let mut session = database.session().unwrap();
+        drop(calls);
         let outcomes = session.execute("SELECT k FROM t").unwrap();
         assert_eq!(outcomes[0].rows.as_ref().unwrap().count(), CLIENTS);
     }

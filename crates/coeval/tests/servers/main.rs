@@ -11,6 +11,7 @@ mod cluster;
 mod definitions;
 mod postgresql;
 mod settings;
+mod snapshots;
 
 use coeval::{Database, Session, SqlState, Value};
 use std::io::{BufRead, BufReader};

@@ -18,7 +18,7 @@ use crate::store::Store;
 use crate::transaction::{AccessMode, LockWaits, Savepoint, Transaction};
 use crate::types::ColumnType;
 use crate::value::Value;
-use coeval_txn::{Isolation, LockStrength};
+use coeval_txn::{Isolation, LockState, LockStrength};
 use std::time::Duration;
 
 const LEVELS: [Isolation; 3] = [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable];
@@ -369,5 +369,38 @@ fn a_statement_that_runs_again_with_its_locks_overwrites_nothing() {
                 });
             }
         }
+    }
+}
+
+/// A cascade waits for a child that somebody else gives to another parent, and leaves it alone then.
+#[test]
+fn a_child_that_went_to_another_parent_while_a_cascade_waited_for_it_stays_there() {
+    for on_delete in ACTIONS {
+        let family = Family::new(on_delete);
+        family.bear(0);
+        let mut mover = family.store.begin(Isolation::ReadCommitted, AccessMode::ReadWrite);
+        mover.begin_statement().unwrap();
+        mover.lock_found(family.children.id, [&key(1)], LockStrength::NoKeyUpdate).unwrap();
+        mover.update(family.children.id, &key(1), family.child(1, Some(2), 7)).unwrap();
+        mover.end_statement().unwrap();
+        std::thread::scope(|scope| {
+            let deleting = scope.spawn(|| {
+                let mut tx = family.store.begin(Isolation::ReadCommitted, AccessMode::ReadWrite);
+                tx.begin_statement().unwrap();
+                tx.lock_found(family.parents.id, [&key(1)], LockStrength::Update).unwrap();
+                tx.delete(family.parents.id, &key(1)).unwrap();
+                tx.end_statement().unwrap();
+                tx.commit().unwrap();
+            });
+            let is_waiting = || family.store.row_locks().iter().any(|lock| lock.state == LockState::Waiting);
+            while !is_waiting() && !deleting.is_finished() {
+                std::thread::yield_now();
+            }
+            mover.commit().unwrap();
+            deleting.join().unwrap();
+        });
+        let tx = family.store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+        assert!(!family.has_parent(&tx, 1));
+        assert_eq!(family.read_child(&tx, 1), Some((Some(2), 7)), "{on_delete:?}");
     }
 }

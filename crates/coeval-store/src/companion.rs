@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is read together with the database: state that somebody else keeps, and that belongs to the worlds of the store by
+//! the time at which each was the newest.
+//!
+//! A world is the newest from the moment at which it is published until the next one is. Whoever keeps something beside the
+//! store is called around that step ([`Companion::publish`]), and so knows what he had when a world stopped being the newest.
+
+use crate::shared::Shared;
+use coeval_txn::Version;
+use std::sync::{Arc, Weak};
+
+/// Who keeps something that is read together with worlds.
+pub trait Companion: Send + Sync {
+    /// Publishes `new` in the place of `old`, by calling `publish` once. Whoever begins before that call reads `old`, and
+    /// whoever begins behind it `new`. Commits wait for this, so it takes moments and calls the store for nothing but
+    /// [`HeldVersions::list`].
+    fn publish(&self, old: Version, new: Version, publish: &mut dyn FnMut());
+}
+
+/// Says which versions transactions read; keeps the store from nothing.
+#[derive(Clone)]
+pub struct HeldVersions {
+    shared: Weak<Shared>,
+}
+
+impl HeldVersions {
+    pub(crate) fn of(shared: &Arc<Shared>) -> Self {
+        Self { shared: Arc::downgrade(shared) }
+    }
+
+    /// The versions that open transactions read, ascending; none once the store is closed.
+    #[must_use]
+    pub fn list(&self) -> Vec<Version> {
+        let held = self.shared.upgrade().map(|shared| shared.held_snapshots());
+        held.into_iter().flatten().map(|(version, _)| version).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AccessMode, CatalogChange, Store, StoreOptions};
+    use coeval_txn::Isolation;
+    use parking_lot::Mutex;
+
+    #[derive(Default)]
+    struct Noting {
+        steps: Mutex<Vec<(Version, Version)>>,
+    }
+
+    impl Companion for Noting {
+        fn publish(&self, old: Version, new: Version, publish: &mut dyn FnMut()) {
+            self.steps.lock().push((old, new));
+            publish();
+        }
+    }
+
+    #[test]
+    fn a_companion_is_called_around_each_step_to_a_newer_world_and_knows_what_is_held() {
+        let store = Store::in_memory(StoreOptions::default());
+        let companion = Arc::new(Noting::default());
+        store.set_companion(Arc::clone(&companion) as Arc<dyn Companion>);
+        let held = store.held_versions();
+        let begin = || store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        let reader = begin();
+        let commit = |name: &str| {
+            let mut writer = begin();
+            writer.change_catalog(CatalogChange::PutSchema(name.to_owned())).unwrap();
+            writer.commit().unwrap().version
+        };
+        let (first, second) = (commit("one"), commit("two"));
+        // A checkpoint changes worlds and no versions.
+        store.checkpoint().unwrap();
+        assert_eq!(*companion.steps.lock(), [(reader.begin_version(), first), (first, second)]);
+        assert_eq!(held.list(), [reader.begin_version()]);
+        drop((reader, store));
+        assert_eq!(held.list(), []);
+    }
+}
