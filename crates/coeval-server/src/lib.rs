@@ -26,6 +26,8 @@
 mod auth;
 mod connection;
 mod doorway;
+#[doc(hidden)]
+pub mod fuzzing;
 mod metrics;
 mod protocol;
 mod secret_file;
