@@ -11,6 +11,8 @@ mod cluster;
 mod definitions;
 mod postgresql;
 mod settings;
+#[path = "../../../../tests/skipping.rs"]
+mod skipping;
 
 use coeval::{Database, Session, SqlState, Value};
 use std::io::{BufRead, BufReader};
