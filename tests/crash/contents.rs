@@ -22,6 +22,8 @@ pub(crate) fn create(db: &Database) -> Result<(), Error> {
          CREATE TABLE transfers (worker int, n bigint, source bigint, target bigint, amount bigint,
                                  PRIMARY KEY (worker, n));
          CREATE TABLE loads (id bigint PRIMARY KEY, tag bigint NOT NULL, note text);
+         CREATE SEQUENCE numbers;
+         CREATE TABLE numbered (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, note text NOT NULL);
          CREATE TABLE events (worker int, day int, n bigint NOT NULL, note text) USING brick
            PARTITION BY (worker CARDINALITY 16 RANGE SIZE 1, day CARDINALITY 100 RANGE SIZE 10)",
     )?;

@@ -131,7 +131,9 @@ fn kill(kills: usize, seed: u64, fault: &str) -> Result<Model, String> {
 fn after_every_kill_all_that_was_acknowledged_is_there_and_nothing_half() {
     let kills = std::env::var("COEVAL_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
     let model = kill(kills, 20_260_801, "nothing").unwrap();
-    println!("{kills} kills, {} acknowledged, {} in doubt", model.acknowledged, model.in_doubt);
+    let (acknowledged, in_doubt, given) = (model.acknowledged, model.in_doubt, model.given());
+    println!("{kills} kills, {acknowledged} acknowledged, {in_doubt} in doubt, {given} numbers");
+    assert!(given > kills, "sequences gave numbers: {given}");
     assert!(model.acknowledged > 2 * kills, "there was load: {} acknowledged", model.acknowledged);
     assert!(model.in_doubt > kills, "kills met transactions under way: {}", model.in_doubt);
 }
@@ -148,6 +150,16 @@ fn a_process_that_is_killed_while_it_makes_a_database_leaves_a_directory_that_op
         contents::create(&open(dir.path()).unwrap()).unwrap();
         check(dir.path()).unwrap();
     }
+}
+
+#[test]
+fn a_number_that_is_given_again_after_a_kill_is_seen() {
+    let mut model = Model::default();
+    for line in ["given ids 1", "given numbers 1", "given ids 2"] {
+        model.hear(line).unwrap();
+    }
+    model.end_of_life();
+    assert_eq!(model.hear("given ids 2").unwrap_err(), "sequence ids gives 2 twice");
 }
 
 fn assert_is_seen(fault: &str, words: &[&str]) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What must be in the directory, and what may be: kept from what the child says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The keys of one worker with their values.
 pub(crate) type Keys = BTreeMap<String, String>;
@@ -24,6 +24,8 @@ struct Worker {
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     workers: BTreeMap<u32, Worker>,
+    /// The numbers that sequences have given.
+    given: BTreeMap<String, BTreeSet<i64>>,
     /// Transactions that were acknowledged.
     pub(crate) acknowledged: usize,
     /// Transactions that were begun and not acknowledged.
@@ -33,6 +35,9 @@ pub(crate) struct Model {
 impl Model {
     /// Takes in a line of the child.
     pub(crate) fn hear(&mut self, line: &str) -> Result<(), String> {
+        if let Some(given) = line.strip_prefix("given ") {
+            return self.give(given);
+        }
         let mut words = line.split(' ');
         let kind = words.next().unwrap_or_default();
         let number = words.next().and_then(|word| word.parse::<u32>().ok());
@@ -53,6 +58,19 @@ impl Model {
             }
             _ => Err(format!("the child says: {line}")),
         }
+    }
+
+    /// A sequence has given a number, which it never has before, in this life or another.
+    fn give(&mut self, given: &str) -> Result<(), String> {
+        let parsed = given.split_once(' ').and_then(|(name, number)| Some((name, number.parse().ok()?)));
+        let (name, number) = parsed.ok_or_else(|| format!("a line that nobody wrote: given {given}"))?;
+        let is_new = self.given.entry(name.to_owned()).or_default().insert(number);
+        if is_new { Ok(()) } else { Err(format!("sequence {name} gives {number} twice")) }
+    }
+
+    /// How many numbers sequences have given.
+    pub(crate) fn given(&self) -> usize {
+        self.given.values().map(BTreeSet::len).sum()
     }
 
     fn worker(&mut self, number: u32) -> &mut Worker {
@@ -105,7 +123,7 @@ fn apply(keys: &mut Keys, effect: &Effect) {
 }
 
 fn differences(expected: &Keys, found: &Keys) -> String {
-    let all: std::collections::BTreeSet<_> = expected.keys().chain(found.keys()).collect();
+    let all: BTreeSet<_> = expected.keys().chain(found.keys()).collect();
     let different = all.into_iter().filter(|key| expected.get(*key) != found.get(*key));
     let lines = different.map(|key| format!("{key}: {:?}, not {:?}", found.get(key), expected.get(key)));
     lines.collect::<Vec<_>>().join("; ")

@@ -5,6 +5,8 @@
 //! Values print as PostgreSQL prints them; NULL as `NULL`, an empty text as `(empty)`. Expected errors are
 //! named by SQLSTATE: `statement error (23505)`. `connection two` opens a second session on the same database.
 
+#[path = "../skipping.rs"]
+mod skipping;
 #[path = "sqllogic/tique.rs"]
 mod tique;
 

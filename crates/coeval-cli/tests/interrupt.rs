@@ -2,6 +2,10 @@
 //! Ctrl-C in `coeval sql`, as a terminal sends it: `script` gives the program a terminal.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../../tests/skipping.rs"]
+mod skipping;
+
+use skipping::can_run;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -85,10 +89,8 @@ impl Drop for Terminal {
 #[test]
 fn ctrl_c_cancels_the_statement_and_the_shell_goes_on() {
     let home = tempfile::tempdir().unwrap();
-    let Some(mut terminal) = Terminal::open(home.path()) else {
-        println!("skipped: there is no `script` (bsdutils) to open a terminal with");
-        return;
-    };
+    let terminal = Terminal::open(home.path());
+    let (true, Some(mut terminal)) = (can_run("script", terminal.is_some()), terminal) else { return };
     terminal.until("coeval=> ");
     // The second statement runs once the first has shown its row.
     terminal.press("SELECT 41 + 1 AS first; SELECT pg_sleep(3600);\n");

@@ -28,6 +28,8 @@ mod connection;
 mod doorway;
 mod endings;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod metrics;
 mod options;
 mod protocol;

@@ -13,6 +13,7 @@ mod encode;
 mod exchange;
 mod field;
 mod file;
+pub(crate) mod fuzzing;
 pub(crate) mod load;
 pub(crate) mod options;
 mod parquet;

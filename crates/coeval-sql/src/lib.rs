@@ -30,6 +30,8 @@ mod engine;
 mod error;
 mod explain;
 mod functions;
+#[doc(hidden)]
+pub mod fuzzing;
 mod guarded;
 mod json;
 mod memory;

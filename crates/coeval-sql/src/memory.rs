@@ -18,7 +18,10 @@
 //! several times over if it keeps several parts: the count is an upper bound, and an unfiltered build side of a join
 //! reaches the limit before its memory does.
 
+mod machine;
 mod spill;
+
+pub use machine::default_query_memory;
 
 use crate::error::{SqlError, SqlState};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
@@ -52,24 +55,6 @@ const MARK_BYTES: usize = 300;
 
 /// What they take for each byte of a text beside that: copies of long literals.
 const COPIES: usize = 4;
-
-/// If the machine does not say how much memory it has.
-const MACHINE_BYTES_ASSUMED: usize = 4 << 30;
-
-/// The machine's memory, or what its control group leaves, of which one query may have three quarters. That is not too
-/// much: batches of a scan count with the whole chunks that they are parts of.
-#[must_use]
-pub fn default_query_memory() -> usize {
-    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kibibytes = meminfo.lines().find_map(|line| {
-        let rest = line.strip_prefix("MemTotal:")?.trim();
-        rest.strip_suffix("kB")?.trim().parse::<usize>().ok()
-    });
-    let machine = kibibytes.map_or(MACHINE_BYTES_ASSUMED, |kibibytes| kibibytes.saturating_mul(1024));
-    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
-    let group = group.and_then(|text| text.trim().parse().ok()).unwrap_or(usize::MAX);
-    machine.min(group).max(QUERY_MEMORY_MIN)
-}
 
 /// How much memory queries may have, and where they spill.
 #[derive(Clone, Debug, Default)]

@@ -33,6 +33,7 @@ pub(crate) use environment::{Environment, Inputs, NewRow, NoRows, RowSource};
 pub(crate) use literal::{decimal as decimal_literal, number as number_literal};
 pub(crate) use node::Scalar;
 pub(crate) use parameters::ParameterTypes;
+pub(crate) use pattern::like;
 pub(crate) use scope::{Scope, ScopeTable, folded};
 
 pub(crate) use compare::{CompareOp, compare_values};

@@ -32,7 +32,7 @@ use coeval_brick::{BrickId, BrickMark, BrickTable, Deletion, Reader, Selection, 
 use coeval_txn::{Epoch, EpochClock, EpochSet, HeldEpochs, Stride, TransactionId};
 pub use order::ScanOrder;
 use parking_lot::Mutex;
-pub(crate) use round::{FlushedTable, flush_round, restore_rounds};
+pub(crate) use round::{FlushedTable, flush_round, restore_round, restore_rounds};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Bound, RangeInclusive};

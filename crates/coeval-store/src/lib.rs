@@ -40,6 +40,8 @@ mod element;
 mod enum_type;
 mod error;
 pub mod files;
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(test)]
 mod id_value;
 mod ids;

@@ -103,12 +103,12 @@ mod walk;
 
 pub use appender::{Log, LogOptions};
 pub use error::{Damage, LogError, OpenError};
-pub(crate) use format::PayloadTail;
 pub use format::{Lsn, PAYLOAD_BYTES_MAX};
+pub(crate) use format::{PayloadTail, segment_path};
 pub use handle::LogHandle;
 pub(crate) use unfilled::Unfilled;
 pub use walk::{ChecksumPolicy, LogSummary, Replay, Tail, verify};
-pub(crate) use walk::{LogFiles, LookAt, find_segments, place_in_log, read};
+pub(crate) use walk::{LogFiles, LookAt, find_segments, place_in_log, read, walk};
 
 #[cfg(test)]
 mod tests;

@@ -253,7 +253,7 @@ impl Manifest {
         bytes
     }
 
-    fn decode(bytes: &[u8], path: &Path, checksums: ChecksumPolicy) -> Result<Self, StoreError> {
+    pub(crate) fn decode(bytes: &[u8], path: &Path, checksums: ChecksumPolicy) -> Result<Self, StoreError> {
         let corrupt = |offset: u64, what: &str| StoreError::corrupt(path, offset, what);
         let header =
             bytes.first_chunk::<HEADER_BYTES>().ok_or_else(|| corrupt(0, "the header is cut off"))?;

@@ -6,6 +6,7 @@
 //! acknowledged contents, those with the step of unknown fate, or, where durability was waived and the machine
 //! crashed, any earlier contents since the last moment at which everything was durable.
 
+mod bricks;
 mod changes;
 mod model;
 
@@ -67,6 +68,8 @@ pub(crate) struct Workload {
     /// Every number that a sequence has handed out.
     handed_out: BTreeMap<SequenceId, BTreeSet<i64>>,
     name_count: u32,
+    /// Rows that brick tables ever got.
+    brick_row_count: i64,
     /// What steps have met, by kind.
     pub(crate) met: BTreeMap<&'static str, u64>,
 }
@@ -84,6 +87,7 @@ impl Workload {
             has_stopped: false,
             handed_out: BTreeMap::new(),
             name_count: 0,
+            brick_row_count: 0,
             met: BTreeMap::new(),
         }
     }
@@ -126,7 +130,10 @@ impl Workload {
             });
         }
         match kind {
-            0..50 => self.transact(store, "rows", Self::change_rows),
+            0..42 => self.transact(store, "rows", Self::change_rows),
+            42..50 => self.transact(store, "bricks", |workload, tx, draft| {
+                workload.change_bricks(store, tx, draft);
+            }),
             50..60 => self.race(store),
             60..72 => self.transact(store, "bulk load", Self::load),
             72..76 => self.transact(store, "create index", |workload, tx, draft| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The process that the kill tests kill: writes through SQL and through keys, loads in bulk, fills bricks, changes
-//! definitions and runs checkpoints, all at once, until it is killed.
+//! The process that the kill tests kill: writes through SQL and through keys, loads in bulk, fills bricks, takes
+//! numbers of sequences, changes definitions and runs checkpoints, all at once, until it is killed.
 //!
 //! `crash_child DIRECTORY SEED FAULT`. It says on its output, one line each:
 //!
@@ -9,6 +9,7 @@
 //! | `open` | the directory is open, the load begins |
 //! | `begin W +KEY=VALUE -KEY ...` | worker W begins a transaction with this effect |
 //! | `done W` | its commit was acknowledged |
+//! | `given S N` | sequence S has given number N |
 //! | `error TEXT` | something failed that must not |
 //!
 //! Each worker owns its keys, so a reader of these lines knows what must be there and what may be.
@@ -18,6 +19,7 @@ mod definitions;
 mod faults;
 mod loads;
 mod rows;
+mod sequences;
 
 use coeval::{CheckpointPolicy, Database, Durability, Error, Session};
 use coeval_store::{Store, StoreOptions};
@@ -128,7 +130,7 @@ fn main() {
     };
     say("open");
     type Job = fn(Worker, &Database) -> Result<(), Error>;
-    let jobs: [Job; 7] = [
+    let jobs: [Job; 8] = [
         definitions::work,
         loads::work,
         rows::work_in_sql,
@@ -136,6 +138,7 @@ fn main() {
         rows::work_by_key,
         bricks::work_with_offsets,
         bricks::work_in_sql,
+        sequences::work,
     ];
     std::thread::scope(|scope| {
         for (number, job) in jobs.into_iter().enumerate() {

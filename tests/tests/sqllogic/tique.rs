@@ -16,6 +16,7 @@
 #[path = "../../../crates/coeval-tique/tests/sessions/cluster.rs"]
 mod cluster;
 
+use crate::skipping::can_run;
 use crate::{Connection, Paths};
 use cluster::Cluster;
 use coeval_sql::{Engine, SqlError};
@@ -307,8 +308,12 @@ fn files_pass_on_datafusion_but_for_what_is_listed() {
 }
 
 /// On an engine whose library the environment names.
+#[track_caller]
 fn check_library(engine: &str) {
-    if let Ok(library) = std::env::var(format!("COEVAL_TIQUE_{}", engine.to_uppercase())) {
+    let library = std::env::var(format!("COEVAL_TIQUE_{}", engine.to_uppercase()));
+    if can_run(engine, library.is_ok())
+        && let Ok(library) = library
+    {
         check(engine, || format!("{engine} OPTIONS (library '{library}')"));
     }
 }
@@ -331,8 +336,12 @@ fn files_pass_on_sqlite_but_for_what_is_listed() {
 /// Each file in a database of its own.
 #[test]
 fn files_pass_on_postgresql_but_for_what_is_listed() {
-    let Ok(library) = std::env::var("COEVAL_TIQUE_POSTGRESQL") else { return };
-    let Some(cluster) = Cluster::start() else { return };
+    let library = std::env::var("COEVAL_TIQUE_POSTGRESQL").ok();
+    let cluster = library.is_some().then(Cluster::start).flatten();
+    let (true, Some(library), Some(cluster)) = (can_run("postgresql", cluster.is_some()), library, cluster)
+    else {
+        return;
+    };
     let engine = AdbcEngine::postgresql(Path::new(&library), &cluster.address("postgres")).unwrap();
     let mut maker = engine.connect().unwrap();
     let mut count = 0;

@@ -13,11 +13,14 @@
 mod places;
 mod program;
 mod server;
+#[path = "../../../../tests/skipping.rs"]
+mod skipping;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use places::Places;
 use program::{Expected, Program};
 use server::Server;
+use skipping::can_run;
 use std::sync::Arc;
 
 /// A client: its name, what installs it, and how its program is started if it is there.
@@ -100,7 +103,9 @@ const CLIENTS: &[Client] = &[
 
 /// Runs the client's program against a server of its own.
 fn run(client: &Client, places: &Places) -> Result<Completion, Failed> {
-    let Some(program) = (client.program)(places) else {
+    let program = (client.program)(places);
+    can_run(&format!("client {}", client.name), program.is_some());
+    let Some(program) = program else {
         let reason = format!("skipped: {} ({})", client.name, client.installed_by);
         return if places.all_are_required() {
             Err(Failed::from(reason))

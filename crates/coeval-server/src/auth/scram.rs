@@ -110,7 +110,11 @@ impl Exchange {
         Self::begin_with(verifier, channel, client_first, &STANDARD.encode(ours))
     }
 
-    fn begin_with(
+    /// As [`begin`](Self::begin), with our part of the nonce given.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn begin_with(
         verifier: Verifier,
         channel: &Channel,
         client_first: &str,

@@ -57,6 +57,11 @@ impl Input {
         Self { buffer: Vec::new(), start: 0, limit }
     }
 
+    /// These bytes have come.
+    pub(crate) fn of(bytes: &[u8], limit: MessageLimit) -> Self {
+        Self { buffer: bytes.to_vec(), start: 0, limit }
+    }
+
     /// Messages may be this long from here on.
     pub(crate) fn set_limit(&mut self, limit: MessageLimit) {
         self.limit = limit;
@@ -139,7 +144,7 @@ mod tests {
     use super::*;
 
     fn input(bytes: &[u8]) -> Input {
-        Input { buffer: bytes.to_vec(), start: 0, limit: MessageLimit(100_000) }
+        Input::of(bytes, MessageLimit(100_000))
     }
 
     #[test]

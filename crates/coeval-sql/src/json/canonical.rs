@@ -12,11 +12,15 @@ const EXPONENT_MAX: i32 = 16_383;
 /// is walked over once for every one around it.
 const DEPTH_MAX: usize = 1_000;
 
+/// The longest `jsonb`, as in PostgreSQL. An exponent of six bytes writes 16 KiB of zeros, so the text that it is made of
+/// need not be long.
+const DOCUMENT_BYTES_MAX: usize = (256 << 20) - 1;
+
 /// The text of a document as a `jsonb`. The text has to be JSON.
 ///
 /// # Errors
-/// `22P05` for a character that text cannot hold, `22003` for a number that is too long, `54001` for a document that is
-/// too deep.
+/// `22P05` for a character that text cannot hold, `22003` for a number that is too long, `54000` for a document
+/// that is, `54001` for one that is too deep.
 pub(crate) fn canonical(text: &str) -> Result<String, SqlError> {
     let mut out = String::with_capacity(text.len());
     // What is still to be written, the next one last.
@@ -30,8 +34,18 @@ pub(crate) fn canonical(text: &str) -> Result<String, SqlError> {
             }
             Step::Value(part, depth) => write(part, depth, &mut out, &mut steps)?,
         }
+        if out.len() > DOCUMENT_BYTES_MAX {
+            return Err(too_long());
+        }
     }
     Ok(out)
+}
+
+fn too_long() -> SqlError {
+    let message = format!("a jsonb has at most {DOCUMENT_BYTES_MAX} bytes");
+    SqlError::new(SqlState::ProgramLimitExceeded, message)
+        .with_detail("Numbers are written without exponents.")
+        .with_hint("Keep the document as json, which stays as it is written.")
 }
 
 /// A piece of a document.
@@ -150,6 +164,14 @@ fn push_number(text: &str, out: &mut String) -> Result<(), SqlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_short_text_makes_no_document_without_end() {
+        // 200 KB that would be 320 MB.
+        let text = format!("[{}1]", "1e16000,".repeat(20_000));
+        assert_eq!(canonical(&text).unwrap_err().state, SqlState::ProgramLimitExceeded);
+        assert_eq!(canonical("[1e16000]").unwrap().len(), 16_003);
+    }
 
     #[test]
     fn a_document_is_as_deep_as_it_may_be_and_no_deeper() {

@@ -375,13 +375,25 @@ impl<'a> Arguments<'a> {
 
     /// The members that an aggregate has collected, as one object.
     fn members(&self, row: usize) -> std::result::Result<String, SqlError> {
-        let members = arrow::compute::cast(&self.arrays[0].as_list::<i32>().value(row), &DataType::Utf8View)?;
+        let members = self.aggregated(row)?;
         let members: Vec<_> = members.as_string_view().iter().flatten().collect();
         Ok(format!("{{ {} }}", members.join(", ")))
     }
 
+    /// What an aggregate has collected, as texts.
+    ///
+    /// # Errors
+    /// `42883` for what no aggregate has collected: a user knows the function's name.
+    fn aggregated(&self, row: usize) -> std::result::Result<ArrayRef, SqlError> {
+        let Some(lists) = self.arrays[0].as_list_opt::<i32>() else {
+            let message = "no function of this name takes an argument that is no array";
+            return Err(SqlError::new(SqlState::UndefinedFunction, message));
+        };
+        Ok(arrow::compute::cast(&lists.value(row), &DataType::Utf8View)?)
+    }
+
     fn collected(&self, row: usize) -> std::result::Result<String, SqlError> {
-        let values = arrow::compute::cast(&self.arrays[0].as_list::<i32>().value(row), &DataType::Utf8View)?;
+        let values = self.aggregated(row)?;
         let values: Vec<_> = values.as_string_view().iter().map(|value| value.unwrap_or("null")).collect();
         Ok(format!("[{}]", values.join(", ")))
     }

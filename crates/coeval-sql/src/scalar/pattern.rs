@@ -6,7 +6,7 @@ use crate::error::{SqlError, SqlState};
 /// Whether the text matches the pattern.
 ///
 /// Backtracks only to the last `%`, so it takes at most text times pattern steps.
-pub(super) fn like(text: &str, pattern: &str, escape: Option<char>) -> Result<bool, SqlError> {
+pub(crate) fn like(text: &str, pattern: &str, escape: Option<char>) -> Result<bool, SqlError> {
     let mut text_rest = text.chars();
     let mut pattern_rest = pattern.chars();
     let mut restart: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;

@@ -243,7 +243,8 @@ fn checked<'a>(path: &Path, bytes: &'a [u8], checksum: u32) -> Result<&'a [u8], 
     Ok(&contents[16..])
 }
 
-fn restore_round(rows: &BrickRows, body: &[u8], is_void: impl Fn(u64) -> bool) -> Option<()> {
+/// Fills a table with one round; `None` if the bytes are no round of it.
+pub(crate) fn restore_round(rows: &BrickRows, body: &[u8], is_void: impl Fn(u64) -> bool) -> Option<()> {
     let (strings, mut body) = prefixed(body)?;
     if !rows.table.restore_strings(strings).ok()?.is_empty() {
         return None;

@@ -16,7 +16,9 @@
 //! 4. each block (512 or 4,096 bytes) of each write survives or not by itself, so a later write may be there
 //!    without an earlier one; one in eight surviving blocks is torn at any byte; each change of length survives
 //!    or not by itself;
-//! 5. as 4, and the file has its last length, with zeros where nothing survived.
+//! 5. as 4, and the file has its last length, with zeros where nothing survived;
+//! 6. as 5, with bytes of another file in place of the zeros: what its blocks held before, on file systems that do not
+//!    write contents before lengths.
 //!
 //! Of the pending names (made, renamed, removed): all are lost, all survive, or each survives or not by itself.
 //! A rename survives whole or not at all. Directories are durable when made (as [`FileSystem::create_dir_all`]

@@ -248,7 +248,7 @@ impl Workload {
     }
 }
 
-fn put_table(tx: &mut Transaction, def: &TableDef) -> Result<(), StoreError> {
+pub(super) fn put_table(tx: &mut Transaction, def: &TableDef) -> Result<(), StoreError> {
     tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone())))
 }
 

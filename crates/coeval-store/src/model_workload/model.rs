@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a store must hold, as plain maps.
 
+use super::bricks::BrickModel;
 use crate::catalog::{SequenceDef, TableDef};
 use crate::cursor::SpaceCursor;
 use crate::ids::{SequenceId, SpaceId};
@@ -17,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Model {
     pub(crate) version: u64,
     pub(crate) tables: BTreeMap<SpaceId, TableModel>,
+    pub(crate) bricks: BTreeMap<SpaceId, BrickModel>,
     pub(crate) views: BTreeMap<String, String>,
     pub(crate) sequences: BTreeMap<SequenceId, SequenceDef>,
 }
@@ -72,12 +74,16 @@ impl Model {
             return Err(format!("version {}, not {}", world.version(), self.version));
         }
         let tables: Vec<_> = world.tables().map(|table| table.id()).collect();
-        let expected: Vec<_> = self.tables.keys().copied().collect();
+        let mut expected: Vec<_> = self.tables.keys().chain(self.bricks.keys()).copied().collect();
+        expected.sort_unstable();
         if tables != expected {
             return Err(format!("tables {tables:?}, not {expected:?}"));
         }
         for table in world.tables() {
-            self.tables[&table.id()].check(table)?;
+            match self.bricks.get(&table.id()) {
+                Some(bricks) => bricks.check(table, world)?,
+                None => self.tables[&table.id()].check(table)?,
+            }
         }
         let views = world.catalog().views().map(|view| (view.name.name.clone(), view.query.clone()));
         if views.collect::<BTreeMap<_, _>>() != self.views {

@@ -68,7 +68,7 @@ fn options() -> Options {
 
 #[test]
 fn a_copy_is_made_once_brought_up_to_date_and_made_anew() {
-    if !is_monetdb() {
+    if !needs_monetdb() {
         return;
     }
     let library = std::env::var("COEVAL_TIQUE_MONETDB").unwrap();

@@ -2,13 +2,16 @@
 //! An engine that the crate does not know, by its ADBC driver: DuckDB, of which the test says the dialect.
 
 use crate::engine::by_driver;
+use crate::skipping::can_run;
 use crate::{rows, state, tag};
 use coeval_tique::{AdbcEngine, Appends, Copying, Database, Dialect, Options, SqlState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+#[track_caller]
 fn library() -> Option<PathBuf> {
-    std::env::var_os("COEVAL_TIQUE_DUCKDB").map(PathBuf::from)
+    let library = std::env::var_os("COEVAL_TIQUE_DUCKDB").map(PathBuf::from);
+    can_run("duckdb", library.is_some()).then_some(library).flatten()
 }
 
 #[test]

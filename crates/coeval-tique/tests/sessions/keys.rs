@@ -184,7 +184,7 @@ fn tables_whose_keys_are_texts_are_opened_as_they_are() {
 
 #[test]
 fn a_key_that_is_kept_otherwise_is_refused_with_what_to_do() {
-    if !is_monetdb() {
+    if !needs_monetdb() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -26,6 +26,8 @@ mod proxy;
 mod reads;
 mod savepoints;
 mod serializable;
+#[path = "../../../../tests/skipping.rs"]
+mod skipping;
 mod spanning;
 mod writes;
 
@@ -60,6 +62,12 @@ fn all_options() -> Vec<Options> {
 /// Whether the engine has no recursive queries.
 fn is_monetdb() -> bool {
     std::env::var_os("COEVAL_TIQUE_MONETDB").is_some() && std::env::var_os("COEVAL_TIQUE_DUCKDB").is_none()
+}
+
+/// As [`is_monetdb`], of a test that is about nothing else.
+#[track_caller]
+fn needs_monetdb() -> bool {
+    skipping::can_run("monetdb", is_monetdb())
 }
 
 /// Whether the engine has neither decimals nor dates.

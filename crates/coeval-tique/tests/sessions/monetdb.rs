@@ -2,7 +2,7 @@
 //! MonetDB's own sessions: they are used again, without what they had, and there are no more than so many. What is too long
 //! for one statement is one change.
 
-use crate::{is_monetdb, text};
+use crate::{needs_monetdb, text};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use coeval_tique::{Effort, Engine, EngineErrorKind, MonetDbEngine};
 use std::path::Path;
@@ -18,7 +18,7 @@ fn engine() -> MonetDbEngine {
 
 #[test]
 fn sessions_come_and_go_on_the_second_database_of_a_process_too() {
-    if !is_monetdb() {
+    if !needs_monetdb() {
         return;
     }
     for _ in 0..2 {
@@ -38,7 +38,7 @@ fn sessions_come_and_go_on_the_second_database_of_a_process_too() {
 
 #[test]
 fn who_finds_no_place_is_told_so_and_finds_one_when_another_goes() {
-    if !is_monetdb() {
+    if !needs_monetdb() {
         return;
     }
     let engine = engine();
@@ -58,7 +58,7 @@ fn who_finds_no_place_is_told_so_and_finds_one_when_another_goes() {
 
 #[test]
 fn many_rows_are_appended_together_or_not_at_all() {
-    if !is_monetdb() {
+    if !needs_monetdb() {
         return;
     }
     let engine = engine();
@@ -92,7 +92,7 @@ fn many_rows_are_appended_together_or_not_at_all() {
 /// 3.2.1: the pipeline that plans fast for who looks up rows, the one that plans well for others.
 #[test]
 fn a_statements_effort_chooses_the_optimizers_pipeline() {
-    if !is_monetdb() {
+    if !needs_monetdb() {
         return;
     }
     let mut session = engine().connect().unwrap();

@@ -11,6 +11,8 @@ mod cluster;
 mod definitions;
 mod postgresql;
 mod settings;
+#[path = "../../../../tests/skipping.rs"]
+mod skipping;
 mod snapshots;
 
 use coeval::{Database, Session, SqlState, Value};

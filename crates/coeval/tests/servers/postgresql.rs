@@ -4,6 +4,7 @@
 //! On a server of the test's own, if `COEVAL_TIQUE_POSTGRESQL` names the driver and PostgreSQL 15 is installed.
 
 use crate::cluster::Cluster;
+use crate::skipping::can_run;
 use crate::{rows, run, session};
 use coeval::{Database, Session, SqlState};
 use std::collections::BTreeSet;
@@ -20,9 +21,11 @@ struct Told {
     failed: BTreeSet<u64>,
 }
 
+#[track_caller]
 fn cluster() -> Option<(Cluster, String)> {
-    let library = std::env::var("COEVAL_TIQUE_POSTGRESQL").ok()?;
-    Some((Cluster::start()?, library))
+    let library = std::env::var("COEVAL_TIQUE_POSTGRESQL").ok();
+    let cluster = library.and_then(|library| Some((Cluster::start()?, library)));
+    can_run("postgresql", cluster.is_some()).then_some(cluster).flatten()
 }
 
 fn database(cluster: &Cluster, library: &str) -> Database {

@@ -101,17 +101,25 @@ impl Inode {
         }
     }
 
-    /// One of the five legal outcomes.
-    fn crash(&mut self, random: &mut Random) {
+    /// One of the six legal outcomes; `stale` is what new blocks may hold that were not written.
+    fn crash(&mut self, stale: &[u8], random: &mut Random) {
         let pending = std::mem::take(&mut self.pending);
-        match random.below(5) {
+        match random.below(6) {
             0 => {}
             1 => pending.iter().for_each(|change| apply(&mut self.durable, change)),
             2 => self.keep_prefix(&pending, random),
             3 => self.keep_blocks(&pending, random),
-            _ => {
+            4 => {
                 self.keep_blocks(&pending, random);
                 self.durable.resize(self.cache.len(), 0);
+            }
+            _ => {
+                let length = self.cache.len();
+                let known = self.durable.len();
+                let unwritten = stale.iter().copied().chain(std::iter::repeat(0)).skip(known);
+                self.durable.extend(unwritten.take(length.saturating_sub(known)));
+                self.keep_blocks(&pending, random);
+                self.durable.resize(length, 0);
             }
         }
         self.cache = self.durable.clone();
@@ -392,8 +400,10 @@ impl Disk {
             }
         }
         self.names = self.durable_names.clone();
+        let donor = self.random.below(self.inodes.len().max(1)) as InodeId;
+        let stale = self.inodes.get(&donor).map(|inode| inode.cache.clone()).unwrap_or_default();
         for inode in self.inodes.values_mut() {
-            inode.crash(&mut self.random);
+            inode.crash(&stale, &mut self.random);
         }
         self.next_process()
     }

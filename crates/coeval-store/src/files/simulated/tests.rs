@@ -67,6 +67,24 @@ fn unsynced_writes_are_lost_kept_torn_and_reordered() {
 }
 
 #[test]
+fn new_blocks_that_were_not_written_are_missing_or_zeros_or_what_another_file_held() {
+    let (mut missing, mut zeros, mut stale) = (0, 0, 0);
+    for seed in 0..2000 {
+        let (files, file) = disk_with(seed, b"synced");
+        let other = files.open(Path::new("/d/other"), OpenMode::Create).unwrap();
+        other.write_all_at(0, &[7; 20_000]).unwrap();
+        other.sync_all().unwrap();
+        file.write_all_at(6, &[1; 20_000]).unwrap();
+        let bytes = files.crash().read(&path()).unwrap();
+        assert_eq!(bytes[..6], *b"synced", "what is durable stays");
+        missing += u64::from(bytes.len() < 20_006);
+        zeros += u64::from(bytes[6..].contains(&0));
+        stale += u64::from(bytes[6..].contains(&7));
+    }
+    assert!([missing, zeros, stale].iter().all(|count| *count > 50), "{missing} {zeros} {stale}");
+}
+
+#[test]
 fn names_need_the_directory_synced_and_a_rename_is_never_half() {
     let mut outcomes = BTreeSet::new();
     for seed in 0..200 {

@@ -59,6 +59,7 @@ fn after_any_crash_all_that_was_acknowledged_is_there_and_nothing_is_half() {
         "drop table",
         "view",
         "sequence",
+        "bricks",
         "next value",
     ] {
         let times = met.get(kind).copied().unwrap_or(0);
