@@ -422,3 +422,45 @@ fn flush_brings_answers_before_the_sync() {
     raw.send(&query("SELECT 1"));
     assert_eq!(kinds(&raw.until_ready()), "TDCZ");
 }
+
+/// The error of a message list.
+fn refusal(messages: &[support::Message]) -> (String, String) {
+    let error = messages.iter().find(|message| message.kind == 'E').unwrap();
+    (error.field('C').unwrap(), error.field('M').unwrap())
+}
+
+#[test]
+fn portals_have_a_bound_for_a_session_and_one_for_all() {
+    const EACH: usize = 1_000;
+    const ALL: usize = 100_000;
+    let server = Running::new();
+    let opened = |count: usize| {
+        let mut raw = server.raw();
+        raw.run("BEGIN");
+        let binds = (0..count).map(|number| bind(&format!("p{number}"), "s", &[]));
+        let messages: Vec<_> =
+            [parse("s", "SELECT 1", &[])].into_iter().chain(binds).chain([sync()]).collect();
+        raw.send_all(&messages);
+        let answers = raw.until_ready();
+        (raw, answers)
+    };
+    let (one, answers) = opened(EACH + 1);
+    let expected = "too many portals: a session may have 1000".to_owned();
+    assert_eq!(refusal(&answers), ("54000".to_owned(), expected));
+    drop(one);
+    // The session has ended soon.
+    while server.database.engine().registry().count() > 0 {
+        std::thread::yield_now();
+    }
+    let all: Vec<_> = (0..ALL / EACH).map(|_| opened(EACH)).collect();
+    assert!(all.iter().all(|(_, answers)| answers.iter().all(|message| message.kind != 'E')));
+    let (_raw, answers) = opened(1);
+    let expected = "too many portals: all sessions together may have 100000".to_owned();
+    assert_eq!(refusal(&answers), ("53200".to_owned(), expected));
+    drop(all);
+    while server.database.engine().registry().count() > 1 {
+        std::thread::yield_now();
+    }
+    let (_raw, answers) = opened(1);
+    assert_eq!(kinds(&answers), "12Z");
+}

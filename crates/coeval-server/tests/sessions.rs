@@ -413,3 +413,40 @@ fn figures_are_given_to_who_asks_for_them() {
     assert!(ask("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
     assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
 }
+
+/// `psql -c SELECT 1` as somebody with a password, with this in its connection string.
+fn psql(server: &Running, password: &str, more: &str) -> Option<std::process::Output> {
+    let port = server.address.port();
+    let to = format!("host=127.0.0.1 port={port} user=app dbname=coeval password={password} {more}");
+    let output = std::process::Command::new("psql").args(["-XAtc", "SELECT 1", &to]).output();
+    match output {
+        Ok(output) => Some(output),
+        Err(error) => {
+            let is_required = std::env::var("COEVAL_CLIENTS").is_ok_and(|value| value == "required");
+            assert!(!is_required, "psql: {error}; apt-get install postgresql-client-15");
+            println!("skipped: psql is not installed (apt-get install postgresql-client-15)");
+            None
+        }
+    }
+}
+
+#[test]
+fn psql_that_insists_on_channel_binding_and_tls_is_served_and_refused_without_tls() {
+    let roles = || Roles::new().with("app", "geheim").unwrap();
+    let encrypted = Running::with(ServerOptions {
+        roles: roles(),
+        certificate: Some(server_certificate()),
+        ..ServerOptions::default()
+    });
+    let bound = "channel_binding=require sslmode=require";
+    let Some(output) = psql(&encrypted, "geheim", bound) else { return };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && output.stdout == b"1\n", "{said}");
+    let Some(output) = psql(&encrypted, "falsch", bound) else { return };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("password authentication failed"), "{said}");
+    let plain = Running::with(ServerOptions { roles: roles(), ..ServerOptions::default() });
+    let Some(output) = psql(&plain, "geheim", "channel_binding=require sslmode=disable") else { return };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("channel binding"), "{said}");
+}

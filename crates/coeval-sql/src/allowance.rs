@@ -12,8 +12,8 @@
 //! | a value of a constant expression, while the statement is planned: 64 KiB | none: it is computed when it runs |
 
 use crate::cancel::{self, CancelHandle};
+use crate::carried::Carry;
 use crate::error::{SqlError, SqlState};
-use crate::query::Carry;
 use datafusion::common::config::ConfigOptions;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;

@@ -20,6 +20,7 @@
 mod advisory;
 mod allowance;
 mod cancel;
+mod carried;
 mod catalog;
 mod context;
 mod copy;

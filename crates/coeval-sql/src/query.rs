@@ -5,7 +5,6 @@
 mod apply;
 mod arithmetic;
 mod beside;
-mod carried;
 mod dialect;
 mod duplicate_groups;
 mod eager_aggregation;
@@ -26,7 +25,6 @@ mod typing;
 mod watch;
 
 pub(crate) use arithmetic::CheckedArithmetic;
-pub(crate) use carried::Carry;
 pub(crate) use dialect::{expression_in_dialect, plain_type};
 pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;

@@ -3,7 +3,7 @@
 
 use super::copying::Origin;
 use super::portal::RowSource;
-use super::{Connection, Failure};
+use super::{Connection, Failure, Limited};
 use crate::protocol::frontend::Formats;
 use crate::types::{RowEncoder, columns_of};
 use arrow::datatypes::SchemaRef;
@@ -39,16 +39,23 @@ impl Connection {
             self.send(execution).await?;
             return self.end_group().await;
         }
+        // The time of the first statement begins here: a long text takes some to be read.
+        let limited = self.limited();
         let statements = self.session.parse(sql)?;
         if statements.is_empty() {
             self.output.empty_query();
         }
         let together = if statements.len() > 1 { Together::Yes } else { Together::No };
-        self.run_rest(Rest { statements: statements.into(), together }).await
+        self.run_from(Rest { statements: statements.into(), together }, Some(limited)).await
     }
 
     /// Runs what is left of a text, up to its end or a COPY FROM STDIN.
-    pub(super) async fn run_rest(&mut self, mut rest: Rest) -> Result<(), Failure> {
+    pub(super) async fn run_rest(&mut self, rest: Rest) -> Result<(), Failure> {
+        self.run_from(rest, None).await
+    }
+
+    /// The same; the time of the first statement may have begun.
+    async fn run_from(&mut self, mut rest: Rest, mut begun: Option<Limited>) -> Result<(), Failure> {
         while let Some(statement) = rest.statements.pop_front() {
             if rest.together == Together::Yes {
                 self.session.begin_implicit()?;
@@ -58,7 +65,7 @@ impl Connection {
             {
                 continue;
             }
-            let limited = self.limited();
+            let limited = begun.take().unwrap_or_else(|| self.limited());
             let execution = self.run(|session| session.start(&statement)).await?;
             self.tell_notices();
             match execution {

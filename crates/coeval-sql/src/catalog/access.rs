@@ -4,9 +4,9 @@
 
 use super::objects::{Objects, ViewColumns};
 use crate::advisory::SessionLocks;
+use crate::carried::Carry;
 use crate::context::{Clock, StatementContext};
 use crate::error::SqlError;
-use crate::query::Carry;
 use crate::registry::Registry;
 use crate::rights::{Authority, Principal, Rights};
 use crate::settings::Settings;

@@ -5,9 +5,9 @@
 //! that DataFusion hands to functions. So a plan can be kept and run again in any session.
 
 use super::sequence_values::{Sequences, Taking};
+use crate::carried::Carry;
 use crate::context::{SequenceValues, StatementContext};
 use crate::error::SqlError;
-use crate::query::Carry;
 use crate::rights::{Object, Rights};
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::compute::cast;

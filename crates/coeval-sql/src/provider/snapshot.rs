@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The tables of one statement: what its scans read, found when the physical plan is made.
 
+use crate::carried::Carry;
 use crate::error::SqlError;
-use crate::query::Carry;
 use crate::result::RowSet;
 use coeval_store::{BrickSnapshot, Scanned, SpaceId, TableView};
 use parking_lot::Mutex;

@@ -25,7 +25,7 @@
 mod candidates;
 
 use super::arithmetic::rewrite_node;
-use super::carried::Carry;
+use crate::carried::Carry;
 use super::join_conditions::subquery_of;
 use super::origins::catalog_type;
 use super::run::{StatementEnvironment, StatementTime};

@@ -2,9 +2,9 @@
 //! From a logical plan to rows: parameters, snapshot, optimization, execution.
 
 use super::apply::{Extent, applied, has_correlated};
-use super::carried::Carry;
 use super::plan::{PlannedQuery, plan, plan_with_hidden};
 use crate::allowance::Allowance;
+use crate::carried::Carry;
 use crate::catalog::CatalogAccess;
 use crate::context::StatementContext;
 use crate::ddl::sequence_functions::SequenceAccess;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How many rows a relation has and how many distinct values its columns, in the statement's snapshot.
 
+use crate::carried::Carry;
 use crate::provider::{CoevalTable, StatementSnapshot, distinct_results, known_distinct_values, selectivity};
-use crate::query::Carry;
 use coeval_store::{TableSummary, TableView};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::datasource::source_as_provider;
