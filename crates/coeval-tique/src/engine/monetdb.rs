@@ -2,10 +2,12 @@
 //! MonetDB in this process, by its own library.
 //!
 //! The library has one database for each process, and as many sessions on it as one likes. Queries of different sessions run
-//! beside each other, and so do commits; the statements of a change run alone ([`Shared`] says why). A DELETE that meets
+//! beside each other, and so do commits; the statements of a change run beside those alone that use none of its tables
+//! ([`Shared`] says why). A DELETE that meets
 //! somebody else's change of its table is refused, at once or when it commits, without effect, and is run again here; in the
 //! end beside no other change.
 
+mod exclusion;
 mod import;
 mod interface;
 mod worker;
@@ -21,6 +23,7 @@ use crate::schema::quoted;
 use arrow::array::{AsArray, RecordBatch};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{DataType, TimezoneInfo, Value};
+use exclusion::{Exclusion, Tables, Use};
 use interface::{Functions, Handle};
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::ffi::CString;
@@ -48,18 +51,20 @@ pub struct MonetDbEngine {
 /// What the sessions share.
 ///
 /// # Locking
-/// `changes` is held, for reading, around each change of rows, and for writing by one that has to run alone. `rows` is held
-/// for writing while the statements of a change run, inside of `changes` and not during a commit, and for reading while a
-/// query runs and its answer is copied. A query that runs while a column's texts grow may read an empty one instead. And one
+/// `changes` is held, for reading, around each change of rows, and for writing by one that has to run alone. Of `rows` a
+/// change claims its tables while its statements run, inside of `changes` and not during a commit, and a query those that it
+/// reads, until its answer is copied. A query that runs while a column's texts grow may read an empty one instead. And one
 /// that begins while a DELETE takes a table's first rows, or an INSERT uses such a place again, may miss as many of its
-/// newest: MonetDB 11.41 looks up the head of a table's list of segments (`bind_cands`) before it takes the table's lock.
+/// newest: MonetDB 11.41 looks up the head of a table's list of segments (`bind_cands`) before it takes the table's lock. Both
+/// are about what each table has of its own, so whoever uses other tables is in nobody's way: a commit waits for
+/// the queries that read the caches of what it wrote.
 /// `idle` is held for moments, inside of nothing. `_keeper` is never taken: it keeps the database open.
 struct Shared {
     dialect: Dialect,
     functions: &'static Functions,
     directory: Option<CString>,
     changes: RwLock<()>,
-    rows: RwLock<()>,
+    rows: Exclusion,
     idle: Mutex<Vec<Idle>>,
     _keeper: Mutex<Worker>,
     /// Dropped last: the database is closed by then.
@@ -145,7 +150,7 @@ impl MonetDbEngine {
             spelled,
             ..Dialect::STANDARD
         };
-        let (changes, rows, idle) = (RwLock::new(()), RwLock::new(()), Mutex::default());
+        let (changes, rows, idle) = (RwLock::new(()), Exclusion::default(), Mutex::default());
         let keeper = Mutex::new(keeper);
         let shared = Shared { dialect, functions, directory, changes, rows, idle, _keeper: keeper, alone };
         Ok(Self { shared: Arc::new(shared) })
@@ -305,25 +310,25 @@ impl Session {
         Ok(())
     }
 
-    /// Runs statements as one change, again if another refused it.
-    fn change(&mut self, statements: &[String]) -> Result<u64, EngineError> {
+    /// Runs statements as one change of these tables, again if another refused it.
+    fn change(&mut self, tables: &Tables, statements: &[String]) -> Result<u64, EngineError> {
         let shared = Arc::clone(&self.shared);
         for _ in 0..TRIES {
             let _beside_others = shared.changes.read();
-            match self.try_change(statements) {
+            match self.try_change(tables, statements) {
                 Err(error) if CONFLICTS.iter().any(|words| error.message.contains(words)) => {}
                 outcome => return outcome,
             }
         }
         let _alone = shared.changes.write();
-        self.try_change(statements)
+        self.try_change(tables, statements)
     }
 
-    fn try_change(&mut self, statements: &[String]) -> Result<u64, EngineError> {
+    fn try_change(&mut self, tables: &Tables, statements: &[String]) -> Result<u64, EngineError> {
         self.run("START TRANSACTION")?;
         let shared = Arc::clone(&self.shared);
         let run_all = |session: &mut Self| {
-            let _no_reader = shared.rows.write();
+            let _no_reader = shared.rows.claim(tables.clone(), Use::Changes);
             statements.iter().try_fold(0, |sum, statement| Ok(sum + session.run(statement)?))
         };
         match run_all(self) {
@@ -345,14 +350,14 @@ impl Connection for Session {
         }
         self.wear(sql);
         let shared = Arc::clone(&self.shared);
-        let _no_row_comes_or_goes = shared.rows.read();
+        let _no_row_comes_or_goes = shared.rows.claim(Tables::of(sql), Use::Reads);
         let sql = sql.to_owned();
         self.ask(move |handle| import::read(handle.run(&sql)?.0))
     }
 
     fn execute(&mut self, sql: &str) -> Result<u64, EngineError> {
         self.refresh();
-        self.change(&[sql.to_owned()])
+        self.change(&Tables::of(sql), &[sql.to_owned()])
     }
 
     fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError> {
@@ -360,7 +365,7 @@ impl Connection for Session {
             return Ok(());
         }
         self.set(Effort::Point)?;
-        self.change(&insertions(table, rows, given, STATEMENT_BYTES)?).map(drop)
+        self.change(&Tables::named([table]), &insertions(table, rows, given, STATEMENT_BYTES)?).map(drop)
     }
 
     fn append_all(&mut self, appends: &[(&str, &RecordBatch)]) -> Result<(), EngineError> {
@@ -370,7 +375,7 @@ impl Connection for Session {
             return Ok(());
         }
         self.set(Effort::Point)?;
-        self.change(&statements).map(drop)
+        self.change(&Tables::named(appends.iter().map(|(table, _)| *table)), &statements).map(drop)
     }
 
     /// Beside everybody else's statements, as a query: nobody else has these tables.
@@ -380,7 +385,8 @@ impl Connection for Session {
             self.state = State::HasTables;
         }
         let shared = Arc::clone(&self.shared);
-        let _no_row_comes_or_goes = shared.rows.read();
+        // The tables that it makes are nobody else's.
+        let _no_row_comes_or_goes = shared.rows.claim(Tables::named_in(sql), Use::Reads);
         self.run(sql)
     }
 
