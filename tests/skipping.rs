@@ -10,20 +10,20 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::panic::Location;
 
-/// Whether the calling test is to run, which it is if what it needs is there: `what` is a word, and a name if there are
+/// What the calling test needs, if it is there; without it the test is skipped. `what` is a word, and a name if there are
 /// several of it.
 #[track_caller]
-pub(crate) fn can_run(what: &str, is_there: bool) -> bool {
+pub(crate) fn needed<T>(what: &str, found: Option<T>) -> Option<T> {
     let test = Location::caller();
-    if !is_there {
+    if found.is_none() {
         // In one piece, whatever other tests write; a reader who has gone is no fault of this one.
         let _ = std::io::stderr().write_all(format!("skipped: {test} needs {what}\n").as_bytes());
     }
     if let Some(path) = std::env::var_os("COEVAL_SKIPPED") {
         let file = OpenOptions::new().append(true).create(true).open(path);
-        let answer = if is_there { "ran" } else { "skipped" };
+        let answer = if found.is_some() { "ran" } else { "skipped" };
         let line = format!("{answer}\t{what}\t{test}\n");
         file.and_then(|mut file| file.write_all(line.as_bytes())).expect("COEVAL_SKIPPED can be written");
     }
-    is_there
+    found
 }

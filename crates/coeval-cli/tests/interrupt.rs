@@ -5,7 +5,7 @@
 #[path = "../../../tests/skipping.rs"]
 mod skipping;
 
-use skipping::can_run;
+use skipping::needed;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -89,8 +89,7 @@ impl Drop for Terminal {
 #[test]
 fn ctrl_c_cancels_the_statement_and_the_shell_goes_on() {
     let home = tempfile::tempdir().unwrap();
-    let terminal = Terminal::open(home.path());
-    let (true, Some(mut terminal)) = (can_run("script", terminal.is_some()), terminal) else { return };
+    let Some(mut terminal) = needed("script", Terminal::open(home.path())) else { return };
     terminal.until("coeval=> ");
     // The second statement runs once the first has shown its row.
     terminal.press("SELECT 41 + 1 AS first; SELECT pg_sleep(3600);\n");

@@ -16,7 +16,7 @@
 #[path = "../../../crates/coeval-tique/tests/sessions/cluster.rs"]
 mod cluster;
 
-use crate::skipping::can_run;
+use crate::skipping::needed;
 use crate::{Connection, Paths};
 use cluster::Cluster;
 use coeval_sql::{Engine, SqlError};
@@ -310,10 +310,8 @@ fn files_pass_on_datafusion_but_for_what_is_listed() {
 /// On an engine whose library the environment names.
 #[track_caller]
 fn check_library(engine: &str) {
-    let library = std::env::var(format!("COEVAL_TIQUE_{}", engine.to_uppercase()));
-    if can_run(engine, library.is_ok())
-        && let Ok(library) = library
-    {
+    let library = std::env::var(format!("COEVAL_TIQUE_{}", engine.to_uppercase())).ok();
+    if let Some(library) = needed(engine, library) {
         check(engine, || format!("{engine} OPTIONS (library '{library}')"));
     }
 }
@@ -337,11 +335,8 @@ fn files_pass_on_sqlite_but_for_what_is_listed() {
 #[test]
 fn files_pass_on_postgresql_but_for_what_is_listed() {
     let library = std::env::var("COEVAL_TIQUE_POSTGRESQL").ok();
-    let cluster = library.is_some().then(Cluster::start).flatten();
-    let (true, Some(library), Some(cluster)) = (can_run("postgresql", cluster.is_some()), library, cluster)
-    else {
-        return;
-    };
+    let found = library.and_then(|library| Some((library, Cluster::start()?)));
+    let Some((library, cluster)) = needed("postgresql", found) else { return };
     let engine = AdbcEngine::postgresql(Path::new(&library), &cluster.address("postgres")).unwrap();
     let mut maker = engine.connect().unwrap();
     let mut count = 0;

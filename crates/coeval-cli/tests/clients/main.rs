@@ -20,7 +20,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use places::Places;
 use program::{Expected, Program};
 use server::Server;
-use skipping::can_run;
+use skipping::needed;
 use std::sync::Arc;
 
 /// A client: its name, what installs it, and how its program is started if it is there.
@@ -104,8 +104,7 @@ const CLIENTS: &[Client] = &[
 /// Runs the client's program against a server of its own.
 fn run(client: &Client, places: &Places) -> Result<Completion, Failed> {
     let program = (client.program)(places);
-    can_run(&format!("client {}", client.name), program.is_some());
-    let Some(program) = program else {
+    let Some(program) = needed(&format!("client {}", client.name), program) else {
         let reason = format!("skipped: {} ({})", client.name, client.installed_by);
         return if places.all_are_required() {
             Err(Failed::from(reason))

@@ -2,7 +2,7 @@
 //! What CREATE TABLE finds in the engine, and where tables are.
 
 use crate::engine::in_memory;
-use crate::skipping::can_run;
+use crate::skipping::needed;
 use crate::{persistent, text};
 use coeval_tique::{Database, Effort, Options, SqlState};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn a_table_of_the_engines_is_not_taken_for_a_physical_one() {
 /// 3.1.4, on DuckDB: what need not outlive the process is not in the file.
 #[test]
 fn duckdb_has_the_tables_of_running_transactions_in_memory() {
-    if !can_run("duckdb", std::env::var_os("COEVAL_TIQUE_DUCKDB").is_some()) {
+    if needed("duckdb", std::env::var_os("COEVAL_TIQUE_DUCKDB")).is_none() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 //! An engine that the crate does not know, by its ADBC driver: DuckDB, of which the test says the dialect.
 
 use crate::engine::by_driver;
-use crate::skipping::can_run;
+use crate::skipping::needed;
 use crate::{rows, state, tag};
 use coeval_tique::{AdbcEngine, Appends, Copying, Database, Dialect, Options, SqlState};
 use std::path::{Path, PathBuf};
@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 #[track_caller]
 fn library() -> Option<PathBuf> {
-    let library = std::env::var_os("COEVAL_TIQUE_DUCKDB").map(PathBuf::from);
-    can_run("duckdb", library.is_some()).then_some(library).flatten()
+    needed("duckdb", std::env::var_os("COEVAL_TIQUE_DUCKDB").map(PathBuf::from))
 }
 
 #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! INSERT, UPDATE, DELETE, ON CONFLICT, RETURNING.
 
-use crate::skipping::can_run;
+use crate::skipping::needed;
 use crate::{all_options, database, default_database, error, is_monetdb, is_sqlite, rows, state, tag};
 use coeval_tique::{Options, SqlState};
 
@@ -151,7 +151,7 @@ fn columns_take_what_is_of_their_type() {
 
 #[test]
 fn what_an_engine_has_no_type_for_is_refused_by_name() {
-    if !can_run("sqlite", is_sqlite()) {
+    if needed("sqlite", is_sqlite().then_some(())).is_none() {
         return;
     }
     let database = database(Options::default());

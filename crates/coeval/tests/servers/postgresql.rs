@@ -4,7 +4,7 @@
 //! On a server of the test's own, if `COEVAL_TIQUE_POSTGRESQL` names the driver and PostgreSQL 15 is installed.
 
 use crate::cluster::Cluster;
-use crate::skipping::can_run;
+use crate::skipping::needed;
 use crate::{rows, run, session};
 use coeval::{Database, Session, SqlState};
 use std::collections::BTreeSet;
@@ -24,8 +24,7 @@ struct Told {
 #[track_caller]
 fn cluster() -> Option<(Cluster, String)> {
     let library = std::env::var("COEVAL_TIQUE_POSTGRESQL").ok();
-    let cluster = library.and_then(|library| Some((Cluster::start()?, library)));
-    can_run("postgresql", cluster.is_some()).then_some(cluster).flatten()
+    needed("postgresql", library.and_then(|library| Some((Cluster::start()?, library))))
 }
 
 fn database(cluster: &Cluster, library: &str) -> Database {
