@@ -5,9 +5,10 @@
 //! written as a text that is read as the same value, and so on.
 
 use crate::allowance::Allowance;
+use crate::carried::Carry;
 use crate::engine::Engine;
 use crate::error::SqlError;
-use crate::query::{Carry, marked_field};
+use crate::query::marked_field;
 use crate::types::{decode_binary, encode_binary, format_value, parse_value, scalar_of, utf8};
 use arrow::array::{Array, StringArray};
 use arrow::datatypes::{DataType, Field, FieldRef};

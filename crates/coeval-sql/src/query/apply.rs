@@ -25,10 +25,10 @@
 mod candidates;
 
 use super::arithmetic::rewrite_node;
-use crate::carried::Carry;
 use super::join_conditions::subquery_of;
 use super::origins::catalog_type;
 use super::run::{StatementEnvironment, StatementTime};
+use crate::carried::Carry;
 use crate::catalog::CatalogType;
 use crate::error::{SqlError, SqlState};
 use arrow::array::{Array, ArrayRef, ListArray, RecordBatch, StructArray};
