@@ -3,6 +3,7 @@
 //! commas; numbers without exponents.
 
 use super::document::{Kind, Part};
+use crate::cancel;
 use crate::error::{SqlError, SqlState};
 
 /// The most digits that the exponent of a number can make of it.
@@ -16,12 +17,13 @@ const DEPTH_MAX: usize = 1_000;
 ///
 /// # Errors
 /// `22P05` for a character that text cannot hold, `22003` for a number that is too long, `54001` for a document that is
-/// too deep.
+/// too deep; that of a statement that is to end.
 pub(crate) fn canonical(text: &str) -> Result<String, SqlError> {
     let mut out = String::with_capacity(text.len());
     // What is still to be written, the next one last.
     let mut steps = vec![Step::Value(Part::of(text), 0)];
     while let Some(step) = steps.pop() {
+        cancel::check()?;
         match step {
             Step::Text(text) => out.push_str(text),
             Step::Key(key) => {
@@ -79,6 +81,7 @@ fn write<'a>(
         Kind::Array => {
             out.push('[');
             for element in part.elements() {
+                cancel::check()?;
                 if steps.len() > inside {
                     steps.push(Step::Text(", "));
                 }
