@@ -11,12 +11,15 @@
 //! | what the query may have in all (`memory.rs`) | `53200` |
 //! | a value of a constant expression, while the statement is planned: 64 KiB | none: it is computed when it runs |
 
-use crate::cancel::{self, CancelHandle};
+use crate::cancel::Lifeline;
 use crate::carried::Carry;
 use crate::error::{SqlError, SqlState};
+use arrow::array::ArrayRef;
 use datafusion::common::config::ConfigOptions;
+use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::logical_expr::ColumnarValue;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -38,7 +41,7 @@ const STEPS_BETWEEN_LOOKS: u32 = 1 << 8;
 /// What a statement hands to its functions.
 #[derive(Clone, Debug)]
 pub(crate) struct Allowance {
-    running: Option<CancelHandle>,
+    lifeline: Lifeline,
     memory: Arc<dyn MemoryPool>,
     phase: Phase,
 }
@@ -57,7 +60,12 @@ impl Allowance {
     /// That of the statement that runs on this thread, in this environment.
     pub(crate) fn of(environment: &RuntimeEnv) -> Self {
         let memory = Arc::clone(&environment.memory_pool);
-        Self { running: cancel::running(), memory, phase: Phase::Running }
+        Self { lifeline: Lifeline::of_running(), memory, phase: Phase::Running }
+    }
+
+    /// What the statement's threads look at.
+    pub(crate) fn lifeline(&self) -> &Lifeline {
+        &self.lifeline
     }
 
     /// The same while constants are folded.
@@ -100,11 +108,7 @@ impl Meter {
     /// # Errors
     /// Its error then.
     pub(crate) fn look(&self) -> Result<(), SqlError> {
-        let running = self.allowance.as_ref().and_then(|allowance| allowance.running.as_ref());
-        match running.and_then(CancelHandle::requested) {
-            Some(reason) => Err(reason.error()),
-            None => Ok(()),
-        }
+        self.allowance.as_ref().map_or(Ok(()), |allowance| allowance.lifeline.check())
     }
 
     /// A value of this size is about to be made.
@@ -116,6 +120,31 @@ impl Meter {
             return Err(too_large());
         }
         self.take(bytes)
+    }
+
+    /// A value that has so many bytes is about to become this much longer.
+    ///
+    /// # Errors
+    /// See the module.
+    #[inline]
+    pub(crate) fn longer(&self, before: usize, more: usize) -> Result<(), SqlError> {
+        if before.saturating_add(more) > VALUE_BYTES_MAX {
+            return Err(too_large());
+        }
+        self.take(more)
+    }
+
+    /// An argument as a column: the copies of a constant are counted before they are made.
+    ///
+    /// # Errors
+    /// See the module.
+    pub(crate) fn column(&self, argument: &ColumnarValue, rows: usize) -> Result<ArrayRef, DataFusionError> {
+        if let ColumnarValue::Scalar(constant) = argument
+            && rows > 1
+        {
+            self.take(constant.size().saturating_mul(rows))?;
+        }
+        argument.to_array(rows)
     }
 
     /// So many bytes more are about to be taken.

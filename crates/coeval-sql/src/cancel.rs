@@ -9,7 +9,7 @@ use crate::error::{SqlError, SqlState};
 use coeval_txn::Interrupt;
 use datafusion::error::DataFusionError;
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 use tokio::sync::Notify;
@@ -109,6 +109,8 @@ impl Interrupt for Request {
 thread_local! {
     /// The session whose statement runs on this thread.
     static RUNNING: RefCell<Option<CancelHandle>> = const { RefCell::new(None) };
+    /// That of the query that this thread works for.
+    static WORKING: RefCell<Option<Lifeline>> = const { RefCell::new(None) };
 }
 
 impl CancelHandle {
@@ -244,6 +246,77 @@ impl CancelHandle {
     }
 }
 
+/// What the threads look at that work for a query: whether its statement is to end, or nobody waits for their work any more.
+///
+/// A request is forgotten when the session's next statement begins, which is soon after the answer; the work goes on until
+/// it looks. So whoever waits for a query [holds](Self::held) its lifeline, and cuts it by going.
+///
+/// # Locking
+/// `is_cut` is a flag that is set once and guards nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Lifeline {
+    request: Option<CancelHandle>,
+    is_cut: Arc<AtomicBool>,
+}
+
+impl Lifeline {
+    /// That of a query of the statement that runs on this thread.
+    pub(crate) fn of_running() -> Self {
+        Self { request: running(), is_cut: Arc::default() }
+    }
+
+    /// Whether the work is to end.
+    ///
+    /// # Errors
+    /// The statement's error then.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<(), SqlError> {
+        if let Some(reason) = self.request.as_ref().and_then(CancelHandle::requested) {
+            return Err(reason.error());
+        }
+        if self.is_cut.load(Ordering::Relaxed) { Err(CancelReason::Request.error()) } else { Ok(()) }
+    }
+
+    /// Works on this thread: what it calls finds the lifeline, see [`check`].
+    pub(crate) fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _back = WorkedBefore(WORKING.replace(Some(self.clone())));
+        work()
+    }
+
+    /// The work ends when this is dropped, unless it has ended before.
+    #[must_use]
+    pub(crate) fn held(&self) -> HeldLifeline {
+        HeldLifeline(Arc::clone(&self.is_cut))
+    }
+}
+
+impl PartialEq for Lifeline {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.is_cut, &other.is_cut)
+    }
+}
+
+impl Eq for Lifeline {}
+
+/// What this thread worked for before.
+struct WorkedBefore(Option<Lifeline>);
+
+impl Drop for WorkedBefore {
+    fn drop(&mut self) {
+        WORKING.set(self.0.take());
+    }
+}
+
+/// What whoever waits for a query has in hand.
+#[derive(Debug)]
+pub(crate) struct HeldLifeline(Arc<AtomicBool>);
+
+impl Drop for HeldLifeline {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// While this lives, its session's statement runs on this thread.
 pub(crate) struct RunningStatement {
     before: Option<CancelHandle>,
@@ -260,14 +333,16 @@ pub(crate) fn running() -> Option<CancelHandle> {
     RUNNING.with_borrow(Clone::clone)
 }
 
-/// For loops over rows: whether the statement that runs on this thread is to end. Costs some nanoseconds.
+/// For loops over rows: whether the statement that runs on this thread, or the query that it works for, is to end. Costs
+/// some nanoseconds.
 ///
 /// # Errors
 /// That of the cancelled statement.
 #[inline]
 pub(crate) fn check() -> Result<(), SqlError> {
     let reason = RUNNING.with_borrow(|running| running.as_ref().and_then(CancelHandle::requested));
-    reason.map_or(Ok(()), |reason| Err(reason.error()))
+    reason.map_or(Ok(()), |reason| Err(reason.error()))?;
+    WORKING.with_borrow(|working| working.as_ref().map_or(Ok(()), Lifeline::check))
 }
 
 /// What the future gives, or the error of a statement that was cancelled meanwhile: the future is dropped then.
@@ -300,6 +375,22 @@ mod tests {
         assert_eq!(handle.requested(), Some(CancelReason::StatementTimeout));
         handle.begin_statement();
         assert_eq!(handle.requested(), None);
+    }
+
+    #[test]
+    fn work_ends_when_nobody_waits_for_it_also_while_the_next_statement_runs() {
+        let handle = CancelHandle::new();
+        let running = handle.begin();
+        let lifeline = Lifeline::of_running();
+        let held = lifeline.held();
+        assert_eq!(lifeline.check(), Ok(()));
+        handle.cancel();
+        assert_eq!(lifeline.check().map_err(|error| error.state), Err(SqlState::QueryCanceled));
+        drop(running);
+        let _next = handle.begin();
+        assert_eq!(lifeline.check(), Ok(()), "the request is forgotten");
+        drop(held);
+        assert_eq!(lifeline.check().map_err(|error| error.state), Err(SqlState::QueryCanceled));
     }
 
     #[test]

@@ -13,7 +13,6 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use coeval_store::ColumnType;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
-use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::sql::sqlparser::ast::{
     AnalyzeFormat, AnalyzeFormatKind, Expr, Query, Statement, UtilityOption, Value,
 };
@@ -149,20 +148,17 @@ fn explain_query(
         push_plan(&DisplayableExecutionPlan::new(physical.as_ref()), request, lines);
         return Ok(());
     }
-    let batches = context.engine.runtime().block_on(collect(Arc::clone(&physical), task))?;
-    let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
-    push_plan(
-        &DisplayableExecutionPlan::with_metrics(physical.as_ref() as &dyn ExecutionPlan),
-        request,
-        lines,
-    );
+    let (physical, rows) = query::run_to_measure(context, physical, task)?;
+    push_plan(&DisplayableExecutionPlan::with_metrics(physical.as_ref()), request, lines);
     explained.measure(planning, started.elapsed(), CommandTag::Select(rows));
     Ok(())
 }
 
 fn push_plan(plan: &DisplayableExecutionPlan<'_>, request: &Request<'_>, lines: &mut Vec<String>) {
     let text = plan.indent(request.verbose).to_string();
-    lines.extend(text.lines().map(|line| format!("  {line}")));
+    // Those that only look whether the statement is to end say nothing.
+    let told = text.lines().filter(|line| !line.trim_start().starts_with(query::WATCHED));
+    lines.extend(told.map(|line| format!("  {line}")));
 }
 
 fn milliseconds(time: Duration) -> f64 {

@@ -19,10 +19,12 @@ mod plan;
 mod planner;
 mod pushdown;
 mod run;
+mod spreading;
 mod subqueries;
 mod told;
 mod typing;
 mod watch;
+mod watched;
 
 pub(crate) use arithmetic::CheckedArithmetic;
 pub(crate) use dialect::{expression_in_dialect, plain_type};
@@ -32,7 +34,10 @@ pub(crate) use join_order::JoinOrder;
 pub(crate) use join_rows::estimates;
 pub(crate) use plan::{PlannedQuery, parameter_types_of, plan, plan_with_hidden};
 pub(crate) use pushdown::ClearPushdown;
-pub(crate) use run::{collect, collect_with_hidden, optimized_physical_plan, run, single_row, stream};
+pub(crate) use run::{
+    collect, collect_with_hidden, optimized_physical_plan, run, run_to_measure, single_row, stream,
+};
+pub(crate) use spreading::CountSpreading;
 pub(crate) use subqueries::has_subquery;
 pub(crate) use told::told_types;
 pub use typing::column_type_of_field;
@@ -41,6 +46,7 @@ pub(crate) use typing::{
     with_typed_literals,
 };
 pub(crate) use watch::Watch;
+pub(crate) use watched::WATCHED;
 
 pub(crate) use output_names::{name_of as column_name, named as named_outputs, shown as shown_names};
 pub(crate) use plan::refuse_parameters;

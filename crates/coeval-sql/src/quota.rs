@@ -134,30 +134,4 @@ pub(crate) fn prepared_bytes(sql: &str) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_session_and_all_of_them_have_a_bound_and_what_is_dropped_can_be_taken_again() {
-        let quota = Quota::new("things", "Have fewer.", 3, 5);
-        let [mut one, mut two] = [(), ()].map(|()| QuotaShare::of(&quota));
-        assert_eq!(one.take(3), Ok(()));
-        let refused = one.take(1).unwrap_err();
-        assert_eq!(refused.state, SqlState::ProgramLimitExceeded);
-        assert_eq!(refused.message, "too many things: a session may have 3");
-        assert_eq!(two.take(2), Ok(()));
-        let refused = two.take(1).unwrap_err();
-        assert_eq!(refused.state, SqlState::OutOfMemory);
-        assert_eq!((refused.hint.as_deref(), two.amount(), quota.used()), (Some("Have fewer."), 2, 5));
-        one.give_back(1);
-        assert_eq!(two.take(1), Ok(()));
-        drop(one);
-        assert_eq!(quota.used(), 3);
-        drop(two);
-        assert_eq!(quota.used(), 0);
-        assert_eq!(
-            QuotaShare::of(&quota).take(usize::MAX).map_err(|e| e.state),
-            Err(SqlState::ProgramLimitExceeded)
-        );
-    }
-}
+mod tests;

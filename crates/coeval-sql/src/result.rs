@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a statement gives back: a tag, and rows if it has any.
 
+use crate::cancel::HeldLifeline;
 use crate::error::SqlError;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -95,6 +96,8 @@ enum Source {
         batches: mpsc::Receiver<Result<RecordBatch, SqlError>>,
         /// Ends the query when it is dropped.
         query: SpawnedTask<()>,
+        /// Ends its work on other threads.
+        _held: Option<HeldLifeline>,
     },
 }
 
@@ -103,8 +106,9 @@ impl RowStream {
         schema: SchemaRef,
         batches: mpsc::Receiver<Result<RecordBatch, SqlError>>,
         query: SpawnedTask<()>,
+        held: Option<HeldLifeline>,
     ) -> Self {
-        Self { schema, source: Source::Running { batches, query } }
+        Self { schema, source: Source::Running { batches, query, _held: held } }
     }
 
     /// The rows of a statement that is done.
@@ -126,7 +130,7 @@ impl RowStream {
     pub async fn next(&mut self) -> Option<Result<RecordBatch, SqlError>> {
         match &mut self.source {
             Source::Collected(batches) => batches.pop_front().map(Ok),
-            Source::Running { batches, query } => match batches.recv().await {
+            Source::Running { batches, query, .. } => match batches.recv().await {
                 Some(batch) => Some(batch),
                 // The query has ended by itself, or it panicked.
                 None => match (&mut *query).await {

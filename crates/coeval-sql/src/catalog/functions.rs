@@ -21,8 +21,8 @@ pub(crate) use arrays::{array_elements, array_of_text, set_returning};
 
 use super::access::{CatalogAccess, access};
 use super::rows::Cell;
+use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
-use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, ScalarValue};
@@ -70,6 +70,8 @@ enum Nulls {
 struct Call<'a> {
     options: &'a ConfigOptions,
     arguments: &'a [ScalarValue],
+    /// Counts what it makes.
+    meter: &'a Meter,
 }
 
 impl Call<'_> {
@@ -219,12 +221,16 @@ impl ScalarUDFImpl for CatalogFunction {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let ty = self.entry.gives.arrow();
+        let meter = Meter::begin(&args.config_options, self.entry.name);
         let call = |arguments: &[ScalarValue]| -> Result<ScalarValue> {
+            meter.step()?;
             if self.entry.nulls == Nulls::Strict && arguments.iter().any(ScalarValue::is_null) {
                 return ScalarValue::try_new_null(&ty);
             }
-            let cell = (self.entry.body)(&Call { options: &args.config_options, arguments })?;
-            Ok(cell.scalar(&ty)?)
+            let cell = (self.entry.body)(&Call { options: &args.config_options, arguments, meter: &meter })?;
+            let value = cell.scalar(&ty)?;
+            meter.value(value.size())?;
+            Ok(value)
         };
         let scalars: Option<Vec<ScalarValue>> = args
             .args
@@ -237,13 +243,13 @@ impl ScalarUDFImpl for CatalogFunction {
         if let Some(arguments) = scalars {
             return call(&arguments).map(ColumnarValue::Scalar);
         }
-        let arrays: Vec<ArrayRef> =
-            args.args.iter().map(|argument| argument.to_array(args.number_rows)).collect::<Result<_>>()?;
         let mut results = Vec::with_capacity(args.number_rows);
         for row in 0..args.number_rows {
-            let arguments: Vec<ScalarValue> =
-                arrays.iter().map(|array| ScalarValue::try_from_array(array, row)).collect::<Result<_>>()?;
-            results.push(call(&arguments)?);
+            let arguments = args.args.iter().map(|argument| match argument {
+                ColumnarValue::Scalar(scalar) => Ok(scalar.clone()),
+                ColumnarValue::Array(array) => ScalarValue::try_from_array(array, row),
+            });
+            results.push(call(&arguments.collect::<Result<Vec<_>>>()?)?);
         }
         if results.is_empty() {
             return Ok(ColumnarValue::Array(arrow::array::new_empty_array(&ty)));

@@ -5,7 +5,8 @@ use crate::error::SqlError;
 use crate::guarded::GuardConditions;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
-    CheckedArithmetic, ClearPushdown, DuplicateGroups, EagerAggregation, JoinOrder, Watch, estimates,
+    CheckedArithmetic, ClearPushdown, CountSpreading, DuplicateGroups, EagerAggregation, JoinOrder, Watch,
+    estimates,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -45,6 +46,9 @@ pub(crate) fn session_state(threads: usize, query_bytes_max: usize) -> Result<Se
         .with_physical_optimizer_rules(physical_optimizer_rules())
         .with_statistics_registry(estimates())
         .build();
+    for name in NOT_OURS {
+        state.deregister_udf(name)?;
+    }
     let own = crate::ddl::sequence_functions::functions()
         .into_iter()
         .chain(crate::catalog::functions())
@@ -56,6 +60,9 @@ pub(crate) fn session_state(threads: usize, query_bytes_max: usize) -> Result<Se
     }
     Ok(state)
 }
+
+/// Functions of DataFusion that PostgreSQL has not and that make a value as long as an argument says, uncounted.
+const NOT_OURS: [&str; 3] = ["array_repeat", "array_resize", "range"];
 
 /// Bytes behind which a file of an exchange between threads ends: each batch that it puts aside has a file of its own.
 ///
@@ -87,6 +94,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         }
         rules.push(rule);
     }
+    rules.push(Arc::new(CountSpreading) as _);
     let watched = |rule| [rule, Arc::new(Watch) as Arc<dyn OptimizerRule + Send + Sync>];
     rules.into_iter().flat_map(watched).collect()
 }

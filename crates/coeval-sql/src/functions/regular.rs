@@ -10,6 +10,7 @@ mod similar;
 use super::call::{Call, TEXTS, invalid, text, texts};
 use super::choice::{Form, Takes};
 use super::{Entry, strict};
+use crate::allowance::Meter;
 use crate::error::SqlError;
 use coeval_store::{ColumnType, Value};
 use pattern::{Options, compiled};
@@ -112,18 +113,32 @@ fn matches<'t>(regex: &Regex, text: &'t str, from: usize) -> impl Iterator<Item 
 fn counted(call: &Call<'_>) -> Result<Value, SqlError> {
     let start = positive(call, 2, "start")?;
     let regex = single(call, 3)?;
-    let count = offset(call.text(0), start).map_or(0, |from| matches(&regex, call.text(0), from).count());
-    Ok(Value::Int32(i32::try_from(count).unwrap_or(i32::MAX)))
+    let mut count = 0;
+    if let Some(from) = offset(call.text(0), start) {
+        for _ in matches(&regex, call.text(0), from) {
+            call.meter.step()?;
+            count += 1;
+        }
+    }
+    Ok(Value::Int32(count))
 }
 
 /// The part of the match with this number, from a letter on: the whole of it, or one of its groups.
 fn found<'t>(
+    meter: &Meter,
     (regex, text): (&Regex, &'t str),
     start: usize,
     number: usize,
     group: usize,
-) -> Option<regex::Match<'t>> {
-    matches(regex, text, offset(text, start)?).nth(number - 1)?.get(group)
+) -> Result<Option<regex::Match<'t>>, SqlError> {
+    let Some(from) = offset(text, start) else { return Ok(None) };
+    for (place, found) in matches(regex, text, from).enumerate() {
+        meter.step()?;
+        if place + 1 == number {
+            return Ok(found.get(group));
+        }
+    }
+    Ok(None)
 }
 
 fn position(call: &Call<'_>) -> Result<Value, SqlError> {
@@ -136,7 +151,7 @@ fn position(call: &Call<'_>) -> Result<Value, SqlError> {
     let regex = single(call, 5)?;
     let group = natural(call, 6, "subexpr")?;
     let text = call.text(0);
-    let place = found((&regex, text), start, number, group).map_or(0, |part| {
+    let place = found(call.meter, (&regex, text), start, number, group)?.map_or(0, |part| {
         let end = if is_end { part.end() } else { part.start() };
         text[..end].chars().count() + 1
     });
@@ -147,7 +162,7 @@ fn part(call: &Call<'_>) -> Result<Value, SqlError> {
     let (start, number) = (positive(call, 2, "start")?, positive(call, 3, "n")?);
     let regex = single(call, 4)?;
     let group = natural(call, 5, "subexpr")?;
-    let part = found((&regex, call.text(0)), start, number, group);
+    let part = found(call.meter, (&regex, call.text(0)), start, number, group)?;
     Ok(part.map_or(Value::Null, |part| text(part.as_str())))
 }
 
@@ -173,12 +188,15 @@ fn all_matches(call: &Call<'_>) -> Result<Value, SqlError> {
     let options = options(call, 2)?;
     let regex = compiled(call.text(1), options)?;
     let most = if options.is_global { usize::MAX } else { 1 };
-    let rows = matches(&regex, call.text(0), 0).take(most).map(|found| {
+    let mut rows = Vec::new();
+    for found in matches(&regex, call.text(0), 0).take(most) {
+        call.meter.step()?;
         let mut row = String::new();
         let value = texts(groups(&found));
         crate::types::format_value(value.borrow(), TEXTS, call.zone, &mut row);
-        Some(row)
-    });
+        call.meter.take(row.len() + size_of::<Option<String>>())?;
+        rows.push(Some(row));
+    }
     Ok(texts(rows))
 }
 
@@ -191,7 +209,7 @@ fn replaced(call: &Call<'_>) -> Result<Value, SqlError> {
     let options = options(call, 3)?;
     let regex = compiled(call.text(1), options)?;
     let number = if options.is_global { None } else { Some(1) };
-    Ok(text(with_replacement((&regex, call.text(0)), 0, number, call.text(2))))
+    with_replacement(call.meter, (&regex, call.text(0)), 0, number, call.text(2)).map(text)
 }
 
 /// `regexp_replace(text, pattern, replacement, start, number [, flags])`; number zero stands for all of them.
@@ -206,23 +224,26 @@ fn replaced_from(call: &Call<'_>) -> Result<Value, SqlError> {
     let regex = compiled(call.text(1), options)?;
     let all = call.text(0);
     let from = offset(all, start).unwrap_or(all.len());
-    Ok(text(with_replacement((&regex, all), from, number, call.text(2))))
+    with_replacement(call.meter, (&regex, all), from, number, call.text(2)).map(text)
 }
 
 /// The text with the match of this number replaced, or all of them.
 fn with_replacement(
+    meter: &Meter,
     (regex, text): (&Regex, &str),
     from: usize,
     number: Option<usize>,
     replacement: &str,
-) -> String {
+) -> Result<String, SqlError> {
+    meter.take(text.len())?;
     let (mut out, mut copied) = (String::with_capacity(text.len()), 0);
     for (place, found) in matches(regex, text, from).enumerate() {
+        meter.step()?;
         let wanted = number.unwrap_or(place + 1);
         if place + 1 == wanted {
             let whole = found.get_match();
             out.push_str(&text[copied..whole.start()]);
-            push_replacement(&found, replacement, &mut out);
+            push_replacement(meter, &found, replacement, &mut out)?;
             copied = whole.end();
         }
         if number.is_some() && place + 1 == wanted {
@@ -230,11 +251,23 @@ fn with_replacement(
         }
     }
     out.push_str(&text[copied..]);
-    out
+    Ok(out)
 }
 
 /// Appends what stands for a match: `\1` is a group, `\&` all of it.
-fn push_replacement(found: &Captures<'_>, replacement: &str, out: &mut String) {
+fn push_replacement(
+    meter: &Meter,
+    found: &Captures<'_>,
+    replacement: &str,
+    out: &mut String,
+) -> Result<(), SqlError> {
+    meter.longer(out.len(), replacement.len())?;
+    let push = |part: &str, out: &mut String| {
+        meter.step()?;
+        meter.longer(out.len(), part.len())?;
+        out.push_str(part);
+        Ok::<_, SqlError>(())
+    };
     let mut letters = replacement.chars();
     while let Some(letter) = letters.next() {
         if letter != '\\' {
@@ -242,15 +275,16 @@ fn push_replacement(found: &Captures<'_>, replacement: &str, out: &mut String) {
             continue;
         }
         match letters.next() {
-            Some('&') => out.push_str(found.get_match().as_str()),
+            Some('&') => push(found.get_match().as_str(), out)?,
             Some(digit @ '1'..='9') => {
                 let group = found.get(digit as usize - '0' as usize);
-                out.push_str(group.map_or("", |part| part.as_str()));
+                push(group.map_or("", |part| part.as_str()), out)?;
             }
             Some('\\') | None => out.push('\\'),
             Some(other) => out.extend(['\\', other]),
         }
     }
+    Ok(())
 }
 
 /// What stands between the matches. Empty ones at the ends, and right behind another, are none.
@@ -259,8 +293,10 @@ fn split(call: &Call<'_>) -> Result<Value, SqlError> {
     let text = call.text(0);
     let (mut parts, mut copied) = (Vec::new(), 0);
     for found in matches(&regex, text, 0) {
+        call.meter.step()?;
         let whole = found.get_match();
         if whole.start() < text.len() && whole.end() > copied {
+            call.meter.take(whole.start() - copied + 2 * size_of::<&str>())?;
             parts.push(Some(&text[copied..whole.start()]));
             copied = whole.end();
         }

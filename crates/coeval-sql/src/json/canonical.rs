@@ -3,6 +3,7 @@
 //! commas; numbers without exponents.
 
 use super::document::{Kind, Part};
+use crate::cancel;
 use crate::error::{SqlError, SqlState};
 
 /// The most digits that the exponent of a number can make of it.
@@ -20,12 +21,13 @@ const DOCUMENT_BYTES_MAX: usize = (256 << 20) - 1;
 ///
 /// # Errors
 /// `22P05` for a character that text cannot hold, `22003` for a number that is too long, `54000` for a document
-/// that is, `54001` for one that is too deep.
+/// that is, `54001` for one that is too deep; that of a statement that is to end.
 pub(crate) fn canonical(text: &str) -> Result<String, SqlError> {
     let mut out = String::with_capacity(text.len());
     // What is still to be written, the next one last.
     let mut steps = vec![Step::Value(Part::of(text), 0)];
     while let Some(step) = steps.pop() {
+        cancel::check()?;
         match step {
             Step::Text(text) => out.push_str(text),
             Step::Key(key) => {
@@ -93,6 +95,7 @@ fn write<'a>(
         Kind::Array => {
             out.push('[');
             for element in part.elements() {
+                cancel::check()?;
                 if steps.len() > inside {
                     steps.push(Step::Text(", "));
                 }

@@ -6,6 +6,7 @@ use super::changes::{self, Change};
 use super::document::{Kind, Part};
 use super::operators::MEMBER;
 use super::written::push_value;
+use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
@@ -34,6 +35,8 @@ enum Gives {
 struct Arguments<'a> {
     arrays: &'a [ArrayRef],
     fields: &'a [FieldRef],
+    /// Counts what is made.
+    meter: &'a Meter,
 }
 
 type Body = fn(&Arguments<'_>, usize) -> std::result::Result<Option<Answer>, SqlError>;
@@ -66,7 +69,7 @@ const ENTRIES: &[Entry] = &[
     entry("coeval_json_path_text", 2..=2, Gives::Text, |call, row| Ok(call.path(row)?.and_then(plain))),
     entry("coeval_json_contains", 2..=2, Gives::Bool, |call, row| {
         let (Some(left), Some(right)) = (call.document(0, row), call.given(1, row)?) else { return Ok(None) };
-        Ok(Some(Answer::Truth(contains(left, Part::of(&right), Level::Top))))
+        Ok(Some(Answer::Truth(contains(left, Part::of(&right), Level::Top, call.meter)?)))
     }),
     entry("coeval_json_exists", 2..=2, Gives::Bool, |call, row| {
         let (Some(document), Some(key)) = (call.document(0, row), call.text(1, row)) else { return Ok(None) };
@@ -76,13 +79,13 @@ const ENTRIES: &[Entry] = &[
         let (Some(document), Some(keys)) = (call.document(0, row), call.texts(1, row)?) else {
             return Ok(None);
         };
-        Ok(Some(Answer::Truth(keys.iter().flatten().any(|key| exists(document, key)))))
+        Ok(Some(Answer::Truth(call.is_any(&keys, |key| exists(document, key))?)))
     }),
     entry("coeval_json_exists_all", 2..=2, Gives::Bool, |call, row| {
         let (Some(document), Some(keys)) = (call.document(0, row), call.texts(1, row)?) else {
             return Ok(None);
         };
-        Ok(Some(Answer::Truth(keys.iter().flatten().all(|key| exists(document, key)))))
+        Ok(Some(Answer::Truth(!call.is_any(&keys, |key| !exists(document, key))?)))
     }),
     entry("jsonb_set", 3..=4, Gives::Jsonb, |call, row| {
         let (Some(value), Some(creates)) = (call.given(2, row)?, call.truth(3, row).unwrap_or(Some(true)))
@@ -270,6 +273,21 @@ impl<'a> Arguments<'a> {
         }))
     }
 
+    /// Whether this is so of any of the keys.
+    fn is_any(
+        &self,
+        keys: &[Option<String>],
+        is_so: impl Fn(&str) -> bool,
+    ) -> std::result::Result<bool, SqlError> {
+        for key in keys.iter().flatten() {
+            self.meter.look()?;
+            if is_so(key) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// A truth value, which may be NULL; `None` if it is left out.
     fn truth(&self, index: usize, row: usize) -> Option<Option<bool>> {
         let array = self.arrays.get(index)?;
@@ -407,23 +425,48 @@ enum Level {
 }
 
 /// Whether the left document has all that the right one has, as `@>` wants it.
-fn contains(left: Part<'_>, right: Part<'_>, level: Level) -> bool {
+fn contains(
+    left: Part<'_>,
+    right: Part<'_>,
+    level: Level,
+    meter: &Meter,
+) -> std::result::Result<bool, SqlError> {
+    meter.step()?;
     match (left.kind(), right.kind()) {
-        (Kind::Object, Kind::Object) => right.members().all(|(key, wanted)| {
-            let own = key.string().and_then(|key| left.member(&key));
-            own.is_some_and(|own| contains(own, wanted, Level::Inner))
-        }),
+        (Kind::Object, Kind::Object) => {
+            for (key, wanted) in right.members() {
+                meter.look()?;
+                let Some(own) = key.string().and_then(|key| left.member(&key)) else { return Ok(false) };
+                if !contains(own, wanted, Level::Inner, meter)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
         (Kind::Array, Kind::Array) => {
-            right.elements().all(|wanted| left.elements().any(|own| contains(own, wanted, Level::Inner)))
+            for wanted in right.elements() {
+                if !has_element(left, wanted, meter)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
         }
-        (Kind::Object | Kind::Array, Kind::Object | Kind::Array) => false,
+        (Kind::Object | Kind::Array, Kind::Object | Kind::Array) => Ok(false),
         // An array as a whole contains a value that is one of its elements.
-        (Kind::Array, _) if level == Level::Top => {
-            left.elements().any(|own| contains(own, right, Level::Inner))
-        }
-        (Kind::Number, Kind::Number) => shortest(left.text()) == shortest(right.text()),
-        (own, wanted) => own == wanted && left.plain() == right.plain(),
+        (Kind::Array, _) if level == Level::Top => has_element(left, right, meter),
+        (Kind::Number, Kind::Number) => Ok(shortest(left.text()) == shortest(right.text())),
+        (own, wanted) => Ok(own == wanted && left.plain() == right.plain()),
     }
+}
+
+/// Whether an element of an array contains what is wanted.
+fn has_element(array: Part<'_>, wanted: Part<'_>, meter: &Meter) -> std::result::Result<bool, SqlError> {
+    for own in array.elements() {
+        if contains(own, wanted, Level::Inner, meter)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// A number without the zeros at its end.
@@ -553,11 +596,19 @@ impl ScalarUDFImpl for JsonFunction {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let is_constant = args.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
         let rows = if is_constant { 1 } else { args.number_rows };
+        let meter = Meter::begin(&args.config_options, self.entry.name);
         let arrays: Vec<ArrayRef> =
-            args.args.iter().map(|argument| argument.to_array(rows)).collect::<Result<_>>()?;
-        let call = Arguments { arrays: &arrays, fields: &args.arg_fields };
-        let answers =
-            (0..rows).map(|row| (self.entry.body)(&call, row)).collect::<std::result::Result<Vec<_>, _>>()?;
+            args.args.iter().map(|argument| meter.column(argument, rows)).collect::<Result<_>>()?;
+        let call = Arguments { arrays: &arrays, fields: &args.arg_fields, meter: &meter };
+        let mut answers = Vec::with_capacity(rows);
+        for row in 0..rows {
+            meter.step()?;
+            let answer = (self.entry.body)(&call, row)?;
+            if let Some(Answer::Text(text)) = &answer {
+                meter.value(text.len())?;
+            }
+            answers.push(answer);
+        }
         let array = array_of(self.entry.gives, answers);
         if is_constant {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?));

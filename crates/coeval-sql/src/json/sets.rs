@@ -3,6 +3,7 @@
 //! give arrays, which are unnested.
 
 use super::document::{Kind, Part};
+use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use arrow::array::{Array, ArrayRef, AsArray, ListBuilder, StringViewBuilder};
 use arrow::compute::cast;
@@ -94,6 +95,9 @@ pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
     })
 }
 
+/// What an element takes beside its text.
+const VIEW_BYTES: usize = size_of::<u128>();
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct JsonArray {
     name: &'static str,
@@ -137,6 +141,7 @@ impl ScalarUDFImpl for JsonArray {
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let is_scalar = matches!(arguments.args[0], ColumnarValue::Scalar(_));
         let rows = if is_scalar { 1 } else { arguments.number_rows };
+        let meter = Meter::begin(&arguments.config_options, self.name);
         let documents = cast(&arguments.args[0].to_array(rows)?, &DataType::Utf8View)?;
         let documents = documents.as_string_view();
         let mut arrays = ListBuilder::new(StringViewBuilder::new());
@@ -146,6 +151,8 @@ impl ScalarUDFImpl for JsonArray {
                 continue;
             }
             for part in self.parts(Part::of(documents.value(row)))? {
+                meter.step()?;
+                meter.take(part.text().len() + VIEW_BYTES)?;
                 match self.written {
                     Written::Whole => arrays.values().append_value(part.text()),
                     Written::Plain => arrays.values().append_option(part.plain()),

@@ -28,6 +28,8 @@ use super::arithmetic::rewrite_node;
 use super::join_conditions::subquery_of;
 use super::origins::catalog_type;
 use super::run::{StatementEnvironment, StatementTime};
+use super::watched::{lifeline_of, watched};
+use crate::cancel::Lifeline;
 use crate::carried::Carry;
 use crate::catalog::CatalogType;
 use crate::error::{SqlError, SqlState};
@@ -500,6 +502,7 @@ impl Apply {
         let mut known: HashMap<Vec<ScalarValue>, Answer> = HashMap::new();
         let mut results = Vec::with_capacity(rows);
         for row in 0..rows {
+            lifeline_of(options).map_or(Ok(()), Lifeline::check)?;
             let scalar = |array: &ArrayRef| ScalarValue::try_from_array(array, row);
             let key: Vec<ScalarValue> = outer.iter().map(scalar).collect::<Result<_>>()?;
             let value = compared.first().map(scalar).transpose()?;
@@ -549,6 +552,7 @@ impl Apply {
         let plan = with_values(self.plan.as_ref().clone(), &values)?;
         let optimized = state.optimize(&plan)?;
         let physical = state.query_planner().create_physical_plan(&optimized, state).await?;
+        let physical = watched(physical, state.config_options())?;
         let batches = collect(physical, state.task_ctx()).await?;
         let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
         Ok(Answer::Same(match self.question {

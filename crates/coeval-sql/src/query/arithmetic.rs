@@ -6,6 +6,7 @@
 //! Sums of decimals and integer division are checked by Arrow already.
 
 use super::typing::{quotient, rounded};
+use crate::cancel;
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum};
 use arrow::compute::kernels::numeric::{add, div, mul, rem, sub};
@@ -63,7 +64,10 @@ pub(super) fn rewrite_node(plan: LogicalPlan, rewrite: &Rewrite<'_>) -> Result<T
     let names = NamePreserver::new(&plan);
     let rewritten = plan.map_expressions(|expression| {
         let name = names.save(&expression);
-        let done = expression.transform_up(|part| rewrite(part, &schema))?;
+        let done = expression.transform_up(|part| {
+            cancel::check()?;
+            rewrite(part, &schema)
+        })?;
         Ok(if done.transformed { done.update_data(|expression| name.restore(expression)) } else { done })
     })?;
     rewritten.map_data(LogicalPlan::recompute_schema)

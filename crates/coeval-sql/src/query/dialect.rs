@@ -29,6 +29,7 @@ mod rows;
 mod sets;
 mod tables;
 
+use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use datafusion::sql::sqlparser::ast::{
@@ -96,7 +97,7 @@ impl VisitorMut for Dialect {
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
-        match rewritten(expression) {
+        match cancel::check().and_then(|()| rewritten(expression)) {
             Ok(Some(replaced)) => *expression = replaced,
             Ok(None) => {}
             Err(error) => return ControlFlow::Break(error),

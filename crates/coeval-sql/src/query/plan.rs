@@ -10,6 +10,7 @@ use super::planner::{Dependencies, Planner};
 use super::typing::{
     is_int_literal, marked_schema, settled, with_typed_literals, without_subqueries_in_values,
 };
+use crate::cancel;
 use crate::catalog::is_vector;
 use crate::context::StatementContext;
 use crate::engine::aside;
@@ -153,8 +154,11 @@ fn plan_query(
         planner.plan(named.clone(), &mut names).map(|logical| (planner, logical))
     };
     // What is selected may depend on a primary key that it is grouped by.
-    let (planner, logical) = planned(Keys::Untold)
-        .or_else(|error| planned(Keys::Told).map_err(|_| place_in(error.into(), context.sql)))?;
+    let (planner, logical) = planned(Keys::Untold).or_else(|error| {
+        cancel::check()?;
+        planned(Keys::Told).map_err(|_| place_in(error.into(), context.sql))
+    })?;
+    cancel::check()?;
     if count > 0
         && let Some(types) = with_types_beside(&logical, types, count)?
     {

@@ -3,7 +3,9 @@
 
 use super::apply::{Extent, applied, has_correlated};
 use super::plan::{PlannedQuery, plan, plan_with_hidden};
+use super::watched::{lifeline_of, watched};
 use crate::allowance::Allowance;
+use crate::cancel::Lifeline;
 use crate::carried::Carry;
 use crate::catalog::CatalogAccess;
 use crate::context::StatementContext;
@@ -62,6 +64,8 @@ pub(crate) fn stream(
         return Ok(RowStream::of_rows(rows(context, planned)?));
     }
     let (physical, task) = optimized_physical_plan(context, planned)?;
+    let held = lifeline_of(task.session_config().options()).map(Lifeline::held);
+    let physical = watched(physical, task.session_config().options())?;
     let (sender, batches) = mpsc::channel(STREAMED_BATCHES_MAX);
     let columns = planned.columns.clone();
     let running = context.engine.runtime().spawn(async move {
@@ -84,7 +88,7 @@ pub(crate) fn stream(
             }
         }
     });
-    Ok(RowStream::new(planned.columns.clone(), batches, running))
+    Ok(RowStream::new(planned.columns.clone(), batches, running, held))
 }
 
 /// The rows of a query.
@@ -115,6 +119,8 @@ fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<Ro
     let options = task.session_config().options();
     let access = SequenceAccess::carried_by(options).cloned();
     let catalog = CatalogAccess::carried_by(options).cloned();
+    // Whatever becomes of the wait below, nobody works on when it is over.
+    let _held = lifeline_of(options).map(Lifeline::held);
     let batches = context.engine.runtime().block_on(async {
         // On a thread of its own: who waits here is free to hear that the statement is cancelled.
         let running = SpawnedTask::spawn(collect_within(physical, task));
@@ -144,6 +150,7 @@ async fn collect_within(
     task: Arc<TaskContext>,
 ) -> Result<(Vec<RecordBatch>, MemoryReservation), DataFusionError> {
     let reservation = MemoryConsumer::new("the rows of a statement").register(task.memory_pool());
+    let physical = watched(physical, task.session_config().options())?;
     let mut stream = execute_stream(physical, task)?;
     let mut batches = Vec::new();
     while let Some(batch) = stream.next().await {
@@ -152,6 +159,23 @@ async fn collect_within(
         batches.push(batch);
     }
     Ok((batches, reservation))
+}
+
+/// Runs a plan for the sake of its figures: the plan that has them, and how many rows there are.
+///
+/// # Errors
+/// What its evaluation meets.
+pub(crate) fn run_to_measure(
+    context: &StatementContext<'_>,
+    physical: Arc<dyn ExecutionPlan>,
+    task: Arc<TaskContext>,
+) -> Result<(Arc<dyn ExecutionPlan>, u64), SqlError> {
+    let options = task.session_config().options();
+    let _held = lifeline_of(options).map(Lifeline::held);
+    let physical = watched(physical, options)?;
+    let batches =
+        context.engine.runtime().block_on(datafusion::physical_plan::collect(Arc::clone(&physical), task))?;
+    Ok((physical, batches.iter().map(|batch| batch.num_rows() as u64).sum()))
 }
 
 /// The batch under the names that users see, with the marks of its columns; Arrow's types are the batch's own.

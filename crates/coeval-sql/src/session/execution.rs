@@ -124,6 +124,7 @@ impl Session {
     /// # Errors
     /// `42601` with the position. An open block is failed then.
     pub fn parse(&mut self, sql: &str) -> Result<Vec<ParsedStatement>, SqlError> {
+        let _running = self.cancel.resume();
         let memory = self.engine.queries.keep_syntax(sql).map_err(|error| self.fail(error))?.map(Arc::new);
         let parsed =
             if sql.len() > SHORT_TEXT_BYTES { aside(|| parse::parse(sql)) } else { parse::parse(sql) };

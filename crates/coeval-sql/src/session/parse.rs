@@ -16,6 +16,7 @@ mod whole_tables;
 
 use super::deferrable::{Deferrable, DeferrableModes, take_deferrable};
 use super::utility::Utility;
+use crate::cancel;
 use crate::ddl::{BrickClause, Extended};
 use crate::error::{SqlError, syntax_error};
 use crate::row_locking::spell_out;
@@ -91,6 +92,7 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
     let tokens = Tokenizer::new(&dialect, sql)
         .tokenize_with_location()
         .map_err(|error| syntax_error(error.into(), sql))?;
+    cancel::check()?;
     let mut parsed = Vec::new();
     for piece in tokens.split(|token| token.token == Token::SemiColon) {
         let words = piece.iter().filter(|token| !is_space(token));
@@ -102,21 +104,26 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
             }
             Some(_) => {}
         }
+        // Each step below goes over all words, which may be millions.
+        cancel::check()?;
         depth::check(piece, sql)?;
         let mut tokens = piece.to_vec();
         let deferrable = take_deferrable(&mut tokens);
         order_identity_options(&mut tokens);
         spell_copy_options(&mut tokens);
+        cancel::check()?;
         tokens = spell_targets(spell_merge(split_signs(spell_tables(spell_out(tokens)))));
         let (spelled, has_elements) = spell_elements(tokens);
         tokens = spelled;
         let overriding = take_overriding(&mut tokens);
         let bricks = take_bricks(&mut tokens)?;
         let server = take_server(&mut tokens)?;
+        cancel::check()?;
         let compares_distinct = compares_distinct(&tokens);
         let mut parser =
             Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);
         let mut statement = parse_one(&mut parser).map_err(|error| syntax_error(error, sql))?;
+        cancel::check()?;
         let rest = parser.peek_token();
         if rest.token != Token::EOF {
             let place = crate::error::character_position(sql, rest.span.start.line, rest.span.start.column);

@@ -227,6 +227,7 @@ impl Transaction {
         let mut got = Vec::new();
         let mut has_waited = false;
         for (place, row) in rows.iter().enumerate() {
+            self.stop_if_asked()?;
             let key = (row.table, row.key.clone());
             match self.acquire(&key, row.strength, if_locked) {
                 Ok(acquired) => {
@@ -249,6 +250,7 @@ impl Transaction {
         let mut state = if begins_again && is_older { LockedState::Changed } else { LockedState::AsRead };
         let mut newer = got[0];
         for row in &got {
+            self.stop_if_asked()?;
             if state == LockedState::AsRead && has_changed(&self.world, &newest, row.table, &row.key)? {
                 (state, newer) = (LockedState::Changed, *row);
             }

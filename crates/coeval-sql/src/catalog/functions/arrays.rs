@@ -2,6 +2,7 @@
 //! Arrays: reading and writing their text, bounds, subscripts.
 
 use super::{Call, Entry, Gives, strict};
+use crate::allowance::Meter;
 use crate::catalog::rows::Cell;
 use crate::error::{SqlError, SqlState};
 use crate::types::{column_type, scalar_of};
@@ -101,12 +102,18 @@ fn is_bare(text: &str) -> bool {
 fn joined(call: &Call<'_>) -> std::result::Result<Cell, SqlError> {
     let Some(elements) = elements(&call.arguments[0]) else { return Ok(Cell::Null) };
     let delimiter = call.text(1).unwrap_or_default();
-    let mut texts = Vec::with_capacity(elements.len());
+    let mut joined = String::new();
+    let mut is_first = true;
     for row in 0..elements.len() {
+        call.meter.step()?;
         let text = element_text(&elements, row)?;
-        texts.extend(text.or_else(|| call.text(2).map(str::to_owned)));
+        let Some(text) = text.as_deref().or_else(|| call.text(2)) else { continue };
+        let between = if is_first { "" } else { delimiter };
+        call.meter.longer(joined.len(), between.len() + text.len())?;
+        joined.extend([between, text]);
+        is_first = false;
     }
-    Ok(texts.join(delimiter).into())
+    Ok(joined.into())
 }
 
 /// The array that a text like `{1,2}` or, for vectors, `1 2` stands for; NULL for no text.
@@ -309,15 +316,28 @@ impl ScalarUDFImpl for ArrayFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let input = args.args[0].to_array(args.number_rows)?;
+        // Of the other argument, no more counts than its type or its constant.
+        let is_constant = matches!(args.args[0], ColumnarValue::Scalar(_));
+        let rows = if is_constant { 1 } else { args.number_rows };
+        let made = self.made(&args, &args.args[0].to_array(rows)?)?;
+        if is_constant {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?));
+        }
+        Ok(ColumnarValue::Array(made))
+    }
+}
+
+impl ArrayFunction {
+    fn made(&self, args: &ScalarFunctionArgs, input: &ArrayRef) -> Result<ArrayRef> {
         let ty = args.return_type().clone();
         let is_cast = matches!(self.making, Making::Cast | Making::Like);
         if is_cast && let DataType::List(_) = input.data_type() {
-            return Ok(ColumnarValue::Array(cast_elements(input.as_list::<i32>(), &ty)?));
+            return cast_elements(input.as_list::<i32>(), &ty);
         }
         if is_cast && *input.data_type() == DataType::Null {
-            return Ok(ColumnarValue::Array(cast(&input, &ty)?));
+            return Ok(cast(input, &ty)?);
         }
+        let meter = Meter::begin(&args.config_options, self.name);
         let first = match args.args.get(1) {
             Some(ColumnarValue::Scalar(scalar)) => match scalar.cast_to(&DataType::Int32) {
                 Ok(ScalarValue::Int32(first)) => first.unwrap_or(1),
@@ -325,15 +345,18 @@ impl ScalarUDFImpl for ArrayFunction {
             },
             _ => 1,
         };
-        let mut rows = Vec::with_capacity(args.number_rows);
-        for row in 0..args.number_rows {
-            let value = ScalarValue::try_from_array(&input, row)?;
-            rows.push(self.row(&value, first, &ty)?);
+        let mut rows = Vec::with_capacity(input.len());
+        for row in 0..input.len() {
+            meter.step()?;
+            let value = ScalarValue::try_from_array(input, row)?;
+            let made = self.row(&value, first, &ty)?;
+            meter.take(made.size())?;
+            rows.push(made);
         }
         if rows.is_empty() {
-            return Ok(ColumnarValue::Array(arrow::array::new_empty_array(&ty)));
+            return Ok(arrow::array::new_empty_array(&ty));
         }
-        Ok(ColumnarValue::Array(ScalarValue::iter_to_array(rows)?))
+        ScalarValue::iter_to_array(rows)
     }
 }
 

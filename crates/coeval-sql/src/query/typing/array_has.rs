@@ -2,7 +2,9 @@
 //! `array_has` as DataFusion has it, but also of arrays of enums, which its kernels do not compare. A literal is a label of
 //! theirs once [`settle`](super::settle) has read it.
 
+use crate::allowance::Meter;
 use arrow::array::{Array, AsArray, BooleanArray, StructArray};
+use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use coeval_store::{EnumType, value_at};
 use datafusion::common::{Result, ScalarValue};
@@ -24,6 +26,42 @@ pub(super) fn function() -> ScalarUDF {
 struct ArrayHas {
     general: Arc<ScalarUDF>,
     signature: Signature,
+}
+
+/// Copies of a constant array that are made at a time take so much.
+const SLICE_BYTES: usize = 4 << 20;
+
+impl ArrayHas {
+    /// As DataFusion, which copies an array that is a constant for each row: of a long one few copies at a time.
+    fn in_slices(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = arguments.number_rows;
+        let [ColumnarValue::Scalar(list), ColumnarValue::Array(element)] = &arguments.args[..] else {
+            return self.general.invoke_with_args(arguments);
+        };
+        let at_once = (SLICE_BYTES / list.size().max(1)).max(1);
+        if rows <= at_once {
+            return self.general.invoke_with_args(arguments);
+        }
+        let meter = Meter::begin(&arguments.config_options, self.name());
+        let mut answers = Vec::with_capacity(rows.div_ceil(at_once));
+        for start in (0..rows).step_by(at_once) {
+            meter.look()?;
+            let count = at_once.min(rows - start);
+            let slice = ScalarFunctionArgs {
+                args: vec![
+                    ColumnarValue::Scalar(list.clone()),
+                    ColumnarValue::Array(element.slice(start, count)),
+                ],
+                arg_fields: arguments.arg_fields.clone(),
+                number_rows: count,
+                return_field: Arc::clone(&arguments.return_field),
+                config_options: Arc::clone(&arguments.config_options),
+            };
+            answers.push(self.general.invoke_with_args(slice)?.into_array(count)?);
+        }
+        let answers: Vec<&dyn Array> = answers.iter().map(AsRef::as_ref).collect();
+        Ok(ColumnarValue::Array(concat(&answers)?))
+    }
 }
 
 /// The enum that the elements of an array are of.
@@ -76,7 +114,7 @@ impl ScalarUDFImpl for ArrayHas {
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [list, element] = &arguments.args[..] else { return self.general.invoke_with_args(arguments) };
         if enum_of_elements(&list.data_type()).is_none() {
-            return self.general.invoke_with_args(arguments);
+            return self.in_slices(arguments);
         }
         let is_scalar = matches!((list, element), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
         let rows = if is_scalar { 1 } else { arguments.number_rows };

@@ -8,6 +8,7 @@
 //! the digits that are there, which DataFusion has no type for: a function stands in its place.
 
 use super::casts::{CAST, description, is_own};
+use crate::cancel;
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::scalar::{decimal_literal, number_literal};
@@ -50,7 +51,7 @@ impl VisitorMut for Literals {
     type Break = SqlError;
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
-        match typed(expression) {
+        match cancel::check().and_then(|()| typed(expression)) {
             Ok(None) => {}
             Ok(Some(replaced)) => *expression = replaced,
             Err(error) => return ControlFlow::Break(error),

@@ -2,6 +2,8 @@
 //! `generate_series` over the types that PostgreSQL has it for, as an array: DataFusion's takes whole numbers and
 //! times of one width only.
 
+use super::casts::cast_array;
+use super::moments::session_zone;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use arrow::array::timezone::Tz;
@@ -13,6 +15,7 @@ use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Decimal128Type, Field, Int32Type, Int64Type, IntervalMonthDayNanoType,
     IntervalUnit, TimeUnit, TimestampMicrosecondType,
 };
+use coeval_store::ColumnType;
 use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -89,7 +92,13 @@ impl ScalarUDFImpl for Series {
             Some(member) if !needs_step || types.len() == 3 => {
                 let step =
                     if needs_step { DataType::Interval(IntervalUnit::MonthDayNano) } else { member.clone() };
-                Ok([member.clone(), member, step].into_iter().take(types.len()).collect())
+                // A bare text is read here, as PostgreSQL reads a time: `infinity` is one.
+                let bound = |ty: &DataType| match needs_step && is_unknown(ty) && *ty != DataType::Null {
+                    true => DataType::Utf8View,
+                    false => member.clone(),
+                };
+                let bounds = [bound(&types[0]), bound(&types[1])];
+                Ok(bounds.into_iter().chain([step]).take(types.len()).collect())
             }
             _ => {
                 let message = "function generate_series does not exist for these arguments";
@@ -101,15 +110,21 @@ impl ScalarUDFImpl for Series {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let member = types.first().cloned().unwrap_or(DataType::Int32);
+        let member = member_type(types).unwrap_or(DataType::Int32);
         Ok(DataType::List(Arc::new(Field::new_list_field(member, true))))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays: Vec<ArrayRef> =
-            args.args.iter().map(|argument| argument.to_array(args.number_rows)).collect::<Result<_>>()?;
         let meter = Meter::begin(&args.config_options, "generate_series");
-        let member = arrays.first().map_or(DataType::Int32, |array| array.data_type().clone());
+        let types: Vec<DataType> = args.args.iter().map(ColumnarValue::data_type).collect();
+        let member = member_type(&types).unwrap_or(DataType::Int32);
+        let session = session_zone(&args.config_options);
+        let column = |(place, argument): (usize, &ColumnarValue)| {
+            let column = argument.to_array(args.number_rows)?;
+            let is_text = place < 2 && column.data_type() == &DataType::Utf8View;
+            Ok(if is_text { moments(&column, &member, session)? } else { column })
+        };
+        let arrays: Vec<ArrayRef> = args.args.iter().enumerate().map(column).collect::<Result<_>>()?;
         let (mut members, mut lengths) = (Vec::new(), Vec::with_capacity(args.number_rows));
         let mut valid = Vec::with_capacity(args.number_rows);
         for row in 0..args.number_rows {
@@ -138,6 +153,16 @@ impl ScalarUDFImpl for Series {
         )?;
         Ok(ColumnarValue::Array(Arc::new(list)))
     }
+}
+
+/// Texts as the times that they stand for.
+fn moments(texts: &ArrayRef, member: &DataType, session: chrono_tz::Tz) -> Result<ArrayRef> {
+    let ty = match member {
+        DataType::Timestamp(_, None) => ColumnType::Timestamp,
+        _ => ColumnType::TimestampTz,
+    };
+    let moments = cast_array(texts, ty, session)?;
+    Ok(arrow::compute::cast(&moments, member)?)
 }
 
 /// The members as an array of this type.

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A query that ends soon after its statement has: what its threads look at while they work.
+//!
+//! DataFusion ends a query by dropping its tasks, which happens where they wait. A join that finds much, or seeks long and
+//! finds nothing, waits nowhere: its threads went on for minutes after the answer was cancelled, and every other query waited
+//! for them. So before a plan runs, its operators are watched: each batch looks at the [`Lifeline`], what the operator calls
+//! meanwhile finds it by [`check`](crate::cancel::check), and what makes more rows of those that it reads gives the thread to
+//! others now and then. A join looks once more with each piece that its condition is
+//! asked about, because it may go through all pairs of rows before a batch comes out.
+
+use crate::allowance::Allowance;
+use crate::cancel::Lifeline;
+use crate::carried::Carry;
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, FieldRef, Schema};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DataFusionError, Result, internal_err};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::ColumnarValue;
+use datafusion::physical_plan::coop::make_cooperative;
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{
+    HashJoinExec, HashJoinExecBuilder, NestedLoopJoinExec, NestedLoopJoinExecBuilder,
+};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties};
+use futures::StreamExt;
+use futures::stream::poll_fn;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::task::Poll;
+
+/// Operators that give many batches for one that they read, or all of them at the end.
+const MAKE_MORE: [&str; 9] = [
+    "AggregateExec",
+    "CrossJoinExec",
+    "HashJoinExec",
+    "NestedLoopJoinExec",
+    "PiecewiseMergeJoinExec",
+    "RecursiveQueryExec",
+    "SortExec",
+    "SortMergeJoinExec",
+    "UnnestExec",
+];
+
+/// What plans call an operator that is watched.
+pub(crate) const WATCHED: &str = "Watched";
+
+/// What the threads of a statement's query look at; nothing if the options are of no statement.
+pub(super) fn lifeline_of(options: &ConfigOptions) -> Option<&Lifeline> {
+    Allowance::carried_by(options).map(Allowance::lifeline)
+}
+
+/// The plan, watched.
+///
+/// # Errors
+/// If a part of it cannot be made anew.
+pub(super) fn watched(
+    plan: Arc<dyn ExecutionPlan>,
+    options: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let Some(lifeline) = lifeline_of(options) else { return Ok(plan) };
+    let watch = |node: Arc<dyn ExecutionPlan>| {
+        let input = with_watched_condition(node, lifeline)?;
+        Ok::<_, DataFusionError>(Transformed::yes(
+            Arc::new(Watched { input, lifeline: lifeline.clone() }) as _
+        ))
+    };
+    plan.transform_up(watch).map(|done| done.data)
+}
+
+/// The node; as a join, its condition looks too.
+fn with_watched_condition(
+    node: Arc<dyn ExecutionPlan>,
+    lifeline: &Lifeline,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let condition = |filter: &JoinFilter| {
+        let inner = Arc::clone(filter.expression());
+        let watched = Arc::new(WatchedCondition { inner, lifeline: lifeline.clone() });
+        JoinFilter::new(watched, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
+    };
+    if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>()
+        && let Some(filter) = join.filter()
+    {
+        let builder = NestedLoopJoinExecBuilder::from(join).with_filter(Some(condition(filter)));
+        return Ok(Arc::new(builder.build()?));
+    }
+    if let Some(join) = node.downcast_ref::<HashJoinExec>()
+        && let Some(filter) = join.filter()
+    {
+        let builder = HashJoinExecBuilder::from(join).with_filter(Some(condition(filter)));
+        return Ok(Arc::new(builder.build()?));
+    }
+    Ok(node)
+}
+
+/// An operator each batch of which looks at the lifeline.
+#[derive(Debug)]
+struct Watched {
+    input: Arc<dyn ExecutionPlan>,
+    lifeline: Lifeline,
+}
+
+impl DisplayAs for Watched {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl ExecutionPlan for Watched {
+    fn name(&self) -> &'static str {
+        WATCHED
+    }
+
+    /// The same ones, so that nothing above has to be planned anew.
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match children.pop() {
+            Some(input) if children.is_empty() => {
+                Ok(Arc::new(Self { input, lifeline: self.lifeline.clone() }))
+            }
+            _ => internal_err!("one operator is watched"),
+        }
+    }
+
+    fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let mut input = self.input.execute(partition, task)?;
+        if MAKE_MORE.contains(&self.input.name()) {
+            input = make_cooperative(input);
+        }
+        let (schema, lifeline) = (input.schema(), self.lifeline.clone());
+        let batches = poll_fn(move |context| {
+            if let Err(error) = lifeline.check() {
+                return Poll::Ready(Some(Err(error.into())));
+            }
+            lifeline.during(|| input.poll_next_unpin(context))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+    }
+}
+
+/// A join's condition that looks at the lifeline before it is computed.
+#[derive(Debug, Eq)]
+struct WatchedCondition {
+    inner: Arc<dyn PhysicalExpr>,
+    lifeline: Lifeline,
+}
+
+// By hand: who looks makes no difference.
+impl PartialEq for WatchedCondition {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner.eq(&other.inner)
+    }
+}
+
+impl Hash for WatchedCondition {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.inner.hash(state);
+    }
+}
+
+impl fmt::Display for WatchedCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl PhysicalExpr for WatchedCondition {
+    fn data_type(&self, schema: &Schema) -> Result<DataType> {
+        self.inner.data_type(schema)
+    }
+
+    fn nullable(&self, schema: &Schema) -> Result<bool> {
+        self.inner.nullable(schema)
+    }
+
+    fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
+        self.inner.return_field(schema)
+    }
+
+    fn evaluate(&self, rows: &RecordBatch) -> Result<ColumnarValue> {
+        self.lifeline.check()?;
+        self.inner.evaluate(rows)
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
+        vec![&self.inner]
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> Result<Arc<dyn PhysicalExpr>> {
+        match children.pop() {
+            Some(inner) if children.is_empty() => {
+                Ok(Arc::new(Self { inner, lifeline: self.lifeline.clone() }))
+            }
+            _ => internal_err!("one condition is watched"),
+        }
+    }
+
+    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt_sql(f)
+    }
+}
