@@ -34,7 +34,7 @@ pub(crate) use distinct::regroup_distinct;
 use element_targets::{put_elements, spell_elements};
 use identity::order_identity_options;
 use merge_actions::spell_merge;
-use operators::split_signs;
+use operators::{spell_operators, split_signs};
 use overriding::{put_overriding, take_overriding};
 use servers::take_server;
 use whole_tables::spell_tables;
@@ -112,7 +112,7 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         order_identity_options(&mut tokens);
         spell_copy_options(&mut tokens);
         cancel::check()?;
-        tokens = spell_targets(spell_merge(split_signs(spell_tables(spell_out(tokens)))));
+        tokens = spell_targets(spell_merge(spell_operators(split_signs(spell_tables(spell_out(tokens))))));
         let (spelled, has_elements) = spell_elements(tokens);
         tokens = spelled;
         let overriding = take_overriding(&mut tokens);

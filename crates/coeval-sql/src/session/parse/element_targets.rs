@@ -70,7 +70,7 @@ fn element_target(tokens: &[TokenWithSpan]) -> Option<(Token, &[TokenWithSpan])>
     Some((quoted_word(format!("{MARK}{column}{MARK}{subscript}")), behind))
 }
 
-fn skip_space(tokens: &[TokenWithSpan]) -> &[TokenWithSpan] {
+pub(super) fn skip_space(tokens: &[TokenWithSpan]) -> &[TokenWithSpan] {
     let start = tokens.iter().position(|token| !is_space(token)).unwrap_or(tokens.len());
     &tokens[start..]
 }
