@@ -17,7 +17,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How many kills; `COEVAL_KILLS` asks for more.
@@ -28,6 +28,12 @@ const KILLS_WITH_FAULT: usize = 100;
 
 /// A child that takes longer to open a small directory hangs.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A child is killed when it has said fewer lines than these, each the begin or the end of a transaction or a number.
+const LINES_MAX: usize = 120;
+
+/// Or when it has worked for so long.
+const LIFE_MAX: Duration = Duration::from_secs(5);
 
 fn open(dir: &Path) -> Result<Database, Error> {
     Database::options().checkpoint(CheckpointPolicy::Manual).open(dir)
@@ -88,8 +94,19 @@ impl Life {
             // While it opens.
             std::thread::sleep(Duration::from_micros(dice.random_range(0..30_000)));
         } else {
+            // In the middle of its work, however fast the machine is.
+            let count = dice.random_range(1..LINES_MAX);
+            let ends = Instant::now() + LIFE_MAX;
             heard.extend(self.lines.recv_timeout(OPEN_TIMEOUT).ok());
-            std::thread::sleep(Duration::from_millis(dice.random_range(5..120)));
+            while heard.len() < count
+                && let Ok(line) = self.lines.recv_timeout(ends.saturating_duration_since(Instant::now()))
+            {
+                heard.push(line);
+            }
+            // Right behind what it said last, or a while later.
+            if dice.random() {
+                std::thread::sleep(Duration::from_micros(dice.random_range(0..20_000)));
+            }
         }
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -17,7 +17,7 @@ mod strings;
 mod type_names;
 
 pub use arrays::format_list;
-pub(crate) use arrays::{array_elements, array_of_text, set_returning};
+pub(crate) use arrays::{array_elements, array_of_text, is_blank, set_returning};
 
 use super::access::{CatalogAccess, access};
 use super::rows::Cell;

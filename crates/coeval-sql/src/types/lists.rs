@@ -4,7 +4,7 @@
 use super::assign::assign;
 use super::binary::{decode_binary, encode_binary};
 use super::text::{format_value, parse_value};
-use crate::catalog::{array_elements, type_number};
+use crate::catalog::{array_elements, is_blank, type_number};
 use crate::error::{SqlError, SqlState};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, ElementType, ListEncoder, ListRef, Value, ValueRef};
@@ -31,7 +31,7 @@ pub(super) fn format_list(list: ListRef<'_>, element: ElementType, zone: Tz, out
 
 /// Appends an element of an array, in quotes if it needs them.
 fn push_element(text: &str, out: &mut String) {
-    let is_special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || c.is_ascii_whitespace();
+    let is_special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || is_blank(c);
     if !text.is_empty() && !text.eq_ignore_ascii_case("null") && !text.contains(is_special) {
         out.push_str(text);
         return;

@@ -90,12 +90,16 @@ pub fn format_list(lists: &dyn Array, row: usize) -> std::result::Result<Option<
     }
 }
 
+/// Whether a letter does not count around the elements of an array: PostgreSQL's blanks, and no others of Unicode.
+pub(crate) fn is_blank(letter: char) -> bool {
+    letter.is_ascii_whitespace() || letter == '\u{b}'
+}
+
 /// Whether an element needs no quotes.
 fn is_bare(text: &str) -> bool {
     !text.is_empty()
         && !text.eq_ignore_ascii_case("null")
-        && !text
-            .contains(|letter: char| matches!(letter, '{' | '}' | ',' | '"' | '\\') || letter.is_whitespace())
+        && !text.contains(|letter: char| matches!(letter, '{' | '}' | ',' | '"' | '\\') || is_blank(letter))
 }
 
 /// `array_to_string(array, delimiter [, what stands for NULL])`.
@@ -151,15 +155,15 @@ fn scalar_of_text(text: Option<&str>, ty: &DataType) -> std::result::Result<Scal
 pub(crate) fn array_elements(text: &str) -> std::result::Result<Vec<Option<String>>, SqlError> {
     let malformed =
         || SqlError::new(SqlState::InvalidTextRepresentation, format!("malformed array literal: \"{text}\""));
-    if text.trim().strip_prefix('{').is_some_and(|inner| inner.trim_start().starts_with('{')) {
+    let text = text.trim_matches(is_blank);
+    if text.strip_prefix('{').is_some_and(|inner| inner.trim_start_matches(is_blank).starts_with('{')) {
         return Err(SqlError::unsupported("an array of several dimensions")
             .with_hint("Keep it as jsonb, or its rows in a table of their own."));
     }
-    let inner =
-        text.trim().strip_prefix('{').and_then(|text| text.strip_suffix('}')).ok_or_else(malformed)?;
+    let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).ok_or_else(malformed)?;
     let mut parts = Vec::new();
     let mut letters = inner.chars().peekable();
-    if inner.trim().is_empty() {
+    if inner.trim_matches(is_blank).is_empty() {
         return Ok(parts);
     }
     loop {
@@ -174,7 +178,7 @@ pub(crate) fn array_elements(text: &str) -> std::result::Result<Vec<Option<Strin
                 }
                 Some('{' | '}') if !inside => return Err(malformed()),
                 // Blanks around an element do not count.
-                Some(blank) if !inside && blank.is_whitespace() && (quoted || part.is_empty()) => {}
+                Some(blank) if !inside && is_blank(blank) && (quoted || part.is_empty()) => {}
                 Some(letter) => part.push(letter),
                 None if inside => return Err(malformed()),
                 None => {
@@ -189,7 +193,7 @@ pub(crate) fn array_elements(text: &str) -> std::result::Result<Vec<Option<Strin
 
 /// An element without quotes.
 fn bare_element(part: &str) -> Option<String> {
-    let trimmed = part.trim();
+    let trimmed = part.trim_matches(is_blank);
     (!trimmed.eq_ignore_ascii_case("null")).then(|| trimmed.to_owned())
 }
 

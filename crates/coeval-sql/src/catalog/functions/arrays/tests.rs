@@ -14,6 +14,13 @@ fn elements_may_be_quoted_escaped_and_null() {
 }
 
 #[test]
+fn blanks_of_postgresql_do_not_count_and_others_are_letters() {
+    assert_eq!(array_elements("{\u{b}a \t, b\u{c}}").unwrap(), some(&["a", "b"]));
+    assert_eq!(array_elements("{a\u{a0},\u{3000}}").unwrap(), some(&["a\u{a0}", "\u{3000}"]));
+    assert!(!is_bare("a\u{b}") && is_bare("a\u{a0}"));
+}
+
+#[test]
 fn what_is_no_array_is_refused() {
     for text in ["", "1,2", "{1", "{a,,b}", "{\"a}"] {
         let error = array_elements(text).unwrap_err();
