@@ -186,7 +186,7 @@ pub(crate) struct ServeArguments {
     /// Seconds that a client may take to say and prove who it is
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = positive)]
     pub(crate) authentication_timeout: f64,
-    /// Memory that all queries together may have, as in 512MB or 8GB; all of the machine's if not given
+    /// Memory that all queries together may have, as in 512MB or 8GB; half of the machine's, or of its control group's, if not given
     #[arg(long, value_name = "SIZE", value_parser = query_memory)]
     pub(crate) query_memory: Option<usize>,
     /// How long transactions may go on when the server is asked to stop

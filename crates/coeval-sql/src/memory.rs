@@ -5,6 +5,7 @@
 //! aggregations, merge joins), and else its statement fails with `53200`, alone:
 //!
 //! - a query that has little ([`SMALL_BYTES`]) always gets it, whatever the others have;
+//! - and so does each of its operators that has next to nothing ([`EMPTY_OPERATOR_BYTES`]);
 //! - one that has more gets what it asks for up to its *share*: the budget, divided among those and one more;
 //! - beyond its share it gets what there is, but for the last quarter of the budget, which is left to those that come.
 //!
@@ -43,6 +44,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What each query gets without being asked how much there is: the hash tables and sorts of what runs by the thousand.
 const SMALL_BYTES: usize = 1 << 20;
+
+/// What each operator gets without being asked how much there is. An aggregation that has put all aside still keeps its empty
+/// tables, and DataFusion takes a refusal of these for an error; it may have been refused all that it had so far.
+const EMPTY_OPERATOR_BYTES: usize = 64 << 10;
 
 /// The least budget: a sort that spills needs some room to merge its runs.
 pub const QUERY_MEMORY_MIN: usize = 16 << 20;
@@ -169,6 +174,10 @@ impl MemoryPool for QueryPool {
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<(), DataFusionError> {
         if additional == 0 {
             // Never refused: an exchange would put aside rows without columns, whose file never ends (`ONE_BATCH`).
+            return Ok(());
+        }
+        if reservation.size() + additional <= EMPTY_OPERATOR_BYTES {
+            self.grow(reservation, additional);
             return Ok(());
         }
         self.operators.try_grow(reservation, additional)?;

@@ -21,8 +21,9 @@ enum Version {
     Two,
 }
 
-/// The machine's memory, or what its control groups leave, of which one query may have three quarters. That is not too
-/// much: batches of a scan count with the whole chunks that they are parts of.
+/// Half of the machine's memory, or of what its control groups leave, of which one query may have three quarters. The other
+/// half is for the data, for batches that are on their way, and for what the allocator has not given back: with all of it,
+/// a server in a group of 2 GiB was killed by queries that kept to their budget.
 #[must_use]
 pub fn default_query_memory() -> usize {
     let read = |path: &Path| std::fs::read_to_string(path).ok();
@@ -33,7 +34,7 @@ pub fn default_query_memory() -> usize {
     });
     let machine = kibibytes.map_or(BYTES_ASSUMED, |kibibytes| kibibytes.saturating_mul(1024));
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
-    machine.min(group_limit(&groups, read)).max(QUERY_MEMORY_MIN)
+    (machine.min(group_limit(&groups, read)) / 2).max(QUERY_MEMORY_MIN)
 }
 
 /// The least limit of the groups that `/proc/self/cgroup` names and of all above them; the largest number without one. The

@@ -106,6 +106,22 @@ fn a_query_that_wants_little_gets_it_whatever_others_have() {
     assert_eq!(budget.taken.lock().bytes, 0);
 }
 
+/// "Decreasing allocation after spilling should succeed": an aggregation that had got nothing put its rows aside, and then
+/// asked for its empty tables.
+#[test]
+fn an_operator_that_has_next_to_nothing_gets_it_whatever_its_query_has() {
+    let budget = MemoryBudget::new(16 * MIB);
+    let pool = pool(&budget);
+    let join = MemoryConsumer::new("join").register(&pool);
+    join.grow(16 * MIB);
+    let spills = MemoryConsumer::new("aggregation").with_can_spill(true).register(&pool);
+    assert!(spills.try_grow(EMPTY_OPERATOR_BYTES + 1).is_err());
+    spills.try_resize(EMPTY_OPERATOR_BYTES).unwrap();
+    assert!(spills.try_grow(1).is_err());
+    drop((spills, join));
+    assert_eq!(budget.taken.lock().bytes, 0);
+}
+
 #[test]
 fn a_sort_that_does_not_fit_spills_to_the_directory_and_leaves_nothing_there() {
     let directory = tempfile::tempdir().unwrap();
