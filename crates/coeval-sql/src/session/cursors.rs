@@ -353,9 +353,23 @@ impl Session {
             let message = format!("cursor \"{}\" already exists", declare.name);
             return Err(SqlError::new(SqlState::DuplicateCursor, message));
         }
-        // Those that were closed since are counted here, where it matters.
-        self.cursors_open.give_back(self.cursors_open.amount() - self.cursors.len());
         self.cursors_open.take(1)?;
+        let opened = self.open_cursor(declare, parameters, parameter_types);
+        self.count_closed_cursors();
+        opened.map(|()| StatementResult::plain("DECLARE CURSOR"))
+    }
+
+    /// Those that are not there any more, or never were, count no more.
+    fn count_closed_cursors(&mut self) {
+        self.cursors_open.give_back(self.cursors_open.amount() - self.cursors.len());
+    }
+
+    fn open_cursor(
+        &mut self,
+        declare: &Declare,
+        parameters: &[Value],
+        parameter_types: &[ColumnType],
+    ) -> Result<(), SqlError> {
         let query = declare.query();
         if parameter_types.is_empty() {
             crate::query::refuse_parameters(&query)?;
@@ -382,7 +396,7 @@ impl Session {
             is_new,
         };
         self.cursors.insert(declare.name.clone(), cursor);
-        Ok(StatementResult::plain("DECLARE CURSOR"))
+        Ok(())
     }
 
     pub(super) fn fetch(&mut self, fetch: &Fetch) -> Result<StatementResult, SqlError> {
@@ -408,10 +422,11 @@ impl Session {
 
     pub(super) fn close(&mut self, name: Option<&str>) -> Result<StatementResult, SqlError> {
         let Some(name) = name else {
-            self.cursors.clear();
+            self.close_all_cursors();
             return Ok(StatementResult::plain("CLOSE CURSOR ALL"));
         };
         self.cursors.remove(name).ok_or_else(|| unknown(name))?;
+        self.count_closed_cursors();
         Ok(StatementResult::plain("CLOSE CURSOR"))
     }
 
@@ -424,6 +439,12 @@ impl Session {
     /// Closes the cursor of this name, if it is open.
     pub fn close_cursor(&mut self, name: &str) {
         self.cursors.remove(name);
+        self.count_closed_cursors();
+    }
+
+    pub(super) fn close_all_cursors(&mut self) {
+        self.cursors.clear();
+        self.count_closed_cursors();
     }
 
     /// What the end of a transaction leaves open: held cursors, and of a transaction that failed only those that
@@ -434,5 +455,6 @@ impl Session {
             cursor.is_new = false;
             keep
         });
+        self.count_closed_cursors();
     }
 }

@@ -278,7 +278,7 @@ impl Session {
                 self.settings.reset_all();
                 self.set_authorization(Scope::Session, None)?;
                 self.named.clear();
-                self.cursors.clear();
+                self.close_all_cursors();
                 self.cached.clear();
                 self.replanned.clear();
                 self.sequences = crate::context::SequenceValues::default();
