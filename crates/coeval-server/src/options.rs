@@ -22,7 +22,7 @@ pub struct ServerOptions {
     /// Who may open a session.
     pub roles: Roles,
     /// The file with the rules of who may come from where and how, in the words of `pg_hba.conf`. It is read again when
-    /// [`Registry::ask_to_reload`](crate::Registry::ask_to_reload) says so.
+    /// [`Registry::ask_to_reload`](coeval_sql::Registry::ask_to_reload) says so.
     pub rules_file: Option<PathBuf>,
     /// The file with the secret that salts of unknown names are made of, so that they are the same after a restart. It
     /// is made if it is not there.
