@@ -5,35 +5,14 @@
 //! A world is the newest from the moment at which it is published until the next one is. Whoever keeps something beside the
 //! store is called around that step ([`Companion::publish`]), and so knows what he had when a world stopped being the newest.
 
-use crate::shared::Shared;
 use coeval_txn::Version;
-use std::sync::{Arc, Weak};
 
 /// Who keeps something that is read together with worlds.
 pub trait Companion: Send + Sync {
     /// Publishes `new` in the place of `old`, by calling `publish` once. Whoever begins before that call reads `old`, and
     /// whoever begins behind it `new`. Commits wait for this, so it takes moments and calls the store for nothing but
-    /// [`HeldVersions::list`].
+    /// [`HeldVersions::list`](crate::HeldVersions::list).
     fn publish(&self, old: Version, new: Version, publish: &mut dyn FnMut());
-}
-
-/// Says which versions transactions read; keeps the store from nothing.
-#[derive(Clone)]
-pub struct HeldVersions {
-    shared: Weak<Shared>,
-}
-
-impl HeldVersions {
-    pub(crate) fn of(shared: &Arc<Shared>) -> Self {
-        Self { shared: Arc::downgrade(shared) }
-    }
-
-    /// The versions that open transactions read, ascending; none once the store is closed.
-    #[must_use]
-    pub fn list(&self) -> Vec<Version> {
-        let held = self.shared.upgrade().map(|shared| shared.held_snapshots());
-        held.into_iter().flatten().map(|(version, _)| version).collect()
-    }
 }
 
 #[cfg(test)]
@@ -42,6 +21,7 @@ mod tests {
     use crate::{AccessMode, CatalogChange, Store, StoreOptions};
     use coeval_txn::Isolation;
     use parking_lot::Mutex;
+    use std::sync::Arc;
 
     #[derive(Default)]
     struct Noting {

@@ -5,7 +5,6 @@
 //! remembers the latest refusals, for `coeval_conflicts`. Both are bounded, and both are for people: nothing is decided
 //! by them.
 
-use crate::error::ConflictError;
 use crate::ids::SpaceId;
 use coeval_txn::ssi::SsiRule;
 use coeval_txn::{Isolation, TransactionId, Version};
@@ -35,6 +34,23 @@ const PARTICIPANTS_MAX: usize = 4_096;
 
 // The length of a statement's text is kept in a byte.
 const _: () = assert!(STATEMENT_BYTES_MAX <= u8::MAX as usize);
+
+/// Another transaction was first; nothing of this one took effect. Run it again (40001).
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("could not serialize access due to {what}")]
+pub struct ConflictError {
+    /// `concurrent update`, `concurrent change of a definition`, and so on.
+    pub what: &'static str,
+    /// The table or index.
+    pub space: SpaceId,
+    /// `table "t", key (1)` and who was first.
+    pub detail: String,
+    /// The version it lost against. It may not be published yet: a transaction that begins before it is loses
+    /// again.
+    pub version: Version,
+    /// The same and more for who wants to look into it.
+    pub cause: Box<ConflictCause>,
+}
 
 /// Whose transaction it is, and the beginning of its last statement.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,14 +2,14 @@
 //! What can go wrong, by family: the user's doing, a conflict (try again), damage, the machine.
 
 use crate::catalog::QualifiedName;
-use crate::conflicts::ConflictCause;
+use crate::conflicts::ConflictError;
 use crate::files::FileError;
 use crate::ids::SpaceId;
 use crate::key::KeyDamage;
 use crate::log::LogError;
 use crate::row::ValueTypeMismatch;
+use crate::row_lock_error::RowLockError;
 use coeval_brick::{CutBrick, LoadError, ShardStopped};
-use coeval_txn::Version;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -81,23 +81,6 @@ pub enum ConstraintError {
     },
 }
 
-/// Another transaction was first; nothing of this one took effect. Run it again (40001).
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("could not serialize access due to {what}")]
-pub struct ConflictError {
-    /// `concurrent update`, `concurrent change of a definition`, and so on.
-    pub what: &'static str,
-    /// The table or index.
-    pub space: SpaceId,
-    /// `table "t", key (1)` and who was first.
-    pub detail: String,
-    /// The version it lost against. It may not be published yet: a transaction that begins before it is loses
-    /// again.
-    pub version: Version,
-    /// The same and more for who wants to look into it.
-    pub cause: Box<ConflictCause>,
-}
-
 /// An operation on a transaction failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -113,7 +96,7 @@ pub enum StoreError {
     OutOfMemory(String),
     /// A row lock was not got.
     #[error(transparent)]
-    RowLock(#[from] crate::transaction::RowLockError),
+    RowLock(#[from] RowLockError),
     /// No such table in the snapshot.
     #[error("there is no table or index with number {0}")]
     UnknownSpace(SpaceId),

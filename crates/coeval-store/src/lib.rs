@@ -42,6 +42,7 @@ mod error;
 pub mod files;
 #[doc(hidden)]
 pub mod fuzzing;
+mod held_versions;
 #[cfg(test)]
 mod id_value;
 mod ids;
@@ -50,7 +51,6 @@ mod keeper;
 mod key;
 mod key_column;
 mod key_size;
-mod leading;
 mod list;
 pub mod log;
 mod manifest;
@@ -66,6 +66,7 @@ mod recovery;
 mod repair;
 mod reservations;
 mod row;
+mod row_lock_error;
 mod safe_counts;
 mod segment;
 mod sequence;
@@ -104,27 +105,29 @@ pub use coeval_brick::{
     Number, Reader, RejectReason, Rejection, Selection,
 };
 pub use column::{ColumnBuilder, constant_column, missing_value, value_at};
-pub use companion::{Companion, HeldVersions};
+pub use companion::Companion;
 pub use conflicts::{
-    ConflictCause, ConflictCounts, ConflictPlace, ConflictReason, Origin, Party, RecentConflict,
-    STATEMENT_MARK,
+    ConflictCause, ConflictCounts, ConflictError, ConflictPlace, ConflictReason, Origin, Party,
+    RecentConflict, STATEMENT_MARK,
 };
 pub use delta::{BasePosition, Change, Delta, DeltaEntry};
 pub use element::ElementType;
 pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
-pub use error::{ConflictError, ConstraintError, StoreError, TableDamage};
+pub use error::{ConstraintError, StoreError, TableDamage};
+pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
 pub use ingest::{IngestOffset, Ingested, SourceOffset};
 pub use key::{KEY_BYTES_MAX, KEY_INLINE_MAX, Key, KeyDamage, KeyReader, KeyWriter, Nullable};
 pub use key_column::{KeyColumn, KeyColumnBuilder};
-pub use leading::LeaderStays;
 pub use list::{ListEncoder, ListRef};
 pub use options::{CheckpointPolicy, DamagedTables, Durability, StoreOptions, Trials};
+pub use pipeline::LeaderStays;
 pub use publishing::{Publication, WAIVED_LAG_MAX};
 pub use range::{Direction, KeyRange};
 pub use repair::{RepairReport, repair};
 pub use reservations::Priority;
 pub use row::{Layout, Row, RowWriter, ValueTypeMismatch};
+pub use row_lock_error::RowLockError;
 pub use safe_counts::SafeSnapshotCounts;
 pub use serializable::{DeferralInterrupted, SafeWorld, SnapshotLag};
 pub use shared::RunAside;
@@ -134,7 +137,7 @@ pub use table::{IndexEntry, RowRef, Table};
 pub use transaction::{
     AccessMode, Appended, BrickSnapshot, CheckTime, Committed, ConstraintChoice, GlobalKey, IfLocked,
     IndexCursor, LockWaits, LockedRows, LockedState, MemoryAccount, MemoryAccounts, NOTED_ROWS_MAX, Reading,
-    RowCursor, RowLock, RowLockError, Savepoint, Scanned, Transaction,
+    RowCursor, RowLock, Savepoint, Scanned, Transaction,
 };
 pub use types::{ColumnType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{IntervalValue, Value, ValueRef};

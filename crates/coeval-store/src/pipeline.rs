@@ -17,14 +17,18 @@
 //! # Locking
 //! `leader` before `publishing`; that of `turns` is held for a push or a drain alone. No lock is held across a sync.
 
+mod leading;
+
+pub use leading::LeaderStays;
+
 use crate::bricks::BrickChanges;
 use crate::build_index::{build_checked_index, build_index, catch_up};
 use crate::catalog::{CatalogChange, IndexDef, TableDef};
+use crate::conflicts::ConflictError;
 use crate::conflicts::{ConflictCause, ConflictReason, Participants, Party};
 use crate::delta::Delta;
-use crate::error::{ConflictError, StoreError};
+use crate::error::StoreError;
 use crate::ids::SpaceId;
-use crate::leading::{Leading, StayCounters};
 use crate::log::{Log, LogError, LogHandle, Lsn, PayloadTail, Unfilled};
 use crate::options::{Durability, Sizes};
 use crate::publishing::{Publishing, Wanted};
@@ -44,6 +48,7 @@ use crate::turns::{Next, Taken, Ticket, Turn, Turns};
 use crate::world::World;
 use coeval_txn::ssi::Certified;
 use coeval_txn::{Access, Certifier, CommitOrder, Conflict, LockOwner, Precision, TransactionId, Version};
+use leading::{Leading, StayCounters};
 use parking_lot::Mutex;
 use std::ops::Bound;
 use std::sync::Arc;

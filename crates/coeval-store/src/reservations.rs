@@ -12,11 +12,13 @@
 //! and nothing that it read: it has no write conflict and no out-edge, if it accesses the same keys. Of two with priority
 //! that want the same keys the one that reserved first comes first: nobody is held up by a later reservation.
 
+use crate::conflicts::ConflictError;
 use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason};
-use crate::error::{ConflictError, StoreError};
+use crate::error::StoreError;
+use crate::row_lock_error::RowLockError;
 use crate::shared::Shared;
 use crate::submission::Submission;
-use crate::transaction::{Footmark, GlobalKey, LockWaits, ReadSet, RowLockError};
+use crate::transaction::{Footmark, GlobalKey, LockWaits, ReadSet};
 use crate::world::World;
 use coeval_txn::ssi::Written;
 use coeval_txn::{Access, TransactionId};

@@ -34,8 +34,9 @@
 //! The leader's lock, then `making`, then `safe`, then the boundary's registry, then those of snapshots. Each but the
 //! leader's is held for moments, `making` and `safe` for as long as it takes to apply the few write sets behind the boundary.
 
+use crate::conflicts::ConflictError;
 use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason};
-use crate::error::{ConflictError, StoreError};
+use crate::error::StoreError;
 use crate::ids::SpaceId;
 use crate::key::Key;
 use crate::options::Trials;

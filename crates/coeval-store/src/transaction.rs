@@ -29,7 +29,7 @@ pub use deferred::{CheckTime, ConstraintChoice};
 pub(crate) use foreign_key::in_width_of;
 pub use kept_memory::{MemoryAccount, MemoryAccounts};
 pub(crate) use load::is_free;
-pub use locks::{IfLocked, LockWaits, LockedRows, LockedState, RowLock, RowLockError};
+pub use locks::{IfLocked, LockWaits, LockedRows, LockedState, RowLock};
 pub(crate) use reads::ReadSet;
 pub use scanned::{NOTED_ROWS_MAX, Scanned};
 pub use serializing::Reading;

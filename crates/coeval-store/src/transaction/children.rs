@@ -17,6 +17,7 @@ use crate::ids::SpaceId;
 use crate::key::{Key, KeyWriter};
 use crate::range::{Direction, KeyRange};
 use crate::row::Row;
+use crate::row_lock_error::RowLockError;
 use crate::table::{RowRef, Table};
 use crate::transaction::foreign_key::in_width_of;
 use crate::value::Value;
@@ -213,7 +214,7 @@ impl Transaction {
     #[inline]
     pub(super) fn stop_if_asked(&self) -> Result<(), StoreError> {
         match &self.lock_waits.interrupt {
-            Some(interrupt) if interrupt.is_set() => Err(super::RowLockError::Interrupted.into()),
+            Some(interrupt) if interrupt.is_set() => Err(RowLockError::Interrupted.into()),
             _ => Ok(()),
         }
     }

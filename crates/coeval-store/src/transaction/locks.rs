@@ -26,14 +26,16 @@
 
 use super::{AccessMode, Footmark, GlobalKey, Transaction};
 use crate::catalog::{IndexDef, TableDef};
+use crate::conflicts::ConflictError;
 use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason};
 use crate::cursor::SpaceCursor;
 use crate::delta::Change;
-use crate::error::{ConflictError, StoreError};
+use crate::error::StoreError;
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
 use crate::range::{Direction, KeyRange};
 use crate::row::Row;
+use crate::row_lock_error::RowLockError;
 use crate::space::Found;
 use crate::table::{RowRef, Table, index_prefix};
 use crate::world::World;
@@ -102,28 +104,6 @@ pub enum LockedState {
     /// One was changed or removed. The transaction's snapshot has moved to one that holds the change: whoever
     /// read them reads again.
     Changed,
-}
-
-/// Why a row lock was not got. The transaction is as before.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RowLockError {
-    /// NOWAIT (55P03).
-    #[error("could not obtain lock on row in relation \"{0}\"")]
-    NotAvailable(String),
-    /// It took too long (55P03).
-    #[error("canceling statement due to lock timeout")]
-    Timeout,
-    /// The statement was cancelled meanwhile (57014).
-    #[error("canceling statement due to user request")]
-    Interrupted,
-    /// It would wait for ever (40P01).
-    #[error("deadlock detected")]
-    Deadlock {
-        /// The tables whose keys the detail names.
-        tables: Vec<SpaceId>,
-        /// Who waits for whom, a line for each.
-        detail: String,
-    },
 }
 
 /// A row's primary or unique key whose owner a write is about to change.

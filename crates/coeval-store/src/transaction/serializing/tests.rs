@@ -4,7 +4,8 @@
 use crate::catalog::{
     CatalogChange, Deferral, ForeignKeyDef, IndexDef, ReferentialAction, TableDef, Uniqueness,
 };
-use crate::error::{ConflictError, StoreError};
+use crate::conflicts::ConflictError;
+use crate::error::StoreError;
 use crate::id_value::{key, row, table};
 use crate::options::StoreOptions;
 use crate::range::{Direction, KeyRange};

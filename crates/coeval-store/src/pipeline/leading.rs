@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Holding the leader's lock: for how long, and what becomes of a panic meanwhile.
 
+use super::Leader;
 use crate::log::LogError;
-use crate::pipeline::Leader;
 use crate::shared::Shared;
 use crate::stopping::stop;
 use parking_lot::MutexGuard;
