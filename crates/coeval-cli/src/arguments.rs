@@ -189,6 +189,9 @@ pub(crate) struct ServeArguments {
     /// Memory that all queries together may have, as in 512MB or 8GB; half of the machine's, or of its control group's, if not given
     #[arg(long, value_name = "SIZE", value_parser = query_memory)]
     pub(crate) query_memory: Option<usize>,
+    /// Memory for what was read of tables' files, so that it is not read again; a third of the machine's, or of its control group's, if not given
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) data_memory: Option<usize>,
     /// How long transactions may go on when the server is asked to stop
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = positive)]
     pub(crate) stop_seconds: f64,
@@ -433,8 +436,16 @@ fn fraction(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Bytes, with PostgreSQL's units.
+/// What a query memory may be.
 fn query_memory(text: &str) -> Result<usize, String> {
+    match bytes(text)? {
+        bytes if bytes >= QUERY_MEMORY_MIN => Ok(bytes),
+        _ => Err(format!("at least {}MB are needed", QUERY_MEMORY_MIN >> 20)),
+    }
+}
+
+/// Bytes, with PostgreSQL's units.
+fn bytes(text: &str) -> Result<usize, String> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let factor = match text[digits.len()..].trim() {
         "" | "B" => Some(1),
@@ -446,11 +457,7 @@ fn query_memory(text: &str) -> Result<usize, String> {
     };
     let bytes =
         digits.parse::<usize>().ok().zip(factor).and_then(|(count, factor)| count.checked_mul(factor));
-    match bytes {
-        Some(bytes) if bytes >= QUERY_MEMORY_MIN => Ok(bytes),
-        Some(_) => Err(format!("at least {}MB are needed", QUERY_MEMORY_MIN >> 20)),
-        None => Err("a number with kB, MB, GB or TB is wanted".to_owned()),
-    }
+    bytes.ok_or_else(|| "a number with kB, MB, GB or TB is wanted".to_owned())
 }
 
 fn engine_option(text: &str) -> Result<(String, String), String> {

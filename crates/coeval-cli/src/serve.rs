@@ -25,6 +25,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     if let Some(bytes) = arguments.query_memory {
         opening = opening.query_memory(bytes);
     }
+    if let Some(bytes) = arguments.data_memory {
+        opening = opening.data_memory(bytes as u64);
+    }
     let database = match &arguments.dir {
         Some(dir) => directory::open_with(dir, opening)?,
         None => opening.in_memory().map_err(|error| Failure::work("cannot make a database", error))?,

@@ -132,6 +132,9 @@ fn write_store(text: &mut String, database: &Database) {
     sample(text, "coeval_conflicts_total", "", conflicts.all);
     family(text, "coeval_commits_running", "gauge", "1 as long as commits go on, 0 once they have stopped.");
     sample(text, "coeval_commits_running", "", u64::from(store.check_running().is_ok()));
+    let name = "coeval_data_memory_bytes";
+    family(text, name, "gauge", "Bytes of tables' files that are kept in memory.");
+    sample(text, name, "", store.data_memory_bytes());
     write_leader_stays(text, &store.leader_stays());
 }
 

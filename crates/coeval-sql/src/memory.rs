@@ -19,16 +19,13 @@
 //! several times over if it keeps several parts: the count is an upper bound, and an unfiltered build side of a join
 //! reaches the limit before its memory does.
 
-mod machine;
 mod spill;
-
-pub use machine::default_query_memory;
 
 use crate::error::{SqlError, SqlState};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
-use coeval_store::{MemoryAccount, MemoryAccounts};
+use coeval_store::{MemoryAccount, MemoryAccounts, machine_memory};
 use datafusion::common::DataFusionError;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::{
@@ -69,6 +66,14 @@ pub struct QueryMemory {
     /// The directory for what does not fit, made when it is needed; the system's for temporary files if not given.
     /// It must be the engine's own: it is removed with all that is in it when the engine starts.
     pub spill_directory: Option<PathBuf>,
+}
+
+/// Half of the machine's memory, or of what its control groups leave, of which one query may have three quarters. The other
+/// half is for the data, for batches that are on their way, and for what the allocator has not given back: with all of it,
+/// a server in a group of 2 GiB was killed by queries that kept to their budget.
+#[must_use]
+pub fn default_query_memory() -> usize {
+    (machine_memory() / 2).max(QUERY_MEMORY_MIN)
 }
 
 /// The memory of an engine's queries.

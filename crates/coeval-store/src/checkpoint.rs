@@ -65,7 +65,7 @@ use crate::stopping::contained;
 use crate::trap::Step;
 use crate::world::World;
 use coeval_txn::{Epoch, EpochSet};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 pub use report::CheckpointReport;
 use spaces::{MergedSpaces, merge_spaces};
 use std::cell::RefCell;
@@ -96,6 +96,11 @@ impl Checkpoints {
     /// Those of a store whose manifest has this log position and holds these rows of brick tables.
     pub(crate) fn after(log: Lsn, epochs: EpochSet) -> Self {
         Self { turn: Mutex::default(), last: Mutex::new(LastCheckpoint { log, epochs }) }
+    }
+
+    /// The turn to replace chunks, unless a checkpoint has it.
+    pub(crate) fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
+        self.turn.try_lock()
     }
 
     /// Which rows of brick tables the durable flush rounds hold.

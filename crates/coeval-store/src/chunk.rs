@@ -73,9 +73,10 @@ pub struct ChunkPlace {
 
 /// An immutable run of rows sorted by key.
 ///
-/// Its keys and columns are in memory, or in a segment file and read (that is: mapped, checked against their
-/// checksums and validated) one by one when they are first asked for. Whoever reads rows calls
-/// [`check_whole`](Self::check_whole) first, a scan of columns [`check_columns`](Self::check_columns): so that damage is an error.
+/// Its keys and columns are in memory, or in a segment file and read (and checked against their checksums and validated) one
+/// by one when they are first asked for. Whoever reads rows calls [`check_whole`](Self::check_whole) first, so that damage is
+/// an error; what has been read then stays for as long as the chunk. A scan of columns calls
+/// [`read_columns`](Self::read_columns), which keeps what it reads only if there is room.
 #[derive(Debug)]
 pub struct Chunk {
     keys: OnceLock<KeyColumn>,
@@ -86,6 +87,8 @@ pub struct Chunk {
     source: Option<ChunkSource>,
     /// Keys and all columns are in memory: [`check_whole`](Self::check_whole) costs this load.
     is_whole: AtomicBool,
+    /// Somebody asked for a part of it since the mark was last taken off.
+    mark: AtomicBool,
 }
 
 /// The batch of a segment file that a chunk is.
@@ -93,6 +96,22 @@ pub struct Chunk {
 struct ChunkSource {
     segment: Arc<Segment>,
     batch: u32,
+}
+
+impl ChunkSource {
+    /// Bytes of the keys (0) or of a column (its number, and 1).
+    fn part_bytes(&self, part: usize) -> u64 {
+        self.segment.chunk(self.batch).part_bytes(part)
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        let loaded = self.loaded_bytes();
+        if let Some(source) = &self.source {
+            source.segment.memory().subtract(loaded);
+        }
+    }
 }
 
 impl Chunk {
@@ -114,6 +133,7 @@ impl Chunk {
             columns: columns.into_iter().map(OnceLock::from).collect(),
             source: None,
             is_whole: AtomicBool::new(true),
+            mark: AtomicBool::new(false),
         }
     }
 
@@ -129,6 +149,7 @@ impl Chunk {
             last_key: description.last_key.clone(),
             source: Some(ChunkSource { segment: Arc::clone(segment), batch }),
             is_whole: AtomicBool::new(false),
+            mark: AtomicBool::new(false),
         }
     }
 
@@ -161,7 +182,7 @@ impl Chunk {
     /// A column; `None` if the chunk was written before the column was added.
     ///
     /// # Panics
-    /// If it has to be read from a file that is damaged; see [`check_columns`](Self::check_columns).
+    /// If it has to be read from a file that is damaged; see [`check_whole`](Self::check_whole).
     #[must_use]
     #[inline]
     pub fn column(&self, column: usize) -> Option<&ArrayRef> {
@@ -176,9 +197,11 @@ impl Chunk {
     /// a damaged file. The first call costs a pass over the chunk's bytes, each one after it a load.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] with the file and the offset of what is damaged; each time anew.
+    /// [`StoreError::Corrupt`] with the file and the offset of what is damaged; [`StoreError::File`] if the disk cannot give
+    /// it. Each time anew.
     #[inline]
     pub fn check_whole(&self) -> Result<(), StoreError> {
+        self.set_mark();
         if self.is_whole.load(Ordering::Acquire) { Ok(()) } else { self.read_whole() }
     }
 
@@ -187,50 +210,103 @@ impl Chunk {
     /// # Errors
     /// As [`check_whole`](Self::check_whole).
     pub fn check_keys(&self) -> Result<(), StoreError> {
+        self.set_mark();
         if self.keys.get().is_none() {
             self.read_keys()?;
         }
         Ok(())
     }
 
-    /// [`check_whole`](Self::check_whole), of these columns alone: not of the keys. Columns that were added
-    /// later are never damaged.
+    /// These columns, each `None` if the chunk was written before it was added. What is not in memory is read, and stays if
+    /// there is room for it.
     ///
     /// # Errors
     /// As [`check_whole`](Self::check_whole).
-    pub fn check_columns(&self, columns: &[usize]) -> Result<(), StoreError> {
-        if self.is_whole.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        for &column in columns {
-            if self.columns.get(column).is_some_and(|cell| cell.get().is_none()) {
-                self.read_column(column)?;
+    pub fn read_columns(&self, columns: &[usize]) -> Result<Vec<Option<ArrayRef>>, StoreError> {
+        self.set_mark();
+        let read = |&column: &usize| {
+            let Some(cell) = self.columns.get(column) else { return Ok(None) };
+            if let Some(array) = cell.get() {
+                return Ok(Some(Arc::clone(array)));
             }
+            let source = self.source();
+            let array = source.segment.read_column(source.batch, column)?;
+            let bytes = source.part_bytes(column + 1);
+            if source.segment.memory().has_room(bytes) && cell.set(Arc::clone(&array)).is_ok() {
+                source.segment.memory().add(bytes);
+            }
+            Ok(Some(array))
+        };
+        columns.iter().map(read).collect()
+    }
+
+    #[inline]
+    fn set_mark(&self) {
+        // A look first: those who read at the same time share the line.
+        if !self.mark.load(Ordering::Relaxed) {
+            self.mark.store(true, Ordering::Relaxed);
         }
-        Ok(())
+    }
+
+    /// Whether somebody asked for a part of it since the last call.
+    pub(crate) fn take_mark(&self) -> bool {
+        self.mark.swap(false, Ordering::Relaxed)
     }
 
     #[cold]
     fn read_whole(&self) -> Result<(), StoreError> {
-        let all: Vec<usize> = (0..self.column_count()).collect();
         self.check_keys()?;
-        self.check_columns(&all)?;
+        (0..self.column_count()).try_for_each(|column| self.read_column(column).map(drop))?;
         self.is_whole.store(true, Ordering::Release);
         Ok(())
     }
 
     #[cold]
     fn read_keys(&self) -> Result<&KeyColumn, StoreError> {
-        let source = self.source.as_ref().expect("keys that are not in memory are in a file");
+        let source = self.source();
         let keys = source.segment.read_keys(source.batch)?;
-        Ok(self.keys.get_or_init(|| keys))
+        Ok(self.keys.get_or_init(|| {
+            source.segment.memory().add(source.part_bytes(0));
+            keys
+        }))
     }
 
     #[cold]
     fn read_column(&self, column: usize) -> Result<&ArrayRef, StoreError> {
-        let source = self.source.as_ref().expect("columns that are not in memory are in a file");
+        if let Some(array) = self.columns[column].get() {
+            return Ok(array);
+        }
+        let source = self.source();
         let array = source.segment.read_column(source.batch, column)?;
-        Ok(self.columns[column].get_or_init(|| array))
+        Ok(self.columns[column].get_or_init(|| {
+            source.segment.memory().add(source.part_bytes(column + 1));
+            array
+        }))
+    }
+
+    fn source(&self) -> &ChunkSource {
+        self.source.as_ref().expect("what is not in memory is in a file")
+    }
+
+    /// Bytes of what was read from its file; 0 if it has none.
+    pub(crate) fn loaded_bytes(&self) -> u64 {
+        let Some(source) = &self.source else { return 0 };
+        let of_keys = self.keys.get().map_or(0, |_| source.part_bytes(0));
+        let columns = self.columns.iter().enumerate().filter(|(_, cell)| cell.get().is_some());
+        of_keys + columns.map(|(column, _)| source.part_bytes(column + 1)).sum::<u64>()
+    }
+
+    /// The same chunk, of which nothing has been read yet; `None` if it has no file.
+    pub(crate) fn unloaded(&self) -> Option<Self> {
+        self.source.as_ref().map(|source| Self::of_segment(&source.segment, source.batch))
+    }
+
+    /// The same chunk for somebody who reads it once: what is read for him goes with what this returns.
+    pub(crate) fn to_read_once(this: &Arc<Self>) -> Arc<Self> {
+        match this.unloaded() {
+            Some(unloaded) if !this.is_whole.load(Ordering::Acquire) => Arc::new(unloaded),
+            _ => Arc::clone(this),
+        }
     }
 
     /// What is known without reading.
@@ -286,7 +362,7 @@ impl Chunk {
         (slice(0, index), slice(index, self.rows() - index))
     }
 
-    /// Bytes of keys and columns, in memory or mapped. Buffers shared between columns or chunks count as often
+    /// Bytes of keys and columns, in memory or in its file. Buffers shared between columns or chunks count as often
     /// as they are used.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -10,12 +10,13 @@
 //! with the version of the commit until a manifest of that version or a later one is durable. A load that was
 //! refused goes at once; one whose fate is unknown (the log stopped) stays until the next open.
 //!
-//! Mapped files may be removed: the mappings of older worlds stay good.
+//! A file that an older world may read is opened before its name is removed: an open file stays good.
 
 use crate::bulk::BulkLoad;
 use crate::chunk::Chunk;
+use crate::chunk_memory::ChunkMemory;
 use crate::error::StoreError;
-use crate::files::{DirectoryLock, FileSystem};
+use crate::files::{DirectoryLock, FileError, FileSystem};
 use crate::log::{ChecksumPolicy, LogError};
 use crate::segment::{
     SEGMENT_DIR, Segment, SegmentRef, parse_segment_name, round_path, segment_path, unfinished_path,
@@ -26,8 +27,8 @@ use coeval_txn::Version;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 /// The directory of log segments in the directory of a database.
 pub(crate) const LOG_DIR: &str = "log";
@@ -45,6 +46,12 @@ pub(crate) struct Disk {
     /// # Locking
     /// Held for moments, never across a call to the file layer.
     loads: Mutex<BTreeMap<u64, LoadState>>,
+    /// The segments that somebody may read yet, and some that are gone.
+    ///
+    /// # Locking
+    /// Held for moments, never across a call to the file layer.
+    opened: Mutex<BTreeMap<u64, Weak<Segment>>>,
+    memory: Arc<ChunkMemory>,
 }
 
 /// The life of a bulk load's segment file until a manifest holds it.
@@ -64,8 +71,21 @@ impl Disk {
         checksums: ChecksumPolicy,
         next_segment: u64,
     ) -> Self {
-        let next_segment = AtomicU64::new(next_segment);
-        Self { files, dir, _lock: lock, checksums, next_segment, loads: Mutex::default() }
+        Self {
+            files,
+            dir,
+            _lock: lock,
+            checksums,
+            next_segment: AtomicU64::new(next_segment),
+            loads: Mutex::default(),
+            opened: Mutex::default(),
+            memory: Arc::default(),
+        }
+    }
+
+    /// What was read of segments and is in memory.
+    pub(crate) fn chunk_memory(&self) -> &ChunkMemory {
+        &self.memory
     }
 
     pub(crate) fn files(&self) -> &Arc<dyn FileSystem> {
@@ -93,7 +113,10 @@ impl Disk {
 
     /// Opens a segment file.
     pub(crate) fn open_segment(&self, reference: SegmentRef) -> Result<Arc<Segment>, StoreError> {
-        Segment::open(&*self.files, &self.dir, reference, self.checksums)
+        let segment = Segment::open(&self.files, &self.dir, reference, self.checksums, &self.memory)?;
+        let segment = Arc::new(segment);
+        self.opened.lock().insert(reference.number, Arc::downgrade(&segment));
+        Ok(segment)
     }
 
     /// Makes the names of new segment files durable.
@@ -102,7 +125,7 @@ impl Disk {
     }
 
     /// Writes the chunks of bulk loads to segment files, durably, so that the log can refer to them, and puts
-    /// the mapped chunks in the place of those in memory.
+    /// the chunks of the files in the place of those in memory.
     ///
     /// # Errors
     /// When a file cannot be written; none of the loads' files is left then.
@@ -173,8 +196,17 @@ impl Disk {
         let (dir, paths) = (&self.dir, [segment_path, unfinished_path, round_path, unfinished_round_path]);
         for path in paths.map(|path| path(dir, number)) {
             // The next checkpoint or open tries again.
-            let _ = self.files.remove(&path);
+            let _ = self.remove_name(number, &path);
         }
+    }
+
+    /// Removes a file's name. Whoever may read it yet finds it open.
+    fn remove_name(&self, number: u64, path: &Path) -> Result<(), FileError> {
+        let opened = self.opened.lock().get(&number).and_then(Weak::upgrade);
+        if let Some(segment) = opened.filter(|segment| segment.path() == path) {
+            segment.hold()?;
+        }
+        self.files.remove(path)
     }
 
     /// Removes all segment files that neither the durable manifest, which holds this version and these
@@ -199,11 +231,12 @@ impl Disk {
             });
             loads.keys().copied().collect::<BTreeSet<_>>()
         };
+        self.opened.lock().retain(|_, segment| segment.strong_count() > 0);
         let mut removed = 0;
         for name in names {
             let needed = |number: u64| manifest.contains(&number) || loads.contains(&number);
-            if parse_segment_name(&name).is_some_and(|number| !needed(number)) {
-                self.files.remove(&dir.join(&name))?;
+            if let Some(number) = parse_segment_name(&name).filter(|number| !needed(*number)) {
+                self.remove_name(number, &dir.join(&name))?;
                 removed += 1;
             }
         }

@@ -19,7 +19,6 @@
 mod disk;
 mod error;
 mod lock;
-mod mmap;
 mod permissions;
 mod simulated;
 mod writer;
@@ -27,8 +26,6 @@ mod writer;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use arrow::buffer::Buffer;
 
 pub use disk::DiskFiles;
 pub use error::{FileError, Operation};
@@ -73,14 +70,11 @@ pub trait FileSystem: Send + Sync + Debug {
     /// When the file is not there or cannot be read.
     fn read(&self, path: &Path) -> Result<Vec<u8>, FileError>;
 
-    /// The whole contents of `path` without a copy, to be read only; pages are loaded when touched.
-    ///
-    /// The file must never be written or truncated again by anyone; removing its name is fine. So only
-    /// immutable files (chunks, sorted runs) are mapped.
+    /// Opens `path` to read parts of it. Removing its name is fine: an open handle stays good.
     ///
     /// # Errors
-    /// When the file is not there or cannot be mapped.
-    fn map(&self, path: &Path) -> Result<Buffer, FileError>;
+    /// When the file is not there or cannot be opened.
+    fn open_to_read(&self, path: &Path) -> Result<Arc<dyn ReadFile>, FileError>;
 
     /// Gives the file `from` the name `to`, in one step; a file that had that name loses it. Open handles stay
     /// good. Durable after [`FileSystem::sync_dir`].
@@ -177,6 +171,29 @@ pub trait File: Send + Sync + Debug {
     /// # Errors
     /// When it fails; the length is then as before.
     fn set_len(&self, len: u64) -> Result<(), FileError>;
+}
+
+/// A file open for reading. Nothing of it is mapped into memory: a disk that fails is an error here, never a signal.
+pub trait ReadFile: Send + Sync + Debug {
+    /// The length in bytes.
+    ///
+    /// # Errors
+    /// When the disk cannot tell.
+    fn len(&self) -> Result<u64, FileError>;
+
+    /// Whether the file has no bytes.
+    ///
+    /// # Errors
+    /// As [`ReadFile::len`].
+    fn is_empty(&self) -> Result<bool, FileError> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Fills `into` with the bytes from `offset` on.
+    ///
+    /// # Errors
+    /// When they cannot be read or the file ends before ([`FileError::is_past_the_end`]); `into` may hold anything then.
+    fn read_exact_at(&self, offset: u64, into: &mut [u8]) -> Result<(), FileError>;
 }
 
 /// Writes zeros from `offset` on.

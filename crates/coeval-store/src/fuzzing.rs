@@ -92,7 +92,9 @@ pub fn segment(bytes: &[u8]) {
     let files = disk_with(&segment_path(dir, 1), bytes);
     let footer = footer_of(bytes).map(crc32c).unwrap_or_default();
     let reference = SegmentRef { number: 1, footer_checksum: footer };
-    let Ok(segment) = Segment::open(&files, dir, reference, ChecksumPolicy::Verified) else { return };
+    let files: Arc<dyn FileSystem> = Arc::new(files);
+    let opened = Segment::open(&files, dir, reference, ChecksumPolicy::Verified, &Arc::default());
+    let Ok(segment) = opened else { return };
     for batch in 0..u32::try_from(segment.chunk_count()).expect("a small file has few chunks") {
         if segment.check_chunk(batch).is_ok() {
             drop(segment.check_stats(batch));

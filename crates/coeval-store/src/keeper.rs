@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The keeper: a thread that runs checkpoints when they are due and drops what takes long to drop.
+//! The keeper: a thread that runs checkpoints when they are due, drops what takes long to drop, and lets go of chunks that take
+//! more memory than they may.
 //!
 //! Committing threads only count: [`KeeperSignal::note_commit`] wakes the keeper when a count passes the mark
 //! that the keeper set. The keeper then looks at the worlds themselves, and sets the next mark. While the log does not
@@ -12,6 +13,7 @@ use crate::options::{CheckpointPolicy, Durability};
 use crate::shared::Shared;
 use crate::stopping::contained;
 use crate::trap::Step;
+use crate::unload::unload;
 use parking_lot::{Condvar, Mutex};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,6 +23,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often worlds that somebody else still holds are looked at again.
 const GRAVEYARD_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Chunks are let go of at most so often: each time all are looked at.
+const UNLOAD_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Rows in chunks without a file (indexes that were just built) that make a checkpoint due: building them again
 /// would hold up the next open.
@@ -53,6 +58,8 @@ pub(crate) struct KeeperSignal {
     expiry: Duration,
     /// Whether something was committed since the log has known all.
     owes_heartbeat: AtomicBool,
+    /// Whether somebody found that chunks take more memory than they may.
+    is_full: AtomicBool,
     brick_batches: AtomicU64,
 }
 
@@ -60,6 +67,8 @@ pub(crate) struct KeeperSignal {
 struct State {
     is_poked: bool,
     has_graves: bool,
+    /// When chunks were last let go of.
+    unloaded: Option<Instant>,
 }
 
 impl KeeperSignal {
@@ -74,6 +83,7 @@ impl KeeperSignal {
             heartbeat,
             expiry,
             owes_heartbeat: AtomicBool::new(false),
+            is_full: AtomicBool::new(false),
             brick_batches: AtomicU64::new(1),
         }
     }
@@ -123,6 +133,15 @@ impl KeeperSignal {
         self.wake.notify_all();
     }
 
+    /// Makes the keeper let go of chunks.
+    pub(crate) fn note_full(&self) {
+        if !self.is_full.swap(true, Ordering::Relaxed) {
+            // Behind this the keeper either sleeps and hears it, or looks before it sleeps.
+            drop(self.state.lock());
+            self.wake.notify_all();
+        }
+    }
+
     /// Fails once the store is being closed.
     pub(crate) fn check_running(&self) -> Result<(), StoreError> {
         if self.stopping.load(Ordering::Relaxed) {
@@ -146,25 +165,36 @@ impl KeeperSignal {
                 return None;
             }
             if std::mem::take(&mut state.is_poked) {
-                return Some(Woken::ByPoke);
+                return Some(Woken::Poke);
+            }
+            let full = self.is_full.load(Ordering::Relaxed).then(|| {
+                let rested = state.unloaded.map_or(UNLOAD_INTERVAL, |unloaded| unloaded.elapsed());
+                UNLOAD_INTERVAL.saturating_sub(rested)
+            });
+            if full == Some(Duration::ZERO) {
+                state.unloaded = Some(Instant::now());
+                self.is_full.store(false, Ordering::Relaxed);
+                return Some(Woken::Fullness);
             }
             let heartbeat = self.heartbeat.filter(|_| self.owes_heartbeat.load(Ordering::Relaxed));
             let graves = state.has_graves.then_some(GRAVEYARD_INTERVAL);
-            let interval = heartbeat.into_iter().chain(graves).fold(self.expiry, Duration::min);
+            let interval = heartbeat.into_iter().chain(graves).chain(full).fold(self.expiry, Duration::min);
             if self.wake.wait_for(&mut state, interval).timed_out() {
-                return Some(Woken::ByTime);
+                return Some(Woken::Time);
             }
         }
     }
 }
 
-/// Why the keeper looks.
+/// What woke the keeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Woken {
     /// Somebody wants it to see whether a checkpoint is due.
-    ByPoke,
+    Poke,
+    /// Chunks take more memory than they may.
+    Fullness,
     /// Something that it does at intervals may be due.
-    ByTime,
+    Time,
 }
 
 /// Owns the thread; dropping it closes the store: a running checkpoint ends early, the log is synced and its end attested.
@@ -232,7 +262,7 @@ struct Last {
 
 fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, woken: Woken, last: &mut Last) {
     shared.trap.pass(Step::Keep);
-    let is_poked = woken == Woken::ByPoke;
+    let is_poked = woken == Woken::Poke;
     if signal.heartbeat.is_some_and(|interval| last.beat.elapsed() >= interval)
         && signal.owes_heartbeat.swap(false, Ordering::Relaxed)
     {
@@ -252,13 +282,16 @@ fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, woken: Woken, last: &m
     if is_poked {
         look(signal, shared);
     }
+    if woken == Woken::Fullness {
+        unload(shared);
+    }
     // Before the sweep, so that a world that is buried meanwhile is not forgotten.
     signal.state.lock().has_graves = false;
     let has_graves = shared.sweep_graves();
     if has_graves {
         signal.state.lock().has_graves = true;
     }
-    if is_poked || !has_graves {
+    if is_poked || (woken == Woken::Time && !has_graves) {
         // Behind the sweep: worlds in graves hold their epochs.
         shared.purge_bricks();
     }

@@ -3,6 +3,7 @@
 
 use crate::chunk::CHUNK_ROWS;
 use crate::log::PAYLOAD_BYTES_MAX;
+use crate::machine::machine_memory;
 use std::time::Duration;
 
 /// What an acknowledged commit survives.
@@ -61,9 +62,18 @@ pub struct StoreOptions {
     pub checkpoint: CheckpointPolicy,
     /// What is done about tables that cannot be read.
     pub damaged: DamagedTables,
+    /// Bytes of columns and keys that were read from files and stay in memory for the next one who reads them; a third of
+    /// the machine's memory if not given. Scans read what has no room without keeping it. Transactions that read row by row
+    /// keep what they have read until they end, also beyond it.
+    pub data_memory: Option<u64>,
 }
 
 impl StoreOptions {
+    /// How many bytes of chunks may stay in memory.
+    pub(crate) fn data_memory(&self) -> u64 {
+        self.data_memory.unwrap_or_else(|| (machine_memory() / 3) as u64)
+    }
+
     /// Whether nothing may be written.
     pub(crate) fn is_read_only(&self) -> bool {
         self.damaged == DamagedTables::ServeOthersReadOnly

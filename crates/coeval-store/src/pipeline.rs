@@ -596,7 +596,9 @@ impl Pipeline {
     ) -> Vec<Arc<World>> {
         let _leader = self.lock_leader(shared);
         shared.trap.pass(Step::PutInPlace);
-        self.publishing.replace_worlds(shared, change)
+        let mut old = self.publishing.replace_worlds(shared, change);
+        old.extend(shared.serializable.refresh_safe(shared.published_slot()));
+        old
     }
 
     /// The log, if there is one.

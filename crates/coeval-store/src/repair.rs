@@ -24,7 +24,7 @@ use crate::chunk::Chunk;
 use crate::delta::{BasePosition, Delta, DeltaEntry};
 use crate::disk::{Disk, LOG_DIR};
 use crate::error::StoreError;
-use crate::files::FileSystem;
+use crate::files::{FileError, FileSystem};
 use crate::ids::SpaceId;
 use crate::log::{Log, LogOptions, Lsn, OpenError, read};
 use crate::manifest::{BatchRun, Manifest, TableEntry};
@@ -75,9 +75,13 @@ pub fn repair(files: Arc<dyn FileSystem>, dir: &Path) -> Result<RepairReport, St
         report: RepairReport::default(),
         damaged: BTreeMap::new(),
         lossy: BTreeSet::new(),
+        failed: None,
     };
     let world = restore(&disk, &manifest, Mending::All(&mut mender))?;
-    let Mender { mut report, damaged, lossy, .. } = mender;
+    let Mender { mut report, damaged, lossy, failed, .. } = mender;
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
     let log_dir = dir.join(LOG_DIR);
     let from = Lsn::new(manifest.log);
     let mut replayer = Replayer::new(&disk, world, &manifest);
@@ -184,6 +188,8 @@ struct Mender<'d> {
     damaged: BTreeMap<u64, PathBuf>,
     /// Tables that have lost rows, or entries of indexes.
     lossy: BTreeSet<SpaceId>,
+    /// What the disk did not give: it may give it the next time, so nothing is called lost for it.
+    failed: Option<FileError>,
 }
 
 impl MendTables for Mender<'_> {
@@ -229,6 +235,7 @@ impl Mender<'_> {
             let opened = segments.get(&run.segment).map(|reference| self.disk.open_segment(*reference));
             let segment = match opened {
                 Some(Ok(segment)) => segment,
+                Some(Err(error)) if self.is_failure(&error) => continue,
                 Some(Err(error)) => {
                     self.lose(
                         table,
@@ -265,6 +272,9 @@ impl Mender<'_> {
     ) -> Option<Arc<Chunk>> {
         let chunk = Chunk::of_segment(segment, batch);
         if let Err(error) = segment.check_chunk(batch) {
+            if self.is_failure(&error) {
+                return None;
+            }
             let (rows, first, last) = (chunk.rows(), chunk.first_key(), chunk.last_key());
             self.lose(
                 table,
@@ -273,12 +283,30 @@ impl Mender<'_> {
             );
             return None;
         }
-        if let Err(error) = segment.check_stats(batch) {
-            self.report.rebuilt.push(format!("statistics of a chunk of {name} ({error})"));
-            let columns = (0..chunk.column_count()).filter_map(|column| chunk.column(column).cloned());
-            return Some(Arc::new(Chunk::new(chunk.keys().clone(), columns.collect())));
+        let stats = segment.check_stats(batch);
+        if let Err(error) = chunk.check_whole()
+            && self.is_failure(&error)
+        {
+            return None;
         }
-        Some(Arc::new(chunk))
+        match stats {
+            Ok(()) => Some(Arc::new(chunk)),
+            Err(error) if self.is_failure(&error) => None,
+            Err(error) => {
+                self.report.rebuilt.push(format!("statistics of a chunk of {name} ({error})"));
+                let columns = (0..chunk.column_count()).filter_map(|column| chunk.column(column).cloned());
+                Some(Arc::new(Chunk::new(chunk.keys().clone(), columns.collect())))
+            }
+        }
+    }
+
+    /// Notes the error, if the disk may give the next time what it did not give now.
+    fn is_failure(&mut self, error: &StoreError) -> bool {
+        if let StoreError::File(error) = error {
+            self.failed.get_or_insert_with(|| error.clone());
+            return true;
+        }
+        false
     }
 
     fn lose(&mut self, table: SpaceId, segment: u64, what: String) {

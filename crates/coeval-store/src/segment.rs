@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Segment files: chunks of one space as the batches of an Arrow IPC file, read back by mmap.
+//! Segment files: chunks of one space as the batches of an Arrow IPC file.
 //!
 //! # Why
-//! Any Arrow tool can read the data; and what is mapped costs memory only where it is used, so that the base
-//! of a database may be larger than memory.
+//! Any Arrow tool can read the data; and a column of a chunk can be read alone, so that the base of a database may be larger
+//! than memory.
 //!
 //! # Terms
 //! - A *batch* is a chunk: its keys as column `key`, then its columns.
@@ -13,9 +13,10 @@
 //!   of checksums begins in a file that is checked as a whole.
 //!
 //! # Reading
-//! Opening a segment maps it and reads its footer. A column of a chunk is read when it is first asked for: its
-//! bytes are checked against their checksum, Arrow validates them (offsets, UTF-8), and the array's buffers
-//! are the mapped pages themselves.
+//! Opening a segment reads its footer. A column of a chunk is read when it is asked for: into memory of its own, checked
+//! against its checksum *there*, and validated by Arrow (offsets, UTF-8). Nothing is mapped: a page of a mapping that the disk
+//! cannot give ends the process (SIGBUS), and one that the system lets go of comes back unchecked. `chunk_memory.rs` and
+//! `unload.rs` say what stays in memory.
 //!
 //! # Durability order
 //! Written as `<name>.tmp`, synced, renamed; the directory is synced once for all segments that are made
@@ -23,11 +24,12 @@
 //!
 //! # Cost
 //! Writing copies each chunk once (the IPC encoder's buffer). Opening costs the footer alone: some 800 bytes
-//! per chunk of 16 columns. First use of a column costs one pass over it.
+//! per chunk of 16 columns. Reading a column costs a copy of it and a pass over it.
 //!
 //! `docs/formats.md` has the bytes. Start reading at: `segment/index.rs`, then `segment/writer.rs`.
 
 mod index;
+mod part;
 mod reader;
 mod writer;
 

@@ -138,6 +138,10 @@ impl Shared {
         let pipeline = Pipeline::new(log, durability, contents.world.version(), sizes);
         let world = Arc::new(contents.world);
         let serializable = Serializable::new(Arc::clone(&world), sizes.trials);
+        let keeper = Arc::new(KeeperSignal::new(sizes.heartbeat, sizes.expiry));
+        if let Some(disk) = &disk {
+            disk.chunk_memory().set_limit(options.data_memory(), Arc::clone(&keeper));
+        }
         Self {
             options,
             sizes,
@@ -158,7 +162,7 @@ impl Shared {
             next_sequence: AtomicU32::new(contents.next_sequence),
             disk,
             checkpoints: Checkpoints::after(contents.manifest_log, contents.flushed_epochs),
-            keeper: Arc::new(KeeperSignal::new(sizes.heartbeat, sizes.expiry)),
+            keeper,
             graveyard: Mutex::default(),
             trap: Trap::default(),
         }

@@ -180,6 +180,18 @@ impl Space {
         Ok(())
     }
 
+    /// The same contents, with chunks of which nothing has been read in the places of others, as far as these are here.
+    #[must_use]
+    pub(crate) fn with_unloaded(&self, unloaded: &[(Arc<Chunk>, Arc<Chunk>)]) -> Option<Self> {
+        let mut space = self.clone();
+        for (old, new) in unloaded {
+            if space.base.get(&new.first_key()).is_some_and(|chunk| Arc::ptr_eq(chunk, old)) {
+                space.base.insert(new.first_key(), Arc::clone(new));
+            }
+        }
+        (!space.base.ptr_eq(&self.base)).then_some(space)
+    }
+
     /// Whether there is neither a chunk nor a change, also none that a running checkpoint does not know of:
     /// chunks may be added whatever their keys.
     pub(crate) fn has_no_parts(&self) -> bool {

@@ -327,6 +327,13 @@ impl Store {
         self.shared.wait_published(version).map_err(StoreError::under_commit)
     }
 
+    /// Bytes that were read from the files of tables and are in memory; 0 if there are no files. See
+    /// [`StoreOptions::data_memory`].
+    #[must_use]
+    pub fn data_memory_bytes(&self) -> u64 {
+        self.shared.disk.as_ref().map_or(0, |disk| disk.chunk_memory().bytes())
+    }
+
     /// For how long the commit leader's lock was held, since it was opened: nobody commits meanwhile.
     #[must_use]
     pub fn leader_stays(&self) -> LeaderStays {

@@ -57,12 +57,21 @@ impl DatabaseOptions {
         self
     }
 
-    /// Bytes that all queries together may have for sorting, grouping and joining, 16 MiB at least. The machine's
-    /// memory unless said otherwise. What needs more goes to the directory `spill` of the database, or the system's for
+    /// Bytes that all queries together may have for sorting, grouping and joining, 16 MiB at least. Half of
+    /// the machine's memory unless said otherwise. What needs more goes to the directory `spill` of the database, or the system's for
     /// temporary files if it lives in memory; a query that cannot do that fails with 53200.
     #[must_use]
     pub fn query_memory(mut self, bytes: usize) -> Self {
         self.query_memory = Some(bytes);
+        self
+    }
+
+    /// Bytes of tables that were read from files and stay in memory for the next one who reads them; a third of the machine's
+    /// memory unless said otherwise. What has no room is read again when it is needed. Transactions that read row by row
+    /// keep what they have read until they end, also beyond it.
+    #[must_use]
+    pub fn data_memory(mut self, bytes: u64) -> Self {
+        self.store.data_memory = Some(bytes);
         self
     }
 

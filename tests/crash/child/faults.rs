@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Faults on purpose: each must be seen by the test that kills this process.
 
-use arrow::buffer::Buffer;
-use coeval_store::files::{DirectoryLock, DiskFiles, File, FileError, FileSystem, OpenMode};
+use coeval_store::files::{DirectoryLock, DiskFiles, File, FileError, FileSystem, OpenMode, ReadFile};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -70,8 +69,8 @@ impl FileSystem for FaultyFiles {
         DiskFiles.read(path)
     }
 
-    fn map(&self, path: &Path) -> Result<Buffer, FileError> {
-        DiskFiles.map(path)
+    fn open_to_read(&self, path: &Path) -> Result<Arc<dyn ReadFile>, FileError> {
+        DiskFiles.open_to_read(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError> {

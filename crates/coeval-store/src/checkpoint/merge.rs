@@ -225,14 +225,16 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
 
     /// Merges a chunk with its changes.
     fn add(&mut self, owner: &Owner, delta: &Delta) -> Result<(), StoreError> {
-        if let Some(chunk) = &owner.chunk {
+        // What is read of old chunks goes when the new one is written.
+        let chunk = owner.chunk.as_ref().map(Chunk::to_read_once);
+        if let Some(chunk) = &chunk {
             chunk.check_whole()?;
         }
         // What a row of the chunk takes, on average.
-        let row_bytes = owner.chunk.as_ref().map_or(1, |chunk| (chunk.bytes() / chunk.rows()).max(1));
+        let row_bytes = chunk.as_ref().map_or(1, |chunk| (chunk.bytes() / chunk.rows()).max(1));
         let mut next = 0;
         for (key, entry) in delta.iter_range(owner.range.clone()) {
-            if let Some(chunk) = &owner.chunk {
+            if let Some(chunk) = &chunk {
                 let place = position(chunk, key, entry);
                 let (until, behind) = match place {
                     Ok(index) => (index, index + 1),
@@ -245,7 +247,7 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
                 self.add_row(key, entry.row())?;
             }
         }
-        match &owner.chunk {
+        match &chunk {
             Some(chunk) => self.add_base(chunk, next..chunk.rows(), row_bytes),
             None => Ok(()),
         }

@@ -124,7 +124,7 @@ fn a_checkpoint_that_fails_at_any_call_leaves_everything_as_it_was() {
             steps(&mut workload, &store, 12);
             let mut checkpoint = Checkpoint::freeze(&store.shared);
             steps(&mut workload, &store, 3);
-            files.fail_after(calls, Fault::DiskFull);
+            files.fail_after(calls, if seed % 2 == 0 { Fault::DiskFull } else { Fault::Reading });
             let outcome = checkpoint.write().and_then(|()| checkpoint.install().map(drop));
             drop(checkpoint);
             files.heal();

@@ -7,14 +7,14 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::buffer::Buffer;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
 use crate::files::lock::lock_on_disk;
-use crate::files::mmap::map_read_only;
 use crate::files::permissions::{DIRECTORY_MODE, file_mode};
-use crate::files::{DirectoryLock, File, FileError, FileSystem, OpenMode, Operation, parent_of, write_zeros};
+use crate::files::{
+    DirectoryLock, File, FileError, FileSystem, OpenMode, Operation, ReadFile, parent_of, write_zeros,
+};
 
 /// The real disk.
 #[derive(Debug, Clone, Copy, Default)]
@@ -74,10 +74,9 @@ impl FileSystem for DiskFiles {
         fs::read(path).map_err(|source| FileError::new(Operation::Read, path, source))
     }
 
-    fn map(&self, path: &Path) -> Result<Buffer, FileError> {
-        let failed = |source: io::Error| FileError::new(Operation::Map, path, source);
-        let file = fs::File::open(path).map_err(failed)?;
-        map_read_only(&file).map_err(failed)
+    fn open_to_read(&self, path: &Path) -> Result<Arc<dyn ReadFile>, FileError> {
+        let file = fs::File::open(path).map_err(|source| FileError::new(Operation::Open, path, source))?;
+        Ok(Arc::new(DiskFile { file, path: path.to_path_buf() }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError> {
@@ -113,6 +112,18 @@ impl FileSystem for DiskFiles {
 struct DiskFile {
     file: fs::File,
     path: PathBuf,
+}
+
+impl ReadFile for DiskFile {
+    fn len(&self) -> Result<u64, FileError> {
+        File::len(self)
+    }
+
+    fn read_exact_at(&self, offset: u64, into: &mut [u8]) -> Result<(), FileError> {
+        self.file
+            .read_exact_at(into, offset)
+            .map_err(|source| FileError::at(Operation::Read, &self.path, offset, source))
+    }
 }
 
 impl File for DiskFile {

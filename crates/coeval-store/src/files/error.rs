@@ -19,8 +19,6 @@ pub enum Operation {
     Open,
     /// Reading a file.
     Read,
-    /// Mapping a file into memory.
-    Map,
     /// Writing to a file.
     Write,
     /// Making a file's contents durable.
@@ -46,7 +44,6 @@ impl fmt::Display for Operation {
             Operation::List => "list directory",
             Operation::Open => "open",
             Operation::Read => "read",
-            Operation::Map => "map",
             Operation::Write => "write",
             Operation::Sync => "sync",
             Operation::SetLen => "set length of",
@@ -139,6 +136,11 @@ impl FileError {
     /// Whether the reason is that the file is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(self, FileError::Failed { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Whether the reason is that the file ends before what was to be read.
+    pub fn is_past_the_end(&self) -> bool {
+        matches!(self, FileError::Failed { source, .. } if source.kind() == io::ErrorKind::UnexpectedEof)
     }
 
     /// The file or directory that the error is about.

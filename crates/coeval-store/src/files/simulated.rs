@@ -42,11 +42,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::buffer::Buffer;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::files::lock::Holder;
-use crate::files::{DirectoryLock, File, FileError, FileSystem, OpenMode, Operation, parent_of};
+use crate::files::{DirectoryLock, File, FileError, FileSystem, OpenMode, Operation, ReadFile, parent_of};
 use model::{Disk, InodeId, Room};
 
 /// How a call fails.
@@ -54,6 +53,10 @@ use model::{Disk, InodeId, Room};
 pub enum Fault {
     /// An input/output error (`EIO`), by any call that reaches the disk.
     Io,
+    /// The same, by calls that change something or make it durable.
+    Writing,
+    /// The same, by opening a file to read it, and reading.
+    Reading,
     /// No room left (`ENOSPC`), by calls that need room: making a file, writing behind its end, extending it, and syncing
     /// what is behind its durable end. What is there already needs none, as on file systems that overwrite in place.
     DiskFull,
@@ -225,10 +228,12 @@ impl FileSystem for SimulatedFiles {
         Ok(disk.inode(inode).cache.clone())
     }
 
-    fn map(&self, path: &Path) -> Result<Buffer, FileError> {
-        let mut disk = self.call(Operation::Map, path)?;
-        let inode = find(&disk, Operation::Map, path)?;
-        Ok(Buffer::from(disk.inode(inode).cache.clone()))
+    fn open_to_read(&self, path: &Path) -> Result<Arc<dyn ReadFile>, FileError> {
+        let mut disk = self.look(Operation::Open, path)?;
+        disk.pass_with(Operation::Read, Room::There)
+            .map_err(|source| FileError::new(Operation::Open, path, source))?;
+        let inode = find(&disk, Operation::Open, path)?;
+        Ok(Arc::new(SimulatedFile { files: self.clone(), inode, path: path.to_path_buf() }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError> {
@@ -311,6 +316,22 @@ impl SimulatedFile {
                 return Err(FileError::new(Operation::Sync, &self.path, source));
             }
         }
+        Ok(())
+    }
+}
+
+impl ReadFile for SimulatedFile {
+    fn len(&self) -> Result<u64, FileError> {
+        File::len(self)
+    }
+
+    fn read_exact_at(&self, offset: u64, into: &mut [u8]) -> Result<(), FileError> {
+        let mut disk = self.files.look(Operation::Read, &self.path)?;
+        let failed = |source: io::Error| FileError::at(Operation::Read, &self.path, offset, source);
+        disk.pass_with(Operation::Read, Room::There).map_err(failed)?;
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let rest = disk.inode(self.inode).cache.get(start..).and_then(|rest| rest.get(..into.len()));
+        into.copy_from_slice(rest.ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))?);
         Ok(())
     }
 }

@@ -336,6 +336,8 @@ fn files_of_the_old_manifest_stay_until_the_new_one_is_durable() {
         insert(&store, &def, 1);
         store.checkpoint().unwrap();
         insert(&store, &def, 2);
+        drop(store);
+        let files = files.restart();
         let calls = {
             let files = files.copy();
             let store = open(&files);
@@ -344,6 +346,7 @@ fn files_of_the_old_manifest_stay_until_the_new_one_is_durable() {
             checkpoint.write().unwrap();
             files.call_count() - before
         };
+        let store = open(&files);
         files.fail_after(calls - 1, Fault::Io);
         let error = store.checkpoint().unwrap_err();
         assert!(error.to_string().starts_with("cannot sync directory"), "{error}");

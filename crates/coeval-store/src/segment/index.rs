@@ -57,6 +57,11 @@ impl ChunkDescription {
         self.body_bytes() as usize
     }
 
+    /// Bytes of the keys (0) or of a column (its number, and 1).
+    pub(crate) fn part_bytes(&self, part: usize) -> u64 {
+        self.parts[part].bytes
+    }
+
     pub(super) fn body_bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.bytes).sum()
     }

@@ -2,22 +2,24 @@
 //! Reading segment files: the footer at once, each column when it is asked for.
 
 use super::index::{ChunkDescription, Extent, INDEX_KEY, decode_index, encode_bound};
+use super::part::Layouts;
+use super::writer::MESSAGE_PREFIX_BYTES;
 use super::{SegmentRef, segment_path};
 use crate::chunk::column_stats;
+use crate::chunk_memory::ChunkMemory;
 use crate::error::StoreError;
-use crate::files::FileSystem;
+use crate::files::{FileError, FileSystem, ReadFile};
 use crate::key_column::KeyColumn;
 use crate::log::ChecksumPolicy;
 use crate::value::Value;
-use arrow::array::ArrayRef;
-use arrow::buffer::Buffer;
+use arrow::array::{ArrayRef, make_array};
+use arrow::buffer::{Buffer, MutableBuffer};
 use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
 use arrow::ipc::convert::fb_to_schema;
-use arrow::ipc::reader::FileDecoder;
-use arrow::ipc::{Block, MetadataVersion};
 use crc32c::crc32c;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The last bytes of an Arrow file: the footer's length and the magic.
 const TRAILER_BYTES: usize = 10;
@@ -29,14 +31,18 @@ fn is_bound(stated: Option<&Value>, actual: Option<&Value>) -> bool {
     stated.is_none_or(|stated| actual.is_some_and(|actual| encode_bound(actual) == encode_bound(stated)))
 }
 
-/// A segment file, mapped.
+/// A segment file. Nothing of it is kept here but its index: each part is read, and checked, when it is asked for.
 pub(crate) struct Segment {
     reference: SegmentRef,
     path: PathBuf,
-    file: Buffer,
+    files: Arc<dyn FileSystem>,
+    /// Open once the file's name is to be removed while somebody may read it yet. Others open it for each read: there may
+    /// be more segments than a process may have open files.
+    held: OnceLock<Arc<dyn ReadFile>>,
     schema: SchemaRef,
     chunks: Vec<ChunkDescription>,
     checksums: ChecksumPolicy,
+    memory: Arc<ChunkMemory>,
 }
 
 impl std::fmt::Debug for Segment {
@@ -46,36 +52,41 @@ impl std::fmt::Debug for Segment {
 }
 
 impl Segment {
-    /// Maps the file and reads its footer.
+    /// Reads the footer of the file. What is read of its chunks later is counted in `memory`.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if the file is not there or its footer is not the one that was written;
-    /// [`StoreError::File`] if it cannot be mapped.
+    /// [`StoreError::File`] if it cannot be read.
     pub(crate) fn open(
-        files: &dyn FileSystem,
+        files: &Arc<dyn FileSystem>,
         dir: &Path,
         reference: SegmentRef,
         checksums: ChecksumPolicy,
-    ) -> Result<Arc<Self>, StoreError> {
+        memory: &Arc<ChunkMemory>,
+    ) -> Result<Self, StoreError> {
         let path = segment_path(dir, reference.number);
-        let corrupt = |offset: usize, what: &str| StoreError::corrupt(&path, offset as u64, what);
-        let file = files.map(&path).map_err(|error| match error.is_not_found() {
+        let corrupt = |offset: u64, what: &str| StoreError::corrupt(&path, offset, what);
+        let file = files.open_to_read(&path).map_err(|error| match error.is_not_found() {
             true => corrupt(0, "the file is missing"),
             false => error.into(),
         })?;
-        let trailer_start = file.len().checked_sub(TRAILER_BYTES).ok_or_else(|| corrupt(0, "too short"))?;
-        let (length, magic) = file[trailer_start..].split_at(TRAILER_BYTES - MAGIC.len());
+        let read = |from: u64, to: u64| read_part_of(&*file, &path, from, to - from);
+        let end = file.len()?;
+        let trailer_start = end.checked_sub(TRAILER_BYTES as u64).ok_or_else(|| corrupt(0, "too short"))?;
+        let trailer = read(trailer_start, end)?;
+        let (length, magic) = trailer.split_at(TRAILER_BYTES - MAGIC.len());
         if magic != MAGIC {
             return Err(corrupt(trailer_start, "the end of a segment file is missing"));
         }
         let length = length.try_into().map(u32::from_le_bytes).expect("the trailer begins with four bytes");
         let start = trailer_start
-            .checked_sub(length as usize)
+            .checked_sub(length.into())
             .ok_or_else(|| corrupt(trailer_start, "the footer is longer than the file"))?;
-        if checksums == ChecksumPolicy::Verified && crc32c(&file[start..]) != reference.footer_checksum {
+        let footer = read(start, end)?;
+        if checksums == ChecksumPolicy::Verified && crc32c(&footer) != reference.footer_checksum {
             return Err(corrupt(start, "the footer does not fit its checksum"));
         }
-        let footer = arrow::ipc::root_as_footer(&file[start..trailer_start])
+        let footer = arrow::ipc::root_as_footer(&footer[..footer.len() - TRAILER_BYTES])
             .map_err(|error| corrupt(start, &error.to_string()))?;
         let schema = footer.schema().ok_or_else(|| corrupt(start, "the footer has no schema"))?;
         let schema = Arc::new(fb_to_schema(schema));
@@ -85,11 +96,34 @@ impl Segment {
             .and_then(|entry| entry.value())
             .ok_or_else(|| corrupt(start, "the footer has no index of chunks"))?;
         let chunks = decode_index(index, &schema).map_err(|what| corrupt(start, &what))?;
-        let fits = |chunk: &ChunkDescription| chunk.end().is_some_and(|end| end <= start as u64);
+        let fits = |chunk: &ChunkDescription| chunk.end().is_some_and(|end| end <= start);
         if !chunks.iter().all(fits) {
             return Err(corrupt(start, "a chunk lies outside of the file"));
         }
-        Ok(Arc::new(Self { reference, path, file, schema, chunks, checksums }))
+        let (files, held, memory) = (Arc::clone(files), OnceLock::new(), Arc::clone(memory));
+        Ok(Self { reference, path, files, held, schema, chunks, checksums, memory })
+    }
+
+    /// Keeps the file open from now on, so that it can be read when its name is gone.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub(crate) fn hold(&self) -> Result<(), FileError> {
+        if self.held.get().is_none() {
+            let file = self.files.open_to_read(&self.path)?;
+            self.held.get_or_init(|| file);
+        }
+        Ok(())
+    }
+
+    /// Where what was read of its chunks is counted.
+    pub(crate) fn memory(&self) -> &ChunkMemory {
+        &self.memory
+    }
+
+    /// Where it lies.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The number in its name.
@@ -144,22 +178,51 @@ impl Segment {
 
     fn read_part(&self, batch: u32, part: usize) -> Result<ArrayRef, StoreError> {
         let chunk = self.chunk(batch);
-        self.verify(chunk.offset, chunk.header, "the header of a batch")?;
         let offset = chunk.part_offset(part);
-        self.verify(offset, chunk.parts[part], "a column of a batch")?;
-        let (header_bytes, body_bytes) = (chunk.header.bytes, chunk.body_bytes());
-        let in_file = |offset: u64| usize::try_from(offset).expect("extents were checked against the file");
-        let message = self.file.slice_with_length(in_file(chunk.offset), in_file(header_bytes + body_bytes));
+        let file = self.file()?;
+        let header = self.read_verified(&*file, chunk.offset, chunk.header, "the header of a batch")?;
+        let bytes = self.read_verified(&*file, offset, chunk.parts[part], "a column of a batch")?;
         let damaged = |what: &str| self.corrupt(offset, what);
-        let header_length = i32::try_from(header_bytes).map_err(|_| damaged("the header is too long"))?;
-        let body_length = i64::try_from(body_bytes).map_err(|_| damaged("the body is too long"))?;
-        let block = Block::new(0, header_length, body_length);
-        let decoder =
-            FileDecoder::new(Arc::clone(&self.schema), MetadataVersion::V5).with_projection(vec![part]);
-        let decoded = decoder.read_record_batch(&block, &message);
-        let decoded = decoded.map_err(|error| damaged(&error.to_string()))?;
-        let array = decoded.filter(|decoded| decoded.num_rows() == chunk.stats.rows && chunk.stats.rows > 0);
-        array.map(|decoded| Arc::clone(decoded.column(0))).ok_or_else(|| damaged("another number of rows"))
+        let start = usize::try_from(offset - chunk.offset - chunk.header.bytes);
+        let start = start.map_err(|_| damaged("a column beyond all memory"))?;
+        let array = self.decode(part, &header, &bytes, start).map_err(|error| damaged(&error.to_string()))?;
+        match array.len() == chunk.stats.rows && chunk.stats.rows > 0 {
+            true => Ok(array),
+            false => Err(damaged("another number of rows")),
+        }
+    }
+
+    /// A column of the batch with this header, out of the bytes that it has from `start` of the batch's body on.
+    fn decode(
+        &self,
+        part: usize,
+        header: &[u8],
+        bytes: &Buffer,
+        start: usize,
+    ) -> Result<ArrayRef, ArrowError> {
+        let malformed = || ArrowError::IpcError("no header of a batch".to_owned());
+        let message = header.get(MESSAGE_PREFIX_BYTES..).ok_or_else(malformed)?;
+        let message = arrow::ipc::root_as_message(message).map_err(|_| malformed())?;
+        let mut layouts = Layouts::new(message.header_as_record_batch().ok_or_else(malformed)?)?;
+        let fields = self.schema.fields();
+        fields[..part].iter().try_for_each(|field| layouts.next(field.data_type()).map(drop))?;
+        let data_type = fields[part].data_type();
+        Ok(make_array(layouts.next(data_type)?.array(data_type, bytes, start)?))
+    }
+
+    /// The file, open.
+    fn file(&self) -> Result<Arc<dyn ReadFile>, StoreError> {
+        if let Some(file) = self.held.get() {
+            return Ok(Arc::clone(file));
+        }
+        match self.files.open_to_read(&self.path) {
+            // Its name may have been removed since the look above; then it was held before.
+            Err(error) if error.is_not_found() => {
+                let held = self.held.get().map(Arc::clone);
+                held.ok_or_else(|| self.corrupt(0, "the file is missing"))
+            }
+            outcome => Ok(outcome?),
+        }
     }
 
     /// Checks every byte of a chunk against its checksum, and that its columns can be read.
@@ -198,20 +261,32 @@ impl Segment {
         Ok(())
     }
 
-    fn verify(&self, offset: u64, extent: Extent, what: &str) -> Result<(), StoreError> {
-        if self.checksums == ChecksumPolicy::IgnoredOnPurpose {
-            return Ok(());
+    fn read_verified(
+        &self,
+        file: &dyn ReadFile,
+        offset: u64,
+        extent: Extent,
+        what: &str,
+    ) -> Result<Buffer, StoreError> {
+        let bytes = read_part_of(file, &self.path, offset, extent.bytes)?;
+        if self.checksums == ChecksumPolicy::Verified && crc32c(&bytes) != extent.checksum {
+            return Err(self.corrupt(offset, &format!("{what} does not fit its checksum")));
         }
-        let in_file = |offset: u64| usize::try_from(offset).expect("extents were checked against the file");
-        let bytes = &self.file[in_file(offset)..in_file(offset + extent.bytes)];
-        if crc32c(bytes) == extent.checksum {
-            Ok(())
-        } else {
-            Err(self.corrupt(offset, &format!("{what} does not fit its checksum")))
-        }
+        Ok(bytes)
     }
 
     fn corrupt(&self, offset: u64, what: &str) -> StoreError {
         StoreError::corrupt(&self.path, offset, what)
     }
+}
+
+/// Bytes of the file at `path`, where all arrays may begin.
+fn read_part_of(file: &dyn ReadFile, path: &Path, offset: u64, bytes: u64) -> Result<Buffer, StoreError> {
+    let past = || StoreError::corrupt(path, offset, "the file ends before its contents");
+    let mut buffer = MutableBuffer::from_len_zeroed(usize::try_from(bytes).map_err(|_| past())?);
+    file.read_exact_at(offset, buffer.as_slice_mut()).map_err(|error| match error.is_past_the_end() {
+        true => past(),
+        false => error.into(),
+    })?;
+    Ok(buffer.into())
 }

@@ -189,7 +189,9 @@ fn read_anything(bytes: &[u8], reference: SegmentRef) -> Option<Vec<Arc<Chunk>>>
     let path = segment_path(dir, reference.number);
     files.open(&path, OpenMode::Create).unwrap().write_all_at(0, bytes).unwrap();
     let read = || {
-        let segment = Segment::open(&files, dir, reference, ChecksumPolicy::Verified)?;
+        let files: Arc<dyn FileSystem> = Arc::new(files.clone());
+        let memory = Arc::default();
+        let segment = Arc::new(Segment::open(&files, dir, reference, ChecksumPolicy::Verified, &memory)?);
         (0..segment.chunk_count() as u32).try_for_each(|batch| segment.check_chunk(batch))?;
         Ok(chunks_of(&segment))
     };

@@ -2,6 +2,7 @@
 //! Writing segment files.
 
 use super::index::{ChunkDescription, Extent, INDEX_KEY, encode_index};
+use super::part::Layouts;
 use super::{SegmentRef, segment_path, unfinished_path};
 use crate::chunk::Chunk;
 use crate::disk::Disk;
@@ -26,7 +27,7 @@ const KEY_FIELD: &str = "key";
 const END_OF_STREAM_BYTES: usize = 8;
 
 /// The bytes in front of an IPC message's flatbuffer.
-const MESSAGE_PREFIX_BYTES: usize = 8;
+pub(super) const MESSAGE_PREFIX_BYTES: usize = 8;
 
 /// A segment file that is being written, chunk by chunk.
 pub(crate) struct SegmentWriter<'d> {
@@ -178,15 +179,10 @@ fn describe(
     let header_bytes = message.len().checked_sub(body_bytes).ok_or_else(malformed)?;
     let (header, body) = message.split_at(header_bytes);
     let record = decoded.header_as_record_batch().ok_or_else(malformed)?;
-    let buffers = record.buffers().ok_or_else(malformed)?;
-    let mut view_buffers = record.variadicBufferCounts().into_iter().flatten();
-    let mut starts = Vec::with_capacity(batch.num_columns() + 1);
-    let mut next_buffer = 0;
-    for column in batch.columns() {
-        starts.push(usize::try_from(buffers.get(next_buffer).offset()).map_err(|_| malformed())?);
-        next_buffer += buffer_count(column.data_type(), &mut view_buffers).ok_or_else(malformed)?;
-    }
-    if next_buffer != buffers.len() || starts.first() != Some(&0) {
+    let mut layouts = Layouts::new(record)?;
+    let starts = batch.columns().iter().map(|column| Ok(layouts.next(column.data_type())?.start()));
+    let mut starts = starts.collect::<Result<Vec<_>, ArrowError>>()?;
+    if !layouts.is_at_end() || starts.first() != Some(&0) {
         return Err(malformed());
     }
     starts.push(body.len());
@@ -198,16 +194,6 @@ fn describe(
         offset,
         header: extent(header),
         parts,
-    })
-}
-
-/// How many buffers the encoder writes of a column; `view_buffers` are the numbers of those behind views.
-fn buffer_count(data_type: &DataType, view_buffers: &mut impl Iterator<Item = i64>) -> Option<usize> {
-    Some(match data_type {
-        DataType::Binary => 3,
-        DataType::Utf8View | DataType::BinaryView => 2 + usize::try_from(view_buffers.next()?).ok()?,
-        DataType::List(item) => 2 + buffer_count(item.data_type(), view_buffers)?,
-        _ => 2,
     })
 }
 

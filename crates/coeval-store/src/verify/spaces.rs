@@ -15,6 +15,12 @@ use std::hash::{BuildHasher, RandomState};
 /// Checks all spaces of a table.
 pub(super) fn check_table_spaces(table: &Table, report: &mut VerifyReport) -> Soundness {
     let before = report.problem_count;
+    // From here on nothing is read from the disk any more.
+    let chunks = || table.spaces().flat_map(|(_, space)| space.base().iter().map(|(_, chunk)| chunk));
+    if let Err(error) = chunks().try_for_each(|chunk| chunk.check_whole()) {
+        report.add_error(&error);
+        return Soundness::Unsound;
+    }
     for (id, space) in table.spaces() {
         let name = match table.index(id) {
             Some((index, _)) => format!("index {} of table {}", index.name, table.def().name),

@@ -50,20 +50,20 @@ impl TableView {
         projection: &[usize],
         count: usize,
     ) -> Result<RecordBatch, StoreError> {
-        chunk.check_columns(projection)?;
         let places: UInt32Array = spread(chunk.rows(), count.min(chunk.rows()))
             .map(|index| u32::try_from(index).expect("a chunk has fewer than 2^32 rows"))
             .collect();
-        let column = |&column: &usize| match chunk.column(column) {
+        let read = projection.iter().zip(chunk.read_columns(projection)?);
+        let column = |(&column, array): (&usize, Option<ArrayRef>)| match array {
             Some(array) => {
-                take(array, &places, None).map(|taken| shown(taken, self.def().columns[column].ty))
+                take(&array, &places, None).map(|taken| shown(taken, self.def().columns[column].ty))
             }
             None => {
                 let ty = self.def().columns[column].ty;
                 Ok(constant_column(ty, &self.table.missing()[column], places.len()))
             }
         };
-        let columns: Vec<ArrayRef> = projection.iter().map(column).collect::<Result<_, _>>()?;
+        let columns: Vec<ArrayRef> = read.map(column).collect::<Result<_, _>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
     }

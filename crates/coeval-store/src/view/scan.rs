@@ -87,15 +87,12 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         let Some(index) = self.waiting.next() else { return Ok(false) };
         let chunk = self.pieces[index].chunk().cloned();
         let is_read = chunk.as_ref().is_some_and(|chunk| (self.may_match)(chunk.stats()));
-        if let (Some(chunk), true) = (&chunk, is_read) {
-            chunk.check_columns(&self.projection)?;
-        }
         let def = self.table.def();
         let changes = self.pieces[index].changes(&self.table)?;
         let new = changes.map(|changes| changes.columns(def, self.table.missing(), &self.projection));
         let new_rows = changes.map_or(0, Changes::rows);
         let (columns, rows) = match &chunk {
-            Some(chunk) if is_read => (Some(self.chunk_columns(chunk)), chunk.rows()),
+            Some(chunk) if is_read => (Some(self.chunk_columns(chunk)?), chunk.rows()),
             Some(_) | None => (None, new_rows),
         };
         self.counters.chunks_read += usize::from(is_read);
@@ -105,15 +102,15 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         Ok(true)
     }
 
-    fn chunk_columns(&self, chunk: &Chunk) -> Vec<ArrayRef> {
-        let of_column = |&column: &usize| match chunk.column(column) {
-            Some(array) => Arc::clone(array),
-            None => {
+    fn chunk_columns(&self, chunk: &Chunk) -> Result<Vec<ArrayRef>, StoreError> {
+        let columns = self.projection.iter().zip(chunk.read_columns(&self.projection)?);
+        let or_missing = columns.map(|(&column, array)| {
+            array.unwrap_or_else(|| {
                 let ty = self.table.def().columns[column].ty;
                 constant_column(ty.stored(), &self.table.missing()[column], chunk.rows())
-            }
-        };
-        self.projection.iter().map(of_column).collect()
+            })
+        });
+        Ok(or_missing.collect())
     }
 
     /// The next rows of the open piece; `None` at its end.

@@ -413,6 +413,8 @@ impl Disk {
 fn hits(fault: Fault, operation: Operation) -> bool {
     match fault {
         Fault::Io => true,
+        Fault::Reading => operation == Operation::Read,
+        Fault::Writing => operation != Operation::Read,
         Fault::DiskFull => {
             matches!(operation, Operation::Open | Operation::Write | Operation::SetLen | Operation::Sync)
         }
@@ -421,7 +423,7 @@ fn hits(fault: Fault, operation: Operation) -> bool {
 
 fn error_of(fault: Fault) -> io::Error {
     match fault {
-        Fault::Io => io::Error::other("simulated input/output error"),
+        Fault::Io | Fault::Reading | Fault::Writing => io::Error::other("simulated input/output error"),
         Fault::DiskFull => io::ErrorKind::StorageFull.into(),
     }
 }

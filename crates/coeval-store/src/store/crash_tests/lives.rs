@@ -113,7 +113,7 @@ impl Lives {
                 self.verify()?;
             }
             if self.dice.random_ratio(1, 4) {
-                let fault = self.random_fault();
+                let fault = if self.dice.random() { Fault::Io } else { Fault::DiskFull };
                 self.files.fail_after(self.dice.random_range(0..25), fault);
             }
             let files: Arc<dyn FileSystem> = Arc::new(self.files.clone());
@@ -150,13 +150,9 @@ impl Lives {
         }
     }
 
-    fn random_fault(&mut self) -> Fault {
-        if self.dice.random() { Fault::Io } else { Fault::DiskFull }
-    }
-
-    /// Decides which calls fail from now on.
+    /// Decides which calls fail from now on. Those that read do not: the workload reads what it is going to change.
     fn arm(&mut self) {
-        let fault = self.random_fault();
+        let fault = if self.dice.random() { Fault::Writing } else { Fault::DiskFull };
         match self.dice.random_range(0..6) {
             0 => self.files.fail_after(self.dice.random_range(0..150), fault),
             1 => self.files.fail_from(self.dice.random_range(0..150), fault),

@@ -107,20 +107,24 @@ fn row(def: &TableDef, values: &[i64]) -> Row {
     writer.finish()
 }
 
-fn rows(tx: &Transaction, def: &TableDef) -> Vec<Vec<i64>> {
-    let rows = tx.scan(def.id, &KeyRange::all(), Direction::Forward).unwrap();
-    let columns = def.columns.len();
-    rows.map(|row| row.unwrap().1)
-        .map(|row| (0..columns).map(|column| row.get(column).as_i64().unwrap()).collect())
-        .collect()
+fn rows(tx: &Transaction, def: &TableDef) -> Result<Vec<Vec<i64>>, StoreError> {
+    let columns = 0..def.columns.len();
+    let rows = tx.scan(def.id, &KeyRange::all(), Direction::Forward)?;
+    rows.map(|row| {
+        row.map(|(_, row)| columns.clone().map(|column| row.get(column).as_i64().unwrap()).collect())
+    })
+    .collect()
 }
 
 /// Whether counters and journal tell one story, which has all of every transaction or nothing; the transactions
 /// in it.
-fn check(tx: &Transaction, tables: &Tables) -> BTreeSet<i64> {
+///
+/// # Errors
+/// If the machine has stopped.
+fn check(tx: &Transaction, tables: &Tables) -> Result<BTreeSet<i64>, StoreError> {
     let mut counts: BTreeMap<i64, BTreeMap<i64, i64>> = BTreeMap::new();
     let mut parts: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
-    for entry in rows(tx, &tables.journal) {
+    for entry in rows(tx, &tables.journal)? {
         let [transaction, account, count, expected] = entry[..] else { unreachable!("four columns") };
         let twice = counts.entry(account).or_default().insert(count, transaction);
         assert_eq!(twice, None, "two transactions made account {account} {count}");
@@ -131,7 +135,7 @@ fn check(tx: &Transaction, tables: &Tables) -> BTreeSet<i64> {
         assert_eq!(seen, expected, "transaction {transaction} is there in part");
     }
     let mut index: Vec<(i64, i64)> = Vec::new();
-    for account in rows(tx, &tables.accounts) {
+    for account in rows(tx, &tables.accounts)? {
         let [id, count, last] = account[..] else { unreachable!("three columns") };
         let history = counts.remove(&id).unwrap_or_default();
         let newest = history.last_key_value().map_or((0, 0), |(count, transaction)| (*count, *transaction));
@@ -142,11 +146,11 @@ fn check(tx: &Transaction, tables: &Tables) -> BTreeSet<i64> {
     assert_eq!(index.len() as i64, ACCOUNTS);
     index.sort_unstable();
     let def = &tables.accounts;
-    let entries = tx.scan_index(def.id, def.indexes[0].id, &KeyRange::all(), Direction::Forward).unwrap();
-    let keys: Vec<Key> = entries.map(|entry| entry.unwrap().primary_key).collect();
+    let entries = tx.scan_index(def.id, def.indexes[0].id, &KeyRange::all(), Direction::Forward)?;
+    let keys = entries.map(|entry| Ok(entry?.primary_key)).collect::<Result<Vec<Key>, StoreError>>()?;
     let expected: Vec<Key> = index.iter().map(|(_, id)| def.key_of(|_| ValueRef::Int64(*id))).collect();
     assert_eq!(keys, expected, "the index has other entries");
-    parts.into_keys().collect()
+    Ok(parts.into_keys().collect())
 }
 
 /// One transaction of a writer: some accounts and their journal entries.
@@ -210,7 +214,10 @@ fn live(
             .collect();
         scope.spawn(|| {
             while running.load(Ordering::Relaxed) {
-                check(&store.begin(Isolation::Snapshot, AccessMode::ReadOnly), tables);
+                if let Err(error) = check(&store.begin(Isolation::Snapshot, AccessMode::ReadOnly), tables) {
+                    assert!(matches!(error, StoreError::File(_)), "the machine has not stopped: {error}");
+                    return;
+                }
             }
         });
         scope.spawn(|| {
@@ -262,7 +269,7 @@ fn run(seed: u64, durability: Durability) {
     let mut told = Told::default();
     for life in 0..3 {
         let store = open(&files, durability);
-        let found = check(&store.begin(Isolation::Snapshot, AccessMode::ReadOnly), &tables);
+        let found = check(&store.begin(Isolation::Snapshot, AccessMode::ReadOnly), &tables).unwrap();
         compare(&found, &mut told, durability);
         files = live(&files, &store, &tables, seed * 3 + life, &mut told);
         drop(store);
@@ -270,7 +277,7 @@ fn run(seed: u64, durability: Durability) {
         assert_eq!(report.problems, [], "seed {seed}");
     }
     let store = open(&files, durability);
-    let found = check(&store.begin(Isolation::Snapshot, AccessMode::ReadOnly), &tables);
+    let found = check(&store.begin(Isolation::Snapshot, AccessMode::ReadOnly), &tables).unwrap();
     compare(&found, &mut told, durability);
 }
 

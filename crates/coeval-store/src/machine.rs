@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How much memory there is: the machine's, or what the control groups leave that this process is in.
 
-use super::QUERY_MEMORY_MIN;
 use std::path::Path;
 
 /// If the machine does not say how much memory it has.
@@ -21,11 +20,9 @@ enum Version {
     Two,
 }
 
-/// Half of the machine's memory, or of what its control groups leave, of which one query may have three quarters. The other
-/// half is for the data, for batches that are on their way, and for what the allocator has not given back: with all of it,
-/// a server in a group of 2 GiB was killed by queries that kept to their budget.
+/// Bytes of the machine's memory, or of what the control groups leave that this process is in.
 #[must_use]
-pub fn default_query_memory() -> usize {
+pub fn machine_memory() -> usize {
     let read = |path: &Path| std::fs::read_to_string(path).ok();
     let meminfo = read(Path::new("/proc/meminfo")).unwrap_or_default();
     let kibibytes = meminfo.lines().find_map(|line| {
@@ -34,7 +31,7 @@ pub fn default_query_memory() -> usize {
     });
     let machine = kibibytes.map_or(BYTES_ASSUMED, |kibibytes| kibibytes.saturating_mul(1024));
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
-    (machine.min(group_limit(&groups, read)) / 2).max(QUERY_MEMORY_MIN)
+    machine.min(group_limit(&groups, read))
 }
 
 /// The least limit of the groups that `/proc/self/cgroup` names and of all above them; the largest number without one. The
