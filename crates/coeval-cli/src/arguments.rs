@@ -173,6 +173,9 @@ pub(crate) struct ServeArguments {
     /// Its private key (PEM); nobody else may read it
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
+    /// The certificates (PEM) of those that vouch for clients, so that rules can demand certificates of them
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_client_ca: Option<PathBuf>,
     /// Who may come from where and how, in the words of PostgreSQL's pg_hba.conf; the file of that name in the
     /// directory, if there is one. SIGHUP and pg_reload_conf() have it read again
     #[arg(long, value_name = "FILE")]

@@ -110,7 +110,11 @@ fn options(arguments: &ServeArguments) -> Result<ServerOptions, Failure> {
         roles = roles.with(user, &secret_in(file)?).map_err(failed)?;
     }
     let certificate = match (&arguments.tls_cert, &arguments.tls_key) {
-        (Some(chain), Some(key)) => Some(Certificate { chain: chain.clone(), key: key.clone() }),
+        (Some(chain), Some(key)) => Some(Certificate {
+            chain: chain.clone(),
+            key: key.clone(),
+            client_authorities: arguments.tls_client_ca.clone(),
+        }),
         _ => None,
     };
     let own_rules = arguments.dir.as_ref().map(|dir| dir.join(RULES_FILE)).filter(|file| file.exists());

@@ -2,7 +2,7 @@
 //! How a server is set up.
 
 use crate::auth::Roles;
-use crate::auth::rules::Encryption;
+use crate::auth::rules::Offer;
 use crate::doorway::DoorwayLimits;
 use crate::tls::Certificate;
 use std::path::PathBuf;
@@ -76,8 +76,12 @@ pub(crate) enum Claim {
 
 impl ServerOptions {
     /// What clients that ask for it get.
-    pub(crate) fn offered_encryption(&self) -> Encryption {
-        if self.certificate.is_some() { Encryption::Tls } else { Encryption::None }
+    pub(crate) fn offer(&self) -> Offer {
+        match &self.certificate {
+            Some(certificate) if certificate.client_authorities.is_some() => Offer::TlsWithClientCertificates,
+            Some(_) => Offer::Tls,
+            None => Offer::Plain,
+        }
     }
 
     /// How many connections may be about to become sessions.

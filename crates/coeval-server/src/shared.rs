@@ -52,7 +52,7 @@ impl Shared {
                 options.roles.clone(),
                 options.rules_file.clone(),
                 options.mock_secret_file.as_deref(),
-                options.offered_encryption(),
+                options.offer(),
             )?,
             doorway: Doorway::new(options.doorway_limits()),
             portals: Quota::new("portals", "Close those that are not needed any more.", 1_000, 100_000),

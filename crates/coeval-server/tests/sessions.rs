@@ -2,10 +2,13 @@
 //! Sessions from the outside: how they begin, are limited, cancelled and ended.
 #![allow(clippy::unwrap_used)]
 
+#[path = "sessions/client_certificates.rs"]
+mod client_certificates;
 mod support;
 
 use coeval_server::{Roles, ServerOptions};
 use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::io::{Read, Write};
 use std::time::Duration;
 use support::{Message, Raw, Running, error_code, kinds, proving, query, server_certificate, status};
@@ -292,34 +295,50 @@ fn tls_is_offered_with_a_certificate_and_refused_without() {
 
 /// A TLS client that trusts the tests' certificate.
 fn encrypted(stream: std::net::TcpStream) -> impl Read + Write {
+    encrypted_with(stream, None)
+}
+
+/// Such a client that has this certificate of the tests' itself.
+fn encrypted_with(stream: std::net::TcpStream, own: Option<&str>) -> impl Read + Write {
     use tokio_rustls::rustls::crypto::ring::default_provider;
     use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+    let pem = |name: &str| CertificateDer::from_pem_file(format!("tests/certificate/{name}.crt")).unwrap();
     let mut roots = RootCertStore::empty();
-    let trusted = rustls_pki_types::CertificateDer::from_pem_file("tests/certificate/server.crt").unwrap();
-    roots.add(trusted).unwrap();
-    let config = ClientConfig::builder_with_provider(std::sync::Arc::new(default_provider()))
+    roots.add(pem("server")).unwrap();
+    let builder = ClientConfig::builder_with_provider(std::sync::Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let config = match own {
+        Some(own) => {
+            let key = PrivateKeyDer::from_pem_file(format!("tests/certificate/{own}.key")).unwrap();
+            builder.with_client_auth_cert(vec![pem(own)], key).unwrap()
+        }
+        None => builder.with_no_client_auth(),
+    };
     let name = "localhost".try_into().unwrap();
     StreamOwned::new(ClientConnection::new(std::sync::Arc::new(config), name).unwrap(), stream)
 }
 
 /// The next message of a stream.
 fn read_message(stream: &mut impl Read) -> Message {
+    try_read_message(stream).unwrap()
+}
+
+fn try_read_message(stream: &mut impl Read) -> std::io::Result<Message> {
     let mut header = [0; 5];
-    stream.read_exact(&mut header).unwrap();
+    stream.read_exact(&mut header)?;
     let length = u32::from_be_bytes(header[1..].try_into().unwrap()) as usize - 4;
     let mut body = vec![0; length];
-    stream.read_exact(&mut body).unwrap();
-    Message { kind: header[0] as char, body }
+    stream.read_exact(&mut body)?;
+    Ok(Message { kind: header[0] as char, body })
 }
 
 #[test]
 fn a_password_is_proven_for_the_certificate_that_the_client_has_seen() {
     let server = Running::with(ServerOptions { certificate: Some(server_certificate()), ..with_password() });
-    let seen = rustls_pki_types::CertificateDer::from_pem_file("tests/certificate/server.crt").unwrap();
+    let seen = CertificateDer::from_pem_file("tests/certificate/server.crt").unwrap();
     let seen = ring::digest::digest(&ring::digest::SHA256, &seen);
     let plus = "SCRAM-SHA-256-PLUS";
     let bound = "p=tls-server-end-point,,";
@@ -414,10 +433,10 @@ fn figures_are_given_to_who_asks_for_them() {
     assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
 }
 
-/// `psql -c SELECT 1` as somebody with a password, with this in its connection string.
-fn psql(server: &Running, password: &str, more: &str) -> Option<std::process::Output> {
+/// `psql -c SELECT 1` as `app`, with this in its connection string.
+fn psql(server: &Running, more: &str) -> Option<std::process::Output> {
     let port = server.address.port();
-    let to = format!("host=127.0.0.1 port={port} user=app dbname=coeval password={password} {more}");
+    let to = format!("host=127.0.0.1 port={port} user=app dbname=coeval {more}");
     let output = std::process::Command::new("psql").args(["-XAtc", "SELECT 1", &to]).output();
     match output {
         Ok(output) => Some(output),
@@ -439,14 +458,16 @@ fn psql_that_insists_on_channel_binding_and_tls_is_served_and_refused_without_tl
         ..ServerOptions::default()
     });
     let bound = "channel_binding=require sslmode=require";
-    let Some(output) = psql(&encrypted, "geheim", bound) else { return };
+    let Some(output) = psql(&encrypted, &format!("password=geheim {bound}")) else { return };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && output.stdout == b"1\n", "{said}");
-    let Some(output) = psql(&encrypted, "falsch", bound) else { return };
+    let Some(output) = psql(&encrypted, &format!("password=falsch {bound}")) else { return };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("password authentication failed"), "{said}");
     let plain = Running::with(ServerOptions { roles: roles(), ..ServerOptions::default() });
-    let Some(output) = psql(&plain, "geheim", "channel_binding=require sslmode=disable") else { return };
+    let Some(output) = psql(&plain, "password=geheim channel_binding=require sslmode=disable") else {
+        return;
+    };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("channel binding"), "{said}");
 }
