@@ -192,6 +192,9 @@ pub(crate) struct ServeArguments {
     /// Memory that all queries together may have, as in 512MB or 8GB; half of the machine's, or of its control group's, if not given
     #[arg(long, value_name = "SIZE", value_parser = query_memory)]
     pub(crate) query_memory: Option<usize>,
+    /// Memory that rows of more than 1MB may have, of all sessions together, while they wait for clients to read them; 2GB if not given
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) unsent_memory: Option<usize>,
     /// How long transactions may go on when the server is asked to stop
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = positive)]
     pub(crate) stop_seconds: f64,
@@ -436,8 +439,16 @@ fn fraction(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Bytes, with PostgreSQL's units.
+/// Bytes that all queries may have, which need some.
 fn query_memory(text: &str) -> Result<usize, String> {
+    match bytes(text)? {
+        bytes if bytes >= QUERY_MEMORY_MIN => Ok(bytes),
+        _ => Err(format!("at least {}MB are needed", QUERY_MEMORY_MIN >> 20)),
+    }
+}
+
+/// Bytes, with PostgreSQL's units.
+fn bytes(text: &str) -> Result<usize, String> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let factor = match text[digits.len()..].trim() {
         "" | "B" => Some(1),
@@ -449,11 +460,7 @@ fn query_memory(text: &str) -> Result<usize, String> {
     };
     let bytes =
         digits.parse::<usize>().ok().zip(factor).and_then(|(count, factor)| count.checked_mul(factor));
-    match bytes {
-        Some(bytes) if bytes >= QUERY_MEMORY_MIN => Ok(bytes),
-        Some(_) => Err(format!("at least {}MB are needed", QUERY_MEMORY_MIN >> 20)),
-        None => Err("a number with kB, MB, GB or TB is wanted".to_owned()),
-    }
+    bytes.ok_or_else(|| "a number with kB, MB, GB or TB is wanted".to_owned())
 }
 
 fn engine_option(text: &str) -> Result<(String, String), String> {

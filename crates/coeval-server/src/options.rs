@@ -31,6 +31,9 @@ pub struct ServerOptions {
     pub certificate: Option<Certificate>,
     /// Longest message of a client: a statement, its values, a piece of a COPY.
     pub message_bytes_max: usize,
+    /// Bytes that may wait to be sent to all clients together, of rows that are longer than a connection may have
+    /// waiting by itself (1 MiB); one more is answered with 53200.
+    pub unsent_bytes_max: usize,
     /// How long a connection may take to become a session.
     pub opening_timeout: Duration,
     /// How long transactions may go on when the server stops.
@@ -55,6 +58,8 @@ impl Default for ServerOptions {
             mock_secret_file: None,
             certificate: None,
             message_bytes_max: 256 << 20,
+            // The longest row fits twice.
+            unsent_bytes_max: 2 << 30,
             opening_timeout: Duration::from_secs(10),
             stopping_timeout: Duration::from_secs(10),
             slow_statement: None,

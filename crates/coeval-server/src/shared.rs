@@ -13,10 +13,8 @@ use coeval_sql::{Engine, Quota, Registry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes that may wait to be sent to all clients together, of rows that are longer than a connection may have waiting
-/// by itself. The longest row fits twice.
-const UNSENT_MAX: usize = 2 << 30;
-const UNSENT_HINT: &str = "Other clients do not read what was sent to them; wait until they do or are gone.";
+const UNSENT_HINT: &str = "Wait until other clients have read what was sent to them, or are gone. A row that is \
+                           longer by itself needs a server with more --unsent-memory.";
 
 /// See the module.
 ///
@@ -56,7 +54,8 @@ impl Shared {
             )?,
             doorway: Doorway::new(options.doorway_limits()),
             portals: Quota::new("portals", "Close those that are not needed any more.", 1_000, 100_000),
-            unsent: Quota::new("bytes waiting to be sent", UNSENT_HINT, UNSENT_MAX, UNSENT_MAX),
+            // One session may have all of it: what it has is one row, whose length has a bound of its own.
+            unsent: Quota::new("bytes waiting to be sent", UNSENT_HINT, usize::MAX, options.unsent_bytes_max),
             endings: Endings::new(),
             stopping: AtomicBool::new(false),
             random: ring::rand::SystemRandom::new(),

@@ -174,6 +174,54 @@ fn a_client_that_does_not_read_is_waited_for() {
     }
 }
 
+/// What waits for clients that do not read is bounded for all of them together. Who would go beyond is told, in each way
+/// that rows are sent, and everybody else goes on.
+#[test]
+fn rows_that_wait_for_clients_that_do_not_read_have_a_bound_with_an_error_that_names_it() {
+    const LONG_ROW: &str = "SELECT repeat('x', 7000000)";
+    let server = Running::with(ServerOptions { unsent_bytes_max: 8 << 20, ..ServerOptions::default() });
+    let (mut silent, mut other, mut third) = (server.raw(), server.raw(), server.raw());
+    let began = std::time::Instant::now();
+    let soon = |what: &str| assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+    // More rows than all buffers on the way take, so that one waits in the server.
+    silent.send(&query("SELECT repeat('x', 7000000 + i) FROM generate_series(1, 10) AS s(i)"));
+    let refused = loop {
+        soon("two long rows wait at the same time");
+        if let Some(error) = other.run(LONG_ROW).into_iter().find(|message| message.kind == 'E') {
+            break error;
+        }
+    };
+    assert_eq!(refused.field('C').as_deref(), Some("53200"));
+    let message = "too many bytes waiting to be sent: all sessions together may have 8388608";
+    assert_eq!(refused.field('M').as_deref(), Some(message));
+    assert!(refused.field('H').unwrap().contains("--unsent-memory"));
+
+    other.send_all(&[support::unnamed(LONG_ROW), support::sync()]);
+    assert_eq!(error_code(&other.until_ready()), "53200");
+    assert_eq!(error_code(&other.run(&format!("COPY ({LONG_ROW}) TO STDOUT"))), "53200");
+    // Whoever was refused goes on, and so does who sends what each may have.
+    assert_eq!(kinds(&other.run("SELECT 1")), "TDCZ");
+    assert_eq!(kinds(&third.run("SELECT repeat('x', 1000000)")), "TDCZ");
+    assert_eq!(kinds(&third.run("CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1)")), "CCZ");
+
+    // Who reads at last gets all of it, and room for others.
+    let rows = silent.until_ready();
+    assert_eq!(kinds(&rows), "TDDDDDDDDDDCZ");
+    assert_eq!(rows[10].texts()[0].len(), 7_000_010);
+    assert_eq!(kinds(&other.run(LONG_ROW)), "TDCZ");
+    // So does who leaves.
+    silent.send(&query("SELECT repeat('x', 7000000 + i) FROM generate_series(1, 10) AS s(i)"));
+    while !other.run(LONG_ROW).iter().any(|message| message.kind == 'E') {
+        soon("two long rows wait at the same time");
+    }
+    drop(silent);
+    while kinds(&other.run(LONG_ROW)) != "TDCZ" {
+        soon("the place of a client that has gone is taken");
+    }
+    // A row that is too long by itself is refused in the same way.
+    assert_eq!(error_code(&third.run("SELECT repeat('x', 10000000)")), "53200");
+}
+
 #[test]
 fn there_are_as_many_sessions_as_there_may_be() {
     let server = Running::with(ServerOptions { connections_max: 2, ..ServerOptions::default() });
