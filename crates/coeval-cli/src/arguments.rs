@@ -268,12 +268,18 @@ pub(crate) struct BenchArguments {
     /// data lies, to measure its disk
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// tpcc, chbench, ycsb: measure the server behind this URL (postgres://user@host:port/database), Coeval or PostgreSQL
+    /// tpcc, chbench, ycsb, connections: measure the server behind this URL (postgres://user@host:port/database), Coeval or PostgreSQL
     #[arg(long, value_name = "URL", conflicts_with_all = ["api", "durability"])]
     url: Option<String>,
     /// The number of that server's first process on this machine, so that foreign_cpu leaves it out
     #[arg(long, value_name = "N", requires = "url")]
     server_process: Option<u32>,
+    /// connections: how many there are; all but --active are idle
+    #[arg(long, value_name = "N", default_value_t = defaults().connections, value_parser = at_least_one)]
+    connections: usize,
+    /// connections: how many of them are busy
+    #[arg(long, value_name = "N", default_value_t = defaults().active_connections, value_parser = at_least_one)]
+    active: usize,
     /// tpcc, chbench: each statement waits for the answer of the one before; otherwise those that do not depend on each
     /// other are sent together, as drivers send batches
     #[arg(long, requires = "url")]
@@ -321,7 +327,7 @@ pub(crate) struct BenchArguments {
     /// tpch: share of lineitem and orders updated at random keys before measuring
     #[arg(long, value_name = "F", default_value_t = defaults().update_fraction, value_parser = fraction)]
     update_fraction: f64,
-    /// tpch: how often each query runs; rss: how often each way is measured. The median counts
+    /// tpch: how often each query runs; rss, connections: how often each way is measured. The median counts
     #[arg(long, value_name = "N", default_value_t = defaults().runs, value_parser = at_least_one)]
     runs: usize,
     /// tpch: write the tables as Parquet files and do nothing else
@@ -379,6 +385,9 @@ impl BenchArguments {
             dir: self.dir.clone(),
             url: self.url.clone(),
             server_process: self.server_process.map(ProcessId),
+            server_program: None,
+            connections: self.connections,
+            active_connections: self.active,
             sending: if self.one_by_one { Sending::OneByOne } else { Sending::Batched },
             update_reads: if self.plain_reads { UpdateReads::Plain } else { UpdateReads::Locking },
             warehouses: self.warehouses,

@@ -35,6 +35,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     if let Some(engine) = &arguments.engine {
         options.session_settings = engine::serve_from(&database, engine, arguments)?;
     }
+    raise_open_files_limit(arguments);
     let runtime =
         coeval_server::runtime(&options).map_err(|error| Failure::work("cannot start threads", error))?;
     runtime.block_on(async {
@@ -139,6 +140,25 @@ fn options(arguments: &ServeArguments) -> Result<ServerOptions, Failure> {
         slow_statement: arguments.slow_milliseconds.map(Duration::from_millis),
         ..standard
     })
+}
+
+/// Files that a database may have open beside its connections.
+const OTHER_FILES: u64 = 256;
+
+/// Takes as many open files as the system allows, and says so if they are too few for all sessions.
+fn raise_open_files_limit(arguments: &ServeArguments) {
+    let needed = arguments.max_connections as u64 + OTHER_FILES;
+    match coeval_server::raise_open_files_limit() {
+        Ok(Some(limit)) if limit < needed => {
+            tracing::warn!(
+                limit,
+                needed,
+                "the limit of open files is too low for --max-connections (ulimit -Hn)"
+            );
+        }
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "the limit of open files stays as it was"),
+    }
 }
 
 /// Says so if other users of the machine can look into a database directory; new files in it are not for them.

@@ -31,6 +31,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod metrics;
+mod open_files;
 mod options;
 mod protocol;
 mod secret_file;
@@ -44,6 +45,7 @@ mod types;
 
 pub use auth::Roles;
 pub use error::ServerError;
+pub use open_files::raise_open_files_limit;
 pub use options::ServerOptions;
 pub use secret_file::{SecretFileError, read_secret_file};
 pub use server::Server;

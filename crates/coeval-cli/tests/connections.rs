@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Many connections: `coeval serve` and `coeval bench connections` as processes, under limits of open files.
+
+// Helper functions of a test are a test too.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use tokio_postgres::NoTls;
+
+/// The program under a limit of open files, as `ulimit` is told.
+fn limited(ulimit: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    let script = format!("ulimit {ulimit} && exec \"$0\" \"$@\"");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_coeval")]).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A server of a database in memory.
+struct Served {
+    process: Child,
+    port: u16,
+    /// What it said before it listened.
+    said: Vec<String>,
+}
+
+impl Served {
+    fn start(ulimit: &str) -> Self {
+        let arguments = ["serve", "--in-memory", "--listen", "127.0.0.1:0"];
+        let mut process = limited(ulimit, &arguments).spawn().unwrap();
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let mut said = Vec::new();
+        for line in lines.by_ref() {
+            if let Some(port) = line.strip_prefix("Listening on 127.0.0.1:") {
+                let port = port.parse().unwrap();
+                std::thread::spawn(move || lines.count());
+                return Self { process, port, said };
+            }
+            said.push(line);
+        }
+        panic!("it did not start: {said:?}");
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn a_server_has_more_sessions_than_files_it_may_open_at_first() {
+    let served = Served::start("-Sn 64");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut config = tokio_postgres::Config::new();
+        config.host("127.0.0.1").port(served.port).user("tester").dbname("coeval");
+        config.connect_timeout(std::time::Duration::from_secs(20));
+        let mut clients = Vec::new();
+        for _ in 0..100 {
+            let opening = tokio::time::timeout(std::time::Duration::from_secs(20), config.connect(NoTls));
+            let (client, connection) = opening.await.expect("the server answers").unwrap();
+            tokio::spawn(connection);
+            clients.push(client);
+        }
+        for client in &clients {
+            client.simple_query("SELECT 1").await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_server_says_that_it_may_not_open_as_many_files_as_it_may_have_sessions() {
+    let served = Served::start("-n 100");
+    let warned = served.said.iter().any(|line| line.contains("open files") && line.contains("limit=100"));
+    assert!(warned, "{:?}", served.said);
+}
+
+#[test]
+fn the_benchmark_of_connections_starts_its_server_and_says_if_files_are_too_few() {
+    let arguments =
+        ["bench", "connections", "--connections", "150", "--active", "5", "--seconds", "0.3", "--runs", "1"];
+    let ended = limited("-Sn 100", &arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(ended.status.success(), "{said}");
+    let line = String::from_utf8(ended.stdout).unwrap();
+    let report: serde_json::Value = serde_json::from_str(line.lines().last().unwrap()).unwrap();
+    let figures = &report["figures"];
+    for name in ["idle_connection_resident_bytes", "server_threads", "beside_transactions_per_s"] {
+        assert!(figures[name].as_f64().unwrap() > 0.0, "{name} in {line}");
+    }
+    assert_eq!((&figures["connections"], &report["checks"]["lost_updates"]), (&150.into(), &0.into()));
+
+    let refused = limited("-n 100", &arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("150 connections need 406 open files, and this process may have 100"), "{said}");
+}
