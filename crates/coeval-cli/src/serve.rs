@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     if let Some(engine) = &arguments.engine {
         options.session_settings = engine::serve_from(&database, engine, arguments)?;
     }
-    raise_open_files_limit(arguments);
+    let options = fitted_to_open_files(options);
     let runtime =
         coeval_server::runtime(&options).map_err(|error| Failure::work("cannot start threads", error))?;
     runtime.block_on(async {
@@ -142,23 +142,27 @@ fn options(arguments: &ServeArguments) -> Result<ServerOptions, Failure> {
     })
 }
 
-/// Files that a database may have open beside its connections.
-const OTHER_FILES: u64 = 256;
-
-/// Takes as many open files as the system allows, and says so if they are too few for all sessions.
-fn raise_open_files_limit(arguments: &ServeArguments) {
-    let needed = arguments.max_connections as u64 + OTHER_FILES;
-    match coeval_server::raise_open_files_limit() {
-        Ok(Some(limit)) if limit < needed => {
-            tracing::warn!(
-                limit,
-                needed,
-                "the limit of open files is too low for --max-connections (ulimit -Hn)"
-            );
+/// The same options, with no more connections than the system allows this process open files.
+fn fitted_to_open_files(options: ServerOptions) -> ServerOptions {
+    let limit = match coeval_server::raise_open_files_limit() {
+        Ok(Some(limit)) => limit,
+        Ok(None) => return options,
+        Err(error) => {
+            tracing::warn!(%error, "it cannot be found out how many files may be open");
+            return options;
         }
-        Ok(_) => {}
-        Err(error) => tracing::warn!(%error, "the limit of open files stays as it was"),
+    };
+    let asked = options.connections_max;
+    let fitted = options.fitted_to(limit);
+    let sessions = fitted.connections_max;
+    if sessions < asked {
+        tracing::warn!(
+            limit,
+            sessions,
+            "the limit of open files allows fewer sessions than asked for (ulimit -Hn)"
+        );
     }
+    fitted
 }
 
 /// Says so if other users of the machine can look into a database directory; new files in it are not for them.

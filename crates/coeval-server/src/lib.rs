@@ -18,6 +18,7 @@
 //!   the wait for the log to the connection's task (`connection.rs`, `run`).
 //! - Who has proven nothing yet takes a place at the door (`doorway.rs`), of which an address that has too many loses
 //!   its own: nobody keeps others out by connecting.
+//! - Connections leave open files to the database (`options.rs`, `fitted_to`): more wait until others have gone.
 //! - Nothing is given out before what it depends on is durable.
 //!
 //! # Start reading at

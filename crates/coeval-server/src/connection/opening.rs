@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// The settings that clients are told when they change: their names as PostgreSQL spells them, and ours.
 pub(super) const TOLD_SETTINGS: [(&str, &str); 13] = [
@@ -47,7 +48,13 @@ pub(super) const TOLD_SETTINGS: [(&str, &str); 13] = [
 const OPENING_MESSAGE_BYTES_MAX: usize = 10_000;
 
 /// Serves a new connection until it ends.
-pub(crate) async fn open(shared: Arc<Shared>, stream: TcpStream, address: SocketAddr, place: Place) {
+pub(crate) async fn open(
+    shared: Arc<Shared>,
+    stream: TcpStream,
+    address: SocketAddr,
+    place: Place,
+    socket: OwnedSemaphorePermit,
+) {
     let within = shared.options.opening_timeout;
     let mut input = Input::new(MessageLimit(OPENING_MESSAGE_BYTES_MAX));
     let opening = tokio::time::timeout(within, opened(&shared, stream, address, place.peer(), &mut input));
@@ -70,6 +77,7 @@ pub(crate) async fn open(shared: Arc<Shared>, stream: TcpStream, address: Socket
             return;
         }
     };
+    connection.socket = Some(socket);
     input.set_limit(MessageLimit(shared.options.message_bytes_max));
     let pid = connection.entry.pid();
     tracing::debug!(pid, %address, "session opened");
@@ -279,6 +287,7 @@ impl Newcomer<'_> {
                     shared: Arc::clone(self.shared),
                     entry,
                     stream,
+                    socket: None,
                     output,
                     session,
                     statements: Statements::default(),
