@@ -39,7 +39,7 @@ impl Served {
             }
             said.push(line);
         }
-        panic!("it did not start: {said:?}");
+        panic!("it did not start ({:?}): {said:?}", process.wait());
     }
 }
 
