@@ -10,10 +10,14 @@ use coeval_server::{Roles, ServerOptions};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
 use support::{Message, Raw, Running, error_code, kinds, proving, query, server_certificate, status};
 use tokio_postgres::NoTls;
 use tokio_postgres::error::SqlState;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 /// Runs for as long as nobody ends it, for all that tests wait.
 const LONG: &str = "SELECT count(*) FROM generate_series(1, 100000) AS a, generate_series(1, 100000) AS b";
@@ -342,31 +346,31 @@ fn tls_is_offered_with_a_certificate_and_refused_without() {
 }
 
 /// A TLS client that trusts the tests' certificate.
-fn encrypted(stream: std::net::TcpStream) -> impl Read + Write {
-    encrypted_with(stream, None)
+fn encrypted(stream: TcpStream) -> StreamOwned<ClientConnection, TcpStream> {
+    encrypted_by(&tls_client(None), stream)
 }
 
-/// Such a client that has this certificate of the tests' itself.
-fn encrypted_with(stream: std::net::TcpStream, own: Option<&str>) -> impl Read + Write {
-    use tokio_rustls::rustls::crypto::ring::default_provider;
-    use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+fn encrypted_by(client: &Arc<ClientConfig>, stream: TcpStream) -> StreamOwned<ClientConnection, TcpStream> {
+    let name = "localhost".try_into().unwrap();
+    StreamOwned::new(ClientConnection::new(Arc::clone(client), name).unwrap(), stream)
+}
 
+/// Such a client, which has this certificate of the tests' itself.
+fn tls_client(own: Option<&str>) -> Arc<ClientConfig> {
     let pem = |name: &str| CertificateDer::from_pem_file(format!("tests/certificate/{name}.crt")).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(pem("server")).unwrap();
-    let builder = ClientConfig::builder_with_provider(std::sync::Arc::new(default_provider()))
+    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots);
-    let config = match own {
+    Arc::new(match own {
         Some(own) => {
             let key = PrivateKeyDer::from_pem_file(format!("tests/certificate/{own}.key")).unwrap();
             builder.with_client_auth_cert(vec![pem(own)], key).unwrap()
         }
         None => builder.with_no_client_auth(),
-    };
-    let name = "localhost".try_into().unwrap();
-    StreamOwned::new(ClientConnection::new(std::sync::Arc::new(config), name).unwrap(), stream)
+    })
 }
 
 /// The next message of a stream.

@@ -4,12 +4,15 @@
 //! The certificates of `app` and `clerk` are signed by the authority in `client-ca.crt`, the one of `stranger` by another
 //! one, for the name `app`.
 
-use super::{encrypted_with, proving, psql, try_read_message};
+use super::{encrypted_by, proving, psql, tls_client, try_read_message};
 use crate::support::{Message, Running, key_file, server_certificate};
 use coeval_server::{Certificate, Server, ServerError, ServerOptions};
 use std::io::{self, Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tempfile::TempDir;
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
 
 const RULES: &str = "\
     hostssl all app     all cert\n\
@@ -44,12 +47,19 @@ fn server() -> (Running, TempDir) {
     (server, directory)
 }
 
-/// An encrypted connection that asks to be this user, with this certificate, and the answer to that.
-fn asked(server: &Running, user: &str, own: Option<&str>) -> io::Result<(impl Read + Write, Message)> {
+/// An encrypted connection that asks to be somebody, and the answer to that.
+type Asked = (StreamOwned<ClientConnection, TcpStream>, Message);
+
+/// One that asks to be this user, with this certificate.
+fn asked(server: &Running, user: &str, own: Option<&str>) -> io::Result<Asked> {
+    asked_by(&tls_client(own), server, user)
+}
+
+fn asked_by(client: &Arc<ClientConfig>, server: &Running, user: &str) -> io::Result<Asked> {
     let mut raw = server.unopened();
     raw.send(&[&8_u32.to_be_bytes()[..], &80_877_103_u32.to_be_bytes()].concat());
     raw.stream.read_exact(&mut [0])?;
-    let mut stream = encrypted_with(raw.stream, own);
+    let mut stream = encrypted_by(client, raw.stream);
     let mut startup = [&196_608_u32.to_be_bytes()[..], format!("user\0{user}\0\0").as_bytes()].concat();
     startup.splice(0..0, (startup.len() as u32 + 4).to_be_bytes());
     stream.write_all(&startup)?;
@@ -96,6 +106,19 @@ fn a_rule_that_demands_a_certificate_lets_nobody_in_without_the_right_one() {
         refused.starts_with("28000 no pg_hba.conf entry") && refused.ends_with("no encryption"),
         "{refused}"
     );
+}
+
+#[test]
+fn a_certificate_is_verified_anew_for_each_connection_of_a_client() {
+    let (server, _directory) = server();
+    let client = tls_client(Some("app"));
+    for _ in 0..3 {
+        let (mut stream, answer) = asked_by(&client, &server, "app").unwrap();
+        assert_eq!(answer.kind, 'R');
+        // What a client could resume the session with comes with what else the server says.
+        while try_read_message(&mut stream).unwrap().kind != 'Z' {}
+        assert_eq!(stream.conn.handshake_kind(), Some(HandshakeKind::Full));
+    }
 }
 
 #[test]
