@@ -186,6 +186,16 @@ impl Board {
         Ok(())
     }
 
+    /// Notes what somebody did who is no thread of the board's, if it counts now, among the figures at this place.
+    ///
+    /// # Panics
+    /// If the board was made for fewer workers.
+    pub(crate) fn record(&self, place: usize, step: Step, latency: Duration) {
+        if self.is_measuring() {
+            self.workers[place].lock().record(step, latency);
+        }
+    }
+
     /// Runs these workers alone: warms up, measures, stops them. Returns how long was measured.
     pub(crate) fn run(
         &self,

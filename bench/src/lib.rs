@@ -5,7 +5,7 @@
 //! TPC-C, TPC-H, CH-benCHmark, YCSB, TiQuE on its engines, and three experiments on gets, loads and opening: their rows,
 //! transactions and queries, the threads that run them, the checks of what they leave behind, and the one line of JSON at
 //! the end. Histories of clients that append to lists, their recorder and the checker that looks for anomalies in them. A client
-//! of PostgreSQL's protocol, so that three of them measure a server, Coeval's or PostgreSQL, in the same way.
+//! of PostgreSQL's protocol, so that four of them measure a server, Coeval's or PostgreSQL, in the same way.
 //!
 //! # Never does
 //! Parse a command line or print: the binary `coeval` does. Reach below the facades `coeval` and `coeval-tique`: a
@@ -22,6 +22,7 @@
 mod aosi;
 mod board;
 pub mod chbench;
+mod connections;
 mod drawing;
 mod engine;
 mod error;

@@ -293,11 +293,38 @@ fn probe_sync(path: &Path) -> Result<SyncTimes, std::io::Error> {
 /// Memory that this process has resident, in bytes.
 #[must_use]
 pub(crate) fn resident_bytes() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kib = field(&status, "VmRSS")
-        .and_then(|value| value.split_whitespace().next())
-        .and_then(|number| number.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
+    resident_bytes_of(ProcessId(std::process::id()))
+}
+
+/// Memory that a process has resident, in bytes.
+#[must_use]
+pub(crate) fn resident_bytes_of(process: ProcessId) -> u64 {
+    status_number(process, "VmRSS") * 1024
+}
+
+/// Threads that a process has.
+#[must_use]
+pub(crate) fn threads_of(process: ProcessId) -> u64 {
+    status_number(process, "Threads")
+}
+
+/// A number that the system tells of a process; 0 if it does not.
+fn status_number(process: ProcessId, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.0)).unwrap_or_default();
+    let number = field(&status, name).and_then(|value| value.split_whitespace().next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// How many files this process may have open; `None` if there is no limit, or nobody says.
+#[must_use]
+pub(crate) fn open_files_max() -> Option<u64> {
+    open_files_of(&fs::read_to_string("/proc/self/limits").unwrap_or_default())
+}
+
+/// `Max open files  soft  hard  files`
+fn open_files_of(limits: &str) -> Option<u64> {
+    let limit = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    limit.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -365,7 +392,16 @@ mod tests {
     fn the_machine_has_cores_and_memory() {
         let machine = Machine::here();
         assert!(machine.cores > 0 && machine.memory_gib > 0.0);
-        assert!(resident_bytes() > 0);
+        assert!(resident_bytes() > 0 && threads_of(ProcessId(std::process::id())) > 0);
+    }
+
+    #[test]
+    fn the_limit_of_open_files_is_the_one_that_counts() {
+        let limits =
+            "Limit           Soft Limit  Hard Limit  Units\nMax open files  1024        524288      files\n";
+        assert_eq!(open_files_of(limits), Some(1024));
+        assert_eq!(open_files_of("Max open files  unlimited  unlimited  files\n"), None);
+        assert!(open_files_max().is_none_or(|limit| limit > 2));
     }
 
     #[test]

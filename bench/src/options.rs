@@ -32,6 +32,8 @@ pub enum Workload {
     Priority,
     /// RSS: terminals beside analytical queries under SSI, DEFERRABLE and on safe snapshots.
     Rss,
+    /// Connections to a server, few of which are busy.
+    Connections,
     /// AOSI: what epochs take of memory beside the rows of brick tables.
     AosiMemory,
     /// AOSI: what epochs take of a query's time while others load.
@@ -44,7 +46,7 @@ pub enum Workload {
 
 impl Workload {
     /// All of them, in the order they are listed to users.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Tpcc,
         Self::Tpch,
         Self::Chbench,
@@ -56,6 +58,7 @@ impl Workload {
         Self::ListAppend,
         Self::Priority,
         Self::Rss,
+        Self::Connections,
         Self::AosiMemory,
         Self::AosiLatency,
         Self::AosiIngest,
@@ -77,6 +80,7 @@ impl Workload {
             Self::ListAppend => "list-append",
             Self::Priority => "priority",
             Self::Rss => "rss",
+            Self::Connections => "connections",
             Self::AosiMemory => "aosi-memory",
             Self::AosiLatency => "aosi-latency",
             Self::AosiIngest => "aosi-ingest",
@@ -289,6 +293,12 @@ pub struct Options {
     pub url: Option<String>,
     /// The first process of that server, if it runs on this machine: what it uses is not foreign.
     pub server_process: Option<ProcessId>,
+    /// Connections: the program `coeval`, to start a server of it if there is no URL.
+    pub server_program: Option<PathBuf>,
+    /// Connections: how many there are.
+    pub connections: usize,
+    /// Connections: how many of them are busy.
+    pub active_connections: usize,
     /// How statements go to that server.
     pub sending: Sending,
     /// How TPC-C reads through SQL what it is about to write.
@@ -319,7 +329,7 @@ pub struct Options {
     pub readers: Readers,
     /// TPC-H: share of `lineitem` and `orders` updated at random keys before measuring.
     pub update_fraction: f64,
-    /// TPC-H: how often each query is measured; RSS: how often each way is. The median counts.
+    /// TPC-H: how often each query is measured; RSS and connections: how often each way is. The median counts.
     pub runs: usize,
     /// TPC-H: where to write the tables as Parquet files; nothing else is done then.
     pub write_parquet: Option<PathBuf>,
@@ -359,6 +369,9 @@ impl Default for Options {
             dir: None,
             url: None,
             server_process: None,
+            server_program: None,
+            connections: 10_000,
+            active_connections: 1_000,
             sending: Sending::Batched,
             update_reads: UpdateReads::Locking,
             warehouses: 1,

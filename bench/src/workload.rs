@@ -5,7 +5,9 @@ use crate::error::BenchError;
 use crate::options::{Options, Workload};
 use crate::progress::Progress;
 use crate::report::Report;
-use crate::{aosi, chbench, get, list_append, load, priority, recovery, rss, tique, tpcc, tpch, ycsb};
+use crate::{
+    aosi, chbench, connections, get, list_append, load, priority, recovery, rss, tique, tpcc, tpch, ycsb,
+};
 
 /// Runs a workload and returns what it found. `progress` is told what happens meanwhile.
 ///
@@ -22,7 +24,9 @@ pub fn run(workload: Workload, options: &Options, progress: &dyn Progress) -> Re
     if !(0.0..=1.0).contains(&options.update_fraction) {
         return Err(BenchError::Options("the share of updated rows lies between 0 and 1".to_owned()));
     }
-    if options.url.is_some() && !matches!(workload, Workload::Tpcc | Workload::Chbench | Workload::Ycsb) {
+    let is_served =
+        matches!(workload, Workload::Tpcc | Workload::Chbench | Workload::Ycsb | Workload::Connections);
+    if options.url.is_some() && !is_served {
         let name = workload.name();
         return Err(BenchError::Options(format!("{name} runs on an embedded database, not on a server")));
     }
@@ -38,6 +42,7 @@ pub fn run(workload: Workload, options: &Options, progress: &dyn Progress) -> Re
         Workload::Rss => rss::run(options, progress),
         Workload::Recovery => recovery::run(options, progress),
         Workload::Tique => tique::run(options, progress),
+        Workload::Connections => connections::run(options, progress),
         Workload::AosiMemory => aosi::memory(options, progress),
         Workload::AosiLatency => aosi::latency(options, progress),
         Workload::AosiIngest => aosi::ingest(options, progress),

@@ -113,6 +113,25 @@ fn chbench_and_ycsb_run_over_the_wire() {
 }
 
 #[test]
+fn connections_compares_busy_ones_alone_with_those_beside_idle_ones() {
+    served(|options| {
+        let options = Options { connections: 60, active_connections: 6, runs: 2, ..options };
+        let report = passes(Workload::Connections, &options);
+        assert!(figure(&report, "opened_per_s") > 0.0, "{}", report.to_json());
+        for way in ["alone", "beside"] {
+            assert!(figure(&report, &format!("{way}_transactions_per_s")) > 0.0, "{way}");
+            assert!(figure(&report, &format!("{way}_update_p999_ms")) > 0.0, "{way}");
+        }
+        assert!(figure(&report, "beside_to_alone_transactions_ratio") > 0.0);
+        let all_busy = Options { active_connections: 60, ..options.clone() };
+        let error = run(Workload::Connections, &all_busy, &Silent).unwrap_err().to_string();
+        assert!(error.contains("at least one idle"), "{error}");
+    });
+    let no_server = Options { connections: 2, active_connections: 1, ..options() };
+    assert!(run(Workload::Connections, &no_server, &Silent).unwrap_err().to_string().contains("--url"));
+}
+
+#[test]
 fn a_server_that_is_not_there_is_an_error() {
     let nobody = Options { url: Some("postgres://bench@127.0.0.1:1/coeval".to_owned()), ..options() };
     let error = run(Workload::Tpcc, &nobody, &Silent).unwrap_err().to_string();

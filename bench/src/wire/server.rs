@@ -45,6 +45,11 @@ impl Server {
         self.durability
     }
 
+    /// How to connect to it.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// A new connection.
     pub(crate) fn connect(&self) -> Result<Connection, BenchError> {
         Connection::open(&self.config)

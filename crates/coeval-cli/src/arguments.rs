@@ -173,6 +173,9 @@ pub(crate) struct ServeArguments {
     /// Its private key (PEM); nobody else may read it
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
+    /// The certificates (PEM) of those that vouch for clients, so that rules can demand certificates of them
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_client_ca: Option<PathBuf>,
     /// Who may come from where and how, in the words of PostgreSQL's pg_hba.conf; the file of that name in the
     /// directory, if there is one. SIGHUP and pg_reload_conf() have it read again
     #[arg(long, value_name = "FILE")]
@@ -192,6 +195,9 @@ pub(crate) struct ServeArguments {
     /// Memory for what was read of tables' files, so that it is not read again; a third of the machine's, or of its control group's, if not given
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) data_memory: Option<usize>,
+    /// Memory that rows of more than 1MB may have, of all sessions together, while they wait for clients to read them; 2GB if not given
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) unsent_memory: Option<usize>,
     /// How long transactions may go on when the server is asked to stop
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = positive)]
     pub(crate) stop_seconds: f64,
@@ -265,12 +271,18 @@ pub(crate) struct BenchArguments {
     /// data lies, to measure its disk
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// tpcc, chbench, ycsb: measure the server behind this URL (postgres://user@host:port/database), Coeval or PostgreSQL
+    /// tpcc, chbench, ycsb, connections: measure the server behind this URL (postgres://user@host:port/database), Coeval or PostgreSQL
     #[arg(long, value_name = "URL", conflicts_with_all = ["api", "durability"])]
     url: Option<String>,
     /// The number of that server's first process on this machine, so that foreign_cpu leaves it out
     #[arg(long, value_name = "N", requires = "url")]
     server_process: Option<u32>,
+    /// connections: how many there are; all but --active are idle
+    #[arg(long, value_name = "N", default_value_t = defaults().connections, value_parser = at_least_one)]
+    connections: usize,
+    /// connections: how many of them are busy
+    #[arg(long, value_name = "N", default_value_t = defaults().active_connections, value_parser = at_least_one)]
+    active: usize,
     /// tpcc, chbench: each statement waits for the answer of the one before; otherwise those that do not depend on each
     /// other are sent together, as drivers send batches
     #[arg(long, requires = "url")]
@@ -318,7 +330,7 @@ pub(crate) struct BenchArguments {
     /// tpch: share of lineitem and orders updated at random keys before measuring
     #[arg(long, value_name = "F", default_value_t = defaults().update_fraction, value_parser = fraction)]
     update_fraction: f64,
-    /// tpch: how often each query runs; rss: how often each way is measured. The median counts
+    /// tpch: how often each query runs; rss, connections: how often each way is measured. The median counts
     #[arg(long, value_name = "N", default_value_t = defaults().runs, value_parser = at_least_one)]
     runs: usize,
     /// tpch: write the tables as Parquet files and do nothing else
@@ -376,6 +388,9 @@ impl BenchArguments {
             dir: self.dir.clone(),
             url: self.url.clone(),
             server_process: self.server_process.map(ProcessId),
+            server_program: None,
+            connections: self.connections,
+            active_connections: self.active,
             sending: if self.one_by_one { Sending::OneByOne } else { Sending::Batched },
             update_reads: if self.plain_reads { UpdateReads::Plain } else { UpdateReads::Locking },
             warehouses: self.warehouses,
@@ -436,7 +451,7 @@ fn fraction(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What a query memory may be.
+/// Bytes that all queries may have, which need some.
 fn query_memory(text: &str) -> Result<usize, String> {
     match bytes(text)? {
         bytes if bytes >= QUERY_MEMORY_MIN => Ok(bytes),

@@ -5,7 +5,7 @@ use crate::arguments::BenchArguments;
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, STOPPING};
 use crate::readable::{grouped, latency};
-use coeval_bench::{BenchError, Progress, Report, Sample};
+use coeval_bench::{BenchError, Options, Progress, Report, Sample};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,11 +17,14 @@ use std::time::Duration;
 /// If it cannot run, or one of its checks finds a violation; the JSON line is printed in that case too.
 pub(crate) fn run(arguments: &BenchArguments) -> Result<(), Failure> {
     let watch = Watch::new(Interrupt::watch(STOPPING));
-    let report =
-        coeval_bench::run(arguments.workload, &arguments.options(), &watch).map_err(|error| match error {
-            BenchError::Options(message) => Failure::Usage(message),
-            other => Failure::work(arguments.workload.name(), other),
-        })?;
+    // A client needs one for each connection. If there are too few, the workload says how many it needs.
+    let _ = coeval_server::raise_open_files_limit();
+    // A server is this program, too. Where that cannot be found out, a workload that starts one says that it has none.
+    let options = Options { server_program: std::env::current_exe().ok(), ..arguments.options() };
+    let report = coeval_bench::run(arguments.workload, &options, &watch).map_err(|error| match error {
+        BenchError::Options(message) => Failure::Usage(message),
+        other => Failure::work(arguments.workload.name(), other),
+    })?;
     print_figures(&report);
     let mut out = stdout().lock();
     writeln!(out, "{}", report.to_json())?;

@@ -38,6 +38,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     if let Some(engine) = &arguments.engine {
         options.session_settings = engine::serve_from(&database, engine, arguments)?;
     }
+    let options = fitted_to_open_files(options);
     let runtime =
         coeval_server::runtime(&options).map_err(|error| Failure::work("cannot start threads", error))?;
     runtime.block_on(async {
@@ -113,7 +114,11 @@ fn options(arguments: &ServeArguments) -> Result<ServerOptions, Failure> {
         roles = roles.with(user, &secret_in(file)?).map_err(failed)?;
     }
     let certificate = match (&arguments.tls_cert, &arguments.tls_key) {
-        (Some(chain), Some(key)) => Some(Certificate { chain: chain.clone(), key: key.clone() }),
+        (Some(chain), Some(key)) => Some(Certificate {
+            chain: chain.clone(),
+            key: key.clone(),
+            client_authorities: arguments.tls_client_ca.clone(),
+        }),
         _ => None,
     };
     let own_rules = arguments.dir.as_ref().map(|dir| dir.join(RULES_FILE)).filter(|file| file.exists());
@@ -130,6 +135,7 @@ fn options(arguments: &ServeArguments) -> Result<ServerOptions, Failure> {
         rules_file: arguments.hba.clone().or(own_rules),
         mock_secret_file: arguments.dir.as_ref().map(|dir| dir.join(MOCK_SECRET_FILE)),
         certificate,
+        unsent_bytes_max: arguments.unsent_memory.unwrap_or(standard.unsent_bytes_max),
         opening_timeout: Duration::from_secs_f64(arguments.authentication_timeout),
         stopping_timeout: Duration::from_secs_f64(arguments.stop_seconds),
         metrics_address: arguments.metrics.as_deref().map(on_loopback_by_default),
@@ -137,6 +143,29 @@ fn options(arguments: &ServeArguments) -> Result<ServerOptions, Failure> {
         slow_statement: arguments.slow_milliseconds.map(Duration::from_millis),
         ..standard
     })
+}
+
+/// The same options, with no more connections than the system allows this process open files.
+fn fitted_to_open_files(options: ServerOptions) -> ServerOptions {
+    let limit = match coeval_server::raise_open_files_limit() {
+        Ok(Some(limit)) => limit,
+        Ok(None) => return options,
+        Err(error) => {
+            tracing::warn!(%error, "it cannot be found out how many files may be open");
+            return options;
+        }
+    };
+    let asked = options.connections_max;
+    let fitted = options.fitted_to(limit);
+    let sessions = fitted.connections_max;
+    if sessions < asked {
+        tracing::warn!(
+            limit,
+            sessions,
+            "the limit of open files allows fewer sessions than asked for (ulimit -Hn)"
+        );
+    }
+    fitted
 }
 
 /// Says so if other users of the machine can look into a database directory; new files in it are not for them.

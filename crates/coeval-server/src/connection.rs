@@ -33,6 +33,7 @@ use portal::Portals;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
 /// Bytes that gather before the connection waits for the client to read them.
@@ -100,6 +101,8 @@ pub(crate) struct Connection {
     session: Session,
     entry: Entry,
     stream: Stream,
+    /// Its place among all connections that may be there; while it is opened, whoever opens it has that.
+    socket: Option<OwnedSemaphorePermit>,
     output: Output,
     shared: Arc<Shared>,
     phase: Phase,

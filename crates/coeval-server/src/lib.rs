@@ -18,6 +18,7 @@
 //!   the wait for the log to the connection's task (`connection.rs`, `run`).
 //! - Who has proven nothing yet takes a place at the door (`doorway.rs`), of which an address that has too many loses
 //!   its own: nobody keeps others out by connecting.
+//! - Connections leave open files to the database (`options.rs`, `fitted_to`): more wait until others have gone.
 //! - Nothing is given out before what it depends on is durable.
 //!
 //! # Start reading at
@@ -31,6 +32,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod metrics;
+mod open_files;
 mod options;
 mod protocol;
 mod secret_file;
@@ -44,6 +46,7 @@ mod types;
 
 pub use auth::Roles;
 pub use error::ServerError;
+pub use open_files::raise_open_files_limit;
 pub use options::ServerOptions;
 pub use secret_file::{SecretFileError, read_secret_file};
 pub use server::Server;

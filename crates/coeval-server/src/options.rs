@@ -2,15 +2,22 @@
 //! How a server is set up.
 
 use crate::auth::Roles;
-use crate::auth::rules::Encryption;
+use crate::auth::rules::Offer;
 use crate::doorway::DoorwayLimits;
 use crate::tls::Certificate;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// Connections of one address beyond the limit of sessions that may be about to open: all sessions can be opened at
 /// the same time by one program, and be told that there are too many.
 const OPENING_SPARE: usize = 128;
+
+/// Open files that are kept from connections: those of the database, and those that it needs for a moment.
+const FILES_OF_DATABASE: usize = 256;
+
+/// Connections that are kept from sessions, so that there is always one that can be pushed out for another.
+const SOCKETS_OPENING: usize = 128;
 
 /// How a server is set up.
 #[derive(Clone, Debug)]
@@ -19,6 +26,9 @@ pub struct ServerOptions {
     pub connections_max: usize,
     /// How many of them are kept for superusers; at least one session is left to everybody.
     pub superuser_connections: usize,
+    /// Connections at a time, sessions or not yet. Each is an open file, of which the database needs some, too: see
+    /// [`Self::fitted_to`]. More than these wait to be accepted until others have gone or had to go.
+    pub sockets_max: usize,
     /// Who may open a session.
     pub roles: Roles,
     /// The file with the rules of who may come from where and how, in the words of `pg_hba.conf`. It is read again when
@@ -31,6 +41,9 @@ pub struct ServerOptions {
     pub certificate: Option<Certificate>,
     /// Longest message of a client: a statement, its values, a piece of a COPY.
     pub message_bytes_max: usize,
+    /// Bytes that may wait to be sent to all clients together, of rows that are longer than a connection may have
+    /// waiting by itself (1 MiB); one more is answered with 53200.
+    pub unsent_bytes_max: usize,
     /// How long a connection may take to become a session.
     pub opening_timeout: Duration,
     /// How long transactions may go on when the server stops.
@@ -50,11 +63,14 @@ impl Default for ServerOptions {
         Self {
             connections_max: 1_000,
             superuser_connections: 3,
+            sockets_max: Semaphore::MAX_PERMITS,
             roles: Roles::new(),
             rules_file: None,
             mock_secret_file: None,
             certificate: None,
             message_bytes_max: 256 << 20,
+            // The longest row fits twice.
+            unsent_bytes_max: 2 << 30,
             opening_timeout: Duration::from_secs(10),
             stopping_timeout: Duration::from_secs(10),
             slow_statement: None,
@@ -75,9 +91,25 @@ pub(crate) enum Claim {
 }
 
 impl ServerOptions {
+    /// The same, with no more connections than a process has room for that may have so many open files: whatever clients
+    /// do, the database can open its own. At least one session is left.
+    #[must_use]
+    pub fn fitted_to(mut self, open_files_max: u64) -> Self {
+        let files = usize::try_from(open_files_max).unwrap_or(usize::MAX);
+        let sockets = files - FILES_OF_DATABASE.min(files / 2);
+        let sessions = sockets - SOCKETS_OPENING.min(sockets / 4);
+        self.sockets_max = self.sockets_max.min(sockets.max(2));
+        self.connections_max = self.connections_max.min(sessions.max(1));
+        self
+    }
+
     /// What clients that ask for it get.
-    pub(crate) fn offered_encryption(&self) -> Encryption {
-        if self.certificate.is_some() { Encryption::Tls } else { Encryption::None }
+    pub(crate) fn offer(&self) -> Offer {
+        match &self.certificate {
+            Some(certificate) if certificate.client_authorities.is_some() => Offer::TlsWithClientCertificates,
+            Some(_) => Offer::Tls,
+            None => Offer::Plain,
+        }
     }
 
     /// How many connections may be about to become sessions.
@@ -93,5 +125,23 @@ impl ServerOptions {
             Claim::Superuser => 0,
         };
         self.connections_max.saturating_sub(reserved).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_to_the_database_and_sessions_leave_sockets_to_newcomers() {
+        let fitted = |files: u64| {
+            let options =
+                ServerOptions { connections_max: 1_000, ..ServerOptions::default() }.fitted_to(files);
+            (options.sockets_max, options.connections_max)
+        };
+        assert_eq!(fitted(1 << 20), ((1 << 20) - 256, 1_000));
+        assert_eq!(fitted(1_024), (768, 640));
+        assert_eq!(fitted(100), (50, 38));
+        assert_eq!(fitted(0), (2, 1));
     }
 }

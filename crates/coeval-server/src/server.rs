@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// How long to wait when no further connection can be accepted, for want of file descriptors mostly.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -109,7 +110,14 @@ impl Server {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, address)) => welcome(&shared, stream, address),
+                Ok((stream, address)) => {
+                    let socket = tokio::select! {
+                        biased;
+                        () = &mut stop => break,
+                        socket = shared.socket() => socket,
+                    };
+                    welcome(&shared, stream, address, socket);
+                }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     // If the system has no room, those that only hold a connection make some.
@@ -127,14 +135,14 @@ impl Server {
 }
 
 /// Gives a new connection a task.
-fn welcome(shared: &Arc<Shared>, stream: TcpStream, address: SocketAddr) {
+fn welcome(shared: &Arc<Shared>, stream: TcpStream, address: SocketAddr, socket: OwnedSemaphorePermit) {
     shared.metrics.connection();
     if let Err(error) = set_up(&stream) {
         tracing::debug!(%address, %error, "a connection went before it was served");
         return;
     }
     let place = shared.doorway.enter(address);
-    tokio::spawn(connection::open(Arc::clone(shared), stream, address, place));
+    tokio::spawn(connection::open(Arc::clone(shared), stream, address, place, socket));
 }
 
 /// Ends all sessions: those that are idle at once, the others when their transaction has ended or their time is

@@ -12,11 +12,10 @@ use coeval::Database;
 use coeval_sql::{Engine, Quota, Registry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bytes that may wait to be sent to all clients together, of rows that are longer than a connection may have waiting
-/// by itself. The longest row fits twice.
-const UNSENT_MAX: usize = 2 << 30;
-const UNSENT_HINT: &str = "Other clients do not read what was sent to them; wait until they do or are gone.";
+const UNSENT_HINT: &str = "Wait until other clients have read what was sent to them, or are gone. A row that is \
+                           longer by itself needs a server with more --unsent-memory.";
 
 /// See the module.
 ///
@@ -33,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) portals: Arc<Quota>,
     /// Bytes that wait to be sent to clients that do not read them, where they are many for one client.
     pub(crate) unsent: Arc<Quota>,
+    /// A permit for each connection that may be there.
+    pub(crate) sockets: Arc<Semaphore>,
     /// Where sessions roll back whose clients have gone.
     pub(crate) endings: Endings,
     stopping: AtomicBool,
@@ -52,11 +53,13 @@ impl Shared {
                 options.roles.clone(),
                 options.rules_file.clone(),
                 options.mock_secret_file.as_deref(),
-                options.offered_encryption(),
+                options.offer(),
             )?,
             doorway: Doorway::new(options.doorway_limits()),
             portals: Quota::new("portals", "Close those that are not needed any more.", 1_000, 100_000),
-            unsent: Quota::new("bytes waiting to be sent", UNSENT_HINT, UNSENT_MAX, UNSENT_MAX),
+            // One session may have all of it: what it has is one row, whose length has a bound of its own.
+            unsent: Quota::new("bytes waiting to be sent", UNSENT_HINT, usize::MAX, options.unsent_bytes_max),
+            sockets: Arc::new(Semaphore::new(options.sockets_max.clamp(1, Semaphore::MAX_PERMITS))),
             endings: Endings::new(),
             stopping: AtomicBool::new(false),
             random: ring::rand::SystemRandom::new(),
@@ -77,6 +80,17 @@ impl Shared {
     /// From here on, no further session is opened.
     pub(crate) fn begin_to_stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Room for a connection that has come. If there is none, the oldest one has to go that is no session yet, of the
+    /// address that has most.
+    pub(crate) async fn socket(&self) -> OwnedSemaphorePermit {
+        let sockets = Arc::clone(&self.sockets);
+        if let Ok(socket) = Arc::clone(&sockets).try_acquire_owned() {
+            return socket;
+        }
+        self.doorway.make_room();
+        sockets.acquire_owned().await.expect("nobody closes it")
     }
 
     /// What proves that somebody may cancel a session's statements.

@@ -3,6 +3,7 @@
 
 use crate::auth::rules::Encryption;
 use crate::protocol::backend::Output;
+use crate::tls::ClientCertificate;
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -41,6 +42,14 @@ impl Stream {
         match self {
             Self::Tls(_) => Encryption::Tls,
             Self::Plain(_) | Self::Closed => Encryption::None,
+        }
+    }
+
+    /// The certificate that the client has proven to have, if it has shown one.
+    pub(crate) fn client_certificate(&self) -> Option<ClientCertificate> {
+        match self {
+            Self::Tls(stream) => stream.get_ref().1.peer_certificates()?.first().map(ClientCertificate::of),
+            Self::Plain(_) | Self::Closed => None,
         }
     }
 

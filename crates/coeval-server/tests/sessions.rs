@@ -2,15 +2,22 @@
 //! Sessions from the outside: how they begin, are limited, cancelled and ended.
 #![allow(clippy::unwrap_used)]
 
+#[path = "sessions/client_certificates.rs"]
+mod client_certificates;
 mod support;
 
 use coeval_server::{Roles, ServerOptions};
 use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
 use support::{Message, Raw, Running, error_code, kinds, proving, query, server_certificate, status};
 use tokio_postgres::NoTls;
 use tokio_postgres::error::SqlState;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 /// Runs for as long as nobody ends it, for all that tests wait.
 const LONG: &str = "SELECT count(*) FROM generate_series(1, 100000) AS a, generate_series(1, 100000) AS b";
@@ -171,6 +178,54 @@ fn a_client_that_does_not_read_is_waited_for() {
     }
 }
 
+/// What waits for clients that do not read is bounded for all of them together. Who would go beyond is told, in each way
+/// that rows are sent, and everybody else goes on.
+#[test]
+fn rows_that_wait_for_clients_that_do_not_read_have_a_bound_with_an_error_that_names_it() {
+    const LONG_ROW: &str = "SELECT repeat('x', 7000000)";
+    let server = Running::with(ServerOptions { unsent_bytes_max: 8 << 20, ..ServerOptions::default() });
+    let (mut silent, mut other, mut third) = (server.raw(), server.raw(), server.raw());
+    let began = std::time::Instant::now();
+    let soon = |what: &str| assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+    // More rows than all buffers on the way take, so that one waits in the server.
+    silent.send(&query("SELECT repeat('x', 7000000 + i) FROM generate_series(1, 10) AS s(i)"));
+    let refused = loop {
+        soon("two long rows wait at the same time");
+        if let Some(error) = other.run(LONG_ROW).into_iter().find(|message| message.kind == 'E') {
+            break error;
+        }
+    };
+    assert_eq!(refused.field('C').as_deref(), Some("53200"));
+    let message = "too many bytes waiting to be sent: all sessions together may have 8388608";
+    assert_eq!(refused.field('M').as_deref(), Some(message));
+    assert!(refused.field('H').unwrap().contains("--unsent-memory"));
+
+    other.send_all(&[support::unnamed(LONG_ROW), support::sync()]);
+    assert_eq!(error_code(&other.until_ready()), "53200");
+    assert_eq!(error_code(&other.run(&format!("COPY ({LONG_ROW}) TO STDOUT"))), "53200");
+    // Whoever was refused goes on, and so does who sends what each may have.
+    assert_eq!(kinds(&other.run("SELECT 1")), "TDCZ");
+    assert_eq!(kinds(&third.run("SELECT repeat('x', 1000000)")), "TDCZ");
+    assert_eq!(kinds(&third.run("CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1)")), "CCZ");
+
+    // Who reads at last gets all of it, and room for others.
+    let rows = silent.until_ready();
+    assert_eq!(kinds(&rows), "TDDDDDDDDDDCZ");
+    assert_eq!(rows[10].texts()[0].len(), 7_000_010);
+    assert_eq!(kinds(&other.run(LONG_ROW)), "TDCZ");
+    // So does who leaves.
+    silent.send(&query("SELECT repeat('x', 7000000 + i) FROM generate_series(1, 10) AS s(i)"));
+    while !other.run(LONG_ROW).iter().any(|message| message.kind == 'E') {
+        soon("two long rows wait at the same time");
+    }
+    drop(silent);
+    while kinds(&other.run(LONG_ROW)) != "TDCZ" {
+        soon("the place of a client that has gone is taken");
+    }
+    // A row that is too long by itself is refused in the same way.
+    assert_eq!(error_code(&third.run("SELECT repeat('x', 10000000)")), "53200");
+}
+
 #[test]
 fn there_are_as_many_sessions_as_there_may_be() {
     let server = Running::with(ServerOptions { connections_max: 2, ..ServerOptions::default() });
@@ -291,35 +346,51 @@ fn tls_is_offered_with_a_certificate_and_refused_without() {
 }
 
 /// A TLS client that trusts the tests' certificate.
-fn encrypted(stream: std::net::TcpStream) -> impl Read + Write {
-    use tokio_rustls::rustls::crypto::ring::default_provider;
-    use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+fn encrypted(stream: TcpStream) -> StreamOwned<ClientConnection, TcpStream> {
+    encrypted_by(&tls_client(None), stream)
+}
+
+fn encrypted_by(client: &Arc<ClientConfig>, stream: TcpStream) -> StreamOwned<ClientConnection, TcpStream> {
+    let name = "localhost".try_into().unwrap();
+    StreamOwned::new(ClientConnection::new(Arc::clone(client), name).unwrap(), stream)
+}
+
+/// Such a client, which has this certificate of the tests' itself.
+fn tls_client(own: Option<&str>) -> Arc<ClientConfig> {
+    let pem = |name: &str| CertificateDer::from_pem_file(format!("tests/certificate/{name}.crt")).unwrap();
     let mut roots = RootCertStore::empty();
-    let trusted = rustls_pki_types::CertificateDer::from_pem_file("tests/certificate/server.crt").unwrap();
-    roots.add(trusted).unwrap();
-    let config = ClientConfig::builder_with_provider(std::sync::Arc::new(default_provider()))
+    roots.add(pem("server")).unwrap();
+    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = "localhost".try_into().unwrap();
-    StreamOwned::new(ClientConnection::new(std::sync::Arc::new(config), name).unwrap(), stream)
+        .with_root_certificates(roots);
+    Arc::new(match own {
+        Some(own) => {
+            let key = PrivateKeyDer::from_pem_file(format!("tests/certificate/{own}.key")).unwrap();
+            builder.with_client_auth_cert(vec![pem(own)], key).unwrap()
+        }
+        None => builder.with_no_client_auth(),
+    })
 }
 
 /// The next message of a stream.
 fn read_message(stream: &mut impl Read) -> Message {
+    try_read_message(stream).unwrap()
+}
+
+fn try_read_message(stream: &mut impl Read) -> std::io::Result<Message> {
     let mut header = [0; 5];
-    stream.read_exact(&mut header).unwrap();
+    stream.read_exact(&mut header)?;
     let length = u32::from_be_bytes(header[1..].try_into().unwrap()) as usize - 4;
     let mut body = vec![0; length];
-    stream.read_exact(&mut body).unwrap();
-    Message { kind: header[0] as char, body }
+    stream.read_exact(&mut body)?;
+    Ok(Message { kind: header[0] as char, body })
 }
 
 #[test]
 fn a_password_is_proven_for_the_certificate_that_the_client_has_seen() {
     let server = Running::with(ServerOptions { certificate: Some(server_certificate()), ..with_password() });
-    let seen = rustls_pki_types::CertificateDer::from_pem_file("tests/certificate/server.crt").unwrap();
+    let seen = CertificateDer::from_pem_file("tests/certificate/server.crt").unwrap();
     let seen = ring::digest::digest(&ring::digest::SHA256, &seen);
     let plus = "SCRAM-SHA-256-PLUS";
     let bound = "p=tls-server-end-point,,";
@@ -414,10 +485,10 @@ fn figures_are_given_to_who_asks_for_them() {
     assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
 }
 
-/// `psql -c SELECT 1` as somebody with a password, with this in its connection string.
-fn psql(server: &Running, password: &str, more: &str) -> Option<std::process::Output> {
+/// `psql -c SELECT 1` as `app`, with this in its connection string.
+fn psql(server: &Running, more: &str) -> Option<std::process::Output> {
     let port = server.address.port();
-    let to = format!("host=127.0.0.1 port={port} user=app dbname=coeval password={password} {more}");
+    let to = format!("host=127.0.0.1 port={port} user=app dbname=coeval {more}");
     let output = std::process::Command::new("psql").args(["-XAtc", "SELECT 1", &to]).output();
     match output {
         Ok(output) => Some(output),
@@ -439,14 +510,16 @@ fn psql_that_insists_on_channel_binding_and_tls_is_served_and_refused_without_tl
         ..ServerOptions::default()
     });
     let bound = "channel_binding=require sslmode=require";
-    let Some(output) = psql(&encrypted, "geheim", bound) else { return };
+    let Some(output) = psql(&encrypted, &format!("password=geheim {bound}")) else { return };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && output.stdout == b"1\n", "{said}");
-    let Some(output) = psql(&encrypted, "falsch", bound) else { return };
+    let Some(output) = psql(&encrypted, &format!("password=falsch {bound}")) else { return };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("password authentication failed"), "{said}");
     let plain = Running::with(ServerOptions { roles: roles(), ..ServerOptions::default() });
-    let Some(output) = psql(&plain, "geheim", "channel_binding=require sslmode=disable") else { return };
+    let Some(output) = psql(&plain, "password=geheim channel_binding=require sslmode=disable") else {
+        return;
+    };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("channel binding"), "{said}");
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a client has to do to get a session: by the rules, if there are any, else by where it comes from.
 
-use super::rules::{Caller, Encryption, Method, Rules};
+use super::rules::{Caller, CertificateRule, Encryption, Method, Offer, Rules};
 use super::throttle::Throttle;
 use super::{Demand, Roles, mock_secret};
 use crate::error::ServerError;
-use coeval_sql::{Engine, Standing};
+use coeval::RoleDef;
+use coeval_sql::{Engine, Standing, Verifier};
 use parking_lot::RwLock;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,22 +19,31 @@ pub(crate) struct Admission {
     roles: Roles,
     file: Option<PathBuf>,
     /// What the server offers.
-    offered: Encryption,
+    offer: Offer,
     rules: RwLock<Option<Arc<Rules>>>,
     /// What the salts of those are made of who have no password.
     mock_secret: [u8; mock_secret::BYTES],
     pub(crate) throttle: Throttle,
 }
 
-fn read(file: &Path, encryption: Encryption) -> Result<Rules, ServerError> {
+fn read(file: &Path, offer: Offer) -> Result<Rules, ServerError> {
     let failed = |error: &dyn std::fmt::Display| ServerError::Rules(format!("{}: {error}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
     let rules = Rules::parse(&text).map_err(|error| failed(&error))?;
-    if encryption == Encryption::None {
-        for line in rules.lines_for_tls() {
-            let file = file.display();
-            tracing::warn!(%file, line, "hostssl fits nobody: the server has no certificate");
+    match offer {
+        Offer::Plain => {
+            for line in rules.lines_for_tls() {
+                let file = file.display();
+                tracing::warn!(%file, line, "hostssl fits nobody: the server has no certificate");
+            }
         }
+        Offer::Tls => {
+            if let Some(line) = rules.lines_for_client_certificates().next() {
+                let message = "client certificates can only be checked with those of the authorities that vouch for them";
+                return Err(failed(&format_args!("line {line}: {message} (--tls-client-ca)")));
+            }
+        }
+        Offer::TlsWithClientCertificates => {}
     }
     Ok(rules)
 }
@@ -45,13 +55,13 @@ impl Admission {
         roles: Roles,
         file: Option<PathBuf>,
         mock_secret_file: Option<&Path>,
-        offered: Encryption,
+        offer: Offer,
     ) -> Result<Self, ServerError> {
-        let rules = file.as_deref().map(|file| read(file, offered)).transpose()?;
+        let rules = file.as_deref().map(|file| read(file, offer)).transpose()?;
         Ok(Self {
             roles,
             file,
-            offered,
+            offer,
             rules: RwLock::new(rules.map(Arc::new)),
             mock_secret: mock_secret::of(mock_secret_file)?,
             throttle: Throttle::default(),
@@ -66,7 +76,7 @@ impl Admission {
     /// Reads the rules again, if they are in a file. Those from before stay if it cannot be used.
     pub(crate) fn reload(&self) {
         let Some(file) = &self.file else { return };
-        match read(file, self.offered) {
+        match read(file, self.offer) {
             Ok(rules) => {
                 *self.rules.write() = Some(Arc::new(rules));
                 tracing::info!(file = %file.display(), "the rules were read again");
@@ -82,20 +92,48 @@ impl Admission {
         let Some(rules) = rules else {
             return self.roles.demand(caller.user, caller.address, known.as_deref(), &self.mock_secret);
         };
-        match rules.method(caller, &|name, role| engine.is_member(name, role)) {
-            Some(Method::Trust) => match &known {
-                Some(_) if !self.roles.has(caller.user) => Demand::Nothing(Standing::Role),
-                _ if self.roles.has(caller.user) || engine.is_administrator(caller.user) => {
-                    Demand::Nothing(Standing::Administrator)
-                }
-                // Among rules, a name that is nobody's is no way to rights that nobody was given.
-                _ => Demand::Refused(format!("role \"{}\" does not exist", caller.user)),
-            },
-            Some(Method::Password) => {
-                self.roles.password_of(caller.user, known.as_deref(), &self.mock_secret)
+        let Some(requirement) = rules.requirement(caller, &|name, role| engine.is_member(name, role)) else {
+            return Demand::Refused(described("no pg_hba.conf entry for", caller));
+        };
+        let names_user = match (requirement.certificate, caller.certificate) {
+            (CertificateRule::NotNeeded, _) | (CertificateRule::Verified, Some(_)) => true,
+            (CertificateRule::OfUser, Some(certificate)) => {
+                certificate.common_name.as_deref() == Some(caller.user)
             }
-            Some(Method::Reject) => Demand::Refused(described("pg_hba.conf rejects connection for", caller)),
-            None => Demand::Refused(described("no pg_hba.conf entry for", caller)),
+            (CertificateRule::Verified | CertificateRule::OfUser, None) => {
+                return Demand::Refused("connection requires a valid client certificate".to_owned());
+            }
+        };
+        if !names_user {
+            let named = caller.certificate.and_then(|certificate| certificate.common_name.as_deref());
+            tracing::info!(user = caller.user, named, "the client's certificate names somebody else");
+        }
+        let user = caller.user;
+        match requirement.method {
+            Method::Trust if !names_user => {
+                Demand::Refused(format!("\"trust\" authentication failed for user \"{user}\""))
+            }
+            Method::Certificate if !names_user => {
+                Demand::Refused(format!("certificate authentication failed for user \"{user}\""))
+            }
+            // What nobody can prove is asked for, so that whoever has a wrong certificate learns nothing of the password.
+            Method::Password if !names_user => {
+                Demand::Password(Verifier::of_nobody(user, &self.mock_secret), Standing::Role)
+            }
+            Method::Trust | Method::Certificate => self.trusted(user, known.as_deref(), engine),
+            Method::Password => self.roles.password_of(user, known.as_deref(), &self.mock_secret),
+            Method::Reject => Demand::Refused(described("pg_hba.conf rejects connection for", caller)),
+        }
+    }
+
+    /// What somebody still has to do who is trusted to be this user, whom the catalog may know.
+    fn trusted(&self, user: &str, known: Option<&RoleDef>, engine: &Engine) -> Demand {
+        let is_own = self.roles.has(user);
+        match known {
+            Some(_) if !is_own => Demand::Nothing(Standing::Role),
+            _ if is_own || engine.is_administrator(user) => Demand::Nothing(Standing::Administrator),
+            // Among rules, a name that is nobody's is no way to rights that nobody was given.
+            _ => Demand::Refused(format!("role \"{user}\" does not exist")),
         }
     }
 }

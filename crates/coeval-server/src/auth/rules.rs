@@ -6,11 +6,13 @@
 //! hostssl   all       app,+staff   10.0.0.0/8      scram-sha-256
 //! host      all       all          127.0.0.1/32    trust
 //! host      all       all          all             reject
+//! hostssl   all       robot        all             cert
 //! ```
 //! The first line that fits a connection decides; a connection that none fits is refused.
 
 mod parse;
 
+use crate::tls::ClientCertificate;
 use std::net::IpAddr;
 
 /// Whether a connection is encrypted.
@@ -18,6 +20,17 @@ use std::net::IpAddr;
 pub(crate) enum Encryption {
     None,
     Tls,
+}
+
+/// What the server offers to connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offer {
+    /// No encryption.
+    Plain,
+    /// TLS, in which the server proves who it is.
+    Tls,
+    /// TLS, in which clients can do so, too.
+    TlsWithClientCertificates,
 }
 
 /// The connections that a rule is about.
@@ -95,6 +108,26 @@ pub(crate) enum Method {
     Reject,
     /// Prove the password by SCRAM-SHA-256.
     Password,
+    /// Have a certificate, as [`CertificateRule::OfUser`] says.
+    Certificate,
+}
+
+/// The certificate that somebody has to have whom a rule fits: `clientcert`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CertificateRule {
+    /// None.
+    NotNeeded,
+    /// `verify-ca`: one that an authority vouches for.
+    Verified,
+    /// `verify-full`: such a one that names the user.
+    OfUser,
+}
+
+/// All that somebody has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Requirement {
+    pub(crate) method: Method,
+    pub(crate) certificate: CertificateRule,
 }
 
 /// One line.
@@ -105,7 +138,7 @@ struct Rule {
     databases: Vec<DatabaseRule>,
     users: Vec<UserRule>,
     address: AddressRule,
-    method: Method,
+    requirement: Requirement,
 }
 
 /// Whether the first name is a member of the role of the second one.
@@ -118,6 +151,7 @@ pub(crate) struct Caller<'a> {
     pub(crate) database: &'a str,
     pub(crate) address: IpAddr,
     pub(crate) encryption: Encryption,
+    pub(crate) certificate: Option<&'a ClientCertificate>,
 }
 
 /// See the module.
@@ -128,8 +162,14 @@ pub(crate) struct Rules {
 
 impl Rules {
     /// What the first rule that fits demands; `None` if none does.
-    pub(crate) fn method(&self, caller: &Caller<'_>, is_member: IsMember<'_>) -> Option<Method> {
-        self.rules.iter().find(|rule| rule.fits(caller, is_member)).map(|rule| rule.method)
+    pub(crate) fn requirement(&self, caller: &Caller<'_>, is_member: IsMember<'_>) -> Option<Requirement> {
+        self.rules.iter().find(|rule| rule.fits(caller, is_member)).map(|rule| rule.requirement)
+    }
+
+    /// The numbers of the lines that demand certificates of clients.
+    pub(crate) fn lines_for_client_certificates(&self) -> impl Iterator<Item = usize> {
+        let demands = |rule: &&Rule| rule.requirement.certificate != CertificateRule::NotNeeded;
+        self.rules.iter().filter(demands).map(|rule| rule.line)
     }
 
     /// The numbers of the lines that can fit nobody as long as there is no certificate.

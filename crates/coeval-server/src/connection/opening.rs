@@ -16,13 +16,16 @@ use crate::protocol::startup::{Opening, Startup};
 use crate::sessions::Entry;
 use crate::shared::Shared;
 use crate::stream::Stream;
+use crate::tls::Tls;
 use coeval::{RoleAttribute, SqlError, SqlState};
 use coeval_sql::{Acknowledgement, Client, QuotaShare, Session, Standing, Verifier, utf8};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// The settings that clients are told when they change: their names as PostgreSQL spells them, and ours.
 pub(super) const TOLD_SETTINGS: [(&str, &str); 13] = [
@@ -45,7 +48,13 @@ pub(super) const TOLD_SETTINGS: [(&str, &str); 13] = [
 const OPENING_MESSAGE_BYTES_MAX: usize = 10_000;
 
 /// Serves a new connection until it ends.
-pub(crate) async fn open(shared: Arc<Shared>, stream: TcpStream, address: SocketAddr, place: Place) {
+pub(crate) async fn open(
+    shared: Arc<Shared>,
+    stream: TcpStream,
+    address: SocketAddr,
+    place: Place,
+    socket: OwnedSemaphorePermit,
+) {
     let within = shared.options.opening_timeout;
     let mut input = Input::new(MessageLimit(OPENING_MESSAGE_BYTES_MAX));
     let opening = tokio::time::timeout(within, opened(&shared, stream, address, place.peer(), &mut input));
@@ -68,6 +77,7 @@ pub(crate) async fn open(shared: Arc<Shared>, stream: TcpStream, address: Socket
             return;
         }
     };
+    connection.socket = Some(socket);
     input.set_limit(MessageLimit(shared.options.message_bytes_max));
     let pid = connection.entry.pid();
     tracing::debug!(pid, %address, "session opened");
@@ -130,7 +140,12 @@ async fn opened(
             farewell(&mut stream, &mut output, &error).await;
             return None;
         }
-        Err(End::Finished | End::Gone(_)) => return None,
+        Err(End::Gone(error)) => {
+            shared.metrics.refused();
+            tracing::info!(%address, %error, "a connection ended before it was opened");
+            return None;
+        }
+        Err(End::Finished) => return None,
     };
     let caller = Newcomer { shared, startup: &startup, address, peer };
     match caller.session(stream, input, output).await {
@@ -182,14 +197,34 @@ async fn startup(
                     let Stream::Plain(plain) = std::mem::replace(stream, Stream::Closed) else {
                         unreachable!("it is plain")
                     };
-                    let encrypted = tls.acceptor.accept(plain).await.map_err(End::Gone)?;
-                    *stream = Stream::Tls(Box::new(encrypted));
+                    *stream = encrypted(tls, plain).await.map_err(End::Gone)?;
                 }
                 _ => output.tls_answer(b'N'),
             },
         }
         send(stream, output).await?;
     }
+}
+
+/// Agrees on encryption with a client that has asked for it.
+///
+/// # Errors
+/// If it does not come about, for one because nobody vouches for the client's certificate. The client has been told.
+async fn encrypted(tls: &Tls, plain: TcpStream) -> io::Result<Stream> {
+    let (error, mut plain) = match tls.acceptor.accept(plain).into_fallible().await {
+        Ok(encrypted) => return Ok(Stream::Tls(Box::new(encrypted))),
+        Err(failed) => failed,
+    };
+    // A connection that is closed over bytes that were not read is reset, and its client may not see why. So what a
+    // client sends that has gone on already is read, until it closes its side.
+    let leave = async {
+        plain.shutdown().await?;
+        let mut unread = [0; 1024];
+        while plain.read(&mut unread).await? > 0 {}
+        Ok::<_, io::Error>(())
+    };
+    let _ = tokio::time::timeout(LAST_WORD, leave).await;
+    Err(error)
 }
 
 /// What guesses of a session's secret are counted by. No role has this name: no name has a zero byte.
@@ -252,6 +287,7 @@ impl Newcomer<'_> {
                     shared: Arc::clone(self.shared),
                     entry,
                     stream,
+                    socket: None,
                     output,
                     session,
                     statements: Statements::default(),
@@ -335,7 +371,14 @@ impl Newcomer<'_> {
         output: &mut Output,
     ) -> Result<Standing, End> {
         let shared = self.shared;
-        let caller = Caller { user, database, address: self.address.ip(), encryption: stream.encryption() };
+        let certificate = stream.client_certificate();
+        let caller = Caller {
+            user,
+            database,
+            address: self.address.ip(),
+            encryption: stream.encryption(),
+            certificate: certificate.as_ref(),
+        };
         let standing = match shared.admission.demand(&caller, &shared.engine) {
             Demand::Nothing(standing) => standing,
             Demand::Refused(message) => return Err(invalid(message)),

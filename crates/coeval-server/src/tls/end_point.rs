@@ -8,6 +8,7 @@
 //! The digest is the one of the certificate's own signature, SHA-256 in place of the broken MD5 and SHA-1. A signature
 //! that has none of its own (Ed25519) has no such binding.
 
+use super::der::{OBJECT_IDENTIFIER, SEQUENCE, element};
 use ring::digest::{self, Algorithm, SHA256, SHA384, SHA512};
 
 /// The contents of the object identifiers of signatures, and the digests that certificates with them are bound by.
@@ -25,9 +26,6 @@ const SIGNATURES: [(&[u8], &Algorithm); 9] = [
     (&[0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04, 0x03, 0x04], &SHA512),
 ];
 
-const SEQUENCE: u8 = 0x30;
-const OBJECT_IDENTIFIER: u8 = 0x06;
-
 /// The digest of a certificate in DER; `None` if its signature has none that binds.
 pub(super) fn digest_of(certificate: &[u8]) -> Option<Box<[u8]>> {
     let (whole, _) = element(certificate, SEQUENCE)?;
@@ -36,21 +34,6 @@ pub(super) fn digest_of(certificate: &[u8]) -> Option<Box<[u8]>> {
     let (identifier, _) = element(signature, OBJECT_IDENTIFIER)?;
     let (_, algorithm) = SIGNATURES.iter().find(|(known, _)| *known == identifier)?;
     Some(digest::digest(algorithm, certificate).as_ref().into())
-}
-
-/// The contents of the element of this kind at the beginning, and what is behind it.
-fn element(bytes: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
-    let (&[found, first], rest) = bytes.split_first_chunk::<2>()?;
-    let (length, rest) = match first {
-        short @ 0..=0x7F => (usize::from(short), rest),
-        // The number of bytes that the length has; a certificate is not longer than four say.
-        long @ 0x81..=0x84 => {
-            let (length, rest) = rest.split_at_checked(usize::from(long & 0x7F))?;
-            (length.iter().fold(0, |length, &byte| length << 8 | usize::from(byte)), rest)
-        }
-        _ => return None,
-    };
-    (found == kind).then(|| rest.split_at_checked(length))?
 }
 
 #[cfg(test)]

@@ -20,17 +20,31 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 
-/// The tests' certificate. Its key is copied, for it is in a file that others may read.
+/// The tests' certificate.
 pub fn server_certificate() -> Certificate {
-    static KEY: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
-    let (_, key) = KEY.get_or_init(|| {
+    Certificate {
+        chain: "tests/certificate/server.crt".into(),
+        key: key_file("server.key"),
+        client_authorities: None,
+    }
+}
+
+/// The file of a key among the tests' certificates, copied, for the one in the tree may be read by others.
+pub fn key_file(name: &str) -> PathBuf {
+    static KEYS: OnceLock<TempDir> = OnceLock::new();
+    let directory = KEYS.get_or_init(|| {
         let directory = tempfile::tempdir().unwrap();
-        let key = directory.path().join("server.key");
-        std::fs::copy("tests/certificate/server.key", &key).unwrap();
-        std::fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
-        (directory, key)
+        for entry in std::fs::read_dir("tests/certificate").unwrap() {
+            let file = entry.unwrap().path();
+            if file.extension().is_some_and(|extension| extension == "key") {
+                let key = directory.path().join(file.file_name().unwrap());
+                std::fs::copy(&file, &key).unwrap();
+                std::fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
+            }
+        }
+        directory
     });
-    Certificate { chain: "tests/certificate/server.crt".into(), key: key.clone() }
+    directory.path().join(name)
 }
 
 /// A server that runs until it is dropped.

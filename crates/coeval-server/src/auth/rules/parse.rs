@@ -2,7 +2,8 @@
 //! Reading rules from their text. What PostgreSQL takes and we cannot do is an error that names the line: a rule that
 //! was passed over would let somebody in whom it was to keep out.
 
-use super::{AddressRule, DatabaseRule, Family, Kind, Method, Rule, Rules, UserRule};
+use super::{AddressRule, CertificateRule, DatabaseRule, Family, Kind, Method, Requirement};
+use super::{Rule, Rules, UserRule};
 use std::net::IpAddr;
 
 /// A line that is no rule.
@@ -94,16 +95,14 @@ fn rule(line: usize, fields: &[Vec<Word>]) -> Result<Rule, String> {
     let (address, rest) = addresses(single(address, "address")?, rest)?;
     let (method, options) = rest.split_first().ok_or("the rule has no method")?;
     let method = self::method(single(method, "method")?)?;
-    if let Some(option) = options.first().and_then(|option| option.first()) {
-        return Err(format!("there are no options of a method, such as \"{}\"", option.text));
-    }
+    let certificate = certificate(kind, method, options)?;
     Ok(Rule {
         line,
         kind,
         databases: databases.iter().map(database).collect::<Result<_, _>>()?,
         users: users.iter().map(user).collect::<Result<_, _>>()?,
         address,
-        method,
+        requirement: Requirement { method, certificate },
     })
 }
 
@@ -196,6 +195,52 @@ fn method(word: &Word) -> Result<Method, String> {
         Some("reject") => Ok(Method::Reject),
         // As in PostgreSQL, md5 is SCRAM-SHA-256 where passwords are kept for that, which ours are.
         Some("scram-sha-256" | "md5") => Ok(Method::Password),
-        _ => Err(format!("there is no method \"{}\": trust, reject or scram-sha-256 is wanted", word.text)),
+        Some("cert") => Ok(Method::Certificate),
+        _ => Err(format!(
+            "there is no method \"{}\": trust, reject, scram-sha-256 or cert is wanted",
+            word.text
+        )),
     }
+}
+
+/// The certificate that a rule demands, by its method or by the option `clientcert`, of which the last counts.
+fn certificate(kind: Kind, method: Method, options: &[Vec<Word>]) -> Result<CertificateRule, String> {
+    if method == Method::Certificate && kind != Kind::Encrypted {
+        return Err("cert authentication is only supported on hostssl connections".to_owned());
+    }
+    let mut certificate = match method {
+        Method::Certificate => CertificateRule::OfUser,
+        Method::Trust | Method::Reject | Method::Password => CertificateRule::NotNeeded,
+    };
+    for option in options {
+        let text = &single(option, "value for an option")?.text;
+        let value = match text.split_once('=') {
+            Some(("clientcert", value)) => value,
+            Some((name, _)) => {
+                return Err(format!("there is no option \"{name}\" of a method, only clientcert"));
+            }
+            None => {
+                let example = "clientcert=verify-full";
+                return Err(format!(
+                    "\"{text}\" is no option: a name and a value are wanted, as in {example}"
+                ));
+            }
+        };
+        if kind != Kind::Encrypted {
+            return Err("clientcert can only be configured for hostssl rules".to_owned());
+        }
+        certificate = match value {
+            "verify-full" => CertificateRule::OfUser,
+            "verify-ca" if method == Method::Certificate => {
+                return Err("clientcert only accepts verify-full when using cert authentication".to_owned());
+            }
+            "verify-ca" => CertificateRule::Verified,
+            _ => {
+                return Err(format!(
+                    "invalid value for clientcert: \"{value}\", verify-ca or verify-full is wanted"
+                ));
+            }
+        };
+    }
+    Ok(certificate)
 }

@@ -4,7 +4,7 @@
 use super::*;
 
 fn caller<'a>(user: &'a str, database: &'a str, address: &str, encryption: Encryption) -> Caller<'a> {
-    Caller { user, database, address: address.parse().unwrap(), encryption }
+    Caller { user, database, address: address.parse().unwrap(), encryption, certificate: None }
 }
 
 /// Ann is of the staff.
@@ -45,10 +45,35 @@ fn the_first_rule_that_fits_decides() {
     ];
     for (caller, expected) in cases {
         let what = (caller.user, caller.database, caller.address, caller.encryption);
-        assert_eq!(rules.method(&caller, &is_member), expected, "{what:?}");
+        let requirement = rules.requirement(&caller, &is_member);
+        assert_eq!(requirement.map(|requirement| requirement.method), expected, "{what:?}");
     }
     let nobody = Rules::parse("").unwrap();
-    assert_eq!(nobody.method(&caller("ann", "db", "10.1.2.3", tls), &is_member), None);
+    assert_eq!(nobody.requirement(&caller("ann", "db", "10.1.2.3", tls), &is_member), None);
+}
+
+#[test]
+fn a_rule_can_demand_a_certificate_beside_its_method() {
+    let rules = Rules::parse(
+        "hostssl all ann  all cert\n\
+         hostssl all bob  all trust \"clientcert=verify-full\"\n\
+         hostssl all cora all cert  clientcert=verify-full\n\
+         hostssl all dan  all md5   clientcert=verify-full clientcert=verify-ca\n\
+         hostssl all all  all trust\n",
+    )
+    .unwrap();
+    assert_eq!(rules.lines_for_client_certificates().collect::<Vec<_>>(), [1, 2, 3, 4]);
+    for (user, method, certificate) in [
+        ("ann", Method::Certificate, CertificateRule::OfUser),
+        ("bob", Method::Trust, CertificateRule::OfUser),
+        ("cora", Method::Certificate, CertificateRule::OfUser),
+        ("dan", Method::Password, CertificateRule::Verified),
+        ("eve", Method::Trust, CertificateRule::NotNeeded),
+    ] {
+        let caller = caller(user, "db", "10.1.2.3", Encryption::Tls);
+        let expected = Requirement { method, certificate };
+        assert_eq!(rules.requirement(&caller, &is_member), Some(expected), "{user}");
+    }
 }
 
 #[test]
@@ -70,7 +95,15 @@ fn a_line_that_is_no_rule_is_named_with_its_number() {
         ("host all all samenet trust", "no address"),
         ("host all all 10.0.0.0/8,11.0.0.0/8 trust", "one address"),
         ("host all all all ident", "no method \"ident\""),
-        ("host all all all trust clientcert=verify-full", "no options"),
+        ("host all all all cert", "only supported on hostssl"),
+        ("hostnossl all all all cert", "only supported on hostssl"),
+        ("host all all all trust clientcert=verify-full", "hostssl rules"),
+        ("hostssl all all all trust clientcert=1", "invalid value for clientcert"),
+        ("hostssl all all all trust clientcert=no-verify", "invalid value for clientcert"),
+        ("hostssl all all all trust clientcert", "is no option"),
+        ("hostssl all all all cert clientcert=verify-ca", "only accepts verify-full"),
+        ("hostssl all all all cert map=robots", "no option \"map\""),
+        ("hostssl all all all cert clientcert=verify-full,verify-ca", "one value"),
         ("host @file all all trust", "not read from files"),
         ("host all /^a all trust", "no pattern"),
         ("host all \"\" all trust", "empty"),
