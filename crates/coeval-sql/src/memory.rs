@@ -327,8 +327,16 @@ pub(crate) fn bytes_of_rows(batch: &RecordBatch) -> Result<usize, ArrowError> {
     batch.columns().iter().map(of_column).sum()
 }
 
+/// The same without what stands beside the columns' slots.
+///
+/// # Errors
+/// As [`bytes_of_rows`].
+pub(crate) fn bytes_of_slots(batch: &RecordBatch) -> Result<usize, ArrowError> {
+    batch.columns().iter().map(|column| column.to_data().get_slice_memory_size()).sum()
+}
+
 /// Texts that stand beside their views, which Arrow does not count.
-fn texts_beside(column: &ArrayRef) -> usize {
+pub(crate) fn texts_beside(column: &ArrayRef) -> usize {
     match column.data_type() {
         DataType::Utf8View => column.as_string_view().total_buffer_bytes_used(),
         DataType::BinaryView => column.as_binary_view().total_buffer_bytes_used(),
