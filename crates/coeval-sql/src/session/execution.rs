@@ -125,10 +125,8 @@ impl Session {
     /// `42601` with the position. An open block is failed then.
     pub fn parse(&mut self, sql: &str) -> Result<Vec<ParsedStatement>, SqlError> {
         let _running = self.cancel.resume();
-        let memory = self.engine.queries.keep_syntax(sql).map_err(|error| self.fail(error))?.map(Arc::new);
-        let parsed =
-            if sql.len() > SHORT_TEXT_BYTES { aside(|| parse::parse(sql)) } else { parse::parse(sql) };
-        let parsed = parsed.map_err(|error| self.fail(error))?;
+        let parsed = if sql.len() > SHORT_TEXT_BYTES { aside(|| self.parsed(sql)) } else { self.parsed(sql) };
+        let (parsed, memory) = parsed.map_err(|error| self.fail(error))?;
         let neighbours = if parsed.len() > 1 { Neighbours::Some } else { Neighbours::None };
         let sql: Arc<str> = sql.into();
         let of_text = |syntax| {
