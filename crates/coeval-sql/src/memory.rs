@@ -37,6 +37,7 @@ use datafusion::execution::memory_pool::{
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::Mutex;
 use spill::{SPILLED_BYTES_MAX, SpillDirectory};
+use std::cell::RefCell;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -300,6 +301,32 @@ impl Drop for Kept {
     fn drop(&mut self) {
         self.0.give_back(self.0.bytes.load(Ordering::Relaxed));
     }
+}
+
+thread_local! {
+    /// For the syntax of the statement that runs on this thread, if its text is long.
+    static SYNTAX: RefCell<Option<Arc<Kept>>> = const { RefCell::new(None) };
+}
+
+/// What this thread ran with before.
+pub(crate) struct SyntaxBefore(Option<Arc<Kept>>);
+
+impl Drop for SyntaxBefore {
+    fn drop(&mut self) {
+        SYNTAX.set(self.0.take());
+    }
+}
+
+/// A statement runs on this thread whose syntax has this memory, as long as what this gives lives.
+#[must_use]
+pub(crate) fn run_with(syntax: Option<&Arc<Kept>>) -> SyntaxBefore {
+    SyntaxBefore(SYNTAX.replace(syntax.cloned()))
+}
+
+/// The memory of the syntax of the statement that runs on this thread: to be held as long as something is made of it,
+/// also when its session has gone on.
+pub(crate) fn syntax_memory() -> Option<Arc<Kept>> {
+    SYNTAX.with_borrow(Clone::clone)
 }
 
 impl MemoryAccounts for ChangeAccounts {

@@ -44,7 +44,7 @@ use crate::context::{Clock, SequenceValues, StatementContext};
 use crate::definitions::Definitions;
 use crate::engine::{Engine, LONG_TEXT_BYTES, aside};
 use crate::error::{SqlError, SqlState, place_in};
-use crate::memory::Kept;
+use crate::memory::{Kept, run_with};
 use crate::point::{PointPlan, Rows};
 use crate::query;
 use crate::quota::QuotaShare;
@@ -306,12 +306,8 @@ impl Session {
         if sql.len() < LONG_TEXT_BYTES {
             return Ok((parse::parse(sql)?, memory));
         }
-        let (text, kept): (Arc<str>, _) = (sql.into(), memory.clone());
-        let parsed = self.engine.runtime().apart(move || {
-            // Also when nobody waits for it any more.
-            let _kept = kept;
-            parse::parse(&text)
-        })?;
+        let (text, _syntax): (Arc<str>, _) = (sql.into(), run_with(memory.as_ref()));
+        let parsed = self.engine.runtime().apart(move || parse::parse(&text))?;
         Ok((parsed, memory))
     }
 
@@ -332,7 +328,8 @@ impl Session {
         if let Some(prepared) = self.cached.get(sql) {
             return Ok(vec![self.run(&prepared, &[])?]);
         }
-        let (parsed, _memory) = self.parsed(sql).map_err(|error| self.fail(error))?;
+        let (parsed, memory) = self.parsed(sql).map_err(|error| self.fail(error))?;
+        let _syntax = run_with(memory.as_ref());
         if let [single] = &parsed[..] {
             return Ok(vec![self.execute_one(single, sql, Neighbours::None)?]);
         }
@@ -362,7 +359,8 @@ impl Session {
         sql: &str,
         types: &[Option<ColumnType>],
     ) -> Result<Arc<Prepared>, SqlError> {
-        let (mut parsed, _memory) = self.parsed(sql).map_err(|error| self.fail(error))?;
+        let (mut parsed, memory) = self.parsed(sql).map_err(|error| self.fail(error))?;
+        let _syntax = run_with(memory.as_ref());
         let (Some(parsed), true) = (parsed.pop(), parsed.is_empty()) else {
             return Err(self.fail(SqlError::syntax("a prepared statement is exactly one statement")));
         };

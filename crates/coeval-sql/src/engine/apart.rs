@@ -10,6 +10,7 @@
 use super::QueryThreads;
 use crate::cancel::{CancelReason, Lifeline, running};
 use crate::error::SqlError;
+use crate::memory::syntax_memory;
 use datafusion::common::DataFusionError;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -77,8 +78,9 @@ impl QueryThreads<'_> {
         let place = self.block_on(async move {
             places.acquire_owned().await.map_err(|error| DataFusionError::External(error.into()))
         })?;
+        let syntax = syntax_memory();
         let mut working = self.runtime.spawn_blocking(move || {
-            let _place = place;
+            let (_place, _syntax) = (place, syntax);
             let _running = statement.map(|statement| statement.resume());
             lifeline.during(|| work(Asking(asking)))
         });

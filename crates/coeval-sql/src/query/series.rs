@@ -239,7 +239,7 @@ struct Rows {
 enum Column {
     /// The same in each piece.
     Plain(ArrayRef),
-    Cut(Cut),
+    Cut(Box<Cut>),
 }
 
 impl Rows {
@@ -269,7 +269,7 @@ impl Rows {
                 }
                 None => Members::List { list: whole()?.as_list().clone(), left: 0..0, taken: Vec::new() },
             };
-            Ok(Column::Cut(Cut::new(field, members)))
+            Ok(Column::Cut(Box::new(Cut::new(field, members))))
         };
         let columns = columns.iter().enumerate().map(column).collect::<Result<_>>()?;
         let members_max = task.session_config().batch_size();
@@ -288,7 +288,7 @@ impl Rows {
 
     fn cuts(&mut self) -> impl Iterator<Item = &mut Cut> {
         self.columns.iter_mut().filter_map(|column| match column {
-            Column::Cut(cut) => Some(cut),
+            Column::Cut(cut) => Some(cut.as_mut()),
             Column::Plain(_) => None,
         })
     }

@@ -28,7 +28,7 @@ use std::sync::{Arc, LazyLock};
 const LITERAL_BYTES_MIN: usize = 4 << 10;
 
 /// Functions of DataFusion that make a column of each constant that stands beside a column.
-const SPREADS: [&str; 32] = [
+const SPREADS: [&str; 31] = [
     "array_append",
     "array_concat",
     "array_distance",
@@ -49,7 +49,6 @@ const SPREADS: [&str; 32] = [
     "greatest",
     "least",
     "left",
-    "levenshtein",
     "ltrim",
     "make_array",
     "named_struct",
