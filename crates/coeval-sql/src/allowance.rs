@@ -20,7 +20,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::ColumnarValue;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// The largest value.
@@ -185,6 +185,47 @@ impl Meter {
         }
         Ok(())
     }
+}
+
+/// What an operator has made since it was asked for its next batch.
+#[derive(Debug)]
+struct Made {
+    memory: Arc<dyn MemoryPool>,
+    reservation: Option<MemoryReservation>,
+}
+
+thread_local! {
+    /// Of the operator that is at work on this thread.
+    static MADE: RefCell<Option<Made>> = const { RefCell::new(None) };
+}
+
+/// What was at work on this thread before.
+struct MadeBefore(Option<Made>);
+
+impl Drop for MadeBefore {
+    fn drop(&mut self) {
+        MADE.set(self.0.take());
+    }
+}
+
+/// An operator works on this thread: what it has [`made`] by then is given back with the end of the work, when it is a
+/// batch on its way.
+pub(crate) fn making<T>(memory: &Arc<dyn MemoryPool>, work: impl FnOnce() -> T) -> T {
+    let before = MADE.replace(Some(Made { memory: Arc::clone(memory), reservation: None }));
+    let _back = MadeBefore(before);
+    work()
+}
+
+/// So many bytes more are made by the operator that works on this thread.
+///
+/// # Errors
+/// `53200`.
+pub(crate) fn made(bytes: usize) -> Result<(), DataFusionError> {
+    MADE.with_borrow_mut(|made| {
+        let Some(Made { memory, reservation }) = made else { return Ok(()) };
+        let reserve = || MemoryConsumer::new("the values of a window").register(memory);
+        reservation.get_or_insert_with(reserve).try_grow(bytes)
+    })
 }
 
 /// `54000`: a value beyond what values may take.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The engine: one per database, shared by its sessions.
 
+mod apart;
 pub(crate) mod template;
 
 use crate::advisory::AdvisoryLocks;
@@ -12,6 +13,8 @@ use crate::registry::Registry;
 use crate::rights::{Authority, is_member};
 use crate::session::Session;
 use crate::tique::Servers;
+use apart::Places;
+pub(crate) use apart::{Asking, LONG_TEXT_BYTES};
 use coeval_store::{RoleDef, Store};
 use coeval_txn::RowLocks;
 use datafusion::common::runtime::SpawnedTask;
@@ -37,6 +40,7 @@ pub struct Engine {
     advisory_locks: AdvisoryLocks,
     quotas: Quotas,
     servers: Servers,
+    places: Places,
 }
 
 /// Stack of a thread that runs statements, whatever they are: no statement that is accepted there needs more. Only
@@ -77,6 +81,7 @@ impl Engine {
             advisory_locks: Arc::new(RowLocks::new()),
             quotas: Quotas::default(),
             servers: Servers::default(),
+            places: Places::default(),
         });
         engine.servers.look(engine.store.world().catalog());
         engine.store.set_check_compiler(crate::scalar::check_compiler(&engine));
@@ -147,7 +152,8 @@ impl Engine {
 
     /// The threads that run queries.
     pub(crate) fn runtime(&self) -> QueryThreads<'_> {
-        QueryThreads(self.runtime.as_ref().expect("it is there until the engine is dropped"))
+        let runtime = self.runtime.as_ref().expect("it is there until the engine is dropped");
+        QueryThreads { runtime, places: &self.places }
     }
 
     /// What a statement's query runs in: its memory, and where it spills.
@@ -184,7 +190,10 @@ pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// The threads that run queries, of whom one can wait for one.
-pub(crate) struct QueryThreads<'e>(&'e Runtime);
+pub(crate) struct QueryThreads<'e> {
+    runtime: &'e Runtime,
+    places: &'e Places,
+}
 
 impl QueryThreads<'_> {
     /// Waits for what the future gives, or until the statement that runs on this thread is cancelled. On a thread
@@ -196,7 +205,7 @@ impl QueryThreads<'_> {
         &self,
         future: impl Future<Output = Result<T, DataFusionError>>,
     ) -> Result<T, DataFusionError> {
-        aside(|| self.0.block_on(cancel::unless_cancelled(future)))
+        aside(|| self.runtime.block_on(cancel::unless_cancelled(future)))
     }
 
     /// Runs the future on these threads; it ends when the handle is dropped.
@@ -204,7 +213,7 @@ impl QueryThreads<'_> {
         &self,
         future: impl Future<Output = T> + Send + 'static,
     ) -> SpawnedTask<T> {
-        let _entered = self.0.enter();
+        let _entered = self.runtime.enter();
         SpawnedTask::spawn(future)
     }
 }

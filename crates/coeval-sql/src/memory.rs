@@ -34,6 +34,7 @@ use datafusion::execution::memory_pool::{
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::Mutex;
 use spill::{SPILLED_BYTES_MAX, SpillDirectory};
+use std::cell::RefCell;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -307,6 +308,32 @@ impl Drop for Kept {
     }
 }
 
+thread_local! {
+    /// For the syntax of the statement that runs on this thread, if its text is long.
+    static SYNTAX: RefCell<Option<Arc<Kept>>> = const { RefCell::new(None) };
+}
+
+/// What this thread ran with before.
+pub(crate) struct SyntaxBefore(Option<Arc<Kept>>);
+
+impl Drop for SyntaxBefore {
+    fn drop(&mut self) {
+        SYNTAX.set(self.0.take());
+    }
+}
+
+/// A statement runs on this thread whose syntax has this memory, as long as what this gives lives.
+#[must_use]
+pub(crate) fn run_with(syntax: Option<&Arc<Kept>>) -> SyntaxBefore {
+    SyntaxBefore(SYNTAX.replace(syntax.cloned()))
+}
+
+/// The memory of the syntax of the statement that runs on this thread: to be held as long as something is made of it,
+/// also when its session has gone on.
+pub(crate) fn syntax_memory() -> Option<Arc<Kept>> {
+    SYNTAX.with_borrow(Clone::clone)
+}
+
 impl MemoryAccounts for ChangeAccounts {
     fn open(&self) -> Box<dyn MemoryAccount> {
         Box::new(Kept(QueryPool::new(&self.0)))
@@ -332,8 +359,16 @@ pub(crate) fn bytes_of_rows(batch: &RecordBatch) -> Result<usize, ArrowError> {
     batch.columns().iter().map(of_column).sum()
 }
 
+/// The same without what stands beside the columns' slots.
+///
+/// # Errors
+/// As [`bytes_of_rows`].
+pub(crate) fn bytes_of_slots(batch: &RecordBatch) -> Result<usize, ArrowError> {
+    batch.columns().iter().map(|column| column.to_data().get_slice_memory_size()).sum()
+}
+
 /// Texts that stand beside their views, which Arrow does not count.
-fn texts_beside(column: &ArrayRef) -> usize {
+pub(crate) fn texts_beside(column: &ArrayRef) -> usize {
     match column.data_type() {
         DataType::Utf8View => column.as_string_view().total_buffer_bytes_used(),
         DataType::BinaryView => column.as_binary_view().total_buffer_bytes_used(),

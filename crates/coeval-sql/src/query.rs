@@ -19,12 +19,15 @@ mod plan;
 mod planner;
 mod pushdown;
 mod run;
+mod series;
 mod spreading;
 mod subqueries;
 mod told;
 mod typing;
 mod watch;
 mod watched;
+mod window_memory;
+mod windowed;
 
 pub(crate) use arithmetic::CheckedArithmetic;
 pub(crate) use dialect::{expression_in_dialect, plain_type};
@@ -37,6 +40,7 @@ pub(crate) use pushdown::ClearPushdown;
 pub(crate) use run::{
     collect, collect_with_hidden, optimized_physical_plan, run, run_to_measure, single_row, stream,
 };
+pub(crate) use series::StreamSeries;
 pub(crate) use spreading::CountSpreading;
 pub(crate) use subqueries::has_subquery;
 pub(crate) use told::told_types;

@@ -42,8 +42,9 @@ use crate::advisory::SessionLocks;
 use crate::cancel::{self, CancelHandle};
 use crate::context::{Clock, SequenceValues, StatementContext};
 use crate::definitions::Definitions;
-use crate::engine::{Engine, aside};
+use crate::engine::{Engine, LONG_TEXT_BYTES, aside};
 use crate::error::{SqlError, SqlState, place_in};
+use crate::memory::{Kept, run_with};
 use crate::point::{PointPlan, Rows};
 use crate::query;
 use crate::quota::QuotaShare;
@@ -299,6 +300,17 @@ impl Session {
         &self.engine
     }
 
+    /// The statements of a text, and the memory that is kept for their syntax.
+    fn parsed(&self, sql: &str) -> Result<(Vec<Parsed>, Option<Arc<Kept>>), SqlError> {
+        let memory = self.engine.queries.keep_syntax(sql)?.map(Arc::new);
+        if sql.len() < LONG_TEXT_BYTES {
+            return Ok((parse::parse(sql)?, memory));
+        }
+        let (text, _syntax): (Arc<str>, _) = (sql.into(), run_with(memory.as_ref()));
+        let parsed = self.engine.runtime().apart(move || parse::parse(&text))?;
+        Ok((parsed, memory))
+    }
+
     /// Runs one or several statements, divided by semicolons, and gives the result of each. Several are one
     /// transaction, unless they open or close one themselves.
     ///
@@ -316,8 +328,8 @@ impl Session {
         if let Some(prepared) = self.cached.get(sql) {
             return Ok(vec![self.run(&prepared, &[])?]);
         }
-        let _syntax = self.engine.queries.keep_syntax(sql).map_err(|error| self.fail(error))?;
-        let parsed = parse::parse(sql).map_err(|error| self.fail(error))?;
+        let (parsed, memory) = self.parsed(sql).map_err(|error| self.fail(error))?;
+        let _syntax = run_with(memory.as_ref());
         if let [single] = &parsed[..] {
             return Ok(vec![self.execute_one(single, sql, Neighbours::None)?]);
         }
@@ -347,7 +359,8 @@ impl Session {
         sql: &str,
         types: &[Option<ColumnType>],
     ) -> Result<Arc<Prepared>, SqlError> {
-        let mut parsed = parse::parse(sql).map_err(|error| self.fail(error))?;
+        let (mut parsed, memory) = self.parsed(sql).map_err(|error| self.fail(error))?;
+        let _syntax = run_with(memory.as_ref());
         let (Some(parsed), true) = (parsed.pop(), parsed.is_empty()) else {
             return Err(self.fail(SqlError::syntax("a prepared statement is exactly one statement")));
         };

@@ -5,8 +5,8 @@ use crate::error::SqlError;
 use crate::guarded::GuardConditions;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
-    CheckedArithmetic, ClearPushdown, CountSpreading, DuplicateGroups, EagerAggregation, JoinOrder, Watch,
-    estimates,
+    CheckedArithmetic, ClearPushdown, CountSpreading, DuplicateGroups, EagerAggregation, JoinOrder,
+    StreamSeries, Watch, estimates,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -99,7 +99,8 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     rules.into_iter().flat_map(watched).collect()
 }
 
-/// DataFusion's rules for physical plans, with filters pushed down only where that is right. Once the plan stands, aggregates
+/// DataFusion's rules for physical plans, with filters pushed down only where that is right, and before them the one that
+/// makes series while they are read. Once the plan stands, aggregates
 /// of brick tables are begun at the bricks, and conditions guard each other.
 fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let rules = PhysicalOptimizer::new().rules.into_iter();
@@ -108,7 +109,11 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
             Some(clear) => Arc::new(clear) as _,
             None => rule,
         };
-    let all = rules.map(clear).chain([Arc::new(BeginBrickAggregates) as _, Arc::new(GuardConditions) as _]);
+    let first = [Arc::new(StreamSeries) as _];
+    let all = first
+        .into_iter()
+        .chain(rules.map(clear))
+        .chain([Arc::new(BeginBrickAggregates) as _, Arc::new(GuardConditions) as _]);
     all.flat_map(|rule| [rule, Arc::new(Watch) as Arc<dyn PhysicalOptimizerRule + Send + Sync>]).collect()
 }
 

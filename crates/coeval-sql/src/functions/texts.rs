@@ -8,6 +8,7 @@ use crate::allowance::{VALUE_BYTES_MAX, too_large};
 use crate::catalog::{quoted_literal, quoted_name};
 use crate::error::{SqlError, SqlState};
 use coeval_store::{ColumnType, ListEncoder, Value, ValueRef};
+use datafusion::common::utils::datafusion_strsim::levenshtein;
 
 const TEXT: Takes = Takes::Type(ColumnType::Text);
 const BOOLEAN: Takes = Takes::Type(ColumnType::Boolean);
@@ -24,8 +25,24 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict("lpad", &[Form::new(&[TEXT, BIGINT, TEXT], ColumnType::Text, padded).optional(1)]),
     strict("rpad", &[Form::new(&[TEXT, BIGINT, TEXT], ColumnType::Text, padded).optional(1)]),
     strict("split_part", &[Form::new(&[TEXT, TEXT, INT], ColumnType::Text, field)]),
+    strict("levenshtein", &[Form::new(&[TEXT, TEXT], ColumnType::Int, distance)]),
     strict("unistr", &[Form::new(&[TEXT], ColumnType::Text, unescaped)]),
 ];
+
+/// The longest text that has a distance, as in PostgreSQL: the time grows with the product of both.
+const DISTANT_CHARACTERS_MAX: usize = 255;
+
+/// How many characters are to be changed to make one text of the other.
+fn distance(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (left, right) = (call.text(0), call.text(1));
+    if [left, right].iter().any(|side| side.chars().nth(DISTANT_CHARACTERS_MAX).is_some()) {
+        let message =
+            format!("levenshtein argument exceeds maximum length of {DISTANT_CHARACTERS_MAX} characters");
+        return Err(invalid(message));
+    }
+    // At most the longer one's characters.
+    Ok(Value::Int32(levenshtein(left, right) as i32))
+}
 
 /// A field of `format`: `%[place$][-][width]type`.
 struct Specifier {

@@ -33,6 +33,7 @@ use crate::cancel::Lifeline;
 use crate::carried::Carry;
 use crate::catalog::CatalogType;
 use crate::error::{SqlError, SqlState};
+use crate::memory::bytes_of_rows;
 use arrow::array::{Array, ArrayRef, ListArray, RecordBatch, StructArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
@@ -43,6 +44,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionState;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::expr::{ScalarFunction, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{merge_schema, split_conjunction};
@@ -50,8 +52,9 @@ use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, JoinType, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
     ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
-use datafusion::physical_plan::collect;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
+use futures::StreamExt;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{Hash, Hasher};
@@ -500,6 +503,7 @@ impl Apply {
         let state = self.statement_state(options);
         let (compared, outer) = arrays.split_at(arrays.len() - self.outer.len());
         let mut known: HashMap<Vec<ScalarValue>, Answer> = HashMap::new();
+        let kept = MemoryConsumer::new("the rows of a subquery").register(&state.runtime_env().memory_pool);
         let mut results = Vec::with_capacity(rows);
         for row in 0..rows {
             lifeline_of(options).map_or(Ok(()), Lifeline::check)?;
@@ -510,7 +514,7 @@ impl Apply {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(place) => {
                     let ty = value.as_ref().map(ScalarValue::data_type);
-                    let answer = runtime.block_on(self.answer(place.key(), ty, &state))?;
+                    let answer = runtime.block_on(self.answer(place.key(), ty, &state, &kept))?;
                     place.insert(answer)
                 }
             };
@@ -541,21 +545,23 @@ impl Apply {
         state
     }
 
-    /// The answer for these values of the outer columns, where values of type `compared` are compared.
+    /// The answer for these values of the outer columns, where values of type `compared` are compared. What it keeps is
+    /// added to `kept`.
     async fn answer(
         &self,
         outer: &[ScalarValue],
         compared: Option<DataType>,
         state: &SessionState,
+        kept: &MemoryReservation,
     ) -> Result<Answer> {
         let values: HashMap<&Expr, &ScalarValue> = self.outer.iter().zip(outer).collect();
         let plan = with_values(self.plan.as_ref().clone(), &values)?;
         let optimized = state.optimize(&plan)?;
         let physical = state.query_planner().create_physical_plan(&optimized, state).await?;
         let physical = watched(physical, state.config_options())?;
-        let batches = collect(physical, state.task_ctx()).await?;
-        let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        Ok(Answer::Same(match self.question {
+        let before = kept.size();
+        let (batches, count) = self.collected(physical, state, kept).await?;
+        let answer = Answer::Same(match self.question {
             Question::Compares(operator, quantifier) => {
                 let own = self.plan.schema().field(0).data_type();
                 let other = compared.unwrap_or(DataType::Null);
@@ -572,7 +578,39 @@ impl Apply {
                 Some(batch) => ScalarValue::try_from_array(batch.column(0), 0)?,
                 None => ScalarValue::try_new_null(self.plan.schema().field(0).data_type())?,
             },
-        }))
+        });
+        if let (Question::Exists | Question::Value, Answer::Same(value)) = (&self.question, &answer) {
+            kept.try_resize(before + value.size())?;
+        }
+        Ok(answer)
+    }
+
+    /// The subquery's rows, as far as the answer depends on them, and how many they are.
+    async fn collected(
+        &self,
+        physical: Arc<dyn ExecutionPlan>,
+        state: &SessionState,
+        kept: &MemoryReservation,
+    ) -> Result<(Vec<RecordBatch>, usize)> {
+        let (copies, rows_max) = match self.question {
+            Question::Exists => (1, 1),
+            // A second one is an error.
+            Question::Value => (1, 2),
+            Question::Compares(..) => (2, usize::MAX),
+            // Batches, one array of them, and that beside those of other rows.
+            Question::Rows => (3, usize::MAX),
+        };
+        let mut stream = execute_stream(physical, state.task_ctx())?;
+        let (mut batches, mut count) = (Vec::new(), 0);
+        while count < rows_max
+            && let Some(batch) = stream.next().await
+        {
+            let batch = batch?;
+            kept.try_grow(bytes_of_rows(&batch)?.saturating_mul(copies))?;
+            count += batch.num_rows();
+            batches.push(batch);
+        }
+        Ok((batches, count))
     }
 }
 

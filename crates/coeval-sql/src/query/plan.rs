@@ -7,13 +7,14 @@ use super::dialect::in_dialect;
 use super::origins::{special_parameters, with_origins};
 use super::output_names;
 use super::planner::{Dependencies, Planner};
+use super::run::has_many_nodes;
 use super::typing::{
     is_int_literal, marked_schema, settled, with_typed_literals, without_subqueries_in_values,
 };
 use crate::cancel;
 use crate::catalog::is_vector;
 use crate::context::StatementContext;
-use crate::engine::aside;
+use crate::engine::{Engine, LONG_TEXT_BYTES, aside};
 use crate::error::{SqlError, place_in};
 use crate::provider::{HiddenColumns, Keys};
 use crate::rights::MadeFor;
@@ -32,7 +33,7 @@ use std::sync::Arc;
 
 /// A query planned as far as it goes without a snapshot and parameters.
 pub(crate) struct PlannedQuery {
-    pub(super) logical: LogicalPlan,
+    pub(super) logical: Arc<LogicalPlan>,
     pub(super) parameter_types: Vec<ColumnType>,
     pub(super) columns: SchemaRef,
     special_parameters: Vec<Option<ParameterType>>,
@@ -138,20 +139,31 @@ fn plan_query(
     hidden: HiddenColumns,
 ) -> Result<PlannedQuery, SqlError> {
     let engine = Arc::clone(context.engine);
+    let length = Length::of(context.sql);
     let mut query = query_as_written.clone();
-    without_subqueries_in_values(&mut query);
-    let mut named = output_names::named(&query);
-    output_names::mark_beside_order(&mut named);
+    let mut named = length.work(&engine, move || {
+        without_subqueries_in_values(&mut query);
+        let mut named = output_names::named(&query);
+        output_names::mark_beside_order(&mut named);
+        Ok(named)
+    })?;
     let names_types = crate::user_types::resolve(&mut named, context.settings, context.transaction);
-    in_dialect(&mut named)?;
-    with_typed_literals(&mut named)?;
-    let count = parameter_count(&named)?;
+    let (named, count) = length.work(&engine, move || {
+        in_dialect(&mut named)?;
+        with_typed_literals(&mut named)?;
+        let count = parameter_count(&named)?;
+        Ok((Arc::new(named), count))
+    })?;
     let known = |index: usize| types.get(index).copied().flatten();
     let fields: Vec<Option<FieldRef>> = (0..count).map(|index| known(index).map(parameter_field)).collect();
     let planned = |keys| {
-        let mut names = PlannerContext::new().with_prepare_param_data_types(fields.clone());
+        let names = PlannerContext::new().with_prepare_param_data_types(fields.clone());
         let planner = Planner::new(engine.template(), context, &named, hidden, keys);
-        planner.plan(named.clone(), &mut names).map(|logical| (planner, logical))
+        let logical = match length {
+            Length::Short => planner.plan(&named, names),
+            Length::Long => planner.plan_apart(&named, names),
+        };
+        logical.map(|logical| (planner, logical))
     };
     // What is selected may depend on a primary key that it is grouped by.
     let (planner, logical) = planned(Keys::Untold).or_else(|error| {
@@ -165,9 +177,12 @@ fn plan_query(
         drop(planner);
         return plan_query(context, query_as_written, &types, hidden);
     }
-    let applied = applied(settled(logical)?, engine.template(), planner.extent())?;
-    let (logical, runs_subqueries) = (applied.data, applied.transformed);
-    let logical = with_written_vectors(logical, engine.template())?;
+    let length = if has_many_nodes(&logical) { Length::Long } else { length };
+    let (extent, settling) = (planner.extent(), Arc::clone(&engine));
+    let (logical, runs_subqueries) = length.work(&engine, move || {
+        let applied = applied(settled(logical)?, settling.template(), extent)?;
+        Ok((with_written_vectors(applied.data, settling.template())?, applied.transformed))
+    })?;
     let mut dependencies = planner.into_dependencies();
     // Whoever changes a type gives its tables new definitions; a plan without any would not notice.
     dependencies.unkept |= names_types;
@@ -182,7 +197,7 @@ fn plan_query(
     let special_parameters = if count == 0 { Vec::new() } else { special_parameters(&logical, count) };
     let is_correlated = has_correlated(&logical);
     Ok(PlannedQuery {
-        logical,
+        logical: Arc::new(logical),
         parameter_types,
         columns,
         special_parameters,
@@ -191,6 +206,31 @@ fn plan_query(
         runs_subqueries,
         is_correlated,
     })
+}
+
+/// Whether a statement is planned apart: what is done for each word of a long one may take seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Length {
+    Short,
+    Long,
+}
+
+impl Length {
+    fn of(sql: &str) -> Self {
+        if sql.len() < LONG_TEXT_BYTES { Self::Short } else { Self::Long }
+    }
+
+    /// What the work gives; of a long statement, on another thread.
+    fn work<T: Send + 'static>(
+        self,
+        engine: &Engine,
+        work: impl FnOnce() -> Result<T, SqlError> + Send + 'static,
+    ) -> Result<T, SqlError> {
+        match self {
+            Self::Short => work(),
+            Self::Long => engine.runtime().apart(work),
+        }
+    }
 }
 
 /// The parameters' types with those that what stands beside them in the plan says; `None` if it says nothing new.

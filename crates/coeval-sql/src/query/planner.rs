@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names in a query, resolved in the transaction's catalog: tables, views, system tables, functions.
 
+mod remote;
+
 use super::apply::Extent;
 use super::typing::OuterTables;
 use crate::catalog::{Source, ViewColumns};
@@ -27,6 +29,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement, visit_expressions};
+use remote::Remote;
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -39,7 +42,7 @@ pub(super) struct Planner<'a> {
     state: &'a SessionState,
     settings: &'a Settings,
     transaction: &'a Transaction,
-    engine: &'a Engine,
+    engine: &'a Arc<Engine>,
     /// With whose rights names are resolved: the session's, within a view its owner's.
     rights: RefCell<Rights>,
     /// The table that nobody's rights are needed to read.
@@ -111,11 +114,23 @@ impl<'a> Planner<'a> {
     }
 
     /// The logical plan of a query.
-    pub(super) fn plan(&self, query: Query, names: &mut PlannerContext) -> Result<LogicalPlan> {
-        let options =
-            ParserOptions { parse_float_as_decimal: true, collect_spans: true, ..ParserOptions::default() };
-        let statement = Statement::Query(Box::new(query));
-        SqlToRel::new_with_options(self, options).sql_statement_to_plan_with_context(statement, names)
+    pub(super) fn plan(&self, query: &Query, mut names: PlannerContext) -> Result<LogicalPlan> {
+        logical_plan(self, query.clone(), &mut names)
+    }
+
+    /// The same on a thread of its own, which asks here for what only this statement knows.
+    pub(super) fn plan_apart(&self, query: &Arc<Query>, mut names: PlannerContext) -> Result<LogicalPlan> {
+        let (engine, query) = (Arc::clone(self.engine), Arc::clone(query));
+        let planners = self.expression_planners.clone();
+        let work = move |asking| {
+            let remote = Remote::new(engine, planners, asking);
+            let planned = logical_plan(&remote, Query::clone(&query), &mut names);
+            Ok((planned, remote.uses()))
+        };
+        let (planned, uses) = self.engine.runtime().apart_asking(work, |question| question.answer(self))?;
+        self.takes_sequence_values.set(self.takes_sequence_values.get() | uses.sequence_values);
+        self.asks_the_catalog.set(self.asks_the_catalog.get() | uses.catalog);
+        planned
     }
 
     /// Which of the query's subqueries run for each row.
@@ -178,7 +193,7 @@ impl<'a> Planner<'a> {
         crate::user_types::resolve(&mut query, self.settings, self.transaction);
         super::dialect::in_dialect(&mut query)?;
         super::typing::with_typed_literals(&mut query)?;
-        let plan = self.plan(query, &mut PlannerContext::new())?;
+        let plan = self.plan(&query, PlannerContext::new())?;
         let shown = super::output_names::shown(plan.schema().as_arrow());
         let given = |index: usize| view.columns.get(index).unwrap_or_else(|| shown.field(index).name());
         let expressions: Vec<_> = plan
@@ -278,6 +293,24 @@ impl<'a> Planner<'a> {
     }
 }
 
+/// The table of a recursive query's rows of the step before.
+fn work_table(name: &str, schema: arrow::datatypes::SchemaRef) -> Result<Arc<dyn TableSource>> {
+    let table = datafusion::catalog::cte_worktable::CteWorkTable::new(name, schema);
+    Ok(provider_as_source(Arc::new(table)))
+}
+
+/// The logical plan of a query whose names are found there.
+fn logical_plan(
+    names: &impl ContextProvider,
+    query: Query,
+    context: &mut PlannerContext,
+) -> Result<LogicalPlan> {
+    let options =
+        ParserOptions { parse_float_as_decimal: true, collect_spans: true, ..ParserOptions::default() };
+    let statement = Statement::Query(Box::new(query));
+    SqlToRel::new_with_options(names, options).sql_statement_to_plan_with_context(statement, context)
+}
+
 /// Whether an expression of the query names `tableoid`.
 fn names_table_ids(query: &Query) -> bool {
     let named = |ident: &Ident| ident.value.eq_ignore_ascii_case("tableoid");
@@ -312,8 +345,7 @@ impl ContextProvider for Planner<'_> {
         name: &str,
         schema: arrow::datatypes::SchemaRef,
     ) -> Result<Arc<dyn TableSource>> {
-        let table = datafusion::catalog::cte_worktable::CteWorkTable::new(name, schema);
-        Ok(provider_as_source(Arc::new(table)))
+        work_table(name, schema)
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {

@@ -10,7 +10,7 @@ use crate::carried::Carry;
 use crate::catalog::CatalogAccess;
 use crate::context::StatementContext;
 use crate::ddl::sequence_functions::SequenceAccess;
-use crate::engine::aside;
+use crate::engine::{Engine, LONG_TEXT_BYTES, aside};
 use crate::error::SqlError;
 use crate::memory::bytes_of_rows;
 use crate::provider::StatementSnapshot;
@@ -23,6 +23,7 @@ use chrono_tz::Tz;
 use coeval_store::{ColumnType, StoreError, Value, value_at};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
@@ -229,18 +230,93 @@ fn physical_plan(
     allowance.while_planning().carry_in(state.config_mut().options_mut());
     allowance.carry_in(&mut options);
     state.execution_props_mut().config_options = Some(Arc::new(options));
-    let logical = if planned.parameter_types.is_empty() {
-        planned.logical.clone()
-    } else {
-        planned.logical.clone().replace_params_with_values(&parameters(context)?)?
+    let parameters = match planned.parameter_types.is_empty() {
+        true => None,
+        false => Some(parameters(context)?),
     };
-    let optimized = optimized(&logical, planned, context, &state)?;
-    let planner = Arc::clone(state.query_planner());
-    let physical = context.engine.runtime().block_on(planner.create_physical_plan(&optimized, &state))?;
+    let unfinished = Unfinished {
+        engine: Arc::clone(context.engine),
+        logical: Arc::clone(&planned.logical),
+        parameters,
+        is_correlated: planned.is_correlated(),
+        snapshot: snapshot.clone(),
+        state,
+    };
+    let finished = if context.sql.len() >= LONG_TEXT_BYTES || has_many_nodes(&planned.logical) {
+        context.engine.runtime().apart(|| unfinished.finished())?
+    } else {
+        unfinished.finished()?
+    };
+    if finished.reads_all {
+        for def in planned.tables() {
+            context.transaction.note_scanned(def.id, &[])?;
+        }
+    }
     for (table, extents) in snapshot.take_scans() {
         context.transaction.note_scanned(table, &extents)?;
     }
-    Ok((physical, task_context(&state, environment)))
+    Ok((finished.physical, task_context(&finished.state, environment)))
+}
+
+/// From so many nodes on a plan is made better apart: what rules do may grow much faster than the text.
+const NODES_MAX: usize = 100;
+
+/// Whether a plan has more nodes than that.
+pub(super) fn has_many_nodes(plan: &LogicalPlan) -> bool {
+    let mut nodes = 0;
+    let counted = plan.apply(|_| {
+        nodes += 1;
+        Ok(if nodes > NODES_MAX { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    counted.is_ok() && nodes > NODES_MAX
+}
+
+/// A plan on its way to what runs, with all that it takes: it can be finished on another thread.
+struct Unfinished {
+    engine: Arc<Engine>,
+    logical: Arc<LogicalPlan>,
+    parameters: Option<ParamValues>,
+    is_correlated: bool,
+    snapshot: StatementSnapshot,
+    state: SessionState,
+}
+
+/// A plan that runs.
+struct Finished {
+    physical: Arc<dyn ExecutionPlan>,
+    state: SessionState,
+    /// Whether scans are planned while it runs: all its tables count as read as a whole.
+    reads_all: bool,
+}
+
+impl Unfinished {
+    fn finished(self) -> Result<Finished, SqlError> {
+        let logical = match &self.parameters {
+            None => LogicalPlan::clone(&self.logical),
+            Some(values) => LogicalPlan::clone(&self.logical).replace_params_with_values(values)?,
+        };
+        let (optimized, reads_all) = self.optimized(&logical)?;
+        let planner = Arc::clone(self.state.query_planner());
+        let physical =
+            self.engine.runtime().block_on(planner.create_physical_plan(&optimized, &self.state))?;
+        Ok(Finished { physical, state: self.state, reads_all })
+    }
+
+    /// The optimized plan. Where DataFusion makes no join of a correlated subquery, the plan's correlated subqueries run
+    /// for each row instead.
+    fn optimized(&self, logical: &LogicalPlan) -> Result<(LogicalPlan, bool), SqlError> {
+        let first = self.state.optimize(logical);
+        let is_done = match &first {
+            Ok(plan) => !(self.is_correlated && has_correlated(plan)),
+            Err(_) => !self.is_correlated,
+        };
+        if is_done {
+            return Ok((first?, false));
+        }
+        let applied = applied(logical.clone(), self.engine.template(), Extent::AllCorrelated)?;
+        self.snapshot.stop_collecting();
+        Ok((self.state.optimize(&applied.data)?, true))
+    }
 }
 
 /// The views of the tables that a query names. Each of its scans says what it reads, unless some may be planned while
@@ -279,33 +355,6 @@ fn snapshot_of(
     };
     let views = tables.map(view).collect::<Result<Vec<_>, _>>()?;
     Ok(StatementSnapshot::collecting(views).with_bricks(bricks).with_foreign(foreign))
-}
-
-/// The optimized plan. Where DataFusion makes no join of a correlated subquery, the plan's correlated subqueries run
-/// for each row instead.
-fn optimized(
-    logical: &LogicalPlan,
-    planned: &PlannedQuery,
-    context: &StatementContext<'_>,
-    state: &SessionState,
-) -> Result<LogicalPlan, SqlError> {
-    let first = state.optimize(logical);
-    let is_done = match &first {
-        Ok(plan) => !(planned.is_correlated() && has_correlated(plan)),
-        Err(_) => !planned.is_correlated(),
-    };
-    if is_done {
-        return Ok(first?);
-    }
-    let applied = applied(logical.clone(), context.engine.template(), Extent::AllCorrelated)?;
-    // Their scans are planned while the query runs.
-    if let Some(snapshot) = StatementSnapshot::carried_by(state.config_options()) {
-        snapshot.stop_collecting();
-        for def in planned.tables() {
-            context.transaction.note_scanned(def.id, &[])?;
-        }
-    }
-    Ok(state.optimize(&applied.data)?)
 }
 
 /// What `now()` says in subqueries that are planned while the statement runs.

@@ -6,8 +6,11 @@
 //! a function that takes columns only. So this rule puts a function round such a constant that gives it as it is, and asks
 //! before that for the memory of as many copies as there are rows.
 //!
+//! It is the last rule, so aggregates over windows become those that look and ask here too (`query/windowed.rs`).
+//!
 //! Where a constant stays one value (`=`, `LIKE`, a function that reads it row by row) it is left alone.
 
+use super::windowed::windowed;
 use crate::allowance::Meter;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -25,7 +28,7 @@ use std::sync::{Arc, LazyLock};
 const LITERAL_BYTES_MIN: usize = 4 << 10;
 
 /// Functions of DataFusion that make a column of each constant that stands beside a column.
-const SPREADS: [&str; 21] = [
+const SPREADS: [&str; 31] = [
     "array_append",
     "array_concat",
     "array_distance",
@@ -39,15 +42,28 @@ const SPREADS: [&str; 21] = [
     "array_replace_all",
     "array_replace_n",
     "array_union",
+    "btrim",
     "coalesce",
     "concat",
     "concat_ws",
     "greatest",
     "least",
+    "left",
+    "ltrim",
     "make_array",
     "named_struct",
+    "overlay",
+    "right",
+    "rtrim",
+    "strpos",
     "struct",
+    "substr",
+    "substr_index",
+    "translate",
 ];
+
+/// The name of the function that counts.
+pub(super) const COUNTED: &str = "coeval_counted";
 
 /// The rule. To come last: what other rules look for in an expression is hidden behind the function.
 #[derive(Debug)]
@@ -114,7 +130,10 @@ fn counted_below(part: Expr) -> Result<Transformed<Expr>> {
         Expr::WindowFunction(function) => {
             let WindowFunction { fun, mut params } = *function;
             let args = counted_all(std::mem::take(&mut params.args));
-            args.update_data(|args| {
+            let looking = windowed(&fun);
+            let is_changed = args.transformed || looking.is_some();
+            let fun = looking.unwrap_or(fun);
+            Transformed::new_transformed(args.data, is_changed).update_data(|args| {
                 params.args = args;
                 Expr::WindowFunction(Box::new(WindowFunction { fun, params }))
             })
@@ -211,7 +230,7 @@ impl Counted {
 
 impl ScalarUDFImpl for Counted {
     fn name(&self) -> &'static str {
-        "coeval_counted"
+        COUNTED
     }
 
     fn signature(&self) -> &Signature {

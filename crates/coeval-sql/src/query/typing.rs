@@ -9,6 +9,7 @@ mod array_has;
 mod arrays;
 mod casts;
 mod coalesce;
+mod collected;
 mod counting;
 mod declared;
 mod intervals;
@@ -33,9 +34,11 @@ pub use declared::column_type_of_field;
 pub(crate) use declared::{marked as marked_field, marked_schema};
 pub(crate) use literals::{is_int_literal, with_typed_literals};
 pub(crate) use moments::ROUNDED as ROUNDED_TIME;
+pub(super) use moments::session_zone;
 pub(crate) use numbers::{quotient, rounded};
 pub(crate) use outer_tables::OuterTables;
 pub(crate) use series::SERIES;
+pub(super) use series::{Steps, arguments_of as arguments_of_series, array_of_members};
 pub(crate) use settle::{is_comparison, settled, settled_expression};
 pub(crate) use time_parts::EXTRACT;
 pub(crate) use values::without_subqueries_in_values;
@@ -77,6 +80,7 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     for (name, members) in [(INT_SERIES, Members::Int), (BIGINT_SERIES, Members::BigInt)] {
         state.register_udtf(name, Arc::new(CountedSeries { members }));
     }
+    state.register_udaf(collected::array_agg())?;
     state.register_udaf(sums::sum())?;
     Ok(state)
 }

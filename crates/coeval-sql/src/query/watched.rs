@@ -8,7 +8,9 @@
 //! others now and then. A join looks once more with each piece that its condition is
 //! asked about, because it may go through all pairs of rows before a batch comes out.
 
-use crate::allowance::Allowance;
+use super::series::SERIES_EXEC;
+use super::window_memory::with_counted_window;
+use crate::allowance::{Allowance, making};
 use crate::cancel::Lifeline;
 use crate::carried::Carry;
 use arrow::array::RecordBatch;
@@ -33,13 +35,14 @@ use std::sync::Arc;
 use std::task::Poll;
 
 /// Operators that give many batches for one that they read, or all of them at the end.
-const MAKE_MORE: [&str; 9] = [
+const MAKE_MORE: [&str; 10] = [
     "AggregateExec",
     "CrossJoinExec",
     "HashJoinExec",
     "NestedLoopJoinExec",
     "PiecewiseMergeJoinExec",
     "RecursiveQueryExec",
+    SERIES_EXEC,
     "SortExec",
     "SortMergeJoinExec",
     "UnnestExec",
@@ -63,7 +66,7 @@ pub(super) fn watched(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let Some(lifeline) = lifeline_of(options) else { return Ok(plan) };
     let watch = |node: Arc<dyn ExecutionPlan>| {
-        let input = with_watched_condition(node, lifeline)?;
+        let input = with_counted_window(with_watched_condition(node, lifeline)?)?;
         Ok::<_, DataFusionError>(Transformed::yes(
             Arc::new(Watched { input, lifeline: lifeline.clone() }) as _
         ))
@@ -147,6 +150,7 @@ impl ExecutionPlan for Watched {
     }
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let memory = Arc::clone(task.memory_pool());
         let mut input = self.input.execute(partition, task)?;
         if MAKE_MORE.contains(&self.input.name()) {
             input = make_cooperative(input);
@@ -156,7 +160,7 @@ impl ExecutionPlan for Watched {
             if let Err(error) = lifeline.check() {
                 return Poll::Ready(Some(Err(error.into())));
             }
-            lifeline.during(|| input.poll_next_unpin(context))
+            making(&memory, || lifeline.during(|| input.poll_next_unpin(context)))
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }

@@ -13,7 +13,7 @@ use crate::context::StatementContext;
 use crate::copy::{self, CopyIn, CopyOut, Exchange, Gathered};
 use crate::engine::aside;
 use crate::error::SqlError;
-use crate::memory::Kept;
+use crate::memory::{Kept, run_with};
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
 use crate::result::{CommandTag, RowSet, RowStream, StatementResult};
@@ -33,7 +33,7 @@ pub struct ParsedStatement {
     sql: Arc<str>,
     neighbours: Neighbours,
     /// For the syntax of the whole text.
-    _memory: Option<Arc<Kept>>,
+    memory: Option<Arc<Kept>>,
 }
 
 impl ParsedStatement {
@@ -125,15 +125,13 @@ impl Session {
     /// `42601` with the position. An open block is failed then.
     pub fn parse(&mut self, sql: &str) -> Result<Vec<ParsedStatement>, SqlError> {
         let _running = self.cancel.resume();
-        let memory = self.engine.queries.keep_syntax(sql).map_err(|error| self.fail(error))?.map(Arc::new);
-        let parsed =
-            if sql.len() > SHORT_TEXT_BYTES { aside(|| parse::parse(sql)) } else { parse::parse(sql) };
-        let parsed = parsed.map_err(|error| self.fail(error))?;
+        let parsed = if sql.len() > SHORT_TEXT_BYTES { aside(|| self.parsed(sql)) } else { self.parsed(sql) };
+        let (parsed, memory) = parsed.map_err(|error| self.fail(error))?;
         let neighbours = if parsed.len() > 1 { Neighbours::Some } else { Neighbours::None };
         let sql: Arc<str> = sql.into();
         let of_text = |syntax| {
             let sql = Arc::clone(&sql);
-            ParsedStatement { syntax, sql, neighbours, _memory: memory.clone() }
+            ParsedStatement { syntax, sql, neighbours, memory: memory.clone() }
         };
         Ok(parsed.into_iter().map(of_text).collect())
     }
@@ -156,6 +154,7 @@ impl Session {
         types: &[Option<ParameterType>],
     ) -> Result<Arc<Prepared>, SqlError> {
         let _running = self.cancel.resume();
+        let _syntax = run_with(statement.memory.as_ref());
         let known: Vec<_> = types.iter().map(|ty| ty.map(ParameterType::of_value)).collect();
         let syntax = match statement.syntax {
             parse::Parsed::Statement(syntax) => {
@@ -173,6 +172,7 @@ impl Session {
     /// As [`Self::execute`].
     pub fn start(&mut self, statement: &ParsedStatement) -> Result<Execution, SqlError> {
         let _running = self.cancel.resume();
+        let _syntax = run_with(statement.memory.as_ref());
         let sql = &*statement.sql;
         match &statement.syntax {
             parse::Parsed::Statement(syntax) if !is_session_statement(syntax) => {

@@ -2,6 +2,7 @@
 //! `VALUES`: rows of expressions.
 
 use super::{ColumnList, Shape};
+use crate::cancel;
 use crate::context::StatementContext;
 use crate::dml::assignments::is_default;
 use crate::dml::environment;
@@ -42,6 +43,7 @@ pub(super) fn given_rows(
     let mut expressions = Expressions::new(context, &scope);
     let mut rows = Vec::with_capacity(values.rows.len());
     for row in &values.rows {
+        cancel::check()?;
         let mut given = vec![None; shape.target.def.columns.len()];
         for (&column, expression) in columns.iter().zip(&row.content) {
             let cell = cell(shape, &mut expressions, column, expression)?;

@@ -104,7 +104,7 @@ impl ScalarUDFImpl for MomentFunction {
     }
 }
 
-pub(super) fn session_zone(options: &ConfigOptions) -> Tz {
+pub(in crate::query) fn session_zone(options: &ConfigOptions) -> Tz {
     let zone = options.execution.time_zone.as_deref();
     zone.and_then(|zone| zone.parse().ok()).unwrap_or(Tz::UTC)
 }

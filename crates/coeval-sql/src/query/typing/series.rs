@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `generate_series` over the types that PostgreSQL has it for, as an array: DataFusion's takes whole numbers and
-//! times of one width only.
+//! times of one width only. Where rows are made of the array, its members are made while they are read
+//! (`query/series.rs`).
 
 use super::casts::cast_array;
 use super::moments::session_zone;
@@ -119,12 +120,7 @@ impl ScalarUDFImpl for Series {
         let types: Vec<DataType> = args.args.iter().map(ColumnarValue::data_type).collect();
         let member = member_type(&types).unwrap_or(DataType::Int32);
         let session = session_zone(&args.config_options);
-        let column = |(place, argument): (usize, &ColumnarValue)| {
-            let column = argument.to_array(args.number_rows)?;
-            let is_text = place < 2 && column.data_type() == &DataType::Utf8View;
-            Ok(if is_text { moments(&column, &member, session)? } else { column })
-        };
-        let arrays: Vec<ArrayRef> = args.args.iter().enumerate().map(column).collect::<Result<_>>()?;
+        let arrays = arguments_of(&args.args, args.number_rows, &member, session)?;
         let (mut members, mut lengths) = (Vec::new(), Vec::with_capacity(args.number_rows));
         let mut valid = Vec::with_capacity(args.number_rows);
         for row in 0..args.number_rows {
@@ -148,11 +144,29 @@ impl ScalarUDFImpl for Series {
         let list = ListArray::try_new(
             field,
             offsets,
-            member_array(members, &member)?,
+            array_of_members(members, &member)?,
             Some(NullBuffer::from(valid)),
         )?;
         Ok(ColumnarValue::Array(Arc::new(list)))
     }
+}
+
+/// The arguments of a series with these members as columns: bounds that are texts as times.
+///
+/// # Errors
+/// `22007` for a text that is no time.
+pub(in crate::query) fn arguments_of(
+    arguments: &[ColumnarValue],
+    rows: usize,
+    member: &DataType,
+    session: chrono_tz::Tz,
+) -> Result<Vec<ArrayRef>> {
+    let column = |(place, argument): (usize, &ColumnarValue)| {
+        let column = argument.to_array(rows)?;
+        let is_text = place < 2 && column.data_type() == &DataType::Utf8View;
+        if is_text { moments(&column, member, session) } else { Ok(column) }
+    };
+    arguments.iter().enumerate().map(column).collect()
 }
 
 /// Texts as the times that they stand for.
@@ -166,7 +180,10 @@ fn moments(texts: &ArrayRef, member: &DataType, session: chrono_tz::Tz) -> Resul
 }
 
 /// The members as an array of this type.
-fn member_array(members: Vec<i128>, ty: &DataType) -> Result<ArrayRef> {
+///
+/// # Errors
+/// For a type that no series has: a bug.
+pub(in crate::query) fn array_of_members(members: Vec<i128>, ty: &DataType) -> Result<ArrayRef> {
     // Each was checked to be one of the type.
     Ok(match ty {
         DataType::Int32 => {
@@ -188,7 +205,7 @@ fn member_array(members: Vec<i128>, ty: &DataType) -> Result<ArrayRef> {
 }
 
 /// The members from the first bound to the second, one after the other.
-struct Steps {
+pub(in crate::query) struct Steps {
     /// None behind the end of the type.
     next: Option<i128>,
     last: i128,
@@ -204,7 +221,10 @@ enum Step {
 
 impl Steps {
     /// The series of a row of arguments; `None` if one is NULL.
-    fn of_row(arguments: &[ArrayRef], row: usize) -> Result<Option<Self>> {
+    ///
+    /// # Errors
+    /// `22023` if it would never end because its step is nothing.
+    pub(in crate::query) fn of_row(arguments: &[ArrayRef], row: usize) -> Result<Option<Self>> {
         if arguments.iter().any(|argument| argument.is_null(row)) {
             return Ok(None);
         }
@@ -227,17 +247,18 @@ impl Steps {
         let is_forward = direction == Ordering::Greater;
         Ok(Some(Self { next: Some(first), last, step, range: range_of(ty), is_forward }))
     }
+
+    /// Whether a member is left.
+    pub(in crate::query) fn has_more(&self) -> bool {
+        self.next.is_some_and(|next| if self.is_forward { next <= self.last } else { next >= self.last })
+    }
 }
 
 impl Iterator for Steps {
     type Item = i128;
 
     fn next(&mut self) -> Option<i128> {
-        let next = self.next?;
-        let is_behind = if self.is_forward { next > self.last } else { next < self.last };
-        if is_behind {
-            return None;
-        }
+        let next = self.next.filter(|_| self.has_more())?;
         let sum = match &self.step {
             Step::Number(step) => next.checked_add(*step),
             Step::Interval(step, zone) => i64::try_from(next)

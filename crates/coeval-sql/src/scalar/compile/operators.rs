@@ -16,6 +16,9 @@ use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, UnaryOperator}
 /// An expression whose type is known.
 type Settled = (Node, ColumnType);
 
+/// Values of an IN list that are compared one after the other; a longer list is DataFusion's, which looks them up.
+const LISTED_MAX: usize = 10_000;
+
 impl Compiler<'_> {
     pub(super) fn operator(&mut self, expression: &Expr) -> Result<Typed, Refusal> {
         match expression {
@@ -221,6 +224,9 @@ impl Compiler<'_> {
     }
 
     fn in_list(&mut self, input: &Expr, list: &[Expr], polarity: Polarity) -> Result<Typed, Refusal> {
+        if list.len() > LISTED_MAX {
+            return Err(Refusal::unsupported("so long a list"));
+        }
         let mut sides = vec![self.expression(input)?];
         for candidate in list {
             sides.push(self.expression(candidate)?);

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Aggregates over windows that look whether their statement is to end, and ask for what they make.
+//!
+//! A window gives its operator a value for each row, in one go for all rows that it has, and a value may be an array of
+//! all rows before (`array_agg(x) OVER (ORDER BY y)`): then a hundred thousand rows make ten thousand million members. The
+//! operator counts nothing and looks at nothing, but it asks the aggregate for each row.
+
+use crate::allowance::made;
+use crate::cancel;
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, ReversedUDAF, SetMonotonicity, Signature,
+    WindowFunctionDefinition,
+};
+use std::sync::Arc;
+
+/// Memory is asked for in steps of this size.
+const STEP_BYTES: usize = 64 << 10;
+
+/// A value is there by itself, and once more in the column that is made of all.
+const COPIES: usize = 2;
+
+/// The function of a window, as one that looks; `None` if it does already or is no aggregate.
+pub(super) fn windowed(function: &WindowFunctionDefinition) -> Option<WindowFunctionDefinition> {
+    match function {
+        WindowFunctionDefinition::AggregateUDF(plain)
+            if plain.inner().downcast_ref::<Windowed>().is_none() =>
+        {
+            Some(WindowFunctionDefinition::AggregateUDF(Windowed::over(plain)))
+        }
+        _ => None,
+    }
+}
+
+/// An aggregate over a window.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Windowed {
+    plain: Arc<AggregateUDF>,
+}
+
+impl Windowed {
+    fn over(plain: &Arc<AggregateUDF>) -> Arc<AggregateUDF> {
+        Arc::new(AggregateUDF::new_from_impl(Self { plain: Arc::clone(plain) }))
+    }
+}
+
+impl AggregateUDFImpl for Windowed {
+    fn name(&self) -> &str {
+        self.plain.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.plain.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.plain.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.plain.return_type(types)
+    }
+
+    fn return_field(&self, fields: &[FieldRef]) -> Result<FieldRef> {
+        self.plain.return_field(fields)
+    }
+
+    fn is_nullable(&self) -> bool {
+        self.plain.is_nullable()
+    }
+
+    fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(Looking { plain: self.plain.accumulator(arguments)?, unasked: 0 }))
+    }
+
+    fn create_sliding_accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(Looking { plain: self.plain.create_sliding_accumulator(arguments)?, unasked: 0 }))
+    }
+
+    fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        self.plain.state_fields(arguments)
+    }
+
+    fn with_beneficial_ordering(
+        self: Arc<Self>,
+        beneficial_ordering: bool,
+    ) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        let plain = Arc::clone(self.plain.inner()).with_beneficial_ordering(beneficial_ordering)?;
+        Ok(plain
+            .map(|plain| Arc::new(Self { plain: Arc::new(AggregateUDF::new_from_shared_impl(plain)) }) as _))
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        self.plain.order_sensitivity()
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        match self.plain.reverse_udf() {
+            ReversedUDAF::Reversed(plain) => ReversedUDAF::Reversed(Self::over(&plain)),
+            kept => kept,
+        }
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.plain.coerce_types(types)
+    }
+
+    fn is_descending(&self) -> Option<bool> {
+        self.plain.is_descending()
+    }
+
+    fn default_value(&self, ty: &DataType) -> Result<ScalarValue> {
+        self.plain.default_value(ty)
+    }
+
+    fn supports_null_handling_clause(&self) -> bool {
+        self.plain.supports_null_handling_clause()
+    }
+
+    fn set_monotonicity(&self, ty: &DataType) -> SetMonotonicity {
+        self.plain.inner().set_monotonicity(ty)
+    }
+}
+
+/// The aggregate of one window.
+#[derive(Debug)]
+struct Looking {
+    plain: Box<dyn Accumulator>,
+    /// Bytes of values that are not asked for yet.
+    unasked: usize,
+}
+
+impl Accumulator for Looking {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        cancel::check()?;
+        self.plain.update_batch(values)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.plain.retract_batch(values)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        self.plain.supports_retract_batch()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.plain.merge_batch(states)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.plain.state()
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        cancel::check()?;
+        let value = self.plain.evaluate()?;
+        // The values by themselves are counted by who has the rows.
+        self.unasked += (value.size() - size_of::<ScalarValue>()) * COPIES;
+        if self.unasked >= STEP_BYTES {
+            made(std::mem::take(&mut self.unasked))?;
+        }
+        Ok(value)
+    }
+
+    fn size(&self) -> usize {
+        self.plain.size() + size_of::<Self>()
+    }
+}
