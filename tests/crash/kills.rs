@@ -196,7 +196,8 @@ fn a_transaction_in_two_halves_is_seen() {
 
 #[test]
 fn a_log_that_lies_about_what_is_written_is_seen() {
-    assert_is_seen("holds-log-back", &["worker", "damaged", "damage"]);
+    // A sequence loses what it had logged ahead: its numbers are given a second time.
+    assert_is_seen("holds-log-back", &["worker", "damaged", "damage", "twice"]);
 }
 
 #[test]
