@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Dates, times, timestamps and intervals as text, in ISO order as PostgreSQL prints them.
 
+use chrono::format::{Parsed, StrftimeItems};
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
 use chrono_tz::Tz;
 use coeval_store::IntervalValue;
@@ -120,12 +121,15 @@ pub(crate) fn parse_date(text: &str) -> Option<i32> {
     let (text, is_before_christ) = without_era(text);
     let text = text.split_once([' ', 'T']).map_or(text, |(date, _)| date);
     let signed = with_sign(text);
-    let date = NaiveDate::parse_from_str(&signed, "%Y-%m-%d")
-        .or_else(|_| NaiveDate::parse_from_str(text, "%Y%m%d"))
-        .or_else(|_| NaiveDate::parse_from_str(text, "%Y/%m/%d"))
-        .or_else(|_| NaiveDate::parse_from_str(text, "%m/%d/%Y"))
-        .ok()?;
-    let date = if is_before_christ { date.with_year(1 - date.year())? } else { date };
+    let forms = [(&*signed, "%Y-%m-%d"), (text, "%Y%m%d"), (text, "%Y/%m/%d"), (text, "%m/%d/%Y")];
+    let date = forms.iter().find_map(|(text, form)| {
+        let mut fields = Parsed::new();
+        chrono::format::parse(&mut fields, text, StrftimeItems::new(form)).ok()?;
+        let year = fields.year()?;
+        // The year before year one is zero: which years have a 29 February depends on it.
+        let year = if is_before_christ { 1_i32.checked_sub(year)? } else { year };
+        NaiveDate::from_ymd_opt(year, fields.month()?, fields.day()?)
+    })?;
     Some(date.num_days_from_ce() - UNIX_EPOCH_DAY_FROM_CE).filter(|&days| is_date(days))
 }
 

@@ -36,6 +36,9 @@ fn every_type_prints_as_postgresql_prints_it() {
         ("\\xDEad", ColumnType::Bytea, "\\xdead"),
         ("a\\001\\\\", ColumnType::Bytea, "\\x61015c"),
         ("2024-02-29", ColumnType::Date, "2024-02-29"),
+        ("2049-02-29 BC", ColumnType::Date, "2049-02-29 BC"),
+        ("0001-12-31 BC", ColumnType::Date, "0001-12-31 BC"),
+        ("2049-02-29 12:00 BC", ColumnType::Timestamp, "2049-02-29 12:00:00 BC"),
         ("12:34:56.7890", ColumnType::Time, "12:34:56.789"),
         ("2024-02-29 12:34:56.000001", ColumnType::Timestamp, "2024-02-29 12:34:56.000001"),
         ("2024-02-29T12:00:00+02", ColumnType::TimestampTz, "2024-02-29 10:00:00+00"),
@@ -68,6 +71,7 @@ fn text_that_is_no_value_of_the_type_is_refused_with_its_sqlstate() {
     );
     assert_eq!(state("x", ColumnType::Date), SqlState::InvalidDatetimeFormat);
     assert_eq!(state("2023-02-29", ColumnType::Date), SqlState::DatetimeFieldOverflow);
+    assert_eq!(state("2048-02-29 BC", ColumnType::Date), SqlState::DatetimeFieldOverflow);
     assert_eq!(state("abcd", ColumnType::Varchar(3)), SqlState::StringDataRightTruncation);
     assert_eq!(state("{", ColumnType::Json), SqlState::InvalidTextRepresentation);
 }
