@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     let dir = arguments.dir.clone().unwrap_or_else(|| default_directory("coeval-demo"));
     let existed = directory::look(&dir)? == directory::Contents::Database;
     let begun = Instant::now();
-    let db = directory::open_with(&dir, Database::options().durability(arguments.durability))?;
+    let db = directory::open_with(&dir, directory::options().durability(arguments.durability))?;
     if existed {
         println!("Opened the database in {} in {:.1} s.", dir.display(), begun.elapsed().as_secs_f64());
         verify_acknowledged(&db, &dir)?;

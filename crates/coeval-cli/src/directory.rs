@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Directories that are given on the command line: whether there is a database in them, and opening it.
 
+use crate::allocator;
 use crate::failure::Failure;
 use coeval::{DamagedTables, Database, DatabaseOptions};
 use std::io;
@@ -76,7 +77,12 @@ pub(crate) fn open_with(path: &Path, options: DatabaseOptions) -> Result<Databas
 
 /// How a database is opened of which some may be damaged: what cannot be read is named, the rest is read only.
 pub(crate) fn salvaging() -> DatabaseOptions {
-    Database::options().damaged(DamagedTables::ServeOthersReadOnly)
+    options().damaged(DamagedTables::ServeOthersReadOnly)
+}
+
+/// The standard, with this program's allocator.
+pub(crate) fn options() -> DatabaseOptions {
+    Database::options().give_back_memory(allocator::give_back)
 }
 
 #[cfg(test)]

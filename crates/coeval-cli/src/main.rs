@@ -15,6 +15,7 @@
 //! # Start reading at
 //! `arguments.rs`, then `sql.rs`, `serve.rs`, `demo.rs`, `bench.rs`, `check.rs`.
 
+mod allocator;
 mod arguments;
 mod bench;
 mod cells;
@@ -32,10 +33,6 @@ mod sql;
 use arguments::{Arguments, Command};
 use clap::Parser;
 use std::process::ExitCode;
-
-/// Trees of small nodes that many threads make and drop want an allocator made for that.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {

@@ -21,7 +21,7 @@ use std::time::Duration;
 pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     log::begin(if arguments.log_json { log::Format::Json } else { log::Format::Text });
     let mut options = options(arguments)?;
-    let mut opening = if arguments.salvage { directory::salvaging() } else { Database::options() };
+    let mut opening = if arguments.salvage { directory::salvaging() } else { directory::options() };
     if let Some(bytes) = arguments.query_memory {
         opening = opening.query_memory(bytes);
     }

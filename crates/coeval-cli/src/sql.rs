@@ -42,10 +42,10 @@ pub(crate) fn run(arguments: &SqlArguments) -> Result<(), Failure> {
 fn open(arguments: &SqlArguments) -> Result<Database, Failure> {
     match &arguments.dir {
         Some(dir) if arguments.salvage => directory::open_with(dir, directory::salvaging()),
-        Some(dir) => directory::open_with(dir, Database::options()),
-        None => {
-            Database::in_memory().map_err(|error| Failure::work("cannot start a database in memory", error))
-        }
+        Some(dir) => directory::open_with(dir, directory::options()),
+        None => directory::options()
+            .in_memory()
+            .map_err(|error| Failure::work("cannot start a database in memory", error)),
     }
 }
 

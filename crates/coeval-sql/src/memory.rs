@@ -7,7 +7,9 @@
 //! - a query that has little ([`SMALL_BYTES`]) always gets it, whatever the others have;
 //! - and so does each of its operators that has next to nothing ([`EMPTY_OPERATOR_BYTES`]);
 //! - one that has more gets what it asks for up to its *share*: the budget, divided among those and one more;
-//! - beyond its share it gets what there is, but for the last quarter of the budget, which is left to those that come.
+//! - beyond its share it gets what there is, but for the last quarter of the budget, which is left to those that come;
+//! - and nobody gets more than little while the process is near the machine's limit, whatever the budget has left
+//!   (`process.rs`).
 //!
 //! Within a query, operators that can spill have equal parts of what it may have (DataFusion's `FairSpillPool`).
 //!
@@ -19,7 +21,9 @@
 //! several times over if it keeps several parts: the count is an upper bound, and an unfiltered build side of a join
 //! reaches the limit before its memory does.
 
+mod process;
 mod spill;
+mod syntax;
 
 use crate::error::{SqlError, SqlState};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
@@ -33,12 +37,14 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::Mutex;
+use process::{NoRoom, Recent, THIS};
 use spill::{SPILLED_BYTES_MAX, SpillDirectory};
-use std::cell::RefCell;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+pub(crate) use syntax::{SyntaxMemory, run_with, syntax_memory};
 
 /// What each query gets without being asked how much there is: the hash tables and sorts of what runs by the thousand.
 const SMALL_BYTES: usize = 1 << 20;
@@ -50,15 +56,6 @@ const EMPTY_OPERATOR_BYTES: usize = 64 << 10;
 /// The least budget: a sort that spills needs some room to merge its runs.
 pub const QUERY_MEMORY_MIN: usize = 16 << 20;
 
-/// Shorter texts are not counted: a connection has one of them at a time.
-const SHORT_TEXT_BYTES: usize = 256 << 10;
-
-/// What tokens, syntax and plan take for each mark between values and words: in a long list there is one for each value.
-const MARK_BYTES: usize = 300;
-
-/// What they take for each byte of a text beside that: copies of long literals.
-const COPIES: usize = 4;
-
 /// How much memory queries may have, and where they spill.
 #[derive(Clone, Debug, Default)]
 pub struct QueryMemory {
@@ -67,6 +64,9 @@ pub struct QueryMemory {
     /// The directory for what does not fit, made when it is needed; the system's for temporary files if not given.
     /// It must be the engine's own: it is removed with all that is in it when the engine starts.
     pub spill_directory: Option<PathBuf>,
+    /// Makes the allocator give the system back what it keeps for later, if the program's allocator can: called before a query
+    /// is refused memory because the process has too much, and behind large queries when it has much.
+    pub give_back: Option<fn()>,
 }
 
 /// Half of the machine's memory, or of what its control groups leave, of which one query may have three quarters. The other
@@ -91,11 +91,19 @@ struct Taken {
     bytes: usize,
     /// Queries that have more than [`SMALL_BYTES`].
     large_queries: usize,
+    recent: Recent,
 }
 
 impl MemoryBudget {
     fn new(size: usize) -> Arc<Self> {
         Arc::new(Self { size: size.max(QUERY_MEMORY_MIN), taken: Mutex::default() })
+    }
+
+    /// What was given a moment ago and may not have been written.
+    fn unwritten(&self) -> usize {
+        let mut taken = self.taken.lock();
+        let given = taken.bytes;
+        taken.recent.unwritten(given)
     }
 
     /// What one query may have at most: the last quarter is for others.
@@ -109,7 +117,34 @@ struct QueryPool {
     budget: Arc<MemoryBudget>,
     /// Changes under the budget's lock.
     bytes: AtomicUsize,
+    /// Whether it ever had more than [`SMALL_BYTES`].
+    was_large: AtomicBool,
     operators: FairSpillPool,
+}
+
+/// Why a query does not get what it asks for.
+#[derive(Debug)]
+enum Refused {
+    /// Others have the rest of the budget, or may come for it.
+    Share { has: usize },
+    /// The process is near the machine's limit.
+    Process(NoRoom),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Share { has } => write!(f, "it has {has}, others have the rest"),
+            Self::Process(none) => none.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { resident, ceiling } = self;
+        write!(f, "the process has {resident} of the {ceiling} that it may have on this machine")
+    }
 }
 
 /// Whether a query may be refused.
@@ -123,11 +158,18 @@ enum Asked {
 impl QueryPool {
     fn new(budget: &Arc<MemoryBudget>) -> Self {
         let operators = FairSpillPool::new(budget.query_max());
-        Self { budget: Arc::clone(budget), bytes: AtomicUsize::new(0), operators }
+        let (bytes, was_large) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { budget: Arc::clone(budget), bytes, was_large, operators }
     }
 
     /// Takes so much of the budget, if the query may have it.
-    fn take(&self, additional: usize, asked: Asked) -> bool {
+    fn take(&self, additional: usize, asked: Asked) -> Result<(), Refused> {
+        if asked == Asked::Wanted
+            && self.bytes.load(Ordering::Relaxed).saturating_add(additional) > SMALL_BYTES
+        {
+            let unwritten = self.budget.unwritten();
+            THIS.room_for(additional.saturating_add(unwritten)).map_err(Refused::Process)?;
+        }
         let mut taken = self.budget.taken.lock();
         let before = self.bytes.load(Ordering::Relaxed);
         let (mine, all) = (before + additional, taken.bytes + additional);
@@ -136,11 +178,14 @@ impl QueryPool {
         let is_within_share = mine <= self.budget.size / (large_queries + 1) && all <= self.budget.size;
         let is_left = all <= self.budget.query_max();
         if asked == Asked::Wanted && mine > SMALL_BYTES && !is_within_share && !is_left {
-            return false;
+            return Err(Refused::Share { has: before });
         }
         self.bytes.store(mine, Ordering::Relaxed);
-        *taken = Taken { bytes: all, large_queries };
-        true
+        if becomes_large {
+            self.was_large.store(true, Ordering::Relaxed);
+        }
+        (taken.bytes, taken.large_queries) = (all, large_queries);
+        Ok(())
     }
 
     fn give_back(&self, bytes: usize) {
@@ -151,6 +196,14 @@ impl QueryPool {
         taken.bytes -= bytes;
         taken.large_queries -= usize::from(!stays_large);
         self.bytes.store(before - bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for QueryPool {
+    fn drop(&mut self) {
+        if self.was_large.load(Ordering::Relaxed) {
+            THIS.is_left();
+        }
     }
 }
 
@@ -169,7 +222,7 @@ impl MemoryPool for QueryPool {
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         self.operators.grow(reservation, additional);
-        self.take(additional, Asked::Noted);
+        self.take(additional, Asked::Noted).expect("what is noted is not refused");
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
@@ -187,13 +240,11 @@ impl MemoryPool for QueryPool {
             return Ok(());
         }
         self.operators.try_grow(reservation, additional)?;
-        if self.take(additional, Asked::Wanted) {
-            return Ok(());
-        }
-        self.operators.shrink(reservation, additional);
-        let (name, has) = (reservation.consumer().name(), self.bytes.load(Ordering::Relaxed));
-        let text = format!("{additional} bytes more for {name}: the query has {has}, others have the rest");
-        Err(DataFusionError::ResourcesExhausted(text))
+        self.take(additional, Asked::Wanted).map_err(|refused| {
+            self.operators.shrink(reservation, additional);
+            let name = reservation.consumer().name();
+            DataFusionError::ResourcesExhausted(format!("{additional} bytes more for {name}: {refused}"))
+        })
     }
 
     fn reserved(&self) -> usize {
@@ -229,6 +280,9 @@ impl QueryEnvironment {
     /// # Errors
     /// If DataFusion cannot set up its temporary files.
     pub(crate) fn new(memory: &QueryMemory) -> Result<Self, SqlError> {
+        if let Some(give_back) = memory.give_back {
+            THIS.gives_back_by(give_back);
+        }
         let budget = MemoryBudget::new(memory.bytes.unwrap_or_else(default_query_memory));
         if let Some(path) = &memory.spill_directory {
             // What cannot be removed takes room and is in nobody's way.
@@ -259,17 +313,6 @@ impl QueryEnvironment {
         Ok(kept)
     }
 
-    /// Memory for the syntax and the plan of a text, as long as they live; none for a short one.
-    ///
-    /// # Errors
-    /// `53200`.
-    pub(crate) fn keep_syntax(&self, sql: &str) -> Result<Option<Kept>, SqlError> {
-        if sql.len() < SHORT_TEXT_BYTES {
-            return Ok(None);
-        }
-        self.keep(syntax_bytes(sql), "the syntax of a statement").map(Some)
-    }
-
     /// What one statement's query runs in.
     pub(crate) fn of_statement(&self) -> Arc<RuntimeEnv> {
         let memory_pool = Arc::new(QueryPool::new(&self.budget));
@@ -294,11 +337,8 @@ pub(crate) struct Kept(QueryPool);
 
 impl Kept {
     fn grow(&self, bytes: usize, what: &str) -> Result<(), String> {
-        if self.0.take(bytes, Asked::Wanted) {
-            return Ok(());
-        }
-        let has = self.0.bytes.load(Ordering::Relaxed);
-        Err(format!("{bytes} bytes more for {what}, which has {has}: others have the rest"))
+        let refused = |refused| format!("{bytes} bytes more for {what}: {refused}");
+        self.0.take(bytes, Asked::Wanted).map_err(refused)
     }
 }
 
@@ -306,32 +346,6 @@ impl Drop for Kept {
     fn drop(&mut self) {
         self.0.give_back(self.0.bytes.load(Ordering::Relaxed));
     }
-}
-
-thread_local! {
-    /// For the syntax of the statement that runs on this thread, if its text is long.
-    static SYNTAX: RefCell<Option<Arc<Kept>>> = const { RefCell::new(None) };
-}
-
-/// What this thread ran with before.
-pub(crate) struct SyntaxBefore(Option<Arc<Kept>>);
-
-impl Drop for SyntaxBefore {
-    fn drop(&mut self) {
-        SYNTAX.set(self.0.take());
-    }
-}
-
-/// A statement runs on this thread whose syntax has this memory, as long as what this gives lives.
-#[must_use]
-pub(crate) fn run_with(syntax: Option<&Arc<Kept>>) -> SyntaxBefore {
-    SyntaxBefore(SYNTAX.replace(syntax.cloned()))
-}
-
-/// The memory of the syntax of the statement that runs on this thread: to be held as long as something is made of it,
-/// also when its session has gone on.
-pub(crate) fn syntax_memory() -> Option<Arc<Kept>> {
-    SYNTAX.with_borrow(Clone::clone)
 }
 
 impl MemoryAccounts for ChangeAccounts {
@@ -348,6 +362,14 @@ impl MemoryAccount for Kept {
     fn shrink(&mut self, bytes: usize) {
         self.0.give_back(bytes);
     }
+}
+
+/// A value that no query counts is about to take so much.
+///
+/// # Errors
+/// `53200` if the process has no room for it.
+pub(crate) fn room_for_a_value(bytes: usize) -> Result<(), SqlError> {
+    THIS.room_for(bytes).map_err(|none| out_of_memory(&format!("{bytes} bytes more for a value: {none}")))
 }
 
 /// What the rows of a batch take; of columns that are parts of chunks it is the part.
@@ -379,19 +401,6 @@ pub(crate) fn texts_beside(column: &ArrayRef) -> usize {
         }
         _ => 0,
     }
-}
-
-/// What the syntax and the plan of a text take, about: much for a list of numbers, little for a long literal.
-fn syntax_bytes(sql: &str) -> usize {
-    let (mut marks, mut quote) = (0_usize, None);
-    for &byte in sql.as_bytes() {
-        match quote {
-            Some(end) => quote = Some(end).filter(|&end| end != byte),
-            None if matches!(byte, b'\'' | b'"') => quote = Some(byte),
-            None => marks += usize::from(byte.is_ascii_whitespace() || byte.is_ascii_punctuation()),
-        }
-    }
-    sql.len().saturating_mul(COPIES).saturating_add(marks.saturating_mul(MARK_BYTES))
 }
 
 /// The error of a transaction whose changes need more memory than they may have.

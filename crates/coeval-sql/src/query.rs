@@ -5,6 +5,7 @@
 mod apply;
 mod arithmetic;
 mod beside;
+mod concatenation;
 mod dialect;
 mod duplicate_groups;
 mod eager_aggregation;

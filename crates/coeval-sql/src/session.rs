@@ -44,7 +44,7 @@ use crate::context::{Clock, SequenceValues, StatementContext};
 use crate::definitions::Definitions;
 use crate::engine::{Engine, LONG_TEXT_BYTES, aside};
 use crate::error::{SqlError, SqlState, place_in};
-use crate::memory::{Kept, run_with};
+use crate::memory::{SyntaxMemory, run_with};
 use crate::point::{PointPlan, Rows};
 use crate::query;
 use crate::quota::QuotaShare;
@@ -301,8 +301,8 @@ impl Session {
     }
 
     /// The statements of a text, and the memory that is kept for their syntax.
-    fn parsed(&self, sql: &str) -> Result<(Vec<Parsed>, Option<Arc<Kept>>), SqlError> {
-        let memory = self.engine.queries.keep_syntax(sql)?.map(Arc::new);
+    fn parsed(&self, sql: &str) -> Result<(Vec<Parsed>, Option<Arc<SyntaxMemory>>), SqlError> {
+        let memory = self.engine.queries.keep_syntax(sql)?;
         if sql.len() < LONG_TEXT_BYTES {
             return Ok((parse::parse(sql)?, memory));
         }

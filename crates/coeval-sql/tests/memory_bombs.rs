@@ -27,7 +27,7 @@ fn engine() -> Arc<Engine> {
 }
 
 fn engine_with(bytes: usize) -> Arc<Engine> {
-    let memory = QueryMemory { bytes: Some(bytes), spill_directory: None };
+    let memory = QueryMemory { bytes: Some(bytes), ..QueryMemory::default() };
     Engine::with_memory(Store::in_memory(StoreOptions::default()), &memory).unwrap()
 }
 
@@ -101,7 +101,10 @@ const BOMBS: &[(&str, &[SqlState])] = &[
     ("SELECT repeat('x', 200000) FROM generate_series(1, 100000000)", NO_MEMORY),
     ("SELECT string_agg(repeat('x', 100000), ',') FROM generate_series(1, 100000)", NO_MEMORY),
     ("SELECT json_agg(repeat('x', 100000)) FROM generate_series(1, 100000)", NO_MEMORY),
-    ("SELECT length(repeat('x', 1000000) || 'y') FROM generate_series(1, 100000000)", TOO_LARGE),
+    ("SELECT length(repeat('x', 1000000) || 'y') FROM generate_series(1, 100000000)", NO_MEMORY),
+    ("SELECT repeat('x', 100000000) || repeat('x', 100000000)", NO_MEMORY),
+    ("SELECT length(repeat('x', 16000000) || repeat('y', 16000000) || repeat('z', 32000000))", NO_MEMORY),
+    ("SELECT length(repeat('x', n) || repeat('y', n)) FROM generate_series(400000, 400100) s(n)", NO_MEMORY),
     ("SELECT length(n || repeat('x', 1000000)) FROM generate_series(1, 100000) s(n)", TOO_LARGE),
     ("SELECT length(concat(n, repeat('x', 1000000))) FROM generate_series(1, 100000) s(n)", TOO_LARGE),
     ("SELECT length(concat_ws(repeat('x', 1000000), n, n)) FROM generate_series(1, 100000) s(n)", TOO_LARGE),

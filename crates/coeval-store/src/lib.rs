@@ -123,7 +123,7 @@ pub use ingest::{IngestOffset, Ingested, SourceOffset};
 pub use key::{KEY_BYTES_MAX, KEY_INLINE_MAX, Key, KeyDamage, KeyReader, KeyWriter, Nullable};
 pub use key_column::{KeyColumn, KeyColumnBuilder};
 pub use list::{ListEncoder, ListRef};
-pub use machine::machine_memory;
+pub use machine::{machine_memory, process_memory};
 pub use options::{CheckpointPolicy, DamagedTables, Durability, StoreOptions, Trials};
 pub use pipeline::LeaderStays;
 pub use publishing::{Publication, WAIVED_LAG_MAX};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How much memory there is: the machine's, or what the control groups leave that this process is in.
+//! How much memory there is, the machine's or what the control groups leave that this process is in; and what it has of it.
 
 use std::path::Path;
 
@@ -32,6 +32,22 @@ pub fn machine_memory() -> usize {
     let machine = kibibytes.map_or(BYTES_ASSUMED, |kibibytes| kibibytes.saturating_mul(1024));
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
     machine.min(group_limit(&groups, read))
+}
+
+/// Bytes of memory that this process has of its own, without files that are mapped: what counts against the limit and cannot
+/// be taken from it. `None` where the system does not say. Takes some 20 microseconds.
+#[must_use]
+pub fn process_memory() -> Option<usize> {
+    own_memory(&std::fs::read_to_string("/proc/self/status").ok()?)
+}
+
+/// What `/proc/self/status` says of it.
+fn own_memory(status: &str) -> Option<usize> {
+    let kibibytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()
+    };
+    Some((kibibytes("RssAnon")? + kibibytes("RssShmem").unwrap_or(0)).saturating_mul(1024))
 }
 
 /// The least limit of the groups that `/proc/self/cgroup` names and of all above them; the largest number without one. The
@@ -77,5 +93,12 @@ mod tests {
         let first = "5:cpu,cpuacct:/a\n4:memory:/a/b\n0::/\n";
         assert_eq!(of(first, &[("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "8192\n")]), 8192);
         assert_eq!(of("nonsense\n::\n", &[]), usize::MAX);
+    }
+
+    #[test]
+    fn a_process_has_what_is_not_mapped_from_files() {
+        let status = "Name:\tcoeval\nVmRSS:\t    9000 kB\nRssAnon:\t    5000 kB\nRssFile:\t    3996 kB\nRssShmem:\t       4 kB\n";
+        assert_eq!(own_memory(status), Some(5004 << 10));
+        assert_eq!(own_memory("Name:\tcoeval\n"), None);
     }
 }

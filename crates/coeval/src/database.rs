@@ -30,6 +30,7 @@ pub struct Database {
 pub struct DatabaseOptions {
     store: StoreOptions,
     query_memory: Option<usize>,
+    give_back: Option<fn()>,
 }
 
 /// Where queries spill, in a database's directory; there while something is spilled.
@@ -66,6 +67,15 @@ impl DatabaseOptions {
         self
     }
 
+    /// A function that makes the program's allocator give the system back what it keeps for later. It is called before a
+    /// query is refused memory (53200) because the process is near the limit of the machine or of its control group, and
+    /// behind large queries. Without it such a query is refused sooner.
+    #[must_use]
+    pub fn give_back_memory(mut self, give_back: fn()) -> Self {
+        self.give_back = Some(give_back);
+        self
+    }
+
     /// Bytes of tables that were read from files and stay in memory for the next one who reads them; a third of the machine's
     /// memory unless said otherwise. What has no room is read again when it is needed. Transactions that read row by row
     /// keep what they have read until they end, also beyond it.
@@ -82,7 +92,7 @@ impl DatabaseOptions {
     /// directory cannot be written. The files are as before.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database, Error> {
         let store = Store::open(path.as_ref(), self.store)?;
-        Database::with_memory(store, self.query_memory, Some(path.as_ref().join(SPILL_DIRECTORY)))
+        Database::with_memory(store, &self.memory_of_queries(Some(path.as_ref().join(SPILL_DIRECTORY))))
     }
 
     /// A new database that lives in memory alone.
@@ -90,7 +100,11 @@ impl DatabaseOptions {
     /// # Errors
     /// If no threads can be started.
     pub fn in_memory(self) -> Result<Database, Error> {
-        Database::with_memory(Store::in_memory(self.store), self.query_memory, None)
+        Database::with_memory(Store::in_memory(self.store), &self.memory_of_queries(None))
+    }
+
+    fn memory_of_queries(self, spill_directory: Option<PathBuf>) -> QueryMemory {
+        QueryMemory { bytes: self.query_memory, spill_directory, give_back: self.give_back }
     }
 }
 
@@ -122,15 +136,11 @@ impl Database {
     /// # Errors
     /// If no threads can be started.
     pub fn with_store(store: Store) -> Result<Self, Error> {
-        Self::with_memory(store, None, None)
+        Self::with_memory(store, &QueryMemory::default())
     }
 
-    fn with_memory(
-        store: Store,
-        bytes: Option<usize>,
-        spill_directory: Option<PathBuf>,
-    ) -> Result<Self, Error> {
-        let engine = Engine::with_memory(store.clone(), &QueryMemory { bytes, spill_directory })?;
+    fn with_memory(store: Store, memory: &QueryMemory) -> Result<Self, Error> {
+        let engine = Engine::with_memory(store.clone(), memory)?;
         Ok(Self { store, engine })
     }
 

@@ -34,7 +34,7 @@ const TICK: Duration = Duration::from_millis(250);
 pub(super) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     let dir = arguments.dir.clone().unwrap_or_else(|| default_directory("coeval-demo-ingest"));
     let existed = directory::look(&dir)? == directory::Contents::Database;
-    let db = directory::open_with(&dir, Database::options().durability(arguments.durability))?;
+    let db = directory::open_with(&dir, directory::options().durability(arguments.durability))?;
     if existed {
         println!("Opened the database in {}.", dir.display());
         verify_acknowledged(&db, &dir)?;

@@ -5,6 +5,7 @@
 use super::document::{Kind, Part};
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
+use crate::memory::room_for_a_value;
 
 /// The most digits that the exponent of a number can make of it.
 const EXPONENT_MAX: i32 = 16_383;
@@ -17,13 +18,18 @@ const DEPTH_MAX: usize = 1_000;
 /// need not be long.
 const DOCUMENT_BYTES_MAX: usize = (256 << 20) - 1;
 
+/// From here on it is asked whether there is room for what a document becomes.
+const LARGE_BYTES: usize = 1 << 20;
+
 /// The text of a document as a `jsonb`. The text has to be JSON.
 ///
 /// # Errors
 /// `22P05` for a character that text cannot hold, `22003` for a number that is too long, `54000` for a document
-/// that is, `54001` for one that is too deep; that of a statement that is to end.
+/// that is, `54001` for one that is too deep, `53200` for one that there is no memory for; that of a statement that is to
+/// end.
 pub(crate) fn canonical(text: &str) -> Result<String, SqlError> {
     let mut out = String::with_capacity(text.len());
+    let mut asked_for = LARGE_BYTES;
     // What is still to be written, the next one last.
     let mut steps = vec![Step::Value(Part::of(text), 0)];
     while let Some(step) = steps.pop() {
@@ -38,6 +44,12 @@ pub(crate) fn canonical(text: &str) -> Result<String, SqlError> {
         }
         if out.len() > DOCUMENT_BYTES_MAX {
             return Err(too_long());
+        }
+        if out.len() > asked_for {
+            // With the number that makes it too long.
+            asked_for = (out.len() * 2).min(DOCUMENT_BYTES_MAX + LARGE_BYTES);
+            room_for_a_value(asked_for)?;
+            out.reserve_exact(asked_for - out.len());
         }
     }
     Ok(out)

@@ -17,7 +17,8 @@ use std::time::Duration;
 const MIB: usize = 1 << 20;
 
 fn engine(bytes: usize, spill_directory: Option<&Path>) -> Arc<Engine> {
-    let memory = QueryMemory { bytes: Some(bytes), spill_directory: spill_directory.map(Path::to_path_buf) };
+    let spill_directory = spill_directory.map(Path::to_path_buf);
+    let memory = QueryMemory { bytes: Some(bytes), spill_directory, give_back: None };
     Engine::with_memory(Store::in_memory(StoreOptions::default()), &memory).unwrap()
 }
 
@@ -165,7 +166,7 @@ fn an_aggregation_that_does_not_fit_spills_and_is_right_or_fails() {
 /// Two threads put batches aside for a third at once, over and over: `ONE_BATCH` in `engine/template.rs`.
 #[test]
 fn exchanges_that_put_rows_aside_come_to_an_end() {
-    let memory = QueryMemory { bytes: Some(QUERY_MEMORY_MIN), spill_directory: None };
+    let memory = QueryMemory { bytes: Some(QUERY_MEMORY_MIN), ..QueryMemory::default() };
     let environment = QueryEnvironment::new(&memory).unwrap();
     let others = pool(&environment.budget);
     let reservation = MemoryConsumer::new("join").register(&others);

@@ -16,6 +16,7 @@ use crate::catalog::is_vector;
 use crate::context::StatementContext;
 use crate::engine::{Engine, LONG_TEXT_BYTES, aside};
 use crate::error::{SqlError, place_in};
+use crate::memory::syntax_memory;
 use crate::provider::{HiddenColumns, Keys};
 use crate::rights::MadeFor;
 use crate::session::ParameterType;
@@ -140,6 +141,9 @@ fn plan_query(
 ) -> Result<PlannedQuery, SqlError> {
     let engine = Arc::clone(context.engine);
     let length = Length::of(context.sql);
+    if let Some(memory) = syntax_memory() {
+        memory.keep_plan()?;
+    }
     let mut query = query_as_written.clone();
     let mut named = length.work(&engine, move || {
         without_subqueries_in_values(&mut query);

@@ -2,14 +2,16 @@
 //! Constants that are about to become a column: their copies are counted first.
 //!
 //! `SELECT string_to_array(repeat('a,', 100000), ',') FROM t` makes one array, and DataFusion copies it for each row of a
-//! batch, gigabytes at once, before anybody sees a batch. The same goes for a constant beside a column in `||` or in
-//! a function that takes columns only. So this rule puts a function round such a constant that gives it as it is, and asks
+//! batch, gigabytes at once, before anybody sees a batch. The same goes for a constant beside a column in a function that
+//! takes columns only. So this rule puts a function round such a constant that gives it as it is, and asks
 //! before that for the memory of as many copies as there are rows.
 //!
-//! It is the last rule, so aggregates over windows become those that look and ask here too (`query/windowed.rs`).
+//! It is the last rule, so `||` becomes the function that asks here too (`query/concatenation.rs`), and aggregates over windows
+//! become those that look and ask (`query/windowed.rs`).
 //!
 //! Where a constant stays one value (`=`, `LIKE`, a function that reads it row by row) it is left alone.
 
+use super::concatenation::counted_concatenations;
 use super::windowed::windowed;
 use crate::allowance::Meter;
 use arrow::datatypes::{DataType, FieldRef};
@@ -17,9 +19,10 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, Case, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    Case, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::sync::{Arc, LazyLock};
@@ -86,9 +89,12 @@ impl OptimizerRule for CountSpreading {
             _ => true,
         };
         let names = NamePreserver::new(&plan);
+        let schema = merge_schema(&plan.inputs());
         let counted = plan.map_expressions(|expression| {
             let name = names.save(&expression);
-            let counted = expression.transform_down(counted_below)?;
+            let counted = expression
+                .transform_up(|part| counted_concatenations(part, &schema))?
+                .transform_data(|expression| expression.transform_down(counted_below))?;
             let counted = if is_column { counted.transform_data(counted_column)? } else { counted };
             Ok(counted.update_data(|expression| name.restore(expression)))
         })?;
@@ -137,12 +143,6 @@ fn counted_below(part: Expr) -> Result<Transformed<Expr>> {
                 params.args = args;
                 Expr::WindowFunction(Box::new(WindowFunction { fun, params }))
             })
-        }
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) => {
-            let (left, right) = (counted_constant(*left), counted_constant(*right));
-            let is_changed = left.transformed || right.transformed;
-            let joined = BinaryExpr::new(Box::new(left.data), Operator::StringConcat, Box::new(right.data));
-            Transformed::new_transformed(Expr::BinaryExpr(joined), is_changed)
         }
         Expr::Case(case) => counted_branches(case),
         part => Transformed::no(part),
@@ -200,9 +200,8 @@ fn has_one_width(ty: &DataType) -> bool {
 fn is_constant(expression: &Expr) -> bool {
     let is_plain = |part: &Expr| match part {
         Expr::ScalarFunction(call) => call.func.signature().volatility != Volatility::Volatile,
-        // It makes columns of both sides even if both are constants.
-        Expr::BinaryExpr(BinaryExpr { op, .. }) => *op != Operator::StringConcat,
         Expr::Literal(..)
+        | Expr::BinaryExpr(_)
         | Expr::Alias(_)
         | Expr::Case(_)
         | Expr::Cast(_)

@@ -13,7 +13,7 @@ use crate::context::StatementContext;
 use crate::copy::{self, CopyIn, CopyOut, Exchange, Gathered};
 use crate::engine::aside;
 use crate::error::SqlError;
-use crate::memory::{Kept, run_with};
+use crate::memory::{SyntaxMemory, run_with};
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
 use crate::result::{CommandTag, RowSet, RowStream, StatementResult};
@@ -33,7 +33,7 @@ pub struct ParsedStatement {
     sql: Arc<str>,
     neighbours: Neighbours,
     /// For the syntax of the whole text.
-    memory: Option<Arc<Kept>>,
+    memory: Option<Arc<SyntaxMemory>>,
 }
 
 impl ParsedStatement {

@@ -79,16 +79,17 @@ fn work_that_was_left_behind_has_so_many_threads_and_no_more() {
 
 #[test]
 fn work_that_was_left_behind_counts_the_syntax_that_it_holds_until_its_end() {
-    const SYNTAX_BYTES: usize = 10 << 20;
-    let memory = QueryMemory { bytes: Some(16 << 20), spill_directory: None };
+    let memory = QueryMemory { bytes: Some(16 << 20), ..QueryMemory::default() };
     let engine = Engine::with_memory(Store::in_memory(StoreOptions::default()), &memory).unwrap();
-    let keep = || engine.queries.keep(SYNTAX_BYTES, "the syntax of a statement");
+    // Some nine million bytes.
+    let text = format!("SELECT {}'{}'", "1,".repeat(9_000), "x".repeat(1 << 18));
+    let keep = || engine.queries.keep_syntax(&text);
     let (handle, (go_on, wait)) = (CancelHandle::new(), mpsc::channel::<()>());
     let (begun, has_begun) = mpsc::channel();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            let (_running, syntax) = (handle.begin(), Arc::new(keep().unwrap()));
-            let _syntax = run_with(Some(&syntax));
+            let (_running, syntax) = (handle.begin(), keep().unwrap());
+            let _syntax = run_with(syntax.as_ref());
             engine.runtime().apart(move || {
                 begun.send(()).unwrap();
                 wait.recv().unwrap();
