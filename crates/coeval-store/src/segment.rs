@@ -31,6 +31,7 @@
 mod index;
 mod part;
 mod reader;
+mod schema;
 mod writer;
 
 use std::path::{Path, PathBuf};

@@ -3,6 +3,7 @@
 
 use super::index::{ChunkDescription, Extent, INDEX_KEY, decode_index, encode_bound};
 use super::part::Layouts;
+use super::schema::schema_of;
 use super::writer::MESSAGE_PREFIX_BYTES;
 use super::{SegmentRef, segment_path};
 use crate::chunk::column_stats;
@@ -16,7 +17,6 @@ use arrow::array::{ArrayRef, make_array};
 use arrow::buffer::{Buffer, MutableBuffer};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
-use arrow::ipc::convert::fb_to_schema;
 use crc32c::crc32c;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -89,7 +89,7 @@ impl Segment {
         let footer = arrow::ipc::root_as_footer(&footer[..footer.len() - TRAILER_BYTES])
             .map_err(|error| corrupt(start, &error.to_string()))?;
         let schema = footer.schema().ok_or_else(|| corrupt(start, "the footer has no schema"))?;
-        let schema = Arc::new(fb_to_schema(schema));
+        let schema = Arc::new(schema_of(schema).map_err(|what| corrupt(start, &what))?);
         let index = footer
             .custom_metadata()
             .and_then(|entries| entries.iter().find(|entry| entry.key() == Some(INDEX_KEY)))
