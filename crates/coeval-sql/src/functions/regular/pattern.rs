@@ -9,6 +9,7 @@
 
 use super::super::call::invalid;
 use crate::error::{SqlError, SqlState};
+use crate::memory::room_for_a_value;
 use regex::{Regex, RegexBuilder};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -54,34 +55,66 @@ impl Options {
 /// How many patterns a thread keeps compiled; a query has few.
 const KEPT_MAX: usize = 64;
 
+/// What a compiled pattern takes of which so many are kept. Of larger ones, such as `\w{100}`, the latest is.
+const SMALL_BYTES_MAX: usize = 256 << 10;
+
+/// What it may take at most: compiling so much takes some 300 ms, and looks at nothing.
+const COMPILED_BYTES_MAX: usize = 10 << 20;
+
 thread_local! {
-    static KEPT: RefCell<HashMap<(String, Options), Regex>> = RefCell::default();
+    static KEPT: RefCell<Kept> = RefCell::default();
 }
+
+/// Compiled patterns of the latest queries on a thread.
+#[derive(Default)]
+struct Kept {
+    small: HashMap<Key, Regex>,
+    large: Option<(Key, Regex)>,
+}
+
+type Key = (String, Options);
 
 /// The pattern, ready to be looked for. Those of the latest queries on this thread are kept.
 ///
 /// # Errors
-/// `2201B` for what is no pattern.
+/// `2201B` for what is no pattern, or one that takes more than 10 MiB; `53200` if there is no memory for it.
 pub(super) fn compiled(pattern: &str, options: Options) -> Result<Regex, SqlError> {
     KEPT.with_borrow_mut(|kept| {
         let key = (pattern.to_owned(), options);
-        if let Some(regex) = kept.get(&key) {
+        let large = kept.large.as_ref().filter(|(of, _)| *of == key).map(|(_, regex)| regex);
+        if let Some(regex) = kept.small.get(&key).or(large) {
             return Ok(regex.clone());
         }
         let written = if options.is_literal { regex::escape(pattern) } else { translated(pattern)? };
-        let regex = RegexBuilder::new(&written)
-            .case_insensitive(options.ignores_case)
-            .dot_matches_new_line(!options.stops_at_lines)
-            .multi_line(options.anchors_at_lines)
-            .ignore_whitespace(options.is_expanded)
-            .build()
-            .map_err(|error| wrong(&reason(&error)))?;
-        if kept.len() >= KEPT_MAX {
-            kept.clear();
+        match within(SMALL_BYTES_MAX, &written, options) {
+            Ok(regex) => {
+                if kept.small.len() >= KEPT_MAX {
+                    kept.small.clear();
+                }
+                kept.small.insert(key, regex.clone());
+                Ok(regex)
+            }
+            Err(regex::Error::CompiledTooBig(_)) => {
+                room_for_a_value(COMPILED_BYTES_MAX)?;
+                let regex =
+                    within(COMPILED_BYTES_MAX, &written, options).map_err(|error| wrong(&reason(&error)))?;
+                kept.large = Some((key, regex.clone()));
+                Ok(regex)
+            }
+            Err(error) => Err(wrong(&reason(&error))),
         }
-        kept.insert(key, regex.clone());
-        Ok(regex)
     })
+}
+
+/// The pattern, if it takes at most so many bytes when it is compiled.
+fn within(bytes: usize, written: &str, options: Options) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(written)
+        .case_insensitive(options.ignores_case)
+        .dot_matches_new_line(!options.stops_at_lines)
+        .multi_line(options.anchors_at_lines)
+        .ignore_whitespace(options.is_expanded)
+        .size_limit(bytes)
+        .build()
 }
 
 fn wrong(what: &str) -> SqlError {
