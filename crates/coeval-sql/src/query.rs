@@ -27,6 +27,7 @@ mod told;
 mod typing;
 mod watch;
 mod watched;
+mod whole_groups;
 mod window_memory;
 mod windowed;
 
@@ -52,6 +53,7 @@ pub(crate) use typing::{
 };
 pub(crate) use watch::Watch;
 pub(crate) use watched::WATCHED;
+pub(crate) use whole_groups::WholeGroups;
 
 pub(crate) use output_names::{name_of as column_name, named as named_outputs, shown as shown_names};
 pub(crate) use plan::refuse_parameters;

@@ -69,6 +69,14 @@ const BOMBS: &[(&str, &[SqlState])] = &[
     ("SELECT count(*) FROM generate_series(timestamp '2022-01-01', '2022-03-01', '1 second') s", FINE),
     ("SELECT ARRAY(SELECT g FROM generate_series(1, 100000000.5) g)", NO_MEMORY),
     ("SELECT array_agg(repeat('x', 10000) || n) FROM generate_series(1, 1000000) s(n)", NO_MEMORY),
+    (
+        "SELECT n % 3, array_agg(repeat('x', 1000) || n) FROM generate_series(1, 1000000) s(n) GROUP BY 1",
+        NO_MEMORY,
+    ),
+    (
+        "SELECT n % 3, string_agg(repeat('x', 1000) || n, '') FROM generate_series(1, 1000000) s(n) GROUP BY 1",
+        NO_MEMORY,
+    ),
     ("SELECT jsonb_agg(repeat('x', 1000) || n) FROM generate_series(1, 1000000) s(n)", NO_MEMORY),
     ("SELECT json_object_agg(n, repeat('x', 1000) || n) FROM generate_series(1, 1000000) s(n)", NO_MEMORY),
     ("SELECT array_agg(DISTINCT repeat('x', 1000) || n) FROM generate_series(1, 1000000) s(n)", NO_MEMORY),

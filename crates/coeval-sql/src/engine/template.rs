@@ -6,7 +6,7 @@ use crate::guarded::GuardConditions;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
     CheckedArithmetic, ClearPushdown, CountSpreading, DuplicateGroups, EagerAggregation, JoinOrder,
-    StreamSeries, Watch, estimates,
+    StreamSeries, Watch, WholeGroups, estimates,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -100,8 +100,8 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 }
 
 /// DataFusion's rules for physical plans, with filters pushed down only where that is right, and before them the one that
-/// makes series while they are read. Once the plan stands, aggregates
-/// of brick tables are begun at the bricks, and conditions guard each other.
+/// makes series while they are read. Once the plan stands, groups that keep all are made in one step, aggregates of brick
+/// tables are begun at the bricks, and conditions guard each other.
 fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let rules = PhysicalOptimizer::new().rules.into_iter();
     let clear =
@@ -110,10 +110,11 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
             None => rule,
         };
     let first = [Arc::new(StreamSeries) as _];
-    let all = first
-        .into_iter()
-        .chain(rules.map(clear))
-        .chain([Arc::new(BeginBrickAggregates) as _, Arc::new(GuardConditions) as _]);
+    let all = first.into_iter().chain(rules.map(clear)).chain([
+        Arc::new(WholeGroups) as _,
+        Arc::new(BeginBrickAggregates) as _,
+        Arc::new(GuardConditions) as _,
+    ]);
     all.flat_map(|rule| [rule, Arc::new(Watch) as Arc<dyn PhysicalOptimizerRule + Send + Sync>]).collect()
 }
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Groups whose aggregates keep all that they are given: in one step, behind the exchange.
+//!
+//! DataFusion groups twice, before rows are exchanged between threads and behind it. For an array or a text of all values the
+//! first step makes nothing less, and its few rows are as large as the table: the exchange gathers rows until it has a batch
+//! of them, whatever they take, and counts none of it, so that the whole table is in memory beside the query's. Here the rows
+//! themselves are exchanged, and grouped once.
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::physical_expr::Partitioning;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
+use std::sync::Arc;
+
+/// Functions whose states are as large as what they were given.
+const KEEP_ALL: [&str; 2] = ["array_agg", "string_agg"];
+
+/// The rule. Behind those that divide the work among threads.
+#[derive(Debug)]
+pub(crate) struct WholeGroups;
+
+impl PhysicalOptimizerRule for WholeGroups {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            Ok(match in_one_step(node.as_ref())? {
+                Some(grouped) => Transformed::yes(Arc::new(grouped) as _),
+                None => Transformed::no(node),
+            })
+        })
+        .map(|done| done.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "coeval_whole_groups"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The second step of a grouping, as the only one; `None` if it is to have two.
+fn in_one_step(node: &dyn ExecutionPlan) -> Result<Option<AggregateExec>> {
+    let Some(last) = node.downcast_ref::<AggregateExec>() else { return Ok(None) };
+    let Some(exchange) = last.input().downcast_ref::<RepartitionExec>() else { return Ok(None) };
+    let Some(first) = exchange.input().downcast_ref::<AggregateExec>() else { return Ok(None) };
+    let Partitioning::Hash(_, partitions) = exchange.partitioning() else { return Ok(None) };
+    let are_halves = *last.mode() == AggregateMode::FinalPartitioned
+        && *first.mode() == AggregateMode::Partial
+        && last.limit_options().is_none()
+        && first.limit_options().is_none();
+    let keeps_all = first.aggr_expr().iter().any(|aggregate| KEEP_ALL.contains(&aggregate.fun().name()));
+    // Whose order matters stays where the order is.
+    let has_order = *first.input_order_mode() != InputOrderMode::Linear
+        || first.aggr_expr().iter().any(|aggregate| !aggregate.order_bys().is_empty());
+    if !are_halves || !keeps_all || has_order || !first.group_expr().is_single() {
+        return Ok(None);
+    }
+    let groups = Partitioning::Hash(first.group_expr().input_exprs(), *partitions);
+    let rows = RepartitionExec::try_new(undivided(first.input()), groups)?;
+    let grouped = AggregateExec::try_new(
+        AggregateMode::SinglePartitioned,
+        first.group_expr().clone(),
+        first.aggr_expr().to_vec(),
+        first.filter_expr().to_vec(),
+        Arc::new(rows),
+        first.input_schema(),
+    )?;
+    // Types and names are those that the plan above knows.
+    Ok(Some(grouped).filter(|grouped| grouped.schema() == last.schema()))
+}
+
+/// The plan without an exchange at its top that only divides the work.
+fn undivided(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    match plan.downcast_ref::<RepartitionExec>() {
+        Some(exchange) if matches!(exchange.partitioning(), Partitioning::RoundRobinBatch(_)) => {
+            Arc::clone(exchange.input())
+        }
+        _ => Arc::clone(plan),
+    }
+}
