@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arrays as sets: membership in array literals, arrays of subqueries.
 
-use super::{call, only_select};
+use super::{call, only_select, unqualified};
+use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, OrderByExpr, OrderByKind, Query,
-    Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, UnaryOperator, Value,
+    Expr, Function, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, OrderByExpr, OrderByKind,
+    Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, UnaryOperator, Value,
+    visit_expressions,
 };
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
 
 /// The function that makes an empty array of no array.
 const OR_EMPTY: &str = "coeval_or_empty";
@@ -77,6 +82,7 @@ pub(super) fn array_of(query: &Query) -> Expr {
         && is_simple(select)
         && let [SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }] =
             select.projection.as_slice()
+        && is_of_one_row(item)
     {
         let aggregated = aggregate(item.clone(), order);
         select.projection = vec![SelectItem::UnnamedExpr(aggregated)];
@@ -92,6 +98,28 @@ fn is_simple(select: &Select) -> bool {
         GroupByExpr::Expressions(expressions, _) => !expressions.is_empty(),
     };
     select.distinct.is_none() && select.having.is_none() && !is_grouped
+}
+
+/// Whether the item has one value for each row that is read: no aggregate, no window, no set.
+fn is_of_one_row(item: &Expr) -> bool {
+    static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
+        let all = all_default_aggregate_functions().into_iter();
+        all.flat_map(|function| [function.name().to_owned()].into_iter().chain(function.aliases().to_vec())).collect()
+    });
+    let is_other = |function: &Function| {
+        let name = unqualified(&function.name).unwrap_or_default();
+        function.over.is_some()
+            || matches!(name.as_str(), "unnest" | "generate_series")
+            || name.starts_with("json") && name.ends_with("_agg")
+            || AGGREGATES.contains(&name)
+            || crate::catalog::set_returning(&name).is_some()
+            || !crate::json::set_columns(&name).is_empty()
+    };
+    visit_expressions(item, |part: &Expr| match part {
+        Expr::Function(function) if is_other(function) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    })
+    .is_continue()
 }
 
 /// `array_agg(item ORDER BY ...)`, never NULL. A place in ORDER BY is that of the only item.
