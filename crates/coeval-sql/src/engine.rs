@@ -87,6 +87,9 @@ impl Engine {
         engine.store.set_check_compiler(crate::scalar::check_compiler(&engine));
         engine.store.set_run_aside(|work| aside(work));
         engine.store.set_memory_accounts(engine.queries.change_accounts());
+        if let Some(data) = engine.store.data_memory() {
+            engine.queries.beside_data(data);
+        }
         engine.servers.moments().set_held(engine.store.held_versions());
         engine.store.set_companion(Arc::clone(engine.servers.moments()) as Arc<dyn coeval_store::Companion>);
         crate::temporary::remove_left_over(&engine.store)?;

@@ -29,7 +29,7 @@ use crate::error::{SqlError, SqlState};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
-use coeval_store::{MemoryAccount, MemoryAccounts, machine_memory};
+use coeval_store::{DataMemory, MemoryAccount, MemoryAccounts, machine_memory};
 use datafusion::common::DataFusionError;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::{
@@ -37,12 +37,12 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::Mutex;
-use process::{NoRoom, Recent, THIS};
+use process::{NoRoom, Promise, Recent, THIS};
 use spill::{SPILLED_BYTES_MAX, SpillDirectory};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 pub(crate) use syntax::{SyntaxMemory, run_with, syntax_memory};
 
@@ -81,6 +81,8 @@ pub fn default_query_memory() -> usize {
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     size: usize,
+    /// What was read of tables' files, which can be read again.
+    data: OnceLock<DataMemory>,
     /// # Locking
     /// A leaf lock, held for moments.
     taken: Mutex<Taken>,
@@ -96,14 +98,21 @@ struct Taken {
 
 impl MemoryBudget {
     fn new(size: usize) -> Arc<Self> {
-        Arc::new(Self { size: size.max(QUERY_MEMORY_MIN), taken: Mutex::default() })
+        Arc::new(Self { size: size.max(QUERY_MEMORY_MIN), data: OnceLock::new(), taken: Mutex::default() })
     }
 
     /// What was given a moment ago and may not have been written.
     fn unwritten(&self) -> usize {
         let mut taken = self.taken.lock();
         let given = taken.bytes;
-        taken.recent.unwritten(given)
+        taken.recent.unwritten(given, THIS.resident())
+    }
+
+    /// Asks for data to be let go of: who was refused finds room when he tries again.
+    fn ask_for_room(&self) {
+        if let Some(data) = self.data.get() {
+            data.let_go();
+        }
     }
 
     /// What one query may have at most: the last quarter is for others.
@@ -167,8 +176,10 @@ impl QueryPool {
         if asked == Asked::Wanted
             && self.bytes.load(Ordering::Relaxed).saturating_add(additional) > SMALL_BYTES
         {
-            let unwritten = self.budget.unwritten();
-            THIS.room_for(additional.saturating_add(unwritten)).map_err(Refused::Process)?;
+            THIS.room_for(additional, self.budget.unwritten()).map_err(|none| {
+                self.budget.ask_for_room();
+                Refused::Process(none)
+            })?;
         }
         let mut taken = self.budget.taken.lock();
         let before = self.bytes.load(Ordering::Relaxed);
@@ -194,6 +205,8 @@ impl QueryPool {
         assert!(bytes <= before && before <= taken.bytes, "what is given back was taken");
         let stays_large = before <= SMALL_BYTES || before - bytes > SMALL_BYTES;
         taken.bytes -= bytes;
+        let left = taken.bytes;
+        taken.recent.was_given_back(left);
         taken.large_queries -= usize::from(!stays_large);
         self.bytes.store(before - bytes, Ordering::Relaxed);
     }
@@ -298,6 +311,11 @@ impl QueryEnvironment {
         self.budget.query_max()
     }
 
+    /// What of the data can be let go of where the process has no room.
+    pub(crate) fn beside_data(&self, data: DataMemory) {
+        self.budget.data.get_or_init(|| data);
+    }
+
     /// Where transactions get memory for their changes.
     pub(crate) fn change_accounts(&self) -> Arc<dyn MemoryAccounts> {
         Arc::new(ChangeAccounts(Arc::clone(&self.budget)))
@@ -364,12 +382,12 @@ impl MemoryAccount for Kept {
     }
 }
 
-/// A value that no query counts is about to take so much.
+/// A value that no query counts is about to take so much; what this gives is held until it is made.
 ///
 /// # Errors
 /// `53200` if the process has no room for it.
-pub(crate) fn room_for_a_value(bytes: usize) -> Result<(), SqlError> {
-    THIS.room_for(bytes).map_err(|none| out_of_memory(&format!("{bytes} bytes more for a value: {none}")))
+pub(crate) fn room_for_a_value(bytes: usize) -> Result<Promise, SqlError> {
+    THIS.promise(bytes).map_err(|none| out_of_memory(&format!("{bytes} bytes more for a value: {none}")))
 }
 
 /// What the rows of a batch take; of columns that are parts of chunks it is the part.
@@ -418,7 +436,8 @@ pub(crate) fn out_of_memory(text: &str) -> SqlError {
     let what = text.lines().next().unwrap_or_default();
     SqlError::new(SqlState::OutOfMemory, "out of memory for queries").with_detail(what).with_hint(
         "The statement needs more memory than its share of what all queries may have; other statements go on. \
-         Give queries more (coeval serve --query-memory), or let the statement read or group fewer rows.",
+         Give queries more (coeval serve --query-memory), or let the statement read or group fewer rows. Where the detail \
+         speaks of the process, the machine has no more: try again, or give tables less (--data-memory).",
     )
 }
 

@@ -13,6 +13,8 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug, Default)]
 pub(crate) struct ChunkMemory {
     bytes: AtomicU64,
+    /// What somebody who needs memory has asked them to come down to, until the next time they were; zero if nobody has.
+    asked_for: AtomicU64,
     limit: OnceLock<Limit>,
 }
 
@@ -31,7 +33,16 @@ impl ChunkMemory {
 
     /// How many bytes there may be.
     pub(crate) fn bytes_max(&self) -> u64 {
-        self.limit.get().map_or(u64::MAX, |limit| limit.bytes)
+        let limit = self.limit.get().map_or(u64::MAX, |limit| limit.bytes);
+        match self.asked_for.load(Ordering::Relaxed) {
+            0 => limit,
+            asked_for => limit.min(asked_for),
+        }
+    }
+
+    /// The keeper has looked what it can let go of.
+    pub(crate) fn has_been_asked(&self) {
+        self.asked_for.store(0, Ordering::Relaxed);
     }
 
     /// How many bytes there are, those included that only older worlds hold.
@@ -66,5 +77,18 @@ impl ChunkMemory {
         if let Some(limit) = self.limit.get() {
             limit.keeper.note_full();
         }
+    }
+}
+
+/// What was read of tables' files and is in memory, for whoever needs the memory for something else.
+#[derive(Clone, Debug)]
+pub struct DataMemory(pub(crate) Arc<ChunkMemory>);
+
+impl DataMemory {
+    /// Has half of it let go of, in a moment: what is used again is read again. What worlds hold that somebody reads is
+    /// free when they are dropped.
+    pub fn let_go(&self) {
+        self.0.asked_for.store((self.0.bytes() / 2).max(1), Ordering::Relaxed);
+        self.0.ask();
     }
 }

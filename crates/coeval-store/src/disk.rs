@@ -84,7 +84,7 @@ impl Disk {
     }
 
     /// What was read of segments and is in memory.
-    pub(crate) fn chunk_memory(&self) -> &ChunkMemory {
+    pub(crate) fn chunk_memory(&self) -> &Arc<ChunkMemory> {
         &self.memory
     }
 

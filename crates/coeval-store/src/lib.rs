@@ -103,6 +103,7 @@ pub use catalog::{
 pub use checkpoint::CheckpointReport;
 pub use checks::{CheckCompiler, RowChecks};
 pub use chunk::{CHUNK_ROWS, Chunk, ChunkPlace, ChunkStats, ColumnStats};
+pub use chunk_memory::DataMemory;
 pub use coeval_brick::{
     BrickView, ColumnStatistics as BrickColumnStatistics, Coverage, DimensionBounds, Grouping, LoadError,
     Number, Reader, RejectReason, Rejection, Selection,

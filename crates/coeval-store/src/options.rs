@@ -70,7 +70,7 @@ pub struct StoreOptions {
 
 impl StoreOptions {
     /// How many bytes of chunks may stay in memory.
-    pub(crate) fn data_memory(&self) -> u64 {
+    pub(crate) fn data_memory_or_default(&self) -> u64 {
         self.data_memory.unwrap_or_else(|| (machine_memory() / 3) as u64)
     }
 

@@ -140,7 +140,7 @@ impl Shared {
         let serializable = Serializable::new(Arc::clone(&world), sizes.trials);
         let keeper = Arc::new(KeeperSignal::new(sizes.heartbeat, sizes.expiry));
         if let Some(disk) = &disk {
-            disk.chunk_memory().set_limit(options.data_memory(), Arc::clone(&keeper));
+            disk.chunk_memory().set_limit(options.data_memory_or_default(), Arc::clone(&keeper));
         }
         Self {
             options,

@@ -5,6 +5,7 @@ use crate::bricks::ScanOrder;
 use crate::catalog::{QualifiedName, SequenceDef};
 use crate::checkpoint::{self, CheckpointReport};
 use crate::checks::CheckCompiler;
+use crate::chunk_memory::DataMemory;
 use crate::companion::Companion;
 use crate::conflicts::{ConflictCounts, RecentConflict};
 use crate::error::{StoreError, TableDamage};
@@ -332,6 +333,12 @@ impl Store {
     #[must_use]
     pub fn data_memory_bytes(&self) -> u64 {
         self.shared.disk.as_ref().map_or(0, |disk| disk.chunk_memory().bytes())
+    }
+
+    /// The same as something that can be asked to let go; `None` if there are no files.
+    #[must_use]
+    pub fn data_memory(&self) -> Option<DataMemory> {
+        self.shared.disk.as_ref().map(|disk| DataMemory(Arc::clone(disk.chunk_memory())))
     }
 
     /// For how long the commit leader's lock was held, since it was opened: nobody commits meanwhile.

@@ -31,6 +31,7 @@ const FREE_SHARE: u64 = 8;
 pub(crate) fn unload(shared: &Shared) {
     let (Some(disk), Some(_turn)) = (&shared.disk, shared.checkpoints.try_turn()) else { return };
     let chosen = choose(shared, disk.chunk_memory().bytes_max());
+    disk.chunk_memory().has_been_asked();
     if chosen.is_empty() {
         return;
     }

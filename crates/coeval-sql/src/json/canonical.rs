@@ -29,7 +29,7 @@ const LARGE_BYTES: usize = 1 << 20;
 /// end.
 pub(crate) fn canonical(text: &str) -> Result<String, SqlError> {
     let mut out = String::with_capacity(text.len());
-    let mut asked_for = LARGE_BYTES;
+    let (mut asked_for, mut promise) = (LARGE_BYTES, None);
     // What is still to be written, the next one last.
     let mut steps = vec![Step::Value(Part::of(text), 0)];
     while let Some(step) = steps.pop() {
@@ -48,7 +48,8 @@ pub(crate) fn canonical(text: &str) -> Result<String, SqlError> {
         if out.len() > asked_for {
             // With the number that makes it too long.
             asked_for = (out.len() * 2).min(DOCUMENT_BYTES_MAX + LARGE_BYTES);
-            room_for_a_value(asked_for)?;
+            // The shorter one is copied into it.
+            drop(promise.replace(room_for_a_value(asked_for)?));
             out.reserve_exact(asked_for - out.len());
         }
     }

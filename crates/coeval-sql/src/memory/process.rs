@@ -11,6 +11,7 @@
 
 use coeval_store::{machine_memory, process_memory};
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,9 @@ const LARGE_REQUEST_BYTES: usize = 1 << 20;
 
 /// The allocator is asked behind large queries once in so long: giving memory back and taking it again has its price.
 const BETWEEN_GIVING_BACK: Duration = Duration::from_secs(1);
+
+/// And once in so long before somebody is refused: many may be, one after the other.
+const BETWEEN_REFUSALS: Duration = Duration::from_millis(100);
 
 /// What was asked for within this time, or up to twice as long ago, may not have been written yet.
 const WRITTEN_WITHIN: Duration = Duration::from_millis(250);
@@ -40,20 +44,22 @@ pub(super) static THIS: LazyLock<ProcessMemory> =
 pub(super) struct ProcessMemory {
     ceiling: usize,
     /// Bytes that the process has; none if nobody knows.
-    resident: fn() -> Option<usize>,
+    measure: fn() -> Option<usize>,
     /// There is one allocator: the first who knows it has said how.
     give_back: OnceLock<fn()>,
+    /// What was measured last.
+    resident: AtomicUsize,
+    /// What values are about to take that no budget counts.
+    promised: AtomicUsize,
     /// # Locking
     /// Held while the process is looked at and while the allocator gives memory back; no other lock is held then.
-    seen: Mutex<Seen>,
+    times: Mutex<Times>,
 }
 
-/// What was seen, and when.
+/// When what was done last.
 #[derive(Debug)]
-struct Seen {
-    at: Instant,
-    resident: usize,
-    /// When the allocator was asked behind a query.
+struct Times {
+    looked: Instant,
     gave_back: Option<Instant>,
 }
 
@@ -67,9 +73,10 @@ pub(super) struct NoRoom {
 }
 
 impl ProcessMemory {
-    fn new(ceiling: usize, resident: fn() -> Option<usize>) -> Self {
-        let seen = Seen { at: Instant::now(), resident: resident().unwrap_or(0), gave_back: None };
-        Self { ceiling, resident, give_back: OnceLock::new(), seen: Mutex::new(seen) }
+    fn new(ceiling: usize, measure: fn() -> Option<usize>) -> Self {
+        let resident = AtomicUsize::new(measure().unwrap_or(0));
+        let times = Mutex::new(Times { looked: Instant::now(), gave_back: None });
+        Self { ceiling, measure, give_back: OnceLock::new(), resident, promised: AtomicUsize::new(0), times }
     }
 
     /// How the allocator gives back what it keeps; the first who says it counts.
@@ -77,117 +84,178 @@ impl ProcessMemory {
         self.give_back.get_or_init(|| give_back);
     }
 
-    /// Whether there is room for so many bytes more.
-    pub(super) fn room_for(&self, bytes: usize) -> Result<(), NoRoom> {
-        let mut seen = self.seen.lock();
+    /// What it had when it was looked at last.
+    pub(super) fn resident(&self) -> usize {
+        self.resident.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is room for so many bytes more, beside what was given and is `unwritten`.
+    pub(super) fn room_for(&self, bytes: usize, unwritten: usize) -> Result<(), NoRoom> {
+        let mut times = self.times.lock();
         let now = Instant::now();
-        if bytes >= LARGE_REQUEST_BYTES || now - seen.at >= BETWEEN_LOOKS {
-            self.look(&mut seen, now);
+        if bytes >= LARGE_REQUEST_BYTES || now - times.looked >= BETWEEN_LOOKS {
+            self.look(&mut times, now);
         }
-        let has_room = |seen: &Seen| seen.resident.saturating_add(bytes) <= self.ceiling;
-        if !has_room(&seen) {
-            self.make_room(&mut seen);
+        let wanted = bytes.saturating_add(unwritten).saturating_add(self.promised.load(Ordering::Relaxed));
+        let has_room = || self.resident().saturating_add(wanted) <= self.ceiling;
+        if !has_room() && times.gave_back.is_none_or(|at| now - at >= BETWEEN_REFUSALS) {
+            self.make_room(&mut times, now);
         }
-        if has_room(&seen) { Ok(()) } else { Err(NoRoom { resident: seen.resident, ceiling: self.ceiling }) }
+        if has_room() { Ok(()) } else { Err(NoRoom { resident: self.resident(), ceiling: self.ceiling }) }
+    }
+
+    /// The same for a value that no budget counts: there is less room for others as long as what this gives lives.
+    pub(super) fn promise(&'static self, bytes: usize) -> Result<Promise, NoRoom> {
+        self.room_for(bytes, 0)?;
+        self.promised.fetch_add(bytes, Ordering::Relaxed);
+        Ok(Promise { process: self, bytes })
     }
 
     /// A query has ended that had much: what it had is given back if the process has much of the machine.
     pub(super) fn is_left(&self) {
-        let mut seen = self.seen.lock();
+        let mut times = self.times.lock();
         let now = Instant::now();
-        if seen.gave_back.is_some_and(|at| now - at < BETWEEN_GIVING_BACK) {
+        if times.gave_back.is_some_and(|at| now - at < BETWEEN_GIVING_BACK) {
             return;
         }
-        self.look(&mut seen, now);
-        if seen.resident > self.ceiling / 2 {
-            seen.gave_back = Some(now);
-            self.make_room(&mut seen);
+        self.look(&mut times, now);
+        if self.resident() > self.ceiling / 4 * 3 {
+            self.make_room(&mut times, now);
         }
     }
 
-    fn look(&self, seen: &mut Seen, now: Instant) {
-        seen.at = now;
-        seen.resident = (self.resident)().unwrap_or(0);
+    fn look(&self, times: &mut Times, now: Instant) {
+        times.looked = now;
+        self.resident.store((self.measure)().unwrap_or(0), Ordering::Relaxed);
     }
 
-    fn make_room(&self, seen: &mut Seen) {
+    fn make_room(&self, times: &mut Times, now: Instant) {
         if let Some(give_back) = self.give_back.get() {
             give_back();
-            self.look(seen, Instant::now());
+            times.gave_back = Some(now);
+            self.look(times, now);
         }
+    }
+}
+
+/// Bytes that a value is about to take.
+#[derive(Debug)]
+pub(crate) struct Promise {
+    process: &'static ProcessMemory,
+    bytes: usize,
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        self.process.promised.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
 /// What a budget gave a moment ago.
 #[derive(Debug)]
 pub(super) struct Recent {
-    /// What it had given in all at two earlier moments.
-    given: [usize; 2],
+    /// Two earlier moments, the earlier one first.
+    samples: [Sample; 2],
     at: Instant,
+}
+
+/// What a budget had given, and what the process had then.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    given: usize,
+    resident: usize,
 }
 
 impl Default for Recent {
     fn default() -> Self {
-        Self { given: [0; 2], at: Instant::now() }
+        Self { samples: [Sample::default(); 2], at: Instant::now() }
     }
 }
 
 impl Recent {
-    /// How much of what is given may not have been written yet.
-    pub(super) fn unwritten(&mut self, given: usize) -> usize {
+    /// How much of what is given may not have been written yet: what the process has got meanwhile was.
+    pub(super) fn unwritten(&mut self, given: usize, resident: usize) -> usize {
         let passed = self.at.elapsed();
         if passed >= WRITTEN_WITHIN {
-            let earlier = if passed >= 2 * WRITTEN_WITHIN { given } else { self.given[1] };
-            *self = Self { given: [earlier, given], at: Instant::now() };
+            let now = Sample { given, resident };
+            let earlier = if passed >= 2 * WRITTEN_WITHIN { now } else { self.samples[1] };
+            *self = Self { samples: [earlier, now], at: Instant::now() };
         }
-        given.saturating_sub(self.given[0])
+        let Sample { given: earlier, resident: before } = self.samples[0];
+        given.saturating_sub(earlier).saturating_sub(resident.saturating_sub(before))
+    }
+
+    /// So much is left of what was given: what is given from now on is new.
+    pub(super) fn was_given_back(&mut self, left: usize) {
+        for sample in &mut self.samples {
+            sample.given = sample.given.min(left);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
     const MIB: usize = 1 << 20;
 
     #[test]
     fn what_the_process_has_leaves_the_rest() {
         let process = ProcessMemory::new(100 * MIB, || Some(60 * MIB));
-        assert_eq!(process.room_for(40 * MIB), Ok(()));
-        assert_eq!(process.room_for(41 * MIB), Err(NoRoom { resident: 60 * MIB, ceiling: 100 * MIB }));
+        assert_eq!(process.room_for(40 * MIB, 0), Ok(()));
+        assert_eq!(process.room_for(40 * MIB, 1), Err(NoRoom { resident: 60 * MIB, ceiling: 100 * MIB }));
+        assert_eq!(process.room_for(41 * MIB, 0), Err(NoRoom { resident: 60 * MIB, ceiling: 100 * MIB }));
+    }
+
+    #[test]
+    fn what_was_promised_is_nobody_elses_until_it_is_made() {
+        static PROCESS: LazyLock<ProcessMemory> =
+            LazyLock::new(|| ProcessMemory::new(100 * MIB, || Some(60 * MIB)));
+        let promise = PROCESS.promise(30 * MIB).unwrap();
+        assert!(PROCESS.promise(11 * MIB).is_err());
+        drop(promise);
+        assert!(PROCESS.promise(11 * MIB).is_ok());
     }
 
     #[test]
     fn what_was_given_a_moment_ago_may_not_have_been_written() {
         let mut recent = Recent::default();
-        assert_eq!(recent.unwritten(30), 30);
+        assert_eq!(recent.unwritten(30, 0), 30);
+        assert_eq!(recent.unwritten(30, 20), 10, "the process has got 20 meanwhile");
         recent.at -= 2 * WRITTEN_WITHIN;
-        assert_eq!(recent.unwritten(30), 0, "it was given long ago");
-        assert_eq!(recent.unwritten(60), 30);
+        assert_eq!(recent.unwritten(30, 20), 0, "it was given long ago");
+        assert_eq!(recent.unwritten(60, 20), 30);
         recent.at -= WRITTEN_WITHIN;
-        assert_eq!(recent.unwritten(60), 30, "it may have been given just before");
+        assert_eq!(recent.unwritten(60, 20), 30, "it may have been given just before");
         recent.at -= WRITTEN_WITHIN;
-        assert_eq!(recent.unwritten(60), 0);
-        assert_eq!(recent.unwritten(10), 0, "what was given back is not asked for");
+        assert_eq!(recent.unwritten(60, 20), 0);
+        recent.was_given_back(10);
+        assert_eq!(recent.unwritten(60, 20), 50, "what is given after more was given back is new");
     }
 
     #[test]
     fn what_the_allocator_keeps_is_given_back_before_anybody_is_refused() {
         static HAS: AtomicUsize = AtomicUsize::new(99 * MIB);
+        static ASKED: AtomicUsize = AtomicUsize::new(0);
         let process = ProcessMemory::new(100 * MIB, || Some(HAS.load(Ordering::Relaxed)));
-        assert!(process.room_for(80 * MIB).is_err(), "nobody has said how");
-        process.gives_back_by(|| HAS.store(20 * MIB, Ordering::Relaxed));
-        assert_eq!(process.room_for(80 * MIB), Ok(()));
-        assert!(process.room_for(81 * MIB).is_err());
-        HAS.store(51 * MIB, Ordering::Relaxed);
+        assert!(process.room_for(80 * MIB, 0).is_err(), "nobody has said how");
+        process.gives_back_by(|| {
+            ASKED.fetch_add(1, Ordering::Relaxed);
+            HAS.store(20 * MIB, Ordering::Relaxed);
+        });
+        assert_eq!(process.room_for(80 * MIB, 0), Ok(()));
+        HAS.store(77 * MIB, Ordering::Relaxed);
+        assert!(process.room_for(80 * MIB, 0).is_err(), "it was asked a moment ago");
         process.is_left();
-        assert_eq!(HAS.load(Ordering::Relaxed), 20 * MIB);
+        assert_eq!(ASKED.load(Ordering::Relaxed), 1);
+        process.times.lock().gave_back.as_mut().map(|at| *at -= BETWEEN_GIVING_BACK).unwrap();
+        process.is_left();
+        assert_eq!((ASKED.load(Ordering::Relaxed), process.resident()), (2, 20 * MIB));
     }
 
     #[test]
     fn where_the_system_does_not_say_what_a_process_has_it_has_nothing() {
         let process = ProcessMemory::new(100 * MIB, || None);
-        assert_eq!(process.room_for(99 * MIB), Ok(()));
+        assert_eq!(process.room_for(99 * MIB, 0), Ok(()));
     }
 }

@@ -115,6 +115,29 @@ fn damage(files: &SimulatedFiles, store: &Store, def: &TableDef) -> PathBuf {
 }
 
 #[test]
+fn who_needs_the_memory_has_half_of_it_let_go_of_once() {
+    let files = SimulatedFiles::new(1);
+    let (store, def) = checkpointed(&files, 1 << 20);
+    scan(&begin(&store), &def).unwrap();
+    settle(&store);
+    let all = kept(&store);
+    let data = store.data_memory().unwrap();
+    data.let_go();
+    let begun = Instant::now();
+    while kept(&store) > all / 2 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{} of {all} bytes are left", kept(&store));
+        store.shared.sweep_graves();
+        std::thread::yield_now();
+    }
+    assert!(kept(&store) > 0, "half of it stays");
+    // The limit is what it was.
+    scan(&begin(&store), &def).unwrap();
+    assert_eq!(scan(&begin(&store), &def).unwrap(), ROWS as usize);
+    settle(&store);
+    assert_eq!(kept(&store), all);
+}
+
+#[test]
 fn scans_without_room_keep_nothing_and_those_with_room_keep_what_they_read() {
     let files = SimulatedFiles::new(1);
     let (store, def) = checkpointed(&files, 0);

@@ -12,7 +12,7 @@ use crate::error::{SqlError, SqlState};
 use crate::memory::room_for_a_value;
 use regex::{Regex, RegexBuilder};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// What the flags of a function say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -55,8 +55,11 @@ impl Options {
 /// How many patterns a thread keeps compiled; a query has few.
 const KEPT_MAX: usize = 64;
 
-/// What a compiled pattern takes of which so many are kept. Of larger ones, such as `\w{100}`, the latest is.
+/// What a compiled pattern takes of which so many are kept.
 const SMALL_BYTES_MAX: usize = 256 << 10;
+
+/// How many larger ones are kept, such as `\w{100}`.
+const LARGE_MAX: usize = 4;
 
 /// What it may take at most: compiling so much takes some 300 ms, and looks at nothing.
 const COMPILED_BYTES_MAX: usize = 10 << 20;
@@ -69,7 +72,8 @@ thread_local! {
 #[derive(Default)]
 struct Kept {
     small: HashMap<Key, Regex>,
-    large: Option<(Key, Regex)>,
+    /// The latest first.
+    large: VecDeque<(Key, Regex)>,
 }
 
 type Key = (String, Options);
@@ -81,7 +85,7 @@ type Key = (String, Options);
 pub(super) fn compiled(pattern: &str, options: Options) -> Result<Regex, SqlError> {
     KEPT.with_borrow_mut(|kept| {
         let key = (pattern.to_owned(), options);
-        let large = kept.large.as_ref().filter(|(of, _)| *of == key).map(|(_, regex)| regex);
+        let large = kept.large.iter().find(|(of, _)| *of == key).map(|(_, regex)| regex);
         if let Some(regex) = kept.small.get(&key).or(large) {
             return Ok(regex.clone());
         }
@@ -95,10 +99,11 @@ pub(super) fn compiled(pattern: &str, options: Options) -> Result<Regex, SqlErro
                 Ok(regex)
             }
             Err(regex::Error::CompiledTooBig(_)) => {
-                room_for_a_value(COMPILED_BYTES_MAX)?;
+                let _room = room_for_a_value(COMPILED_BYTES_MAX)?;
                 let regex =
                     within(COMPILED_BYTES_MAX, &written, options).map_err(|error| wrong(&reason(&error)))?;
-                kept.large = Some((key, regex.clone()));
+                kept.large.truncate(LARGE_MAX - 1);
+                kept.large.push_front((key, regex.clone()));
                 Ok(regex)
             }
             Err(error) => Err(wrong(&reason(&error))),

@@ -104,7 +104,8 @@ fn is_simple(select: &Select) -> bool {
 fn is_of_one_row(item: &Expr) -> bool {
     static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
         let all = all_default_aggregate_functions().into_iter();
-        all.flat_map(|function| [function.name().to_owned()].into_iter().chain(function.aliases().to_vec())).collect()
+        all.flat_map(|function| [function.name().to_owned()].into_iter().chain(function.aliases().to_vec()))
+            .collect()
     });
     let is_other = |function: &Function| {
         let name = unqualified(&function.name).unwrap_or_default();
