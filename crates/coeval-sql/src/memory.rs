@@ -37,13 +37,14 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::Mutex;
-use process::{NoRoom, Promise, Recent, THIS};
+use process::{NoRoom, Recent, THIS};
 use spill::{SPILLED_BYTES_MAX, SpillDirectory};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+pub(crate) use process::Promise;
 pub(crate) use syntax::{SyntaxMemory, run_with, syntax_memory};
 
 /// What each query gets without being asked how much there is: the hash tables and sorts of what runs by the thousand.

@@ -110,7 +110,13 @@ const BOMBS: &[(&str, &[SqlState])] = &[
     ("SELECT string_agg(repeat('x', 100000), ',') FROM generate_series(1, 100000)", NO_MEMORY),
     ("SELECT json_agg(repeat('x', 100000)) FROM generate_series(1, 100000)", NO_MEMORY),
     ("SELECT length(repeat('x', 1000000) || 'y') FROM generate_series(1, 100000000)", NO_MEMORY),
-    ("SELECT repeat('x', 100000000) || repeat('x', 100000000)", NO_MEMORY),
+    ("SELECT repeat('x', 16000000) || repeat('x', 40000000)", NO_MEMORY),
+    ("SELECT count(*) FROM single WHERE length(repeat(v, 16000000) || repeat(v, 40000000)) > 0", NO_MEMORY),
+    ("SELECT length(repeat(v, 16000000)::bytea || repeat(v, 40000000)::bytea) FROM single", NO_MEMORY),
+    (
+        "SELECT v || repeat(v, 16000000) || repeat(v, 40000000), count(*) FROM single GROUP BY ROLLUP (v || repeat(v, 16000000) || repeat(v, 40000000))",
+        NO_MEMORY,
+    ),
     ("SELECT length(repeat('x', 16000000) || repeat('y', 16000000) || repeat('z', 32000000))", NO_MEMORY),
     ("SELECT length(repeat('x', n) || repeat('y', n)) FROM generate_series(400000, 400100) s(n)", NO_MEMORY),
     ("SELECT length(n || repeat('x', 1000000)) FROM generate_series(1, 100000) s(n)", TOO_LARGE),
@@ -162,6 +168,7 @@ fn a_memory_bomb_ends_with_its_error_in_bounded_memory() {
     let engine = engine();
     let mut session = session(&engine);
     session.execute("CREATE TABLE rows (n bigint PRIMARY KEY, v text)").unwrap();
+    session.execute("CREATE TABLE single AS SELECT 'x' AS v").unwrap();
     session.execute("INSERT INTO rows SELECT n, 'a' FROM generate_series(1, 20000) s(n)").unwrap();
     let many: Vec<String> = (0..300_000).map(|n| format!("({n},'')")).collect();
     let values = format!("INSERT INTO t VALUES {}", many.join(","));

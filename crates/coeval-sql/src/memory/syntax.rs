@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Shorter texts are not counted: a connection has one of them at a time.
-const SHORT_TEXT_BYTES: usize = 256 << 10;
+const SHORT_TEXT_BYTES: usize = 32 << 10;
 
 /// What tokens and syntax take for each mark.
 const PARSED_MARK_BYTES: usize = 900;
@@ -93,8 +93,8 @@ pub(crate) fn syntax_memory() -> Option<Arc<SyntaxMemory>> {
     SYNTAX.with_borrow(Clone::clone)
 }
 
-/// What a text has outside of literals and quoted names.
-#[derive(Debug, Default)]
+/// What a text has outside of literals, quoted names and comments.
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Parts {
     /// Marks between values and words.
     marks: usize,
@@ -102,18 +102,121 @@ struct Parts {
 }
 
 impl Parts {
+    /// As the tokenizer cuts it. Where it has no end, it goes to the end of the text: that is an error of syntax.
     fn of(sql: &str) -> Self {
-        let (mut parts, mut quote) = (Self::default(), None);
-        for &byte in sql.as_bytes() {
-            match quote {
-                Some(end) => quote = Some(end).filter(|&end| end != byte),
-                None if matches!(byte, b'\'' | b'"') => quote = Some(byte),
-                None => {
-                    parts.marks += usize::from(byte.is_ascii_punctuation());
-                    parts.blanks += usize::from(byte.is_ascii_whitespace());
-                }
+        let (text, mut parts, mut at) = (sql.as_bytes(), Self::default(), 0);
+        while let Some(&byte) = text.get(at) {
+            let rest = &text[at..];
+            let is_after_word = at > 0 && is_of_word(text[at - 1]);
+            let skipped = match byte {
+                b'\'' => literal(rest, at > 0 && is_escaping(&text[..at])),
+                b'"' => quoted(rest, b'"'),
+                b'-' if rest.starts_with(b"--") => through(rest, b"\n"),
+                b'/' if rest.starts_with(b"/*") => comment(rest),
+                b'$' if !is_after_word => dollar_quoted(rest).unwrap_or(0),
+                _ => 0,
+            };
+            if skipped == 0 {
+                parts.marks += usize::from(byte.is_ascii_punctuation() && byte != b'_');
+                parts.blanks += usize::from(byte.is_ascii_whitespace());
             }
+            at += skipped.max(1);
         }
         parts
+    }
+}
+
+fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || !byte.is_ascii()
+}
+
+/// Whether the literal behind these bytes is one of `E'...'`.
+fn is_escaping(before: &[u8]) -> bool {
+    let (last, others) = before.split_last().unwrap_or((&0, &[]));
+    last.eq_ignore_ascii_case(&b'e') && !others.last().is_some_and(|&byte| is_of_word(byte))
+}
+
+/// The length of a literal. Two quotes in it are two literals here, which comes to the same.
+fn literal(text: &[u8], is_escaping: bool) -> usize {
+    if !is_escaping {
+        return quoted(text, b'\'');
+    }
+    let mut at = 1;
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'\\' => at += 2,
+            b'\'' if text.get(at + 1) == Some(&b'\'') => at += 2,
+            b'\'' => return at + 1,
+            _ => at += 1,
+        }
+    }
+    text.len()
+}
+
+/// How far it is through the next of these quotes.
+fn quoted(text: &[u8], quote: u8) -> usize {
+    text[1..].iter().position(|&byte| byte == quote).map_or(text.len(), |at| at + 2)
+}
+
+/// How far it is through these bytes.
+fn through(text: &[u8], end: &[u8]) -> usize {
+    memchr::memmem::find(text, end).map_or(text.len(), |at| at + end.len())
+}
+
+/// The length of a comment, with those in it.
+fn comment(text: &[u8]) -> usize {
+    let (mut at, mut depth) = (0, 0);
+    while at < text.len() {
+        match &text[at..] {
+            [b'/', b'*', ..] => (at, depth) = (at + 2, depth + 1),
+            [b'*', b'/', ..] if depth == 1 => return at + 2,
+            [b'*', b'/', ..] => (at, depth) = (at + 2, depth - 1),
+            _ => at += 1,
+        }
+    }
+    text.len()
+}
+
+/// The length of `$tag$...$tag$`; none if it does not begin as one, such as `$1`.
+fn dollar_quoted(text: &[u8]) -> Option<usize> {
+    let tag = text[1..].iter().position(|&byte| !is_of_word(byte) || byte == b'$')?;
+    let first = text[1];
+    if text[1 + tag] != b'$' || first.is_ascii_digit() {
+        return None;
+    }
+    let mark = &text[..tag + 2];
+    Some(mark.len() + through(&text[mark.len()..], mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_mark_between_values_is_not_taken_for_one() {
+        let counted = [
+            ("a, b", 1, 1),
+            ("'a,b', \"c,d\"", 1, 1),
+            ("'it''s, it', b", 1, 1),
+            ("-- it's\n1, 2", 1, 1),
+            ("/* it's /* a */ \" */1, 2", 1, 1),
+            (r"E'\'', 2", 1, 1),
+            (r"'\', 2", 1, 1),
+            (r"e'a\'', type'\', 2", 2, 2),
+            ("$$'$$, 2", 1, 1),
+            ("$a$ $$ ' $a$, 2", 1, 1),
+            ("$1, a$b$, 2", 5, 2),
+            ("a - b / c", 2, 4),
+            // Errors of syntax.
+            ("'a, b", 0, 0),
+            ("/* a, b", 0, 0),
+            ("$a$ , b", 0, 0),
+            (r"E'\", 0, 0),
+            ("$", 1, 0),
+            ("$a", 1, 0),
+        ];
+        for (sql, marks, blanks) in counted {
+            assert_eq!(Parts::of(sql), Parts { marks, blanks }, "{sql}");
+        }
     }
 }

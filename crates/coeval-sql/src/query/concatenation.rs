@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `||` between texts, which counts what it makes.
+//! `||` between texts or between bytes, which counts what it makes.
 //!
 //! DataFusion's makes whatever it is asked for: ten texts of 100 MB are one of a gigabyte, with another one of 900 MB beside
 //! it while it is made. So this function takes the operator's place where plans are complete, and asks before. It does with
 //! constants what the operator does not: two of them are one again, not a column.
 
 use crate::allowance::Meter;
-use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
-use arrow::compute::kernels::concat_elements::concat_elements_string_view_array;
-use arrow::datatypes::DataType;
+use arrow::array::{Array, ArrayRef, AsArray, GenericByteViewArray};
+use arrow::compute::kernels::concat_elements::{
+    concat_elements_binary_view_array, concat_elements_string_view_array,
+};
+use arrow::datatypes::{ByteViewType, DataType};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    Signature, TypeSignature, Volatility,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -25,10 +27,13 @@ pub(super) const CONCATENATION: &str = "coeval_concat";
 pub(super) fn counted_concatenations(part: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> =
         LazyLock::new(|| Arc::new(ScalarUDF::from(Concatenation::new())));
-    let is_text = |side: &Expr| side.get_type(schema).is_ok_and(|ty| ty == DataType::Utf8View);
+    let are_both = |ty: DataType, left: &Expr, right: &Expr| {
+        [left, right].iter().all(|side| side.get_type(schema).is_ok_and(|of| of == ty))
+    };
     match part {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right })
-            if is_text(&left) && is_text(&right) =>
+            if are_both(DataType::Utf8View, &left, &right)
+                || are_both(DataType::BinaryView, &left, &right) =>
         {
             let call = ScalarFunction { func: Arc::clone(&FUNCTION), args: vec![*left, *right] };
             Ok(Transformed::yes(Expr::ScalarFunction(call)))
@@ -44,7 +49,8 @@ struct Concatenation {
 
 impl Concatenation {
     fn new() -> Self {
-        Self { signature: Signature::exact(vec![DataType::Utf8View; 2], Volatility::Immutable) }
+        let sides = [DataType::Utf8View, DataType::BinaryView].map(|ty| TypeSignature::Exact(vec![ty; 2]));
+        Self { signature: Signature::one_of(sides.to_vec(), Volatility::Immutable) }
     }
 }
 
@@ -57,8 +63,8 @@ impl ScalarUDFImpl for Concatenation {
         &self.signature
     }
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8View)
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(types.first().cloned().unwrap_or(DataType::Utf8View))
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -67,7 +73,15 @@ impl ScalarUDFImpl for Concatenation {
         let rows = if are_constants { 1 } else { arguments.number_rows };
         let column = |side: &ColumnarValue| meter.column(side, rows);
         let (left, right) = (column(&arguments.args[0])?, column(&arguments.args[1])?);
-        let joined = concatenated(left.as_string_view(), right.as_string_view(), &meter)?;
+        let joined: ArrayRef = if left.data_type() == &DataType::BinaryView {
+            let (left, right) = (left.as_binary_view(), right.as_binary_view());
+            count(left, right, &meter)?;
+            Arc::new(concat_elements_binary_view_array(left, right)?)
+        } else {
+            let (left, right) = (left.as_string_view(), right.as_string_view());
+            count(left, right, &meter)?;
+            Arc::new(concat_elements_string_view_array(left, right)?)
+        };
         if are_constants {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&joined, 0)?));
         }
@@ -75,11 +89,16 @@ impl ScalarUDFImpl for Concatenation {
     }
 }
 
-fn concatenated(left: &StringViewArray, right: &StringViewArray, meter: &Meter) -> Result<ArrayRef> {
+/// Asks for the memory of what is made of the two.
+fn count<T: ByteViewType>(
+    left: &GenericByteViewArray<T>,
+    right: &GenericByteViewArray<T>,
+    meter: &Meter,
+) -> Result<()> {
     for (row, (left_length, right_length)) in left.lengths().zip(right.lengths()).enumerate() {
         if left.is_valid(row) && right.is_valid(row) {
             meter.value(left_length as usize + right_length as usize)?;
         }
     }
-    Ok(Arc::new(concat_elements_string_view_array(left, right)?))
+    Ok(())
 }

@@ -22,7 +22,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Case, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    ScalarUDFImpl, Signature, TableScan, Volatility,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::sync::{Arc, LazyLock};
@@ -84,24 +84,44 @@ impl OptimizerRule for CountSpreading {
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let is_column = match &plan {
             // Each row of it is a batch of its own.
-            LogicalPlan::Values(_) | LogicalPlan::TableScan(_) => return Ok(Transformed::no(plan)),
-            LogicalPlan::Filter(_) | LogicalPlan::Join(_) => false,
+            LogicalPlan::Values(_) => return Ok(Transformed::no(plan)),
+            LogicalPlan::Filter(_) | LogicalPlan::Join(_) | LogicalPlan::TableScan(_) => false,
             _ => true,
         };
         let names = NamePreserver::new(&plan);
-        let schema = merge_schema(&plan.inputs());
-        let counted = plan.map_expressions(|expression| {
-            let name = names.save(&expression);
-            let counted = expression
-                .transform_up(|part| counted_concatenations(part, &schema))?
-                .transform_data(|expression| expression.transform_down(counted_below))?;
-            let counted = if is_column { counted.transform_data(counted_column)? } else { counted };
-            Ok(counted.update_data(|expression| name.restore(expression)))
+        let schema = match &plan {
+            LogicalPlan::TableScan(scan) => source_schema(scan)?,
+            _ => merge_schema(&plan.inputs()),
+        };
+        let counted = plan.map_expressions(|expression| match expression {
+            // Its parts are the columns.
+            Expr::GroupingSet(sets) => Expr::GroupingSet(sets).map_children(|part| {
+                let name = names.save(&part);
+                Ok(counted_part(part, &schema)?.update_data(|part| name.restore(part)))
+            }),
+            expression => {
+                let name = names.save(&expression);
+                let counted = counted_part(expression, &schema)?;
+                let counted = if is_column { counted.transform_data(counted_column)? } else { counted };
+                Ok(counted.update_data(|expression| name.restore(expression)))
+            }
         })?;
         let is_changed = counted.transformed;
         let plan = if is_changed { counted.data.recompute_schema()? } else { counted.data };
         Ok(Transformed::new_transformed(plan, is_changed))
     }
+}
+
+/// The columns that filters of a scan speak of: those of the table, whatever the scan gives.
+fn source_schema(scan: &TableScan) -> Result<DFSchema> {
+    DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())
+}
+
+/// An expression with what asks in it.
+fn counted_part(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    expression
+        .transform_up(|part| counted_concatenations(part, schema))?
+        .transform_data(|expression| expression.transform_down(counted_below))
 }
 
 /// An expression that is a column of its node.

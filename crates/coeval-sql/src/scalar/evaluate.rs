@@ -7,9 +7,14 @@ use super::datum::Datum;
 use super::environment::Inputs;
 use super::node::{LetterCase, LikeStyle, Node, Scalar, Scaling, Test};
 use super::pattern::like;
+use crate::allowance::{VALUE_BYTES_MAX, too_large};
 use crate::error::SqlError;
+use crate::memory::{Promise, room_for_a_value};
 use coeval_store::ValueRef;
 use std::cmp::Ordering;
+
+/// A text that `||` makes is asked for if it is longer.
+const LARGE_TEXT_BYTES: usize = 1 << 20;
 
 impl Scalar {
     /// The value for these inputs.
@@ -234,9 +239,23 @@ fn concat<'a>(parts: &'a [Node], inputs: Inputs<'a>) -> Result<Datum<'a>, SqlErr
         let part = part.eval(inputs)?;
         match part.value() {
             ValueRef::Null => return Ok(Datum::NULL),
-            ValueRef::Text(piece) => text.push_str(piece),
+            ValueRef::Text(piece) => {
+                let _room = room_to_grow(&text, piece.len())?;
+                text.push_str(piece);
+            }
             other => panic!("the compiler makes text of what is concatenated, not {other}"),
         }
     }
     Ok(Datum::Text(text.into()))
+}
+
+/// A text is about to become this much longer: its buffer doubles while the shorter one is there. What this gives is held
+/// until it has.
+fn room_to_grow(text: &String, more: usize) -> Result<Option<Promise>, SqlError> {
+    let length = text.len() + more;
+    if length > VALUE_BYTES_MAX {
+        return Err(too_large());
+    }
+    let is_asked_for = length > LARGE_TEXT_BYTES && length > text.capacity();
+    is_asked_for.then(|| room_for_a_value(2 * length)).transpose()
 }

@@ -2,6 +2,7 @@
 //! Arrays as sets: membership in array literals, arrays of subqueries.
 
 use super::{call, only_select, unqualified};
+use crate::names::fold;
 use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, OrderByExpr, OrderByKind,
@@ -72,6 +73,7 @@ fn elements(text: &str) -> Option<Vec<Expr>> {
 /// `ARRAY(SELECT x ... ORDER BY y)`.
 pub(super) fn array_of(query: &Query) -> Expr {
     let mut query = query.clone();
+    order_by_place(&mut query);
     let order = match query.order_by.as_ref().map(|order| &order.kind) {
         Some(OrderByKind::Expressions(expressions)) => expressions.clone(),
         _ => Vec::new(),
@@ -90,6 +92,28 @@ pub(super) fn array_of(query: &Query) -> Expr {
         return Expr::Subquery(Box::new(query));
     }
     over_derived(query)
+}
+
+/// The only item has another name in what is made of the query: where ORDER BY says its name, it says its place.
+fn order_by_place(query: &mut Query) {
+    let Some(OrderByKind::Expressions(mut order)) = query.order_by.as_ref().map(|order| order.kind.clone())
+    else {
+        return;
+    };
+    let Some([SelectItem::ExprWithAlias { alias, .. }]) =
+        only_select(query).map(|select| select.projection.as_slice())
+    else {
+        return;
+    };
+    let name = fold(alias);
+    for one in &mut order {
+        if matches!(&one.expr, Expr::Identifier(ident) if fold(ident) == name) {
+            one.expr = Expr::Value(Value::Number("1".to_owned(), false).into());
+        }
+    }
+    if let Some(order_by) = &mut query.order_by {
+        order_by.kind = OrderByKind::Expressions(order);
+    }
 }
 
 fn is_simple(select: &Select) -> bool {

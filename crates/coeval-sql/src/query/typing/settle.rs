@@ -86,15 +86,22 @@ pub(super) fn concatenation(left: &Expr, right: &Expr, schema: &DFSchema) -> Res
     let (Ok(left_type), Ok(right_type)) = (left.get_type(schema), right.get_type(schema)) else {
         return Ok(None);
     };
-    let is_written = |ty: &DataType| {
-        let is_bytes = matches!(ty, DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
-        !ty.is_string() && !ty.is_null() && !is_bytes && !matches!(ty, DataType::List(_))
+    let is_bytes = |ty: &DataType| column_type_of_arrow(ty) == Some(ColumnType::Bytea);
+    // A literal beside bytes is bytes.
+    let is_bytes_literal = |side: &Expr, ty: &DataType, other: &DataType| {
+        let is_literal = matches!(side, Expr::Literal(..) | Expr::Placeholder(_));
+        is_literal && is_bytes(other) && (ty.is_string() || ty.is_null())
     };
-    let written = |side: &Expr| literal_as(side.clone(), ColumnType::Text);
-    let (left, right) = if left_type.is_string() && is_written(&right_type) {
-        (left.clone(), written(right)?)
+    let is_written = |ty: &DataType| !ty.is_string() && !ty.is_null() && !matches!(ty, DataType::List(_));
+    let as_type = |side: &Expr, ty| literal_as(side.clone(), ty);
+    let (left, right) = if is_bytes_literal(left, &left_type, &right_type) {
+        (as_type(left, ColumnType::Bytea)?, right.clone())
+    } else if is_bytes_literal(right, &right_type, &left_type) {
+        (left.clone(), as_type(right, ColumnType::Bytea)?)
+    } else if left_type.is_string() && is_written(&right_type) {
+        (left.clone(), as_type(right, ColumnType::Text)?)
     } else if right_type.is_string() && is_written(&left_type) {
-        (written(left)?, right.clone())
+        (as_type(left, ColumnType::Text)?, right.clone())
     } else {
         return Ok(None);
     };

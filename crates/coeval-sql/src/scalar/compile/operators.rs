@@ -260,9 +260,9 @@ impl Compiler<'_> {
     }
 
     fn concat(&mut self, left: Typed, right: Typed) -> Result<Typed, Refusal> {
-        let has_parts = |ty| is_document(ty) || matches!(ty, ColumnType::Array(_));
-        if left.ty.is_some_and(has_parts) || right.ty.is_some_and(has_parts) {
-            return Err(Refusal::unsupported("|| of documents or arrays"));
+        let is_no_text = |ty| is_document(ty) || matches!(ty, ColumnType::Array(_) | ColumnType::Bytea);
+        if left.ty.is_some_and(is_no_text) || right.ty.is_some_and(is_no_text) {
+            return Err(Refusal::unsupported("|| of documents, arrays or bytes"));
         }
         if !left.ty.is_none_or(is_text) && !right.ty.is_none_or(is_text) {
             return Err(Refusal::unsupported("|| without text"));
