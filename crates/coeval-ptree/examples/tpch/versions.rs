@@ -67,34 +67,35 @@ fn collecting_all(start: &World, transactions: &[Transaction], collector: Collec
     fields.collect::<Vec<String>>().join(",")
 }
 
-/// The seconds that transactions take if so many versions are collected at once.
+/// The seconds until the transactions have run and the last full batch of their old versions is collected, if so many
+/// are collected at once.
 fn collecting(start: &World, transactions: &[Transaction], batch: usize, collector: Collector) -> f64 {
     let pool = pool(2);
     let (sender, receiver) = channel::<Vec<World>>();
-    let update = || {
-        let mut world = start.clone();
-        let mut old = Vec::new();
-        let begin = Instant::now();
-        for transaction in transactions {
-            old.push(world.clone());
-            world.apply(transaction);
-            if old.len() == batch {
-                let old = std::mem::take(&mut old);
-                match collector {
-                    Collector::Both => old.into_par_iter().for_each(drop),
-                    Collector::Updater => old.into_iter().for_each(drop),
-                    Collector::Other => sender.send(old).expect("the other thread collects"),
+    let mut world = start.clone();
+    let mut old = Vec::new();
+    let begin = Instant::now();
+    thread::scope(|scope| {
+        // The scope ends when this thread has, which goes on until the sender is gone and nothing is left.
+        scope.spawn(move || receiver.into_iter().for_each(drop));
+        pool.install(|| {
+            for transaction in transactions {
+                old.push(world.clone());
+                world.apply(transaction);
+                if old.len() == batch {
+                    let old = std::mem::take(&mut old);
+                    match collector {
+                        Collector::Both => old.into_par_iter().for_each(drop),
+                        Collector::Updater => old.into_iter().for_each(drop),
+                        Collector::Other => sender.send(old).expect("the other thread collects"),
+                    }
                 }
             }
-        }
-        let seconds = begin.elapsed().as_secs_f64();
-        drop(sender);
-        seconds
-    };
-    thread::scope(|scope| {
-        scope.spawn(move || receiver.into_iter().for_each(drop));
-        pool.install(update)
-    })
+            drop(sender);
+        });
+    });
+    // What is not collected, all of it if the batch is never full, is dropped behind the clock.
+    begin.elapsed().as_secs_f64()
 }
 
 /// The bytes that the last versions of the customers and of the parts take more than the first one does.

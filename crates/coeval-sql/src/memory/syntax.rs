@@ -109,8 +109,8 @@ impl Parts {
             let rest = &text[at..];
             let is_after_word = at > 0 && is_of_word(text[at - 1]);
             let skipped = match byte {
-                b'\'' => literal(rest, at > 0 && is_escaping(&text[..at])),
-                b'"' => quoted(rest, b'"'),
+                b'\'' if is_escaping(&text[..at]) => escaped(rest),
+                b'\'' | b'"' => quoted(rest, byte),
                 b'-' if rest.starts_with(b"--") => through(rest, b"\n"),
                 b'/' if rest.starts_with(b"/*") => comment(rest),
                 b'$' if !is_after_word => dollar_quoted(rest).unwrap_or(0),
@@ -136,11 +136,8 @@ fn is_escaping(before: &[u8]) -> bool {
     last.eq_ignore_ascii_case(&b'e') && !others.last().is_some_and(|&byte| is_of_word(byte))
 }
 
-/// The length of a literal. Two quotes in it are two literals here, which comes to the same.
-fn literal(text: &[u8], is_escaping: bool) -> usize {
-    if !is_escaping {
-        return quoted(text, b'\'');
-    }
+/// The length of a literal in which a backslash escapes.
+fn escaped(text: &[u8]) -> usize {
     let mut at = 1;
     while let Some(&byte) = text.get(at) {
         match byte {
@@ -153,7 +150,7 @@ fn literal(text: &[u8], is_escaping: bool) -> usize {
     text.len()
 }
 
-/// How far it is through the next of these quotes.
+/// How far it is through the next of these quotes. Two of them are an end and a beginning here, which comes to the same.
 fn quoted(text: &[u8], quote: u8) -> usize {
     text[1..].iter().position(|&byte| byte == quote).map_or(text.len(), |at| at + 2)
 }

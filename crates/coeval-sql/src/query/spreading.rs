@@ -6,8 +6,8 @@
 //! takes columns only. So this rule puts a function round such a constant that gives it as it is, and asks
 //! before that for the memory of as many copies as there are rows.
 //!
-//! It is the last rule, so `||` becomes the function that asks here too (`query/concatenation.rs`), and aggregates over windows
-//! become those that look and ask (`query/windowed.rs`).
+//! It comes where expressions are as they will run, so here `||` becomes the function that asks, too
+//! (`query/concatenation.rs`), and aggregates over windows become those that look and ask (`query/windowed.rs`).
 //!
 //! Where a constant stays one value (`=`, `LIKE`, a function that reads it row by row) it is left alone.
 

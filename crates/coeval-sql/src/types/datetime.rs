@@ -110,7 +110,7 @@ pub(crate) fn format_timestamp(micros: i64, zone: Option<Tz>, out: &mut String) 
     write_date(local.date(), out, &time);
 }
 
-/// The days since 1970-01-01 of a date in text; `Err(true)` if it is a date out of range.
+/// The days since 1970-01-01 of a date in text; `None` if it is no date or out of range.
 pub(crate) fn parse_date(text: &str) -> Option<i32> {
     let text = text.trim();
     match infinity(text) {
