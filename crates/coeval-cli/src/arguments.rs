@@ -198,6 +198,9 @@ pub(crate) struct ServeArguments {
     /// Memory that rows of more than 1MB may have, of all sessions together, while they wait for clients to read them; 2GB if not given
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) unsent_memory: Option<usize>,
+    /// Memory that messages of more than 64kB may have, of all sessions together, until they are worked off; 2GB if not given
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) received_memory: Option<usize>,
     /// How long transactions may go on when the server is asked to stop
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = positive)]
     pub(crate) stop_seconds: f64,

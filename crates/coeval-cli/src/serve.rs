@@ -136,6 +136,7 @@ fn options(arguments: &ServeArguments) -> Result<ServerOptions, Failure> {
         mock_secret_file: arguments.dir.as_ref().map(|dir| dir.join(MOCK_SECRET_FILE)),
         certificate,
         unsent_bytes_max: arguments.unsent_memory.unwrap_or(standard.unsent_bytes_max),
+        received_bytes_max: arguments.received_memory.unwrap_or(standard.received_bytes_max),
         opening_timeout: Duration::from_secs_f64(arguments.authentication_timeout),
         stopping_timeout: Duration::from_secs_f64(arguments.stop_seconds),
         metrics_address: arguments.metrics.as_deref().map(on_loopback_by_default),

@@ -42,6 +42,9 @@ const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// Bytes that each connection may have waiting without their being counted.
 const UNSENT_FREE: usize = 1 << 20;
 
+/// Bytes of messages that each connection may have without their being counted, and each portal of values.
+const RECEIVED_FREE: usize = 64 << 10;
+
 /// Bytes of room that an output keeps while nothing is in it.
 const OUTPUT_ROOM_IDLE: usize = 8 << 10;
 
@@ -97,6 +100,8 @@ pub(crate) struct Connection {
     portals: Portals,
     /// What waits to be sent, beyond what each connection may have waiting.
     unsent: QuotaShare,
+    /// What has come of messages and is not worked off, beyond what each connection may have.
+    received: QuotaShare,
     statements: Statements,
     session: Session,
     entry: Entry,
@@ -131,6 +136,9 @@ impl Connection {
                     if let Err(end) = self.message(frame).await {
                         return end;
                     }
+                    if let Err(error) = self.flush_if_much().await {
+                        return End::Gone(error);
+                    }
                     continue;
                 }
                 Ok(None) => {}
@@ -164,8 +172,20 @@ impl Connection {
         };
         match filled {
             Ok(0) => Err(End::Gone(io::ErrorKind::UnexpectedEof.into())),
-            Ok(_) => Ok(()),
+            Ok(_) => self.count_received(input.capacity()).map_err(End::Fatal),
             Err(error) => Err(End::Gone(error)),
+        }
+    }
+
+    /// Counts the room that what has come takes, if it is much, as a message can be.
+    fn count_received(&mut self, room: usize) -> Result<(), SqlError> {
+        let counted = room.saturating_sub(RECEIVED_FREE);
+        match counted.checked_sub(self.received.amount()) {
+            Some(more) => self.received.take(more),
+            None => {
+                self.received.give_back(self.received.amount() - counted);
+                Ok(())
+            }
         }
     }
 

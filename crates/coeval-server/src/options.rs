@@ -44,6 +44,9 @@ pub struct ServerOptions {
     /// Bytes that may wait to be sent to all clients together, of rows that are longer than a connection may have
     /// waiting by itself (1 MiB); one more is answered with 53200.
     pub unsent_bytes_max: usize,
+    /// Bytes that all clients together may have sent of messages that are not worked off, and of values of statements
+    /// that wait to be executed, beyond what each connection may have (64 KiB); more are answered with 53200.
+    pub received_bytes_max: usize,
     /// How long a connection may take to become a session.
     pub opening_timeout: Duration,
     /// How long transactions may go on when the server stops.
@@ -71,6 +74,8 @@ impl Default for ServerOptions {
             message_bytes_max: 256 << 20,
             // The longest row fits twice.
             unsent_bytes_max: 2 << 30,
+            // The longest message fits four times: its buffer may be twice as long as it is.
+            received_bytes_max: 2 << 30,
             opening_timeout: Duration::from_secs(10),
             stopping_timeout: Duration::from_secs(10),
             slow_statement: None,

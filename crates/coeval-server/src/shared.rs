@@ -17,6 +17,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const UNSENT_HINT: &str = "Wait until other clients have read what was sent to them, or are gone. A row that is \
                            longer by itself needs a server with more --unsent-memory.";
 
+const RECEIVED_HINT: &str = "Wait until what other clients have sent is worked off, or send less at a time. A message that \
+                             is longer by itself needs a server with more --received-memory.";
+
 /// See the module.
 ///
 /// # Locking
@@ -32,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) portals: Arc<Quota>,
     /// Bytes that wait to be sent to clients that do not read them, where they are many for one client.
     pub(crate) unsent: Arc<Quota>,
+    /// See [`ServerOptions::received_bytes_max`].
+    pub(crate) received: Arc<Quota>,
     /// A permit for each connection that may be there.
     pub(crate) sockets: Arc<Semaphore>,
     /// Where sessions roll back whose clients have gone.
@@ -59,6 +64,12 @@ impl Shared {
             portals: Quota::new("portals", "Close those that are not needed any more.", 1_000, 100_000),
             // One session may have all of it: what it has is one row, whose length has a bound of its own.
             unsent: Quota::new("bytes waiting to be sent", UNSENT_HINT, usize::MAX, options.unsent_bytes_max),
+            received: Quota::new(
+                "bytes of messages and of their values",
+                RECEIVED_HINT,
+                usize::MAX,
+                options.received_bytes_max,
+            ),
             sockets: Arc::new(Semaphore::new(options.sockets_max.clamp(1, Semaphore::MAX_PERMITS))),
             endings: Endings::new(),
             stopping: AtomicBool::new(false),

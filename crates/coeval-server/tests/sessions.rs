@@ -13,7 +13,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
-use support::{Message, Raw, Running, error_code, kinds, proving, query, server_certificate, status};
+use support::{
+    Message, Raw, Running, bind, error_code, execute, kinds, message, parse, proving, query,
+    server_certificate, status, sync,
+};
 use tokio_postgres::NoTls;
 use tokio_postgres::error::SqlState;
 use tokio_rustls::rustls::crypto::ring::default_provider;
@@ -221,6 +224,64 @@ fn rows_that_wait_for_clients_that_do_not_read_have_a_bound_with_an_error_that_n
     }
     // A row that is too long by itself is refused in the same way.
     assert_eq!(error_code(&third.run("SELECT repeat('x', 70000000)")), "53200");
+}
+
+/// So is what they send: values of statements that are not executed, and messages of which the end does not come.
+#[test]
+fn messages_that_are_not_worked_off_have_a_bound_with_an_error_that_names_it() {
+    const MESSAGE: &str =
+        "too many bytes of messages and of their values: all sessions together may have 268435456";
+    let server = Running::with(ServerOptions { received_bytes_max: 256 << 20, ..ServerOptions::default() });
+    let (mut slow, mut other) = (server.raw(), server.raw());
+    // What comes takes twice its length at most while it comes, and its length from then on.
+    let long = "x".repeat(100_000_000);
+    let bound = [parse("", "SELECT length($1::text)", &[]), bind("", "", &[Some(&long)])].concat();
+    slow.send_all(&[bound.clone(), message(b'H', b"")]);
+    assert_eq!([slow.next().unwrap().kind, slow.next().unwrap().kind], ['1', '2']);
+    other.send_all(&[bound.clone(), sync()]);
+    let answer = other.until_ready();
+    assert_eq!(kinds(&answer), "1EZ");
+    assert_eq!(answer[1].field('C').as_deref(), Some("53200"));
+    assert_eq!(answer[1].field('M').as_deref(), Some(MESSAGE));
+    assert!(answer[1].field('H').unwrap().contains("--received-memory"));
+    assert_eq!(kinds(&other.run("SELECT 1")), "TDCZ");
+    // Who executes has room again.
+    slow.send_all(&[execute("", 0), sync()]);
+    assert_eq!(kinds(&slow.until_ready()), "DCZ");
+    other.send_all(&[bound, execute("", 0), sync()]);
+    assert_eq!(kinds(&other.until_ready()), "12DCZ");
+
+    slow.send(&[b"Q".as_slice(), &200_000_000_i32.to_be_bytes(), &long.as_bytes()[..70_000_000]].concat());
+    slow.send(&long.as_bytes()[..70_000_000]);
+    let began = std::time::Instant::now();
+    let refused = loop {
+        let mut third = server.raw();
+        third.send(&query(&format!("SELECT length('{}')", &long[..400_000])));
+        match third.next().unwrap() {
+            refused if refused.kind == 'E' => break refused,
+            _ => assert!(began.elapsed() < Duration::from_secs(60), "there is room for everybody"),
+        }
+    };
+    assert_eq!(
+        (refused.field('S').as_deref(), refused.field('C').as_deref()),
+        (Some("FATAL"), Some("53200"))
+    );
+    assert_eq!(refused.field('M').as_deref(), Some(MESSAGE));
+    // Short ones are not counted, and who leaves makes room.
+    assert_eq!(kinds(&other.run("SELECT 1")), "TDCZ");
+    drop(slow);
+    let began = std::time::Instant::now();
+    loop {
+        let mut third = server.raw();
+        third.send(&query(&format!("SELECT length('{}')", &long[..400_000])));
+        match third.next().unwrap() {
+            row if row.kind == 'T' => break,
+            _ => assert!(
+                began.elapsed() < Duration::from_secs(60),
+                "the room of a client that has gone is taken"
+            ),
+        }
+    }
 }
 
 #[test]

@@ -103,6 +103,10 @@ pub(crate) struct Quotas {
     /// In bytes, see [`prepared_bytes`].
     pub(crate) prepared_statements: Arc<Quota>,
     pub(crate) cursors: Arc<Quota>,
+    /// In bytes, see [`savepoint_bytes`].
+    pub(crate) savepoints: Arc<Quota>,
+    /// In bytes. Nobody is refused for it: what finds no room is not kept.
+    pub(crate) kept_statements: Arc<Quota>,
 }
 
 impl Default for Quotas {
@@ -122,6 +126,13 @@ impl Default for Quotas {
                 1 << 30,
             ),
             cursors: Quota::new("cursors", "CLOSE those that are not needed any more.", 1_000, 100_000),
+            savepoints: Quota::new(
+                "bytes of savepoints",
+                "RELEASE those that are not needed any more.",
+                256 << 20,
+                1 << 30,
+            ),
+            kept_statements: Quota::new("bytes of statements kept by their text", "", usize::MAX, 512 << 20),
         }
     }
 }
@@ -131,6 +142,12 @@ pub(crate) fn prepared_bytes(sql: &str) -> usize {
     const LEAST: usize = 4 << 10;
     const OF_EACH_BYTE: usize = 8;
     sql.len().saturating_mul(OF_EACH_BYTE).saturating_add(LEAST)
+}
+
+/// About what a savepoint takes; settings that several have in common count for none.
+pub(crate) fn savepoint_bytes(name: &str) -> usize {
+    const LEAST: usize = 1 << 10;
+    name.len().saturating_add(LEAST)
 }
 
 #[cfg(test)]

@@ -192,12 +192,23 @@ const KNOWN: &[Known] = &[
     known("transaction_read_only", "off", Domain::Boolean, "Whether this transaction is READ ONLY."),
 ];
 
+/// What the settings of a session may take that are not at their defaults: names and values of an application's own among
+/// them, which may be anything.
+const SETTINGS_BYTES_MAX: usize = 1 << 20;
+
+/// About what a setting takes.
+fn setting_bytes(name: &str, value: &str) -> usize {
+    const BESIDE: usize = 64;
+    name.len() + value.len() + BESIDE
+}
+
 /// The settings of one session.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    changed: BTreeMap<String, String>,
+    /// Shared with the copies that savepoints and frames keep.
+    changed: Arc<BTreeMap<String, String>>,
     /// What the session began with, as far as that is not the default: what RESET goes back to.
-    initial: BTreeMap<String, String>,
+    initial: Arc<BTreeMap<String, String>>,
     zone: Tz,
     search_path: Vec<String>,
     /// The same with the session's own schema, where it is looked at.
@@ -254,8 +265,8 @@ impl Default for Settings {
         let embedded = Principal::administrator(crate::engine::CATALOG_NAME);
         let temporary = Arc::new(Temporary::default());
         Self {
-            changed: BTreeMap::new(),
-            initial: BTreeMap::new(),
+            changed: Arc::default(),
+            initial: Arc::default(),
             zone: Tz::UTC,
             search_path: vec![coeval_store::DEFAULT_SCHEMA.to_owned()],
             name_path: vec![temporary.schema().to_owned(), coeval_store::DEFAULT_SCHEMA.to_owned()],
@@ -512,11 +523,29 @@ impl Settings {
     /// Sets it.
     ///
     /// # Errors
-    /// `42704` for a setting that does not exist, `22023` for a value that it does not take.
+    /// `42704` for a setting that does not exist, `22023` for a value that it does not take, `54000` if the session's
+    /// settings are too long together. Nothing is set then.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
         let (name, value) = accepted(name, value)?;
-        self.changed.insert(name, value);
+        self.insert(name, value)?;
         self.derive();
+        Ok(())
+    }
+
+    /// Notes a value, unless all together would be too long.
+    fn insert(&mut self, name: String, value: String) -> Result<(), SqlError> {
+        let others: usize = self
+            .changed
+            .iter()
+            .filter(|(other, _)| **other != name)
+            .map(|(name, value)| setting_bytes(name, value))
+            .sum();
+        if others + setting_bytes(&name, &value) > SETTINGS_BYTES_MAX {
+            let message = format!("too many bytes of settings: a session may have {SETTINGS_BYTES_MAX}");
+            return Err(SqlError::new(SqlState::ProgramLimitExceeded, message)
+                .with_hint("RESET those that are not needed any more, or keep long values in a table."));
+        }
+        Arc::make_mut(&mut self.changed).insert(name, value);
         Ok(())
     }
 
@@ -526,8 +555,8 @@ impl Settings {
     /// As [`set`](Self::set).
     pub(crate) fn begin_with(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
         let (name, value) = accepted(name, value)?;
-        self.initial.insert(name.clone(), value.clone());
-        self.changed.insert(name, value);
+        self.insert(name.clone(), value.clone())?;
+        Arc::make_mut(&mut self.initial).insert(name, value);
         self.derive();
         Ok(())
     }
@@ -542,8 +571,8 @@ impl Settings {
             find(&name)?;
         }
         match self.initial.get(&name) {
-            Some(value) => self.changed.insert(name, value.clone()),
-            None => self.changed.remove(&name),
+            Some(value) => Arc::make_mut(&mut self.changed).insert(name, value.clone()),
+            None => Arc::make_mut(&mut self.changed).remove(&name),
         };
         self.derive();
         Ok(())
@@ -551,7 +580,7 @@ impl Settings {
 
     /// Sets all back to what the session began with, else to their defaults; the user stays.
     pub fn reset_all(&mut self) {
-        self.changed.clone_from(&self.initial);
+        self.changed = Arc::clone(&self.initial);
         self.derive();
     }
 

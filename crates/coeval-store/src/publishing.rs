@@ -81,7 +81,7 @@ struct State {
     undurable: Option<Undurable>,
 }
 
-/// What a publication sets free: to be dropped and woken without the lock.
+/// What a publication sets free: to be dropped and woken without the lock. Whatever happens, nobody sleeps on.
 #[must_use = "those who wait are to be woken"]
 #[derive(Default)]
 struct Released {
@@ -91,15 +91,20 @@ struct Released {
 }
 
 impl Released {
-    fn settle(self) {
-        drop(self.ended);
-        drop(self.registrations);
-        self.wakers.into_iter().for_each(Waker::wake);
+    fn settle(mut self) {
+        self.ended.clear();
+        self.registrations.clear();
     }
 
     fn take(&mut self, pending: &mut Pending) {
         self.registrations.append(&mut pending.registrations);
         self.wakers.append(&mut pending.wakers);
+    }
+}
+
+impl Drop for Released {
+    fn drop(&mut self) {
+        self.wakers.drain(..).for_each(Waker::wake);
     }
 }
 
@@ -245,10 +250,13 @@ impl Publishing {
         }
         // If it panicked, commits have stopped and those who wait been told.
         if let Ok(released) = synced {
-            MutexGuard::unlocked(&mut state, || {
+            let settle = || {
+                shared.trap.pass(Step::Settle);
                 released.settle();
                 shared.keep_up_safe();
-            });
+            };
+            // If that panics, commits have stopped too; what was published stays.
+            MutexGuard::unlocked(&mut state, || contained(shared, "behind a publication", settle).ok());
         }
         state
     }

@@ -2,6 +2,7 @@
 //! The syncer: a thread that syncs the log for those that wait without a thread (`publishing.rs`).
 
 use crate::shared::Shared;
+use crate::stopping::contained;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
@@ -31,7 +32,12 @@ impl Syncer {
         self.shared.pipeline.publishing.begin_syncer();
         let started = std::thread::Builder::new()
             .name("coeval-syncer".to_owned())
-            .spawn(move || shared.pipeline.publishing.run_syncer(&shared));
+            .spawn(move || {
+                let publishing = &shared.pipeline.publishing;
+                if contained(&shared, "in the syncer", || publishing.run_syncer(&shared)).is_err() {
+                    publishing.lose_syncer();
+                }
+            });
         match started {
             Ok(started) => *thread = Some(started),
             Err(error) => {

@@ -25,6 +25,8 @@ pub(crate) enum Step {
     Sync,
     /// Worlds are being published.
     Publish,
+    /// Worlds are published; those who wait have not been woken.
+    Settle,
     /// The keeper has been woken.
     Keep,
     /// A checkpoint has merged what it writes.
@@ -42,7 +44,7 @@ pub(crate) struct Trap {
 
 impl Trap {
     #[cfg(test)]
-    pub(crate) const ALL: [Step; 12] = [
+    pub(crate) const ALL: [Step; 13] = [
         Step::Take,
         Step::Certify,
         Step::Apply,
@@ -52,6 +54,7 @@ impl Trap {
         Step::Verdicts,
         Step::Sync,
         Step::Publish,
+        Step::Settle,
         Step::Keep,
         Step::Merge,
         Step::PutInPlace,

@@ -6,12 +6,12 @@
 
 use super::copying::Origin;
 use super::portal::{OpenRows, Portal, Progress, RowSource};
-use super::{Connection, Failure};
+use super::{Connection, Failure, RECEIVED_FREE};
 use crate::protocol::frontend::{Bind, Formats, Target, Types};
 use crate::types::{Column, RowEncoder, bound_values, columns_of, declared_types, described_types};
 use arrow::datatypes::SchemaRef;
 use coeval::{CommandTag, SqlError, SqlState, TransactionStatus};
-use coeval_sql::{Execution, NamedStatement, Prepared, RowStream};
+use coeval_sql::{Execution, NamedStatement, Prepared, QuotaShare, RowStream};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -176,12 +176,15 @@ impl Connection {
         let types =
             prepared.map_or(Cow::Borrowed(&[][..]), |prepared| self.session.parameter_types(prepared));
         let zone = self.session.settings().zone();
+        let mut kept = QuotaShare::of(&self.shared.received);
+        kept.take(bind.values.byte_count().saturating_sub(RECEIVED_FREE))?;
         let values = bound_values(bind, &types, &statement.parameters, zone)?;
         let columns = statement.columns.as_ref().map_or(0, |columns| columns.len());
         if columns > 0 {
             bind.result_formats.check(columns, "column")?;
         }
-        Ok(Portal { statement, values, formats: bind.result_formats.codes(), progress: Progress::Bound })
+        let formats = bind.result_formats.codes();
+        Ok(Portal { statement, values, formats, progress: Progress::Bound, _kept: kept })
     }
 
     pub(super) fn describe(&mut self, target: Target, name: &str) -> Result<(), Failure> {

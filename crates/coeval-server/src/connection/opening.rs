@@ -293,6 +293,7 @@ impl Newcomer<'_> {
                     statements: Statements::default(),
                     portals: Portals::new(&self.shared.portals),
                     unsent: QuotaShare::of(&self.shared.unsent),
+                    received: QuotaShare::of(&self.shared.received),
                     phase: Phase::Ready,
                     turn: Turn::Server,
                     began: None,

@@ -17,6 +17,8 @@ pub(super) struct Portal {
     /// In what form the client wants the columns; the codes of the Bind message.
     pub(super) formats: Box<[u8]>,
     pub(super) progress: Progress,
+    /// What its values take, beyond what each may.
+    pub(super) _kept: QuotaShare,
 }
 
 /// How far a portal is.

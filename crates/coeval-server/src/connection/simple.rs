@@ -75,6 +75,7 @@ impl Connection {
                 }
                 execution => self.send(execution).await?,
             }
+            self.flush_if_much().await?;
         }
         self.end_group().await
     }

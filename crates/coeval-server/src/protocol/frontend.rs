@@ -161,6 +161,11 @@ impl<'a> Values<'a> {
         self.count
     }
 
+    /// What they take in the message.
+    pub(crate) fn byte_count(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// All of them; `None`: NULL.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Option<&'a [u8]>> {
         let mut reader = Reader { rest: self.bytes };

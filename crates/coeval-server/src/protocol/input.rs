@@ -72,6 +72,11 @@ impl Input {
         &self.buffer[self.start..]
     }
 
+    /// The memory that it has.
+    pub(crate) fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     /// Passes over bytes that have been read.
     ///
     /// # Panics

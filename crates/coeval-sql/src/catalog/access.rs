@@ -25,6 +25,15 @@ pub(crate) struct SettingRequest {
     pub(crate) is_local: bool,
 }
 
+/// The changes that a statement has asked for.
+#[derive(Default)]
+struct Requests {
+    /// In their order; of one setting the last that ends with the transaction, and the last that does not.
+    last: Vec<SettingRequest>,
+    /// The session's settings with all of them: together they have a bound.
+    outcome: Option<Settings>,
+}
+
 /// What the functions of one statement work on. Clones share it.
 #[derive(Clone)]
 pub(crate) struct CatalogAccess(Arc<Shared>);
@@ -39,7 +48,7 @@ struct Shared {
     registry: Arc<Registry>,
     clock: Clock,
     advisory_locks: Arc<SessionLocks>,
-    requests: Mutex<Vec<SettingRequest>>,
+    requests: Mutex<Requests>,
 }
 
 impl CatalogAccess {
@@ -55,7 +64,7 @@ impl CatalogAccess {
             registry: Arc::clone(context.engine.registry()),
             clock: context.clock,
             advisory_locks: Arc::clone(context.advisory_locks),
-            requests: Mutex::new(Vec::new()),
+            requests: Mutex::default(),
         }))
     }
 
@@ -110,7 +119,7 @@ impl CatalogAccess {
     /// `42704` for a setting that does not exist.
     pub(super) fn setting(&self, name: &str) -> Result<String, SqlError> {
         let requests = self.0.requests.lock();
-        match requests.iter().rev().find(|request| request.name.eq_ignore_ascii_case(name)) {
+        match requests.last.iter().rev().find(|request| request.name.eq_ignore_ascii_case(name)) {
             Some(request) => Ok(request.value.clone()),
             None => self.0.settings.get(name).map(str::to_owned),
         }
@@ -121,17 +130,22 @@ impl CatalogAccess {
     /// # Errors
     /// As setting it. Then nothing is asked for.
     pub(super) fn request(&self, request: SettingRequest) -> Result<(), SqlError> {
+        let mut requests = self.0.requests.lock();
         // Who may take on a role is for the session to say.
         if !request.name.eq_ignore_ascii_case("role") {
-            self.0.settings.clone().set(&request.name, &request.value)?;
+            let outcome = requests.outcome.get_or_insert_with(|| self.0.settings.clone());
+            outcome.set(&request.name, &request.value)?;
         }
-        self.0.requests.lock().push(request);
+        requests.last.retain(|earlier| {
+            earlier.is_local != request.is_local || !earlier.name.eq_ignore_ascii_case(&request.name)
+        });
+        requests.last.push(request);
         Ok(())
     }
 
     /// The changes that were asked for.
     pub(crate) fn requests(&self) -> Vec<SettingRequest> {
-        self.0.requests.lock().clone()
+        self.0.requests.lock().last.clone()
     }
 }
 

@@ -5,7 +5,9 @@
 
 use super::canonical::{canonical, push_string};
 use super::document::{Kind, Part};
+use crate::cancel;
 use crate::error::{SqlError, SqlState};
+use crate::memory::room_for_a_value;
 use std::fmt::Write;
 
 /// What happens at the end of a path.
@@ -207,29 +209,37 @@ pub(super) fn without_element(document: Part<'_>, place: i64) -> Result<String, 
     canonical(&format!("[{}]", kept.map(|(_, element)| *element).collect::<Vec<_>>().join(",")))
 }
 
-/// The document without members that are null, at every depth.
-pub(super) fn without_nulls(part: Part<'_>, out: &mut String) {
-    let mut is_first = true;
-    match part.kind() {
-        Kind::Object => {
-            out.push('{');
-            for (key, value) in part.members().filter(|(_, value)| value.kind() != Kind::Null) {
-                separate(&mut is_first, out);
-                let _ = write!(out, "{}:", key.text());
-                without_nulls(value, out);
+/// The document without members that are null, at every depth, and without blanks. One walk over the text, since a `json`
+/// may have any number of arrays and objects within each other.
+///
+/// # Errors
+/// `53200` where there is no memory for it; that of a statement that is to end.
+pub(super) fn without_nulls(document: Part<'_>) -> Result<String, SqlError> {
+    let text = document.text();
+    let _promise = room_for_a_value(text.len())?;
+    let mut out = String::with_capacity(text.len());
+    // Where the newest string began, with the comma in front of it: there the member begins, if that was its key.
+    let (mut member, mut is_value) = (0, false);
+    for token in document.tokens() {
+        cancel::check()?;
+        match token {
+            // The next thing that stays puts it there.
+            "," => continue,
+            ":" | "}" | "]" => out.push_str(token),
+            "null" if is_value => out.truncate(member),
+            _ => {
+                if token.starts_with('"') {
+                    member = out.len();
+                }
+                if !out.is_empty() && !out.ends_with(['{', '[', ':']) {
+                    out.push(',');
+                }
+                out.push_str(token);
             }
-            out.push('}');
         }
-        Kind::Array => {
-            out.push('[');
-            for element in part.elements() {
-                separate(&mut is_first, out);
-                without_nulls(element, out);
-            }
-            out.push(']');
-        }
-        _ => out.push_str(part.text()),
+        is_value = token == ":";
     }
+    Ok(out)
 }
 
 /// Blanks in front of what is inside.

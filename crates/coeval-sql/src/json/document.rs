@@ -107,6 +107,10 @@ impl<'a> Part<'a> {
         }
     }
 
+    pub(super) fn tokens(self) -> Tokens<'a> {
+        Tokens { text: self.0, at: 0 }
+    }
+
     /// What a step of a path leads to: a member, or an element by its number.
     pub(super) fn step(self, step: &str) -> Option<Part<'a>> {
         match self.kind() {
@@ -114,6 +118,35 @@ impl<'a> Part<'a> {
             Kind::Array => self.element(step.trim().parse().ok()?),
             _ => None,
         }
+    }
+}
+
+/// The words and marks of a document, in their order: strings with their quotes, numbers, literals, and each of `{}[],:`.
+pub(super) struct Tokens<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let bytes = self.text.as_bytes();
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        let is_mark = |byte: &u8| matches!(byte, b'{' | b'}' | b'[' | b']' | b',' | b':');
+        while bytes.get(self.at).is_some_and(is_blank) {
+            self.at += 1;
+        }
+        let start = self.at;
+        self.at = match bytes.get(start)? {
+            b'"' => string_end(bytes, start),
+            byte if is_mark(byte) => start + 1,
+            _ => {
+                let ends = |byte: &u8| is_blank(byte) || is_mark(byte);
+                bytes[start..].iter().position(ends).map_or(bytes.len(), |length| start + length)
+            }
+        };
+        self.text.get(start..self.at)
     }
 }
 

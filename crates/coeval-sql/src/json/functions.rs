@@ -105,16 +105,10 @@ const ENTRIES: &[Entry] = &[
     entry("jsonb_delete", 2..=2, Gives::Jsonb, deleted),
     entry("jsonb_strip_nulls", 1..=1, Gives::Jsonb, |call, row| {
         let Some(document) = call.given(0, row)? else { return Ok(None) };
-        let mut out = String::new();
-        changes::without_nulls(Part::of(&document), &mut out);
-        Ok(Some(Answer::Text(canonical(&out)?)))
+        Ok(Some(Answer::Text(canonical(&changes::without_nulls(Part::of(&document))?)?)))
     }),
     entry("json_strip_nulls", 1..=1, Gives::Json, |call, row| {
-        let mut out = String::new();
-        Ok(call.document(0, row).map(|document| {
-            changes::without_nulls(document, &mut out);
-            Answer::Text(out)
-        }))
+        call.document(0, row).map(|document| changes::without_nulls(document).map(Answer::Text)).transpose()
     }),
     entry("jsonb_pretty", 1..=1, Gives::Text, |call, row| {
         let Some(document) = call.given(0, row)? else { return Ok(None) };

@@ -45,36 +45,45 @@ fn taken_by_others(quota: &Arc<Quota>) -> Vec<QuotaShare> {
     shares
 }
 
-/// A bound: which one, a statement that takes something, and one that takes more than a session may have.
+/// A bound: which one, a statement that takes something, and some that take more than a session may have.
 struct Bounded {
     quota: fn(&Quotas) -> &Arc<Quota>,
     one: &'static str,
-    too_many: String,
+    too_many: Vec<String>,
     each: &'static str,
     all: &'static str,
 }
 
-fn bounded() -> [Bounded; 3] {
+fn bounded() -> [Bounded; 4] {
     let declared: Vec<String> = (0..1_001).map(|n| format!("DECLARE c{n} CURSOR FOR SELECT 1")).collect();
     [
         Bounded {
             quota: |quotas| &quotas.advisory_locks,
             one: "SELECT pg_advisory_xact_lock(1)",
-            too_many: "SELECT count(pg_advisory_xact_lock(i)) FROM generate_series(1, 10001) s(i)".to_owned(),
+            too_many: vec![
+                "SELECT count(pg_advisory_xact_lock(i)) FROM generate_series(1, 10001) s(i)".to_owned(),
+            ],
             each: "too many advisory locks: a session may have 10000",
             all: "too many advisory locks: all sessions together may have 1000000",
         },
         Bounded {
             quota: |quotas| &quotas.cursors,
             one: "DECLARE c CURSOR FOR SELECT 1",
-            too_many: declared.join(";"),
+            too_many: declared,
             each: "too many cursors: a session may have 1000",
             all: "too many cursors: all sessions together may have 100000",
         },
         Bounded {
+            quota: |quotas| &quotas.savepoints,
+            one: "SAVEPOINT s",
+            too_many: vec![format!("SAVEPOINT s{}", "s".repeat(1 << 20)); 256],
+            each: "too many bytes of savepoints: a session may have 268435456",
+            all: "too many bytes of savepoints: all sessions together may have 1073741824",
+        },
+        Bounded {
             quota: |quotas| &quotas.prepared_statements,
             one: "PREPARE p AS SELECT 1",
-            too_many: format!("PREPARE p AS SELECT '{}'", "x".repeat(8 << 20)),
+            too_many: vec![format!("PREPARE p AS SELECT '{}'", "x".repeat(8 << 20))],
             each: "too many bytes of prepared statements: a session may have 67108864",
             all: "too many bytes of prepared statements: all sessions together may have 1073741824",
         },
@@ -87,9 +96,10 @@ fn each_bound_of_a_session_and_of_all_is_met_by_a_statement_that_names_it_and_th
     let mut session = engine.session();
     for Bounded { quota, one, too_many, each, all } in bounded() {
         let quota = quota(engine.quotas());
-        let run = |session: &mut Session, sql: &str| {
+        let run = |session: &mut Session, statements: &[String]| {
             session.execute("BEGIN").unwrap();
-            let refused = session.execute(sql).map(drop).map_err(|error| (error.state, error.message));
+            let refused = statements.iter().try_for_each(|sql| session.execute(sql).map(drop));
+            let refused = refused.map_err(|error| (error.state, error.message));
             session.execute("ROLLBACK").unwrap();
             session.execute("DEALLOCATE ALL").unwrap();
             refused
@@ -98,11 +108,44 @@ fn each_bound_of_a_session_and_of_all_is_met_by_a_statement_that_names_it_and_th
         assert_eq!(refused, Err((SqlState::ProgramLimitExceeded, each.to_owned())));
         assert_eq!(quota.used(), 0, "{each}: what was taken is given back");
         let others = taken_by_others(quota);
-        let refused = run(&mut session, one);
+        let one = [one.to_owned()];
+        let refused = run(&mut session, &one);
         assert_eq!(refused, Err((SqlState::OutOfMemory, all.to_owned())));
         drop(others);
-        assert_eq!(run(&mut session, one), Ok(()));
+        assert_eq!(run(&mut session, &one), Ok(()));
     }
+}
+
+#[test]
+fn the_settings_of_a_session_have_a_bound_however_they_are_set_and_savepoints_share_them() {
+    let engine = Engine::new(Store::in_memory(StoreOptions::default())).unwrap();
+    let mut session = engine.session();
+    let long = "x".repeat(600_000);
+    let refused = "too many bytes of settings: a session may have 1048576";
+    session.execute(&format!("SET mine.a = '{long}'")).unwrap();
+    for sql in [
+        format!("SET mine.b = '{long}'"),
+        format!("SELECT set_config('mine.b', '{long}', true)"),
+        "SELECT count(set_config('mine.a' || n, repeat('x', 1000), false)) FROM generate_series(1, 1000) s(n)".to_owned(),
+        format!("SET application_name = '{long}'"),
+    ] {
+        let error = session.execute(&sql).map(drop).unwrap_err();
+        assert_eq!((error.state, error.message.as_str()), (SqlState::ProgramLimitExceeded, refused), "{sql:.80}");
+    }
+    // The same one many times is one, and what was refused has changed nothing.
+    let again =
+        "SELECT count(set_config('mine.b', repeat('x', 1000), false)) FROM generate_series(1, 10000) s(n)";
+    session.execute(again).unwrap();
+    session.execute(&format!("SET mine.a = '{}'", "y".repeat(1_000_000))).unwrap();
+    // A thousand savepoints would have a gigabyte of copies.
+    let before = coeval_store::process_memory().unwrap_or(0);
+    session.execute("BEGIN").unwrap();
+    for _ in 0..1_000 {
+        session.execute("SAVEPOINT s").unwrap();
+    }
+    let grown = coeval_store::process_memory().unwrap_or(0).saturating_sub(before);
+    assert!(grown < 600 << 20, "{grown} bytes");
+    session.execute("ROLLBACK").unwrap();
 }
 
 #[test]

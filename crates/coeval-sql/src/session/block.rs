@@ -7,6 +7,7 @@ use crate::context::Clock;
 use crate::engine::{Engine, aside};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
+use crate::quota::{QuotaShare, Quotas, savepoint_bytes};
 use crate::result::StatementResult;
 use crate::settings::{ReadOnlySnapshot, Settings};
 use crate::tique::Ended;
@@ -157,7 +158,7 @@ struct NamedSavepoint {
     name: String,
     /// `None`: no statement had run yet, so that there was no snapshot.
     point: Option<Savepoint>,
-    settings: Settings,
+    settings: Arc<Settings>,
     frame: Option<SettingsFrame>,
 }
 
@@ -181,11 +182,13 @@ pub(super) struct Block {
     beginning: Option<Savepoint>,
     clock: Option<Clock>,
     savepoints: Vec<NamedSavepoint>,
+    /// What the savepoints take.
+    savepoints_share: QuotaShare,
     pub(super) frame: Option<SettingsFrame>,
 }
 
 impl Block {
-    fn new(options: BlockOptions, opened: Opened) -> Self {
+    fn new(options: BlockOptions, opened: Opened, quotas: &Quotas) -> Self {
         Self {
             options,
             opened,
@@ -194,8 +197,15 @@ impl Block {
             beginning: None,
             clock: None,
             savepoints: Vec::new(),
+            savepoints_share: QuotaShare::of(&quotas.savepoints),
             frame: None,
         }
+    }
+
+    /// Forgets savepoints from this one on.
+    fn forget_savepoints(&mut self, first: usize) {
+        let freed = self.savepoints.drain(first..).map(|savepoint| savepoint_bytes(&savepoint.name)).sum();
+        self.savepoints_share.give_back(freed);
     }
 
     /// Whether a statement has run in it.
@@ -333,7 +343,7 @@ impl Session {
 
     /// Opens a block.
     pub(super) fn open(&mut self, options: BlockOptions, opened: Opened) {
-        let mut block = Block::new(options, opened);
+        let mut block = Block::new(options, opened, self.engine.quotas());
         block.note_deferral(self.engine.store());
         self.state = State::Active(Box::new(block));
     }
@@ -466,9 +476,9 @@ impl Session {
 
     fn set_savepoint(&mut self, name: String) -> Result<(), SqlError> {
         self.refuse_if_failed()?;
-        let settings = self.settings.clone();
-        self.open_block("SAVEPOINT")?;
+        self.open_block("SAVEPOINT")?.savepoints_share.take(savepoint_bytes(&name))?;
         self.tique.get_mut().set_savepoint()?;
+        let settings = self.settings_at_savepoint();
         let block = self.open_block("SAVEPOINT")?;
         let point = block.transaction.as_ref().map(Transaction::savepoint);
         let frame = block.frame.clone();
@@ -476,11 +486,22 @@ impl Session {
         Ok(())
     }
 
+    /// The settings, shared with the last savepoint if they have not changed since.
+    fn settings_at_savepoint(&self) -> Arc<Settings> {
+        let (State::Active(block) | State::Failed(block)) = &self.state else {
+            return Arc::new(self.settings.clone());
+        };
+        match block.savepoints.last() {
+            Some(last) if last.settings.revision() == self.settings.revision() => Arc::clone(&last.settings),
+            Some(_) | None => Arc::new(self.settings.clone()),
+        }
+    }
+
     fn release(&mut self, name: &str) -> Result<(), SqlError> {
         self.refuse_if_failed()?;
         let block = self.open_block("RELEASE SAVEPOINT")?;
         let at = find_savepoint(&block.savepoints, name)?;
-        block.savepoints.truncate(at);
+        block.forget_savepoints(at);
         self.tique.get_mut().release(at);
         Ok(())
     }
@@ -490,7 +511,7 @@ impl Session {
         let at = find_savepoint(&block.savepoints, name)?;
         self.tique.get_mut().rollback_to(at)?;
         let block = self.open_block("ROLLBACK TO SAVEPOINT")?;
-        block.savepoints.truncate(at + 1);
+        block.forget_savepoints(at + 1);
         let savepoint = &block.savepoints[at];
         match (&savepoint.point, &mut block.transaction) {
             (Some(point), Some(transaction)) => transaction.rollback_to(point),
@@ -503,7 +524,7 @@ impl Session {
             (Some(_), None) => {}
         }
         block.frame.clone_from(&savepoint.frame);
-        let settings = savepoint.settings.clone();
+        let settings = Settings::clone(&savepoint.settings);
         self.settings = settings;
         self.state = match std::mem::replace(&mut self.state, State::Idle) {
             State::Failed(block) => State::Active(block),

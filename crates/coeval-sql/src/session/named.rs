@@ -135,7 +135,8 @@ impl Session {
     ) -> Result<(), SqlError> {
         self.refuse_known_name(name)?;
         let sql = statement.prepared().map_or("", |prepared| prepared.sql());
-        let bytes = prepared_bytes(sql);
+        let beside = name.len() + prepared_by.as_ref().map_or(0, String::len);
+        let bytes = prepared_bytes(sql).saturating_add(beside);
         self.named.share.take(bytes)?;
         let prepared_by = prepared_by.map(String::into_boxed_str);
         let named = Named { statement, prepared_by, since_micros: Utc::now().timestamp_micros(), bytes };

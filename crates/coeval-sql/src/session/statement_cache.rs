@@ -2,9 +2,10 @@
 //! The statements that a session keeps compiled by their text, those that were used last.
 //!
 //! Clients that put values into the text send another text each time: what they sent long ago makes room. The bound is
-//! one of size, since texts differ by orders of magnitude; it is per session, and small enough for thousands of them.
+//! one of size, since texts differ by orders of magnitude: one for each session, and one for all of them together.
 
 use super::prepared::Prepared;
+use crate::quota::{QuotaShare, Quotas};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -21,14 +22,14 @@ const BYTES_PER_TEXT_BYTE: usize = 16;
 const LARGEST_SHARE: usize = 8;
 
 /// Statements by their text.
-#[derive(Default)]
 pub(super) struct StatementCache {
     entries: HashMap<Arc<str>, Entry>,
     /// Texts in the order of their last use.
     order: BTreeMap<u64, Arc<str>>,
     /// The number of the last use.
     uses: u64,
-    bytes: usize,
+    /// What they take.
+    bytes: QuotaShare,
 }
 
 struct Entry {
@@ -41,6 +42,12 @@ fn size_of(sql: &str) -> usize {
 }
 
 impl StatementCache {
+    /// Nothing yet, in this bound.
+    pub(super) fn new(quotas: &Quotas) -> Self {
+        let bytes = QuotaShare::of(&quotas.kept_statements);
+        Self { entries: HashMap::new(), order: BTreeMap::new(), uses: 0, bytes }
+    }
+
     /// The statement of this text, which counts as used now.
     pub(super) fn get(&mut self, sql: &str) -> Option<Arc<Prepared>> {
         let entry = self.entries.get_mut(sql)?;
@@ -56,32 +63,37 @@ impl StatementCache {
         size_of(sql) <= CACHE_BYTES / LARGEST_SHARE
     }
 
-    /// Keeps a statement, in the place of an older one of the same text and of those that were not used for longest.
+    /// Keeps a statement, in the place of an older one of the same text and of those that were not used for longest;
+    /// not if all sessions together keep too much.
     pub(super) fn put(&mut self, sql: &str, prepared: Arc<Prepared>) {
         let size = size_of(sql);
         self.remove(sql);
-        while self.bytes + size > CACHE_BYTES
+        while self.bytes.amount() + size > CACHE_BYTES
             && let Some((_, oldest)) = self.order.first_key_value()
         {
             let oldest = Arc::clone(oldest);
             self.remove(&oldest);
         }
+        if self.bytes.take(size).is_err() {
+            return;
+        }
         self.uses += 1;
         let text: Arc<str> = sql.into();
         self.order.insert(self.uses, Arc::clone(&text));
         self.entries.insert(text, Entry { prepared, used: self.uses });
-        self.bytes += size;
     }
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        self.entries.clear();
+        self.order.clear();
+        self.bytes.give_back(self.bytes.amount());
     }
 
     fn remove(&mut self, sql: &str) {
         if let Some(entry) = self.entries.remove(sql) {
             self.order.remove(&entry.used);
-            self.bytes -= size_of(sql);
+            self.bytes.give_back(size_of(sql));
         }
     }
 }

@@ -4,6 +4,7 @@
 use super::CACHE_BYTES;
 use crate::engine::Engine;
 use crate::point::compilations;
+use crate::quota::QuotaShare;
 use crate::session::Session;
 use coeval_store::{Store, StoreOptions};
 
@@ -40,13 +41,27 @@ fn old_texts_make_room_and_those_in_use_stay() {
             assert_eq!(compiled(|| drop(session.execute(often).unwrap())), 0, "after {number}");
         }
     }
-    assert!(session.cached.bytes <= CACHE_BYTES);
+    assert!(session.cached.bytes.amount() <= CACHE_BYTES);
     assert_eq!(session.cached.entries.len(), session.cached.order.len());
     assert!(session.cached.entries.len() > 100);
     // The newest text is kept, the oldest is not.
     assert_eq!(compiled(|| drop(session.execute("DELETE FROM t WHERE n = 1").unwrap())), 1);
     assert_eq!(compiled(|| drop(session.execute("DELETE FROM t WHERE n = 1").unwrap())), 0);
     assert_eq!(compiled(|| drop(session.execute("INSERT INTO t VALUES (0, 'a')").unwrap_err())), 1);
+}
+
+#[test]
+fn what_all_sessions_keep_has_a_bound_behind_which_statements_run_unkept() {
+    let mut session = session();
+    let sql = "SELECT value FROM t WHERE n = 1";
+    let mut others = QuotaShare::of(&session.engine.quotas().kept_statements);
+    while others.take(1 << 20).is_ok() {}
+    while others.take(1).is_ok() {}
+    assert_eq!(compiled(|| drop(session.execute(sql).unwrap())), 1);
+    assert_eq!(compiled(|| drop(session.execute(sql).unwrap())), 1);
+    drop(others);
+    assert_eq!(compiled(|| drop(session.execute(sql).unwrap())), 1);
+    assert_eq!(compiled(|| drop(session.execute(sql).unwrap())), 0);
 }
 
 #[test]
