@@ -109,6 +109,8 @@ pub(crate) struct Sizes {
     pub(crate) batch_bytes_max: usize,
     /// So many keys that were accessed since the oldest transaction began are remembered one by one.
     pub(crate) certified_keys_max: usize,
+    /// So many rows a new index takes in under the leader's lock.
+    pub(crate) leader_rows_max: usize,
     /// How often the log is told how far safe snapshots may go while nobody commits; never if not given.
     pub(crate) heartbeat: Option<Duration>,
     /// How often rows are looked for that are older than their tables keep them.
@@ -125,6 +127,8 @@ impl Default for Sizes {
             direct_load_rows_min: 4_096,
             batch_bytes_max: PAYLOAD_BYTES_MAX - (1 << 20),
             certified_keys_max: CERTIFIED_KEYS_MAX,
+            // Some ten milliseconds.
+            leader_rows_max: 4_096,
             heartbeat: None,
             // Bricks expire as a whole, so their age is given in hours or days rather than seconds.
             expiry: Duration::from_secs(60),

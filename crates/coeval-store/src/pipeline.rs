@@ -18,14 +18,14 @@
 //! `leader` before `publishing`; that of `turns` is held for a push or a drain alone. No lock is held across a sync.
 
 mod leading;
+mod new_indexes;
 
 pub use leading::LeaderStays;
 
 use crate::bricks::BrickChanges;
-use crate::build_index::{build_checked_index, build_index, catch_up};
-use crate::catalog::{CatalogChange, IndexDef, TableDef};
+use crate::catalog::{CatalogChange, TableDef};
 use crate::conflicts::ConflictError;
-use crate::conflicts::{ConflictCause, ConflictReason, Participants, Party};
+use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason, Participants, Party};
 use crate::delta::Delta;
 use crate::error::StoreError;
 use crate::ids::SpaceId;
@@ -38,9 +38,8 @@ use crate::record::{BOUNDARY_BYTES, batch_bytes, encode_batch, encode_batch_of_o
 use crate::reservations::{Accessed, Reservations};
 use crate::serializable::{ActiveGuard, Certification, Certifications};
 use crate::shared::Shared;
-use crate::space::Space;
 use crate::stopping::contained;
-use crate::submission::{RebuiltIndex, Submission};
+use crate::submission::Submission;
 use crate::table::Table;
 use crate::transaction::{Committed, Footmark, GlobalKey, ReadSet, Reading, is_free};
 use crate::trap::Step;
@@ -81,9 +80,6 @@ struct Led {
     tail: Option<Tail>,
 }
 
-/// How often an index is built once more for one commit without the leader's lock.
-const REBUILDS_MAX: usize = 3;
-
 /// How often one who waits for the leader looks before it goes to sleep, and for how long it pauses in between:
 /// some 50 microseconds together.
 const LOOKS_MAX: usize = 100;
@@ -109,6 +105,8 @@ pub(crate) struct Leader {
     logged_boundary: Version,
     /// Bulk loads that transactions which are still active do not see.
     recent_loads: RecentLoads,
+    /// See [`Sizes::leader_rows_max`].
+    rows_max: usize,
 }
 
 /// The pipeline of one store.
@@ -139,6 +137,7 @@ impl Pipeline {
                 log,
                 logged_boundary: published,
                 recent_loads: RecentLoads::default(),
+                rows_max: sizes.leader_rows_max,
             }),
             stays: StayCounters::default(),
             publishing: Publishing::new(handle, published),
@@ -158,7 +157,7 @@ impl Pipeline {
         mut submission: Submission,
         locks: Option<LockOwner<GlobalKey>>,
     ) -> Result<Committed, StoreError> {
-        submission.rebuilt = self.rebuild_indexes(shared, &submission)?;
+        submission.rebuilt = self.catch_indexes_up(shared, &submission)?;
         let ticket = Arc::new(Ticket::new(submission));
         let mut turn = self.turns.enter(&ticket);
         let verdict = loop {
@@ -173,45 +172,6 @@ impl Pipeline {
         drop(locks);
         let order = verdict?;
         Ok(Committed { version: order.version, order: Some(order) })
-    }
-
-    /// Builds the indexes once more whose tables others have loaded rows into since the transaction's snapshot: what
-    /// came in bulk cannot be taken in key by key. Not under the leader's lock, where only what came meanwhile is left;
-    /// if another load is among that, it is done again, and in the end there.
-    fn rebuild_indexes(
-        &self,
-        shared: &Shared,
-        submission: &Submission,
-    ) -> Result<Vec<RebuiltIndex>, StoreError> {
-        let mut all = Vec::new();
-        for def in new_definitions(&submission.catalog_changes) {
-            if !takes_rows_of_others(submission, def.id) {
-                continue;
-            }
-            let Some(read) = submission.snapshot.table(def.id) else { continue };
-            let made = |index: &IndexDef| read.index(index.id).is_some();
-            let mut since = submission.snapshot_version;
-            let mut rebuilt = Vec::new();
-            for _ in 0..REBUILDS_MAX {
-                let newest = {
-                    let leader = self.lock_leader(shared);
-                    leader.is_loaded_since(def.id, since).then(|| shared.applied())
-                };
-                let Some(newest) = newest else { break };
-                let Some(table) = newest.table(def.id) else { break };
-                since = newest.version();
-                rebuilt.clear();
-                for (position, index) in def.indexes.iter().enumerate() {
-                    if made(index) && table.index(index.id).is_none() {
-                        let entries = shared.aside(|| build_checked_index(table, def, position))?;
-                        let read = Arc::clone(table);
-                        rebuilt.push(RebuiltIndex { index: index.id, version: since, read, entries });
-                    }
-                }
-            }
-            all.append(&mut rebuilt);
-        }
-        Ok(all)
     }
 
     /// Waits until the ticket has its verdict, or its owner is to lead.
@@ -687,51 +647,6 @@ impl Leader {
         Ok(())
     }
 
-    /// The new index at `position` of `def` over the rows of `table`: the one that the transaction built, caught
-    /// up with what was committed since.
-    fn index_for(
-        &self,
-        submission: &Submission,
-        table: &Table,
-        def: &TableDef,
-        position: usize,
-    ) -> Result<Space, StoreError> {
-        let id = def.indexes[position].id;
-        let read = submission.snapshot.table(def.id);
-        let Some((read, (_, built))) = read.and_then(|read| Some((read, read.index(id)?))) else {
-            // It goes again before the transaction ends.
-            return Ok(Space::new());
-        };
-        let rebuilt = submission.rebuilt.iter().find(|rebuilt| rebuilt.index == id);
-        let (read, built, since) = match rebuilt {
-            Some(rebuilt) => (&rebuilt.read, &rebuilt.entries, rebuilt.version),
-            None => (read, built, submission.snapshot_version),
-        };
-        if read.rows().is_same(table.rows()) {
-            return Ok(built.clone());
-        }
-        if !takes_rows_of_others(submission, def.id) {
-            // What the transaction loaded or emptied is still to come, so there may be two owners of a key here
-            // and one in the end. The transaction saw to that, and its footprint lets nobody write beside it.
-            return build_index(table, def, position);
-        }
-        if self.is_loaded_since(def.id, since) {
-            // What was read is not what other commits changed key by key.
-            return build_checked_index(table, def, position);
-        }
-        let Some(changed) = self.certifier.keys_since(since) else {
-            // So much was changed that nobody knows which keys.
-            return build_checked_index(table, def, position);
-        };
-        let changed = changed.filter(|(space, _)| *space == def.id).map(|(_, key)| key);
-        catch_up(read, built, table, def, position, changed)
-    }
-
-    /// Whether others have loaded rows into a table in bulk behind this version.
-    fn is_loaded_since(&self, table: SpaceId, version: Version) -> bool {
-        self.recent_loads.iter().any(|load| load.table == table && load.version > version)
-    }
-
     fn admit(
         &mut self,
         shared: &Shared,
@@ -791,14 +706,6 @@ impl Leader {
         self.certifications.prune(&shared.serializable, || shared.published_slot().load().version());
         self.recent_loads.forget_through(oldest);
     }
-}
-
-/// The tables that are made or changed.
-fn new_definitions(changes: &[CatalogChange]) -> impl Iterator<Item = &TableDef> {
-    changes.iter().filter_map(|change| match change {
-        CatalogChange::PutTable(def) => Some(&**def),
-        _ => None,
-    })
 }
 
 /// Whether the rows of a table that others commit beside a transaction are in its new indexes: it has neither emptied the
@@ -885,6 +792,22 @@ fn describe_conflict(world: &World, conflict: &Conflict<GlobalKey>) -> ConflictE
         detail,
         version: conflict.other_version,
         cause: ConflictCause::new(reason, world.place_of(*space, key)).won_by(conflict.other_transaction),
+    }
+}
+
+/// For a transaction whose new index others' rows have run away from.
+fn conflict_beside_index(table: &Table, def: &TableDef, position: usize, since: Version) -> ConflictError {
+    let (index, name) = (&def.indexes[position].name, def.name.to_string());
+    let place = ConflictPlace { space: Some(table.id()), table: Some(name.clone()), key: None };
+    ConflictError {
+        what: "concurrent change of many rows",
+        space: table.id(),
+        detail: format!(
+            "index \"{index}\" of table \"{name}\": others have written more since version {since} than the index \
+             could take in beside them."
+        ),
+        version: since,
+        cause: ConflictCause::new(ConflictReason::Load, place),
     }
 }
 

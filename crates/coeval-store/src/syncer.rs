@@ -30,14 +30,12 @@ impl Syncer {
         }
         let shared = Arc::clone(&self.shared);
         self.shared.pipeline.publishing.begin_syncer();
-        let started = std::thread::Builder::new()
-            .name("coeval-syncer".to_owned())
-            .spawn(move || {
-                let publishing = &shared.pipeline.publishing;
-                if contained(&shared, "in the syncer", || publishing.run_syncer(&shared)).is_err() {
-                    publishing.lose_syncer();
-                }
-            });
+        let started = std::thread::Builder::new().name("coeval-syncer".to_owned()).spawn(move || {
+            let publishing = &shared.pipeline.publishing;
+            if contained(&shared, "in the syncer", || publishing.run_syncer(&shared)).is_err() {
+                publishing.lose_syncer();
+            }
+        });
         match started {
             Ok(started) => *thread = Some(started),
             Err(error) => {

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Commit batches against the limit of a log record; what certification remembers beside those who stay open.
 
+use crate::build_index::build_index;
 use crate::catalog::{CatalogChange, ColumnDef, IndexDef, QualifiedName, TableDef, Uniqueness};
+use crate::cursor::SpaceCursor;
 use crate::error::StoreError;
 use crate::files::{Fault, FileSystem, SimulatedFiles};
+use crate::key::Key;
 use crate::log::{LogError, LogOptions};
 use crate::options::{Sizes, StoreOptions};
+use crate::range::{Direction, KeyRange};
 use crate::row::RowWriter;
+use crate::space::Space;
 use crate::store::Store;
 use crate::transaction::AccessMode;
 use crate::types::ColumnType;
@@ -15,6 +20,7 @@ use coeval_txn::Isolation;
 use coeval_txn::ssi::SessionFloor;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const BATCH_BYTES_MAX: usize = 4_000;
 
@@ -112,7 +118,8 @@ fn whoever_only_reads_and_stays_open_makes_certification_remember_nothing() {
 
 #[test]
 fn beside_a_writer_that_stays_open_certification_remembers_so_many_keys_and_refuses_it_for_the_rest() {
-    let sizes = Sizes { certified_keys_max: 100, ..Sizes::default() };
+    // Nothing of an index that is built anew is made under the leader's lock.
+    let sizes = Sizes { certified_keys_max: 100, leader_rows_max: 8, ..Sizes::default() };
     let store = Store::in_memory_tuned(StoreOptions::default(), sizes);
     let def = make_table(&store);
     insert(&store, &def, -1, 1).unwrap();
@@ -162,6 +169,94 @@ fn beside_a_writer_that_stays_open_certification_remembers_so_many_keys_and_refu
     let mut next = begin();
     put(&mut next, &changed, 6_000);
     next.commit().unwrap();
+}
+
+/// The definition with an index on the texts of its rows.
+fn with_index(store: &Store, def: &TableDef) -> TableDef {
+    let mut changed = def.clone();
+    changed.indexes.push(IndexDef {
+        id: store.new_space_id(),
+        name: "by_text".to_owned(),
+        columns: vec![1],
+        uniqueness: Uniqueness::Any,
+        declared_order: Vec::new(),
+    });
+    changed
+}
+
+/// A transaction that has built an index, which `beside` does not wait for. The index behind its commit is compared with
+/// one that is built over the rows that are there then.
+fn index_beside(store: &Store, def: &TableDef, beside: impl FnOnce()) -> Result<(), StoreError> {
+    let changed = with_index(store, def);
+    let mut indexing = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    indexing.change_catalog(CatalogChange::PutTable(Box::new(changed.clone()))).unwrap();
+    beside();
+    indexing.commit()?;
+    let world = store.world();
+    let table = world.table(def.id).unwrap();
+    let entries = |space: &Space| -> Vec<Key> {
+        let all = SpaceCursor::new(space, None, &KeyRange::all(), Direction::Forward);
+        all.map(|entry| entry.unwrap().0).collect()
+    };
+    let (_, index) = table.index(changed.indexes[0].id).unwrap();
+    assert_eq!(entries(index), entries(&build_index(table, &changed, 0).unwrap()));
+    Ok(())
+}
+
+#[test]
+fn what_many_others_write_beside_a_new_index_is_taken_in_before_its_commit_leads() {
+    let sizes = Sizes { leader_rows_max: 8, ..Sizes::default() };
+    let store = Store::in_memory_tuned(StoreOptions::default(), sizes);
+    let def = make_table(&store);
+    (0..500).for_each(|id| insert(&store, &def, id, id as usize % 50).unwrap());
+    let beside = || {
+        let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        for id in 0..200 {
+            assert!(tx.delete(def.id, &def.key_of(|_| crate::value::ValueRef::Int32(id))).unwrap());
+        }
+        tx.commit().unwrap();
+        (1_000..1_500).for_each(|id| insert(&store, &def, id, id as usize % 50).unwrap());
+        (0..100).for_each(|id| insert(&store, &def, id, 60).unwrap());
+    };
+    index_beside(&store, &def, beside).unwrap();
+}
+
+#[test]
+fn an_index_that_others_run_away_from_is_refused_and_nobody_waits_for_it() {
+    let sizes = Sizes { leader_rows_max: 0, ..Sizes::default() };
+    let store = Store::in_memory_tuned(StoreOptions::default(), sizes);
+    let def = make_table(&store);
+    (0..2_000).for_each(|id| insert(&store, &def, id, 10).unwrap());
+    let is_over = AtomicBool::new(false);
+    let refused = std::thread::scope(|scope| {
+        for thread in 1..3 {
+            let (store, def, is_over) = (&store, &def, &is_over);
+            scope.spawn(move || {
+                let mut id = thread * 1_000_000;
+                while !is_over.load(Ordering::Relaxed) {
+                    insert(store, def, id, 10).unwrap();
+                    id += 1;
+                }
+            });
+        }
+        let refused = (0..1_000).find_map(|_| match index_beside(&store, &def, || ()) {
+            Err(StoreError::Conflict(conflict)) => Some(conflict),
+            Err(error) => panic!("{error}"),
+            Ok(()) => {
+                // Made between two commits of the others; it goes, for the next attempt.
+                let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+                tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+                tx.commit().unwrap();
+                None
+            }
+        });
+        is_over.store(true, Ordering::Relaxed);
+        refused
+    });
+    let refused = refused.expect("whoever writes all the time is faster once");
+    assert_eq!(refused.what, "concurrent change of many rows");
+    assert!(refused.detail.contains("by_text"), "{}", refused.detail);
+    index_beside(&store, &def, || ()).unwrap();
 }
 
 /// A body of a gibibyte used to be copied, and read for its checksum, while the leader's lock was held.

@@ -4,7 +4,7 @@
 use crate::access_rights::{Grant, ObjectAccess, Privilege, Privileges, RoleDef};
 use crate::catalog::{CatalogChange, ColumnDef, IndexDef, QualifiedName, TableDef, Uniqueness};
 use crate::error::{ConstraintError, StoreError};
-use crate::files::SimulatedFiles;
+use crate::files::{FileSystem, SimulatedFiles};
 use crate::ids::SpaceId;
 use crate::key::{Key, KeyWriter};
 use crate::log::{ChecksumPolicy, LogOptions};
@@ -433,4 +433,30 @@ fn an_index_of_a_table_that_others_load_into_is_built_once_more_but_not_under_th
     let (took, stays) = (begun.elapsed(), store.leader_stays());
     assert!(stays.longest * 3 < took, "the lock was held for {:?} of {took:?}", stays.longest);
     assert_eq!(store.world().table(def.id).unwrap().indexes()[0].len(), 300_001);
+}
+
+/// A checkpoint makes other parts of the same rows, so a look at the parts does not tell that they are the same.
+#[test]
+fn an_index_over_own_loaded_rows_and_a_checkpoint_behind_it_make_nobody_wait_either() {
+    let files: Arc<dyn FileSystem> = Arc::new(SimulatedFiles::new(2));
+    let sizes = Sizes { chunk_rows: 16, direct_load_rows_min: 8, leader_rows_max: 8, ..Sizes::default() };
+    let store =
+        Store::open_tuned(files, Path::new(DIR), StoreOptions::default(), LogOptions::default(), sizes)
+            .unwrap();
+    let def = table(&store, 0);
+    let mut tx = begin(&store);
+    put(&mut tx, &def).unwrap();
+    load(&mut tx, &def, 0..500);
+    tx.commit().unwrap();
+    let mut writer = begin(&store);
+    writer.insert(def.id, row(&def, 1_000, x(1_000))).unwrap();
+    writer.commit().unwrap();
+    let mut maker = begin(&store);
+    load(&mut maker, &def, 2_000..2_500);
+    let mut indexed = def.clone();
+    add_index(&store, &mut indexed, "by_x", Uniqueness::Any);
+    put(&mut maker, &indexed).unwrap();
+    store.checkpoint().unwrap();
+    maker.commit().unwrap();
+    assert_eq!(store.world().table(def.id).unwrap().indexes()[0].len(), 1_001);
 }

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! New indexes, and the rows that others commit beside the transaction that makes them.
+//!
+//! A transaction builds an index over its snapshot. What came since is taken in by whoever commits it, without the
+//! leader's lock, in rounds: each brings the index up to the newest rows, and leaves to the next what was committed
+//! meanwhile. What is little in the end the leader takes in. If it never is, because rows come faster than the index
+//! follows, the transaction is refused; nobody waits for an index under the leader's lock.
+
+use super::{Leader, Pipeline, conflict_beside_index, takes_rows_of_others};
+use crate::build_index::{build_checked_index, build_index, catch_up};
+use crate::catalog::{CatalogChange, IndexDef, TableDef};
+use crate::error::StoreError;
+use crate::ids::SpaceId;
+use crate::key::Key;
+use crate::shared::Shared;
+use crate::space::Space;
+use crate::submission::{RebuiltIndex, Submission};
+use crate::table::Table;
+use coeval_txn::Version;
+use std::sync::Arc;
+
+/// Each round leaves what is committed during it, so few are needed where the index is faster than those who write.
+const ROUNDS_MAX: usize = 16;
+
+/// What an index lacks of the newest rows of its table.
+enum Lacks {
+    Nothing,
+    /// The rows of these keys, found among so many that others have written.
+    Keys {
+        keys: Vec<Key>,
+        among: usize,
+    },
+    /// Nobody knows what; or so few rows are there that it does not matter.
+    Everything,
+}
+
+impl Pipeline {
+    /// Brings a transaction's new indexes up to what others have committed by now.
+    ///
+    /// # Errors
+    /// [`StoreError::Constraint`] if a unique one has two owners of a key by now; [`StoreError::Corrupt`] if a chunk is
+    /// damaged.
+    pub(super) fn catch_indexes_up(
+        &self,
+        shared: &Shared,
+        submission: &Submission,
+    ) -> Result<Vec<RebuiltIndex>, StoreError> {
+        let mut all = Vec::new();
+        for def in new_definitions(&submission.catalog_changes) {
+            if let Some(read) = submission.snapshot.table(def.id)
+                && def.indexes.iter().any(|index| read.index(index.id).is_some())
+            {
+                all.append(&mut self.catch_up_with(shared, submission, def, read)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The same for the indexes of one table, which were built over `read`.
+    fn catch_up_with(
+        &self,
+        shared: &Shared,
+        submission: &Submission,
+        def: &TableDef,
+        read: &Arc<Table>,
+    ) -> Result<Vec<RebuiltIndex>, StoreError> {
+        let (mut read, mut since) = (Arc::clone(read), submission.snapshot_version);
+        let built = |index: &IndexDef| Some(read.index(index.id)?.1.clone());
+        let mut indexes: Vec<(usize, Space)> = (0..def.indexes.len())
+            .filter_map(|position| Some((position, built(&def.indexes[position])?)))
+            .collect();
+        for _ in 0..ROUNDS_MAX {
+            let (table, version, lacks) = {
+                let leader = self.lock_leader(shared);
+                let newest = shared.applied();
+                let Some(table) = newest.table(def.id) else { break };
+                let lacks = leader.lacks(submission, &read, since, table);
+                (Arc::clone(table), newest.version(), lacks)
+            };
+            indexes.retain(|(position, _)| table.index(def.indexes[*position].id).is_none());
+            let few = shared.sizes.leader_rows_max;
+            let is_left_to_leader = match &lacks {
+                Lacks::Nothing => true,
+                Lacks::Keys { among, .. } => *among <= few,
+                Lacks::Everything => table.row_count() <= few as u64,
+            };
+            if is_left_to_leader || indexes.is_empty() {
+                break;
+            }
+            for (position, entries) in &mut indexes {
+                *entries =
+                    shared.aside(|| lacks.taken_in(submission, &read, entries, &table, def, *position))?;
+            }
+            (read, since) = (table, version);
+        }
+        let made = |(position, entries): (usize, Space)| RebuiltIndex {
+            index: def.indexes[position].id,
+            version: since,
+            read: Arc::clone(&read),
+            entries,
+        };
+        Ok(indexes.into_iter().map(made).collect())
+    }
+}
+
+impl Leader {
+    /// The new index at `position` of `def` over the rows of `table`: the one that the transaction built, caught
+    /// up with what was committed since.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if that is too much to be done now; as [`Pipeline::catch_indexes_up`].
+    pub(super) fn index_for(
+        &self,
+        submission: &Submission,
+        table: &Table,
+        def: &TableDef,
+        position: usize,
+    ) -> Result<Space, StoreError> {
+        let id = def.indexes[position].id;
+        let read = submission.snapshot.table(def.id);
+        let Some((read, (_, built))) = read.and_then(|read| Some((read, read.index(id)?))) else {
+            // It goes again before the transaction ends.
+            return Ok(Space::new());
+        };
+        let rebuilt = submission.rebuilt.iter().find(|rebuilt| rebuilt.index == id);
+        let (read, built, since) = match rebuilt {
+            Some(rebuilt) => (&rebuilt.read, &rebuilt.entries, rebuilt.version),
+            None => (read, built, submission.snapshot_version),
+        };
+        let lacks = self.lacks(submission, read, since, table);
+        let rows = match &lacks {
+            Lacks::Nothing => 0,
+            Lacks::Keys { keys, .. } => keys.len() as u64,
+            Lacks::Everything => table.row_count(),
+        };
+        if rows > self.rows_max as u64 {
+            return Err(StoreError::Conflict(conflict_beside_index(table, def, position, since)));
+        }
+        lacks.taken_in(submission, read, built, table, def, position)
+    }
+
+    /// What an index over the rows of `read`, as of `since`, lacks of those of `table`.
+    fn lacks(&self, submission: &Submission, read: &Table, since: Version, table: &Table) -> Lacks {
+        if read.rows().is_same(table.rows()) {
+            return Lacks::Nothing;
+        }
+        // What was loaded in bulk is not what other commits changed key by key.
+        let is_known = table.row_count() > self.rows_max as u64
+            && takes_rows_of_others(submission, table.id())
+            && !self.is_loaded_since(table.id(), since);
+        // None: so much was changed that nobody knows which keys.
+        let Some(changed) = is_known.then(|| self.certifier.keys_since(since)).flatten() else {
+            return Lacks::Everything;
+        };
+        let mut among = 0;
+        let of_table = changed.inspect(|_| among += 1).filter(|(space, _)| *space == table.id());
+        let keys = of_table.map(|(_, key)| key.clone()).collect();
+        Lacks::Keys { keys, among }
+    }
+
+    /// Whether others have loaded rows into a table in bulk behind this version.
+    fn is_loaded_since(&self, table: SpaceId, version: Version) -> bool {
+        self.recent_loads.iter().any(|load| load.table == table && load.version > version)
+    }
+}
+
+impl Lacks {
+    /// The index with it.
+    fn taken_in(
+        &self,
+        submission: &Submission,
+        read: &Table,
+        built: &Space,
+        table: &Table,
+        def: &TableDef,
+        position: usize,
+    ) -> Result<Space, StoreError> {
+        match self {
+            Self::Nothing => Ok(built.clone()),
+            Self::Keys { keys, .. } => catch_up(read, built, table, def, position, keys.iter()),
+            Self::Everything if takes_rows_of_others(submission, def.id) => {
+                build_checked_index(table, def, position)
+            }
+            // What the transaction loaded or emptied is still to come, so there may be two owners of a key here
+            // and one in the end. The transaction saw to that, and its footprint lets nobody write beside it.
+            Self::Everything => build_index(table, def, position),
+        }
+    }
+}
+
+/// The tables that are made or changed.
+fn new_definitions(changes: &[CatalogChange]) -> impl Iterator<Item = &TableDef> {
+    changes.iter().filter_map(|change| match change {
+        CatalogChange::PutTable(def) => Some(&**def),
+        _ => None,
+    })
+}
