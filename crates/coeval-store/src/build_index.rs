@@ -11,9 +11,9 @@ use crate::key_column::KeyColumnBuilder;
 use crate::key_size::check_key_size;
 use crate::range::{Direction, KeyRange};
 use crate::space::{Found, Space, add_one};
+use crate::stop::{Stop, never, sort};
 use crate::table::{RowRef, Table, missing_values};
 use crate::transaction::unique_key_taken;
-use rayon::slice::ParallelSliceMut;
 use std::sync::Arc;
 
 /// The entry of a row in an index.
@@ -24,16 +24,30 @@ pub(crate) fn entry(index: &IndexDef, row: RowRef<'_>, primary_key: &Key) -> Key
 /// The entries of the index at `position` of `def` for all rows of the table, which may be of an older
 /// definition. Uniqueness is not looked at. Costs one pass over the rows and a parallel sort.
 pub(crate) fn build_index(table: &Table, def: &TableDef, position: usize) -> Result<Space, StoreError> {
+    build_index_until(table, def, position, &never)
+}
+
+/// The same, unless it is asked to end before.
+///
+/// # Errors
+/// That of `stop`; [`StoreError::Corrupt`] if a chunk is damaged.
+pub(crate) fn build_index_until(
+    table: &Table,
+    def: &TableDef,
+    position: usize,
+    stop: Stop<'_>,
+) -> Result<Space, StoreError> {
     let index = &def.indexes[position];
     let missing = missing_values(def);
     let entry_of = |(key, found): (Key, Found<'_>)| {
+        stop()?;
         let entry = entry(index, RowRef::new(def, &missing, found), &key);
         check_key_size(&index.name, entry.as_slice()).map(|()| entry)
     };
     let mut entries: Vec<Key> = SpaceCursor::new(table.rows(), None, &KeyRange::all(), Direction::Forward)
         .map(|row| row.and_then(entry_of))
         .collect::<Result<_, _>>()?;
-    entries.par_sort_unstable();
+    sort(&mut entries, stop)?;
     Ok(Space::from_chunks(key_chunks(entries.iter().map(Key::as_slice))))
 }
 

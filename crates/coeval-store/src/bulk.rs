@@ -15,12 +15,13 @@ use crate::key::{Key, KeyWriter};
 use crate::key_column::KeyColumnBuilder;
 use crate::key_size::check_key_size;
 use crate::segment::SegmentRef;
+use crate::stop::{Stop, sort};
 use crate::table::{RowRef, missing_values};
 use crate::transaction::{primary_key_taken, unique_key_taken};
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::interleave;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
-use rayon::slice::{ParallelSlice, ParallelSliceMut};
+use rayon::slice::ParallelSlice;
 use std::sync::Arc;
 
 /// Chunks that a transaction adds to a table, and the entries for its indexes.
@@ -82,8 +83,13 @@ impl BulkLoad {
     /// Uniqueness of new indexes is not looked at: the transaction may have deleted one of two owners since.
     ///
     /// # Errors
-    /// [`StoreError::KeySize`] if an entry of a new index is too long.
-    pub(crate) fn realign(&mut self, old: &TableDef, new: &TableDef) -> Result<(), StoreError> {
+    /// [`StoreError::KeySize`] if an entry of a new index is too long; that of `stop`.
+    pub(crate) fn realign(
+        &mut self,
+        old: &TableDef,
+        new: &TableDef,
+        stop: Stop<'_>,
+    ) -> Result<(), StoreError> {
         assert!(self.segments.is_empty(), "a load is written after the last change of definitions");
         self.indexes = new
             .indexes
@@ -91,7 +97,7 @@ impl BulkLoad {
             .map(|index| match old.indexes.iter().position(|candidate| candidate.id == index.id) {
                 Some(position) => Ok(self.indexes[position].clone()),
                 None => {
-                    let entries = sorted_entries(new, index, &self.chunks)?;
+                    let entries = sorted_entries(new, index, &self.chunks, stop)?;
                     Ok(key_chunks(entries.iter().map(|(key, _)| key.as_slice())))
                 }
             })
@@ -120,17 +126,21 @@ type RowPlace = (u32, u32);
 /// # Errors
 /// [`StoreError::BulkLoad`] if a batch has other columns than the table; [`StoreError::Constraint`] for NULL in
 /// a NOT NULL column and for a key that is there twice.
-pub(crate) fn sorted_chunks(def: &TableDef, batches: &[RecordBatch]) -> Result<Vec<Arc<Chunk>>, StoreError> {
+pub(crate) fn sorted_chunks(
+    def: &TableDef,
+    batches: &[RecordBatch],
+    stop: Stop<'_>,
+) -> Result<Vec<Arc<Chunk>>, StoreError> {
     let mut rows = keyed_rows(def, batches)?;
     let order = order_of(&rows);
     if order == InputOrder::Mixed {
-        rows.par_sort_unstable();
+        sort(&mut rows, stop)?;
         if let Some(pair) = rows.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             let (batch, row) = pair[1].1;
             return Err(duplicate(def, &batches[batch as usize], row as usize).into());
         }
     }
-    chunks_of_rows(def, batches, &rows, order)
+    chunks_of_rows(def, batches, &rows, order, stop)
 }
 
 /// As [`sorted_chunks`] for rows that come sorted, without a key twice; `None` if they do not.
@@ -140,10 +150,11 @@ pub(crate) fn sorted_chunks(def: &TableDef, batches: &[RecordBatch]) -> Result<V
 pub(crate) fn ordered_chunks(
     def: &TableDef,
     batches: &[RecordBatch],
+    stop: Stop<'_>,
 ) -> Result<Option<Vec<Arc<Chunk>>>, StoreError> {
     let rows = keyed_rows(def, batches)?;
     match order_of(&rows) {
-        InputOrder::Sorted => chunks_of_rows(def, batches, &rows, InputOrder::Sorted).map(Some),
+        InputOrder::Sorted => chunks_of_rows(def, batches, &rows, InputOrder::Sorted, stop).map(Some),
         InputOrder::Mixed => Ok(None),
     }
 }
@@ -177,6 +188,7 @@ fn chunks_of_rows(
     batches: &[RecordBatch],
     rows: &[(Key, RowPlace)],
     order: InputOrder,
+    stop: Stop<'_>,
 ) -> Result<Vec<Arc<Chunk>>, StoreError> {
     let kept: Vec<Vec<ArrayRef>> = (0..def.columns.len())
         .map(|column| batches.iter().map(|batch| stored(batch.column(column))).collect())
@@ -185,6 +197,7 @@ fn chunks_of_rows(
         kept.iter().map(|arrays| arrays.iter().map(AsRef::as_ref).collect()).collect();
     rows.par_chunks(rows_of_chunk(batches))
         .map(|rows| {
+            stop()?;
             let mut keys = KeyColumnBuilder::with_capacity(rows.len());
             rows.iter().for_each(|(key, _)| keys.push(key.as_slice()));
             let columns: Result<Vec<ArrayRef>, StoreError> =
@@ -276,8 +289,9 @@ pub(crate) fn index_chunks(
     def: &TableDef,
     index: &IndexDef,
     chunks: &[Arc<Chunk>],
+    stop: Stop<'_>,
 ) -> Result<Vec<Arc<Chunk>>, StoreError> {
-    let entries = sorted_entries(def, index, chunks)?;
+    let entries = sorted_entries(def, index, chunks, stop)?;
     if index.uniqueness.is_unique() {
         let missing = missing_values(def);
         let row_at = |(chunk, row): RowPlace| {
@@ -298,6 +312,7 @@ fn sorted_entries(
     def: &TableDef,
     index: &IndexDef,
     chunks: &[Arc<Chunk>],
+    stop: Stop<'_>,
 ) -> Result<Vec<(Key, RowPlace)>, StoreError> {
     let missing = missing_values(def);
     let mut entries: Vec<(Key, RowPlace)> = chunks
@@ -306,6 +321,7 @@ fn sorted_entries(
         .flat_map_iter(|(chunk_index, chunk)| {
             let missing = &missing;
             (0..chunk.rows()).map(move |row| {
+                stop()?;
                 let place = RowRef::new(def, missing, crate::space::Found::Base(chunk, row));
                 let primary_key = Key::from_slice(chunk.keys().get(row));
                 let entry = place.index_entry(index, &primary_key);
@@ -314,7 +330,7 @@ fn sorted_entries(
             })
         })
         .collect::<Result<_, StoreError>>()?;
-    entries.par_sort_unstable();
+    sort(&mut entries, stop)?;
     Ok(entries)
 }
 

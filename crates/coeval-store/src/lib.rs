@@ -75,6 +75,7 @@ mod sequence;
 mod serializable;
 mod shared;
 mod space;
+mod stop;
 mod stopping;
 mod store;
 mod submission;

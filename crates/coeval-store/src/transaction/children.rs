@@ -22,6 +22,7 @@ use crate::table::{RowRef, Table};
 use crate::transaction::foreign_key::in_width_of;
 use crate::value::Value;
 use crate::world::World;
+use coeval_txn::Interrupt;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -213,10 +214,20 @@ impl Transaction {
     /// [`StoreError::RowLock`] if it is, as a wait for a row lock would end.
     #[inline]
     pub(super) fn stop_if_asked(&self) -> Result<(), StoreError> {
-        match &self.lock_waits.interrupt {
-            Some(interrupt) if interrupt.is_set() => Err(RowLockError::Interrupted.into()),
-            _ => Ok(()),
-        }
+        interrupted(self.lock_waits.interrupt.as_deref())
+    }
+
+    /// The same for work on several threads.
+    pub(super) fn stop(&self) -> impl Fn() -> Result<(), StoreError> + Sync + use<> {
+        let interrupt = self.lock_waits.interrupt.clone();
+        move || interrupted(interrupt.as_deref())
+    }
+}
+
+fn interrupted(interrupt: Option<&(dyn Interrupt + Send + Sync)>) -> Result<(), StoreError> {
+    match interrupt {
+        Some(interrupt) if interrupt.is_set() => Err(RowLockError::Interrupted.into()),
+        _ => Ok(()),
     }
 }
 

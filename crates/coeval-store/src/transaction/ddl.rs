@@ -4,7 +4,7 @@
 
 use super::{Footmark, Transaction, definition_key, name_key, role_key};
 use crate::access_rights::ObjectAccess;
-use crate::build_index::{build_index, check_unique, entry};
+use crate::build_index::{build_index_until, check_unique, entry};
 use crate::catalog::{CatalogChange, ColumnState, IndexDef, TableDef};
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
 use crate::error::StoreError;
@@ -51,7 +51,9 @@ impl Transaction {
             CatalogChange::PutTable(def) => self.world.table(def.id).cloned(),
             _ => None,
         };
-        Arc::make_mut(&mut self.world).change_catalog(&change, build_index)?;
+        let stop = self.stop();
+        Arc::make_mut(&mut self.world)
+            .change_catalog(&change, |table, def, position| build_index_until(table, def, position, &stop))?;
         match &change {
             CatalogChange::PutTable(def) => {
                 if let Some(old) = &old {
@@ -197,8 +199,9 @@ impl Transaction {
         if ids(old) == ids(def) || self.loads.iter().all(|load| load.table() != def.id) {
             return Ok(());
         }
+        let stop = self.stop();
         for load in Arc::make_mut(&mut self.loads).iter_mut().filter(|load| load.table() == def.id) {
-            Arc::make_mut(load).realign(old, def)?;
+            Arc::make_mut(load).realign(old, def, &stop)?;
         }
         Ok(())
     }

@@ -34,7 +34,7 @@ impl Transaction {
         let table = Arc::clone(self.row_table(table)?);
         let batches: Vec<_> = batches.iter().filter(|batch| batch.num_rows() > 0).cloned().collect();
         let batches = self.batches_with_generated(&table, batches)?;
-        let chunks = sorted_chunks(table.def(), &batches)?;
+        let chunks = sorted_chunks(table.def(), &batches, &self.stop())?;
         let rows: usize = chunks.iter().map(|chunk| chunk.rows()).sum();
         let is_large = rows >= self.shared.sizes.direct_load_rows_min;
         let is_direct = is_large && self.takes_chunks(&table, &chunks)?;
@@ -66,7 +66,7 @@ impl Transaction {
             return Ok(false);
         }
         let batches = self.batches_with_generated(&table, batches.to_vec())?;
-        let Some(chunks) = ordered_chunks(table.def(), &batches)? else { return Ok(false) };
+        let Some(chunks) = ordered_chunks(table.def(), &batches, &self.stop())? else { return Ok(false) };
         if !self.takes_chunks(&table, &chunks)? {
             return Ok(false);
         }
@@ -124,6 +124,7 @@ impl Transaction {
         for chunk in chunks {
             for index in 0..chunk.rows() {
                 let row = RowRef::new(table.def(), table.missing(), Found::Base(chunk, index)).to_row();
+                self.stop_if_asked()?;
                 checks.check(table.def(), &row)?;
             }
         }
@@ -132,8 +133,9 @@ impl Transaction {
 
     fn load_chunks(&mut self, table: &Arc<Table>, chunks: Vec<Arc<Chunk>>) -> Result<(), StoreError> {
         let def = table.def();
+        let stop = self.stop();
         let indexes: Result<Vec<_>, _> =
-            def.indexes.iter().map(|index| index_chunks(def, index, &chunks)).collect();
+            def.indexes.iter().map(|index| index_chunks(def, index, &chunks, &stop)).collect();
         let load = BulkLoad::new(def.id, chunks, indexes?);
         self.keep(load.memory_bytes())?;
         self.reference_definition(def.id);
@@ -146,6 +148,7 @@ impl Transaction {
         for chunk in chunks {
             for index in 0..chunk.rows() {
                 let row = RowRef::new(table.def(), table.missing(), Found::Base(chunk, index)).to_row();
+                self.stop_if_asked()?;
                 self.insert(table.id(), row)?;
             }
         }

@@ -11,15 +11,18 @@ use crate::log::{ChecksumPolicy, LogOptions};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::range::{Direction, KeyRange};
 use crate::row::{Row, RowWriter};
+use crate::row_lock_error::RowLockError;
 use crate::store::Store;
-use crate::transaction::{AccessMode, Transaction};
+use crate::transaction::{AccessMode, LockWaits, Transaction};
 use crate::types::ColumnType;
 use crate::value::Value;
 use crate::verify::verify;
 use arrow::array::{Int64Array, RecordBatch};
-use coeval_txn::Isolation;
+use coeval_txn::{Interrupt, Isolation};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Waker;
 use std::time::Instant;
 
 const DIR: &str = "/db";
@@ -459,4 +462,49 @@ fn an_index_over_own_loaded_rows_and_a_checkpoint_behind_it_make_nobody_wait_eit
     store.checkpoint().unwrap();
     maker.commit().unwrap();
     assert_eq!(store.world().table(def.id).unwrap().indexes()[0].len(), 1_001);
+}
+
+/// Asks after so many looks.
+struct AskedAfter(AtomicUsize);
+
+impl Interrupt for AskedAfter {
+    fn is_set(&self) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
+    }
+
+    fn notify(&self, _: Waker) {}
+}
+
+#[test]
+fn an_index_and_a_load_end_when_they_are_asked_to_and_leave_nothing() {
+    let store = open(&SimulatedFiles::new(3));
+    let def = table(&store, 0);
+    let mut tx = begin(&store);
+    put(&mut tx, &def).unwrap();
+    load(&mut tx, &def, 0..2_000);
+    tx.commit().unwrap();
+    let mut indexed = def.clone();
+    add_index(&store, &mut indexed, "by_x", Uniqueness::Unique);
+    let ids = Int64Array::from_iter_values((3_000..5_000).rev());
+    let columns = vec![("id", Arc::new(ids.clone()) as _), ("x", Arc::new(ids) as _)];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    for looks in [0, 1, 100, 1_999] {
+        let mut tx = begin(&store);
+        let interrupt = || Some(Arc::new(AskedAfter(AtomicUsize::new(looks))) as _);
+        tx.set_lock_waits(LockWaits { interrupt: interrupt(), ..LockWaits::default() });
+        let built = put(&mut tx, &indexed);
+        assert!(matches!(built, Err(StoreError::RowLock(RowLockError::Interrupted))), "{looks}: {built:?}");
+        if looks < 100 {
+            tx.set_lock_waits(LockWaits { interrupt: interrupt(), ..LockWaits::default() });
+            let loaded = tx.bulk_insert(def.id, std::slice::from_ref(&batch));
+            assert!(
+                matches!(loaded, Err(StoreError::RowLock(RowLockError::Interrupted))),
+                "{looks}: {loaded:?}"
+            );
+        }
+        tx.set_lock_waits(LockWaits::default());
+        tx.commit().unwrap();
+        let table = Arc::clone(store.world().table(def.id).unwrap());
+        assert_eq!((table.row_count(), table.indexes().len()), (2_000, 0), "{looks}");
+    }
 }
