@@ -11,20 +11,47 @@ use datafusion::sql::sqlparser::ast::{
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-/// The names of common table expressions in the queries around the place the visitor is at.
+/// The common table expressions that can be named at the place the visitor is at, by the scope of SQL: those of a query
+/// around it, and in the body of one only those before it, and with RECURSIVE itself.
 #[derive(Default)]
 struct CommonTables {
-    levels: Vec<Vec<String>>,
+    levels: Vec<Level>,
+}
+
+/// Those of one query.
+struct Level {
+    names: Vec<String>,
+    is_recursive: bool,
+    /// How many of their bodies have been visited: they are the first queries within a query.
+    visited: usize,
+}
+
+impl Level {
+    fn of(query: &Query) -> Self {
+        let tables = query.with.iter().flat_map(|with| &with.cte_tables);
+        Self {
+            names: tables.map(|table| super::lookup::fold(&table.alias.name)).collect(),
+            is_recursive: query.with.as_ref().is_some_and(|with| with.recursive),
+            visited: 0,
+        }
+    }
+
+    fn visible(&self) -> &[String] {
+        let itself = usize::from(self.is_recursive);
+        &self.names[..(self.visited + itself).min(self.names.len())]
+    }
 }
 
 impl CommonTables {
     fn enter(&mut self, query: &Query) {
-        let tables = query.with.iter().flat_map(|with| &with.cte_tables);
-        self.levels.push(tables.map(|table| super::lookup::fold(&table.alias.name)).collect());
+        self.levels.push(Level::of(query));
     }
 
     fn leave(&mut self) {
         self.levels.pop();
+        if let Some(around) = self.levels.last_mut() {
+            around.visited = (around.visited + 1).min(around.names.len());
+        }
     }
 
     /// Schema and name of a relation; `None` for a common table expression or what is no plain name.
@@ -38,7 +65,7 @@ impl CommonTables {
             })
             .collect::<Option<_>>()?;
         match parts.as_slice() {
-            [name] if self.levels.iter().flatten().any(|table| table == name) => None,
+            [name] if self.levels.iter().flat_map(Level::visible).any(|table| table == name) => None,
             [name] => Some((None, name.clone())),
             [.., schema, name] => Some((Some(schema.clone()), name.clone())),
             [] => None,

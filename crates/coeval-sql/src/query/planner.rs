@@ -233,8 +233,9 @@ impl<'a> Planner<'a> {
             return Ok(provider_as_source(provider));
         }
         // A view names other relations with their schemas, and means the system's own whatever its reader's path is.
-        let is_systems = self.depth.get() > 0 && schema.is_none() && crate::system::is_unqualified(name);
-        if !is_systems && let Some(found) = resolve(schema, name, self.settings, self.transaction) {
+        // Any other name without one is not looked up: it would be read with the rights of the view's owner.
+        let is_of_view = self.depth.get() > 0 && schema.is_none();
+        if !is_of_view && let Some(found) = resolve(schema, name, self.settings, self.transaction) {
             return self.object(&found);
         }
         let source = Source {
