@@ -715,6 +715,12 @@ fn normalize(known: &Known, value: &str) -> Result<String, SqlError> {
         Domain::Isolation => Ok(parse_isolation(value).ok_or_else(refuse)?.to_string().to_lowercase()),
         Domain::OneOf(values) => {
             let lower = value.to_lowercase();
+            // A choice between on, off and more takes the words of a boolean, too.
+            let lower = match lower.as_str() {
+                "true" | "yes" | "1" if values.contains(&"off") => "on".to_owned(),
+                "false" | "no" | "0" if values.contains(&"off") => "off".to_owned(),
+                _ => lower,
+            };
             match values.iter().find(|allowed| allowed.to_lowercase() == lower) {
                 Some(_) => Ok(lower),
                 None => Err(refuse()),

@@ -89,3 +89,6 @@ impl Acknowledgements {
         self.left.take().and_then(|version| store.publication(version))
     }
 }
+
+#[cfg(test)]
+mod tests;
