@@ -253,12 +253,16 @@ fn messages_that_are_not_worked_off_have_a_bound_with_an_error_that_names_it() {
 
     slow.send(&[b"Q".as_slice(), &200_000_000_i32.to_be_bytes(), &long.as_bytes()[..70_000_000]].concat());
     slow.send(&long.as_bytes()[..70_000_000]);
+    let counted = query(&format!("SELECT length('{}')", &long[..400_000]));
+    let mut one_more = || {
+        let mut third = server.raw();
+        third.send_until_ended(&counted);
+        third.next()
+    };
     let began = std::time::Instant::now();
     let refused = loop {
-        let mut third = server.raw();
-        third.send(&query(&format!("SELECT length('{}')", &long[..400_000])));
-        match third.next().unwrap() {
-            refused if refused.kind == 'E' => break refused,
+        match one_more() {
+            Some(refused) if refused.kind == 'E' => break refused,
             _ => assert!(began.elapsed() < Duration::from_secs(60), "there is room for everybody"),
         }
     };
@@ -271,16 +275,8 @@ fn messages_that_are_not_worked_off_have_a_bound_with_an_error_that_names_it() {
     assert_eq!(kinds(&other.run("SELECT 1")), "TDCZ");
     drop(slow);
     let began = std::time::Instant::now();
-    loop {
-        let mut third = server.raw();
-        third.send(&query(&format!("SELECT length('{}')", &long[..400_000])));
-        match third.next().unwrap() {
-            row if row.kind == 'T' => break,
-            _ => assert!(
-                began.elapsed() < Duration::from_secs(60),
-                "the room of a client that has gone is taken"
-            ),
-        }
+    while one_more().is_none_or(|answer| answer.kind != 'T') {
+        assert!(began.elapsed() < Duration::from_secs(60), "the room of a client that has gone is taken");
     }
 }
 

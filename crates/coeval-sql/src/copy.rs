@@ -168,13 +168,15 @@ fn copy_from(
     }
     let mut input = file::open(path)?;
     let mut decoder = exchange::AnyDecoder::new(&def, &columns, options, context.settings.zone())?;
-    let mut rows = Loading::new(def, columns, context.settings.copy_bytes_max(), options);
+    let kept = context.engine.queries.keep(0, "")?;
+    let mut rows = Loading::new(def, columns, context.settings.copy_bytes_max(), options, kept);
     file::read_pieces(&mut input, path, |piece| {
         if decoder.gather(piece) == Gathered::Little {
             return Ok(());
         }
         let mut batches = Vec::new();
         decoder.read(&mut batches)?;
+        rows.note_pending(decoder.pending_bytes())?;
         rows.reject(decoder.take_rejected())?;
         rows.push(batches)?;
         if rows.is_group() {

@@ -349,8 +349,8 @@ impl fmt::Debug for QueryEnvironment {
 #[derive(Debug)]
 struct ChangeAccounts(Arc<MemoryBudget>);
 
-/// What is kept of the budget outside of queries: by a transaction's changes, a cursor, a statement's syntax. Each is as
-/// a query of its own.
+/// What is kept of the budget outside of queries: by a transaction's changes, a cursor, a COPY, a statement's syntax. Each
+/// is as a query of its own.
 #[derive(Debug)]
 pub(crate) struct Kept(QueryPool);
 
@@ -358,6 +358,19 @@ impl Kept {
     fn grow(&self, bytes: usize, what: &str) -> Result<(), String> {
         let refused = |refused| format!("{bytes} bytes more for {what}: {refused}");
         self.0.take(bytes, Asked::Wanted).map_err(refused)
+    }
+
+    /// Keeps so many bytes more.
+    ///
+    /// # Errors
+    /// `53200` if there is no memory for them; `what` says for what. As many are kept as before then.
+    pub(crate) fn keep_more(&self, bytes: usize, what: &str) -> Result<(), SqlError> {
+        self.grow(bytes, what).map_err(|text| out_of_memory(&text))
+    }
+
+    /// Keeps so many bytes less: they were kept.
+    pub(crate) fn keep_less(&self, bytes: usize) {
+        self.0.give_back(bytes);
     }
 }
 

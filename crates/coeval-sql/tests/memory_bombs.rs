@@ -2,7 +2,7 @@
 //! Statements that make much of little: each ends with its error, in bounded memory, and soon after it is cancelled.
 #![allow(clippy::unwrap_used)]
 
-use coeval_sql::{Engine, QueryMemory, Session, SqlError, SqlState};
+use coeval_sql::{Engine, Execution, QueryMemory, Session, SqlError, SqlState};
 use coeval_store::{Store, StoreOptions};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -210,6 +210,57 @@ fn a_transaction_of_many_statements_ends_at_the_limit_and_gives_its_memory_back(
         session.execute("ROLLBACK").unwrap();
     }
     session.execute("INSERT INTO t VALUES (1, 'a')").unwrap();
+}
+
+/// Feeds a COPY piece by piece; how it ended.
+fn copied(session: &mut Session, sql: &str, pieces: impl Iterator<Item = String>) -> Result<(), SqlError> {
+    let statement = session.parse(sql).unwrap().pop().unwrap();
+    let Execution::CopyIn(mut copy) = session.start(&statement).unwrap() else { panic!("{sql}: no COPY") };
+    for piece in pieces {
+        session.feed_copy(&mut copy, piece.as_bytes())?;
+    }
+    session.finish_copy(*copy).map(drop)
+}
+
+/// `coeval.copy_memory` is a setting, which anybody may set: what COPY keeps is in the budget all the same.
+#[test]
+fn what_copy_keeps_of_rows_and_of_a_record_without_an_end_is_in_the_budget() {
+    let _alone = ALONE.lock();
+    let engine = engine();
+    let mut session = session(&engine);
+    session.execute("CREATE TABLE indexed (n bigint PRIMARY KEY, v text)").unwrap();
+    session.execute("CREATE INDEX ON indexed (v)").unwrap();
+    session.execute("SET coeval.copy_memory = '1TB'").unwrap();
+    let row = |n: usize| format!("{n}\t{}\n", "x".repeat(1_000));
+    let piece = |first: usize| (0..1_000).map(|n| row(first + n)).collect::<String>();
+    let bombs: [(&str, &str, Box<dyn Iterator<Item = String>>); 5] = [
+        (
+            "rows of a table with indexes",
+            "COPY indexed FROM STDIN",
+            Box::new((0..500).map(|n| piece(n * 1_000))),
+        ),
+        ("rows in no order", "COPY t FROM STDIN", Box::new((0..500).map(|n| piece((500 - n) * 1_000)))),
+        ("a record without an end", "COPY t FROM STDIN", Box::new((0..10_000).map(|_| "x".repeat(100_000)))),
+        (
+            "a quote without an end",
+            "COPY t FROM STDIN (FORMAT csv)",
+            Box::new(std::iter::once("1,\"".to_owned()).chain((0..10_000).map(|_| "x\n".repeat(50_000)))),
+        ),
+        (
+            "another escape, one thread",
+            "COPY t FROM STDIN (FORMAT csv, ESCAPE '!')",
+            Box::new(std::iter::once("1,\"".to_owned()).chain((0..10_000).map(|_| "x\n".repeat(50_000)))),
+        ),
+    ];
+    for (what, sql, pieces) in bombs {
+        let (outcome, bytes) = peak(|| copied(&mut session, sql, pieces));
+        let error = outcome.expect_err(what);
+        assert_eq!(error.state, SqlState::OutOfMemory, "{what}: {error}");
+        assert!(bytes <= BUDGET + BESIDE, "{what}: {} MiB at the peak", bytes / MIB);
+        // What was kept is given back.
+        copied(&mut session, "COPY t FROM STDIN", std::iter::once("1\tx\n".to_owned())).unwrap();
+        session.execute("DELETE FROM t").unwrap();
+    }
 }
 
 /// What runs for long if nobody ends it, of each kind. Some of it changes rows: it goes last.

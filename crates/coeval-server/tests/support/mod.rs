@@ -275,6 +275,11 @@ impl Raw {
         self.stream.write_all(bytes).unwrap();
     }
 
+    /// Sends as much as the server takes before it ends the connection.
+    pub fn send_until_ended(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes);
+    }
+
     pub fn send_all(&mut self, messages: &[Vec<u8>]) {
         self.send(&messages.concat());
     }

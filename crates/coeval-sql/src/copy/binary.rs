@@ -126,6 +126,11 @@ impl BinaryDecoder {
         Ok(())
     }
 
+    /// How many bytes have come of a row whose end has not.
+    pub(super) fn pending_bytes(&self) -> usize {
+        self.pending.len()
+    }
+
     /// There is no further piece: the rest goes to `out`.
     ///
     /// # Errors

@@ -231,6 +231,11 @@ impl Decoder {
         Ok(())
     }
 
+    /// How many bytes have come of a record whose end has not.
+    pub(super) fn pending_bytes(&self) -> usize {
+        self.pending.len()
+    }
+
     /// There is no further piece: the rest goes to `out`.
     ///
     /// # Errors

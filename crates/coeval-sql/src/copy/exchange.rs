@@ -141,6 +141,14 @@ impl AnyDecoder {
         }
     }
 
+    /// How many bytes have come that are in no row yet.
+    pub(super) fn pending_bytes(&self) -> usize {
+        match self {
+            Self::Text(reader) => reader.pending_bytes(),
+            Self::Binary(decoder, gathered) => decoder.pending_bytes() + gathered.len(),
+        }
+    }
+
     /// The rows that were left out since the last call.
     pub(super) fn take_rejected(&mut self) -> Vec<RejectedRow> {
         match self {
@@ -179,7 +187,8 @@ fn begin_in(
     let columns = copied_columns(&def, named)?;
     options.check_table(&def)?;
     let decoder = AnyDecoder::new(&def, &columns, options, context.settings.zone())?;
-    let rows = Loading::new(def, columns, context.settings.copy_bytes_max(), options);
+    let kept = context.engine.queries.keep(0, "")?;
+    let rows = Loading::new(def, columns, context.settings.copy_bytes_max(), options, kept);
     Ok(CopyIn { encoding: encoding_of(options), decoder: Some(decoder), rows, block: OpenedFor::Others })
 }
 
@@ -217,6 +226,7 @@ impl CopyIn {
         let Some(decoder) = &mut self.decoder else { return Ok(()) };
         let mut batches = Vec::new();
         decoder.read(&mut batches)?;
+        self.rows.note_pending(decoder.pending_bytes())?;
         self.rows.reject(decoder.take_rejected())?;
         self.rows.push(batches)
     }

@@ -3,7 +3,8 @@
 //!
 //! Rows that come in the order of their key into a table without other indexes go into it in groups: what COPY holds
 //! of them is bounded, and each group becomes chunks as if there were no others. All other rows are kept and go into
-//! the table together, because only then they are sorted as a whole; `coeval.copy_memory` bounds them.
+//! the table together, because only then they are sorted as a whole; `coeval.copy_memory` bounds them, and like all that
+//! sessions keep they are in the memory budget.
 
 use super::options::CopyOptions;
 use super::rejected::{RejectedRow, RejectedRows};
@@ -12,6 +13,7 @@ use crate::context::StatementContext;
 use crate::ddl;
 use crate::error::of_rejection;
 use crate::error::{SqlError, SqlState};
+use crate::memory::Kept;
 use crate::types::assign_array;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, new_null_array};
 use arrow::datatypes::{Field, Schema, SchemaRef, UInt64Type};
@@ -24,6 +26,12 @@ const GROUP_BYTES: usize = 64 << 20;
 /// The same for brick tables, which make no chunks of them: so little that memory is used again and stays in the caches,
 /// and so much that each brick gets some rows.
 const BRICK_GROUP_BYTES: usize = 8 << 20;
+
+/// Bytes of a record that has not come whole which are in no budget.
+const PENDING_FREE: usize = 4 << 20;
+
+/// What the budget is asked for.
+const KEPT: &str = "the rows of a COPY";
 
 /// Rows of a COPY on their way into their table. Every constraint is enforced.
 pub(super) struct Loading {
@@ -38,6 +46,9 @@ pub(super) struct Loading {
     /// What all of them take.
     bytes: usize,
     bytes_max: usize,
+    /// They and [`pending`](Self::note_pending) bytes in the memory budget.
+    kept: Kept,
+    pending: usize,
     /// Rows that are in the table.
     appended: u64,
     rejected: RejectedRows,
@@ -67,6 +78,7 @@ impl Loading {
         columns: Vec<usize>,
         bytes_max: usize,
         options: &CopyOptions,
+        kept: Kept,
     ) -> Self {
         // A row may refer to one of a later group.
         let refers_to_itself = def.foreign_keys.iter().any(|key| key.parent == def.id);
@@ -74,7 +86,19 @@ impl Loading {
         let order = if takes_groups { Order::Ascending } else { Order::Any };
         let (batches, complete) = (Vec::new(), Vec::new());
         let rejected = RejectedRows::new(&def.name.name, options.rejected_max.unwrap_or(0));
-        Self { def, columns, order, batches, complete, bytes: 0, bytes_max, appended: 0, rejected }
+        Self {
+            def,
+            columns,
+            order,
+            batches,
+            complete,
+            bytes: 0,
+            bytes_max,
+            kept,
+            pending: 0,
+            appended: 0,
+            rejected,
+        }
     }
 
     /// The table.
@@ -90,9 +114,11 @@ impl Loading {
     /// Takes rows.
     ///
     /// # Errors
-    /// `53200` if they are too many to be kept.
+    /// `53200` if they are too many to be kept, or there is no memory for them.
     pub(super) fn push(&mut self, batches: Vec<RecordBatch>) -> Result<(), SqlError> {
-        self.bytes += batches.iter().map(RecordBatch::get_array_memory_size).sum::<usize>();
+        let bytes = batches.iter().map(RecordBatch::get_array_memory_size).sum::<usize>();
+        self.kept.keep_more(bytes, KEPT)?;
+        self.bytes += bytes;
         self.batches.extend(batches);
         if self.order == Order::Any && self.bytes > self.bytes_max {
             let message =
@@ -106,6 +132,18 @@ impl Loading {
                     "Make indexes after the load, sort the rows, load fewer at a time, or raise the setting.",
                 ));
         }
+        Ok(())
+    }
+
+    /// Notes how much has come of a record whose end has not.
+    ///
+    /// # Errors
+    /// `53200` if there is no memory for it.
+    pub(super) fn note_pending(&mut self, bytes: usize) -> Result<(), SqlError> {
+        let counted = bytes.saturating_sub(PENDING_FREE);
+        self.kept.keep_more(counted.saturating_sub(self.pending), KEPT)?;
+        self.kept.keep_less(self.pending.saturating_sub(counted));
+        self.pending = counted;
         Ok(())
     }
 
@@ -150,7 +188,7 @@ impl Loading {
         match group {
             Group::Appended(rows, rejected) => {
                 self.appended += rows;
-                self.bytes = 0;
+                self.kept.keep_less(std::mem::take(&mut self.bytes));
                 self.rejected.take(rejected)?;
             }
             Group::Kept(complete) => {
@@ -174,6 +212,8 @@ impl Loading {
             all.report(context, self.appended + rows);
             return Ok(self.appended + rows);
         }
+        // Sorted, and as chunks, they are there twice.
+        self.kept.keep_more(self.bytes, KEPT)?;
         Ok(self.appended + context.transaction.bulk_insert(self.def.id, &complete)?)
     }
 

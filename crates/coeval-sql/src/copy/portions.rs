@@ -211,6 +211,12 @@ impl PortionReader {
         Ok(())
     }
 
+    /// How many bytes have come that are in no portion yet.
+    pub(super) fn pending_bytes(&self) -> usize {
+        let by_one = if self.cut == Cut::Unknown { self.idle[0].pending_bytes() } else { 0 };
+        self.gathered.len() + by_one
+    }
+
     /// The rows that were left out since the last call.
     pub(super) fn take_rejected(&mut self) -> Vec<RejectedRow> {
         std::mem::take(&mut self.rejected)
