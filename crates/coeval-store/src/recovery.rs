@@ -94,8 +94,7 @@ pub(crate) fn recover(
     }
     let replayed = replayer.finish();
     disk.raise_next_segment(highest_segment(&disk)? + 1);
-    let rounds = manifest.tables.iter().flat_map(|table| &table.bricks).flat_map(|bricks| &bricks.rounds);
-    let named = manifest.segments.iter().chain(rounds).map(|segment| segment.number).collect::<BTreeSet<_>>();
+    let named = manifest.files().collect::<BTreeSet<_>>();
     disk.remove_unneeded(Version::new(manifest.version), &named)?;
     let contents = Contents {
         sequences: Sequences::recovered(replayed.resume_points),

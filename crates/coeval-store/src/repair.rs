@@ -13,8 +13,11 @@
 //! 1. The manifest's tables, without what cannot be read; the log is applied to that.
 //! 2. Where rows were lost, changes are put right: a change of a row that is not there any more is an insertion or nothing.
 //!    Indexes that are damaged, or do not fit their rows, are built.
-//! 3. A checkpoint writes what is new, and a manifest of the result. A crash before that finds everything as it was.
-//! 4. Files in which something is damaged are renamed to `<name>.damaged`, so that nothing is gone for good.
+//! 3. The names `<name>.damaged` are taken, by empty files, for those in which something is damaged.
+//! 4. A checkpoint writes what is new, and whatever else lay in a file with damage, and a manifest of the result. A crash
+//!    before that finds everything as it was.
+//! 5. Nobody needs the damaged files any more: they get their new names, from the checkpoint or, after a crash, from the next
+//!    open. So nothing is gone for good.
 //!
 //! Damage of manifest or log, and records that cannot be applied, end it before anything is changed.
 
@@ -68,17 +71,23 @@ impl RepairReport {
 /// As [`Store::open`](crate::Store::open) for damage of the manifest or the log, and for what cannot be mended; then, and
 /// when a file cannot be written, the database is as it was.
 pub fn repair(files: Arc<dyn FileSystem>, dir: &Path) -> Result<RepairReport, StoreError> {
+    repair_tuned(files, dir, Sizes::default())
+}
+
+/// [`repair`], with sizes of one's own.
+fn repair_tuned(files: Arc<dyn FileSystem>, dir: &Path, sizes: Sizes) -> Result<RepairReport, StoreError> {
     let options = LogOptions::default();
     let (disk, manifest) = open_locked(&files, dir, options.checksums)?;
     let mut mender = Mender {
         disk: &disk,
         report: RepairReport::default(),
         damaged: BTreeMap::new(),
+        emptied: BTreeSet::new(),
         lossy: BTreeSet::new(),
         failed: None,
     };
     let world = restore(&disk, &manifest, Mending::All(&mut mender))?;
-    let Mender { mut report, damaged, lossy, failed, .. } = mender;
+    let Mender { mut report, damaged, emptied, lossy, failed, .. } = mender;
     if let Some(error) = failed {
         return Err(error.into());
     }
@@ -92,7 +101,6 @@ pub fn repair(files: Arc<dyn FileSystem>, dir: &Path) -> Result<RepairReport, St
     if report.is_empty() {
         return Ok(report);
     }
-    damaged.keys().for_each(|number| disk.keep(*number));
     disk.raise_next_segment(highest_segment(&disk)? + 1);
     let mut ignore = |_: Lsn, _: &[u8]| Ok::<(), StoreError>(());
     let log =
@@ -102,19 +110,24 @@ pub fn repair(files: Arc<dyn FileSystem>, dir: &Path) -> Result<RepairReport, St
                 OpenError::Replay { source, .. } => source,
             },
         )?;
-    write(disk, &manifest, replayed, log)?;
-    for path in damaged.into_values().filter(|path| files.exists(path).unwrap_or(false)) {
-        let mut name = path.clone().into_os_string();
-        name.push(".damaged");
-        files.rename(&path, Path::new(&name))?;
-        report.kept.push(PathBuf::from(name).display().to_string());
+    for path in damaged.into_values() {
+        if files.exists(&path)? {
+            report.kept.push(disk.keep_damaged(&path)?.display().to_string());
+        }
     }
-    files.sync_dir(&dir.join(crate::segment::SEGMENT_DIR))?;
+    disk.sync_segments()?;
+    write(disk, &manifest, replayed, log, (sizes, emptied))?;
     Ok(report)
 }
 
-/// Makes the result the contents of the directory, by a checkpoint.
-fn write(disk: Disk, manifest: &Manifest, replayed: ReplayedLog, log: Log) -> Result<(), StoreError> {
+/// Makes the result the contents of the directory, by a checkpoint that needs none of the emptied segments.
+fn write(
+    disk: Disk,
+    manifest: &Manifest,
+    replayed: ReplayedLog,
+    log: Log,
+    (sizes, emptied): (Sizes, BTreeSet<u64>),
+) -> Result<(), StoreError> {
     let contents = Contents {
         sequences: Sequences::recovered(replayed.resume_points),
         world: replayed.world,
@@ -124,8 +137,8 @@ fn write(disk: Disk, manifest: &Manifest, replayed: ReplayedLog, log: Log) -> Re
         manifest_log: Lsn::new(manifest.log),
     };
     let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
-    let shared = Shared::new(options, Sizes::default(), contents, Some(log), Some(disk));
-    let mut checkpoint = Checkpoint::freeze(&shared);
+    let shared = Shared::new(options, sizes, contents, Some(log), Some(disk));
+    let mut checkpoint = Checkpoint::freeze(&shared).emptying(emptied);
     checkpoint.write()?;
     checkpoint.install()?;
     drop(checkpoint);
@@ -142,22 +155,30 @@ fn mend_tables(
     let tables: Vec<Arc<Table>> = world.tables().cloned().collect();
     for table in tables.into_iter().filter(|table| table.bricks().is_none()) {
         let is_lossy = lossy.contains(&table.id());
-        if !is_lossy && fits_its_indexes(&table) {
-            continue;
-        }
-        let rows = if is_lossy { put_right(table.rows())? } else { table.rows().clone() };
         let def = table.def();
-        let bare = Table::from_spaces(Arc::clone(def), rows.clone(), vec![Space::new(); def.indexes.len()]);
-        let indexes = (0..def.indexes.len()).map(|position| build_index(&bare, def, position));
-        let mended = Table::from_spaces(Arc::clone(def), rows, indexes.collect::<Result<_, _>>()?);
-        if !fits_its_indexes(&mended) {
-            report.lost.push(format!("table {}: its rows are out of order, and stay as they are", def.name));
+        // What is read of a table goes with it.
+        let unread = |rows: &Space, indexes: &[Space]| {
+            let indexes = indexes.iter().map(Space::unread).collect();
+            Table::from_spaces(Arc::clone(def), rows.unread(), indexes)
+        };
+        if !is_lossy && fits_its_indexes(&unread(table.rows(), table.indexes()))? {
             continue;
         }
-        for index in &def.indexes {
-            report.rebuilt.push(format!("index {} of table {}", index.name, def.name));
+        let rows = if is_lossy { put_right(&table.rows().unread())? } else { table.rows().unread() };
+        let bare = unread(&rows, &vec![Space::new(); def.indexes.len()]);
+        let indexes = (0..def.indexes.len()).map(|position| build_index(&bare, def, position));
+        let indexes = indexes.collect::<Result<Vec<_>, _>>()?;
+        let fits = fits_its_indexes(&unread(&rows, &indexes))?;
+        if fits {
+            for index in &def.indexes {
+                report.rebuilt.push(format!("index {} of table {}", index.name, def.name));
+            }
+        } else {
+            report.lost.push(format!("table {}: its rows are out of order, and stay as they are", def.name));
         }
-        world.put_table(Arc::new(mended));
+        if fits || is_lossy {
+            world.put_table(Arc::new(unread(&rows, &indexes)));
+        }
     }
     Ok(())
 }
@@ -186,6 +207,8 @@ struct Mender<'d> {
     report: RepairReport,
     /// Files with damage, by their numbers.
     damaged: BTreeMap<u64, PathBuf>,
+    /// Segments in which no chunk may stay: those, and those that say something wrong of their chunks.
+    emptied: BTreeSet<u64>,
     /// Tables that have lost rows, or entries of indexes.
     lossy: BTreeSet<SpaceId>,
     /// What the disk did not give: it may give it the next time, so nothing is called lost for it.
@@ -215,6 +238,7 @@ impl MendTables for Mender<'_> {
         let rounds = entry.bricks.iter().flat_map(|bricks| &bricks.rounds);
         for round in rounds {
             self.damaged.insert(round.number, round_path(self.disk.dir(), round.number));
+            self.emptied.insert(round.number);
         }
         self.report.lost.push(format!(
             "brick table {name}: rows of the flush round that is damaged and those after: {error}"
@@ -262,7 +286,7 @@ impl Mender<'_> {
         Space::from_chunks(chunks)
     }
 
-    /// A chunk, in memory if its statistics are wrong; none if it cannot be read.
+    /// A chunk of which nothing has been read yet; none if it cannot be.
     fn chunk(
         &mut self,
         name: &str,
@@ -283,19 +307,13 @@ impl Mender<'_> {
             );
             return None;
         }
-        let stats = segment.check_stats(batch);
-        if let Err(error) = chunk.check_whole()
-            && self.is_failure(&error)
-        {
-            return None;
-        }
-        match stats {
+        match segment.check_stats(batch) {
             Ok(()) => Some(Arc::new(chunk)),
             Err(error) if self.is_failure(&error) => None,
             Err(error) => {
                 self.report.rebuilt.push(format!("statistics of a chunk of {name} ({error})"));
-                let columns = (0..chunk.column_count()).filter_map(|column| chunk.column(column).cloned());
-                Some(Arc::new(Chunk::new(chunk.keys().clone(), columns.collect())))
+                self.emptied.insert(segment.number());
+                Some(Arc::new(chunk))
             }
         }
     }
@@ -312,6 +330,7 @@ impl Mender<'_> {
     fn lose(&mut self, table: SpaceId, segment: u64, what: String) {
         self.lossy.insert(table);
         self.damaged.insert(segment, segment_path(self.disk.dir(), segment));
+        self.emptied.insert(segment);
         self.report.lost.push(what);
     }
 }

@@ -249,9 +249,14 @@ fn replay(
     }
 }
 
-/// Whether the keys of a table ascend, and each row has its entries in all indexes and no others. Its chunks can be read.
-pub(crate) fn fits_its_indexes(table: &Table) -> bool {
-    check_table_spaces(table, &mut VerifyReport::default()) == Soundness::Sound
+/// Whether the keys of a table ascend, and each row has its entries in all indexes and no others.
+///
+/// # Errors
+/// If a chunk cannot be read: nothing is known then.
+pub(crate) fn fits_its_indexes(table: &Table) -> Result<bool, StoreError> {
+    let mut chunks = table.spaces().flat_map(|(_, space)| space.base().iter().map(|(_, chunk)| chunk));
+    chunks.try_for_each(|chunk| chunk.check_whole())?;
+    Ok(check_table_spaces(table, &mut VerifyReport::default()) == Soundness::Sound)
 }
 
 /// Whether some of a table cannot be read.
