@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can be derived is mended without a loss, the rest is named, and what is left is whole.
 
+mod bricks;
+mod loads;
+mod random;
+
 use super::{RepairReport, repair, repair_tuned};
 use crate::catalog::{CatalogChange, ColumnDef, IndexDef, QualifiedName, TableDef, Uniqueness};
 use crate::files::{FileSystem, OpenMode, SimulatedFiles};
@@ -73,6 +77,15 @@ fn database_of_full_chunks() -> (SimulatedFiles, TableDef) {
 
 /// `t (id, v)` with an index on `v`, with ids from 1 on and v = 1,000 + id, all in files.
 fn filled_table(store: &Store, last: i64) -> TableDef {
+    let def = empty_table(store);
+    let mut tx = begin(store);
+    (1..=last).for_each(|id| drop(tx.insert(def.id, row(&def, id, 1_000 + id)).unwrap()));
+    tx.commit().unwrap();
+    store.checkpoint().unwrap();
+    def
+}
+
+fn empty_table(store: &Store) -> TableDef {
     let columns = vec![ColumnDef::new("id", ColumnType::BigInt), ColumnDef::new("v", ColumnType::BigInt)];
     let mut def = TableDef::new(store.new_space_id(), QualifiedName::new("public", "t"), columns, vec![0]);
     def.indexes.push(IndexDef {
@@ -85,10 +98,6 @@ fn filled_table(store: &Store, last: i64) -> TableDef {
     let mut tx = begin(store);
     tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
     tx.commit().unwrap();
-    let mut tx = begin(store);
-    (1..=last).for_each(|id| drop(tx.insert(def.id, row(&def, id, 1_000 + id)).unwrap()));
-    tx.commit().unwrap();
-    store.checkpoint().unwrap();
     def
 }
 
@@ -262,6 +271,28 @@ fn all_chunks_of_a_segment_with_wrong_statistics_are_written_anew() {
     assert_eq!((report.rebuilt.len(), report.lost.len(), report.kept.len()), (1, 0, 0), "{report:?}");
     assert_eq!(problems(&files), Vec::<String>::new());
     assert_eq!(rows(&files, &def), (1..=112).map(|id| (id, 1_000 + id)).collect::<Vec<_>>());
+}
+
+/// A check named it, and a repair said that there was nothing to repair.
+#[test]
+fn a_damaged_chunk_that_nobody_needs_any_more_is_left_out() {
+    let (files, def) = database_of_full_chunks();
+    let store = open(&files);
+    let mut tx = begin(&store);
+    tx.put(def.id, row(&def, 50, 5_000)).unwrap();
+    tx.commit().unwrap();
+    store.checkpoint().unwrap();
+    drop(store);
+    let files = files.restart();
+    // The chunk of 50 has been written anew, the others are where they were.
+    let path = damage_chunk(&files, 3);
+    assert_eq!(problems(&files).len(), 1);
+    let report = mend(&files);
+    assert_eq!((report.rebuilt.len(), report.lost.len()), (1, 0), "{report:?}");
+    assert_eq!(report.kept, [format!("{}.damaged", path.display())]);
+    assert_eq!(problems(&files), Vec::<String>::new());
+    let expected = (1..=112).map(|id| (id, if id == 50 { 5_000 } else { 1_000 + id }));
+    assert_eq!(rows(&files, &def), expected.collect::<Vec<_>>());
 }
 
 /// What a repair finds damaged is there after it, under one name or the other, wherever it ended and whoever opened the
