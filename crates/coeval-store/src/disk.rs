@@ -102,6 +102,10 @@ impl Disk {
         &self.dir
     }
 
+    pub(crate) fn checksums(&self) -> ChecksumPolicy {
+        self.checksums
+    }
+
     /// A number that no segment file of this directory has had.
     pub(crate) fn new_segment(&self) -> u64 {
         self.next_segment.fetch_add(1, Ordering::Relaxed)

@@ -28,6 +28,7 @@ use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::files::FileWriter;
 use crate::ids::SpaceId;
+use crate::log::ChecksumPolicy;
 use crate::manifest::{BrickRounds, SegmentEntry};
 use crate::segment::{round_path, unfinished_round_path};
 use coeval_brick::{BrickFlush, Reader, TableView, Ticket};
@@ -254,18 +255,24 @@ pub(crate) fn add_round(
     })?;
     let voids: BTreeMap<u64, u64> = entry.voids.iter().copied().collect();
     let is_void = |brick: u64| voids.get(&brick).is_some_and(|first| *first > round.number);
-    let body = checked(&path, &bytes, round.footer_checksum).map_err(RoundError::Unreadable)?;
+    let body =
+        checked(&path, &bytes, (round.footer_checksum, disk.checksums())).map_err(RoundError::Unreadable)?;
     restore_round(rows, body, is_void).ok_or(RoundError::Misfit)
 }
 
 /// What is between header and checksum, the length of the strings included.
-fn checked<'a>(path: &Path, bytes: &'a [u8], checksum: u32) -> Result<&'a [u8], StoreError> {
+fn checked<'a>(
+    path: &Path,
+    bytes: &'a [u8],
+    (checksum, policy): (u32, ChecksumPolicy),
+) -> Result<&'a [u8], StoreError> {
     let corrupt = |offset: u64, what: &str| StoreError::corrupt(path, offset, what);
     if bytes.len() < HEADER_BYTES + CHECKSUM_BYTES || bytes[..8] != MAGIC {
         return Err(corrupt(0, "this is no flush round of a brick table"));
     }
     let (contents, stored) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
-    if crc32c(contents) != checksum || *stored != checksum.to_le_bytes() {
+    let is_sound = crc32c(contents) == checksum && *stored == checksum.to_le_bytes();
+    if policy == ChecksumPolicy::Verified && !is_sound {
         return Err(corrupt(0, "the contents do not fit the checksum"));
     }
     let version = u32::from_le_bytes(bytes[8..12].try_into().expect("four bytes"));
