@@ -223,6 +223,9 @@ pub(crate) struct ServeArguments {
 /// Changes nothing unless --repair is given. No other process may have the directory open.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+The exit code is 0 if everything is as it must be, 1 if something is not or the check or repair cannot be done, and 3 if a
+repair was done and something is lost.
+
 Examples:
   coeval check my-data
   coeval check --repair my-data")]

@@ -7,21 +7,30 @@ use crate::failure::Failure;
 use crate::readable::grouped;
 use coeval::{Database, RepairReport, VerifyReport};
 use std::io::{Write, stdout};
+use std::path::Path;
 
-/// Checks the directory and prints the report.
+/// Checks the directory, mended before if that is asked for, and prints the report.
 ///
 /// # Errors
-/// If there is no database, it is in use, or something in it is not as it must be.
+/// If there is no database, it is in use, or something in it is not as it must be; and if something is lost by mending it,
+/// whatever the check finds then.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
     let dir = &arguments.dir;
     if matches!(look(dir)?, Contents::Nothing | Contents::Foreign) {
         return Err(Failure::Work(format!("{} holds no database", dir.display())));
     }
-    if arguments.repair {
-        let report = Database::repair(dir)
-            .map_err(|error| Failure::work(format_args!("cannot repair {}", dir.display()), error))?;
-        print_repair(&report)?;
+    if !arguments.repair {
+        return check(dir);
     }
+    let report = Database::repair(dir)
+        .map_err(|error| Failure::work(format_args!("cannot repair {}", dir.display()), error))?;
+    match print_repair(&report).and_then(|()| check(dir)) {
+        Ok(()) | Err(Failure::Said | Failure::NobodyReads) if !report.lost.is_empty() => Err(Failure::Lost),
+        outcome => outcome,
+    }
+}
+
+fn check(dir: &Path) -> Result<(), Failure> {
     let report = Database::check(dir)
         .map_err(|error| Failure::work(format_args!("cannot check {}", dir.display()), error))?;
     print(&report)?;

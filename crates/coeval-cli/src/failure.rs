@@ -14,6 +14,8 @@ pub(crate) enum Failure {
     Work(String),
     /// As `Work`, but everything has been said already.
     Said,
+    /// The work is done, and data was lost for it, which has been said: code 3.
+    Lost,
     /// Whoever read the output has gone, as `head` does: no failure of ours.
     NobodyReads,
 }
@@ -36,6 +38,7 @@ impl Failure {
                 ExitCode::from(1)
             }
             Self::Said => ExitCode::from(1),
+            Self::Lost => ExitCode::from(3),
             Self::NobodyReads => ExitCode::SUCCESS,
         }
     }

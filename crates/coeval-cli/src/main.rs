@@ -9,7 +9,7 @@
 //!
 //! # Invariants
 //! - Errors go to stderr in one line that says what, where and what to do; the code is 1, or 2 for a command line
-//!   that makes no sense.
+//!   that makes no sense. A repair that loses data is no error, and its code is 3.
 //! - The last line that `coeval bench` prints to stdout is its JSON object.
 //!
 //! # Start reading at

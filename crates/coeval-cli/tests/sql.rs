@@ -243,6 +243,10 @@ fn what_damage_has_left_is_read_with_salvage_and_kept_by_repair() {
 
     let repaired = coeval(&["check", "--repair", path]);
     assert!(stdout(&repaired).contains("lost: table lost"), "{}", stdout(&repaired));
+    assert_eq!(repaired.status.code(), Some(3));
+    let again = coeval(&["check", "--repair", path]);
+    assert!(stdout(&again).contains("nothing to repair"), "{}", stdout(&again));
+    assert_eq!(again.status.code(), Some(0));
     let left = coeval_with_input(&["sql", path], "INSERT INTO kept VALUES (3); SELECT count(*) FROM kept;");
     assert_ends_well(&left);
     assert!(stdout(&left).contains('3'), "{}", stdout(&left));

@@ -28,11 +28,11 @@ use crate::catalog::TableDef;
 use crate::ids::SpaceId;
 use crate::key::Key;
 use crate::range::KeyRange;
-use coeval_brick::{BrickId, BrickMark, BrickTable, Deletion, Reader, Selection, Shards};
+use coeval_brick::{BrickId, BrickMark, BrickTable, Deletion, MalformedLoad, Reader, Selection, Shards};
 use coeval_txn::{Epoch, EpochClock, EpochSet, HeldEpochs, Stride, TransactionId};
 pub use order::ScanOrder;
 use parking_lot::Mutex;
-pub(crate) use round::{FlushedTable, flush_round, restore_round, restore_rounds};
+pub(crate) use round::{FlushedTable, RoundError, add_round, flush_round, restore_round, restore_rounds};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Bound, RangeInclusive};
@@ -210,30 +210,46 @@ impl BrickRows {
     }
 
     /// Does what a log record says. The newest epoch that it names.
-    pub(crate) fn replay(&self, change: &BrickChange) -> Result<Epoch, String> {
+    pub(crate) fn replay(&self, change: &BrickChange) -> Result<Epoch, NotReplayed> {
         let bytes = change.bytes.as_slice();
         match bytes.split_first() {
             Some((&KIND_APPEND, rest)) => {
-                let rest = self.table.restore_strings(rest).map_err(|error| error.to_string())?;
+                let misfit = |error: MalformedLoad| NotReplayed::Misfit(error.to_string());
+                let rest = self.table.restore_strings(rest).map_err(misfit)?;
                 self.note_logged(&self.table.string_counts());
-                let (load, rest) = self.table.decode(rest).map_err(|error| error.to_string())?;
+                let (load, rest) = self.table.decode(rest).map_err(misfit)?;
                 if !rest.is_empty() {
-                    return Err("a load of a brick table is too long".to_owned());
+                    return Err(NotReplayed::other("a load of a brick table is too long"));
                 }
                 let done = self.table.append(change.epoch, load).and_then(|ticket| ticket.wait());
-                done.map_err(|error| error.to_string())?;
+                done.map_err(NotReplayed::other)?;
                 Ok(change.epoch)
             }
             Some((&KIND_DELETE, rest)) => {
-                let malformed = || "a delete of bricks is malformed".to_owned();
+                let malformed = || NotReplayed::other("a delete of bricks is malformed");
                 let (deletion, bricks) = decode_delete(change.epoch, rest).ok_or_else(malformed)?;
                 let newest = change.epoch.max(deletion.covered.newest());
                 let done = self.table.delete(deletion, &bricks).and_then(|ticket| ticket.wait());
-                done.map_err(|error| error.to_string())?;
+                done.map_err(NotReplayed::other)?;
                 Ok(newest)
             }
-            _ => Err("a change of a brick table of an unknown kind".to_owned()),
+            _ => Err(NotReplayed::other("a change of a brick table of an unknown kind")),
         }
+    }
+}
+
+/// Why a change of a brick table in the log is not done.
+#[derive(Debug)]
+pub(crate) enum NotReplayed {
+    /// The strings or codes of its rows do not go on where the table's end.
+    Misfit(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl NotReplayed {
+    fn other(what: impl fmt::Display) -> Self {
+        Self::Other(what.to_string())
     }
 }
 

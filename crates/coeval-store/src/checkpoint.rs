@@ -69,7 +69,7 @@ use parking_lot::{Mutex, MutexGuard};
 pub use report::CheckpointReport;
 use spaces::{MergedSpaces, merge_spaces};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -157,6 +157,8 @@ pub(crate) struct Checkpoint<'s> {
     begun: Instant,
     /// What it makes durable.
     frozen: Arc<World>,
+    /// Segments of which no chunk stays where it is.
+    emptied: BTreeSet<u64>,
     /// The end of the log with the frozen world in it; `None` without a log.
     log_end: Option<Lsn>,
     merged: MergedSpaces,
@@ -179,6 +181,7 @@ impl<'s> Checkpoint<'s> {
             shared,
             begun,
             frozen,
+            emptied: BTreeSet::new(),
             log_end,
             merged: MergedSpaces::default(),
             rounds: Vec::new(),
@@ -187,7 +190,16 @@ impl<'s> Checkpoint<'s> {
         }
     }
 
+    /// Has it write all chunks of these segments anew, so that nobody needs their files.
+    pub(crate) fn emptying(mut self, segments: BTreeSet<u64>) -> Self {
+        self.emptied = segments;
+        self
+    }
+
     /// Steps 2 to 4.
+    ///
+    /// # Panics
+    /// If a file would be needed that is to be emptied; the old manifest is in place then.
     pub(crate) fn write(&mut self) -> Result<(), StoreError> {
         let shared = self.shared;
         // The end of the log may be behind a record of no world if the leader panicked between the two.
@@ -196,12 +208,16 @@ impl<'s> Checkpoint<'s> {
         if let Some((log, end)) = shared.pipeline.log().zip(self.log_end) {
             log.sync(end)?;
         }
-        let outcome = merge_spaces(shared, &self.frozen, &mut self.merged, &mut self.report);
+        let outcome = merge_spaces(shared, &self.frozen, &self.emptied, &mut self.merged, &mut self.report);
         shared.trap.pass(Step::Merge);
         let Some(disk) = &shared.disk else { return outcome };
         let outcome = outcome.and_then(|()| self.flush_bricks(disk));
         let outcome = outcome.and_then(|()| disk.sync_segments()).and_then(|()| {
             let manifest = manifest_of(shared, disk, self);
+            assert!(
+                manifest.files().all(|number| !self.emptied.contains(&number)),
+                "what was emptied is not needed any more"
+            );
             self.report.bytes_written += manifest.write_aside(&**disk.files(), disk.dir())?;
             Ok(Lsn::new(manifest.log))
         });

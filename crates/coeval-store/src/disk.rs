@@ -11,12 +11,15 @@
 //! refused goes at once; one whose fate is unknown (the log stopped) stays until the next open.
 //!
 //! A file that an older world may read is opened before its name is removed: an open file stays good.
+//!
+//! A damaged file stays when nobody needs it any more, under another name. That name is taken before, by an empty file: so
+//! whoever finds the damaged one unneeded, after whatever crash, knows that it is to be kept.
 
 use crate::bulk::BulkLoad;
 use crate::chunk::Chunk;
 use crate::chunk_memory::ChunkMemory;
 use crate::error::StoreError;
-use crate::files::{DirectoryLock, FileError, FileSystem};
+use crate::files::{DirectoryLock, FileError, FileSystem, OpenMode};
 use crate::log::{ChecksumPolicy, LogError};
 use crate::segment::{
     SEGMENT_DIR, Segment, SegmentRef, parse_segment_name, round_path, segment_path, unfinished_path,
@@ -32,6 +35,9 @@ use std::sync::{Arc, Weak};
 
 /// The directory of log segments in the directory of a database.
 pub(crate) const LOG_DIR: &str = "log";
+
+/// What follows the name of a damaged file that is kept; behind it, a number from the second of that name on.
+const DAMAGED_SUFFIX: &str = ".damaged";
 
 /// An open, locked directory.
 #[derive(Debug)]
@@ -94,6 +100,10 @@ impl Disk {
 
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    pub(crate) fn checksums(&self) -> ChecksumPolicy {
+        self.checksums
     }
 
     /// A number that no segment file of this directory has had.
@@ -159,9 +169,43 @@ impl Disk {
         Ok(())
     }
 
-    /// Keeps a file for as long as the directory is open.
-    pub(crate) fn keep(&self, number: u64) {
-        self.loads.lock().insert(number, LoadState::OnItsWay);
+    /// Has a damaged file get another name instead of being removed, once nobody needs it, and says which. Durable with
+    /// [`sync_segments`](Self::sync_segments).
+    ///
+    /// # Errors
+    /// When the new name cannot be taken.
+    pub(crate) fn keep_damaged(&self, path: &Path) -> Result<PathBuf, StoreError> {
+        let numbered = |number: u32| match number {
+            1 => String::new(),
+            number => format!("-{number}"),
+        };
+        for number in 1.. {
+            let mut kept = path.as_os_str().to_owned();
+            kept.push(format!("{DAMAGED_SUFFIX}{}", numbered(number)));
+            let kept = PathBuf::from(kept);
+            if !self.files.exists(&kept)? {
+                self.files.open(&kept, OpenMode::Create)?;
+                return Ok(kept);
+            }
+            // Taken by a repair that did not get further; what has contents was kept before.
+            if self.files.len(&kept)? == 0 {
+                return Ok(kept);
+            }
+        }
+        unreachable!("a directory has fewer than 2^32 files of one name")
+    }
+
+    /// The name that was taken for a damaged file, among those of the directory in their order.
+    fn name_to_keep(&self, names: &[String], name: &str) -> Result<Option<PathBuf>, FileError> {
+        let prefix = format!("{name}{DAMAGED_SUFFIX}");
+        let first = names.partition_point(|other| *other < prefix);
+        for kept in names[first..].iter().take_while(|other| other.starts_with(&prefix)) {
+            let kept = self.dir.join(SEGMENT_DIR).join(kept);
+            if self.files.len(&kept)? == 0 {
+                return Ok(Some(kept));
+            }
+        }
+        Ok(None)
     }
 
     /// Notes what became of loads that were written.
@@ -202,15 +246,22 @@ impl Disk {
 
     /// Removes a file's name. Whoever may read it yet finds it open.
     fn remove_name(&self, number: u64, path: &Path) -> Result<(), FileError> {
+        self.hold(number, path)?;
+        self.files.remove(path)
+    }
+
+    /// Opens a file for whoever may read it when it has lost its name.
+    fn hold(&self, number: u64, path: &Path) -> Result<(), FileError> {
         let opened = self.opened.lock().get(&number).and_then(Weak::upgrade);
         if let Some(segment) = opened.filter(|segment| segment.path() == path) {
             segment.hold()?;
         }
-        self.files.remove(path)
+        Ok(())
     }
 
     /// Removes all segment files that neither the durable manifest, which holds this version and these
-    /// segments, nor a bulk load needs. Returns how many.
+    /// segments, nor a bulk load needs; damaged ones that are [to be kept](Self::keep_damaged) get their new names. Returns
+    /// how many.
     ///
     /// # Errors
     /// When the directory cannot be read or a file not be removed; nothing needed is lost.
@@ -233,10 +284,17 @@ impl Disk {
         };
         self.opened.lock().retain(|_, segment| segment.strong_count() > 0);
         let mut removed = 0;
-        for name in names {
+        for name in &names {
             let needed = |number: u64| manifest.contains(&number) || loads.contains(&number);
-            if let Some(number) = parse_segment_name(&name).filter(|number| !needed(*number)) {
-                self.remove_name(number, &dir.join(&name))?;
+            if let Some(number) = parse_segment_name(name).filter(|number| !needed(*number)) {
+                let path = dir.join(name);
+                match self.name_to_keep(&names, name)? {
+                    Some(kept) => {
+                        self.hold(number, &path)?;
+                        self.files.rename(&path, &kept)?;
+                    }
+                    None => self.remove_name(number, &path)?,
+                }
                 removed += 1;
             }
         }

@@ -163,6 +163,12 @@ impl Manifest {
         }
     }
 
+    /// The numbers of all files that it needs.
+    pub(crate) fn files(&self) -> impl Iterator<Item = u64> {
+        let rounds = self.tables.iter().flat_map(|table| &table.bricks).flat_map(|bricks| &bricks.rounds);
+        self.segments.iter().chain(rounds).map(|entry| entry.number)
+    }
+
     /// The newest epoch of the flushed rows.
     pub(crate) fn newest_epoch(&self) -> Epoch {
         self.flushed_epochs().newest()

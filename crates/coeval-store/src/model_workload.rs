@@ -131,9 +131,7 @@ impl Workload {
         }
         match kind {
             0..42 => self.transact(store, "rows", Self::change_rows),
-            42..50 => self.transact(store, "bricks", |workload, tx, draft| {
-                workload.change_bricks(store, tx, draft);
-            }),
+            42..50 => self.step_bricks(store),
             50..60 => self.race(store),
             60..72 => self.transact(store, "bulk load", Self::load),
             72..76 => self.transact(store, "create index", |workload, tx, draft| {
@@ -155,6 +153,11 @@ impl Workload {
             }),
             _ => self.next_value(store),
         }
+    }
+
+    /// One random step with brick tables.
+    pub(crate) fn step_bricks(&mut self, store: &Store) -> Outcome {
+        self.transact(store, "bricks", |workload, tx, draft| workload.change_bricks(store, tx, draft))
     }
 
     fn transact(

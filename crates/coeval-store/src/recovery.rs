@@ -21,6 +21,7 @@ mod salvage;
 use crate::bricks::{BrickRows, Bricks, restore_rounds};
 use crate::build_index::build_index;
 use crate::catalog::{Catalog, DEFAULT_SCHEMA, TableDef};
+use crate::chunk::Chunk;
 use crate::disk::{Disk, LOG_DIR};
 use crate::error::{StoreError, TableDamage};
 use crate::files::FileSystem;
@@ -94,8 +95,7 @@ pub(crate) fn recover(
     }
     let replayed = replayer.finish();
     disk.raise_next_segment(highest_segment(&disk)? + 1);
-    let rounds = manifest.tables.iter().flat_map(|table| &table.bricks).flat_map(|bricks| &bricks.rounds);
-    let named = manifest.segments.iter().chain(rounds).map(|segment| segment.number).collect::<BTreeSet<_>>();
+    let named = manifest.files().collect::<BTreeSet<_>>();
     disk.remove_unneeded(Version::new(manifest.version), &named)?;
     let contents = Contents {
         sequences: Sequences::recovered(replayed.resume_points),
@@ -133,8 +133,18 @@ pub(crate) trait MendTables {
     /// A table of what can be read of its chunks.
     fn table(&mut self, entry: &TableEntry, segments: &HashMap<u64, SegmentRef>) -> Table;
 
-    /// The flush rounds of a brick table from a damaged one on are not there.
-    fn rounds_lost(&mut self, entry: &TableEntry, error: &StoreError);
+    /// Fills a brick table with what can be read of its flush rounds.
+    fn rounds(&mut self, entry: &TableEntry, rows: &BrickRows);
+
+    /// What can be read of the chunks of a bulk load that the log names: those of the rows, then of each index.
+    fn load(&mut self, def: &TableDef, segments: &[SegmentRef]) -> Vec<Vec<Arc<Chunk>>>;
+
+    /// Whether rows that the log adds to a brick table, and that do not fit what it has, do not because of what was lost of it
+    /// before. They are lost then, too.
+    fn loses_append(&mut self, def: &TableDef) -> bool;
+
+    /// The rows of a table are gone, whatever was damaged of them.
+    fn emptied(&mut self, def: &TableDef);
 }
 
 /// The world of a manifest. Opens its segments; reads no chunk, unless something is mended.
@@ -162,8 +172,8 @@ pub(crate) fn restore(
         };
         let table = match &mut mending {
             Mending::All(mender) => {
-                if let Err(error) = rounds(&bricks) {
-                    mender.rounds_lost(entry, &error);
+                if let Some(rows) = &bricks {
+                    mender.rounds(entry, rows);
                 }
                 mender.table(entry, &segments).with_bricks(bricks)
             }
@@ -269,7 +279,7 @@ fn restore_table(
 }
 
 fn restore_space(runs: &[BatchRun], segments: &HashMap<u64, Arc<Segment>>) -> Result<Space, String> {
-    let mut chunks: Vec<Arc<crate::chunk::Chunk>> = Vec::new();
+    let mut chunks: Vec<Arc<Chunk>> = Vec::new();
     for run in runs {
         let segment = segments.get(&run.segment).ok_or("a chunk lies in a segment that is not listed")?;
         let end = run.first_batch.checked_add(run.count).ok_or("a chunk has an impossible number")?;
@@ -277,7 +287,7 @@ fn restore_space(runs: &[BatchRun], segments: &HashMap<u64, Arc<Segment>>) -> Re
             return Err("a chunk has a number that its segment does not have".to_owned());
         }
         for batch in run.first_batch..end {
-            let chunk = crate::chunk::Chunk::of_segment(segment, batch);
+            let chunk = Chunk::of_segment(segment, batch);
             if chunks.last().is_some_and(|last| last.last_key() >= chunk.first_key()) {
                 return Err("chunks are not in the order of their keys".to_owned());
             }

@@ -5,20 +5,26 @@
 //! Indexes, of the rows; what segments say of their chunks (bounds, numbers of NULLs), of the values. Nothing is lost then.
 //!
 //! # What is lost
-//! Rows of chunks that cannot be read, as far as no later change is in the log; of a brick table, the flush rounds from the
-//! first one on that cannot be read, as codes of strings build upon one another. Constraints between tables may be violated
-//! then; [`verify`](crate::verify) says which.
+//! Rows of chunks that cannot be read, as far as no later change is in the log; those of bulk loads that only the log names,
+//! too. Of a brick table, the flush rounds that cannot be read, and whatever came later, in rounds or in the log, with strings
+//! whose codes build upon theirs. Constraints between tables may be violated then; [`verify`](crate::verify) says which.
+//! What was emptied or dropped later in the log is not lost.
 //!
 //! # Steps
 //! 1. The manifest's tables, without what cannot be read; the log is applied to that.
 //! 2. Where rows were lost, changes are put right: a change of a row that is not there any more is an insertion or nothing.
 //!    Indexes that are damaged, or do not fit their rows, are built.
-//! 3. A checkpoint writes what is new, and a manifest of the result. A crash before that finds everything as it was.
-//! 4. Files in which something is damaged are renamed to `<name>.damaged`, so that nothing is gone for good.
+//! 3. The names `<name>.damaged` are taken, by empty files, for those in which something is damaged.
+//! 4. A checkpoint writes what is new, and whatever else lay in a file with damage, and a manifest of the result. A crash
+//!    before that finds everything as it was.
+//! 5. Nobody needs the damaged files any more: they get their new names, from the checkpoint or, after a crash, from the next
+//!    open. So nothing is gone for good.
 //!
 //! Damage of manifest or log, and records that cannot be applied, end it before anything is changed.
 
+use crate::bricks::{BrickRows, RoundError, add_round};
 use crate::build_index::build_index;
+use crate::catalog::{QualifiedName, TableDef};
 use crate::checkpoint::Checkpoint;
 use crate::chunk::Chunk;
 use crate::delta::{BasePosition, Delta, DeltaEntry};
@@ -27,7 +33,7 @@ use crate::error::StoreError;
 use crate::files::{FileError, FileSystem};
 use crate::ids::SpaceId;
 use crate::log::{Log, LogOptions, Lsn, OpenError, read};
-use crate::manifest::{BatchRun, Manifest, TableEntry};
+use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::recovery::{
     MendTables, Mending, ReplayedLog, Replayer, highest_segment, open_error, open_locked, restore,
@@ -40,6 +46,7 @@ use crate::table::Table;
 use crate::verify::fits_its_indexes;
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -68,32 +75,32 @@ impl RepairReport {
 /// As [`Store::open`](crate::Store::open) for damage of the manifest or the log, and for what cannot be mended; then, and
 /// when a file cannot be written, the database is as it was.
 pub fn repair(files: Arc<dyn FileSystem>, dir: &Path) -> Result<RepairReport, StoreError> {
+    repair_tuned(files, dir, Sizes::default())
+}
+
+/// [`repair`], with sizes of one's own.
+fn repair_tuned(files: Arc<dyn FileSystem>, dir: &Path, sizes: Sizes) -> Result<RepairReport, StoreError> {
     let options = LogOptions::default();
     let (disk, manifest) = open_locked(&files, dir, options.checksums)?;
-    let mut mender = Mender {
-        disk: &disk,
-        report: RepairReport::default(),
-        damaged: BTreeMap::new(),
-        lossy: BTreeSet::new(),
-        failed: None,
-    };
+    let mut mender = Mender::new(&disk);
     let world = restore(&disk, &manifest, Mending::All(&mut mender))?;
-    let Mender { mut report, damaged, lossy, failed, .. } = mender;
-    if let Some(error) = failed {
-        return Err(error.into());
-    }
+    mender.unneeded_chunks(&manifest);
+    mender.check_disk()?;
     let log_dir = dir.join(LOG_DIR);
     let from = Lsn::new(manifest.log);
-    let mut replayer = Replayer::new(&disk, world, &manifest);
+    let mut replayer = Replayer::new(&disk, world, &manifest).mending(&mut mender);
     read(&*files, &log_dir, from, &mut |end, payload| replayer.record_to(end, payload))
         .map_err(open_error)?;
     let mut replayed = replayer.finish();
+    mender.check_disk()?;
+    let (mut report, damaged, emptied, lossy) = mender.finish();
     mend_tables(&mut replayed.world, &lossy, &mut report)?;
     if report.is_empty() {
         return Ok(report);
     }
-    damaged.keys().for_each(|number| disk.keep(*number));
-    disk.raise_next_segment(highest_segment(&disk)? + 1);
+    // A file that is missing has had its number, too.
+    let highest = damaged.keys().copied().fold(highest_segment(&disk)?, u64::max);
+    disk.raise_next_segment(highest + 1);
     let mut ignore = |_: Lsn, _: &[u8]| Ok::<(), StoreError>(());
     let log =
         Log::open_with(Arc::clone(&files), &log_dir, from, options, &mut ignore).map_err(
@@ -102,19 +109,24 @@ pub fn repair(files: Arc<dyn FileSystem>, dir: &Path) -> Result<RepairReport, St
                 OpenError::Replay { source, .. } => source,
             },
         )?;
-    write(disk, &manifest, replayed, log)?;
-    for path in damaged.into_values().filter(|path| files.exists(path).unwrap_or(false)) {
-        let mut name = path.clone().into_os_string();
-        name.push(".damaged");
-        files.rename(&path, Path::new(&name))?;
-        report.kept.push(PathBuf::from(name).display().to_string());
+    for path in damaged.into_values() {
+        if files.exists(&path)? {
+            report.kept.push(disk.keep_damaged(&path)?.display().to_string());
+        }
     }
-    files.sync_dir(&dir.join(crate::segment::SEGMENT_DIR))?;
+    disk.sync_segments()?;
+    write(disk, &manifest, replayed, log, (sizes, emptied))?;
     Ok(report)
 }
 
-/// Makes the result the contents of the directory, by a checkpoint.
-fn write(disk: Disk, manifest: &Manifest, replayed: ReplayedLog, log: Log) -> Result<(), StoreError> {
+/// Makes the result the contents of the directory, by a checkpoint that needs none of the emptied segments.
+fn write(
+    disk: Disk,
+    manifest: &Manifest,
+    replayed: ReplayedLog,
+    log: Log,
+    (sizes, emptied): (Sizes, BTreeSet<u64>),
+) -> Result<(), StoreError> {
     let contents = Contents {
         sequences: Sequences::recovered(replayed.resume_points),
         world: replayed.world,
@@ -124,8 +136,8 @@ fn write(disk: Disk, manifest: &Manifest, replayed: ReplayedLog, log: Log) -> Re
         manifest_log: Lsn::new(manifest.log),
     };
     let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
-    let shared = Shared::new(options, Sizes::default(), contents, Some(log), Some(disk));
-    let mut checkpoint = Checkpoint::freeze(&shared);
+    let shared = Shared::new(options, sizes, contents, Some(log), Some(disk));
+    let mut checkpoint = Checkpoint::freeze(&shared).emptying(emptied);
     checkpoint.write()?;
     checkpoint.install()?;
     drop(checkpoint);
@@ -142,22 +154,30 @@ fn mend_tables(
     let tables: Vec<Arc<Table>> = world.tables().cloned().collect();
     for table in tables.into_iter().filter(|table| table.bricks().is_none()) {
         let is_lossy = lossy.contains(&table.id());
-        if !is_lossy && fits_its_indexes(&table) {
-            continue;
-        }
-        let rows = if is_lossy { put_right(table.rows())? } else { table.rows().clone() };
         let def = table.def();
-        let bare = Table::from_spaces(Arc::clone(def), rows.clone(), vec![Space::new(); def.indexes.len()]);
-        let indexes = (0..def.indexes.len()).map(|position| build_index(&bare, def, position));
-        let mended = Table::from_spaces(Arc::clone(def), rows, indexes.collect::<Result<_, _>>()?);
-        if !fits_its_indexes(&mended) {
-            report.lost.push(format!("table {}: its rows are out of order, and stay as they are", def.name));
+        // What is read of a table goes with it.
+        let unread = |rows: &Space, indexes: &[Space]| {
+            let indexes = indexes.iter().map(Space::unread).collect();
+            Table::from_spaces(Arc::clone(def), rows.unread(), indexes)
+        };
+        if !is_lossy && fits_its_indexes(&unread(table.rows(), table.indexes()))? {
             continue;
         }
-        for index in &def.indexes {
-            report.rebuilt.push(format!("index {} of table {}", index.name, def.name));
+        let rows = if is_lossy { put_right(&table.rows().unread())? } else { table.rows().unread() };
+        let bare = unread(&rows, &vec![Space::new(); def.indexes.len()]);
+        let indexes = (0..def.indexes.len()).map(|position| build_index(&bare, def, position));
+        let indexes = indexes.collect::<Result<Vec<_>, _>>()?;
+        let fits = fits_its_indexes(&unread(&rows, &indexes))?;
+        if fits {
+            for index in &def.indexes {
+                report.rebuilt.push(format!("index {} of table {}", index.name, def.name));
+            }
+        } else {
+            report.lost.push(format!("table {}: its rows are out of order, and stay as they are", def.name));
         }
-        world.put_table(Arc::new(mended));
+        if fits || is_lossy {
+            world.put_table(Arc::new(unread(&rows, &indexes)));
+        }
     }
     Ok(())
 }
@@ -180,12 +200,19 @@ fn put_right(space: &Space) -> Result<Space, StoreError> {
     Ok(mended)
 }
 
-/// Takes what can be read of a manifest's tables, and notes the rest.
+/// Takes what can be read of a manifest's tables and the log's loads, and notes the rest.
 struct Mender<'d> {
     disk: &'d Disk,
-    report: RepairReport,
+    /// What was made anew, without a loss.
+    rebuilt: Vec<String>,
+    /// What is lost of each table, as long as nothing empties it.
+    lost: Vec<(SpaceId, String)>,
+    /// How many loads of rows that a brick table does not take, with its name.
+    appends_lost: BTreeMap<SpaceId, (QualifiedName, u64)>,
     /// Files with damage, by their numbers.
     damaged: BTreeMap<u64, PathBuf>,
+    /// Files that nobody may need any more: those, and those that say something wrong of their chunks.
+    emptied: BTreeSet<u64>,
     /// Tables that have lost rows, or entries of indexes.
     lossy: BTreeSet<SpaceId>,
     /// What the disk did not give: it may give it the next time, so nothing is called lost for it.
@@ -195,74 +222,168 @@ struct Mender<'d> {
 impl MendTables for Mender<'_> {
     fn table(&mut self, entry: &TableEntry, segments: &HashMap<u64, SegmentRef>) -> Table {
         let def = &entry.definition;
-        let name = format!("table {}", def.name);
-        let rows = self.space(&name, def.id, &entry.rows, segments);
-        let indexes = def.indexes.iter().enumerate().map(|(position, index)| {
-            let name = format!("index {} of table {}", index.name, def.name);
-            // What is lost of an index is built again, so only the rows' losses are losses.
-            let losses = self.report.lost.len();
-            let space =
-                self.space(&name, def.id, entry.indexes.get(position).map_or(&[], Vec::as_slice), segments);
-            self.report.lost.truncate(losses);
-            space
+        let rows = self.space(def, None, &entry.rows, segments);
+        let indexes = (0..def.indexes.len()).map(|position| {
+            let runs = entry.indexes.get(position).map_or(&[][..], Vec::as_slice);
+            self.space(def, Some(position), runs, segments)
         });
         let indexes = indexes.collect();
         Table::from_spaces(Arc::new(def.clone()), rows, indexes)
     }
 
-    fn rounds_lost(&mut self, entry: &TableEntry, error: &StoreError) {
-        let name = &entry.definition.name;
-        let rounds = entry.bricks.iter().flat_map(|bricks| &bricks.rounds);
-        for round in rounds {
-            self.damaged.insert(round.number, round_path(self.disk.dir(), round.number));
+    fn rounds(&mut self, entry: &TableEntry, rows: &BrickRows) {
+        let (def, bricks) = (&entry.definition, entry.bricks.clone().unwrap_or_default());
+        if bricks.rounds.is_empty() {
+            return;
         }
-        self.report.lost.push(format!(
-            "brick table {name}: rows of the flush round that is damaged and those after: {error}"
-        ));
+        let losses = self.lost.len();
+        for round in &bricks.rounds {
+            let path = round_path(self.disk.dir(), round.number);
+            let why = match add_round(self.disk, rows, &bricks, *round) {
+                Ok(()) => continue,
+                Err(RoundError::Unreadable(error)) if self.is_failure(&error) => return,
+                Err(RoundError::Unreadable(error)) => error.to_string(),
+                Err(RoundError::Misfit) if self.lost.len() > losses => {
+                    format!("{} has strings that build upon those before", path.display())
+                }
+                Err(RoundError::Misfit) => {
+                    StoreError::corrupt(&path, 0, "the contents are malformed").to_string()
+                }
+            };
+            self.lossy.insert(def.id);
+            self.damaged.insert(round.number, path);
+            self.lost.push((def.id, format!("brick table {}: rows of a flush round: {why}", def.name)));
+        }
+        if self.lost.len() > losses {
+            // The next round holds all that is left.
+            self.emptied.extend(bricks.rounds.iter().map(|round| round.number));
+        } else {
+            rows.settle_rounds(bricks);
+        }
+    }
+
+    fn load(&mut self, def: &TableDef, segments: &[SegmentRef]) -> Vec<Vec<Arc<Chunk>>> {
+        let indexes = (0..def.indexes.len()).map(Some);
+        let spaces = std::iter::once(None).chain(indexes);
+        let chunks = spaces.zip(segments).map(|(index, reference)| {
+            self.of_space(def, index, |mender, name| mender.chunks(name, def.id, *reference, 0..u32::MAX))
+        });
+        chunks.collect()
+    }
+
+    fn loses_append(&mut self, def: &TableDef) -> bool {
+        let is_lossy = self.lossy.contains(&def.id);
+        if is_lossy {
+            self.appends_lost.entry(def.id).or_insert_with(|| (def.name.clone(), 0)).1 += 1;
+        }
+        is_lossy
+    }
+
+    fn emptied(&mut self, def: &TableDef) {
+        if self.lossy.remove(&def.id) {
+            self.lost.retain(|(table, _)| *table != def.id);
+            self.appends_lost.remove(&def.id);
+            self.rebuilt.push(format!("table {}, whose damaged rows were gone already", def.name));
+        }
     }
 }
 
-impl Mender<'_> {
+impl<'d> Mender<'d> {
+    fn new(disk: &'d Disk) -> Self {
+        Self {
+            disk,
+            rebuilt: Vec::new(),
+            lost: Vec::new(),
+            appends_lost: BTreeMap::new(),
+            damaged: BTreeMap::new(),
+            emptied: BTreeSet::new(),
+            lossy: BTreeSet::new(),
+            failed: None,
+        }
+    }
+
+    /// What it has noted: the report so far, files with damage, files that nobody may need, tables that have lost something.
+    fn finish(self) -> (RepairReport, BTreeMap<u64, PathBuf>, BTreeSet<u64>, BTreeSet<SpaceId>) {
+        let appends = self.appends_lost.into_values().map(|(name, count)| {
+            format!(
+                "brick table {name}: {count} loads in the log: they have strings that build upon those before"
+            )
+        });
+        let lost = self.lost.into_iter().map(|(_, what)| what).chain(appends).collect();
+        let report = RepairReport { rebuilt: self.rebuilt, lost, kept: Vec::new() };
+        (report, self.damaged, self.emptied, self.lossy)
+    }
+
+    /// # Errors
+    /// What the disk did not give.
+    fn check_disk(&self) -> Result<(), StoreError> {
+        self.failed.clone().map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// What the closure takes of the rows or of an index; what is lost of an index is built again, and no loss.
+    fn of_space<T>(
+        &mut self,
+        def: &TableDef,
+        index: Option<usize>,
+        take: impl FnOnce(&mut Self, &str) -> T,
+    ) -> T {
+        let Some(position) = index else { return take(self, &format!("table {}", def.name)) };
+        let losses = self.lost.len();
+        let taken = take(self, &format!("index {} of table {}", def.indexes[position].name, def.name));
+        self.lost.truncate(losses);
+        taken
+    }
+
     fn space(
         &mut self,
-        name: &str,
-        table: SpaceId,
+        def: &TableDef,
+        index: Option<usize>,
         runs: &[BatchRun],
         segments: &HashMap<u64, SegmentRef>,
     ) -> Space {
-        let mut chunks: Vec<Arc<Chunk>> = Vec::new();
-        for run in runs {
-            let opened = segments.get(&run.segment).map(|reference| self.disk.open_segment(*reference));
-            let segment = match opened {
-                Some(Ok(segment)) => segment,
-                Some(Err(error)) if self.is_failure(&error) => continue,
-                Some(Err(error)) => {
-                    self.lose(
-                        table,
-                        run.segment,
-                        format!("{name}: the rows of {} chunks: {error}", run.count),
-                    );
-                    continue;
+        let mut chunks = self.of_space(def, index, |mender, name| {
+            let mut chunks: Vec<Arc<Chunk>> = Vec::new();
+            for run in runs {
+                let batches = run.first_batch..run.first_batch.saturating_add(run.count);
+                match segments.get(&run.segment) {
+                    Some(reference) => chunks.extend(mender.chunks(name, def.id, *reference, batches)),
+                    None => {
+                        let what = format!("{name}: the rows of {} chunks: no file is listed", run.count);
+                        mender.lose(def.id, run.segment, what);
+                    }
                 }
-                None => {
-                    self.lose(
-                        table,
-                        run.segment,
-                        format!("{name}: the rows of {} chunks: no file is listed", run.count),
-                    );
-                    continue;
-                }
-            };
-            let last = run.first_batch.saturating_add(run.count).min(segment.chunk_count() as u32);
-            for batch in run.first_batch..last {
-                chunks.extend(self.chunk(name, table, &segment, batch));
             }
-        }
+            chunks
+        });
         chunks.sort_by_key(|chunk| chunk.first_key());
         Space::from_chunks(chunks)
     }
 
-    /// A chunk, in memory if its statistics are wrong; none if it cannot be read.
+    /// Those of these chunks of a segment that can be read.
+    fn chunks(
+        &mut self,
+        name: &str,
+        table: SpaceId,
+        reference: SegmentRef,
+        batches: Range<u32>,
+    ) -> Vec<Arc<Chunk>> {
+        let segment = match self.disk.open_segment(reference) {
+            Ok(segment) => segment,
+            Err(error) if self.is_failure(&error) => return Vec::new(),
+            Err(error) => {
+                let what = match batches.end {
+                    u32::MAX => "the rows of a load".to_owned(),
+                    end => format!("the rows of {} chunks", end - batches.start),
+                };
+                self.lose(table, reference.number, format!("{name}: {what}: {error}"));
+                return Vec::new();
+            }
+        };
+        let last = batches.end.min(segment.chunk_count() as u32);
+        (batches.start..last).filter_map(|batch| self.chunk(name, table, &segment, batch)).collect()
+    }
+
+    /// A chunk of which nothing has been read yet; none if it cannot be.
     fn chunk(
         &mut self,
         name: &str,
@@ -283,19 +404,43 @@ impl Mender<'_> {
             );
             return None;
         }
-        let stats = segment.check_stats(batch);
-        if let Err(error) = chunk.check_whole()
-            && self.is_failure(&error)
-        {
-            return None;
-        }
-        match stats {
+        match segment.check_stats(batch) {
             Ok(()) => Some(Arc::new(chunk)),
             Err(error) if self.is_failure(&error) => None,
             Err(error) => {
-                self.report.rebuilt.push(format!("statistics of a chunk of {name} ({error})"));
-                let columns = (0..chunk.column_count()).filter_map(|column| chunk.column(column).cloned());
-                Some(Arc::new(Chunk::new(chunk.keys().clone(), columns.collect())))
+                self.rebuilt.push(format!("statistics of a chunk of {name} ({error})"));
+                self.emptied.insert(segment.number());
+                Some(Arc::new(chunk))
+            }
+        }
+    }
+
+    /// Looks at the chunks of segments that no table has any more: a check names damage of theirs, too.
+    fn unneeded_chunks(&mut self, manifest: &Manifest) {
+        let mut needed = BTreeSet::new();
+        for run in
+            manifest.tables.iter().flat_map(|table| table.indexes.iter().chain([&table.rows])).flatten()
+        {
+            needed.extend((0..run.count).map(|batch| (run.segment, run.first_batch.saturating_add(batch))));
+        }
+        for &SegmentEntry { number, footer_checksum } in &manifest.segments {
+            if self.emptied.contains(&number) {
+                continue;
+            }
+            let look = |segment: Arc<Segment>| {
+                let batches = 0..segment.chunk_count() as u32;
+                let mut unneeded = batches.filter(|batch| !needed.contains(&(number, *batch)));
+                unneeded.try_for_each(|batch| {
+                    segment.check_chunk(batch)?;
+                    segment.check_stats(batch)
+                })
+            };
+            if let Err(error) = self.disk.open_segment(SegmentRef { number, footer_checksum }).and_then(look)
+                && !self.is_failure(&error)
+            {
+                self.rebuilt.push(format!("a file with a damaged chunk that nobody needs ({error})"));
+                self.damaged.insert(number, segment_path(self.disk.dir(), number));
+                self.emptied.insert(number);
             }
         }
     }
@@ -312,7 +457,8 @@ impl Mender<'_> {
     fn lose(&mut self, table: SpaceId, segment: u64, what: String) {
         self.lossy.insert(table);
         self.damaged.insert(segment, segment_path(self.disk.dir(), segment));
-        self.report.lost.push(what);
+        self.emptied.insert(segment);
+        self.lost.push((table, what));
     }
 }
 

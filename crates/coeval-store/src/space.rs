@@ -180,6 +180,14 @@ impl Space {
         Ok(())
     }
 
+    /// The same contents, of which nothing has been read yet, as far as it lies in files.
+    #[must_use]
+    pub(crate) fn unread(&self) -> Self {
+        let unread = |chunk: &Arc<Chunk>| chunk.unloaded().map_or_else(|| Arc::clone(chunk), Arc::new);
+        let entries = self.base.iter().map(|(key, chunk)| (key.clone(), unread(chunk)));
+        Self { base: PTree::from_sorted(entries.collect::<Vec<_>>()), ..self.clone() }
+    }
+
     /// The same contents, with chunks of which nothing has been read in the places of others, as far as these are here.
     #[must_use]
     pub(crate) fn with_unloaded(&self, unloaded: &[(Arc<Chunk>, Arc<Chunk>)]) -> Option<Self> {

@@ -109,6 +109,14 @@ impl VerifyReport {
         self.add(Problem { file: None, offset: None, what });
     }
 
+    /// Why a table cannot be read, unless that has been reported: most of it has, with the file.
+    fn add_damage(&mut self, TableDamage { file, offset, what }: &TableDamage) {
+        let problem = Problem { file: Some(file.clone()), offset: Some(*offset), what: what.clone() };
+        if !self.problems.contains(&problem) {
+            self.add(problem);
+        }
+    }
+
     /// An error as a problem.
     fn add_error(&mut self, error: &StoreError) {
         let problem = match error {
@@ -174,6 +182,8 @@ pub fn verify(
             return Ok(report);
         }
     };
+    // Also what the log empties or drops later: an open reads it before.
+    tables.values().for_each(|damage| report.add_damage(damage));
     let replayer = Replayer::new(&disk, world, &manifest).salvaging(tables);
     if let Some(replayed) = replay(&disk, &manifest, replayer, &mut damaged, &mut report)? {
         check_world(&replayed.world, checks.as_deref(), &damaged, &mut report);
@@ -249,9 +259,14 @@ fn replay(
     }
 }
 
-/// Whether the keys of a table ascend, and each row has its entries in all indexes and no others. Its chunks can be read.
-pub(crate) fn fits_its_indexes(table: &Table) -> bool {
-    check_table_spaces(table, &mut VerifyReport::default()) == Soundness::Sound
+/// Whether the keys of a table ascend, and each row has its entries in all indexes and no others.
+///
+/// # Errors
+/// If a chunk cannot be read: nothing is known then.
+pub(crate) fn fits_its_indexes(table: &Table) -> Result<bool, StoreError> {
+    let mut chunks = table.spaces().flat_map(|(_, space)| space.base().iter().map(|(_, chunk)| chunk));
+    chunks.try_for_each(|chunk| chunk.check_whole())?;
+    Ok(check_table_spaces(table, &mut VerifyReport::default()) == Soundness::Sound)
 }
 
 /// Whether some of a table cannot be read.
@@ -271,12 +286,8 @@ fn check_world(
         report.tables += 1;
         report.rows += table.bricks().map_or(table.row_count(), |rows| rows.count(world.epochs()));
         report.index_entries += table.indexes().iter().map(|index| index.len()).sum::<u64>();
-        if let Some(TableDamage { file, offset, what }) = table.damage() {
-            // Most of it has been reported with the file.
-            let problem = Problem { file: Some(file.clone()), offset: Some(*offset), what: what.clone() };
-            if !report.problems.contains(&problem) {
-                report.add(problem);
-            }
+        if let Some(damage) = table.damage() {
+            report.add_damage(damage);
             continue;
         }
         if is_damaged(table, damaged) {

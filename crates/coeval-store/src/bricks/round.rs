@@ -28,9 +28,10 @@ use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::files::FileWriter;
 use crate::ids::SpaceId;
+use crate::log::ChecksumPolicy;
 use crate::manifest::{BrickRounds, SegmentEntry};
 use crate::segment::{round_path, unfinished_round_path};
-use coeval_brick::{BrickFlush, Reader, TableView};
+use coeval_brick::{BrickFlush, Reader, TableView, Ticket};
 use coeval_txn::{Epoch, EpochSet};
 use crc32c::{crc32c, crc32c_append};
 use std::collections::BTreeMap;
@@ -205,34 +206,73 @@ fn write(
     Ok(checksum)
 }
 
+/// Why a round cannot be added to its table.
+pub(crate) enum RoundError {
+    /// It cannot be read, or is not what was written.
+    Unreadable(StoreError),
+    /// It is what was written, and does not go on where the table ends.
+    Misfit,
+}
+
 /// Fills a table without rows from its rounds.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] if one is damaged, [`StoreError::File`] if one cannot be read.
+/// [`StoreError::Corrupt`] if one is damaged or missing, [`StoreError::File`] if one cannot be read.
 pub(crate) fn restore_rounds(disk: &Disk, rows: &BrickRows, entry: BrickRounds) -> Result<(), StoreError> {
-    let voids: BTreeMap<u64, u64> = entry.voids.into_iter().collect();
     for round in &entry.rounds {
-        let path = round_path(disk.dir(), round.number);
-        let bytes = disk.files().read(&path)?;
-        let is_void = |brick: u64| voids.get(&brick).is_some_and(|first| *first > round.number);
-        let body = checked(&path, &bytes, round.footer_checksum)?;
-        restore_round(rows, body, is_void)
-            .ok_or_else(|| StoreError::corrupt(&path, 0, "the contents are malformed"))?;
+        add_round(disk, rows, &entry, *round).map_err(|error| match error {
+            RoundError::Unreadable(error) => error,
+            RoundError::Misfit => {
+                StoreError::corrupt(&round_path(disk.dir(), round.number), 0, "the contents are malformed")
+            }
+        })?;
     }
-    let strings = rows.table.string_counts();
-    rows.note_logged(&strings);
-    *rows.rounds.lock() = Rounds { list: entry.rounds, voids, strings };
+    rows.settle_rounds(entry);
     Ok(())
 }
 
+impl BrickRows {
+    /// The rows are those of all these rounds.
+    pub(crate) fn settle_rounds(&self, entry: BrickRounds) {
+        let strings = self.table.string_counts();
+        self.note_logged(&strings);
+        *self.rounds.lock() =
+            Rounds { list: entry.rounds, voids: entry.voids.into_iter().collect(), strings };
+    }
+}
+
+/// Adds one of its rounds to a table. Of one that does not fit some rows may be in the table then.
+pub(crate) fn add_round(
+    disk: &Disk,
+    rows: &BrickRows,
+    entry: &BrickRounds,
+    round: SegmentEntry,
+) -> Result<(), RoundError> {
+    let path = round_path(disk.dir(), round.number);
+    let bytes = disk.files().read(&path).map_err(|error| match error.is_not_found() {
+        true => RoundError::Unreadable(StoreError::corrupt(&path, 0, "the file is missing")),
+        false => RoundError::Unreadable(error.into()),
+    })?;
+    let voids: BTreeMap<u64, u64> = entry.voids.iter().copied().collect();
+    let is_void = |brick: u64| voids.get(&brick).is_some_and(|first| *first > round.number);
+    let body =
+        checked(&path, &bytes, (round.footer_checksum, disk.checksums())).map_err(RoundError::Unreadable)?;
+    restore_round(rows, body, is_void).ok_or(RoundError::Misfit)
+}
+
 /// What is between header and checksum, the length of the strings included.
-fn checked<'a>(path: &Path, bytes: &'a [u8], checksum: u32) -> Result<&'a [u8], StoreError> {
+fn checked<'a>(
+    path: &Path,
+    bytes: &'a [u8],
+    (checksum, policy): (u32, ChecksumPolicy),
+) -> Result<&'a [u8], StoreError> {
     let corrupt = |offset: u64, what: &str| StoreError::corrupt(path, offset, what);
     if bytes.len() < HEADER_BYTES + CHECKSUM_BYTES || bytes[..8] != MAGIC {
         return Err(corrupt(0, "this is no flush round of a brick table"));
     }
     let (contents, stored) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
-    if crc32c(contents) != checksum || *stored != checksum.to_le_bytes() {
+    let is_sound = crc32c(contents) == checksum && *stored == checksum.to_le_bytes();
+    if policy == ChecksumPolicy::Verified && !is_sound {
         return Err(corrupt(0, "the contents do not fit the checksum"));
     }
     let version = u32::from_le_bytes(bytes[8..12].try_into().expect("four bytes"));
@@ -243,21 +283,30 @@ fn checked<'a>(path: &Path, bytes: &'a [u8], checksum: u32) -> Result<&'a [u8], 
     Ok(&contents[16..])
 }
 
-/// Fills a table with one round; `None` if the bytes are no round of it.
+/// Fills a table with one round; `None` if the bytes are no round of it, of which some rows may be in the table then.
 pub(crate) fn restore_round(rows: &BrickRows, body: &[u8], is_void: impl Fn(u64) -> bool) -> Option<()> {
+    let mut tickets = Vec::new();
+    let begun = begin_to_restore(rows, body, is_void, &mut tickets);
+    // All of them, also if something is malformed: nothing goes on behind this.
+    let done: Vec<_> = tickets.into_iter().map(Ticket::wait).collect();
+    begun.filter(|()| done.iter().all(Result::is_ok))
+}
+
+fn begin_to_restore(
+    rows: &BrickRows,
+    body: &[u8],
+    is_void: impl Fn(u64) -> bool,
+    tickets: &mut Vec<Ticket>,
+) -> Option<()> {
     let (strings, mut body) = prefixed(body)?;
     if !rows.table.restore_strings(strings).ok()?.is_empty() {
         return None;
     }
-    let mut tickets = Vec::new();
     loop {
         let (count, mut rest) = body.split_first_chunk::<4>()?;
         let count = u32::from_le_bytes(*count);
         if count == 0 {
-            if !rest.is_empty() {
-                return None;
-            }
-            break;
+            return rest.is_empty().then_some(());
         }
         let mut epochs = Vec::new();
         let mut total = 0_usize;
@@ -285,7 +334,6 @@ pub(crate) fn restore_round(rows: &BrickRows, body: &[u8], is_void: impl Fn(u64)
             tickets.push(rows.table.restore(&epochs, load).ok()?);
         }
     }
-    tickets.into_iter().try_for_each(|ticket| ticket.wait().map(drop)).ok()
 }
 
 fn prefixed(bytes: &[u8]) -> Option<(&[u8], &[u8])> {

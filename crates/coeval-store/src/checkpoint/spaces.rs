@@ -35,14 +35,17 @@ impl MergedSpaces {
     }
 }
 
-/// Merges all spaces. What has been written is in `merged`, also after an error.
+/// Merges all spaces, so that no chunk stays in a segment of `emptied`. What has been written is in `merged`, also after an
+/// error.
 pub(super) fn merge_spaces(
     shared: &Shared,
     world: &World,
+    emptied: &BTreeSet<u64>,
     merged: &mut MergedSpaces,
     report: &mut CheckpointReport,
 ) -> Result<(), StoreError> {
-    let sparse = sparse_segments(world);
+    let mut left = sparse_segments(world);
+    left.extend(emptied);
     for table in world.tables() {
         for (id, space) in table.spaces() {
             let shape: RowShape<'_> =
@@ -51,7 +54,7 @@ pub(super) fn merge_spaces(
                 None => merge_in_memory(shared, space, shape, report)?,
                 Some(disk) => {
                     let mut writer = SpaceWriter::new(disk, &mut merged.written);
-                    merge_to_disk(shared, space, shape, &sparse, &mut writer, report)?
+                    merge_to_disk(shared, space, shape, &left, &mut writer, report)?
                 }
             };
             merged.bases.insert(id, base);
@@ -99,11 +102,11 @@ fn merge_to_disk(
     shared: &Shared,
     space: &Space,
     shape: RowShape<'_>,
-    sparse: &HashSet<u64>,
+    left: &HashSet<u64>,
     writer: &mut SpaceWriter<'_>,
     report: &mut CheckpointReport,
 ) -> Result<Base, StoreError> {
-    let keep = |chunk: &Chunk| chunk.place().is_some_and(|place| !sparse.contains(&place.segment));
+    let keep = |chunk: &Chunk| chunk.place().is_some_and(|place| !left.contains(&place.segment));
     let merged = merge(space, shape, shared.sizes.chunk_rows, keep, |chunk| {
         shared.keeper.check_running()?;
         writer.push(&chunk)

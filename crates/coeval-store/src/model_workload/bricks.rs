@@ -17,7 +17,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use coeval_brick::Reader;
 use rand::Rng;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const TABLES_MAX: usize = 2;
@@ -62,6 +62,19 @@ impl BrickModel {
             None => Ok(()),
             Some((id, row)) => Err(format!("brick table {name} lacks {row:?} for {id}")),
         }
+    }
+}
+
+impl BrickModel {
+    /// Forgets the rows that the table of this world does not have.
+    pub(super) fn keep_found(&mut self, table: &Table, world: &World) {
+        let rows = table.bricks().expect("a brick table stays one");
+        let view = rows.table().view(&rows.table().selection());
+        let reader = Reader::of(world.epochs().clone());
+        let batches = view.bricks().iter().flat_map(|brick| view.batches(brick, &reader, &[2]));
+        let found = batches.flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec());
+        let found: BTreeSet<i64> = found.collect();
+        self.rows.retain(|id, _| found.contains(id));
     }
 }
 

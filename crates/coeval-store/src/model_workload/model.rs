@@ -96,6 +96,20 @@ impl Model {
         Ok(())
     }
 
+    /// The same without the rows that the world does not have.
+    pub(crate) fn as_far_as_in(&self, world: &World) -> Self {
+        let mut left = self.clone();
+        for table in world.tables() {
+            if let Some(bricks) = left.bricks.get_mut(&table.id()) {
+                bricks.keep_found(table, world);
+            }
+            if let Some(model) = left.tables.get_mut(&table.id()) {
+                model.rows.retain(|key, _| table.rows().contains(key).unwrap());
+            }
+        }
+        left
+    }
+
     /// Whether no unique key has two owners.
     pub(crate) fn is_unique(&self) -> bool {
         self.tables.values().all(TableModel::is_unique)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Applying log records to a world.
 
-use crate::bricks::BrickChange;
+use super::MendTables;
+use crate::bricks::{BrickChange, NotReplayed};
 use crate::build_index::build_index;
 use crate::bulk::{BulkLoad, inserted_entries};
 use crate::catalog::CatalogChange;
@@ -75,6 +76,8 @@ pub(crate) struct Replayer<'d> {
     newest_epoch: Epoch,
     /// Whether nobody would miss the last record.
     ends_inert: bool,
+    /// Who takes what can be read of bulk loads.
+    mender: Option<&'d mut (dyn MendTables + 'd)>,
     /// The tables that cannot be read, if it goes on without them.
     damaged: Option<BTreeMap<SpaceId, TableDamage>>,
     /// Where the record begins that is being applied, for the damage that it shows.
@@ -108,6 +111,7 @@ impl<'d> Replayer<'d> {
             next_sequence: manifest.next_sequence,
             newest_epoch: manifest.newest_epoch(),
             ends_inert: true,
+            mender: None,
             damaged: None,
             place: Lsn::new(manifest.log),
         }
@@ -116,6 +120,12 @@ impl<'d> Replayer<'d> {
     /// The same going on without tables that cannot be read: these, and those of which a record cannot be applied.
     pub(crate) fn salvaging(mut self, damaged: BTreeMap<SpaceId, TableDamage>) -> Self {
         self.damaged = Some(damaged);
+        self
+    }
+
+    /// The same with what the mender takes of bulk loads and says to be lost.
+    pub(crate) fn mending(mut self, mender: &'d mut (dyn MendTables + 'd)) -> Self {
+        self.mender = Some(mender);
         self
     }
 
@@ -231,6 +241,12 @@ impl<'d> Replayer<'d> {
             // What could not be read is gone.
             damaged.remove(id);
         }
+        if let (CatalogChange::Truncate(id) | CatalogChange::RemoveTable(id), Some(mender)) =
+            (change, &mut self.mender)
+            && let Some(table) = self.world.table(*id)
+        {
+            mender.emptied(table.def());
+        }
         if let CatalogChange::PutTable(def) = change {
             self.world.shared_bricks().prepare(def).map_err(ReplayError::Malformed)?;
             if let Some(old) = self.world.table(def.id) {
@@ -257,9 +273,20 @@ impl<'d> Replayer<'d> {
         let rows = table.bricks().ok_or_else(|| {
             ReplayError::Malformed(format!("a change of bricks of table {}, which has none", change.table))
         })?;
-        let newest = rows.replay(change).map_err(ReplayError::Malformed)?;
+        let newest = match rows.replay(change) {
+            Ok(newest) => newest,
+            // Its epoch is used all the same.
+            Err(NotReplayed::Misfit(_)) if self.loses_append(&table) => change.epoch,
+            Err(NotReplayed::Misfit(what) | NotReplayed::Other(what)) => {
+                return Err(ReplayError::Malformed(what));
+            }
+        };
         self.newest_epoch = self.newest_epoch.max(newest);
         Ok(())
+    }
+
+    fn loses_append(&mut self, table: &Table) -> bool {
+        self.mender.as_mut().is_some_and(|mender| mender.loses_append(table.def()))
     }
 
     /// Numbers that definitions use are not given again.
@@ -295,11 +322,11 @@ impl<'d> Replayer<'d> {
         if places.segments.len() != table.indexes().len() + 1 {
             return Err(ReplayError::Malformed("a bulk load of another number of indexes".to_owned()));
         }
-        let mut written = Vec::with_capacity(places.segments.len());
-        for reference in places.segments {
-            written.push((reference, chunks_of(&self.disk.open_segment(reference)?)));
-        }
-        let chunks: Vec<Vec<_>> = written.into_iter().map(|(_, chunks)| chunks).collect();
+        let all = |reference: &SegmentRef| Ok(chunks_of(&self.disk.open_segment(*reference)?));
+        let chunks = match &mut self.mender {
+            Some(mender) => mender.load(table.def(), &places.segments),
+            None => places.segments.iter().map(all).collect::<Result<Vec<_>, StoreError>>()?,
+        };
         let (rows, indexes) = chunks.split_first().expect("there is one more segment than indexes");
         let load = BulkLoad::new(places.table, rows.clone(), indexes.to_vec());
         if let Some((first, last)) = load.key_span() {

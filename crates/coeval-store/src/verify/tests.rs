@@ -2,9 +2,10 @@
 //! A check finds what is wrong, names it once, and nothing else.
 
 use super::{Problem, VerifyReport, verify};
+use crate::brick_def::{BrickDef, BrickDimension};
 use crate::catalog::{
-    CatalogChange, CheckDef, ColumnDef, Deferral, ForeignKeyDef, IndexDef, QualifiedName, ReferentialAction,
-    SequenceDef, TableDef, Uniqueness,
+    CatalogChange, CheckDef, ColumnDef, ColumnState, Deferral, ForeignKeyDef, IndexDef, QualifiedName,
+    ReferentialAction, SequenceDef, TableDef, Uniqueness,
 };
 use crate::checks::{CheckCompiler, RowChecks};
 use crate::delta::{BasePosition, Delta, DeltaEntry};
@@ -22,6 +23,7 @@ use crate::transaction::AccessMode;
 use crate::types::ColumnType;
 use crate::value::{Value, ValueRef};
 use crate::world::World;
+use arrow::array::{Int64Array, RecordBatch, StringArray};
 use coeval_txn::{Isolation, Version};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -354,6 +356,62 @@ fn a_damaged_chunk_is_named_once_and_the_rest_is_checked_all_the_same() {
     assert_eq!(file.as_deref(), path.to_str());
     assert!(offset.is_some_and(|offset| offset <= place));
     assert_eq!((report.segments, report.chunks), (4, 4));
+}
+
+/// A brick table with two flush rounds, of which the second has strings behind those of the first, and a load in the log.
+fn database_of_bricks() -> SimulatedFiles {
+    let files = SimulatedFiles::new(1);
+    let store = open(&files);
+    let mut hidden = ColumnDef::new("row id", ColumnType::BigInt);
+    hidden.state = ColumnState::Hidden;
+    let columns = vec![
+        ColumnDef::new("id", ColumnType::BigInt).not_null(),
+        ColumnDef::new("word", ColumnType::Text),
+        hidden,
+    ];
+    let name = QualifiedName::new("public", "bricks");
+    let mut def = TableDef::new(store.new_space_id(), name, columns, vec![2]);
+    let dimension = BrickDimension { column: 0, cardinality: 100, range_size: 10, origin: 0 };
+    def.bricks = Some(BrickDef { dimensions: vec![dimension], retention: None });
+    let begin = || store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    let mut tx = begin();
+    tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+    tx.commit().unwrap();
+    for load in 0..3 {
+        let ids: Int64Array = (load * 20..load * 20 + 15).map(Some).collect();
+        let words: StringArray = ids.iter().map(|id| id.map(|id| format!("word {id}"))).collect();
+        let batch = RecordBatch::try_from_iter([("id", Arc::new(ids) as _), ("word", Arc::new(words) as _)]);
+        let mut tx = begin();
+        tx.append(def.id, &batch.unwrap(), 0).unwrap();
+        tx.commit().unwrap();
+        if load < 2 {
+            store.checkpoint().unwrap();
+        }
+    }
+    drop(store);
+    files.restart()
+}
+
+#[test]
+fn every_damaged_byte_of_a_flush_round_is_named_once() {
+    let files = database_of_bricks();
+    assert!(check(&files).is_clean());
+    for at in 0..2 {
+        let path = segment(&files, at);
+        assert!(path.extension().is_some_and(|suffix| suffix == "bricks"));
+        for offset in 0..files.len(&path).unwrap() {
+            files.damage(&path, offset, 1 << (offset % 8));
+            let report = check(&files);
+            assert_eq!(report.problem_count, 1, "{offset}: {:?}", report.problems);
+            assert_eq!(report.problems[0].file.as_deref(), path.to_str(), "{offset}");
+            files.damage(&path, offset, 1 << (offset % 8));
+        }
+        assert!(check(&files).is_clean());
+    }
+    let path = segment(&files, 0);
+    files.remove(&path).unwrap();
+    let problems: Vec<String> = check(&files).problems.iter().map(ToString::to_string).collect();
+    assert_eq!(problems, [format!("{}, offset 0: the file is missing", path.display())]);
 }
 
 #[test]

@@ -39,14 +39,20 @@ fn open(files: &SimulatedFiles, checksums: ChecksumPolicy) -> Result<Store, Stri
     Store::open_tuned(files, Path::new(DIR), options, log, SMALL).map_err(|error| error.to_string())
 }
 
-/// A closed database with chunks and a log, and what it holds.
+/// The kinds of files that a database has.
+const KINDS: [&str; 4] = ["manifest", "segment", "round", "log"];
+
+/// A closed database with chunks, flush rounds of brick tables that build upon one another, and a log, and what it holds.
 fn database(seed: u64) -> (SimulatedFiles, Workload) {
     let files = SimulatedFiles::new(seed);
     let mut workload = Workload::new(seed);
     let store = open(&files, ChecksumPolicy::Verified).unwrap();
     for step in 0..30 {
         workload.step(&store);
-        if step == 15 {
+        if step % 4 == 3 {
+            workload.step_bricks(&store);
+        }
+        if step == 8 || step == 15 {
             store.checkpoint().unwrap();
         }
     }
@@ -56,12 +62,16 @@ fn database(seed: u64) -> (SimulatedFiles, Workload) {
 }
 
 fn random_file(files: &SimulatedFiles, dice: &mut StdRng) -> (&'static str, PathBuf) {
-    let (kind, dir) = [("manifest", ""), ("segment", "segments"), ("log", "log")][dice.random_range(0..3)];
-    if kind == "manifest" {
-        return (kind, Path::new(DIR).join("MANIFEST"));
-    }
+    let kind = KINDS[dice.random_range(0..KINDS.len())];
+    let (dir, suffix) = match kind {
+        "segment" => ("segments", ".arrow"),
+        "round" => ("segments", ".bricks"),
+        "log" => ("log", ""),
+        _ => ("", "MANIFEST"),
+    };
     let dir = Path::new(DIR).join(dir);
-    let names = files.list(&dir).unwrap();
+    let names = files.list(&dir).unwrap().into_iter().filter(|name| name.ends_with(suffix));
+    let names: Vec<String> = names.collect();
     match names.len() {
         0 => ("manifest", Path::new(DIR).join("MANIFEST")),
         count => (kind, dir.join(&names[dice.random_range(0..count)])),
@@ -89,7 +99,7 @@ fn outcomes(checksums: ChecksumPolicy) -> BTreeMap<(&'static str, Outcome), u64>
     for seed in 0..40 {
         let (files, workload) = database(seed);
         let mut dice = StdRng::seed_from_u64(seed);
-        for _ in 0..12 {
+        for _ in 0..16 {
             let (kind, path) = random_file(&files, &mut dice);
             let offset = dice.random_range(0..files.len(&path).unwrap());
             let mask = 1 << dice.random_range(0..8);
@@ -119,7 +129,7 @@ fn outcomes(checksums: ChecksumPolicy) -> BTreeMap<(&'static str, Outcome), u64>
 #[test]
 fn a_damaged_byte_is_named_or_harms_nobody() {
     let outcomes = outcomes(ChecksumPolicy::Verified);
-    for kind in ["manifest", "segment", "log"] {
+    for kind in KINDS {
         assert_eq!(outcomes.get(&(kind, Outcome::Wrong)), None, "{outcomes:?}");
         assert!(outcomes[&(kind, Outcome::Named)] > 20, "{outcomes:?}");
     }
@@ -128,7 +138,7 @@ fn a_damaged_byte_is_named_or_harms_nobody() {
 #[test]
 fn without_checksums_damaged_bytes_go_unseen_in_every_kind_of_file() {
     let outcomes = outcomes(ChecksumPolicy::IgnoredOnPurpose);
-    for kind in ["manifest", "segment", "log"] {
+    for kind in KINDS {
         let wrong = outcomes.get(&(kind, Outcome::Wrong)).copied().unwrap_or(0);
         assert!(wrong > 1, "{kind}: {outcomes:?}");
     }
