@@ -2,7 +2,8 @@
 //! Mending a damaged directory offline: what can be derived is made anew, the rest is said to be lost.
 //!
 //! # What is derived
-//! Indexes, of the rows; what segments say of their chunks (bounds, numbers of NULLs), of the values. Nothing is lost then.
+//! Indexes, of the rows; what segments say of their chunks (bounds, numbers of NULLs), of the values; where hidden row ids go
+//! on, of the rows. Nothing is lost then.
 //!
 //! # What is lost
 //! Rows of chunks that cannot be read, as far as no later change is in the log; of a brick table, the flush rounds from the
@@ -37,7 +38,7 @@ use crate::sequence::Sequences;
 use crate::shared::{Contents, Shared};
 use crate::space::Space;
 use crate::table::Table;
-use crate::verify::fits_its_indexes;
+use crate::verify::{fits_its_indexes, move_row_ids};
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -89,6 +90,7 @@ pub fn repair(files: Arc<dyn FileSystem>, dir: &Path) -> Result<RepairReport, St
         .map_err(open_error)?;
     let mut replayed = replayer.finish();
     mend_tables(&mut replayed.world, &lossy, &mut report)?;
+    report.rebuilt.extend(move_row_ids(&mut replayed)?);
     if report.is_empty() {
         return Ok(report);
     }
