@@ -73,7 +73,7 @@ impl ChunkDescription {
     }
 
     /// Where a part begins in the file.
-    pub(super) fn part_offset(&self, part: usize) -> u64 {
+    pub(crate) fn part_offset(&self, part: usize) -> u64 {
         let before: u64 = self.parts[..part].iter().map(|part| part.bytes).sum();
         self.offset + self.header.bytes + before
     }
