@@ -115,7 +115,8 @@ impl Setup {
             examined_max: 2,
             ..SsiLimits::default()
         };
-        let read_limits = ReadLimits { keys_max: 1, ranges_max: 1, joins_max: 1, spaces_max: 1 };
+        let read_limits =
+            ReadLimits { keys_max: 1, ranges_max: 1, joins_max: 1, spaces_max: 1, ..ReadLimits::default() };
         Self { limits, read_limits, ..Self::new(item_count) }
     }
 
