@@ -135,6 +135,14 @@ fn write_store(text: &mut String, database: &Database) {
     let name = "coeval_data_memory_bytes";
     family(text, name, "gauge", "Bytes of tables' files that are kept in memory.");
     sample(text, name, "", store.data_memory_bytes());
+    let failing = store.checkpoint_failures();
+    let (failures, lasting) = failing.map_or((0, Duration::ZERO), |failing| (failing.count, failing.lasting));
+    let name = "coeval_checkpoint_failures";
+    family(text, name, "gauge", "Checkpoints that have failed since the last one that did not.");
+    sample(text, name, "", failures);
+    let name = "coeval_checkpoint_failing_seconds";
+    family(text, name, "gauge", "For how long checkpoints have failed; 0 if the last one did not.");
+    let _ = writeln!(text, "{name} {:.3}", lasting.as_secs_f64());
     write_leader_stays(text, &store.leader_stays());
 }
 
@@ -179,6 +187,8 @@ mod tests {
             "coeval_safe_snapshots_total{outcome=\"behind_floor\"} 0",
             "coeval_conflicts_total 0",
             "coeval_commits_running 1",
+            "coeval_checkpoint_failures 0",
+            "coeval_checkpoint_failing_seconds 0.000",
             "# TYPE coeval_leader_seconds histogram",
             "coeval_statement_seconds_bucket{le=\"0.0001\"} 2",
             "coeval_statement_seconds_bucket{le=\"0.001\"} 3",

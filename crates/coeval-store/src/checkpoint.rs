@@ -48,6 +48,7 @@
 //! each space with new chunks. A segment of which less than half is in use is emptied by rewriting the rest, so
 //! the directory stays below about twice the size of the data.
 
+mod failures;
 mod merge;
 mod report;
 mod spaces;
@@ -65,6 +66,8 @@ use crate::stopping::contained;
 use crate::trap::Step;
 use crate::world::World;
 use coeval_txn::{Epoch, EpochSet};
+pub use failures::CheckpointFailures;
+use failures::Outcomes;
 use parking_lot::{Mutex, MutexGuard};
 pub use report::CheckpointReport;
 use spaces::{MergedSpaces, merge_spaces};
@@ -76,11 +79,12 @@ use std::time::Instant;
 /// What checkpoints of one store know of each other.
 ///
 /// # Locking
-/// `turn` is held for a whole checkpoint, before any other lock; `last` for moments.
+/// `turn` is held for a whole checkpoint, before any other lock; `last` and that of `outcomes` for moments.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
     turn: Mutex<()>,
     last: Mutex<LastCheckpoint>,
+    outcomes: Outcomes,
 }
 
 /// Where the last checkpoint stands.
@@ -95,7 +99,8 @@ struct LastCheckpoint {
 impl Checkpoints {
     /// Those of a store whose manifest has this log position and holds these rows of brick tables.
     pub(crate) fn after(log: Lsn, epochs: EpochSet) -> Self {
-        Self { turn: Mutex::default(), last: Mutex::new(LastCheckpoint { log, epochs }) }
+        let last = Mutex::new(LastCheckpoint { log, epochs });
+        Self { turn: Mutex::default(), last, outcomes: Outcomes::default() }
     }
 
     /// The turn to replace chunks, unless a checkpoint has it.
@@ -114,6 +119,11 @@ impl Checkpoints {
         let newest = last.epochs.newest();
         let passed: Vec<Epoch> = epochs.iter().copied().filter(|epoch| *epoch <= newest).collect();
         last.epochs = last.epochs.with(&passed);
+    }
+
+    /// Those that have failed since the last one that did not.
+    pub(crate) fn failures(&self) -> Option<CheckpointFailures> {
+        self.outcomes.failures()
     }
 
     /// The log position of the durable manifest.
@@ -140,7 +150,9 @@ pub(crate) fn run(shared: &Shared) -> Result<CheckpointReport, StoreError> {
         checkpoint.write()?;
         checkpoint.install()
     };
-    contained(shared, "in a checkpoint", run)?
+    let outcome = contained(shared, "in a checkpoint", run).flatten();
+    shared.checkpoints.outcomes.note(&outcome);
+    outcome
 }
 
 /// Whether nothing has happened since the last checkpoint.
@@ -376,5 +388,7 @@ fn runs(base: &Base, segments: &mut BTreeMap<u64, u32>) -> Vec<BatchRun> {
     runs
 }
 
+#[cfg(test)]
+mod damage_tests;
 #[cfg(test)]
 mod tests;

@@ -101,7 +101,7 @@ pub use catalog::{
     ForeignDef, ForeignKeyDef, Identity, IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef,
     TableDef, TypeDef, Uniqueness, ViewDef,
 };
-pub use checkpoint::CheckpointReport;
+pub use checkpoint::{CheckpointFailures, CheckpointReport};
 pub use checks::{CheckCompiler, RowChecks};
 pub use chunk::{CHUNK_ROWS, Chunk, ChunkPlace, ChunkStats, ColumnStats};
 pub use chunk_memory::DataMemory;

@@ -94,8 +94,9 @@ impl Trials {
     pub const NONE: Self = Self { rules_are_off: false, safe_is_newest: false };
 }
 
-/// Half a gigabyte of some 120 bytes for each key: what 100,000 keys a second leave behind in 40 seconds. A writer that takes
-/// longer beside such a load may be refused for what others did elsewhere in its tables.
+/// Half a gigabyte of some 120 bytes for each key, and half as much again for long ones: what 100,000 keys a second leave
+/// behind in 40 seconds. A writer that takes longer beside such a load may be refused for what others did elsewhere in its
+/// tables.
 const CERTIFIED_KEYS_MAX: usize = 1 << 22;
 
 /// Sizes that tests make small, so that little data meets many chunks, and what they break.

@@ -131,7 +131,11 @@ impl Pipeline {
         Self {
             turns: Turns::new(),
             leader: Mutex::new(Leader {
-                certifier: Certifier::bounded(sizes.certified_keys_max, |(space, _)| space.get()),
+                certifier: Certifier::bounded(
+                    sizes.certified_keys_max,
+                    |(space, _)| space.get(),
+                    |(_, key)| key.heap_bytes(),
+                ),
                 certifications: Certifications::new(sizes.trials),
                 participants: Participants::default(),
                 log,

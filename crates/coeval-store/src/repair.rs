@@ -2,7 +2,8 @@
 //! Mending a damaged directory offline: what can be derived is made anew, the rest is said to be lost.
 //!
 //! # What is derived
-//! Indexes, of the rows; what segments say of their chunks (bounds, numbers of NULLs), of the values. Nothing is lost then.
+//! Indexes, of the rows; what segments say of their chunks (bounds, numbers of NULLs), of the values; where hidden row ids go
+//! on, of the rows. Nothing is lost then.
 //!
 //! # What is lost
 //! Rows of chunks that cannot be read, as far as no later change is in the log; those of bulk loads that only the log names,
@@ -43,7 +44,7 @@ use crate::sequence::Sequences;
 use crate::shared::{Contents, Shared};
 use crate::space::Space;
 use crate::table::Table;
-use crate::verify::fits_its_indexes;
+use crate::verify::{fits_its_indexes, move_row_ids};
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -95,6 +96,7 @@ fn repair_tuned(files: Arc<dyn FileSystem>, dir: &Path, sizes: Sizes) -> Result<
     mender.check_disk()?;
     let (mut report, damaged, emptied, lossy) = mender.finish();
     mend_tables(&mut replayed.world, &lossy, &mut report)?;
+    report.rebuilt.extend(move_row_ids(&mut replayed)?);
     if report.is_empty() {
         return Ok(report);
     }

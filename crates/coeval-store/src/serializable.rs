@@ -47,7 +47,7 @@ use crate::world::World;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use coeval_txn::ssi::{
     Boundary, BoundaryGuard, BoundaryHolder, Certified, Counterpart, Deferral, EndedRegistration, HeldBack,
-    Member, Moved, SafeSnapshot, SafeSnapshots, SessionFloor, Ssi, SsiConflict,
+    Member, Moved, SafeSnapshot, SafeSnapshots, SessionFloor, Ssi, SsiConflict, SsiLimits,
 };
 use coeval_txn::{ActiveSnapshots, CommitOrder, Interrupt, SnapshotGuard, TransactionId, Version};
 use parking_lot::{Mutex, MutexGuard};
@@ -496,11 +496,12 @@ impl Serializable {
         (self.readers.oldest_or(&published).min(writers), writers)
     }
 
-    /// Notes a commit that had an out-edge.
-    fn note_out_edge(&self, commit: Member<Arc<WriteSet>>, published: Version) {
+    /// Notes a commit that had an out-edge, and whose write set keeps so many bytes.
+    fn note_out_edge(&self, commit: Member<Arc<WriteSet>>, bytes: usize, published: Version) {
         self.newest_with_out.store(commit.order.version.get(), Ordering::Release);
         let mut safe = self.safe.lock();
         safe.snapshots.note_commit(commit);
+        safe.snapshots.note_bytes(bytes);
         safe.snapshots.review(published, |first, end| self.boundary.may_rest_in(first, end));
     }
 }
@@ -540,8 +541,9 @@ pub(crate) struct Certifications {
     trials: Trials,
     /// Commits below SERIALIZABLE that nobody has been certified against yet, in order.
     unmarked: VecDeque<Unmarked>,
-    /// How many changes they hold together.
+    /// How many changes they hold together, and how many bytes.
     unmarked_changes: usize,
+    unmarked_bytes: usize,
 }
 
 /// So many keys that a transaction has written are looked at for who looks on.
@@ -550,11 +552,16 @@ pub(crate) const SHOWN_WRITES_MAX: usize = 1_024;
 /// With more of them than this, commits are marked though nobody has asked for it.
 const UNMARKED_MAX: usize = 1_024;
 
-/// With more changes in them than this, too: some tens of megabytes.
+/// With more changes in them than this, too: some tens of megabytes, if keys and rows are short.
 const UNMARKED_CHANGES_MAX: usize = 1 << 18;
+
+/// With more bytes of keys and rows than this, too.
+const UNMARKED_BYTES_MAX: usize = 64 << 20;
 
 struct Unmarked {
     changes: usize,
+    /// As the log has them. Without a log none are counted; there nothing else has a bound either.
+    bytes: usize,
     order: CommitOrder,
     transaction: TransactionId,
     writes: Arc<WriteSet>,
@@ -562,7 +569,8 @@ struct Unmarked {
 
 impl Certifications {
     pub(crate) fn new(trials: Trials) -> Self {
-        Self { ssi: Ssi::new(), trials, unmarked: VecDeque::new(), unmarked_changes: 0 }
+        let ssi = Ssi::weighing(SsiLimits::default(), Key::heap_bytes);
+        Self { ssi, trials, unmarked: VecDeque::new(), unmarked_changes: 0, unmarked_bytes: 0 }
     }
 
     /// Certifies a serializable transaction that wrote something, behind first committer wins.
@@ -658,21 +666,30 @@ impl Certifications {
         let transaction = submission.transaction;
         let (Some(certification), Some(certified)) = (&submission.certification, certified) else {
             let writes = Arc::clone(&submission.written);
-            if self.unmarked.len() >= UNMARKED_MAX || self.unmarked_changes > UNMARKED_CHANGES_MAX {
-                // Somebody old is active. Marks are bounded, write sets are not.
-                self.mark_all();
-            }
-            let changes = submission.row_changes();
-            self.unmarked.push_back(Unmarked { changes, order, transaction, writes });
-            self.unmarked_changes += changes;
+            let (changes, bytes) = (submission.row_changes(), submission.body.len());
+            self.put_off(Unmarked { changes, bytes, order, transaction, writes });
             return;
         };
         let first_out = certified.first_out();
         self.ssi.admit(order, transaction, &certification.reads, submission.written.keys(), certified);
         if let Some(first_out) = first_out {
             let commit = Member { order, transaction, first_out, writes: Arc::clone(&submission.written) };
-            shared.note_out_edge(commit, published);
+            shared.note_out_edge(commit, submission.body.len(), published);
         }
+    }
+
+    /// Leaves a commit for when somebody is certified who did not see it.
+    fn put_off(&mut self, commit: Unmarked) {
+        if self.unmarked.len() >= UNMARKED_MAX
+            || self.unmarked_changes > UNMARKED_CHANGES_MAX
+            || self.unmarked_bytes > UNMARKED_BYTES_MAX
+        {
+            // Somebody old is active. Marks are bounded, write sets are not.
+            self.mark_all();
+        }
+        self.unmarked_changes += commit.changes;
+        self.unmarked_bytes += commit.bytes;
+        self.unmarked.push_back(commit);
     }
 
     /// Forgets what nobody can be certified against any more.
@@ -681,6 +698,7 @@ impl Certifications {
         while self.unmarked.front().is_some_and(|commit| commit.order.version <= oldest) {
             let seen = self.unmarked.pop_front().expect("it was just looked at");
             self.unmarked_changes -= seen.changes;
+            self.unmarked_bytes -= seen.bytes;
         }
         self.ssi.prune(oldest, oldest_writer);
     }
@@ -688,6 +706,7 @@ impl Certifications {
     /// Makes marks of what was committed below SERIALIZABLE, as of blind writers.
     fn mark_all(&mut self) {
         self.unmarked_changes = 0;
+        self.unmarked_bytes = 0;
         for Unmarked { order, transaction, writes, .. } in self.unmarked.drain(..) {
             // Its own snapshot does not matter, only that it is an older one.
             let begin = Version::new(order.version.get() - 1);
@@ -725,4 +744,23 @@ fn refusal(world: &World, conflict: &SsiConflict<SpaceId, Key>) -> StoreError {
         version,
         cause,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thousand commits were put off, whatever they held.
+    #[test]
+    fn large_write_sets_below_serializable_are_not_kept_for_long() {
+        let mut certifications = Certifications::new(Trials::NONE);
+        for version in 1..=100 {
+            let order = CommitOrder { version: Version::new(version), position: 0 };
+            let (transaction, writes) = (TransactionId::new(version), Arc::new(WriteSet::default()));
+            certifications.put_off(Unmarked { changes: 1, bytes: 10 << 20, order, transaction, writes });
+            assert!(certifications.unmarked.len() <= 7, "{}", certifications.unmarked.len());
+        }
+        certifications.mark_all();
+        assert_eq!((certifications.unmarked_bytes, certifications.unmarked.len()), (0, 0));
+    }
 }

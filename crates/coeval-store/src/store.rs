@@ -3,7 +3,7 @@
 
 use crate::bricks::ScanOrder;
 use crate::catalog::{QualifiedName, SequenceDef};
-use crate::checkpoint::{self, CheckpointReport};
+use crate::checkpoint::{self, CheckpointFailures, CheckpointReport};
 use crate::checks::CheckCompiler;
 use crate::chunk_memory::DataMemory;
 use crate::companion::Companion;
@@ -150,6 +150,13 @@ impl Store {
         // Also when there was nothing to write: what is flushed already may have waited for a reader to end.
         self.shared.keeper.poke();
         Ok(report)
+    }
+
+    /// The checkpoints that have failed since the last one that did not; none if that was the last, or none was due yet.
+    /// Commits go on without them, but the log and what is not in chunks grow.
+    #[must_use]
+    pub fn checkpoint_failures(&self) -> Option<CheckpointFailures> {
+        self.shared.checkpoints.failures()
     }
 
     /// How it was opened.

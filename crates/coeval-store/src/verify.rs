@@ -8,7 +8,7 @@
 //!    are checked like those of the manifest.
 //! 3. In the world that results: tree invariants; base and delta fit together; each row has its key, its
 //!    entries in all indexes and no others; unique keys have one owner; NOT NULL, foreign keys and CHECKs hold.
-//! 4. A sequence that a column owns gives no number that the column has (a warning: somebody may have put it there).
+//! 4. No sequence gives a number that its column has (a warning: somebody may have put it there; of hidden row ids a problem).
 //!
 //! Nothing is changed, but the directory is locked meanwhile. What is damaged is named and left out of later
 //! steps, so that one damage is reported once.
@@ -33,6 +33,7 @@ use crate::table::Table;
 use crate::world::World;
 use constraints::check_table_constraints;
 use sequences::check_sequences;
+pub(crate) use sequences::move_row_ids;
 use spaces::check_table_spaces;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;

@@ -22,9 +22,9 @@
 //!
 //! # Bounded memory
 //! What an old snapshot does not see cannot be forgotten, so a transaction that idles would make the record grow without
-//! an end. A [`Certifier::bounded`] remembers so many keys. Beyond that the key that was accessed least lately is
-//! replaced by a mark of its *group* (its table, say), and the marks of all groups by one if there are too many: the
-//! latest commit of each [`Access`] to any key that was given up.
+//! an end. A [`Certifier::bounded`] remembers so many keys, and so many bytes of long ones. Beyond that the key that was
+//! accessed least lately is replaced by a mark of its *group* (its table, say), and the marks of all groups by one if there
+//! are too many: the latest commit of each [`Access`] to any key that was given up.
 //!
 //! *Nothing is missed.* Let a commit after `begin` conflict with an access to key `k`. Its mark of `k` is remembered, or a
 //! later one of the same kind is; or `k` was given up, and then its mark or a later one of the same kind is in the mark
@@ -57,6 +57,10 @@ const _: () = assert!(PRUNE_PER_ADMITTED > 1, "pruning must be faster than admis
 
 /// With marks of more groups than this, one mark takes the place of all: a few hundred kilobytes.
 const GROUPS_MAX: usize = 4_096;
+
+/// What remembered keys may have on the heap, for each that may be remembered: twice what an entry takes with a key
+/// that has nothing there. Counted apart, so that a few long keys do not make all short ones go.
+const HEAP_BYTES_PER_KEY: usize = 64;
 
 /// Decides who may commit under snapshot isolation, and remembers who did.
 ///
@@ -94,6 +98,7 @@ pub struct Certifier<K> {
     /// Accesses admitted since the last prune.
     admitted_count: usize,
     keys_max: usize,
+    heap_bytes_max: usize,
     /// What a key belongs to.
     group: fn(&K) -> u32,
     coarse: Coarse,
@@ -142,22 +147,24 @@ impl<K: Clone + Eq + Hash> Certifier<K> {
     /// recovered.
     #[must_use]
     pub fn new() -> Self {
-        Self::bounded(usize::MAX, |_| 0)
+        Self::bounded(usize::MAX, |_| 0, |_| 0)
     }
 
-    /// As [`new`](Self::new), with marks of at most `keys_max` keys: beyond that, of the groups that keys belong to.
-    /// See the module.
+    /// As [`new`](Self::new), with marks of at most `keys_max` keys, which have at most 64 bytes on the heap on average:
+    /// beyond that, of the groups that keys belong to. `heap_bytes` says what a key has there, always the same. See the
+    /// module.
     ///
     /// # Panics
     /// If `keys_max` is zero.
     #[must_use]
-    pub fn bounded(keys_max: usize, group: fn(&K) -> u32) -> Self {
+    pub fn bounded(keys_max: usize, group: fn(&K) -> u32, heap_bytes: fn(&K) -> usize) -> Self {
         assert!(keys_max > 0, "some key is remembered");
         Self {
             keys_max,
+            heap_bytes_max: keys_max.saturating_mul(HEAP_BYTES_PER_KEY),
             group,
             coarse: Coarse::default(),
-            recent: RecentKeys::new(),
+            recent: RecentKeys::new(heap_bytes),
             newest_commit: CommitOrder::default(),
             newest_begin: Version::ZERO,
             pruned: Version::ZERO,
@@ -268,11 +275,11 @@ impl<K: Clone + Eq + Hash> Certifier<K> {
         self.coarse.forget_through(self.pruned);
     }
 
-    /// Gives up the oldest keys while there are too many.
+    /// Gives up the oldest keys while there are too many, or they are too long.
     #[inline]
     fn coarsen(&mut self) {
-        while self.recent.len() > self.keys_max {
-            let (key, marks) = self.recent.forget_oldest().expect("there are more keys than one");
+        while self.recent.len() > self.keys_max || self.recent.heap_bytes() > self.heap_bytes_max {
+            let (key, marks) = self.recent.forget_oldest().expect("what is too much is something");
             // What everybody sees is just forgotten.
             if marks.latest() > self.pruned {
                 self.coarse.note((self.group)(&key), &marks);
@@ -297,6 +304,12 @@ impl<K: Clone + Eq + Hash> Certifier<K> {
     #[must_use]
     pub fn len(&self) -> usize {
         self.recent.len()
+    }
+
+    /// What the remembered keys have on the heap.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        self.recent.heap_bytes()
     }
 
     /// Whether no key is remembered.

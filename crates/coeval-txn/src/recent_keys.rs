@@ -92,6 +92,9 @@ pub(crate) struct RecentKeys<K> {
     entries: Vec<Entry<K>>,
     oldest: Option<Place>,
     newest: Option<Place>,
+    /// What a key has on the heap, and what all of them have.
+    heap_bytes_of: fn(&K) -> usize,
+    heap_bytes: usize,
 }
 
 struct Entry<K> {
@@ -144,19 +147,27 @@ impl Place {
 }
 
 impl<K: Clone + Eq + Hash> RecentKeys<K> {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(heap_bytes_of: fn(&K) -> usize) -> Self {
         Self {
             hasher: DefaultHashBuilder::default(),
             index: HashTable::new(),
             entries: Vec::new(),
             oldest: None,
             newest: None,
+            heap_bytes_of,
+            heap_bytes: 0,
         }
     }
 
     /// How many keys are remembered.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// What they have on the heap.
+    #[inline]
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.heap_bytes
     }
 
     /// The marks of `key`, if it is remembered.
@@ -182,6 +193,7 @@ impl<K: Clone + Eq + Hash> RecentKeys<K> {
                 vacant.insert(Indexed { hash, place });
                 let marks = Marks::NEVER;
                 entries.push(Entry { key: key.clone(), hash, older: None, newer: None, marks });
+                self.heap_bytes += (self.heap_bytes_of)(key);
                 self.link_newest(place);
                 place
             }
@@ -238,7 +250,8 @@ impl<K: Clone + Eq + Hash> RecentKeys<K> {
             .expect("each entry is in the index under its hash")
             .remove();
         let last = Place::of_index(self.entries.len() - 1);
-        self.entries.swap_remove(place.index());
+        let removed = self.entries.swap_remove(place.index());
+        self.heap_bytes -= (self.heap_bytes_of)(&removed.key);
         if last != place {
             self.moved(last, place);
         }

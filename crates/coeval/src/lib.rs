@@ -53,13 +53,13 @@ pub use coeval_sql::{
     format_value,
 };
 pub use coeval_store::{
-    Appended, BrickSnapshot, CheckpointPolicy, ColumnDef, ColumnType, ConflictCounts, ConstraintError,
-    DamagedTables, DeclaredOrder, Deferral, Direction, Durability, ElementType, ForeignKeyDef, Grant,
-    Identity, IndexDef, IndexEntry, Ingested, IntervalValue, Key, KeyRange, KeyWriter, LeaderStays,
-    ListEncoder, ListRef, Membership, NUMERIC_PRECISION_MAX, ObjectAccess, ObjectRef, Privilege, Privileges,
-    QualifiedName, ReferentialAction, RejectReason, Rejection, RepairReport, RoleAttribute, RoleDef, Row,
-    RowRef, SafeSnapshotCounts, ScanOrder, SequenceDef, SnapshotLag, SpaceId, StoreError, TableDamage,
-    TableDef, Uniqueness, Value, ValueRef, VerifyReport, ViewDef, value_at,
+    Appended, BrickSnapshot, CheckpointFailures, CheckpointPolicy, ColumnDef, ColumnType, ConflictCounts,
+    ConstraintError, DamagedTables, DeclaredOrder, Deferral, Direction, Durability, ElementType,
+    ForeignKeyDef, Grant, Identity, IndexDef, IndexEntry, Ingested, IntervalValue, Key, KeyRange, KeyWriter,
+    LeaderStays, ListEncoder, ListRef, Membership, NUMERIC_PRECISION_MAX, ObjectAccess, ObjectRef, Privilege,
+    Privileges, QualifiedName, ReferentialAction, RejectReason, Rejection, RepairReport, RoleAttribute,
+    RoleDef, Row, RowRef, SafeSnapshotCounts, ScanOrder, SequenceDef, SnapshotLag, SpaceId, StoreError,
+    TableDamage, TableDef, Uniqueness, Value, ValueRef, VerifyReport, ViewDef, value_at,
 };
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};

@@ -17,6 +17,11 @@
 //!    neighbour or a neighbour is in a run.
 //! 2. Each run is merged in key order and cut into chunks of equal size near the size of a full one.
 //!
+//! # Damage
+//! A chunk of a run that cannot be read is kept as it is, if no change is of a key between its first and its last: what
+//! comes before and behind it goes into chunks of its own. Writers of keys between these read the chunk first, and are
+//! refused.
+//!
 //! # Cost
 //! Memory for one new chunk at a time; time for the rows of the runs and the entries of the delta. A column is
 //! put together from stretches of the old chunks' arrays and one array of the delta's rows.
@@ -56,7 +61,7 @@ pub(crate) type RowShape<'a> = Option<(&'a TableDef, &'a [Value])>;
 /// stand among the kept ones.
 ///
 /// # Errors
-/// What `sink` says; a chunk that cannot be read.
+/// What `sink` says; a chunk that cannot be read and has changes within.
 pub(crate) fn merge(
     space: &Space,
     shape: RowShape<'_>,
@@ -70,9 +75,15 @@ pub(crate) fn merge(
         match part {
             Part::Keep(chunk) => merged.push(Merged::Kept(chunk)),
             Part::Run(run) => {
-                let mut merge = RunMerge::new(shape, run.rows(space.delta()), size, |chunk| {
-                    merged.push(Merged::New);
-                    sink(chunk)
+                let mut merge = RunMerge::new(shape, run.rows(space.delta()), size, |made| match made {
+                    Made::New(chunk) => {
+                        merged.push(Merged::New);
+                        sink(*chunk)
+                    }
+                    Made::Kept(chunk) => {
+                        merged.push(Merged::Kept(chunk));
+                        Ok(())
+                    }
                 });
                 for owner in &run.owners {
                     merge.add(owner, space.delta())?;
@@ -179,10 +190,18 @@ fn owners(space: &Space) -> Vec<Owner> {
         .collect()
 }
 
+/// What comes of a run, piece by piece.
+enum Made {
+    New(Box<Chunk>),
+    /// One that cannot be read.
+    Kept(Arc<Chunk>),
+}
+
 /// Merges one run and cuts it into chunks.
 struct RunMerge<'a, S> {
     shape: RowShape<'a>,
     sink: S,
+    size: ChunkSize,
     /// Rows that are still to come, and chunks to put them in.
     rows_left: usize,
     chunks_left: usize,
@@ -204,13 +223,14 @@ struct Stretch {
     range: Range<usize>,
 }
 
-impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
+impl<'a, S: FnMut(Made) -> Result<(), StoreError>> RunMerge<'a, S> {
     fn new(shape: RowShape<'a>, rows: usize, size: ChunkSize, sink: S) -> Self {
-        let chunks_left = ((rows + size.rows / 2) / size.rows).max(1);
+        let chunks_left = chunks_of(rows, size);
         let target = rows.div_ceil(chunks_left);
         Self {
             shape,
             sink,
+            size,
             rows_left: rows,
             chunks_left,
             keys: KeyColumnBuilder::with_capacity(target),
@@ -227,8 +247,10 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
     fn add(&mut self, owner: &Owner, delta: &Delta) -> Result<(), StoreError> {
         // What is read of old chunks goes when the new one is written.
         let chunk = owner.chunk.as_ref().map(Chunk::to_read_once);
-        if let Some(chunk) = &chunk {
-            chunk.check_whole()?;
+        if let Some(chunk) = &chunk
+            && let Err(damage) = chunk.check_whole()
+        {
+            return self.add_unreadable(chunk, owner, delta, damage);
         }
         // What a row of the chunk takes, on average.
         let row_bytes = chunk.as_ref().map_or(1, |chunk| (chunk.bytes() / chunk.rows()).max(1));
@@ -251,6 +273,40 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
             Some(chunk) => self.add_base(chunk, next..chunk.rows(), row_bytes),
             None => Ok(()),
         }
+    }
+
+    /// Keeps a chunk that cannot be read, between the keys that came before and behind it.
+    ///
+    /// # Errors
+    /// Why it cannot be read, if there are changes of its own keys or the disk may give it the next time.
+    fn add_unreadable(
+        &mut self,
+        chunk: &Arc<Chunk>,
+        owner: &Owner,
+        delta: &Delta,
+        damage: StoreError,
+    ) -> Result<(), StoreError> {
+        let (first, last) = (Bound::Included(chunk.first_key()), Bound::Included(chunk.last_key()));
+        let within = KeyRange { lower: first, upper: last };
+        let is_damaged = matches!(damage, StoreError::Corrupt { .. }) && chunk.place().is_some();
+        if !is_damaged || delta.iter_range(within).next().is_some() {
+            return Err(damage);
+        }
+        let before = KeyRange { upper: Bound::Excluded(chunk.first_key()), ..owner.range.clone() };
+        let behind = KeyRange { lower: Bound::Excluded(chunk.last_key()), ..owner.range.clone() };
+        self.add_rows(delta, before)?;
+        self.flush()?;
+        self.rows_left -= chunk.rows();
+        self.chunks_left = chunks_of(self.rows_left, self.size);
+        self.target = self.rows_left.div_ceil(self.chunks_left);
+        (self.sink)(Made::Kept(Arc::clone(chunk)))?;
+        self.add_rows(delta, behind)
+    }
+
+    /// Adds what was inserted where no chunk has keys.
+    fn add_rows(&mut self, delta: &Delta, range: KeyRange) -> Result<(), StoreError> {
+        let mut inserted = delta.iter_range(range).filter(|(_, entry)| entry.is_present());
+        inserted.try_for_each(|(key, entry)| self.add_row(key, entry.row()))
     }
 
     fn add_base(
@@ -310,7 +366,7 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
         self.sources.clear();
         self.rows.clear();
         self.stretches.clear();
-        (self.sink)(Chunk::new(keys.finish(), columns))
+        (self.sink)(Made::New(Box::new(Chunk::new(keys.finish(), columns))))
     }
 
     fn columns(&self, rows: usize) -> Result<Vec<ArrayRef>, StoreError> {
@@ -344,6 +400,11 @@ impl<'a, S: FnMut(Chunk) -> Result<(), StoreError>> RunMerge<'a, S> {
         }
         Ok(compact(make_array(data.freeze())))
     }
+}
+
+/// In how many chunks so many rows go.
+fn chunks_of(rows: usize, size: ChunkSize) -> usize {
+    ((rows + size.rows / 2) / size.rows).max(1)
 }
 
 /// Where the key lies in its chunk, or would lie.

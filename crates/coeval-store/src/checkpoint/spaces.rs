@@ -3,6 +3,7 @@
 
 use super::CheckpointReport;
 use super::merge::{Merged, RowShape, merge};
+use crate::build_index::build_index;
 use crate::chunk::Chunk;
 use crate::disk::{Disk, chunks_of};
 use crate::error::StoreError;
@@ -10,6 +11,7 @@ use crate::ids::SpaceId;
 use crate::segment::{KeyForm, SegmentRef, SegmentWriter};
 use crate::shared::Shared;
 use crate::space::{Base, Space};
+use crate::table::Table;
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::mem;
@@ -53,14 +55,32 @@ pub(super) fn merge_spaces(
             let base = match &shared.disk {
                 None => merge_in_memory(shared, space, shape, report)?,
                 Some(disk) => {
-                    let mut writer = SpaceWriter::new(disk, &mut merged.written);
-                    merge_to_disk(shared, space, shape, &left, &mut writer, report)?
+                    let mut to_disk = |space: &Space| {
+                        let mut writer = SpaceWriter::new(disk, &mut merged.written);
+                        merge_to_disk(shared, space, shape, &left, &mut writer, report)
+                    };
+                    match to_disk(space) {
+                        // Whoever adds an entry does not read where it comes to lie. What was written of it goes with the
+                        // other files that no manifest names.
+                        Err(damage @ StoreError::Corrupt { .. }) => {
+                            to_disk(&built_again(table, id).ok_or(damage)?)?
+                        }
+                        merged => merged?,
+                    }
                 }
             };
             merged.bases.insert(id, base);
         }
     }
     Ok(())
+}
+
+/// The entries of an index of which a chunk is damaged, by the rows; none if that is no index, or the rows are damaged too.
+fn built_again(table: &Table, id: SpaceId) -> Option<Space> {
+    let def = table.def();
+    let position = def.indexes.iter().position(|index| index.id == id)?;
+    tracing::warn!(index = def.indexes[position].name, "a damaged index is built again");
+    build_index(table, def, position).ok()
 }
 
 /// Segments of which less than half is in use.

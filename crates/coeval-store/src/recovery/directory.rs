@@ -136,6 +136,9 @@ const DIRECTORY_CASES: [DirectoryCase; 8] = [
     },
 ];
 
+/// What a server keeps beside a database: the rules of who may come, perhaps written before its first start, and a secret.
+const OF_THE_SERVER: [&str; 2] = ["pg_hba.conf", "mock-secret"];
+
 /// What a directory holds, with the files by which an error names that.
 pub(super) struct Directory {
     holdings: Holdings,
@@ -163,7 +166,11 @@ impl Directory {
         let segment_dir = dir.join(SEGMENT_DIR);
         let segments = if files.exists(&segment_dir)? { files.list(&segment_dir)? } else { Vec::new() };
         let first_segment = segments.into_iter().next().map(|name| format!("{SEGMENT_DIR}/{name}"));
-        let is_foreign = |name: &String| name != LOCK_FILE_NAME && !name.starts_with(MANIFEST_FILE);
+        let is_foreign = |name: &String| {
+            name != LOCK_FILE_NAME
+                && !name.starts_with(MANIFEST_FILE)
+                && !OF_THE_SERVER.contains(&name.as_str())
+        };
         let unfinished = names.iter().find(|name| name.starts_with(MANIFEST_FILE)).cloned();
         let foreign = names.into_iter().find(is_foreign);
         let some = |name: &Option<String>| if name.is_some() { Files::Some } else { Files::None };

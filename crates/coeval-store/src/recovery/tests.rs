@@ -448,6 +448,37 @@ fn a_directory_with_somebody_elses_files_is_refused_and_left_alone() {
     assert_eq!(files.list(dir).unwrap(), ["letter.txt"]);
 }
 
+/// Who wrote the rules before the first start had somebody else's directory.
+#[test]
+fn what_a_server_keeps_there_makes_a_directory_nobody_elses() {
+    let files = SimulatedFiles::new(1);
+    let dir = Path::new(DIR);
+    files.create_dir_all(dir).unwrap();
+    for name in ["pg_hba.conf", "mock-secret"] {
+        files.open(&dir.join(name), OpenMode::Create).unwrap().write_all_at(0, b"local").unwrap();
+    }
+    let store = open(&files);
+    let def = make_table(&store);
+    insert(&store, &def, 1);
+    drop(store);
+    assert_eq!(files.read(&dir.join("pg_hba.conf")).unwrap(), b"local");
+
+    // And no more than that: a database without its manifest is not made anew for it.
+    let files = files.restart();
+    files.remove(&dir.join("MANIFEST")).unwrap();
+    assert_eq!(missing(&refused(&files)).0, "MANIFEST");
+    let files = SimulatedFiles::new(1);
+    files.create_dir_all(dir).unwrap();
+    for name in ["pg_hba.conf", "pg_hba.conf.old"] {
+        files.open(&dir.join(name), OpenMode::Create).unwrap();
+    }
+    let refused = try_open(&files).unwrap_err();
+    assert!(
+        matches!(&refused, StoreError::ForeignDirectory { file, .. } if file == "pg_hba.conf.old"),
+        "{refused}"
+    );
+}
+
 #[test]
 fn files_beside_a_database_do_not_keep_it_from_opening() {
     let files = SimulatedFiles::new(1);

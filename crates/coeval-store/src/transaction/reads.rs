@@ -12,7 +12,7 @@ use super::definition_key;
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
 use crate::range::{Direction, KeyRange};
-use coeval_txn::ssi;
+use coeval_txn::ssi::{self, ReadLimits};
 use parking_lot::Mutex;
 use std::ops::Bound;
 
@@ -27,7 +27,7 @@ pub(crate) struct Reads {
     noted: Mutex<Noted>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Noted {
     /// What the statement that runs has read, or all if nobody says where statements begin.
     set: ReadSet,
@@ -35,6 +35,17 @@ struct Noted {
     earlier: ReadSet,
     /// Tables whose definitions were read with their rows.
     tables: Vec<SpaceId>,
+}
+
+impl Default for Noted {
+    fn default() -> Self {
+        Self { set: nothing(), earlier: nothing(), tables: Vec::new() }
+    }
+}
+
+/// Nothing read so far.
+fn nothing() -> ReadSet {
+    ReadSet::weighing(ReadLimits::default(), Key::heap_bytes)
 }
 
 impl Noted {
@@ -87,13 +98,13 @@ impl Reads {
     /// A statement begins: what is read from here on can be [discarded](Self::discard_statement).
     pub(crate) fn begin_statement(&self) {
         let mut noted = self.noted.lock();
-        let before = std::mem::take(&mut noted.set);
+        let before = std::mem::replace(&mut noted.set, nothing());
         noted.earlier.absorb(before);
     }
 
     /// The statement runs again on another snapshot; nobody has been told what it found.
     pub(crate) fn discard_statement(&self) {
-        self.noted.lock().set = ReadSet::new();
+        self.noted.lock().set = nothing();
     }
 
     /// What statements before the one that runs have read.

@@ -36,7 +36,7 @@ impl<K: Clone + Eq + Hash> RecentKeys<K> {
 /// Random records and prunes on both; `limit` bounds each prune.
 fn compare_with_model(seed: u64, limit: usize) {
     let mut random = StdRng::seed_from_u64(seed);
-    let mut keys = RecentKeys::new();
+    let mut keys = RecentKeys::new(|_| 0);
     let mut model: BTreeMap<u16, [u64; 3]> = BTreeMap::new();
     let (mut version, mut pruned) = (1, 0);
     for _ in 0..400 {
@@ -98,7 +98,7 @@ fn marks_after_the_pruned_version_are_those_of_the_model() {
 
 #[test]
 fn forgetting_takes_the_oldest_first_and_stops_at_the_limit() {
-    let mut keys = RecentKeys::new();
+    let mut keys = RecentKeys::new(|_| 0);
     for version in 1..=10 {
         keys.record(&version, Access::Update, mark(version));
     }
@@ -117,7 +117,7 @@ fn forgetting_takes_the_oldest_first_and_stops_at_the_limit() {
 
 #[test]
 fn memory_is_given_back_when_most_keys_are_forgotten() {
-    let mut keys = RecentKeys::new();
+    let mut keys = RecentKeys::new(|_| 0);
     let count = 100_000;
     for version in 1..=count {
         keys.record(&version, Access::Update, mark(version));
@@ -134,7 +134,7 @@ fn memory_is_given_back_when_most_keys_are_forgotten() {
 #[test]
 #[should_panic(expected = "commits are recorded in ascending order")]
 fn a_record_out_of_order_is_noticed() {
-    let mut keys = RecentKeys::new();
+    let mut keys = RecentKeys::new(|_| 0);
     keys.record(&'a', Access::Update, mark(2));
     keys.record(&'a', Access::Identity, mark(1));
 }

@@ -16,7 +16,7 @@
 use std::fmt;
 use std::hash::Hash;
 
-use super::commit_log::Commit;
+use super::commit_log::{Commit, KeyAmount};
 use super::conflict::{Counterpart, Place, SsiConflict, SsiRule};
 use super::limits::SsiLimits;
 use super::out_edges::{OutEdges, Writes};
@@ -101,10 +101,25 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> Ssi<S, K> {
         Self::with_rules(limits, Rules::DESIGN)
     }
 
+    /// Knows of no commit. `heap_bytes_of` says what a key has on the heap, always the same: without it the bounds on that
+    /// mean nothing.
+    #[must_use]
+    pub fn weighing(limits: SsiLimits, heap_bytes_of: fn(&K) -> usize) -> Self {
+        Self::with_rules_weighing(limits, Rules::DESIGN, heap_bytes_of)
+    }
+
     pub(crate) fn with_rules(limits: SsiLimits, rules: Rules) -> Self {
+        Self::with_rules_weighing(limits, rules, |_| 0)
+    }
+
+    pub(crate) fn with_rules_weighing(
+        limits: SsiLimits,
+        rules: Rules,
+        heap_bytes_of: fn(&K) -> usize,
+    ) -> Self {
         Self {
-            spaces: Spaces::new(limits),
-            readers: ReadMarks::new(limits),
+            spaces: Spaces::new(limits, heap_bytes_of),
+            readers: ReadMarks::new(limits, heap_bytes_of),
             rules,
             newest_commit: CommitOrder::default(),
             newest_begin: Version::ZERO,
@@ -236,7 +251,8 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> Ssi<S, K> {
         assert!(order.version > self.newest_begin, "version {} has a snapshot already", order.version);
         assert!(order.version > certified.begin, "a transaction commits behind its snapshot");
         self.newest_commit = order;
-        let commit = Commit { order, transaction, first_out: certified.first_out, key_count: 0 };
+        let commit =
+            Commit { order, transaction, first_out: certified.first_out, keys: KeyAmount::default() };
         self.spaces.record(commit, writes);
         if !reads.is_empty() {
             self.readers.record(Reader::Writer { transaction, order }, reads);
@@ -335,6 +351,7 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> Ssi<S, K> {
             commits: self.spaces.commits().len(),
             written_keys: self.spaces.key_count(),
             read_marks: self.readers.len(),
+            heap_bytes: self.spaces.commits().keys().heap_bytes + self.readers.heap_bytes(),
         }
     }
 }
@@ -348,6 +365,8 @@ pub struct SsiSize {
     pub written_keys: usize,
     /// Keys and ranges that committed transactions read.
     pub read_marks: usize,
+    /// What the keys of all of these have on the heap.
+    pub heap_bytes: usize,
 }
 
 impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> Default for Ssi<S, K> {

@@ -16,8 +16,15 @@ pub(crate) struct Commit {
     pub(crate) transaction: TransactionId,
     /// The earliest transaction it had an antidependency to when it committed.
     pub(crate) first_out: Option<CommitOrder>,
-    /// How many keys it wrote, as far as they have been counted.
-    pub(crate) key_count: usize,
+    /// How many keys it wrote and what they have on the heap, as far as they have been counted.
+    pub(crate) keys: KeyAmount,
+}
+
+/// Some keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeyAmount {
+    pub(crate) count: usize,
+    pub(crate) heap_bytes: usize,
 }
 
 /// Commits in order, the oldest forgotten.
@@ -26,7 +33,7 @@ pub(crate) struct CommitLog {
     commits: VecDeque<Commit>,
     forgotten_count: u64,
     /// Keys written by the commits that are remembered.
-    key_count: usize,
+    keys: KeyAmount,
     /// The last commit that had an out-edge.
     newest_with_out: Option<CommitOrder>,
 }
@@ -37,8 +44,8 @@ impl CommitLog {
         self.commits.len()
     }
 
-    pub(crate) fn key_count(&self) -> usize {
-        self.key_count
+    pub(crate) fn keys(&self) -> KeyAmount {
+        self.keys
     }
 
     /// The number of the oldest commit that is remembered, or of the next one.
@@ -80,7 +87,7 @@ impl CommitLog {
     pub(crate) fn push(&mut self, commit: Commit) -> CommitNumber {
         let number = self.next();
         assert!(self.commits.back().is_none_or(|last| last.order < commit.order), "commits come in order");
-        self.key_count += commit.key_count;
+        self.keys.add(commit.keys);
         if commit.first_out.is_some() {
             self.newest_with_out = Some(commit.order);
         }
@@ -89,10 +96,10 @@ impl CommitLog {
     }
 
     /// Counts keys that the newest commit wrote.
-    pub(crate) fn count_keys(&mut self, count: usize) {
+    pub(crate) fn count_keys(&mut self, keys: KeyAmount) {
         let newest = self.commits.back_mut().expect("a commit is recorded before its keys");
-        newest.key_count += count;
-        self.key_count += count;
+        newest.keys.add(keys);
+        self.keys.add(keys);
     }
 
     /// Forgets the commits at or below `version`.
@@ -111,7 +118,15 @@ impl CommitLog {
 
     fn forget_oldest(&mut self) {
         let commit = self.commits.pop_front().expect("the caller has looked at it");
-        self.key_count -= commit.key_count;
+        self.keys.count -= commit.keys.count;
+        self.keys.heap_bytes -= commit.keys.heap_bytes;
         self.forgotten_count += 1;
+    }
+}
+
+impl KeyAmount {
+    fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.heap_bytes += other.heap_bytes;
     }
 }

@@ -12,8 +12,12 @@ pub struct SsiLimits {
     pub commits_max: usize,
     /// Written keys that are remembered one by one.
     pub keys_max: usize,
+    /// What these have on the heap.
+    pub key_heap_bytes_max: usize,
     /// Keys and ranges that committed readers are remembered by; up to twice as many are.
     pub marks_max: usize,
+    /// What these have on the heap; up to twice as much.
+    pub mark_heap_bytes_max: usize,
     /// With fewer than these, read marks are not worth forgetting.
     pub generation_min: usize,
     /// Writes that one certification looks at, and ranges of committed readers.
@@ -21,13 +25,15 @@ pub struct SsiLimits {
 }
 
 impl Default for SsiLimits {
-    /// Some 400 MB with keys of 32 bytes, used up only beside a transaction that has been open for a minute of
-    /// heavy load, and about a millisecond under the commit lock.
+    /// Some 400 MB with keys of 32 bytes, and 300 MB more for what longer ones have on the heap; used up only beside a
+    /// transaction that has been open for a minute of heavy load. About a millisecond under the commit lock.
     fn default() -> Self {
         Self {
             commits_max: 1 << 20,
             keys_max: 1 << 22,
+            key_heap_bytes_max: 1 << 28,
             marks_max: 1 << 18,
+            mark_heap_bytes_max: 1 << 24,
             generation_min: 512,
             examined_max: 1 << 16,
         }

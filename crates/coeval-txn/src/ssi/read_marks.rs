@@ -15,11 +15,11 @@
 //! # Cost
 //!
 //! To record: a hash lookup for each key, a push for each range. To ask: two hash lookups for a key, and a look
-//! at each range of its space. Memory: at most twice [`SsiLimits::marks_max`] keys and ranges; beyond, a
-//! generation knows only which spaces were read.
+//! at each range of its space. Memory: at most twice [`SsiLimits::marks_max`] keys and ranges, and twice
+//! [`SsiLimits::mark_heap_bytes_max`] for long keys; beyond, a generation knows only which spaces were read.
 
 use std::hash::{BuildHasher, Hash};
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 
 use hashbrown::hash_table::Entry as TableEntry;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
@@ -100,15 +100,17 @@ struct Generation<S, K> {
     spaces: HashMap<S, SpaceMarks<K>>,
     /// Readers of everything.
     everything: Marks,
-    /// Keys and ranges.
+    /// Keys and ranges, and what they have on the heap.
     count: usize,
+    heap_bytes: usize,
     /// The version behind which no snapshot asks for any mark here.
     newest: Version,
 }
 
 impl<S, K> Generation<S, K> {
     fn new() -> Self {
-        Self { spaces: HashMap::new(), everything: Marks::default(), count: 0, newest: Version::ZERO }
+        let (spaces, everything) = (HashMap::new(), Marks::default());
+        Self { spaces, everything, count: 0, heap_bytes: 0, newest: Version::ZERO }
     }
 
     fn is_empty(&self) -> bool {
@@ -126,6 +128,7 @@ impl<S, K> Generation<S, K> {
         }
         self.everything = Marks::default();
         self.count = 0;
+        self.heap_bytes = 0;
         self.newest = Version::ZERO;
     }
 
@@ -137,6 +140,7 @@ impl<S, K> Generation<S, K> {
             marks.whole = marks.any;
         }
         self.count = 0;
+        self.heap_bytes = 0;
     }
 }
 
@@ -146,17 +150,24 @@ pub(crate) struct ReadMarks<S, K> {
     young: Generation<S, K>,
     old: Generation<S, K>,
     limits: SsiLimits,
+    /// What a key has on the heap.
+    heap_bytes_of: fn(&K) -> usize,
 }
 
 impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> ReadMarks<S, K> {
-    pub(crate) fn new(limits: SsiLimits) -> Self {
+    pub(crate) fn new(limits: SsiLimits, heap_bytes_of: fn(&K) -> usize) -> Self {
         let (young, old) = (Generation::new(), Generation::new());
-        Self { hasher: DefaultHashBuilder::default(), young, old, limits }
+        Self { hasher: DefaultHashBuilder::default(), young, old, limits, heap_bytes_of }
     }
 
     /// How many keys and ranges are remembered.
     pub(crate) fn len(&self) -> usize {
         self.young.count + self.old.count
+    }
+
+    /// What they have on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.young.heap_bytes + self.old.heap_bytes
     }
 
     /// Records what a transaction that commits now has read.
@@ -168,7 +179,8 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> ReadMarks<S, K> {
         for reads in reads.spaces() {
             self.record_space(reader, reads);
         }
-        if self.young.count > self.limits.marks_max {
+        if self.young.count > self.limits.marks_max || self.young.heap_bytes > self.limits.mark_heap_bytes_max
+        {
             self.young.coarsen();
         }
         assert!(self.young.count <= self.limits.marks_max, "what grows past its bound becomes coarser");
@@ -192,7 +204,13 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> ReadMarks<S, K> {
                 TableEntry::Occupied(mut occupied) => occupied.get_mut().1.add(reader),
                 TableEntry::Vacant(vacant) => {
                     vacant.insert((key.clone(), Marks::of(reader)));
+                    self.young.heap_bytes += (self.heap_bytes_of)(key);
                 }
+            }
+        }
+        for bound in reads.ranges.iter().flat_map(|(lower, upper)| [lower, upper]) {
+            if let Bound::Included(key) | Bound::Excluded(key) = bound {
+                self.young.heap_bytes += (self.heap_bytes_of)(key);
             }
         }
         marks.ranges.extend(reads.ranges.iter().map(|range| (range.clone(), Marks::of(reader))));

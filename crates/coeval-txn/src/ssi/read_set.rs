@@ -15,6 +15,8 @@
 //!       and again  --too often-->  the whole space  --too many spaces-->  everything
 //! ```
 //!
+//! Keys and bounds that have too much on the heap are too many.
+//!
 //! # Cost
 //!
 //! A read of a key: some nanoseconds. A read of a range: a clone of its bounds. Making coarser sorts what is
@@ -23,7 +25,7 @@
 
 use std::ops::Bound;
 
-use super::range_set::RangeSet;
+use super::range_set::{KeyBounds, RangeSet};
 
 /// How much a [`ReadSet`] holds before it becomes coarser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub struct ReadLimits {
     pub keys_max: usize,
     /// Ranges of one space.
     pub ranges_max: usize,
+    /// What keys and bounds of one space have on the heap.
+    pub heap_bytes_max: usize,
     /// How often ranges of one space are joined before the space counts as read as a whole.
     pub joins_max: usize,
     /// Spaces.
@@ -39,9 +43,10 @@ pub struct ReadLimits {
 }
 
 impl Default for ReadLimits {
-    /// At 32 bytes for a key some 200 KB for each space that is read much, and 25 MB in the worst case.
+    /// At 32 bytes for a key some 200 KB for each space that is read much, and 25 MB in the worst case; with long keys a
+    /// megabyte more for each.
     fn default() -> Self {
-        Self { keys_max: 4096, ranges_max: 512, joins_max: 32, spaces_max: 128 }
+        Self { keys_max: 4096, ranges_max: 512, heap_bytes_max: 1 << 20, joins_max: 32, spaces_max: 128 }
     }
 }
 
@@ -70,6 +75,8 @@ pub struct ReadSet<S, K> {
     recent: usize,
     reads_everything: bool,
     limits: ReadLimits,
+    /// What a key has on the heap.
+    heap_bytes_of: fn(&K) -> usize,
 }
 
 /// What was read of one space.
@@ -82,6 +89,8 @@ pub(crate) struct SpaceReads<S, K> {
     /// The whole space was read; keys and ranges are empty then.
     pub(crate) is_whole: bool,
     join_count: usize,
+    /// What keys and bounds have on the heap, doubles included.
+    heap_bytes: usize,
 }
 
 impl<S: Copy + Eq, K: Clone + Ord> ReadSet<S, K> {
@@ -97,20 +106,30 @@ impl<S: Copy + Eq, K: Clone + Ord> ReadSet<S, K> {
     /// If a limit is zero: at least one key, range and space must fit.
     #[must_use]
     pub fn with_limits(limits: ReadLimits) -> Self {
+        Self::weighing(limits, |_| 0)
+    }
+
+    /// Nothing read so far. `heap_bytes_of` says what a key has on the heap, always the same: without it the bound on that
+    /// means nothing.
+    ///
+    /// # Panics
+    /// As [`with_limits`](Self::with_limits).
+    #[must_use]
+    pub fn weighing(limits: ReadLimits, heap_bytes_of: fn(&K) -> usize) -> Self {
         assert!(limits.keys_max > 0 && limits.ranges_max > 0 && limits.spaces_max > 0);
-        Self { spaces: Vec::new(), recent: 0, reads_everything: false, limits }
+        Self { spaces: Vec::new(), recent: 0, reads_everything: false, limits, heap_bytes_of }
     }
 
     /// Notes that a key was looked for, found or not.
     #[inline]
     pub fn read_key(&mut self, space: S, key: &K) {
-        let limits = self.limits;
+        let (limits, heap_bytes_of) = (self.limits, self.heap_bytes_of);
         if let Some(reads) = self.spaces.get_mut(self.recent)
             && reads.space == space
         {
-            reads.add_key(key, limits);
+            reads.add_key(key, limits, heap_bytes_of);
         } else if let Some(reads) = self.space_mut(space) {
-            reads.add_key(key, limits);
+            reads.add_key(key, limits, heap_bytes_of);
         }
     }
 
@@ -119,13 +138,17 @@ impl<S: Copy + Eq, K: Clone + Ord> ReadSet<S, K> {
         if matches!((lower, upper), (Bound::Unbounded, Bound::Unbounded)) {
             return self.read_space(space);
         }
-        let limits = self.limits;
+        let (limits, heap_bytes_of) = (self.limits, self.heap_bytes_of);
         if let Some(reads) = self.space_mut(space)
             && !reads.is_whole
         {
+            reads.heap_bytes += heap_bytes_of_bound(lower, heap_bytes_of);
+            reads.heap_bytes += heap_bytes_of_bound(upper, heap_bytes_of);
             reads.ranges.add((lower.cloned(), upper.cloned()));
-            if reads.ranges.len() > limits.ranges_max {
-                reads.join_ranges(limits);
+            if reads.heap_bytes > limits.heap_bytes_max {
+                reads.join_keys(limits, heap_bytes_of);
+            } else if reads.ranges.len() > limits.ranges_max {
+                reads.join_ranges(limits, heap_bytes_of);
             }
         }
     }
@@ -168,6 +191,12 @@ impl<S: Copy + Eq, K: Clone + Ord> ReadSet<S, K> {
         let of_space =
             |reads: &SpaceReads<S, K>| reads.keys.len() + reads.ranges.len() + usize::from(reads.is_whole);
         self.spaces.iter().map(of_space).sum::<usize>() + usize::from(self.reads_everything)
+    }
+
+    /// What its keys and bounds have on the heap.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        self.spaces.iter().map(|reads| reads.heap_bytes).sum()
     }
 
     /// Whether a write of this key changes what was read, as far as the set still knows.
@@ -224,28 +253,31 @@ impl<S: Copy + Eq, K: Clone + Ord> Default for ReadSet<S, K> {
 
 impl<S: Copy + Eq, K: Clone + Ord> SpaceReads<S, K> {
     fn new(space: S) -> Self {
-        Self { space, keys: Vec::new(), ranges: RangeSet::new(), is_whole: false, join_count: 0 }
+        let (keys, ranges) = (Vec::new(), RangeSet::new());
+        Self { space, keys, ranges, is_whole: false, join_count: 0, heap_bytes: 0 }
     }
 
     #[inline]
-    fn add_key(&mut self, key: &K, limits: ReadLimits) {
+    fn add_key(&mut self, key: &K, limits: ReadLimits, heap_bytes_of: fn(&K) -> usize) {
         if self.is_whole || self.keys.last() == Some(key) {
             return;
         }
         self.keys.push(key.clone());
-        if self.keys.len() > limits.keys_max {
-            self.join_keys(limits);
+        self.heap_bytes += heap_bytes_of(key);
+        if self.keys.len() > limits.keys_max || self.heap_bytes > limits.heap_bytes_max {
+            self.join_keys(limits, heap_bytes_of);
         }
     }
 
     /// Makes ranges of the keys, unless enough of them are doubles or in a range already.
     #[cold]
-    fn join_keys(&mut self, limits: ReadLimits) {
+    fn join_keys(&mut self, limits: ReadLimits, heap_bytes_of: fn(&K) -> usize) {
         self.ranges.settle();
         self.keys.sort_unstable();
         self.keys.dedup();
         self.keys.retain(|key| !self.ranges.contains(key));
-        if self.keys.len() <= limits.keys_max / 2 {
+        self.weigh(heap_bytes_of);
+        if self.keys.len() <= limits.keys_max / 2 && self.heap_bytes <= limits.heap_bytes_max / 2 {
             return;
         }
         for keys in self.keys.chunks(KEYS_PER_RANGE) {
@@ -253,29 +285,53 @@ impl<S: Copy + Eq, K: Clone + Ord> SpaceReads<S, K> {
             self.ranges.add((Bound::Included(first), Bound::Included(last)));
         }
         self.keys.clear();
-        if self.ranges.len() > limits.ranges_max {
-            self.join_ranges(limits);
+        self.weigh(heap_bytes_of);
+        if self.ranges.len() > limits.ranges_max || self.heap_bytes > limits.heap_bytes_max / 2 {
+            self.join_ranges(limits, heap_bytes_of);
         }
     }
 
-    /// Joins ranges until half of the limit is free.
+    /// Joins ranges until half of their limit is free, and half of the bytes if there are no keys.
     #[cold]
-    fn join_ranges(&mut self, limits: ReadLimits) {
+    fn join_ranges(&mut self, limits: ReadLimits, heap_bytes_of: fn(&K) -> usize) {
         self.ranges.settle();
-        while self.ranges.len() > (limits.ranges_max / 2).max(1) {
+        self.weigh(heap_bytes_of);
+        while self.ranges.len() > (limits.ranges_max / 2).max(1)
+            || (self.keys.is_empty() && self.ranges.len() > 1 && self.heap_bytes > limits.heap_bytes_max / 2)
+        {
             self.ranges.halve();
             self.join_count += 1;
+            self.weigh(heap_bytes_of);
         }
-        if self.join_count > limits.joins_max {
+        if self.join_count > limits.joins_max || self.heap_bytes > limits.heap_bytes_max {
             self.make_whole();
         }
         assert!(self.ranges.len() <= limits.ranges_max);
+        assert!(self.heap_bytes <= limits.heap_bytes_max);
+    }
+
+    /// Counts anew what keys and bounds have on the heap.
+    fn weigh(&mut self, heap_bytes_of: fn(&K) -> usize) {
+        let of_range = |(lower, upper): &KeyBounds<K>| {
+            heap_bytes_of_bound(lower.as_ref(), heap_bytes_of)
+                + heap_bytes_of_bound(upper.as_ref(), heap_bytes_of)
+        };
+        self.heap_bytes = self.keys.iter().map(heap_bytes_of).sum::<usize>()
+            + self.ranges.iter().map(of_range).sum::<usize>();
     }
 
     fn make_whole(&mut self) {
         self.is_whole = true;
         self.keys = Vec::new();
         self.ranges = RangeSet::new();
+        self.heap_bytes = 0;
+    }
+}
+
+fn heap_bytes_of_bound<K>(bound: Bound<&K>, heap_bytes_of: fn(&K) -> usize) -> usize {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => heap_bytes_of(key),
+        Bound::Unbounded => 0,
     }
 }
 

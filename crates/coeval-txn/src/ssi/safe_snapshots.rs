@@ -12,6 +12,12 @@
 //!
 //! Cost: a push for each commit with an out-edge, which few have; when the boundary moves, a look at those
 //! that are still beyond it. Nothing depends on the size of the database.
+//!
+//! # Memory
+//! While an idle writer holds the boundary, commits come on top and none goes below it. Those that can never be
+//! members are forgotten ([`SafeSnapshots::review`]). One that still can was under way when some transaction began
+//! that is still active: so there are at most as many as pairs of transactions that were active at once, however long
+//! the idle one lasts.
 
 use std::collections::VecDeque;
 
@@ -28,6 +34,8 @@ pub struct SafeSnapshots<W> {
     obscure: VecDeque<Member<W>>,
     /// When there are as many, look for those that can never become members.
     review_at: usize,
+    /// What those keep that were noted since the last look.
+    unreviewed_bytes: usize,
     rules: Rules,
 }
 
@@ -53,8 +61,11 @@ pub struct SafeSnapshot<W> {
     pub members: Vec<Member<W>>,
 }
 
-/// With fewer obscure commits than this it is not worth looking for useless ones.
+/// With fewer obscure commits than this it is not worth looking for useless ones, unless they keep much.
 const REVIEW_MIN: usize = 64;
+
+/// With so many bytes more it is worth it, however few they are.
+const REVIEW_BYTES: usize = 64 << 20;
 
 impl<W: Clone> SafeSnapshots<W> {
     /// With the boundary at the version that was recovered, or that a replica starts from.
@@ -64,7 +75,7 @@ impl<W: Clone> SafeSnapshots<W> {
     }
 
     pub(crate) fn with_rules(boundary: Version, rules: Rules) -> Self {
-        Self { boundary, obscure: VecDeque::new(), review_at: REVIEW_MIN, rules }
+        Self { boundary, obscure: VecDeque::new(), review_at: REVIEW_MIN, unreviewed_bytes: 0, rules }
     }
 
     /// Notes a commit that has an out-edge; others need not be noted.
@@ -84,6 +95,11 @@ impl<W: Clone> SafeSnapshots<W> {
         self.obscure.push_back(commit);
     }
 
+    /// Counts what the write set of a noted commit keeps in memory, for [`review`](Self::review).
+    pub fn note_bytes(&mut self, bytes: usize) {
+        self.unreviewed_bytes = self.unreviewed_bytes.saturating_add(bytes);
+    }
+
     /// Takes the boundary to `boundary` and returns what the safe snapshot holds there.
     ///
     /// Cost: a step for each commit with an out-edge that was beyond the boundary before.
@@ -101,16 +117,17 @@ impl<W: Clone> SafeSnapshots<W> {
         SafeSnapshot { boundary, members: members.cloned().collect() }
     }
 
-    /// Forgets commits that can never be members, if there are many: those for which the boundary cannot come
+    /// Forgets commits that can never be members, if there are many or they keep much: those for which the boundary cannot come
     /// to rest between their first out-edge and themselves. `may_rest_in` is
     /// [`Boundary::may_rest_in`](super::Boundary::may_rest_in); `published` is a version at or below which
     /// nobody begins any more. Call it after each batch.
     ///
-    /// Cost: amortized one question for each commit noted.
+    /// Cost: amortized one question for each commit noted, and one for each there is with every 64 MiB noted.
     pub fn review(&mut self, published: Version, may_rest_in: impl Fn(Version, Version) -> bool) {
-        if self.obscure.len() >= self.review_at {
+        if self.obscure.len() >= self.review_at || self.unreviewed_bytes >= REVIEW_BYTES {
             self.forget_unreachable(published, may_rest_in);
             self.review_at = REVIEW_MIN.max(self.obscure.len() * 2);
+            self.unreviewed_bytes = 0;
         }
     }
 

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use hashbrown::HashMap;
 
-use super::commit_log::{Commit, CommitLog};
+use super::commit_log::{Commit, CommitLog, KeyAmount};
 use super::limits::SsiLimits;
 use super::space_writes::{HasOut, SpaceWrites, Written};
 use crate::Version;
@@ -28,6 +28,8 @@ pub(crate) struct Spaces<S, K> {
     places: HashMap<S, usize>,
     writes: Vec<(S, SpaceWrites<K>)>,
     limits: SsiLimits,
+    /// What a key has on the heap.
+    heap_bytes_of: fn(&K) -> usize,
     /// Commits up to here were forgotten although a transaction may still ask for them.
     coarse_through: Version,
     /// The space that is next to be looked through for what can be dropped.
@@ -36,13 +38,14 @@ pub(crate) struct Spaces<S, K> {
 }
 
 impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> Spaces<S, K> {
-    pub(crate) fn new(limits: SsiLimits) -> Self {
+    pub(crate) fn new(limits: SsiLimits, heap_bytes_of: fn(&K) -> usize) -> Self {
         assert!(limits.commits_max > 0 && limits.examined_max > 0);
         Self {
             commits: CommitLog::default(),
             places: HashMap::new(),
             writes: Vec::new(),
             limits,
+            heap_bytes_of,
             coarse_through: Version::ZERO,
             sweep: 0,
             recorded_count: 0,
@@ -76,10 +79,10 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> Spaces<S, K> {
     where
         K: 'a,
     {
-        assert_eq!(commit.key_count, 0, "keys are counted here");
+        assert_eq!(commit.keys, KeyAmount::default(), "keys are counted here");
         let number = self.commits.push(commit);
         let has_out = if commit.first_out.is_some() { HasOut::Yes } else { HasOut::No };
-        let mut key_count = 0;
+        let mut keys = KeyAmount::default();
         let mut recent: Option<(S, usize)> = None;
         for (space, written) in writes {
             let place = match recent {
@@ -94,18 +97,25 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> Spaces<S, K> {
             match written {
                 Written::Key(key) => {
                     self.writes[place].1.record(number, key);
-                    key_count += 1;
+                    keys.count += 1;
+                    keys.heap_bytes += (self.heap_bytes_of)(key);
                 }
                 Written::WholeSpace => self.writes[place].1.record_whole(number),
             }
         }
-        self.commits.count_keys(key_count);
-        self.recorded_count += key_count;
-        while self.commits.len() > self.limits.commits_max || self.commits.key_count() > self.limits.keys_max
-        {
+        self.commits.count_keys(keys);
+        self.recorded_count += keys.count;
+        while self.remembers_too_much() {
             let Some(version) = self.commits.forget_oldest_batch() else { break };
             self.coarse_through = version;
         }
+    }
+
+    fn remembers_too_much(&self) -> bool {
+        let (limits, keys) = (&self.limits, self.commits.keys());
+        self.commits.len() > limits.commits_max
+            || keys.count > limits.keys_max
+            || keys.heap_bytes > limits.key_heap_bytes_max
     }
 
     /// Forgets the commits at or below `oldest`: every snapshot that may still ask holds them.

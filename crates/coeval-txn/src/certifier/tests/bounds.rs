@@ -11,6 +11,11 @@ fn group(key: &Key) -> u32 {
     key.0
 }
 
+/// Of some keys more than they may have on average.
+fn heap_bytes(key: &Key) -> usize {
+    if key.1 % 10 == 9 { 150 } else { 10 }
+}
+
 /// Random histories, each transaction certified by an exact certifier and by one that remembers few keys. What both
 /// accept commits.
 #[test]
@@ -19,7 +24,7 @@ fn who_remembers_few_keys_refuses_whomever_an_exact_one_refuses_and_only_old_tra
     for seed in 0..2_000 {
         let mut dice = StdRng::seed_from_u64(seed);
         let keys_max = dice.random_range(1..12);
-        let (mut exact, mut bounded) = (Certifier::new(), Certifier::bounded(keys_max, group));
+        let (mut exact, mut bounded) = (Certifier::new(), Certifier::bounded(keys_max, group, heap_bytes));
         let mut published = 0;
         // Snapshots that are held; the first is an idle transaction's.
         let mut held = vec![0];
@@ -52,7 +57,7 @@ fn who_remembers_few_keys_refuses_whomever_an_exact_one_refuses_and_only_old_tra
                     }
                 }
             }
-            assert!(bounded.len() <= keys_max, "seed {seed}");
+            assert!(bounded.len() <= keys_max && bounded.heap_bytes() <= 64 * keys_max, "seed {seed}");
             held.push(published);
             if held.len() > 6 {
                 held.remove(dice.random_range(1..held.len()));
@@ -79,7 +84,7 @@ fn who_remembers_few_keys_refuses_whomever_an_exact_one_refuses_and_only_old_tra
 
 #[test]
 fn beside_an_idle_transaction_a_certifier_stays_as_large_as_it_may_be() {
-    let mut certifier = Certifier::bounded(1_000, group);
+    let mut certifier = Certifier::bounded(1_000, group, heap_bytes);
     for version in 1..=20_000 {
         // As many tables as there are commits.
         let table = u32::try_from(version).expect("it is small");
@@ -99,4 +104,36 @@ fn beside_an_idle_transaction_a_certifier_stays_as_large_as_it_may_be() {
     assert_eq!(conflict.precision, Precision::Group);
     certifier.prune(Version::new(20_000));
     assert!(certifier.coarse.everything.is_none(), "and is exact again when nobody is old any more");
+}
+
+/// Four million keys were the bound, of whatever length: 34 GB of the longest.
+#[test]
+fn long_keys_are_given_up_by_their_bytes() {
+    const LENGTH: usize = 8_000;
+    let key = |number: u64| format!("{number:0>LENGTH$}");
+    let mut certifier = Certifier::bounded(1_000, |_: &String| 7, String::len);
+    for version in 1..=200 {
+        certifier.admit(at(version, 0), TransactionId::new(version), [(key(version), Access::Update)]);
+        certifier.admit(
+            at(version, 1),
+            TransactionId::new(version),
+            [("short".to_owned(), Access::Reference)],
+        );
+        certifier.prune(Version::ZERO);
+        assert!(certifier.heap_bytes() <= 64_000, "{}", certifier.heap_bytes());
+    }
+    assert_eq!(certifier.len(), 8, "seven long keys, and the one that is accessed all the time");
+    assert!(certifier.certify(Version::new(193), [(key(9), Access::Update)]).is_ok());
+    let conflict = certifier.certify(Version::new(150), [(key(9), Access::Update)]).unwrap_err();
+    assert_eq!(conflict.precision, Precision::Group);
+    let conflict = certifier.certify(Version::new(150), [(key(200), Access::Update)]).unwrap_err();
+    assert_eq!(conflict.precision, Precision::Key);
+    certifier.prune(Version::new(200));
+    assert_eq!((certifier.len(), certifier.heap_bytes()), (0, 0));
+
+    // One that is longer than all together may be is known by its group at once.
+    let mut certifier = Certifier::bounded(1, |_: &String| 7, String::len);
+    certifier.admit(at(1, 0), TransactionId::new(1), [(key(1), Access::Update)]);
+    assert!(certifier.is_empty());
+    assert!(certifier.certify(Version::ZERO, [(key(1), Access::Update)]).is_err());
 }

@@ -5,7 +5,8 @@ use super::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-const TIGHT: ReadLimits = ReadLimits { keys_max: 8, ranges_max: 4, joins_max: 6, spaces_max: 3 };
+const TIGHT: ReadLimits =
+    ReadLimits { keys_max: 8, ranges_max: 4, joins_max: 6, spaces_max: 3, heap_bytes_max: 100 };
 
 #[test]
 fn few_reads_are_held_exactly() {
@@ -61,6 +62,22 @@ fn a_scan_by_keys_of_any_length_takes_bounded_memory() {
     assert!(!reads.covers(2, &7));
 }
 
+/// Keys were counted and not weighed: 5,120 of the longest, for each of 128 spaces.
+#[test]
+fn long_keys_take_bounded_memory() {
+    const LENGTH: usize = 8_000;
+    let limits = ReadLimits::default();
+    let mut reads = ReadSet::<u8, String>::weighing(limits, String::len);
+    let key = |number: u64| format!("{:0>LENGTH$}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    for number in 0..2_000 {
+        reads.read_key(1, &key(number));
+        reads.read_range(2, Bound::Included(&key(number)), Bound::Included(&key(number)));
+        assert!(reads.heap_bytes() <= 2 * limits.heap_bytes_max, "{}", reads.heap_bytes());
+    }
+    assert!((0..2_000).all(|number| reads.covers(1, &key(number)) && reads.covers(2, &key(number))));
+    assert!(!reads.covers(3, &key(0)));
+}
+
 #[test]
 fn ranges_that_were_joined_too_often_are_the_whole_space() {
     let mut reads = ReadSet::<u8, u64>::new();
@@ -85,7 +102,9 @@ fn too_many_spaces_are_everything() {
 fn whatever_is_read_is_covered_afterwards() {
     for seed in 0..3_000 {
         let random = &mut StdRng::seed_from_u64(seed);
-        let mut reads = ReadSet::with_limits(TIGHT);
+        // Every third time with keys of some length.
+        let heap_bytes_of = if seed % 3 == 0 { |key: &u32| (key % 40) as usize } else { |_: &u32| 0 };
+        let mut reads = ReadSet::weighing(TIGHT, heap_bytes_of);
         let mut read = Vec::new();
         for _ in 0..random.random_range(1..120) {
             let space = random.random_range(0..4_u8);
@@ -101,6 +120,7 @@ fn whatever_is_read_is_covered_afterwards() {
             if random.random_bool(0.1) {
                 reads.settle();
             }
+            assert!(reads.heap_bytes() <= TIGHT.spaces_max * TIGHT.heap_bytes_max, "seed {seed}");
         }
         for (space, key) in read {
             assert!(reads.covers(space, &key), "seed {seed}: space {space}, key {key}");

@@ -206,6 +206,21 @@ fn commits_between_which_the_boundary_cannot_rest_are_forgotten() {
     assert_eq!(held.members.len(), 1, "the one that points to version 500 stays");
 }
 
+/// Sixty-four of them were kept before anybody looked, of whatever size.
+#[test]
+fn few_large_write_sets_that_can_never_be_members_are_forgotten_as_well() {
+    let boundary = Boundary::new(version(1));
+    let _idle = boundary.register(id_of(0), Instant::now(), || (version(1), ()));
+    let mut safe = SafeSnapshots::new(version(1));
+    for number in 3..60 {
+        safe.note_commit(member(at(number, 0), at(number - 1, 0)));
+        safe.note_bytes(20 << 20);
+        // The newest is not published yet.
+        safe.review(version(number - 1), |first, end| boundary.may_rest_in(first, end));
+        assert!(safe.obscure_count() <= 5, "{}", safe.obscure_count());
+    }
+}
+
 #[test]
 fn a_session_finds_its_own_commit_and_what_it_has_seen() {
     let mut safe = SafeSnapshots::new(version(1));

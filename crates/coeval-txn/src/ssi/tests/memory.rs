@@ -100,7 +100,7 @@ fn everything_is_forgotten_when_nobody_can_ask_for_it() {
     assert!(held.commits == 1000 && held.written_keys == 1000 && held.read_marks > 500, "{held:?}");
     let newest = Version::new(1000);
     (0..4).for_each(|_| ssi.prune(newest, newest));
-    assert_eq!(ssi.size(), SsiSize { commits: 0, written_keys: 0, read_marks: 0 });
+    assert_eq!(ssi.size(), SsiSize { commits: 0, written_keys: 0, read_marks: 0, heap_bytes: 0 });
 }
 
 #[test]
@@ -128,6 +128,41 @@ fn memory_stays_bounded_beside_a_transaction_that_never_ends() {
     let young = reads_of(&[((4_995 % 3) as u8, 49_953)]);
     assert_eq!(ssi.first_overwrite(Version::new(4_990), &young), Some(at(4_995)));
     assert_eq!(ssi.first_overwrite(Version::ZERO, &reads_of(&[(200, 1)])), None, "nobody wrote there");
+}
+
+/// Four million keys were the bound, of whatever length: 34 GB of the longest.
+#[test]
+fn long_keys_are_bounded_by_their_bytes_beside_a_transaction_that_never_ends() {
+    const LENGTH: usize = 8_000;
+    let key = |number: u64| format!("{number:0>LENGTH$}");
+    let limits = SsiLimits {
+        key_heap_bytes_max: 50 * LENGTH,
+        mark_heap_bytes_max: 20 * LENGTH,
+        generation_min: 0,
+        ..SsiLimits::default()
+    };
+    let mut ssi = Ssi::<u8, String>::weighing(limits, String::len);
+    for version in 1..=500_u64 {
+        let written = [key(version * 2), key(version * 2 + 1)];
+        let mut reads = ReadSet::new();
+        reads.read_key(1, &written[0]);
+        reads.read_range(2, Bound::Included(&written[0]), Bound::Excluded(&written[1]));
+        let writes = || written.iter().map(|key| (1, Written::Key(key)));
+        let certified = ssi.certify(Version::new(version - 1), &reads, writes(), None).unwrap();
+        ssi.admit(at(version), id_of(version as usize), &reads, writes(), certified);
+        ssi.prune(Version::ZERO, Version::ZERO);
+        assert!(ssi.size().heap_bytes <= (50 + 2 * 20) * LENGTH, "{:?}", ssi.size());
+    }
+    assert!(ssi.size().written_keys < 60, "{:?}", ssi.size());
+    let mut overwritten = |begin: u64, number: u64| {
+        let mut reads = ReadSet::new();
+        reads.read_key(1, &key(number));
+        ssi.first_overwrite(Version::new(begin), &reads)
+    };
+    // Whoever is younger than what was given up gets exact answers; the old one gets the earliest that can be.
+    assert_eq!(overwritten(490, 3), None);
+    assert_eq!(overwritten(490, 990), Some(at(495)));
+    assert_eq!(overwritten(0, 3), Some(at(1)));
 }
 
 #[test]

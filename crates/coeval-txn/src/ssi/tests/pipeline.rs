@@ -107,9 +107,16 @@ impl Setup {
 
     /// With so little memory that nearly every answer is coarse.
     pub(super) fn coarse(item_count: u32) -> Self {
-        let limits =
-            SsiLimits { commits_max: 1, keys_max: 1, marks_max: 1, generation_min: 0, examined_max: 2 };
-        let read_limits = ReadLimits { keys_max: 1, ranges_max: 1, joins_max: 1, spaces_max: 1 };
+        let limits = SsiLimits {
+            commits_max: 1,
+            keys_max: 1,
+            marks_max: 1,
+            generation_min: 0,
+            examined_max: 2,
+            ..SsiLimits::default()
+        };
+        let read_limits =
+            ReadLimits { keys_max: 1, ranges_max: 1, joins_max: 1, spaces_max: 1, ..ReadLimits::default() };
         Self { limits, read_limits, ..Self::new(item_count) }
     }
 
