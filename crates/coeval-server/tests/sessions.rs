@@ -254,7 +254,7 @@ fn messages_that_are_not_worked_off_have_a_bound_with_an_error_that_names_it() {
     slow.send(&[b"Q".as_slice(), &200_000_000_i32.to_be_bytes(), &long.as_bytes()[..70_000_000]].concat());
     slow.send(&long.as_bytes()[..70_000_000]);
     let counted = query(&format!("SELECT length('{}')", &long[..400_000]));
-    let mut one_more = || {
+    let one_more = || {
         let mut third = server.raw();
         third.send_until_ended(&counted);
         third.next()
