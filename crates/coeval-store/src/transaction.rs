@@ -293,10 +293,10 @@ impl Transaction {
         }
     }
 
-    /// What was read elsewhere goes with its snapshot: that moves to no other one from now on, and a statement that would have
-    /// to move is a conflict. At READ COMMITTED each statement has a snapshot of its own, and this does nothing.
+    /// What was read elsewhere goes with its snapshot: that moves to no other one from now on, at READ COMMITTED neither, and
+    /// a statement that would have to move is a conflict.
     pub fn stay(&self) {
-        self.stays.store(!self.takes_locks(), Ordering::Relaxed);
+        self.stays.store(true, Ordering::Relaxed);
     }
 
     /// Whether it has changed anything so far.

@@ -161,7 +161,7 @@ impl Part {
         if !open.session.is_in_block() {
             open.session.wait_for_turn()?;
             let spans = open.server.spans.read();
-            // At READ COMMITTED each statement has a world of its own, and begins where that one's moment is.
+            // At READ COMMITTED each statement has had a world of its own before; from here on, this one's stays.
             let version = transaction.begin_version();
             if self.moment.as_ref().is_none_or(|moment| moment.version != version) {
                 self.moment = Some(engine.servers().moments().of(version));

@@ -135,7 +135,7 @@ impl Transaction {
     }
 
     /// A statement begins: at READ COMMITTED it reads the newest published world. (A transaction that changed
-    /// definitions or loaded rows in bulk stays on its snapshot.)
+    /// definitions or loaded rows in bulk stays on its snapshot, and so does one that [has to](Self::stay).)
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if the definition of a table it wrote was changed meanwhile.
@@ -145,7 +145,7 @@ impl Transaction {
         self.restart_wanted = false;
         self.looked_at = self.snapshot;
         self.note_statement();
-        if !self.takes_locks() || self.is_tied() {
+        if !self.takes_locks() || self.is_tied() || self.has_to_stay() {
             return Ok(());
         }
         let published = self.shared.published();

@@ -9,6 +9,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// The quantity of the first row, which is on the server.
 const ON_SERVER: &str = "SELECT quantity FROM stock WHERE w = 1 AND i = 1";
 
+/// Those at which a transaction may be here and on a server.
+const LEVELS: [&str; 2] = ["read committed", "repeatable read"];
+
+/// A session at a level.
+fn at(level: &str, database: &Database) -> Session {
+    let mut session = session(database);
+    run(&mut session, &format!("SET default_transaction_isolation TO '{level}'"));
+    session
+}
+
 #[test]
 fn a_transaction_lacks_the_servers_commit_whose_earlier_commit_here_it_lacks() {
     let (database, mut client) = database();
@@ -85,21 +95,25 @@ fn a_checkpoint_of_a_server_keeps_what_an_open_transaction_has_not_looked_at_yet
     assert_eq!(rows(&mut reader, "SELECT count(*), max(v) FROM t"), ["11|9"]);
 }
 
-#[test]
-fn a_statement_that_has_read_a_server_does_not_move_on_to_newer_rows_here() {
+/// Runs `sql` beside a transaction that has locked the second item's row and commits a change of it and of the first row on
+/// the server while `sql` waits for the row.
+fn beside_a_holder(level: &str, before: &[&str], sql: &str) -> Result<Vec<String>, SqlState> {
     let (database, mut holder) = database();
-    run(&mut holder, "CREATE VIEW low AS SELECT i FROM stock WHERE quantity < 15");
     run(
         &mut holder,
-        "BEGIN; SELECT name FROM items WHERE i = 2 FOR UPDATE; UPDATE items SET name = 'held' WHERE i = 2",
+        "CREATE VIEW low AS SELECT i FROM stock WHERE quantity < 15; \
+         BEGIN; SELECT name FROM items WHERE i = 2 FOR UPDATE; UPDATE items SET name = 'held' WHERE i = 2; \
+         UPDATE stock SET quantity = 99 WHERE w = 1 AND i = 1",
     );
-    let outcome = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            let mut session = session(&database);
-            run(&mut session, "BEGIN");
-            // It reads the server, then waits for the row that is locked.
-            let sql = "SELECT (SELECT count(*) FROM low), name FROM items WHERE i = 2 FOR UPDATE";
-            session.query(sql).map(drop).map_err(|error| error.state())
+            let mut session = at(level, &database);
+            before.iter().for_each(|sql| run(&mut session, sql));
+            let row = |batches: Vec<arrow::array::RecordBatch>| {
+                let cells = batches[0].columns().iter();
+                cells.map(|cell| arrow::util::display::array_value_to_string(cell, 0).unwrap()).collect()
+            };
+            session.query(sql).map(row).map_err(|error| error.state())
         });
         let is_waiting = || database.store().row_locks().len() > 1;
         while !is_waiting() && !waiting.is_finished() {
@@ -107,8 +121,182 @@ fn a_statement_that_has_read_a_server_does_not_move_on_to_newer_rows_here() {
         }
         run(&mut holder, "COMMIT");
         waiting.join().unwrap()
+    })
+}
+
+#[test]
+fn a_statement_that_has_read_a_server_does_not_move_on_to_newer_rows_here() {
+    // It reads the server, then waits for the row that is locked.
+    let sql = "SELECT (SELECT count(*) FROM low), name FROM items WHERE i = 2 FOR UPDATE";
+    let refused = Err(SqlState::SerializationFailure);
+    for level in LEVELS {
+        assert_eq!(beside_a_holder(level, &["BEGIN"], sql), refused, "{level}");
+        assert_eq!(beside_a_holder(level, &["BEGIN", "SAVEPOINT s", ON_SERVER], sql), refused, "{level}");
+        // By itself it runs again, on both sides.
+        assert_eq!(beside_a_holder(level, &[], sql).unwrap(), ["0", "held"], "{level}");
+    }
+    let sql = "UPDATE items SET name = name || (SELECT count(*) FROM low) WHERE i = 2 RETURNING i, name";
+    for level in LEVELS {
+        assert_eq!(beside_a_holder(level, &[], sql).unwrap(), ["2", "held0"], "{level}");
+    }
+    let here = "SELECT name FROM items WHERE i = 2 FOR UPDATE";
+    assert_eq!(beside_a_holder("read committed", &["BEGIN", ON_SERVER], here), refused);
+}
+
+/// A database with the same number in a row here and in one of each of two servers; what counts them all up, in two
+/// commits; and a transaction's look at all.
+fn three_places() -> (Database, Session) {
+    let (database, mut client) = database();
+    run(
+        &mut client,
+        "CREATE TABLE here (k int PRIMARY KEY, q int); INSERT INTO here VALUES (1, 10), (2, 10); \
+         CREATE SERVER second ENGINE datafusion; \
+         CREATE TABLE far (k int PRIMARY KEY, q int) USING tique SERVER second; INSERT INTO far VALUES (1, 10), (2, 0)",
+    );
+    (database, client)
+}
+
+const COUNT_UP: &str = "BEGIN; UPDATE stock SET quantity = quantity + 1 WHERE w = 1 AND i = 1; \
+     UPDATE here SET q = q + 1 WHERE k = 1; COMMIT; \
+     BEGIN; UPDATE here SET q = q + 1 WHERE k = 2; UPDATE far SET q = q + 1 WHERE k = 1; COMMIT";
+
+const EVERYWHERE: &str = "SELECT (SELECT q FROM here WHERE k = 1), (SELECT quantity FROM stock WHERE w = 1 AND i = 1), \
+     (SELECT q FROM here WHERE k = 2), (SELECT q FROM far WHERE k = 1)";
+
+#[test]
+fn whatever_comes_between_the_looks_of_a_transaction_each_sees_one_moment() {
+    for level in LEVELS {
+        for between in [
+            "SELECT count(*) FROM items",
+            "INSERT INTO items VALUES (3, 'three')",
+            "UPDATE stock SET quantity = 0 WHERE w = 2",
+            "UPDATE far SET q = 5 WHERE k = 2",
+            "UPDATE stock SET quantity = 0 WHERE w = 2; DELETE FROM items WHERE i = 2",
+            "SELECT name FROM items WHERE i = 2 FOR UPDATE",
+            "SAVEPOINT s; INSERT INTO items VALUES (3, 'three'); ROLLBACK TO s",
+            "CREATE TABLE new (k int PRIMARY KEY)",
+            "SAVEPOINT s; CREATE TABLE new (k int PRIMARY KEY); ROLLBACK TO s",
+            "DECLARE early CURSOR FOR SELECT q FROM here",
+        ] {
+            for first in [ON_SERVER, "SELECT q FROM far WHERE k = 1"] {
+                let what = format!("{level}, {first}, {between}");
+                let (database, mut client) = three_places();
+                let mut reader = at(level, &database);
+                run(&mut reader, "BEGIN");
+                assert_eq!(rows(&mut reader, first), ["10"], "{what}");
+                run(&mut client, COUNT_UP);
+                run(&mut reader, &format!("DECLARE both CURSOR FOR {EVERYWHERE}"));
+                run(&mut client, COUNT_UP);
+                run(&mut reader, between);
+                run(&mut client, COUNT_UP);
+                assert_eq!(rows(&mut reader, EVERYWHERE), ["10|10|10|10"], "{what}");
+                assert_eq!(rows(&mut reader, "FETCH both"), ["10|10|10|10"], "{what}");
+                run(&mut reader, "COMMIT");
+                assert_eq!(rows(&mut reader, EVERYWHERE), ["13|13|13|13"], "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_transaction_writes_beside_what_it_has_read_of_a_server_goes_with_it_or_is_refused() {
+    for level in LEVELS {
+        let (database, mut client) = three_places();
+        let mut reader = at(level, &database);
+        run(&mut reader, &format!("BEGIN; {ON_SERVER}"));
+        run(&mut client, COUNT_UP);
+        let stale = "UPDATE here SET q = (SELECT quantity FROM stock WHERE w = 1 AND i = 1) WHERE k = 1";
+        let outcome = reader.run(stale).map(drop).and_then(|()| reader.run("COMMIT").map(drop));
+        assert_eq!(outcome.expect_err(level).state(), SqlState::SerializationFailure, "{level}");
+        run(&mut reader, &format!("ROLLBACK; {stale}"));
+        assert_eq!(rows(&mut reader, EVERYWHERE), ["11|11|11|11"], "{level}");
+    }
+}
+
+#[test]
+fn savepoints_of_before_the_first_look_at_a_server_bring_no_older_rows_back() {
+    for level in LEVELS {
+        for before in ["SAVEPOINT s", "SELECT count(*) FROM items; SAVEPOINT s"] {
+            for after in
+                ["SELECT 1", "CREATE TABLE new (k int PRIMARY KEY)", "UPDATE here SET q = 0 WHERE k = 1"]
+            {
+                let what = format!("{level}, {before}, {after}");
+                let (database, mut client) = three_places();
+                let mut reader = at(level, &database);
+                run(&mut reader, &format!("BEGIN; {before}"));
+                run(&mut client, COUNT_UP);
+                let seen = rows(&mut reader, ON_SERVER);
+                run(&mut reader, after);
+                run(&mut client, COUNT_UP);
+                run(&mut reader, "ROLLBACK TO s");
+                let look = rows(&mut reader, EVERYWHERE);
+                let number = look[0].split('|').next().unwrap();
+                assert_eq!(look, [[number; 4].join("|")], "{what}");
+                assert!(number >= &*seen[0], "{what}: {look:?} behind {seen:?}");
+                run(&mut client, COUNT_UP);
+                run(&mut reader, "UPDATE stock SET quantity = 0 WHERE w = 2");
+                let again = rows(&mut reader, EVERYWHERE);
+                assert!(again == look, "{what}: {again:?} behind {look:?}");
+                run(&mut reader, "COMMIT");
+                assert_eq!(rows(&mut reader, EVERYWHERE), ["13|13|13|13"], "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_first_statement_that_moved_on_is_not_taken_back_by_a_savepoint_before_it() {
+    // It waits, runs again on what it waited for, and looks at the server then.
+    let lock = "SELECT name FROM items WHERE i = 2 FOR UPDATE";
+    let (database, mut holder) = database();
+    run(&mut holder, &format!("BEGIN; {lock}; UPDATE items SET name = 'held' WHERE i = 2"));
+    run(&mut holder, "UPDATE stock SET quantity = 99 WHERE w = 1 AND i = 1");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let mut session = session(&database);
+            run(&mut session, "BEGIN; SAVEPOINT s");
+            assert_eq!(rows(&mut session, lock), ["held"]);
+            assert_eq!(rows(&mut session, ON_SERVER), ["99"]);
+            run(&mut session, "ROLLBACK TO s");
+            let both =
+                "SELECT name, (SELECT quantity FROM stock WHERE w = 1 AND i = 1) FROM items WHERE i = 2";
+            assert_eq!(rows(&mut session, both), ["held|99"]);
+        });
+        let is_waiting = || database.store().row_locks().len() > 1;
+        while !is_waiting() && !waiting.is_finished() {
+            std::thread::yield_now();
+        }
+        run(&mut holder, "COMMIT");
+        waiting.join().unwrap();
     });
-    assert_eq!(outcome, Err(SqlState::SerializationFailure));
+}
+
+#[test]
+fn blocks_beside_spanning_commits_never_see_half_of_one() {
+    let (database, mut client) = three_places();
+    let mut looks = 0;
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| (0..40).for_each(|_| run(&mut client, COUNT_UP)));
+        let mut reader = at("read committed", &database);
+        while !writing.is_finished() {
+            run(&mut reader, "BEGIN");
+            // A first look may be refused, as it may be at every level; those behind it are not.
+            match reader.run(ON_SERVER) {
+                Err(error) => assert_eq!(error.state(), SqlState::SerializationFailure),
+                Ok(_) => {
+                    for _ in 0..3 {
+                        let look = rows(&mut reader, EVERYWHERE);
+                        let numbers: Vec<i32> = look[0].split('|').map(|n| n.parse().unwrap()).collect();
+                        let [first, stock, second, far] = numbers[..] else { panic!("{look:?}") };
+                        assert!(first == stock && second == far && first >= second, "{look:?}");
+                    }
+                    looks += 1;
+                }
+            }
+            run(&mut reader, "ROLLBACK");
+        }
+    });
+    assert!(looks > 3, "{looks} looks");
 }
 
 /// Clients commit a number in one place and then in the other; whoever looks at both meanwhile sees the first place with at
