@@ -17,8 +17,8 @@ use super::definitions::named;
 use super::harmless;
 use coeval_store::TableDef;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, Expr, FromTable, Ident, Insert, ObjectName, Query, Select, SetExpr, Statement,
-    TableAlias, TableFactor, TableObject, TypedString, VisitMut, VisitorMut, With,
+    ArrayElemTypeDef, BinaryOperator, DataType, Expr, FromTable, Ident, Insert, ObjectName, Query, Select,
+    SetExpr, Statement, TableAlias, TableFactor, TableObject, TypedString, VisitMut, VisitorMut, With,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -293,9 +293,27 @@ fn is_about_the_login(word: &str) -> bool {
     WORDS.contains(&word.to_ascii_lowercase().as_str())
 }
 
-/// Whether a type is one that SQL has, and no name for the engine to look up.
+/// Whether a type is one that SQL has, and there is no name in it for the engine to look up.
 fn is_plain_type(ty: &DataType) -> bool {
-    !matches!(ty, DataType::Custom(..) | DataType::Regclass)
+    match ty {
+        DataType::Array(
+            ArrayElemTypeDef::AngleBracket(element)
+            | ArrayElemTypeDef::SquareBracket(element, _)
+            | ArrayElemTypeDef::Parenthesis(element),
+        ) => is_plain_type(element),
+        DataType::Custom(..)
+        | DataType::Regclass
+        | DataType::Table(..)
+        | DataType::NamedTable { .. }
+        | DataType::Map(..)
+        | DataType::Tuple(..)
+        | DataType::Nested(..)
+        | DataType::Struct(..)
+        | DataType::Union(..)
+        | DataType::Nullable(..)
+        | DataType::LowCardinality(..) => false,
+        _ => true,
+    }
 }
 
 #[cfg(test)]

@@ -108,6 +108,8 @@ fn what_can_name_anything_else_is_not_sent() {
         "SELECT * FROM stock LIMIT (SELECT length(pg_read_file('x')))",
         "SELECT current_user FROM stock",
         "SELECT 'sal'::regclass FROM stock",
+        "SELECT '{sal}'::regclass[] FROM stock",
+        "SELECT CAST('{sal}' AS hr.mood[]) FROM stock",
         "SELECT a OPERATOR(hr.+) 1 FROM stock",
         "SELECT * FROM stock FOR UPDATE",
         "SELECT * INTO copied FROM stock",
