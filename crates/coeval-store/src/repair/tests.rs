@@ -295,6 +295,27 @@ fn a_damaged_chunk_that_nobody_needs_any_more_is_left_out() {
     assert_eq!(rows(&files, &def), expected.collect::<Vec<_>>());
 }
 
+/// An open was refused, and a repair said that there was nothing to repair.
+#[test]
+fn a_damaged_index_that_was_dropped_since_is_left_out() {
+    let (files, def) = database_of_full_chunks();
+    let store = open(&files);
+    let mut tx = begin(&store);
+    let mut bare = def;
+    bare.indexes.clear();
+    tx.change_catalog(CatalogChange::PutTable(Box::new(bare))).unwrap();
+    tx.commit().unwrap();
+    drop(store);
+    let files = files.restart();
+    let (_, path) = paths(&files);
+    files.damage(&path, files.len(&path).unwrap() - 40, 1);
+    let report = mend(&files);
+    assert_eq!((report.rebuilt.len(), report.lost.len()), (1, 0), "{report:?}");
+    assert_eq!(report.kept, [format!("{}.damaged", path.display())]);
+    assert_eq!(problems(&files), Vec::<String>::new());
+    drop(open(&files));
+}
+
 /// What a repair finds damaged is there after it, under one name or the other, wherever it ended and whoever opened the
 /// database then.
 #[test]
