@@ -17,16 +17,17 @@ use super::drop::drop_owned_relation;
 use super::role_syntax::RoleName;
 use super::roles;
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::rights::{Object, Rights, insufficient, is_member};
-use coeval_store::{ObjectAccess, ObjectRef, Privilege, QualifiedName, TypeDef};
+use coeval_store::{ObjectAccess, ObjectRef, Privilege, QualifiedName, SequenceDef, TypeDef};
 use std::sync::Arc;
 
 /// ALTER TABLE, VIEW or SEQUENCE ... OWNER TO, of a relation that the caller has found to be the session's own. The
 /// sequences that feed a table's columns go along.
 ///
 /// # Errors
-/// `42704` for an unknown role, `42501` for one that the session could not act as.
+/// `42704` for an unknown role, `42501` for one that the session could not act as, `0A000` for a sequence that a column
+/// owns.
 pub(super) fn of_relation(
     context: &mut StatementContext<'_>,
     name: &QualifiedName,
@@ -35,12 +36,32 @@ pub(super) fn of_relation(
 ) -> Result<(), SqlError> {
     let owned = Owned::of(context, name, object)?;
     let owner = new_owner(context, &owned, owner)?;
+    if let Owned::Sequence(sequence) = &owned
+        && owned.access().owner != owner
+    {
+        refuse_of_column(context, sequence, format!("cannot change owner of sequence \"{}\"", name.name))?;
+    }
     if let Owned::Table(def) = &owned {
         for sequence in dependents::owned_sequences(context, def) {
             hand_over(context, &Owned::Sequence(sequence), owner.as_deref())?;
         }
     }
     hand_over(context, &owned, owner.as_deref())
+}
+
+/// Refuses to part a sequence from the table whose column owns it: both have one owner and one schema.
+///
+/// # Errors
+/// `0A000`; `message` says what was to be done.
+pub(super) fn refuse_of_column(
+    context: &StatementContext<'_>,
+    sequence: &SequenceDef,
+    message: impl Into<String>,
+) -> Result<(), SqlError> {
+    let Some((table, _)) = sequence.owned_by else { return Ok(()) };
+    let (name, table) = (&sequence.name.name, &context.transaction.table_def(table)?.name.name);
+    Err(SqlError::new(SqlState::FeatureNotSupported, message)
+        .with_detail(format!("Sequence \"{name}\" is linked to table \"{table}\".")))
 }
 
 /// ALTER SCHEMA ... OWNER TO.

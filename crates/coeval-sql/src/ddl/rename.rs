@@ -4,7 +4,10 @@
 
 use super::alter_table::put;
 use super::view_query::{self, quoted};
-use super::{create_table, dependents, expressions, generated_columns, lookup, naming, view_columns};
+use super::{
+    create_table, dependents, expressions, generated_columns, lookup, naming, owners, sequence_values,
+    view_columns,
+};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names;
@@ -32,7 +35,7 @@ pub(super) fn relation(
 /// Moves a relation to another schema.
 ///
 /// # Errors
-/// 3F000 if there is no such schema, 42P07 if the name is taken there.
+/// 3F000 if there is no such schema, 42P07 if the name is taken there, `0A000` for a sequence that a column owns.
 pub(super) fn set_schema(
     context: &mut StatementContext<'_>,
     old: &QualifiedName,
@@ -44,6 +47,10 @@ pub(super) fn set_schema(
         return Err(lookup::unknown_schema(schema));
     }
     lookup::require_create(context, schema)?;
+    if let ObjectRef::Sequence(id) = object {
+        let sequence = sequence_values::by_id(context, id)?;
+        owners::refuse_of_column(context, &sequence, "cannot move an owned sequence into another schema")?;
+    }
     move_to(context, old, object, QualifiedName::new(schema, &old.name))
 }
 
