@@ -274,7 +274,7 @@ impl Shared {
                     (world.version(), Arc::clone(world))
                 });
                 let taken = taken.expect("the registry asks for the snapshot once");
-                let serializing = Serializing::writer(active, Arc::clone(&taken.1));
+                let serializing = Serializing::writer(active);
                 (taken, Some(serializing))
             }
             (Isolation::Serializable, AccessMode::ReadOnly | AccessMode::Query) => {
@@ -285,7 +285,7 @@ impl Shared {
                 let (taken, duty) = self.serializable.begin_reader(begin);
                 let serializing = match duty {
                     ReaderDuty::None => None,
-                    ReaderDuty::Certified(guard) => Some(Serializing::reader(guard, Arc::clone(&taken.1))),
+                    ReaderDuty::Certified(guard) => Some(Serializing::reader(guard)),
                 };
                 (taken, serializing)
             }

@@ -114,6 +114,8 @@ pub struct Transaction {
     world_before_changes: Option<Arc<World>>,
     /// Its version. Moves at READ COMMITTED.
     snapshot: Version,
+    /// The world that the snapshot has moved to, if it has, without changes of definitions or loads.
+    moved_to: Option<Arc<World>>,
     /// Keeps the oldest version registered that something in the footprint was looked at.
     guard: Arc<SnapshotGuard>,
     isolation: Isolation,
@@ -165,6 +167,7 @@ pub struct Savepoint {
     bricks: usize,
     guard: Arc<SnapshotGuard>,
     snapshot: Version,
+    moved_to: Option<Arc<World>>,
     locks: usize,
     kept_bytes: usize,
 }
@@ -189,6 +192,7 @@ impl Transaction {
             shared,
             world,
             world_before_changes: None,
+            moved_to: None,
             guard: Arc::new(guard),
             isolation,
             mode,
@@ -442,6 +446,7 @@ impl Transaction {
             bricks: self.bricks.savepoint(),
             guard: Arc::clone(&self.guard),
             snapshot: self.snapshot,
+            moved_to: self.moved_to.clone(),
             locks: self.locks.as_ref().map_or(0, LockOwner::granted_count),
             kept_bytes: self.kept.bytes(),
         }
@@ -470,18 +475,20 @@ impl Transaction {
     }
 
     fn go_back_to_snapshot(&mut self, savepoint: &Savepoint) {
-        let clean = self.serializing.as_ref().map(|serializing| Arc::clone(serializing.snapshot_world()));
-        match clean.filter(|_| savepoint.snapshot < self.snapshot) {
-            None => {
+        // At READ COMMITTED the next statement moves on by itself, unless the transaction has to stay.
+        let stays = !self.takes_locks() || self.has_to_stay();
+        match &self.moved_to {
+            // It stays where it has moved, since what was read there may have been shown; no definition was changed before
+            // the savepoint, else it could not have moved.
+            Some(world) if stays && savepoint.snapshot < self.snapshot => {
+                self.world = Arc::clone(world);
+                self.writes.iter_mut().for_each(TableWrites::forget_positions);
+            }
+            _ => {
                 self.world = Arc::clone(&savepoint.world);
                 self.guard = Arc::clone(&savepoint.guard);
                 self.snapshot = savepoint.snapshot;
-            }
-            // A serializable transaction stays where it has moved, which is as good; no definition was changed before
-            // the savepoint, else it could not have moved.
-            Some(clean) => {
-                self.world = clean;
-                self.writes.iter_mut().for_each(TableWrites::forget_positions);
+                self.moved_to.clone_from(&savepoint.moved_to);
             }
         }
         self.looked_at = self.snapshot;

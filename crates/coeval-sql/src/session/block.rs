@@ -523,9 +523,13 @@ impl Session {
             },
             (Some(_), None) => {}
         }
+        let begins_anew = !block.has_snapshot();
         block.frame.clone_from(&savepoint.frame);
         let settings = Settings::clone(&savepoint.settings);
         self.settings = settings;
+        if begins_anew {
+            self.tique.get_mut().begin_anew();
+        }
         self.state = match std::mem::replace(&mut self.state, State::Idle) {
             State::Failed(block) => State::Active(block),
             other => other,

@@ -12,7 +12,7 @@
 //!
 //! **Atomic.** The decision is a row of the same commit record as the database's changes, so it is durable with them or not
 //! at all, and the record is synced before the server's marker is written. **One snapshot.** A part begins at the state of its
-//! server that goes with the transaction's world (`moments.rs`); from then on the transaction stays with that world. **Seen
+//! server that goes with the transaction's world (`moments.rs`); from then on the transaction stays with that world, at every level. **Seen
 //! whole.** Who spans holds the server's lock from its prepare until both are seen; a part begins under it, and is refused
 //! (40001) if a commit that spans the server is in the world and not in the server's state that goes with it: the next commit came
 //! between its two halves.
@@ -161,7 +161,7 @@ impl Part {
         if !open.session.is_in_block() {
             open.session.wait_for_turn()?;
             let spans = open.server.spans.read();
-            // At READ COMMITTED each statement has had a world of its own before; from here on, this one's stays.
+            // If a first look was refused, the world may have moved on since, at READ COMMITTED.
             let version = transaction.begin_version();
             if self.moment.as_ref().is_none_or(|moment| moment.version != version) {
                 self.moment = Some(engine.servers().moments().of(version));
@@ -239,6 +239,15 @@ impl Part {
         Ok(())
     }
 
+    /// Forgets what has begun, but no savepoints: the block's next statement begins a new transaction.
+    pub(crate) fn begin_anew(&mut self) {
+        for session in self.begun_sessions() {
+            // A session in a block rolls back without asking its engine.
+            let _ = session.execute("ROLLBACK");
+        }
+        self.moment = None;
+    }
+
     fn require_kept(&self) -> Result<(), SqlError> {
         match self.is_lost {
             false => Ok(()),
@@ -258,13 +267,9 @@ impl Part {
 
     /// Ends the parts without a trace.
     pub(crate) fn rollback(&mut self) {
-        for session in self.begun_sessions() {
-            // A session in a block rolls back without asking its engine.
-            let _ = session.execute("ROLLBACK");
-        }
+        self.begin_anew();
         self.savepoints.clear();
         self.dropped.clear();
-        self.moment = None;
         self.is_lost = false;
     }
 

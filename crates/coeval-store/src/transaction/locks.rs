@@ -135,7 +135,7 @@ impl Transaction {
     }
 
     /// A statement begins: at READ COMMITTED it reads the newest published world. (A transaction that changed
-    /// definitions or loaded rows in bulk stays on its snapshot, and so does one that [has to](Self::stay).)
+    /// definitions or loaded rows in bulk keeps its snapshot, and so does one that [has to](Self::stay).)
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if the definition of a table it wrote was changed meanwhile.
@@ -194,7 +194,7 @@ impl Transaction {
     /// SHARE on, as if they were updated: nobody who takes no locks changes them unnoticed.
     ///
     /// At READ COMMITTED, and at any level in a transaction's first statement, the snapshot moves if a row is not
-    /// as it was read.
+    /// as it was read, unless it [has to stay](Self::stay).
     ///
     /// # Errors
     /// [`StoreError::RowLock`]; [`StoreError::Conflict`] if a row was changed and the snapshot cannot move;
@@ -493,6 +493,7 @@ impl Transaction {
             self.guard = Arc::new(self.shared.register(version, self.mode));
         }
         self.has_moved |= !self.writes.is_empty();
+        self.moved_to = Some(Arc::clone(&world));
         self.world = world;
         self.snapshot = version;
         self.looked_at = self.looked_at.max(version);

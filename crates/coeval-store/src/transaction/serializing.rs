@@ -20,8 +20,6 @@ use std::time::Instant;
 pub(crate) struct Serializing {
     reads: Arc<Reads>,
     registration: Registration,
-    /// The world of its snapshot, without own definitions.
-    world: Arc<World>,
 }
 
 /// How it is registered.
@@ -34,17 +32,12 @@ enum Registration {
 }
 
 impl Serializing {
-    pub(crate) fn writer(guard: ActiveGuard, world: Arc<World>) -> Self {
-        Self { reads: Arc::default(), registration: Registration::Writer(Arc::new(guard)), world }
+    pub(crate) fn writer(guard: ActiveGuard) -> Self {
+        Self { reads: Arc::default(), registration: Registration::Writer(Arc::new(guard)) }
     }
 
-    pub(crate) fn reader(guard: SnapshotGuard, world: Arc<World>) -> Self {
-        Self { reads: Arc::default(), registration: Registration::Reader(guard), world }
-    }
-
-    /// The world of its snapshot, without own definitions.
-    pub(super) fn snapshot_world(&self) -> &Arc<World> {
-        &self.world
+    pub(crate) fn reader(guard: SnapshotGuard) -> Self {
+        Self { reads: Arc::default(), registration: Registration::Reader(guard) }
     }
 
     /// What it brings to certification. Its reads are taken.
@@ -186,7 +179,6 @@ impl Transaction {
     /// Moves a serializable transaction's registration with its snapshot.
     pub(super) fn move_registration(&mut self, version: Version, world: &Arc<World>) {
         let Some(serializing) = &mut self.serializing else { return };
-        serializing.world = Arc::clone(world);
         match &mut serializing.registration {
             Registration::Writer(guard) => {
                 let guard = Arc::get_mut(guard).expect("a guard is shared once its transaction commits");

@@ -404,3 +404,57 @@ fn a_child_that_went_to_another_parent_while_a_cascade_waited_for_it_stays_there
         assert_eq!(family.read_child(&tx, 1), Some((Some(2), 7)), "{on_delete:?}");
     }
 }
+
+/// Who stays reads nothing newer than what it has read, also behind a savepoint from before that, and what others have
+/// committed since it neither overwrites nor leaves without a parent.
+#[test]
+fn a_transaction_that_stays_reads_nothing_newer_and_loses_nothing() {
+    for on_delete in ACTIONS {
+        let family = Family::new(on_delete);
+        family.bear(0);
+        let begin = || family.store.begin(Isolation::ReadCommitted, AccessMode::ReadWrite);
+        let count = |tx: &mut Transaction, id: i32, count: i32| {
+            tx.begin_statement()?;
+            tx.lock_found(family.children.id, [&key(id)], LockStrength::NoKeyUpdate)?;
+            tx.update(family.children.id, &key(id), family.child(id, Some(id), count))?;
+            tx.end_statement()
+        };
+        let elsewhere = |number: i32| {
+            let mut tx = begin();
+            count(&mut tx, 1, number).unwrap();
+            tx.commit().unwrap();
+        };
+        let mut tx = begin();
+        tx.begin_statement().unwrap();
+        let early = tx.savepoint();
+        elsewhere(1);
+        tx.begin_statement().unwrap();
+        assert_eq!(family.read_child(&tx, 1), Some((Some(1), 1)), "each statement reads the newest");
+        tx.stay();
+        count(&mut tx, 2, 5).unwrap();
+        elsewhere(2);
+        let is_refused = |outcome: Result<(), StoreError>| matches!(outcome, Err(StoreError::Conflict(_)));
+        for _ in 0..2 {
+            tx.begin_statement().unwrap();
+            assert_eq!(family.read_child(&tx, 1), Some((Some(1), 1)));
+            assert!(is_refused(count(&mut tx, 1, 9)));
+            tx.rollback_to(&early);
+            assert_eq!(family.read_child(&tx, 1), Some((Some(1), 1)));
+            assert_eq!(family.read_child(&tx, 2), Some((Some(2), 0)), "what was written is undone");
+        }
+        family.set_up(|tx| {
+            tx.insert(family.children.id, family.child(3, Some(2), 0))?;
+            tx.end_statement()
+        });
+        tx.begin_statement().unwrap();
+        assert!(
+            is_refused(tx.delete(family.parents.id, &key(2)).map(drop)),
+            "it has a child that is not seen"
+        );
+        count(&mut tx, 2, 7).unwrap();
+        tx.commit().unwrap();
+        let tx = begin();
+        let children = [1, 2, 3].map(|id| family.read_child(&tx, id));
+        assert_eq!(children, [Some((Some(1), 2)), Some((Some(2), 7)), Some((Some(2), 0))]);
+    }
+}
