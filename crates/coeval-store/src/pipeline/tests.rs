@@ -152,14 +152,7 @@ fn beside_a_writer_that_stays_open_certification_remembers_so_many_keys_and_refu
     let refused = idle.commit().unwrap_err().to_string();
     assert!(refused.contains("concurrent"), "{refused}");
     // An index that was built meanwhile is built anew.
-    let mut changed = def.clone();
-    changed.indexes.push(IndexDef {
-        id: store.new_space_id(),
-        name: "by_text".to_owned(),
-        columns: vec![1],
-        uniqueness: Uniqueness::Any,
-        declared_order: Vec::new(),
-    });
+    let changed = with_index(&store, &def);
     indexing.change_catalog(CatalogChange::PutTable(Box::new(changed.clone()))).unwrap();
     indexing.commit().unwrap();
     let world = store.world();
