@@ -155,6 +155,9 @@ impl Connection {
 
     /// Waits for the client; in a COPY, also for its end.
     async fn fill(&mut self, input: &mut Input) -> Result<(), End> {
+        // Counted before it waits: who says nothing has no room that others need.
+        input.make_room();
+        self.count_received(input.capacity()).map_err(End::Fatal)?;
         let filled = if matches!(self.phase, Phase::Copying(_)) {
             let cancel = self.session.cancel_handle();
             tokio::select! {
@@ -172,7 +175,7 @@ impl Connection {
         };
         match filled {
             Ok(0) => Err(End::Gone(io::ErrorKind::UnexpectedEof.into())),
-            Ok(_) => self.count_received(input.capacity()).map_err(End::Fatal),
+            Ok(_) => Ok(()),
             Err(error) => Err(End::Gone(error)),
         }
     }

@@ -86,11 +86,8 @@ impl Input {
         self.start += length;
     }
 
-    /// Waits for more bytes; how many have come, 0 at the end.
-    ///
-    /// # Errors
-    /// What the connection answers.
-    pub(crate) async fn fill(&mut self, stream: &mut Stream) -> io::Result<usize> {
+    /// Makes room for more bytes; what was needed for what has been read is given up.
+    pub(crate) fn make_room(&mut self) {
         if self.start == self.buffer.len() {
             self.buffer.clear();
             self.start = 0;
@@ -104,6 +101,14 @@ impl Input {
         if self.buffer.capacity() - self.buffer.len() < ROOM_MIN {
             self.buffer.reserve(ROOM_MIN);
         }
+    }
+
+    /// Waits for more bytes; how many have come, 0 at the end.
+    ///
+    /// # Errors
+    /// What the connection answers.
+    pub(crate) async fn fill(&mut self, stream: &mut Stream) -> io::Result<usize> {
+        self.make_room();
         stream.read(&mut self.buffer).await
     }
 

@@ -21,8 +21,12 @@ use coeval_txn::ssi::SessionFloor;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 const BATCH_BYTES_MAX: usize = 4_000;
+
+/// When a test gives up on what other threads are to do.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn open(files: &SimulatedFiles) -> Store {
     open_with(files, Sizes { batch_bytes_max: BATCH_BYTES_MAX, ..Sizes::default() })
@@ -222,27 +226,39 @@ fn an_index_that_others_run_away_from_is_refused_and_nobody_waits_for_it() {
     (0..2_000).for_each(|id| insert(&store, &def, id, 10).unwrap());
     let is_over = AtomicBool::new(false);
     let refused = std::thread::scope(|scope| {
-        for thread in 1..3 {
+        for thread in 1..7 {
             let (store, def, is_over) = (&store, &def, &is_over);
             scope.spawn(move || {
                 let mut id = thread * 1_000_000;
                 while !is_over.load(Ordering::Relaxed) {
-                    insert(store, def, id, 10).unwrap();
+                    // Whoever meets the change of a definition is refused, and goes on.
+                    let inserted = insert(store, def, id, 10);
+                    assert!(matches!(inserted, Ok(()) | Err(StoreError::Conflict(_))), "{inserted:?}");
                     id += 1;
                 }
             });
         }
-        let refused = (0..1_000).find_map(|_| match index_beside(&store, &def, || ()) {
-            Err(StoreError::Conflict(conflict)) => Some(conflict),
-            Err(error) => panic!("{error}"),
-            Ok(()) => {
-                // Made between two commits of the others; it goes, for the next attempt.
-                let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
-                tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
-                tx.commit().unwrap();
-                None
+        let begun = Instant::now();
+        let refused = loop {
+            match index_beside(&store, &def, || ()) {
+                Err(StoreError::Conflict(conflict)) => break Some(conflict),
+                Err(error) => panic!("{error}"),
+                Ok(()) => {
+                    // Made between two commits of the others; it goes, for the next attempt.
+                    let remove = || {
+                        let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+                        tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+                        tx.commit()
+                    };
+                    while let Err(error) = remove() {
+                        assert!(matches!(error, StoreError::Conflict(_)), "{error}");
+                    }
+                }
             }
-        });
+            if begun.elapsed() > PATIENCE {
+                break None;
+            }
+        };
         is_over.store(true, Ordering::Relaxed);
         refused
     });
