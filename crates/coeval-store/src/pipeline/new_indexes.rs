@@ -30,7 +30,7 @@ enum Lacks {
         keys: Vec<Key>,
         among: usize,
     },
-    /// Nobody knows what; or so few rows are there that it does not matter.
+    /// Nobody knows what; or fewer rows are there than others have written.
     Everything,
 }
 
@@ -145,17 +145,16 @@ impl Leader {
             return Lacks::Nothing;
         }
         // What was loaded in bulk is not what other commits changed key by key.
-        let is_known = table.row_count() > self.rows_max as u64
-            && takes_rows_of_others(submission, table.id())
-            && !self.is_loaded_since(table.id(), since);
+        let is_known =
+            takes_rows_of_others(submission, table.id()) && !self.is_loaded_since(table.id(), since);
         // None: so much was changed that nobody knows which keys.
         let Some(changed) = is_known.then(|| self.certifier.keys_since(since)).flatten() else {
             return Lacks::Everything;
         };
         let mut among = 0;
         let of_table = changed.inspect(|_| among += 1).filter(|(space, _)| *space == table.id());
-        let keys = of_table.map(|(_, key)| key.clone()).collect();
-        Lacks::Keys { keys, among }
+        let keys: Vec<Key> = of_table.map(|(_, key)| key.clone()).collect();
+        if keys.len() as u64 > table.row_count() { Lacks::Everything } else { Lacks::Keys { keys, among } }
     }
 
     /// Whether others have loaded rows into a table in bulk behind this version.
