@@ -144,7 +144,8 @@ fn the_settings_of_a_session_have_a_bound_however_they_are_set_and_savepoints_sh
         session.execute("SAVEPOINT s").unwrap();
     }
     let grown = coeval_store::process_memory().unwrap_or(0).saturating_sub(before);
-    assert!(grown < 600 << 20, "{grown} bytes");
+    // Other tests of this process may take half of that meanwhile.
+    assert!(grown < 900 << 20, "{grown} bytes");
     session.execute("ROLLBACK").unwrap();
 }
 
