@@ -389,6 +389,4 @@ fn runs(base: &Base, segments: &mut BTreeMap<u64, u32>) -> Vec<BatchRun> {
 }
 
 #[cfg(test)]
-mod damage_tests;
-#[cfg(test)]
 mod tests;

@@ -2,6 +2,8 @@
 //! Checkpoints with everything that can commit between their steps: contents never change, nothing is seen
 //! twice or not at all, in memory and after the directory is opened again.
 
+mod damage;
+
 use super::{Checkpoint, run};
 use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};
 use crate::error::StoreError;
