@@ -65,10 +65,18 @@ impl Pipeline {
         read: &Arc<Table>,
     ) -> Result<Vec<RebuiltIndex>, StoreError> {
         let (mut read, mut since) = (Arc::clone(read), submission.snapshot_version);
-        let built = |index: &IndexDef| Some(read.index(index.id)?.1.clone());
+        // Others of the definition are there already, and followed by every commit.
+        let applied = shared.applied();
+        let is_known =
+            |index: &IndexDef| applied.table(def.id).is_some_and(|table| table.index(index.id).is_some());
+        let built =
+            |index: &IndexDef| (!is_known(index)).then(|| Some(read.index(index.id)?.1.clone())).flatten();
         let mut indexes: Vec<(usize, Space)> = (0..def.indexes.len())
             .filter_map(|position| Some((position, built(&def.indexes[position])?)))
             .collect();
+        if indexes.is_empty() {
+            return Ok(Vec::new());
+        }
         for _ in 0..ROUNDS_MAX {
             let (table, version, lacks) = {
                 let leader = self.lock_leader(shared);
@@ -77,14 +85,13 @@ impl Pipeline {
                 let lacks = leader.lacks(submission, &read, since, table);
                 (Arc::clone(table), newest.version(), lacks)
             };
-            indexes.retain(|(position, _)| table.index(def.indexes[*position].id).is_none());
             let few = shared.sizes.leader_rows_max;
             let is_left_to_leader = match &lacks {
                 Lacks::Nothing => true,
                 Lacks::Keys { among, .. } => *among <= few,
                 Lacks::Everything => table.row_count() <= few as u64,
             };
-            if is_left_to_leader || indexes.is_empty() {
+            if is_left_to_leader {
                 break;
             }
             for (position, entries) in &mut indexes {
