@@ -10,6 +10,7 @@
 //! at commit       Ssi                out-edges, source rule, pivot rule; first_out
 //! afterwards      Boundary::advance  when a batch is published or a transaction ends
 //!                 SafeSnapshots      what the safe world of the new boundary holds
+//! on a replica    FollowedSnapshots  the same from the log, and from the worlds it has
 //! to read         SessionFloor, Deferral
 //! ```
 
@@ -17,6 +18,7 @@ mod boundary;
 mod certify;
 mod commit_log;
 mod conflict;
+mod followed;
 mod limits;
 mod out_edges;
 mod range_set;
@@ -30,6 +32,7 @@ mod spaces;
 pub use boundary::{Boundary, BoundaryGuard, BoundaryHolder, EndedRegistration, HeldBack, Moved};
 pub use certify::{Certified, Ssi, SsiSize};
 pub use conflict::{Counterpart, Place, SsiConflict, SsiRule};
+pub use followed::FollowedSnapshots;
 pub use limits::SsiLimits;
 pub use read_set::{ReadLimits, ReadSet};
 pub use safe_snapshots::{Deferral, Member, SafeSnapshot, SafeSnapshots, SessionFloor};

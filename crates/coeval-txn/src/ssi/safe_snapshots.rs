@@ -7,8 +7,8 @@
 //! ```
 //!
 //! So the safe world is the boundary's world with the write sets of those U applied in commit order. `Ssi`
-//! says what the first out-edge of a commit is, [`Boundary`](super::Boundary) where the boundary is. A replica
-//! drives the same from the log, which has both.
+//! says what the first out-edge of a commit is, [`Boundary`](super::Boundary) where the boundary is. A replica has
+//! both from the log: [`FollowedSnapshots`](super::FollowedSnapshots).
 //!
 //! Cost: a push for each commit with an out-edge, which few have; when the boundary moves, a look at those
 //! that are still beyond it. Nothing depends on the size of the database.
@@ -68,7 +68,7 @@ const REVIEW_MIN: usize = 64;
 const REVIEW_BYTES: usize = 64 << 20;
 
 impl<W: Clone> SafeSnapshots<W> {
-    /// With the boundary at the version that was recovered, or that a replica starts from.
+    /// With the boundary at the version that was recovered.
     #[must_use]
     pub fn new(boundary: Version) -> Self {
         Self::with_rules(boundary, Rules::DESIGN)
@@ -119,8 +119,8 @@ impl<W: Clone> SafeSnapshots<W> {
 
     /// Forgets commits that can never be members, if there are many or they keep much: those for which the boundary cannot come
     /// to rest between their first out-edge and themselves. `may_rest_in` is
-    /// [`Boundary::may_rest_in`](super::Boundary::may_rest_in); `published` is a version at or below which
-    /// nobody begins any more. Call it after each batch.
+    /// [`Boundary::may_rest_in`](super::Boundary::may_rest_in), and of no concern to commits beyond `published`, the
+    /// lowest version at which somebody may still begin. Call it after each batch.
     ///
     /// Cost: amortized one question for each commit noted, and one for each there is with every 64 MiB noted.
     pub fn review(&mut self, published: Version, may_rest_in: impl Fn(Version, Version) -> bool) {

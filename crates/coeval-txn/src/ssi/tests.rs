@@ -7,6 +7,7 @@ mod anomalies;
 mod boundary;
 mod enumeration;
 mod faults;
+mod followed;
 mod history;
 mod memory;
 mod pipeline;
