@@ -63,6 +63,7 @@ use crate::segment::SegmentRef;
 use crate::shared::Shared;
 use crate::space::{Base, Space};
 use crate::stopping::contained;
+use crate::terms::Term;
 use crate::trap::Step;
 use crate::world::World;
 use coeval_txn::{Epoch, EpochSet};
@@ -103,6 +104,11 @@ impl Checkpoints {
         Self { turn: Mutex::default(), last, outcomes: Outcomes::default() }
     }
 
+    /// The turn to replace chunks, or the manifest; waits for a checkpoint that has it.
+    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock()
+    }
+
     /// The turn to replace chunks, unless a checkpoint has it.
     pub(crate) fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
         self.turn.try_lock()
@@ -138,7 +144,7 @@ impl Checkpoints {
 /// When the log cannot be synced or a file not be written or removed. Contents and durability are as before
 /// then; what the checkpoint wrote may be in place already. [`StoreError::Stopped`] if it panics, which stops commits.
 pub(crate) fn run(shared: &Shared) -> Result<CheckpointReport, StoreError> {
-    shared.check_writable("CHECKPOINT")?;
+    shared.check_files_writable("CHECKPOINT")?;
     let _turn = shared.checkpoints.turn.lock();
     shared.pipeline.publishing.check_whole()?;
     let run = || {
@@ -294,10 +300,13 @@ impl<'s> Checkpoint<'s> {
         if let Some(disk) = &self.shared.disk {
             let mut segments = merged.segments();
             segments.extend(self.rounds.iter().flat_map(FlushedTable::segments));
-            self.report.segments_removed = disk.remove_unneeded(self.frozen.version(), &segments)?;
+            let retention = &self.shared.retention;
+            retention.add_files(&mut segments);
+            let loads_through = retention.loads_through(self.frozen.version());
+            self.report.segments_removed = disk.remove_unneeded(loads_through, &segments)?;
         }
         if let Some((log, end)) = self.shared.pipeline.log().zip(self.log_end) {
-            self.report.log_segments_removed = log.remove_before(end)?;
+            self.report.log_segments_removed = log.remove_before(self.shared.retention.log_before(end))?;
         }
         self.shared.keeper.poke();
         self.report.duration = self.begun.elapsed();
@@ -363,11 +372,18 @@ fn manifest_of(shared: &Shared, disk: &Disk, checkpoint: &Checkpoint<'_>) -> Man
             .map(|(server, access)| (server.to_owned(), access.as_ref().clone()))
             .collect(),
         types: catalog.user_types().map(|def| def.as_ref().clone()).collect(),
+        terms: terms_before(shared, checkpoint.log_end.unwrap_or_default()),
         epochs: (world.epochs().newest() > Epoch::ZERO).then(|| FlushedEpochs {
             through: world.epochs().newest().get(),
             except: world.epochs().except().iter().map(|epoch| epoch.get()).collect(),
         }),
     }
+}
+
+/// The terms of the log up to a place.
+fn terms_before(shared: &Shared, end: Lsn) -> Vec<Term> {
+    // One that begins there has written nothing, or its record comes behind.
+    shared.terms().terms().iter().copied().filter(|term| term.start < end).collect()
 }
 
 /// Where the chunks of a base lie; their segments join `segments`.

@@ -208,6 +208,11 @@ impl Disk {
         Ok(None)
     }
 
+    /// A file of a bulk load is going to arrive under this number, before the record that names it.
+    pub(crate) fn note_on_its_way(&self, number: u64) {
+        self.loads.lock().insert(number, LoadState::OnItsWay);
+    }
+
     /// Notes what became of loads that were written.
     pub(crate) fn settle_loads(&self, written: &LoadFiles, verdict: &Result<Committed, StoreError>) {
         match verdict {

@@ -9,6 +9,7 @@ use crate::key::KeyDamage;
 use crate::log::LogError;
 use crate::row::ValueTypeMismatch;
 use crate::row_lock_error::RowLockError;
+use crate::terms::ForeignHistory;
 use coeval_brick::{CutBrick, LoadError, ShardStopped};
 use std::fmt;
 use std::path::Path;
@@ -131,6 +132,35 @@ pub enum StoreError {
         "it is not known whether the transaction is committed; opening the database again decides by what is on disk: {0}"
     )]
     OutcomeUnknown(#[source] LogError),
+    /// The database lives in memory alone, and that needs files.
+    #[error("a database in memory cannot be followed or copied")]
+    NoDirectory,
+    /// The directory is a replica's, and was to be opened as a database of its own: it would not be a replica any more.
+    #[error("{directory} holds a replica: start it as one, or promote it first")]
+    FollowsAnother {
+        /// The directory.
+        directory: String,
+    },
+    /// The directory is no replica's, and was to be opened as one.
+    #[error("{directory} holds a database that is no replica: a replica begins in a directory of its own")]
+    FollowsNobody {
+        /// The directory.
+        directory: String,
+    },
+    /// The copy that a replica begins with did not end.
+    #[error(
+        "{directory} holds an unfinished copy of a database: start it as a replica to begin the copy anew"
+    )]
+    UnfinishedCopy {
+        /// The directory.
+        directory: String,
+    },
+    /// A follower's log is not the beginning of this one.
+    #[error("the follower's log is not the beginning of this one: {0}")]
+    ForeignHistory(#[from] ForeignHistory),
+    /// The store follows another one, which alone is written to (25006).
+    #[error("cannot execute {0} on a replica")]
+    OnReplica(&'static str),
     /// The database is being closed.
     #[error("the database is being closed")]
     Closing,

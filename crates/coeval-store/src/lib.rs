@@ -41,6 +41,7 @@ mod element;
 mod enum_type;
 mod error;
 pub mod files;
+mod following;
 #[doc(hidden)]
 pub mod fuzzing;
 mod held_versions;
@@ -67,6 +68,7 @@ mod record;
 mod recovery;
 mod repair;
 mod reservations;
+mod retention;
 mod row;
 mod row_lock_error;
 mod safe_counts;
@@ -81,6 +83,7 @@ mod store;
 mod submission;
 mod syncer;
 mod table;
+mod terms;
 mod transaction;
 mod trap;
 mod turns;
@@ -119,6 +122,9 @@ pub use delta::{BasePosition, Change, Delta, DeltaEntry};
 pub use element::ElementType;
 pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
 pub use error::{ConstraintError, StoreError, TableDamage};
+pub use following::{
+    BaseCopy, CopiedFile, CopyWriter, Fed, FileWriter, FollowError, Follower, LogFeed, ReceivedFile,
+};
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
 pub use ingest::{IngestOffset, Ingested, SourceOffset};
@@ -140,6 +146,7 @@ pub use shared::RunAside;
 pub use space::{Base, Found, Space};
 pub use store::{SetValue, Store};
 pub use table::{IndexEntry, RowRef, Table};
+pub use terms::{ForeignHistory, Term, TermHistory};
 pub use transaction::{
     AccessMode, Appended, BrickSnapshot, CheckTime, Committed, ConstraintChoice, GlobalKey, IfLocked,
     IndexCursor, LockWaits, LockedRows, LockedState, MemoryAccount, MemoryAccounts, NOTED_ROWS_MAX, Reading,

@@ -88,7 +88,7 @@
 //!
 //! # Non-goals
 //! No encryption, compression or defence against forged files (a CRC is no signature). No repair: damage stops
-//! the open. No archive: [`LogHandle::remove_before`] deletes. No reading while the log is written.
+//! the open. No archive: [`LogHandle::remove_before`] deletes.
 //!
 //! Start reading at: `log/format.rs`, then `log/recovery.rs`, `log/walk.rs`, `log/appender.rs`, `log/segment.rs`.
 
@@ -96,6 +96,7 @@ mod appender;
 mod error;
 mod format;
 mod handle;
+mod reader;
 mod recovery;
 mod segment;
 mod unfilled;
@@ -106,6 +107,7 @@ pub use error::{Damage, LogError, OpenError};
 pub use format::{Lsn, PAYLOAD_BYTES_MAX};
 pub(crate) use format::{PayloadTail, segment_path};
 pub use handle::LogHandle;
+pub use reader::{LogReader, LogRecord};
 pub(crate) use unfilled::Unfilled;
 pub use walk::{ChecksumPolicy, LogSummary, Replay, Tail, verify};
 pub(crate) use walk::{LogFiles, LookAt, find_segments, place_in_log, read, walk};

@@ -8,7 +8,7 @@
 //! | bytes | field | value |
 //! |---|---|---|
 //! | 0..8 | magic | `COEVALMF` |
-//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables |
+//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms |
 //! | 12..16 | checksum | CRC32C of bytes 0..12 and 16.. |
 //! | 16..24 | length | of the body |
 //! | 24.. | body | JSON, see [`Manifest`] |
@@ -19,6 +19,7 @@ use crate::error::StoreError;
 use crate::files::{FileSystem, put_in_place, write_aside};
 use crate::ids::SequenceId;
 use crate::log::ChecksumPolicy;
+use crate::terms::Term;
 use coeval_txn::{Epoch, EpochSet};
 use crc32c::{crc32c, crc32c_append};
 use serde::{Deserialize, Serialize};
@@ -35,7 +36,9 @@ const FORMAT_VERSION_BRICKS: u32 = 3;
 /// The version with types that users have made.
 const FORMAT_VERSION_TYPES: u32 = 4;
 /// The version with rights on servers of other engines.
-const FORMAT_VERSION: u32 = 5;
+const FORMAT_VERSION_SERVERS: u32 = 5;
+/// The version with terms.
+const FORMAT_VERSION: u32 = 6;
 const HEADER_BYTES: usize = 24;
 
 /// The contents of a manifest.
@@ -71,6 +74,9 @@ pub(crate) struct Manifest {
     /// Which rows of brick tables the flush rounds hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) epochs: Option<FlushedEpochs>,
+    /// Who wrote the log up to `log`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) terms: Vec<Term>,
 }
 
 /// A set of epochs: all up to one of them, without some.
@@ -160,6 +166,7 @@ impl Manifest {
             server_access: Vec::new(),
             types: Vec::new(),
             epochs: None,
+            terms: Vec::new(),
         }
     }
 
@@ -191,8 +198,11 @@ impl Manifest {
             .chain(self.sequences.iter().map(|sequence| &sequence.access));
         let is_plain = self.roles.is_empty() && self.schema_access.is_empty() && { objects }
             .all(ObjectAccess::is_default);
-        if !self.server_access.is_empty() {
+        if !self.terms.is_empty() {
             return FORMAT_VERSION;
+        }
+        if !self.server_access.is_empty() {
+            return FORMAT_VERSION_SERVERS;
         }
         if !self.types.is_empty() {
             return FORMAT_VERSION_TYPES;

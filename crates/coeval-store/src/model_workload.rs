@@ -70,6 +70,8 @@ pub(crate) struct Workload {
     name_count: u32,
     /// Rows that brick tables ever got.
     brick_row_count: i64,
+    /// All acknowledged contents by version, for who wants them.
+    pub(crate) all: Option<BTreeMap<u64, Model>>,
     /// What steps have met, by kind.
     pub(crate) met: BTreeMap<&'static str, u64>,
 }
@@ -88,6 +90,7 @@ impl Workload {
             handed_out: BTreeMap::new(),
             name_count: 0,
             brick_row_count: 0,
+            all: None,
             met: BTreeMap::new(),
         }
     }
@@ -101,6 +104,12 @@ impl Workload {
     /// With transactions that are acknowledged before they are durable, among others.
     pub(crate) fn with_waivers(mut self) -> Self {
         self.some_waive = true;
+        self
+    }
+
+    /// Which keeps all contents that there were.
+    pub(crate) fn keeping_all(mut self) -> Self {
+        self.all = Some(BTreeMap::from([(0, Model::default())]));
         self
     }
 
@@ -205,6 +214,9 @@ impl Workload {
                     model.version = self.model.version + 1;
                     assert_eq!(committed.version.get(), model.version, "each commit is a batch of its own");
                     assert!(!self.has_stopped, "a commit was acknowledged after the log had stopped");
+                    if let Some(all) = &mut self.all {
+                        all.insert(model.version, model.clone());
+                    }
                     let before = std::mem::replace(&mut self.model, model);
                     if is_waived {
                         self.note("waived");

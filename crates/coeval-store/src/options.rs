@@ -118,6 +118,8 @@ pub(crate) struct Sizes {
     pub(crate) expiry: Duration,
     /// With so many flush rounds of a brick table the next one keeps everything.
     pub(crate) brick_rounds_max: usize,
+    /// Whether each opening begins a term in the log.
+    pub(crate) begins_terms: bool,
     pub(crate) trials: Trials,
 }
 
@@ -135,6 +137,7 @@ impl Default for Sizes {
             expiry: Duration::from_secs(60),
             // Opening reads each round, and void rows take room.
             brick_rounds_max: 32,
+            begins_terms: false,
             trials: Trials::NONE,
         }
     }

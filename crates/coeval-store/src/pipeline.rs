@@ -406,6 +406,9 @@ impl Pipeline {
     /// the log while nobody commits. Returns whether the log knows of everything that was published. It is not
     /// synced: it says nothing that somebody waits for.
     pub(crate) fn log_boundary(&self, shared: &Shared) -> bool {
+        if shared.is_following() {
+            return true;
+        }
         // A log that failed says so at the next commit.
         let Ok(mut leader) = self.lock_leader_to_append(shared, BOUNDARY_BYTES) else { return true };
         let Leader { log: Some(log), logged_boundary, .. } = &mut *leader else { return true };
@@ -419,10 +422,32 @@ impl Pipeline {
         boundary >= shared.applied().version()
     }
 
+    /// Makes the term of this opening durable in the log, if it has not written yet.
+    ///
+    /// # Errors
+    /// As the log has them when it takes no record.
+    pub(crate) fn log_term(&self, shared: &Shared) -> Result<(), LogError> {
+        let Some(handle) = self.log() else { return Ok(()) };
+        let is_new = shared.terms().last().is_some_and(|term| term.start == handle.end_lsn());
+        if shared.is_following() || !is_new {
+            return Ok(());
+        }
+        let end = {
+            let mut leader = self.lock_leader_to_append(shared, BOUNDARY_BYTES)?;
+            let Some(log) = leader.log.as_mut() else { return Ok(()) };
+            log.append_inert(|out| encode_boundary(shared.final_version(), out))?
+        };
+        handle.sync(end).map(drop)
+    }
+
     /// Makes the log durable, with a record at its end that attests all before it: damage there is told from a torn tail
     /// from then on. For the time when nobody commits; an end that is attested already stays as it is.
     pub(crate) fn attest_log(&self, shared: &Shared) -> Result<(), LogError> {
         let Some(handle) = self.log() else { return Ok(()) };
+        if shared.is_following() {
+            // Its log stays the beginning of another one.
+            return handle.sync(handle.end_lsn()).map(drop);
+        }
         if self.publishing.check_whole().is_err() {
             // Behind a panic nobody vouches for what the log has.
             return Ok(());

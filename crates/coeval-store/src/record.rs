@@ -6,6 +6,7 @@
 //!   batch (1)    version u64, boundary u64, transactions u32, then each: first_out u64, length u32, body
 //!   sequence (2) id u32, next value i64, 1 byte: 0 if the sequence is at its end
 //!   boundary (3) boundary u64
+//!   term (4)     number u64, id u64, start u64 (see `terms.rs`)
 //! body         definitions: count u32, each length u32 + JSON
 //!              loads: count u32, each: table u32, segments u32, each: number u64, footer checksum u32
 //!                     (the first for the rows, then one for each index)
@@ -27,12 +28,15 @@ use crate::ids::{SequenceId, SpaceId};
 use crate::key::Key;
 use crate::row::Row;
 use crate::segment::SegmentRef;
-use crate::submission::Submission;
+use crate::submission::{Submission, TableWrites, WriteSet};
+use crate::terms::Term;
+use crate::world::World;
 use coeval_txn::{Epoch, Version};
 
 const KIND_BATCH: u8 = 1;
 const KIND_SEQUENCE: u8 = 2;
 const KIND_BOUNDARY: u8 = 3;
+const KIND_TERM: u8 = 4;
 
 const CHANGE_INSERTED: u8 = 1;
 const CHANGE_REPLACED: u8 = 2;
@@ -50,7 +54,6 @@ const HAS_ROW: u8 = 0x80;
 pub(crate) enum Record {
     Batch {
         version: Version,
-        #[cfg_attr(not(test), expect(dead_code, reason = "for followers; recovery begins with everything"))]
         boundary: Version,
         transactions: Vec<Replayed>,
     },
@@ -60,18 +63,33 @@ pub(crate) enum Record {
     },
     /// A heartbeat: safe snapshots may be made of this version.
     Boundary(Version),
+    /// From here on another opening writes the log.
+    Term(Term),
 }
 
 /// What a transaction changed, read back.
 #[derive(Debug)]
 pub(crate) struct Replayed {
     /// The version of the earliest commit that it has an antidependency to.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for followers; recovery begins with everything"))]
     pub(crate) first_out: Option<Version>,
     pub(crate) catalog_changes: Vec<CatalogChange>,
     pub(crate) loads: Vec<LoadPlaces>,
     pub(crate) writes: Vec<ReplayedWrites>,
     pub(crate) bricks: Vec<BrickChange>,
+}
+
+impl Replayed {
+    /// What it wrote to rows and index entries, and its epochs: what a safe snapshot takes of it.
+    pub(crate) fn write_set(&self, world: &World) -> WriteSet {
+        let writes = self.writes.iter().map(|writes| TableWrites {
+            table: writes.table,
+            rows: Delta::from_sorted(writes.rows.clone()),
+            indexes: writes.indexes.iter().map(|changes| Delta::from_sorted(changes.clone())).collect(),
+        });
+        let mut epochs: Vec<Epoch> = self.bricks.iter().map(|change| change.epoch).collect();
+        epochs.dedup();
+        WriteSet::replayed(world, writes, epochs)
+    }
 }
 
 /// A transaction's changes of one table, read back; each list ascends by key.
@@ -213,6 +231,36 @@ pub(crate) fn encode_boundary(boundary: Version, out: &mut Vec<u8>) {
     out.extend_from_slice(&boundary.get().to_le_bytes());
 }
 
+/// Encodes the beginning of a term.
+pub(crate) fn encode_term(term: Term, out: &mut Vec<u8>) {
+    out.push(KIND_TERM);
+    for number in [term.number, term.id, term.start.get()] {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+}
+
+/// The version of a batch, and the segment files that it names; none for another record. Reads no row: a transaction with
+/// a bulk load is alone in its batch.
+///
+/// # Errors
+/// If the bytes are not a record.
+pub(crate) fn decode_places(bytes: &[u8]) -> Result<Option<(Version, Vec<SegmentRef>)>, MalformedRecord> {
+    let mut reader = Reader { bytes, at: 0 };
+    if reader.u8()? != KIND_BATCH {
+        return Ok(None);
+    }
+    let (version, _) = (Version::new(reader.u64()?), reader.u64()?);
+    if reader.u32()? != 1 {
+        return Ok(Some((version, Vec::new())));
+    }
+    let (_, _) = (reader.u64()?, reader.u32()?);
+    for _ in 0..reader.u32()? {
+        reader.prefixed()?;
+    }
+    let loads: Vec<LoadPlaces> = (0..reader.u32()?).map(|_| reader.load()).collect::<Result<_, _>>()?;
+    Ok(Some((version, loads.into_iter().flat_map(|load| load.segments).collect())))
+}
+
 /// Encodes how far a sequence may be used up: after a crash it goes on at `next`.
 pub(crate) fn encode_sequence(id: SequenceId, next: Option<i64>, out: &mut Vec<u8>) {
     out.push(KIND_SEQUENCE);
@@ -244,6 +292,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Record, MalformedRecord> {
             Record::Sequence { id, next }
         }
         KIND_BOUNDARY => Record::Boundary(Version::new(reader.u64()?)),
+        KIND_TERM => Record::Term(Term::from((reader.u64()?, reader.u64()?, reader.u64()?))),
         _ => return Err(MalformedRecord { offset: 0 }),
     };
     if reader.at == bytes.len() { Ok(record) } else { Err(reader.malformed()) }

@@ -25,18 +25,22 @@ use crate::chunk::Chunk;
 use crate::disk::{Disk, LOG_DIR};
 use crate::error::{StoreError, TableDamage};
 use crate::files::FileSystem;
+use crate::following::{FOLLOWER_FILE, STRETCH_BITS, UNFINISHED_COPY_FILE};
 use crate::ids::SpaceId;
 use crate::log::{Log, LogOptions, Lsn, OpenError};
 use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry, manifest_path};
+use crate::record::encode_term;
 use crate::segment::{SEGMENT_DIR, Segment, SegmentRef, parse_segment_name};
 use crate::sequence::Sequences;
 use crate::shared::Contents;
 use crate::space::Space;
 use crate::table::Table;
+use crate::terms::{TermHistory, random_id};
 use crate::world::World;
 use coeval_txn::Version;
+pub(crate) use directory::may_lie_in_new_directory;
 use directory::{Decision, Directory};
-pub(crate) use replay::{ReplayError, ReplayedLog, Replayer};
+pub(crate) use replay::{FollowedLog, ReplayError, ReplayedLog, Replayer};
 pub(crate) use salvage::{open_locked, salvage};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -51,6 +55,17 @@ pub(crate) struct Recovered {
     pub(crate) disk: Disk,
 }
 
+/// Why a directory is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// To be written: a term begins.
+    Primary,
+    /// The same, without terms.
+    PrimaryWithoutTerms,
+    /// To take another store's log.
+    Follower,
+}
+
 /// Opens a directory, or makes a database there.
 ///
 /// # Errors
@@ -59,14 +74,17 @@ pub(crate) fn recover(
     files: Arc<dyn FileSystem>,
     dir: &Path,
     log_options: LogOptions,
+    role: Role,
 ) -> Result<Recovered, StoreError> {
     files.create_dir_all(dir)?;
+    check_role(&*files, dir, role)?;
     let directory = Directory::look(&*files, dir)?;
     if directory.decision() == Decision::Foreign {
         // Before the lock is taken, which is a file.
         directory.refuse(dir)?;
     }
     let lock = files.lock(dir)?;
+    check_role(&*files, dir, role)?;
     let directory = Directory::look(&*files, dir)?;
     directory.refuse(dir)?;
     let log_dir = dir.join(LOG_DIR);
@@ -93,8 +111,15 @@ pub(crate) fn recover(
     if replayer.ends_inert() {
         log.note_inert_end();
     }
-    let replayed = replayer.finish();
-    disk.raise_next_segment(highest_segment(&disk)? + 1);
+    let replayed = match role {
+        Role::Follower => replayer.finish_to_follow(),
+        Role::Primary | Role::PrimaryWithoutTerms => replayer.finish(),
+    };
+    let mut terms = replayed.terms;
+    if role == Role::Primary {
+        begin_term(&mut terms, &mut log);
+    }
+    disk.raise_next_segment(highest_segment_below(&disk, manifest.next_segment)? + 1);
     let named = manifest.files().collect::<BTreeSet<_>>();
     disk.remove_unneeded(Version::new(manifest.version), &named)?;
     let contents = Contents {
@@ -104,8 +129,31 @@ pub(crate) fn recover(
         next_space: replayed.next_space,
         next_sequence: replayed.next_sequence,
         manifest_log: from,
+        terms,
     };
     Ok(Recovered { contents, log: Some(log), disk })
+}
+
+/// From here on the log is that of another term.
+pub(crate) fn begin_term(terms: &mut TermHistory, log: &mut Log) {
+    let term = terms.next(random_id(), log.end_lsn());
+    let mut preamble = Vec::new();
+    encode_term(term, &mut preamble);
+    log.set_preamble(preamble);
+    terms.begin(term).expect("a term begins at the end of the log");
+}
+
+/// Refuses a follower's directory for a primary, a primary's for a follower, and an unfinished copy.
+fn check_role(files: &dyn FileSystem, dir: &Path, role: Role) -> Result<(), StoreError> {
+    let directory = dir.display().to_string();
+    if files.exists(&dir.join(UNFINISHED_COPY_FILE))? {
+        return Err(StoreError::UnfinishedCopy { directory });
+    }
+    match (files.exists(&dir.join(FOLLOWER_FILE))?, role) {
+        (true, Role::Primary | Role::PrimaryWithoutTerms) => Err(StoreError::FollowsAnother { directory }),
+        (false, Role::Follower) => Err(StoreError::FollowsNobody { directory }),
+        (true, Role::Follower) | (false, _) => Ok(()),
+    }
 }
 
 /// Refuses a directory in which something of a database is missing, or which is somebody else's.
@@ -295,6 +343,15 @@ fn restore_space(runs: &[BatchRun], segments: &HashMap<u64, Arc<Segment>>) -> Re
         }
     }
     Ok(Space::from_chunks(chunks))
+}
+
+/// The highest number of a segment file in the stretch of numbers that a directory gives: bulk loads that a follower has got
+/// lie in another one.
+fn highest_segment_below(disk: &Disk, next_segment: u64) -> Result<u64, StoreError> {
+    let names = disk.files().list(&disk.dir().join(SEGMENT_DIR))?;
+    let numbers = names.iter().filter_map(|name| parse_segment_name(name));
+    let own = numbers.filter(|number| number >> STRETCH_BITS == next_segment >> STRETCH_BITS);
+    Ok(own.max().unwrap_or(0))
 }
 
 /// The highest number of a segment file in the directory.

@@ -37,11 +37,11 @@ use crate::log::{Log, LogOptions, Lsn, OpenError, read};
 use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::recovery::{
-    MendTables, Mending, ReplayedLog, Replayer, highest_segment, open_error, open_locked, restore,
+    MendTables, Mending, ReplayedLog, Replayer, begin_term, highest_segment, open_error, open_locked, restore,
 };
 use crate::segment::{Segment, SegmentRef, round_path, segment_path};
 use crate::sequence::Sequences;
-use crate::shared::{Contents, Shared};
+use crate::shared::{Contents, Shared, Standing};
 use crate::space::Space;
 use crate::table::Table;
 use crate::verify::{fits_its_indexes, move_row_ids};
@@ -133,9 +133,14 @@ fn write(
     disk: Disk,
     manifest: &Manifest,
     replayed: ReplayedLog,
-    log: Log,
+    mut log: Log,
     (sizes, emptied): (Sizes, BTreeSet<u64>),
 ) -> Result<(), StoreError> {
+    let mut terms = replayed.terms;
+    if terms.last().is_some() {
+        // What is lost here, a copy has perhaps.
+        begin_term(&mut terms, &mut log);
+    }
     let contents = Contents {
         sequences: Sequences::recovered(replayed.resume_points),
         world: replayed.world,
@@ -143,9 +148,10 @@ fn write(
         next_space: replayed.next_space,
         next_sequence: replayed.next_sequence,
         manifest_log: Lsn::new(manifest.log),
+        terms,
     };
     let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
-    let shared = Shared::new(options, sizes, contents, Some(log), Some(disk));
+    let shared = Shared::new(options, sizes, contents, Some(log), Some(disk), Standing::Alone);
     let mut checkpoint = Checkpoint::freeze(&shared).emptying(emptied);
     checkpoint.write()?;
     checkpoint.install()?;

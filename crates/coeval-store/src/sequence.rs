@@ -209,6 +209,14 @@ impl Sequences {
         Self { by_id: RwLock::new(sequences.collect()) }
     }
 
+    /// Goes on where the log of another store says, which this one follows: nobody takes numbers here meanwhile.
+    pub(crate) fn follow(&self, points: impl IntoIterator<Item = (SequenceId, Option<i64>)>) {
+        for (id, next) in points {
+            let position = next.map_or(Position::End, Position::Next);
+            self.by_id.write().insert(id, Arc::new(Sequence::new(position, next)));
+        }
+    }
+
     /// Where each sequence would go on after a crash now, for a manifest.
     pub(crate) fn resume_points(&self) -> Vec<(SequenceId, Option<i64>)> {
         let by_id = self.by_id.read();

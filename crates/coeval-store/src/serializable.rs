@@ -46,8 +46,9 @@ use crate::transaction::ReadSet;
 use crate::world::World;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use coeval_txn::ssi::{
-    Boundary, BoundaryGuard, BoundaryHolder, Certified, Counterpart, Deferral, EndedRegistration, HeldBack,
-    Member, Moved, SafeSnapshot, SafeSnapshots, SessionFloor, Ssi, SsiConflict, SsiLimits,
+    Boundary, BoundaryGuard, BoundaryHolder, Certified, Counterpart, Deferral, EndedRegistration,
+    FollowedSnapshots, HeldBack, Member, Moved, SafeSnapshot, SafeSnapshots, SessionFloor, Ssi, SsiConflict,
+    SsiLimits,
 };
 use coeval_txn::{ActiveSnapshots, CommitOrder, Interrupt, SnapshotGuard, TransactionId, Version};
 use parking_lot::{Mutex, MutexGuard};
@@ -83,6 +84,8 @@ pub(crate) struct Serializable {
     next_transaction: AtomicU64,
     pub(crate) counters: SafeCounters,
     trials: Trials,
+    /// Of a store that follows another one's log, by which its safe worlds are made.
+    followed: Option<Mutex<FollowedSnapshots<Arc<World>, Arc<WriteSet>>>>,
 }
 
 /// See [`Serializable`].
@@ -115,6 +118,10 @@ pub struct SafeWorld {
 }
 
 impl SafeWorld {
+    pub(crate) fn new(world: Arc<World>, holds: SafeSnapshot<Arc<WriteSet>>) -> Self {
+        Self { world, holds }
+    }
+
     /// The world: that of the boundary's version, with the commits behind it that belong to the snapshot.
     #[must_use]
     pub(crate) fn world(&self) -> &Arc<World> {
@@ -188,7 +195,42 @@ impl Serializable {
             next_transaction: AtomicU64::new(1),
             counters: SafeCounters::default(),
             trials,
+            followed: None,
         }
+    }
+
+    /// Of a store that follows another one: there is no safe world before the log allows one.
+    pub(crate) fn following(world: Arc<World>, trials: Trials) -> Self {
+        let followed = FollowedSnapshots::new(world.version(), Arc::clone(&world));
+        let serializable = Self { followed: Some(Mutex::new(followed)), ..Self::new(world, trials) };
+        serializable.newest.store(None);
+        serializable
+    }
+
+    /// Whether safe worlds are made of another store's log.
+    #[inline]
+    pub(crate) fn is_following(&self) -> bool {
+        self.followed.is_some()
+    }
+
+    /// What was followed.
+    ///
+    /// # Panics
+    /// If nobody is followed.
+    pub(crate) fn lock_followed(&self) -> MutexGuard<'_, FollowedSnapshots<Arc<World>, Arc<WriteSet>>> {
+        self.followed.as_ref().expect("only a follower takes records").lock()
+    }
+
+    /// Puts a safe world in place that was made of the log, over a world with so many commits. Returns the one before.
+    #[must_use = "dropping the last reference to a world takes long"]
+    pub(crate) fn put_followed(&self, safe: SafeWorld, boundary_commits: u64) -> Option<Arc<World>> {
+        let mut state = self.safe.lock();
+        if self.newest.load().as_ref().is_some_and(|newest| newest.boundary() >= safe.boundary()) {
+            return None;
+        }
+        state.boundary_commits = boundary_commits;
+        state.members = safe.holds.members.len() as u64;
+        self.newest.swap(Some(Arc::new(safe))).map(|old| Arc::clone(&old.world))
     }
 
     /// A name for a transaction that begins.
@@ -237,6 +279,9 @@ impl Serializable {
     /// nobody has asked lately: the locks, and applying the write sets of those commits behind the boundary that belong to
     /// the snapshot, which are few.
     pub(crate) fn safe(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
+        if self.is_following() {
+            return self.newest.load_full();
+        }
         if self.trials.safe_is_newest {
             let world = published.load_full();
             let holds = SafeSnapshot { boundary: world.version(), members: Vec::new() };
@@ -276,6 +321,9 @@ impl Serializable {
 
     /// The newest one, for who must have that, or only looks.
     pub(crate) fn current(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
+        if self.is_following() {
+            return self.newest.load_full();
+        }
         if let Some(safe) = self.newest.load_full().filter(|safe| self.is_newest(safe)) {
             return Some(safe);
         }
@@ -402,6 +450,10 @@ impl Serializable {
         interrupt: Option<&(dyn Interrupt + Send + Sync)>,
     ) -> Result<Arc<SafeWorld>, DeferralInterrupted> {
         loop {
+            if let Some(safe) = self.newest.load_full().filter(|_| self.is_following()) {
+                // Whoever follows cannot know what is current where commits are made.
+                return Ok(safe);
+            }
             let safe = self.current(published).filter(|safe| deferral.is_over(safe.boundary()));
             if let Some(safe) = safe {
                 return Ok(safe);
@@ -427,6 +479,9 @@ impl Serializable {
     #[must_use = "dropping the last reference to a world takes long"]
     pub(crate) fn note_published(&self, published: Version) -> Option<Arc<World>> {
         self.published.store(published.get(), Ordering::Release);
+        if self.is_following() {
+            return None;
+        }
         if self.set_wanted(|wanted| wanted.checked_sub(1)) || self.newest.load().is_none() {
             return None;
         }
@@ -454,7 +509,11 @@ impl Serializable {
     pub(crate) fn lag(&self, published: &ArcSwap<World>) -> SnapshotLag {
         drop(self.current(published));
         let safe = self.safe.lock();
-        let (boundary, has) = (self.boundary.version(), safe.boundary_commits + safe.members);
+        let boundary = match &self.followed {
+            Some(_) => self.newest.load().as_ref().map_or(Version::ZERO, |newest| newest.boundary()),
+            None => self.boundary.version(),
+        };
+        let has = safe.boundary_commits + safe.members;
         let newest = published.load();
         let is_behind = newest.version() > boundary;
         let age = if is_behind { self.boundary.fresh().elapsed() } else { Duration::ZERO };
@@ -510,7 +569,7 @@ impl Serializable {
 ///
 /// They fit there: each began below the boundary, so whatever it relied on (the owner of a key, a definition) nobody
 /// changed up to its commit, and the boundary lies in between.
-fn with_members(world: Arc<World>, holds: &SafeSnapshot<Arc<WriteSet>>) -> Arc<World> {
+pub(crate) fn with_members(world: Arc<World>, holds: &SafeSnapshot<Arc<WriteSet>>) -> Arc<World> {
     if holds.members.is_empty() {
         return world;
     }

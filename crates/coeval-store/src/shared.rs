@@ -13,11 +13,13 @@ use crate::log::{Log, Lsn, PayloadTail};
 use crate::options::{Durability, Sizes, StoreOptions};
 use crate::pipeline::Pipeline;
 use crate::record::encode_body;
+use crate::retention::Retention;
 use crate::safe_counts::Refusal;
 use crate::sequence::Sequences;
 use crate::serializable::{Certification, DeferralInterrupted, ReaderDuty, SafeWorld, Serializable};
 use crate::submission::Submission;
 use crate::table::Table;
+use crate::terms::TermHistory;
 use crate::transaction::{AccessMode, Committed, GlobalKey, MemoryAccounts, Serializing, Transaction};
 use crate::trap::Trap;
 use crate::world::World;
@@ -67,7 +69,22 @@ pub(crate) struct Shared {
     /// # Locking
     /// A leaf lock, held for moments; worlds are dropped outside of it.
     graveyard: Mutex<Vec<Arc<World>>>,
+    /// Who wrote the log, up to its end.
+    ///
+    /// # Locking
+    /// A leaf lock, held for moments.
+    terms: Mutex<TermHistory>,
+    pub(crate) retention: Retention,
     pub(crate) trap: Trap,
+}
+
+/// Where the commits of a store are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Here.
+    Alone,
+    /// In another store, whose log this one takes.
+    Follows,
 }
 
 /// What a store begins with.
@@ -82,6 +99,7 @@ pub(crate) struct Contents {
     pub(crate) manifest_log: Lsn,
     /// Which rows of brick tables its flush rounds hold.
     pub(crate) flushed_epochs: EpochSet,
+    pub(crate) terms: TermHistory,
 }
 
 impl Contents {
@@ -94,6 +112,7 @@ impl Contents {
             next_sequence: 1,
             manifest_log: Lsn::START,
             flushed_epochs: EpochSet::none(),
+            terms: TermHistory::default(),
         }
     }
 }
@@ -133,11 +152,15 @@ impl Shared {
         contents: Contents,
         log: Option<Log>,
         disk: Option<Disk>,
+        standing: Standing,
     ) -> Self {
         let durability = if log.is_some() { options.durability } else { Durability::None };
         let pipeline = Pipeline::new(log, durability, contents.world.version(), sizes);
         let world = Arc::new(contents.world);
-        let serializable = Serializable::new(Arc::clone(&world), sizes.trials);
+        let serializable = match standing {
+            Standing::Alone => Serializable::new(Arc::clone(&world), sizes.trials),
+            Standing::Follows => Serializable::following(Arc::clone(&world), sizes.trials),
+        };
         let keeper = Arc::new(KeeperSignal::new(sizes.heartbeat, sizes.expiry));
         if let Some(disk) = &disk {
             disk.chunk_memory().set_limit(options.data_memory_or_default(), Arc::clone(&keeper));
@@ -164,6 +187,8 @@ impl Shared {
             checkpoints: Checkpoints::after(contents.manifest_log, contents.flushed_epochs),
             keeper,
             graveyard: Mutex::default(),
+            terms: Mutex::new(contents.terms),
+            retention: Retention::default(),
             trap: Trap::default(),
         }
     }
@@ -171,7 +196,25 @@ impl Shared {
     /// Fails if the database was opened to be read only.
     #[inline]
     pub(crate) fn check_writable(&self, what: &'static str) -> Result<(), StoreError> {
+        if self.is_following() {
+            return Err(StoreError::OnReplica(what));
+        }
+        self.check_files_writable(what)
+    }
+
+    /// Fails if nothing of the directory may be changed.
+    #[inline]
+    pub(crate) fn check_files_writable(&self, what: &'static str) -> Result<(), StoreError> {
         if self.options.is_read_only() { Err(StoreError::ServedReadOnly(what)) } else { Ok(()) }
+    }
+
+    /// Who wrote the log, up to its end and perhaps a term that has not written yet.
+    pub(crate) fn terms(&self) -> TermHistory {
+        self.terms.lock().clone()
+    }
+
+    pub(crate) fn set_terms(&self, terms: TermHistory) {
+        *self.terms.lock() = terms;
     }
 
     pub(crate) fn published(&self) -> Arc<World> {
@@ -254,6 +297,9 @@ impl Shared {
         mode: AccessMode,
         at: BeginAt,
     ) -> Transaction {
+        if self.is_following() {
+            return self.begin_following(isolation);
+        }
         let take = || {
             let mut snapshot = None;
             let guard = self.snapshots(mode).register(|| {
@@ -319,6 +365,21 @@ impl Shared {
     ) -> Result<Transaction, DeferralInterrupted> {
         let safe = self.aside(|| self.serializable.deferred(&self.published, deferral, interrupt))?;
         Ok(self.begin_on(&safe))
+    }
+
+    /// In a store that follows another one all transactions only read, and one at SERIALIZABLE reads a safe snapshot. While
+    /// there is none, it gets the newest world and is no more than REPEATABLE READ.
+    fn begin_following(self: &Arc<Self>, isolation: Isolation) -> Transaction {
+        if isolation == Isolation::Serializable
+            && let Some(safe) = self.serializable.safe(&self.published)
+        {
+            return self.begin_on(&safe);
+        }
+        let isolation = if isolation == Isolation::Serializable { Isolation::Snapshot } else { isolation };
+        let world = self.published();
+        let guard = self.register(world.version(), AccessMode::ReadOnly);
+        let id = self.serializable.new_transaction();
+        Transaction::new(Arc::clone(self), world, guard, isolation, AccessMode::ReadOnly, id, None)
     }
 
     fn begin_on(self: &Arc<Self>, safe: &SafeWorld) -> Transaction {
@@ -456,6 +517,12 @@ impl Shared {
         (self.next_space.load(Ordering::Relaxed), self.next_sequence.load(Ordering::Relaxed))
     }
 
+    /// Numbers below these have been given.
+    pub(crate) fn raise_next_numbers(&self, space: u32, sequence: u32) {
+        self.next_space.fetch_max(space, Ordering::Relaxed);
+        self.next_sequence.fetch_max(sequence, Ordering::Relaxed);
+    }
+
     /// Lets purge pass epochs that were rolled back since the newest world was made, and were pending then.
     pub(crate) fn pass_rolled_back_epochs(&self) {
         // Mostly there is nothing, and nobody is held up.
@@ -466,6 +533,9 @@ impl Shared {
 
     /// Purges brick tables as far as everybody sees them alike, and, in a store with files, flush rounds hold them.
     pub(crate) fn purge_bricks(&self) {
+        if self.is_following() {
+            return;
+        }
         self.pass_rolled_back_epochs();
         let world = self.published();
         let flushed = match &self.disk {
@@ -484,6 +554,9 @@ impl Shared {
 
     /// Deletes the bricks of which all rows are older at `now` than their table keeps them, a transaction for each table.
     pub(crate) fn expire_bricks(self: &Arc<Self>, now_micros: i64) {
+        if self.is_following() {
+            return;
+        }
         let world = self.published();
         for table in world.tables() {
             let Some((dimension, last)) = table.def().bricks.as_ref().and_then(|bricks| {

@@ -10,20 +10,22 @@ use crate::companion::Companion;
 use crate::conflicts::{ConflictCounts, RecentConflict};
 use crate::error::{StoreError, TableDamage};
 use crate::files::{DiskFiles, FileSystem};
+use crate::following::{BaseCopy, Follower, LogFeed};
 use crate::held_versions::HeldVersions;
 use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::Keeper;
-use crate::log::LogOptions;
+use crate::log::{LogOptions, Lsn};
 use crate::options::{DamagedTables, Durability, Sizes, StoreOptions, Trials};
 use crate::pipeline::LeaderStays;
 use crate::publishing::Publication;
-use crate::recovery::{Recovered, recover, salvage};
+use crate::recovery::{Recovered, Role, recover, salvage};
 use crate::reservations::Priority;
 use crate::safe_counts::SafeSnapshotCounts;
 use crate::sequence::Position;
 use crate::serializable::{DeferralInterrupted, SnapshotLag};
-use crate::shared::{BeginAt, Contents, RunAside, Shared};
+use crate::shared::{BeginAt, Contents, RunAside, Shared, Standing};
 use crate::syncer::Syncer;
+use crate::terms::{ForeignHistory, TermHistory};
 use crate::transaction::{AccessMode, BrickSnapshot, GlobalKey, MemoryAccounts, Reading, Transaction};
 use crate::world::World;
 use coeval_txn::ssi::{BoundaryHolder, Deferral, SessionFloor};
@@ -69,7 +71,7 @@ impl Store {
 
     /// As [`Store::in_memory`], with sizes of chunks for tests.
     pub(crate) fn in_memory_tuned(options: StoreOptions, sizes: Sizes) -> Self {
-        Self::new(Shared::new(options, sizes, Contents::empty(), None, None))
+        Self::new(Shared::new(options, sizes, Contents::empty(), None, None, Standing::Alone))
     }
 
     /// Opens the database in a directory of the disk, or makes one there; see [`Store::open_with`].
@@ -107,7 +109,7 @@ impl Store {
             // Room made ahead with zeros speeds syncs up; where commits do not wait for any, less will do.
             Durability::None => LogOptions { extend_bytes: 64 << 10, ..log },
         };
-        let sizes = Sizes { heartbeat: Some(HEARTBEAT_INTERVAL), ..Sizes::default() };
+        let sizes = Sizes { heartbeat: Some(HEARTBEAT_INTERVAL), begins_terms: true, ..Sizes::default() };
         Self::open_tuned(files, dir, options, log, sizes)
     }
 
@@ -120,10 +122,89 @@ impl Store {
         sizes: Sizes,
     ) -> Result<Self, StoreError> {
         let Recovered { contents, log, disk } = match options.damaged {
-            DamagedTables::Refuse => recover(files, dir, log)?,
+            DamagedTables::Refuse => {
+                let role = if sizes.begins_terms { Role::Primary } else { Role::PrimaryWithoutTerms };
+                recover(files, dir, log, role)?
+            }
             DamagedTables::ServeOthersReadOnly => salvage(files, dir, log.checksums)?,
         };
-        Ok(Self::new(Shared::new(options, sizes, contents, log, Some(disk))))
+        Ok(Self::new(Shared::new(options, sizes, contents, log, Some(disk), Standing::Alone)))
+    }
+
+    /// Opens a directory that [`CopyWriter`](crate::CopyWriter) has made, to follow the log of the database that it is a
+    /// copy of. The store can be read at once; what the [`Follower`] takes is seen as it comes.
+    ///
+    /// # Errors
+    /// As [`Store::open_with`]; [`StoreError::FollowsNobody`], [`StoreError::UnfinishedCopy`].
+    pub fn open_follower(
+        files: Arc<dyn FileSystem>,
+        dir: &Path,
+        options: StoreOptions,
+    ) -> Result<(Self, Follower), StoreError> {
+        Self::open_follower_tuned(files, dir, options, LogOptions::default(), Sizes::default())
+    }
+
+    /// As [`Store::open_follower`], with sizes for tests.
+    pub(crate) fn open_follower_tuned(
+        files: Arc<dyn FileSystem>,
+        dir: &Path,
+        options: StoreOptions,
+        log: LogOptions,
+        sizes: Sizes,
+    ) -> Result<(Self, Follower), StoreError> {
+        let Recovered { contents, log, disk } = recover(files, dir, log, Role::Follower)?;
+        let sizes = Sizes { heartbeat: None, ..sizes };
+        let store = Self::new(Shared::new(options, sizes, contents, log, Some(disk), Standing::Follows));
+        let follower = Follower::new(Arc::clone(&store.shared));
+        Ok((store, follower))
+    }
+
+    /// Whether it follows another store, and is to be read only.
+    #[must_use]
+    pub fn is_following(&self) -> bool {
+        self.shared.is_following()
+    }
+
+    /// Whether a declared reader can be given a safe snapshot now. A store that [follows](Self::is_following) another one may
+    /// have none yet.
+    #[must_use]
+    pub fn has_safe_snapshot(&self) -> bool {
+        !self.is_following() || self.shared.serializable.safe(self.shared.published_slot()).is_some()
+    }
+
+    /// Who wrote the log, and which database it is of.
+    #[must_use]
+    pub fn terms(&self) -> TermHistory {
+        self.shared.terms()
+    }
+
+    /// The end of the log, and up to where it is durable; nothing without files.
+    #[must_use]
+    pub fn log_position(&self) -> Option<(Lsn, Lsn)> {
+        self.shared.pipeline.log().map(|log| (log.end_lsn(), log.durable_lsn()))
+    }
+
+    /// Holds the newest checkpoint to be copied while the database is used. [`checkpoint`](Self::checkpoint) before makes
+    /// the log short that has to be applied to the copy.
+    ///
+    /// # Errors
+    /// [`StoreError::NoDirectory`]; those of the log and of the files.
+    pub fn base_copy(&self) -> Result<BaseCopy, StoreError> {
+        BaseCopy::begin(&self.shared)
+    }
+
+    /// The log from `position` on, for one who has it up to there, in the term with the id `term` (`None`: before the first).
+    ///
+    /// # Errors
+    /// [`StoreError::ForeignHistory`] if that is another history; [`StoreError::NoDirectory`]. Whether the log reaches back so
+    /// far is found with the first record.
+    pub fn log_feed(&self, term: Option<u64>, position: Lsn) -> Result<LogFeed, StoreError> {
+        self.shared.terms().check_follower(term, position)?;
+        let (end, _) = self.log_position().ok_or(StoreError::NoDirectory)?;
+        if position > end {
+            return Err(ForeignHistory::Parted { parting: end, position }.into());
+        }
+        LogFeed::from_position(Arc::clone(&self.shared), position)
     }
 
     /// The tables that cannot be read, and why, in a database that was opened [without them](DamagedTables).
@@ -472,7 +553,5 @@ impl Store {
 
 #[cfg(test)]
 mod crash_tests;
-#[cfg(test)]
-mod follower_tests;
 #[cfg(test)]
 mod golden_tests;

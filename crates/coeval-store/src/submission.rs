@@ -130,6 +130,17 @@ impl WriteSet {
         written
     }
 
+    /// What the log has of a write set: enough for a safe snapshot, not for certification.
+    pub(crate) fn replayed(
+        world: &World,
+        writes: impl Iterator<Item = TableWrites>,
+        epochs: Vec<Epoch>,
+    ) -> Self {
+        let def_of = |table| world.table(table).map(|table| Arc::clone(table.def()));
+        let tables = writes.filter_map(|writes| Some((def_of(writes.table)?, writes))).collect();
+        Self { tables, epochs, ..Self::default() }
+    }
+
     /// Every key, with its space. A key may come twice.
     pub(crate) fn keys(&self) -> impl Iterator<Item = (SpaceId, Written<'_, Key>)> {
         let changed = self.tables.iter().flat_map(|(def, writes)| {

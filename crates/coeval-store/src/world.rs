@@ -80,6 +80,11 @@ impl World {
         self.epochs = self.epochs.with(epochs);
     }
 
+    /// Has exactly the rows of these epochs, in a store that follows a log: there nothing is purged, so nothing is held.
+    pub(crate) fn follow_epochs(&mut self, epochs: EpochSet) {
+        (self.epochs, self.hold) = (epochs, None);
+    }
+
     /// Has all rows up to `newest`, the last epoch that was found when a database was opened.
     pub(crate) fn recover_epochs(&mut self, newest: Epoch) {
         self.bricks = Arc::new(self.bricks.recovered(newest));

@@ -58,6 +58,8 @@ pub struct Log {
     attested: Lsn,
     /// The end of the log when its last record was one that nobody would miss.
     inert_end: Option<Lsn>,
+    /// The payload of a record that goes before the next one.
+    preamble: Option<Vec<u8>>,
     buffer: Vec<u8>,
     zeros: Vec<u8>,
 }
@@ -125,9 +127,16 @@ impl Log {
             last_record,
             attested,
             inert_end,
+            preamble: None,
             buffer,
             zeros,
         })
+    }
+
+    /// Has a record written before the next one, at what is the end of the log now. If no other record comes, it is not
+    /// written either.
+    pub(crate) fn set_preamble(&mut self, payload: Vec<u8>) {
+        self.preamble = Some(payload);
     }
 
     /// Makes a log without records in `dir`, durably; or makes one durable that is there already and has none.
@@ -140,6 +149,11 @@ impl Log {
             return files.sync_dir(dir);
         }
         create_segment(files, dir, Lsn::START).map(drop)
+    }
+
+    /// Makes a log without records that begins at `first`, durably, in a directory without one.
+    pub(crate) fn create_at(files: &dyn FileSystem, dir: &Path, first: Lsn) -> Result<(), FileError> {
+        create_segment(files, dir, first).map(drop)
     }
 
     /// The handle to sync the log and to drop its old segments.
@@ -189,7 +203,7 @@ impl Log {
         encode: impl FnOnce(&mut Vec<u8>),
         tail: PayloadTail,
     ) -> Result<(Lsn, Option<Unfilled>), LogError> {
-        self.shared.check_running()?;
+        self.write_preamble()?;
         let mut record = std::mem::take(&mut self.buffer);
         record.clear();
         record.resize(RECORD_HEADER_BYTES, 0);
@@ -206,6 +220,22 @@ impl Log {
             self.buffer = record;
         }
         outcome
+    }
+
+    /// Writes what goes before the next record; without room for it, it still does.
+    fn write_preamble(&mut self) -> Result<(), LogError> {
+        self.shared.check_running()?;
+        let Some(payload) = self.preamble.take() else { return Ok(()) };
+        let mut record = vec![0; RECORD_HEADER_BYTES];
+        record.extend_from_slice(&payload);
+        let written = match self.make_room(record.len() as u64) {
+            Ok(()) => self.write_record(&mut record, PayloadTail::NONE).map(drop),
+            Err(error) => Err(error),
+        };
+        if written.is_err() {
+            self.preamble = Some(payload);
+        }
+        written
     }
 
     /// As [`Log::append_with`], for a record that nobody would miss: all that it is there for is its header, which
@@ -237,7 +267,8 @@ impl Log {
     /// [`LogError::NoRoom`], with the log as it was; a failure that stops the log; [`LogError::Stopped`].
     pub(crate) fn reserve(&mut self, payload_bytes: usize) -> Result<Option<NextSegment>, LogError> {
         self.shared.check_running()?;
-        self.room_or_next((RECORD_HEADER_BYTES + payload_bytes.min(PAYLOAD_BYTES_MAX)) as u64)
+        let preamble = self.preamble.as_ref().map_or(0, |payload| RECORD_HEADER_BYTES + payload.len());
+        self.room_or_next((preamble + RECORD_HEADER_BYTES + payload_bytes.min(PAYLOAD_BYTES_MAX)) as u64)
     }
 
     /// Writes the record whose payload, but for its tail, is in place behind the room for its header, where room has been

@@ -60,6 +60,14 @@ pub enum LogError {
         /// The name that a segment with the first missing record would have.
         path: PathBuf,
     },
+    /// The log does not reach back to a place that somebody wants to read it from.
+    #[error("the log does not reach back to {wanted}: it begins at {first}")]
+    Gone {
+        /// The place.
+        wanted: Lsn,
+        /// The first record that is there.
+        first: Lsn,
+    },
     /// The segment was written by another version of the program.
     #[error("{} has log format version {found}; this program reads version {supported}", path.display())]
     UnsupportedVersion {
@@ -105,6 +113,7 @@ impl LogError {
             LogError::Stopped { first } => first.is_disk_full(),
             LogError::Damaged { .. }
             | LogError::MissingSegment { .. }
+            | LogError::Gone { .. }
             | LogError::UnsupportedVersion { .. }
             | LogError::Panicked { .. }
             | LogError::PayloadSize { .. } => false,

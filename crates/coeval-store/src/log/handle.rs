@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::files::{File, FileError, FileSystem};
 use crate::log::format::segment_path;
-use crate::log::{LogError, Lsn};
+use crate::log::{LogError, LogReader, Lsn};
 
 /// The written end of the log.
 pub(crate) struct Written {
@@ -165,6 +165,11 @@ impl LogHandle {
         file.sync_data().map_err(|error| shared.stop(error))?;
         shared.set_durable(end);
         Ok(end)
+    }
+
+    /// Reads the log from `position` on while others append to it.
+    pub fn reader(&self, position: Lsn) -> LogReader {
+        LogReader::new(Arc::clone(&self.shared), position)
     }
 
     /// Stops the log for good, for a reason that is not its own.

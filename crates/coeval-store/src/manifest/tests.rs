@@ -51,6 +51,7 @@ fn some_manifest() -> Manifest {
         server_access: vec![],
         types: vec![],
         epochs: None,
+        terms: vec![],
     }
 }
 

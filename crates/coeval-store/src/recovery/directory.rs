@@ -8,6 +8,7 @@
 use crate::disk::LOG_DIR;
 use crate::error::StoreError;
 use crate::files::{FileSystem, LOCK_FILE_NAME};
+use crate::following::FOLLOWER_FILE;
 use crate::log::{LogFiles, LookAt, find_segments};
 use crate::manifest::FILE_NAME as MANIFEST_FILE;
 use crate::segment::SEGMENT_DIR;
@@ -139,6 +140,11 @@ const DIRECTORY_CASES: [DirectoryCase; 8] = [
 /// What a server keeps beside a database: the rules of who may come, perhaps written before its first start, and a secret.
 const OF_THE_SERVER: [&str; 2] = ["pg_hba.conf", "mock-secret"];
 
+/// Whether a file of this name says nothing of whose directory it is.
+pub(crate) fn may_lie_in_new_directory(name: &str) -> bool {
+    name == LOCK_FILE_NAME || OF_THE_SERVER.contains(&name)
+}
+
 /// What a directory holds, with the files by which an error names that.
 pub(super) struct Directory {
     holdings: Holdings,
@@ -167,9 +173,7 @@ impl Directory {
         let segments = if files.exists(&segment_dir)? { files.list(&segment_dir)? } else { Vec::new() };
         let first_segment = segments.into_iter().next().map(|name| format!("{SEGMENT_DIR}/{name}"));
         let is_foreign = |name: &String| {
-            name != LOCK_FILE_NAME
-                && !name.starts_with(MANIFEST_FILE)
-                && !OF_THE_SERVER.contains(&name.as_str())
+            !may_lie_in_new_directory(name) && !name.starts_with(MANIFEST_FILE) && name != FOLLOWER_FILE
         };
         let unfinished = names.iter().find(|name| name.starts_with(MANIFEST_FILE)).cloned();
         let foreign = names.into_iter().find(is_foreign);

@@ -19,11 +19,13 @@ use crate::record::{LoadPlaces, MalformedRecord, Record, Replayed, ReplayedWrite
 use crate::row::Row;
 use crate::segment::SegmentRef;
 use crate::space::{Found, Space};
-use crate::submission::TableWrites;
+use crate::submission::{TableWrites, WriteSet};
 use crate::table::{RowRef, Table};
+use crate::terms::TermHistory;
 use crate::transaction::{check_brick_definition, is_free};
 use crate::world::World;
-use coeval_txn::{Epoch, Version};
+use coeval_txn::ssi::Member;
+use coeval_txn::{CommitOrder, Epoch, EpochSet, TransactionId, Version};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::path::Path;
@@ -73,7 +75,15 @@ pub(crate) struct Replayer<'d> {
     resume_points: HashMap<SequenceId, Option<i64>>,
     next_space: u32,
     next_sequence: u32,
+    /// No record names a newer one, be it as covered by a delete.
     newest_epoch: Epoch,
+    /// Whose rows of brick tables exist: those of committed transactions alone.
+    epochs: EpochSet,
+    terms: TermHistory,
+    /// What followers note of each batch.
+    followed: Option<Vec<FollowedBatch>>,
+    /// How many transactions it has applied.
+    commits: usize,
     /// Whether nobody would miss the last record.
     ends_inert: bool,
     /// Who takes what can be read of bulk loads.
@@ -91,9 +101,29 @@ struct Gathered {
     indexes: Vec<Vec<(Key, DeltaEntry)>>,
 }
 
+/// What a follower notes of a batch.
+#[derive(Debug)]
+pub(crate) struct FollowedBatch {
+    /// The safe snapshot of this version is final, with all batches before.
+    pub(crate) boundary: Version,
+    /// The transactions with an out-edge.
+    pub(crate) members: Vec<Member<Arc<WriteSet>>>,
+}
+
+/// The result of following.
+pub(crate) struct FollowedLog {
+    pub(crate) world: World,
+    pub(crate) batches: Vec<FollowedBatch>,
+    pub(crate) resume_points: Vec<(SequenceId, Option<i64>)>,
+    pub(crate) next_space: u32,
+    pub(crate) next_sequence: u32,
+    pub(crate) terms: TermHistory,
+}
+
 /// The result of a replay.
 pub(crate) struct ReplayedLog {
     pub(crate) world: World,
+    pub(crate) terms: TermHistory,
     pub(crate) resume_points: Vec<(SequenceId, Option<i64>)>,
     pub(crate) next_space: u32,
     pub(crate) next_sequence: u32,
@@ -110,10 +140,36 @@ impl<'d> Replayer<'d> {
             next_space: manifest.next_space,
             next_sequence: manifest.next_sequence,
             newest_epoch: manifest.newest_epoch(),
+            epochs: manifest.flushed_epochs(),
+            terms: TermHistory::new(manifest.terms.clone()),
+            followed: None,
+            commits: 0,
             ends_inert: true,
             mender: None,
             damaged: None,
             place: Lsn::new(manifest.log),
+        }
+    }
+
+    /// Of a store that follows a log: what comes is applied to its newest world.
+    pub(crate) fn following(disk: &'d Disk, world: World, terms: TermHistory, numbers: (u32, u32)) -> Self {
+        Self {
+            disk,
+            newest_epoch: world.epochs().newest(),
+            epochs: world.epochs().clone(),
+            world,
+            gathered: BTreeMap::new(),
+            gathered_count: 0,
+            resume_points: HashMap::new(),
+            next_space: numbers.0,
+            next_sequence: numbers.1,
+            terms,
+            followed: Some(Vec::new()),
+            commits: 0,
+            ends_inert: true,
+            mender: None,
+            damaged: None,
+            place: Lsn::START,
         }
     }
 
@@ -164,7 +220,7 @@ impl<'d> Replayer<'d> {
     /// The segment files that a record refers to.
     pub(crate) fn segments_of(payload: &[u8]) -> Result<Vec<SegmentRef>, ReplayError> {
         Ok(match decode(payload)? {
-            Record::Sequence { .. } | Record::Boundary(_) => Vec::new(),
+            Record::Sequence { .. } | Record::Boundary(_) | Record::Term(_) => Vec::new(),
             Record::Batch { transactions, .. } => {
                 let loads = transactions.into_iter().flat_map(|transaction| transaction.loads);
                 loads.flat_map(|load| load.segments).collect()
@@ -187,12 +243,18 @@ impl<'d> Replayer<'d> {
                     return Err(ReplayError::Malformed(what));
                 }
             }
-            // The safe snapshots of before are nobody's any more: whoever opens a database begins with all of it.
-            Record::Batch { version, transactions, boundary: _ } => {
+            Record::Term(term) => self.terms.begin(term).map_err(ReplayError::Malformed)?,
+            Record::Batch { version, transactions, boundary } => {
                 if version != self.world.version().next() {
                     let what = format!("version {version} does not follow {}", self.world.version());
                     return Err(ReplayError::Malformed(what));
                 }
+                // Whoever opens a database begins with all of it, and needs no safe snapshots of before.
+                if let Some(followed) = &mut self.followed {
+                    let members = members_of(version, &transactions, &self.world);
+                    followed.push(FollowedBatch { boundary, members });
+                }
+                self.commits += transactions.len();
                 for transaction in transactions {
                     self.transaction(version, transaction)?;
                 }
@@ -282,6 +344,7 @@ impl<'d> Replayer<'d> {
             }
         };
         self.newest_epoch = self.newest_epoch.max(newest);
+        self.epochs = self.epochs.with(&[change.epoch]);
         Ok(())
     }
 
@@ -382,25 +445,63 @@ impl<'d> Replayer<'d> {
         }
     }
 
-    /// Applies what is left.
-    pub(crate) fn finish(mut self) -> ReplayedLog {
+    /// Applies what is left. In the world, all epochs that have not committed count as ended: nobody goes on with them.
+    pub(crate) fn finish(self) -> ReplayedLog {
+        self.finish_with(|world, newest, _| world.recover_epochs(newest))
+    }
+
+    /// As [`finish`](Self::finish), for a store that goes on following the log: transactions that have not committed may yet.
+    pub(crate) fn finish_to_follow(self) -> ReplayedLog {
+        self.finish_with(|world, _, epochs| world.follow_epochs(epochs))
+    }
+
+    fn finish_with(mut self, end_epochs: impl FnOnce(&mut World, Epoch, EpochSet)) -> ReplayedLog {
         self.apply_gathered();
         for (id, damage) in self.damaged.take().unwrap_or_default() {
             let Some(def) = self.world.table(id).map(|table| Arc::clone(table.def())) else { continue };
             let bricks = self.world.shared_bricks().rows_of(&def);
             self.world.put_table(Arc::new(Table::new(def).with_bricks(bricks).with_damage(damage)));
         }
-        self.world.recover_epochs(self.newest_epoch);
+        end_epochs(&mut self.world, self.newest_epoch, self.epochs);
         // A sequence that is not defined belongs to a transaction that did not commit, or was dropped.
         let catalog = self.world.catalog();
         self.resume_points.retain(|id, _| catalog.sequence(*id).is_some());
         ReplayedLog {
             resume_points: self.resume_points.into_iter().collect(),
             world: self.world,
+            terms: self.terms,
             next_space: self.next_space,
             next_sequence: self.next_sequence,
         }
     }
+
+    /// Applies what is left, with exactly the rows of brick tables whose transactions have committed: those of others may
+    /// come yet, and are not to be seen in this world then.
+    pub(crate) fn finish_following(mut self) -> FollowedLog {
+        self.apply_gathered();
+        self.world.follow_epochs(self.epochs);
+        self.world.add_commits(self.commits);
+        FollowedLog {
+            world: self.world,
+            batches: self.followed.unwrap_or_default(),
+            resume_points: self.resume_points.into_iter().collect(),
+            next_space: self.next_space,
+            next_sequence: self.next_sequence,
+            terms: self.terms,
+        }
+    }
+}
+
+/// The transactions of a batch that have an out-edge, with what they wrote. `world` is the one before, or, as only rows are
+/// written by such transactions, one with the same definitions.
+fn members_of(version: Version, transactions: &[Replayed], world: &World) -> Vec<Member<Arc<WriteSet>>> {
+    let member = |(position, transaction): (usize, &Replayed)| {
+        let first_out = CommitOrder { version: transaction.first_out?, position: 0 };
+        let order = CommitOrder { version, position: u32::try_from(position).expect("a batch is bounded") };
+        let writes = Arc::new(transaction.write_set(world));
+        Some(Member { order, transaction: TransactionId::new(0), first_out, writes })
+    };
+    transactions.iter().enumerate().filter_map(member).collect()
 }
 
 /// Sums up changes in their order, one for each key.

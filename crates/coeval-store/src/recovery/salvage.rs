@@ -71,6 +71,7 @@ pub(crate) fn salvage(
         next_space: replayed.next_space,
         next_sequence: replayed.next_sequence,
         manifest_log: from,
+        terms: replayed.terms,
     };
     Ok(Recovered { contents, log: None, disk })
 }

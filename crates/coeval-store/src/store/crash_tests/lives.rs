@@ -31,6 +31,7 @@ pub(super) const SMALL: Sizes = Sizes {
     leader_rows_max: 8,
     heartbeat: None,
     brick_rounds_max: 3,
+    begins_terms: true,
     trials: Trials::NONE,
     expiry: Duration::from_secs(60),
 };

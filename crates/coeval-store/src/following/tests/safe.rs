@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who follows the log makes the same safe worlds as the store that wrote it, and nothing else is needed.
 
+use super::{copy, feed_of, open_follower, take};
 use crate::catalog::{CatalogChange, TableDef};
 use crate::delta::{Change, DeltaEntry};
 use crate::files::SimulatedFiles;
+use crate::following::{Follower, LogFeed};
 use crate::id_value::{key, row, table};
 use crate::key::Key;
 use crate::log::{Log, LogOptions, Lsn};
@@ -54,6 +56,11 @@ struct Shown {
 /// Clients that read and write a few keys at SERIALIZABLE, at random; a look at the safe world after each step, and a
 /// heartbeat now and then.
 fn run(files: &SimulatedFiles, seed: u64) -> Shown {
+    run_beside(files, seed, |_, _| {})
+}
+
+/// The same, with something else after each step.
+fn run_beside(files: &SimulatedFiles, seed: u64, mut beside: impl FnMut(&Store, &mut Numbers)) -> Shown {
     let store = Store::open_tuned(
         Arc::new(files.clone()),
         Path::new(DIR),
@@ -91,6 +98,7 @@ fn run(files: &SimulatedFiles, seed: u64) -> Shown {
         if numbers.below(20) == 0 {
             store.shared.pipeline.log_boundary(&store.shared);
         }
+        beside(&store, &mut numbers);
     }
     clients.clear();
     assert!(store.shared.pipeline.log_boundary(&store.shared), "nobody is active, so the log knows all");
@@ -123,7 +131,7 @@ fn follow(files: &SimulatedFiles) -> Vec<Followed> {
                 found.push(Followed::Batch { version, boundary, transactions });
             }
             Record::Boundary(boundary) => found.push(Followed::Boundary(boundary)),
-            Record::Sequence { .. } => {}
+            Record::Sequence { .. } | Record::Term(_) => {}
         }
         Ok(())
     };
@@ -193,4 +201,65 @@ fn a_boundary_in_the_log_is_final_there_and_the_last_one_holds_everything() {
         }
         assert_eq!(last, shown.end, "seed {seed}");
     }
+}
+
+/// Takes the log with any delay, in groups of any size, with restarts of the copy; every safe world that the follower shows
+/// is that of its boundary, and later ones have all of earlier ones.
+#[test]
+fn what_a_follower_shows_as_safe_is_safe() {
+    let (mut shown, mut members, mut behind) = (0, 0, 0);
+    for seed in 0..12 {
+        let (files, copied) = (SimulatedFiles::new(seed), SimulatedFiles::new(1_000 + seed));
+        let mut following: Option<(Store, Follower, LogFeed)> = None;
+        let mut safe: BTreeMap<Version, Rows> = BTreeMap::new();
+        let mut last = Version::ZERO;
+        let history = run_beside(&files, seed, |primary, numbers| {
+            if following.is_none() && numbers.below(50) == 0 {
+                copy(primary, &copied);
+                let (store, follower) = open_follower(&copied);
+                let feed = feed_of(primary, &follower).unwrap();
+                following = Some((store, follower, feed));
+                last = Version::ZERO;
+            }
+            if numbers.below(400) == 0
+                && let Some((store, follower, feed)) = following.take()
+            {
+                drop((store, follower, feed));
+                let (store, follower) = open_follower(&copied);
+                let feed = feed_of(primary, &follower).unwrap();
+                following = Some((store, follower, feed));
+                last = Version::ZERO;
+            }
+            let Some((store, follower, feed)) = &mut following else { return };
+            // Rarely, so that many batches are taken at once.
+            if numbers.below(7) == 0 {
+                for _ in 0..=numbers.below(3) {
+                    take(feed, follower).unwrap();
+                }
+            }
+            let Some(reader) = store.begin_safe(&SessionFloor::default()) else { return };
+            let Some(table) = reader.world().tables().next() else { return };
+            let boundary = reader.begin_version();
+            let rows = rows_of(&reader, &table.def().clone());
+            assert!(boundary >= last, "it does not go back");
+            last = boundary;
+            behind += u64::from(store.world().version() > boundary);
+            shown += 1;
+            let before = safe.insert(boundary, rows);
+            assert!(
+                before.is_none_or(|before| before == safe[&boundary]),
+                "the safe world of a boundary is final"
+            );
+        });
+        let log = follow(&files);
+        for (boundary, rows) in &safe {
+            let (made, beyond) = safe_rows(&log, *boundary, &history.def);
+            assert_eq!(made, *rows, "seed {seed}, boundary {boundary}");
+            members += beyond;
+        }
+    }
+    assert!(
+        shown > 1_000 && members > 10 && behind > 100,
+        "{shown} shown, {members} members, {behind} behind"
+    );
 }

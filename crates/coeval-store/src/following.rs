@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Following another store's log: a replica (DESIGN 8.1; Shioi et al., 5.1 and 6.2).
+//!
+//! A follower begins with a copy of the primary's directory ([`BaseCopy`], [`CopyWriter`]). Then it takes the records of the
+//! primary's log, in order and each durable there, into a log of its own, at the same places, and applies them by the code of
+//! recovery. So its world of version `v` has the contents that the primary's has, and a restart goes on where it was.
+//!
+//! ```text
+//! primary    log --LogFeed--> records, files that they name, boundaries --any wire--> Follower::take
+//! follower   take: apply to a private world | append to the own log | put the world in place | move the safe snapshot
+//! ```
+//!
+//! # What is shown
+//! Only what is durable on the primary is sent, so nothing that a follower shows can be lost there. REPEATABLE READ and READ
+//! COMMITTED read the newest applied world. SERIALIZABLE reads safe snapshots alone, which
+//! [`FollowedSnapshots`](coeval_txn::ssi::FollowedSnapshots) makes of what the log says; nobody is certified. Until the first
+//! one can be made (the boundary of the primary has to reach the version that the copy began with) there is none.
+//!
+//! # What a follower never does
+//! It writes no record of its own, gives no number of a sequence, and deletes nothing by itself: its log stays the beginning
+//! of the primary's. Its checkpoints are its own: their files have numbers that the primary does not give (see
+//! [`CopyWriter`]). It does not purge bricks, as it cannot know which epochs have been rolled back.
+//!
+//! # Locking
+//! The leader's lock is held while a group of records is appended and put in place, so that a checkpoint finds a world and the
+//! end of the log that belong together. Behind it comes the lock of the followed snapshots, then those of publishing.
+
+mod base_copy;
+mod copy_writer;
+mod feed;
+
+pub use base_copy::{BaseCopy, CopiedFile};
+pub use copy_writer::{CopyWriter, FileWriter};
+pub(crate) use copy_writer::{FOLLOWER_FILE, STRETCH_BITS, UNFINISHED_COPY_FILE};
+pub use feed::{Fed, LogFeed};
+
+use crate::error::StoreError;
+use crate::log::{LogRecord, Lsn};
+use crate::publishing::Wanted;
+use crate::recovery::{FollowedLog, ReplayError, Replayer};
+use crate::serializable::{SafeWorld, with_members};
+use crate::shared::Shared;
+use crate::terms::TermHistory;
+use coeval_txn::Version;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Takes the log of a primary into a store that follows it. There is one for each such store; dropping it leaves the store
+/// as it is, to be read.
+pub struct Follower {
+    shared: Arc<Shared>,
+    position: Lsn,
+}
+
+impl fmt::Debug for Follower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Follower(at {})", self.position)
+    }
+}
+
+/// Why records were not taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FollowError {
+    /// They do not begin where the last ones ended.
+    #[error("a record from {start} does not follow on from {position}")]
+    OutOfPlace {
+        /// Where the record begins.
+        start: Lsn,
+        /// Where the follower is.
+        position: Lsn,
+    },
+    /// Not what a primary writes: another history, or a bug. The follower has stopped.
+    #[error("the log record that ends at {end} cannot be applied: {what}")]
+    Malformed {
+        /// Where it ends.
+        end: Lsn,
+        /// Why.
+        what: String,
+    },
+    /// The files or the log of the follower failed. It has stopped, unless the log had no room.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Follower {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let position = shared.pipeline.log().map_or(Lsn::START, |log| log.end_lsn());
+        Self { shared, position }
+    }
+
+    /// The end of its log: it takes the record that begins here.
+    #[must_use]
+    pub fn position(&self) -> Lsn {
+        self.position
+    }
+
+    /// The terms of its log.
+    #[must_use]
+    pub fn terms(&self) -> TermHistory {
+        self.shared.terms()
+    }
+
+    /// Makes room for a file that a record to come names: it is written under its name before the record is taken.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn receive_file(&self, name: &str) -> Result<ReceivedFile, StoreError> {
+        ReceivedFile::begin(&self.shared, name)
+    }
+
+    /// Applies records that follow on from [`position`](Self::position), and puts the world behind the last one in place.
+    /// They are in the own log, and not synced.
+    ///
+    /// # Errors
+    /// [`FollowError`]. [`FollowError::OutOfPlace`] and a full disk leave everything as it was; otherwise what was applied
+    /// is seen by nobody, and the store takes no further record before it is opened again.
+    ///
+    /// # Panics
+    /// If its own log gives a record another place than the primary's did: a bug.
+    ///
+    /// Cost: for each change that of a commit without certification, less for many together.
+    pub fn take(&mut self, records: &[LogRecord]) -> Result<(), FollowError> {
+        let mut position = self.position;
+        for record in records {
+            if record.start() != position {
+                return Err(FollowError::OutOfPlace { start: record.start(), position });
+            }
+            position = record.end;
+        }
+        if records.is_empty() {
+            return Ok(());
+        }
+        let shared = &*self.shared;
+        shared.pipeline.publishing.check_running()?;
+        let disk = shared.disk.as_ref().expect("a follower has a directory");
+        let world = (*shared.applied()).clone();
+        let mut replayer = Replayer::following(disk, world, shared.terms(), shared.next_numbers());
+        for record in records {
+            replayer.record(&record.payload).map_err(|error| match error {
+                ReplayError::Malformed(what) => FollowError::Malformed { end: record.end, what },
+                ReplayError::Store(error) => FollowError::Store(error),
+            })?;
+        }
+        let followed = replayer.finish_following();
+        self.put_in_place(records, followed)?;
+        self.position = position;
+        Ok(())
+    }
+
+    fn put_in_place(&self, records: &[LogRecord], followed: FollowedLog) -> Result<(), StoreError> {
+        let shared = &*self.shared;
+        let FollowedLog { world, batches, resume_points, next_space, next_sequence, terms } = followed;
+        let mut leader = shared.pipeline.lock_leader(shared);
+        let log = leader.log.as_mut().expect("a follower has a log");
+        for record in records {
+            let end = log.append(&record.payload)?;
+            assert_eq!(end, record.end, "records have their places in both logs");
+        }
+        shared.sequences.follow(resume_points);
+        shared.raise_next_numbers(next_space, next_sequence);
+        shared.set_terms(terms);
+        let (version, world) = (world.version(), Arc::new(world));
+        let is_new = version > shared.applied().version();
+        if is_new {
+            shared.pipeline.publishing.push(shared, Arc::clone(&world), Wanted::Never, Vec::new());
+            let changes =
+                records.iter().map(|record| record.payload.len() as u64).sum::<u64>() / CHANGE_BYTES;
+            shared.keeper.note_commit(changes, records.last().map(|record| record.end));
+        }
+        let mut snapshots = shared.serializable.lock_followed();
+        for batch in batches {
+            batch.members.into_iter().for_each(|member| snapshots.note_commit(member));
+            snapshots.note_boundary(batch.boundary);
+        }
+        if is_new {
+            snapshots.note_world(version, world);
+        }
+        drop(leader);
+        drop(snapshots);
+        shared.follow_safe();
+        Ok(())
+    }
+
+    /// Notes how far safe snapshots may go: the primary says so behind all records up to [`position`](Self::position).
+    pub fn note_boundary(&self, boundary: Version) {
+        self.shared.serializable.lock_followed().note_boundary(boundary);
+        self.shared.follow_safe();
+    }
+
+    /// Makes all that was taken durable, and returns up to where that is.
+    ///
+    /// # Errors
+    /// [`StoreError::Stopped`].
+    ///
+    /// # Panics
+    /// Never: a follower has a log.
+    pub fn sync(&self) -> Result<Lsn, StoreError> {
+        let log = self.shared.pipeline.log().expect("a follower has a log");
+        log.sync(self.position)
+            .map_err(|error| StoreError::Stopped(self.shared.pipeline.publishing.stop(error)))
+    }
+
+    /// Up to where its log is durable.
+    #[must_use]
+    pub fn durable(&self) -> Lsn {
+        self.shared.pipeline.log().map_or(Lsn::START, |log| log.durable_lsn())
+    }
+}
+
+/// A change of a row takes about so many bytes in the log: for the keeper, which looks whether a checkpoint is due.
+const CHANGE_BYTES: u64 = 100;
+
+impl Shared {
+    /// Whether it follows another store's log.
+    #[inline]
+    pub(crate) fn is_following(&self) -> bool {
+        self.serializable.is_following()
+    }
+
+    /// Puts a newer safe snapshot in place, if what was followed allows one.
+    fn follow_safe(&self) {
+        let mut newest = None;
+        {
+            let mut snapshots = self.serializable.lock_followed();
+            while let Some(made) = snapshots.advance() {
+                newest = Some(made);
+            }
+        }
+        let Some((holds, world)) = newest else { return };
+        let commits = world.commits();
+        let safe = SafeWorld::new(with_members(world, &holds), holds);
+        if let Some(old) = self.serializable.put_followed(safe, commits) {
+            self.bury(vec![old]);
+        }
+    }
+}
+
+/// A file of a bulk load that is being received. Dropped unfinished, it is removed by the next checkpoint or open.
+#[derive(Debug)]
+pub struct ReceivedFile {
+    writer: FileWriter,
+}
+
+impl ReceivedFile {
+    fn begin(shared: &Shared, name: &str) -> Result<Self, StoreError> {
+        let disk = shared.disk.as_ref().expect("a follower has a directory");
+        let number = crate::segment::parse_segment_name(name)
+            .ok_or_else(|| StoreError::corrupt(Path::new(name), 0, "this is no name of a segment file"))?;
+        // Before the file is made, so that nobody takes it for a leftover.
+        disk.note_on_its_way(number);
+        Ok(Self { writer: FileWriter::begin(Arc::clone(disk.files()), disk.dir(), name)? })
+    }
+
+    /// Writes the bytes that come next.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.writer.write(bytes)
+    }
+
+    /// The file is complete: it has its name, durably, on return.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn finish(self) -> Result<(), StoreError> {
+        self.writer.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

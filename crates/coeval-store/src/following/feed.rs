@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a primary sends to one that follows it: durable records, the files that they name, and boundaries.
+
+use super::CopiedFile;
+use crate::error::StoreError;
+use crate::log::{LogReader, LogRecord, Lsn};
+use crate::record::decode_places;
+use crate::retention::Hold;
+use crate::segment::segment_path;
+use crate::shared::Shared;
+use coeval_txn::Version;
+use std::collections::VecDeque;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What comes next.
+#[derive(Debug)]
+pub enum Fed {
+    /// A file that the next records name, by its name. To be there, whole and durable, before they are taken.
+    File(String, CopiedFile),
+    /// Records that follow on.
+    Records(Vec<LogRecord>),
+    /// Behind all records given so far, safe snapshots may go to this version.
+    Boundary(Version),
+}
+
+/// The log of a primary from a place on. Holds on the primary what it is going to give.
+pub struct LogFeed {
+    shared: Arc<Shared>,
+    reader: LogReader,
+    hold: Hold,
+    /// What was read and is not given yet.
+    waiting: VecDeque<Fed>,
+    /// The last boundary that was given, and one that can be once all up to its place is.
+    boundary: Version,
+    found: Option<Found>,
+    /// The versions of the batches given, by the ends of their records, that the follower does not have durably.
+    unconfirmed: VecDeque<(Lsn, Version)>,
+}
+
+/// A boundary, and the end of the log when it was reached.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    boundary: Version,
+    end: Lsn,
+    since: Instant,
+}
+
+/// What is in the log and not durable for so long is synced for the follower: records that nobody waits for, and all where
+/// durability is waived.
+const SYNC_AFTER: Duration = Duration::from_millis(5);
+
+impl fmt::Debug for LogFeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LogFeed(at {})", self.reader.position())
+    }
+}
+
+impl LogFeed {
+    pub(super) fn new(shared: Arc<Shared>, position: Lsn, hold: Hold) -> Result<Self, StoreError> {
+        let reader = shared.pipeline.log().ok_or(StoreError::NoDirectory)?.reader(position);
+        let (waiting, boundary, unconfirmed) = (VecDeque::new(), Version::ZERO, VecDeque::new());
+        Ok(Self { shared, reader, hold, waiting, boundary, found: None, unconfirmed })
+    }
+
+    /// For one who has the log up to `position`.
+    pub(crate) fn from_position(shared: Arc<Shared>, position: Lsn) -> Result<Self, StoreError> {
+        // Of which version the follower's next bulk load may be is known with its next batch; older ones are checked for
+        // when they come.
+        let hold = shared.retention.hold(position, Version::ZERO, Default::default());
+        Self::new(shared, position, hold)
+    }
+
+    /// What comes next; nothing if the follower has all that is durable and final. Never waits for commits.
+    ///
+    /// # Errors
+    /// [`StoreError::Log`] with [`LogError::Gone`](crate::log::LogError::Gone), or [`StoreError::File`], if the follower was
+    /// away for too long; damage of the log.
+    pub fn next_piece(&mut self) -> Result<Option<Fed>, StoreError> {
+        if let Some(fed) = self.waiting.pop_front() {
+            return Ok(Some(fed));
+        }
+        let records = self.reader.next_records()?;
+        if records.is_empty() {
+            return Ok(self.next_boundary()?.map(Fed::Boundary));
+        }
+        self.queue(records)?;
+        Ok(self.waiting.pop_front())
+    }
+
+    /// A newer boundary, if all that belongs to its safe snapshot was given.
+    fn next_boundary(&mut self) -> Result<Option<Version>, StoreError> {
+        let log = self.shared.pipeline.log().expect("it was there when this was made");
+        let found = match self.found {
+            Some(found) => found,
+            None => {
+                // Looked at first: who belongs to the safe snapshot of this version is published, so its record was
+                // appended before the end that is looked at behind it.
+                let boundary = self.shared.final_version();
+                let found = Found { boundary, end: log.end_lsn(), since: Instant::now() };
+                if boundary <= self.boundary && found.end <= log.durable_lsn() {
+                    return Ok(None);
+                }
+                *self.found.insert(found)
+            }
+        };
+        if self.reader.position() < found.end {
+            if found.since.elapsed() >= SYNC_AFTER {
+                let failed = |error| StoreError::Stopped(self.shared.pipeline.publishing.stop(error));
+                log.sync(found.end).map_err(failed)?;
+            }
+            return Ok(None);
+        }
+        self.found = None;
+        let is_new = found.boundary > self.boundary;
+        self.boundary = self.boundary.max(found.boundary);
+        Ok(is_new.then_some(found.boundary))
+    }
+
+    /// Divides records so that files come before those that name them.
+    fn queue(&mut self, records: Vec<LogRecord>) -> Result<(), StoreError> {
+        let mut group = Vec::new();
+        for record in records {
+            let places = decode_places(&record.payload).map_err(|error| {
+                StoreError::corrupt(Path::new("log"), record.start().get(), &error.to_string())
+            })?;
+            if let Some((version, segments)) = places {
+                self.unconfirmed.push_back((record.end, version));
+                if !segments.is_empty() && !group.is_empty() {
+                    self.waiting.push_back(Fed::Records(std::mem::take(&mut group)));
+                }
+                for segment in segments {
+                    let path = segment_path(Path::new(""), segment.number);
+                    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+                    let file = CopiedFile::open(&self.shared, &name)?;
+                    self.waiting.push_back(Fed::File(name, file));
+                }
+            }
+            group.push(record);
+        }
+        if !group.is_empty() {
+            self.waiting.push_back(Fed::Records(group));
+        }
+        Ok(())
+    }
+
+    /// The follower has everything up to here durably: it is not held any more.
+    pub fn confirm(&mut self, position: Lsn) {
+        let mut version = Version::ZERO;
+        while let Some((_, confirmed)) = self.unconfirmed.front().filter(|(end, _)| *end <= position) {
+            version = *confirmed;
+            self.unconfirmed.pop_front();
+        }
+        self.hold.advance(position, version);
+    }
+
+    /// The place behind the last record that was read.
+    #[must_use]
+    pub fn position(&self) -> Lsn {
+        self.reader.position()
+    }
+}

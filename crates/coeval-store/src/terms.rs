@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Terms: who wrote which part of a log, so that two histories are never taken for one (DESIGN 8.1).
+//!
+//! A primary that crashed before its own sync, and came back, may write another record at a place where a copy of its log
+//! already has one. The places are equal, the histories are not. So each opening of a log for writing begins a *term*: a
+//! number, a random id, and the place where it begins. Its record is the first that the opening writes, so it is durable
+//! before any other record of the term is. An opening that writes nothing leaves no trace.
+//!
+//! Two logs are equal up to a place if the term that covers the place has the same id in both.
+
+use crate::log::Lsn;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A stretch of a log that one opening wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, u64, u64)", into = "(u64, u64, u64)")]
+pub struct Term {
+    /// One more than that of the term before.
+    pub number: u64,
+    /// Tells apart terms of one number that two machines began. Never 0.
+    pub id: u64,
+    /// Where its first record begins.
+    pub start: Lsn,
+}
+
+impl From<(u64, u64, u64)> for Term {
+    fn from((number, id, start): (u64, u64, u64)) -> Self {
+        Self { number, id, start: Lsn::new(start) }
+    }
+}
+
+impl From<Term> for (u64, u64, u64) {
+    fn from(term: Term) -> Self {
+        (term.number, term.id, term.start.get())
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "term {} ({:016x}) from {}", self.number, self.id, self.start)
+    }
+}
+
+/// The terms of a log, the oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TermHistory(Vec<Term>);
+
+/// Why what a follower has is no part of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ForeignHistory {
+    /// Another database, or a term that this log has never had.
+    #[error("term {term:016x} is not part of this history")]
+    UnknownTerm {
+        /// The follower's last term.
+        term: u64,
+    },
+    /// The follower has records of a term that this log does not have.
+    #[error("the histories part at {parting}, and the follower is at {position}")]
+    Parted {
+        /// Where this log left the follower's last term.
+        parting: Lsn,
+        /// Where the follower is.
+        position: Lsn,
+    },
+}
+
+impl TermHistory {
+    /// The terms that a manifest has.
+    pub(crate) fn new(terms: Vec<Term>) -> Self {
+        Self(terms)
+    }
+
+    /// All terms, the oldest first.
+    #[must_use]
+    pub fn terms(&self) -> &[Term] {
+        &self.0
+    }
+
+    /// The one that is being written.
+    #[must_use]
+    pub fn last(&self) -> Option<Term> {
+        self.0.last().copied()
+    }
+
+    /// What all copies of a database have in common: the id of its first term; 0 before the first.
+    #[must_use]
+    pub fn database_id(&self) -> u64 {
+        self.0.first().map_or(0, |term| term.id)
+    }
+
+    /// Adds a term that begins behind all others.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn begin(&mut self, term: Term) -> Result<(), String> {
+        let last = self.last().map_or((0, Lsn::START), |last| (last.number, last.start));
+        if term.id == 0 || term.number != last.0 + 1 || term.start < last.1 {
+            return Err(format!("{term} does not follow term {}", last.0));
+        }
+        self.0.push(term);
+        Ok(())
+    }
+
+    /// The term that follows, begun at `start` under a random id.
+    pub(crate) fn next(&self, id: u64, start: Lsn) -> Term {
+        Term { number: self.last().map_or(1, |last| last.number + 1), id: id.max(1), start }
+    }
+
+    /// Whether a log that ends at `position`, in the term with this id (`None`: before its first), is the beginning of this
+    /// one. Whether this one is that long is not looked at.
+    ///
+    /// # Errors
+    /// [`ForeignHistory`].
+    pub fn check_follower(&self, last: Option<u64>, position: Lsn) -> Result<(), ForeignHistory> {
+        let next = match last {
+            None => 0,
+            Some(id) => {
+                let place = self.0.iter().position(|term| term.id == id);
+                place.ok_or(ForeignHistory::UnknownTerm { term: id })? + 1
+            }
+        };
+        match self.0.get(next) {
+            Some(parting) if position > parting.start => {
+                Err(ForeignHistory::Parted { parting: parting.start, position })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A random number that is not 0, of what the system gives each process.
+pub(crate) fn random_id() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u128(
+        std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos()),
+    );
+    hasher.finish().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(terms: &[(u64, u64, u64)]) -> TermHistory {
+        let mut history = TermHistory::default();
+        terms.iter().for_each(|term| history.begin(Term::from(*term)).unwrap());
+        history
+    }
+
+    #[test]
+    fn a_follower_may_be_anywhere_before_the_histories_part() {
+        let primary = history(&[(1, 11, 0), (2, 12, 100), (3, 13, 250)]);
+        let at = Lsn::new;
+        assert_eq!(primary.check_follower(None, at(0)), Ok(()));
+        assert_eq!(primary.check_follower(Some(11), at(100)), Ok(()));
+        assert_eq!(primary.check_follower(Some(13), at(9_000)), Ok(()), "its length is another question");
+        let parted = ForeignHistory::Parted { parting: at(250), position: at(251) };
+        assert_eq!(primary.check_follower(Some(12), at(251)), Err(parted));
+        assert_eq!(primary.check_follower(Some(77), at(5)), Err(ForeignHistory::UnknownTerm { term: 77 }));
+        // A term that began at the end of the log before it has no record of that: it may be taken either way.
+        assert_eq!(primary.check_follower(Some(12), at(250)), Ok(()));
+    }
+
+    #[test]
+    fn terms_follow_one_another() {
+        let mut known = history(&[(1, 11, 0), (2, 12, 100)]);
+        for wrong in [(2, 13, 200), (4, 13, 200), (3, 0, 200), (3, 13, 99)] {
+            assert!(known.begin(Term::from(wrong)).is_err(), "{wrong:?}");
+        }
+        let next = known.next(5, Lsn::new(300));
+        assert_eq!((next.number, known.begin(next)), (3, Ok(())));
+    }
+}
