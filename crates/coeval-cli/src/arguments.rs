@@ -40,6 +40,7 @@ pub(crate) enum Command {
     Demo(DemoArguments),
     Sql(SqlArguments),
     Serve(Box<ServeArguments>),
+    Promote(PromoteArguments),
     Bench(Box<BenchArguments>),
     Check(CheckArguments),
     CheckHistory(CheckHistoryArguments),
@@ -139,6 +140,7 @@ Examples:
   coeval serve my-data
   coeval serve --in-memory --listen 127.0.0.1:6432
   coeval serve my-data --engine duckdb --engine-option library=libduckdb.so
+  coeval serve my-copy --replica-of host=db1,user=copy --replica-password-file secret
   coeval serve my-data --listen 0.0.0.0:5432 --user app --password-file secret --tls-cert server.crt --tls-key server.key
   psql -h 127.0.0.1 -U me coeval")]
 pub(crate) struct ServeArguments {
@@ -180,6 +182,13 @@ pub(crate) struct ServeArguments {
     /// directory, if there is one. SIGHUP and pg_reload_conf() have it read again
     #[arg(long, value_name = "FILE")]
     pub(crate) hba: Option<PathBuf>,
+    /// Follow another server, whose database is copied into the directory first if that is new: host=db1,user=copy with
+    /// port, sslrootcert (then over TLS) and application_name if need be. The role needs REPLICATION. Everything is read only
+    #[arg(long, value_name = "PRIMARY", conflicts_with_all = ["in_memory", "salvage"])]
+    pub(crate) replica_of: Option<String>,
+    /// The file with the password for that; nobody else may read it
+    #[arg(long, value_name = "FILE", requires = "replica_of")]
+    pub(crate) replica_password_file: Option<PathBuf>,
     /// Sessions at a time
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]
     pub(crate) max_connections: usize,
@@ -216,6 +225,22 @@ pub(crate) struct ServeArguments {
     /// Log as JSON, an object a line
     #[arg(long)]
     pub(crate) log_json: bool,
+}
+
+/// Make a replica that has been stopped a database of its own
+///
+/// It has everything that the replica had taken; what the primary acknowledged beyond that is not there. Stop the former
+/// primary first, or keep its clients away: both would go on, each in a history of its own. Afterwards the directory is served
+/// without --replica-of.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval promote my-copy
+  coeval serve my-copy")]
+pub(crate) struct PromoteArguments {
+    /// The replica's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
 }
 
 /// Verify a database directory offline: checksums, statistics, trees, indexes, constraints

@@ -11,8 +11,17 @@ use std::path::Path;
 const MANIFEST: &str = "MANIFEST";
 
 /// What a database directory may hold while there is no manifest yet.
-const OWN_FILES: [&str; 7] =
-    ["LOCK", "MANIFEST.tmp", "log", "mock-secret", "pg_hba.conf", "segments", "spill"];
+const OWN_FILES: [&str; 9] = [
+    "LOCK",
+    "MANIFEST.tmp",
+    "follower",
+    "log",
+    "mock-secret",
+    "pg_hba.conf",
+    "segments",
+    "spill",
+    "unfinished-copy",
+];
 
 /// What there is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

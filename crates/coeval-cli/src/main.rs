@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The binary `coeval`: demo, SQL shell, server, benchmarks, offline check.
+//! The binary `coeval`: demo, SQL shell, server, replicas, benchmarks, offline check.
 //!
 //! # Owns
 //! The command line, what is printed, and the code that the program ends with.
@@ -26,6 +26,7 @@ mod directory;
 mod failure;
 mod grid;
 mod interrupt;
+mod promote;
 mod readable;
 mod serve;
 mod sql;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Promote(arguments) => promote::run(&arguments),
         Command::CheckHistory(arguments) => check_history::run(&arguments),
     };
     match outcome {

@@ -3,6 +3,7 @@
 
 mod engine;
 mod log;
+mod replica;
 
 use crate::arguments::ServeArguments;
 use crate::directory;
@@ -28,8 +29,17 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     if let Some(bytes) = arguments.data_memory {
         opening = opening.data_memory(bytes as u64);
     }
+    // It is dropped before the database: it has ended when that is closed.
+    let mut following = None;
     let database = match &arguments.dir {
-        Some(dir) => directory::open_with(dir, opening)?,
+        Some(dir) => match &arguments.replica_of {
+            Some(primary) => {
+                let (database, replica) = replica::open(dir, primary, arguments, opening)?;
+                following = Some(replica);
+                database
+            }
+            None => directory::open_with(dir, opening)?,
+        },
         None => opening.in_memory().map_err(|error| Failure::work("cannot make a database", error))?,
     };
     if let Some(dir) = &arguments.dir {
@@ -51,8 +61,10 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         }
         tokio::spawn(reload_when_asked(database.clone()));
         server.run(asked_to_stop()).await;
-        Ok(())
-    })
+        Ok::<_, Failure>(())
+    })?;
+    drop(following);
+    Ok(())
 }
 
 /// Ready when the program is asked to end; the second time it ends at once.

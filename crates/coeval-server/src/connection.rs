@@ -14,22 +14,25 @@ mod extended;
 mod fetching;
 mod opening;
 mod portal;
+mod replicating;
 mod sending;
 mod simple;
 
 pub(crate) use opening::open;
 
+use crate::auth::rules::Purpose;
 use crate::protocol::backend::{Output, Severity};
 use crate::protocol::frontend::{Frontend, violation};
 use crate::protocol::input::{Frame, Input};
 use crate::sessions::Entry;
 use crate::shared::Shared;
 use crate::stream::Stream;
-use coeval::{SqlError, SqlState, TransactionStatus};
+use coeval::{LogFeed, SqlError, SqlState, TransactionStatus};
 use coeval_sql::{CancelReason, QuotaShare, Session};
 use copying::Copying;
 use extended::Statements;
 use portal::Portals;
+use replicating::Replicating;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -92,6 +95,8 @@ enum Phase {
     Skipping,
     /// Rows of a COPY are expected.
     Copying(Box<Copying>),
+    /// The client gets a copy of the database, or follows the log.
+    Replicating(Box<Replicating>),
 }
 
 /// See the module. The order of the fields is the order of the end: the session has rolled back before it leaves the
@@ -111,6 +116,9 @@ pub(crate) struct Connection {
     output: Output,
     shared: Arc<Shared>,
     phase: Phase,
+    purpose: Purpose,
+    /// The log behind the copy that was just sent.
+    behind_copy: Option<Box<LogFeed>>,
     turn: Turn,
     /// When the statement began that runs.
     began: Option<Instant>,
@@ -158,7 +166,13 @@ impl Connection {
         // Counted before it waits: who says nothing has no room that others need.
         input.make_room();
         self.count_received(input.capacity()).map_err(End::Fatal)?;
-        let filled = if matches!(self.phase, Phase::Copying(_)) {
+        let filled = if let Phase::Replicating(replicating) = &mut self.phase {
+            tokio::select! {
+                biased;
+                piece = replicating.next() => return self.send_piece(piece),
+                filled = input.fill(&mut self.stream) => filled,
+            }
+        } else if matches!(self.phase, Phase::Copying(_)) {
             let cancel = self.session.cancel_handle();
             tokio::select! {
                 biased;
@@ -244,6 +258,7 @@ impl Connection {
             Phase::Skipping if frame.kind == b'S' || frame.kind == b'X' => self.phase = Phase::Ready,
             Phase::Skipping => return Ok(()),
             Phase::Copying(_) => return self.copy_message(frame).await,
+            Phase::Replicating(_) => return self.replicating_message(frame),
         }
         let outcome = match Frontend::read(frame.kind, frame.body) {
             Ok(message) => self.answer(message, frame.next).await,
@@ -280,6 +295,7 @@ impl Connection {
 
     async fn answer(&mut self, message: Frontend<'_>, next: Option<u8>) -> Result<(), Failure> {
         match message {
+            Frontend::Query(sql) if self.is_for_replication() => self.replication_command(sql)?,
             Frontend::Query(sql) => self.query(sql).await?,
             Frontend::Parse { name, sql, types } => self.parse(name, sql, types)?,
             Frontend::Bind(bind) => self.bind(&bind)?,

@@ -27,6 +27,7 @@ mod objects;
 mod oids;
 mod origin;
 mod relations;
+mod replication;
 mod roles;
 mod rows;
 mod sequence_row;
@@ -142,6 +143,7 @@ fn fill(table: &mut Table, source: &Source<'_>, view_columns: &ViewColumns) {
     user_types::fill(name, table, source);
     if server::fill(name, table, source)
         || activity::fill(name, table, source)
+        || replication::fill(name, table, source)
         || roles::fill(name, table, source)
         || !(classes::has(name) || constraints::has(name) || descriptions::has(name) || listings::has(name))
     {

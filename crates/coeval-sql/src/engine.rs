@@ -7,6 +7,7 @@ pub(crate) mod template;
 use crate::advisory::AdvisoryLocks;
 use crate::cancel;
 use crate::error::SqlError;
+use crate::followers::Followers;
 use crate::memory::{QueryEnvironment, QueryMemory};
 use crate::quota::Quotas;
 use crate::registry::Registry;
@@ -40,6 +41,7 @@ pub struct Engine {
     advisory_locks: AdvisoryLocks,
     quotas: Quotas,
     servers: Servers,
+    followers: Followers,
     places: Places,
 }
 
@@ -81,6 +83,7 @@ impl Engine {
             advisory_locks: Arc::new(RowLocks::new()),
             quotas: Quotas::default(),
             servers: Servers::default(),
+            followers: Followers::default(),
             places: Places::default(),
         });
         engine.servers.look(engine.store.world().catalog());
@@ -92,7 +95,9 @@ impl Engine {
         }
         engine.servers.moments().set_held(engine.store.held_versions());
         engine.store.set_companion(Arc::clone(engine.servers.moments()) as Arc<dyn coeval_store::Companion>);
-        crate::temporary::remove_left_over(&engine.store)?;
+        if !engine.store.is_following() {
+            crate::temporary::remove_left_over(&engine.store)?;
+        }
         Ok(engine)
     }
 
@@ -112,6 +117,12 @@ impl Engine {
     #[must_use]
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
+    }
+
+    /// Who follows the log of this database.
+    #[must_use]
+    pub fn followers(&self) -> &Followers {
+        &self.followers
     }
 
     /// The role of this name, as it is now.

@@ -30,6 +30,7 @@ mod dml;
 mod engine;
 mod error;
 mod explain;
+mod followers;
 mod functions;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -64,6 +65,7 @@ pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub use definitions::Definitions;
 pub use engine::{Engine, STATEMENT_STACK_BYTES};
 pub use error::{ErrorObject, SqlError, SqlState};
+pub use followers::{Followers, Following, Progress};
 pub use memory::{QUERY_MEMORY_MIN, QueryMemory, default_query_memory};
 pub use password::Verifier;
 pub use point::Rows;

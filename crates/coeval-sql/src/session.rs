@@ -179,13 +179,15 @@ impl Session {
     /// A session with default settings and nothing open.
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
         let cancel = CancelHandle::new();
+        let settings = Settings::default();
+        let settings = if engine.store().is_following() { settings.on_replica() } else { settings };
         Self {
+            settings,
             advisory_locks: Arc::new(SessionLocks::new(&engine, &cancel)),
             named: NamedStatements::new(engine.quotas()),
             cursors_open: QuotaShare::of(&engine.quotas().cursors),
             cached: StatementCache::new(engine.quotas()),
             engine,
-            settings: Settings::default(),
             sequences: SequenceValues::default(),
             cancel,
             state: State::Idle,

@@ -235,6 +235,8 @@ pub struct Settings {
     current_user: Principal,
     /// Whether that one may do everything, as of when it was set.
     is_superuser: bool,
+    /// Whether the database is a replica: all transactions only read.
+    is_replica: bool,
     /// The name under which a client asked for the database.
     database: Option<Box<str>>,
     /// What `set_config` of the running statement asks for.
@@ -289,6 +291,7 @@ impl Default for Settings {
             session_user: embedded.clone(),
             current_user: embedded,
             is_superuser: true,
+            is_replica: false,
             database: None,
             requests: Vec::new(),
         }
@@ -461,6 +464,19 @@ impl Settings {
         self.is_superuser = rights.is_superuser();
     }
 
+    /// The settings of a session on a replica: all its transactions only read.
+    pub(crate) fn on_replica(mut self) -> Self {
+        self.is_replica = true;
+        self.derive();
+        self
+    }
+
+    /// Whether the database is a replica.
+    #[must_use]
+    pub(crate) fn is_replica(&self) -> bool {
+        self.is_replica
+    }
+
     /// The number that names the session to `pg_cancel_backend`; 0 in an embedded session.
     #[must_use]
     pub fn backend_pid(&self) -> i32 {
@@ -506,6 +522,7 @@ impl Settings {
             "role" if self.current_user.is(&self.session_user) => return Ok("none"),
             "role" => return Ok(&self.current_user.name),
             "is_superuser" => return Ok(if self.is_superuser { "on" } else { "off" }),
+            "in_hot_standby" => return Ok(if self.is_replica { "on" } else { "off" }),
             _ => {}
         }
         if let Some(value) = self.changed.get(&name) {
@@ -647,7 +664,7 @@ impl Settings {
         self.copy_bytes_max = copy_bytes_max;
         self.lock_timeout = lock_timeout;
         self.deadlock_timeout = deadlock_timeout;
-        let read_only = self.is_on("default_transaction_read_only");
+        let read_only = self.is_replica || self.is_on("default_transaction_read_only");
         self.default_access = if read_only { AccessMode::ReadOnly } else { AccessMode::ReadWrite };
         self.revision = NEXT_REVISION.fetch_add(1, Ordering::Relaxed);
     }

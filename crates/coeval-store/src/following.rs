@@ -28,13 +28,16 @@
 mod base_copy;
 mod copy_writer;
 mod feed;
+mod frame;
 
 pub use base_copy::{BaseCopy, CopiedFile};
 pub use copy_writer::{CopyWriter, FileWriter};
 pub(crate) use copy_writer::{FOLLOWER_FILE, STRETCH_BITS, UNFINISHED_COPY_FILE};
 pub use feed::{Fed, LogFeed};
+pub use frame::{Frame, MalformedFrame};
 
 use crate::error::StoreError;
+use crate::files::FileSystem;
 use crate::log::{LogRecord, Lsn};
 use crate::publishing::Wanted;
 use crate::recovery::{FollowedLog, ReplayError, Replayer};
@@ -207,6 +210,27 @@ impl Follower {
     pub fn durable(&self) -> Lsn {
         self.shared.pipeline.log().map_or(Lsn::START, |log| log.durable_lsn())
     }
+}
+
+/// Makes the replica in a directory that nobody has open a database of its own. Durable on return; its next opening begins a
+/// term, so that the former primary, and whoever follows that, cannot take one history for the other.
+///
+/// It has what the replica has taken. What the primary has acknowledged beyond that is not there.
+///
+/// # Errors
+/// [`StoreError::FollowsNobody`] if it is no replica, [`StoreError::UnfinishedCopy`], [`StoreError::File`]. It is a replica as
+/// before then.
+pub fn promote(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
+    let directory = dir.display().to_string();
+    if files.exists(&dir.join(UNFINISHED_COPY_FILE))? {
+        return Err(StoreError::UnfinishedCopy { directory });
+    }
+    if !files.exists(&dir.join(FOLLOWER_FILE))? {
+        return Err(StoreError::FollowsNobody { directory });
+    }
+    let _lock = files.lock(dir)?;
+    files.remove(&dir.join(FOLLOWER_FILE))?;
+    Ok(files.sync_dir(dir)?)
 }
 
 /// A change of a row takes about so many bytes in the log: for the keeper, which looks whether a checkpoint is due.

@@ -123,7 +123,8 @@ pub use element::ElementType;
 pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
 pub use error::{ConstraintError, StoreError, TableDamage};
 pub use following::{
-    BaseCopy, CopiedFile, CopyWriter, Fed, FileWriter, FollowError, Follower, LogFeed, ReceivedFile,
+    BaseCopy, CopiedFile, CopyWriter, Fed, FileWriter, FollowError, Follower, Frame, LogFeed, MalformedFrame,
+    ReceivedFile, promote,
 };
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};

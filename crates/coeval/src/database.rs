@@ -10,9 +10,9 @@ use arrow::array::RecordBatch;
 use coeval_sql::{Engine, QueryMemory};
 use coeval_store::files::DiskFiles;
 use coeval_store::{
-    AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, DamagedTables, Durability, Ingested,
-    Priority, QualifiedName, RepairReport, ScanOrder, Store, StoreOptions, TableDamage, VerifyReport, World,
-    repair, verify,
+    AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, DamagedTables, Durability, Follower,
+    Ingested, Priority, QualifiedName, RepairReport, ScanOrder, Store, StoreOptions, TableDamage,
+    VerifyReport, World, promote, repair, verify,
 };
 use coeval_txn::Isolation;
 use std::path::{Path, PathBuf};
@@ -95,6 +95,18 @@ impl DatabaseOptions {
         Database::with_memory(store, &self.memory_of_queries(Some(path.as_ref().join(SPILL_DIRECTORY))))
     }
 
+    /// Opens the copy of another database in this directory, to follow that one's log. It can be read at once; what the
+    /// [`Follower`] takes is seen as it comes. All transactions only read; those at SERIALIZABLE read safe snapshots.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); if the directory has no copy of a database, or one that is not complete.
+    #[doc(hidden)]
+    pub fn open_replica(self, path: impl AsRef<Path>) -> Result<(Database, Follower), Error> {
+        let (store, follower) = Store::open_follower(Arc::new(DiskFiles), path.as_ref(), self.store)?;
+        let memory = self.memory_of_queries(Some(path.as_ref().join(SPILL_DIRECTORY)));
+        Ok((Database::with_memory(store, &memory)?, follower))
+    }
+
     /// A new database that lives in memory alone.
     ///
     /// # Errors
@@ -163,6 +175,15 @@ impl Database {
     /// database is as it was then.
     pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport, Error> {
         Ok(repair(Arc::new(DiskFiles), path.as_ref())?)
+    }
+
+    /// Makes the replica in a directory that nobody has open a database of its own: it has what the replica has taken. Its
+    /// next opening begins a history that is told from the former primary's.
+    ///
+    /// # Errors
+    /// If it is no replica, or a process has it open; it is as before then.
+    pub fn promote(path: impl AsRef<Path>) -> Result<(), Error> {
+        Ok(promote(&DiskFiles, path.as_ref())?)
     }
 
     /// The tables that cannot be read, and why, in a database that was opened

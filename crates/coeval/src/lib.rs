@@ -61,6 +61,8 @@ pub use coeval_store::{
     RoleDef, Row, RowRef, SafeSnapshotCounts, ScanOrder, SequenceDef, SnapshotLag, SpaceId, StoreError,
     TableDamage, TableDef, Uniqueness, Value, ValueRef, VerifyReport, ViewDef, value_at,
 };
+#[doc(hidden)]
+pub use coeval_store::{BaseCopy, Fed, Follower, Frame, LogFeed, log::Lsn};
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};
 pub use error::Error;

@@ -144,9 +144,19 @@ struct Rule {
 /// Whether the first name is a member of the role of the second one.
 pub(crate) type IsMember<'a> = &'a dyn Fn(&str, &str) -> bool;
 
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Statements.
+    Session,
+    /// To follow the log: no rule about databases is about it, not even one about all.
+    Replication,
+}
+
 /// A connection as rules see it.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'a> {
+    pub(crate) purpose: Purpose,
     pub(crate) user: &'a str,
     pub(crate) database: &'a str,
     pub(crate) address: IpAddr,
@@ -206,6 +216,9 @@ impl AddressRule {
 
 impl DatabaseRule {
     fn fits(&self, caller: &Caller<'_>, is_member: IsMember<'_>) -> bool {
+        if caller.purpose == Purpose::Replication {
+            return *self == Self::Replication;
+        }
         match self {
             Self::All => true,
             Self::SameUser => caller.database == caller.user,

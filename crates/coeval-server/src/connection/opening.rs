@@ -5,7 +5,7 @@ use super::extended::Statements;
 use super::portal::Portals;
 use super::{Connection, End, LAST_WORD, OUTPUT_ROOM_IDLE, Phase, Turn};
 use crate::auth::Demand;
-use crate::auth::rules::{Caller, Encryption};
+use crate::auth::rules::{Caller, Encryption, Purpose};
 use crate::auth::scram::{Exchange, Mechanisms, ScramFault};
 use crate::doorway::{Peer, Place};
 use crate::options::Claim;
@@ -274,6 +274,14 @@ impl Newcomer<'_> {
         given.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
+    /// What the client wants the connection for.
+    fn purpose(&self) -> Purpose {
+        match self.parameter("replication").map(str::to_lowercase).as_deref() {
+            Some("true" | "on" | "yes" | "1" | "database") => Purpose::Replication,
+            Some(_) | None => Purpose::Session,
+        }
+    }
+
     /// Makes sure of who the client is, and opens its session.
     async fn session(
         &self,
@@ -295,6 +303,8 @@ impl Newcomer<'_> {
                     unsent: QuotaShare::of(&self.shared.unsent),
                     received: QuotaShare::of(&self.shared.received),
                     phase: Phase::Ready,
+                    purpose: self.purpose(),
+                    behind_copy: None,
                     turn: Turn::Server,
                     began: None,
                     settings_told: u64::MAX,
@@ -327,6 +337,15 @@ impl Newcomer<'_> {
             return Err(End::Fatal(SqlError::new(SqlState::CannotConnectNow, message)));
         }
         let standing = self.authenticated(user, database, stream, input, output).await?;
+        let may_follow = standing == Standing::Administrator
+            || shared
+                .engine
+                .role(user)
+                .is_some_and(|role| role.is(RoleAttribute::Superuser) || role.is(RoleAttribute::Replication));
+        if self.purpose() == Purpose::Replication && !may_follow {
+            let message = "must be superuser or replication role to start a replication connection";
+            return Err(End::Fatal(SqlError::new(SqlState::InsufficientPrivilege, message)));
+        }
         let mut session = shared.engine.session();
         session.set_acknowledgement(Acknowledgement::LeftToCaller);
         let given = shared.options.session_settings.iter().cloned();
@@ -374,6 +393,7 @@ impl Newcomer<'_> {
         let shared = self.shared;
         let certificate = stream.client_certificate();
         let caller = Caller {
+            purpose: self.purpose(),
             user,
             database,
             address: self.address.ip(),

@@ -320,6 +320,34 @@ impl Output {
         self.end(open);
     }
 
+    /// From here on both sides send bytes.
+    pub(crate) fn copy_both_response(&mut self) {
+        self.copy_response(b'W', CopyEncoding::Text, 0);
+    }
+
+    /// Bytes of a COPY.
+    pub(crate) fn copy_data(&mut self, bytes: &[u8]) {
+        let open = self.begin(b'd');
+        self.buffer.extend_from_slice(bytes);
+        self.end(open);
+    }
+
+    /// A row of texts.
+    pub(crate) fn text_row(&mut self, values: &[Option<String>]) {
+        let open = self.begin(b'D');
+        self.short(values.len());
+        for value in values {
+            match value {
+                None => self.int(-1),
+                Some(text) => {
+                    self.int(text.len() as i32);
+                    self.buffer.extend_from_slice(text.as_bytes());
+                }
+            }
+        }
+        self.end(open);
+    }
+
     /// A COPY's bytes have been sent.
     pub(crate) fn copy_done(&mut self) {
         self.empty(b'c');

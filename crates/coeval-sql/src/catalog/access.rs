@@ -10,7 +10,7 @@ use crate::error::SqlError;
 use crate::registry::Registry;
 use crate::rights::{Authority, Principal, Rights};
 use crate::settings::Settings;
-use coeval_store::World;
+use coeval_store::{Store, World};
 use datafusion::common::config::ConfigOptions;
 use parking_lot::Mutex;
 use std::fmt;
@@ -44,6 +44,7 @@ struct Shared {
     objects: Objects,
     settings: Settings,
     world: Arc<World>,
+    store: Store,
     authority: Authority,
     registry: Arc<Registry>,
     clock: Clock,
@@ -60,6 +61,7 @@ impl CatalogAccess {
             objects: Objects::of(context.transaction, context.settings, &view_columns),
             settings: context.settings.clone(),
             world: Arc::clone(context.transaction.world()),
+            store: context.engine.store().clone(),
             authority: context.authority(),
             registry: Arc::clone(context.engine.registry()),
             clock: context.clock,
@@ -76,6 +78,11 @@ impl CatalogAccess {
     /// The snapshot without the transaction's own changes.
     pub(super) fn world(&self) -> &World {
         &self.0.world
+    }
+
+    /// The store, as it is now.
+    pub(super) fn store(&self) -> &Store {
+        &self.0.store
     }
 
     /// The sessions of the server's clients.

@@ -18,6 +18,7 @@ mod type_names;
 
 pub use arrays::format_list;
 pub(crate) use arrays::{array_elements, array_of_text, is_blank, set_returning};
+pub(super) use numbers::wal_place;
 
 use super::access::{CatalogAccess, access};
 use super::rows::Cell;

@@ -131,7 +131,9 @@ impl SqlState {
             }
             StoreError::RowLock(RowLockError::Interrupted) => Self::QueryCanceled,
             StoreError::UnknownSpace(_) | StoreError::UnknownSequence => Self::UndefinedTable,
-            StoreError::ReadOnly(_) | StoreError::ServedReadOnly(_) => Self::ReadOnlySqlTransaction,
+            StoreError::ReadOnly(_) | StoreError::ServedReadOnly(_) | StoreError::OnReplica(_) => {
+                Self::ReadOnlySqlTransaction
+            }
             StoreError::SequenceExhausted(_) => Self::SequenceGeneratorLimitExceeded,
             StoreError::TransactionSize { .. } | StoreError::KeySize { .. } => Self::ProgramLimitExceeded,
             StoreError::OutOfMemory(_) => Self::OutOfMemory,
@@ -147,9 +149,13 @@ impl SqlState {
             StoreError::Brick(_) => Self::InvalidTableDefinition,
             StoreError::BrickLoad(_) => Self::CheckViolation,
             StoreError::Closing => Self::AdminShutdown,
-            StoreError::ScanOrder(_) | StoreError::ForeignDirectory { .. } => {
-                Self::ObjectNotInPrerequisiteState
-            }
+            StoreError::ForeignHistory(_)
+            | StoreError::NoDirectory
+            | StoreError::FollowsAnother { .. }
+            | StoreError::FollowsNobody { .. }
+            | StoreError::UnfinishedCopy { .. }
+            | StoreError::ScanOrder(_)
+            | StoreError::ForeignDirectory { .. } => Self::ObjectNotInPrerequisiteState,
             StoreError::File(FileError::DirectoryInUse { .. }) => Self::ObjectInUse,
             StoreError::File(error) if error.is_disk_full() => Self::DiskFull,
             StoreError::File(_) => Self::IoError,
@@ -189,6 +195,7 @@ fn of_log(error: &LogError) -> SqlState {
     match error {
         LogError::UnsupportedVersion { .. } => SqlState::FeatureNotSupported,
         LogError::Panicked { .. } => SqlState::InternalError,
+        LogError::Gone { .. } => SqlState::UndefinedFile,
         LogError::Stopped { first } => of_log(first),
         error if error.is_damage() => SqlState::DataCorrupted,
         error if error.is_disk_full() => SqlState::DiskFull,

@@ -29,6 +29,8 @@ pub(super) struct BlockOptions {
     pub(super) mode: AccessMode,
     pub(super) deferrable: Deferrable,
     read_only_snapshot: ReadOnlySnapshot,
+    /// Whether the database is a replica.
+    is_replica: bool,
 }
 
 impl BlockOptions {
@@ -39,15 +41,23 @@ impl BlockOptions {
             mode: settings.default_access(),
             deferrable: settings.default_deferrable(),
             read_only_snapshot: settings.read_only_snapshot(),
+            is_replica: settings.is_replica(),
         })
     }
 
     /// The same with these modes.
+    ///
+    /// # Errors
+    /// `0A000` for READ WRITE on a replica.
     pub(super) fn with(mut self, modes: &[TransactionMode]) -> Result<Self, SqlError> {
         for mode in modes {
             match mode {
                 TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => {
                     self.mode = AccessMode::ReadOnly
+                }
+                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) if self.is_replica => {
+                    let message = "cannot set transaction read-write mode on a replica";
+                    return Err(SqlError::new(SqlState::FeatureNotSupported, message));
                 }
                 TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => {
                     self.mode = AccessMode::ReadWrite
@@ -123,10 +133,24 @@ impl BlockOptions {
                 return Ok(transaction);
             }
         }
+        if self.is_replica && self.isolation == Isolation::Serializable && !engine.store().has_safe_snapshot()
+        {
+            return Err(no_safe_snapshot_yet());
+        }
         let transaction = engine.store().begin(self.isolation, self.mode);
         floor.note_snapshot(transaction.begin_version());
         Ok(transaction)
     }
+}
+
+/// A replica's copy is newer than what is known to be safe.
+fn no_safe_snapshot_yet() -> SqlError {
+    SqlError::new(SqlState::CannotConnectNow, "this replica has no serializable snapshot yet")
+        .with_detail(
+            "There is one as soon as the transactions have ended on the primary that were open at SERIALIZABLE when the \
+             copy was made, and the replica has heard of it.",
+        )
+        .with_hint("Try again, or read at REPEATABLE READ.")
 }
 
 /// Whether a statement is known to change and lock nothing.

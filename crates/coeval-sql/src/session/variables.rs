@@ -249,6 +249,7 @@ impl Session {
                 Some(options) => {
                     Some(if options.mode == AccessMode::ReadOnly { "on" } else { "off" }.to_owned())
                 }
+                None if self.settings.is_replica() => Some("on".to_owned()),
                 None => self.settings.get("default_transaction_read_only").ok().map(str::to_owned),
             },
             _ => None,

@@ -3,7 +3,7 @@
 
 mod safe;
 
-use super::{CopyWriter, Fed, FollowError, Follower, LogFeed};
+use super::{CopyWriter, Fed, FollowError, Follower, LogFeed, promote};
 use crate::catalog::CatalogChange;
 use crate::error::StoreError;
 use crate::files::SimulatedFiles;
@@ -255,8 +255,13 @@ fn at_every_version_a_follower_has_what_the_primary_had() {
     assert!(versions > 1_500 && copies > 24, "{versions} versions, {copies} copies");
 }
 
-/// A primary with a few rows, and one that follows it.
+/// A primary with a few rows, and one that follows it, with the files of both.
 fn small_pair() -> (Store, SimulatedFiles, Store, Follower) {
+    let (primary, primary_files, _, store, follower) = small_pair_with_files();
+    (primary, primary_files, store, follower)
+}
+
+fn small_pair_with_files() -> (Store, SimulatedFiles, SimulatedFiles, Store, Follower) {
     let (primary_files, files) = (SimulatedFiles::new(1), SimulatedFiles::new(2));
     let primary = open_primary(&primary_files);
     let def = table(&primary, "items");
@@ -268,7 +273,7 @@ fn small_pair() -> (Store, SimulatedFiles, Store, Follower) {
     transaction.commit().unwrap();
     copy(&primary, &files);
     let (store, follower) = open_follower(&files);
-    (primary, primary_files, store, follower)
+    (primary, primary_files, files, store, follower)
 }
 
 #[test]
@@ -304,6 +309,33 @@ fn directories_are_what_they_are() {
     let opened = Store::open_follower(Arc::new(primary_files), Path::new(PRIMARY), options());
     assert!(matches!(opened, Err(StoreError::FollowsNobody { .. })));
     let (_store, _follower) = open_follower(&files);
+}
+
+#[test]
+fn a_promoted_copy_goes_on_in_a_term_of_its_own() {
+    let (primary, _, files, store, mut follower) = small_pair_with_files();
+    take_all(&mut feed_of(&primary, &follower).unwrap(), &mut follower);
+    follower.sync().unwrap();
+    let def = store.world().tables().next().unwrap().def().clone();
+    drop((store, follower));
+    assert!(matches!(promote(&files, Path::new(PRIMARY)), Err(StoreError::FollowsNobody { .. })));
+    promote(&files, Path::new(COPY)).unwrap();
+    let promoted =
+        Store::open_tuned(Arc::new(files), Path::new(COPY), options(), log_options(), sizes()).unwrap();
+    let mut transaction = promoted.begin(Isolation::Serializable, AccessMode::ReadWrite);
+    assert!(transaction.get(def.id, &key(1)).unwrap().is_some());
+    transaction.put(def.id, row(&def, 2, 2)).unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(promoted.terms().database_id(), primary.terms().database_id());
+    let (one, other) = (primary.terms().last().unwrap(), promoted.terms().last().unwrap());
+    assert_eq!(other.number, one.number + 1);
+    // The former primary is not taken for a beginning of it once it has written more.
+    let mut transaction = primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    transaction.put(def.id, row(&def, 3, 3)).unwrap();
+    transaction.commit().unwrap();
+    let (end, _) = primary.log_position().unwrap();
+    let refused = promoted.log_feed(Some(one.id), end);
+    assert!(matches!(refused, Err(StoreError::ForeignHistory(ForeignHistory::Parted { .. }))), "{refused:?}");
 }
 
 #[test]

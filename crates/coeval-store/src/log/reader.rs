@@ -22,6 +22,12 @@ pub struct LogRecord {
 }
 
 impl LogRecord {
+    /// Whether it begins at a place at all: an end that somebody else has sent may be too small for the payload.
+    #[must_use]
+    pub(crate) fn has_room(&self) -> bool {
+        self.end.get() >= (RECORD_HEADER_BYTES + self.payload.len()) as u64
+    }
+
     /// Where it begins.
     #[must_use]
     pub fn start(&self) -> Lsn {

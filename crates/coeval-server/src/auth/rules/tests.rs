@@ -4,7 +4,8 @@
 use super::*;
 
 fn caller<'a>(user: &'a str, database: &'a str, address: &str, encryption: Encryption) -> Caller<'a> {
-    Caller { user, database, address: address.parse().unwrap(), encryption, certificate: None }
+    let (purpose, address) = (Purpose::Session, address.parse().unwrap());
+    Caller { purpose, user, database, address, encryption, certificate: None }
 }
 
 /// Ann is of the staff.

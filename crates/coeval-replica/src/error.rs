@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`ReplicaError`]: why a primary cannot be followed.
+
+use coeval_store::{FollowError, MalformedFrame, StoreError};
+use std::io;
+
+/// Why a primary cannot be followed, now or at all.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplicaError {
+    /// The text does not say where the primary is.
+    #[error("\"{text}\" does not say where the primary is: {what}")]
+    Address {
+        /// The text, without a password.
+        text: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The primary cannot be reached, or the connection has ended.
+    #[error("the connection to {address}: {error}")]
+    Connection {
+        /// Host and port.
+        address: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// TLS was wanted, and does not come about.
+    #[error("TLS with {address}: {what}")]
+    Tls {
+        /// Host and port.
+        address: String,
+        /// Why.
+        what: String,
+    },
+    /// The primary refuses, with this SQLSTATE.
+    #[error("the primary refuses: {message} ({state})")]
+    Refused {
+        /// The SQLSTATE.
+        state: String,
+        /// Its message.
+        message: String,
+    },
+    /// What came is not what a primary sends.
+    #[error("the primary does not speak as one: {0}")]
+    Protocol(String),
+    /// It is the primary of another database.
+    #[error("this is a replica of database {own}, and the primary has database {found}")]
+    OtherDatabase {
+        /// The replica's.
+        own: u64,
+        /// The primary's.
+        found: u64,
+    },
+    /// The store does not take what came.
+    #[error(transparent)]
+    Follow(#[from] FollowError),
+    /// The copy cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl ReplicaError {
+    /// Whether the primary does not have the log any more that is missing here: a new copy is needed.
+    #[must_use]
+    pub fn needs_copy(&self) -> bool {
+        matches!(self, Self::Refused { state, .. } if state == UNDEFINED_FILE)
+    }
+
+    /// Whether trying again changes nothing.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::OtherDatabase { .. } | Self::Address { .. } => true,
+            Self::Follow(error) => !matches!(error, FollowError::OutOfPlace { .. }),
+            Self::Refused { state, .. } => state == OBJECT_NOT_IN_PREREQUISITE_STATE,
+            _ => false,
+        }
+    }
+}
+
+/// What the primary says when the log does not reach back so far.
+const UNDEFINED_FILE: &str = "58P01";
+/// What it says of another history.
+const OBJECT_NOT_IN_PREREQUISITE_STATE: &str = "55000";
+
+impl From<MalformedFrame> for ReplicaError {
+    fn from(error: MalformedFrame) -> Self {
+        Self::Protocol(error.to_string())
+    }
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Following a primary over the wire.
+//!
+//! # Owns
+//! The client's side of a replication connection: where the primary is ([`PrimaryAddress`]), saying who one is, the base copy
+//! ([`copy_database`]), and the thread that takes the log into a store and connects again when it has to ([`Replica`]).
+//!
+//! # Never does
+//! Anything to data: `coeval-store` makes the copy of files and applies records ([`coeval_store::Follower`]). No SQL.
+//!
+//! # Invariants
+//! - What the primary is told to be durable here is.
+//! - Whatever goes wrong with the connection, the store stays as it is and can be read; following goes on where it was.
+//! - A primary of another database, or of another history, is never followed.
+//!
+//! # Start reading at
+//! [`Replica`], then `link.rs`.
+
+mod address;
+mod copying;
+mod error;
+mod link;
+mod replica;
+
+pub use address::{PrimaryAddress, TlsMode};
+pub use copying::copy_database;
+pub use error::ReplicaError;
+pub use link::Link;
+pub use replica::{Replica, ReplicaState, ReplicaStatus};

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A replication connection to the primary: opening it, commands, and the messages of a COPY.
+
+use crate::address::{PrimaryAddress, TlsMode};
+use crate::error::ReplicaError;
+use bytes::BytesMut;
+use coeval_store::log::Lsn;
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::message::frontend;
+use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long to wait for an answer while the connection is opened.
+const OPENING_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Longest message of a primary: a record of the log, and a little.
+const MESSAGE_BYTES_MAX: usize = (1 << 30) + (1 << 20);
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// From 1970 to 2000, where PostgreSQL's times begin.
+const EPOCH_SECONDS: u64 = 946_684_800;
+
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Stream {
+    fn socket(&self) -> &TcpStream {
+        match self {
+            Self::Plain(socket) => socket,
+            Self::Tls(stream) => &stream.sock,
+        }
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.read(into),
+            Self::Tls(stream) => stream.read(into),
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(socket) => socket.write_all(bytes),
+            Self::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
+        }
+    }
+}
+
+/// What the primary says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) database: u64,
+    pub(crate) term: u64,
+}
+
+/// A message.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) kind: u8,
+    pub(crate) body: Vec<u8>,
+}
+
+/// A replication connection.
+pub struct Link {
+    stream: Stream,
+    address: String,
+    /// What has come and is not worked off, from `start` on.
+    buffer: Vec<u8>,
+    start: usize,
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Link({})", self.address)
+    }
+}
+
+impl Link {
+    /// Connects and says who this is.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Connection`], [`ReplicaError::Tls`], [`ReplicaError::Refused`].
+    pub(crate) fn open(to: &PrimaryAddress) -> Result<Self, ReplicaError> {
+        let failed = |error: io::Error| ReplicaError::Connection { address: to.to_string(), error };
+        let mut addresses = (to.host.as_str(), to.port).to_socket_addrs().map_err(failed)?;
+        let mut connected = Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address"));
+        for address in &mut addresses {
+            connected = TcpStream::connect_timeout(&address, OPENING_TIME_MAX);
+            if connected.is_ok() {
+                break;
+            }
+        }
+        let socket = connected.map_err(failed)?;
+        socket.set_nodelay(true).map_err(failed)?;
+        socket.set_read_timeout(Some(OPENING_TIME_MAX)).map_err(failed)?;
+        socket.set_write_timeout(Some(OPENING_TIME_MAX)).map_err(failed)?;
+        let stream = match &to.tls {
+            TlsMode::Disable => Stream::Plain(socket),
+            TlsMode::VerifyFull(authorities) => encrypted(socket, to, authorities)?,
+        };
+        let mut link = Self { stream, address: to.to_string(), buffer: Vec::new(), start: 0 };
+        link.introduce(to)?;
+        Ok(link)
+    }
+
+    fn introduce(&mut self, to: &PrimaryAddress) -> Result<(), ReplicaError> {
+        let parameters =
+            [("user", to.user.as_str()), ("replication", "true"), ("application_name", &to.application_name)];
+        self.send(|out| frontend::startup_message(parameters, out))?;
+        let mut scram = None;
+        loop {
+            let message = self.expect()?;
+            match message.kind {
+                b'R' => self.authenticate(&message.body, to, &mut scram)?,
+                b'Z' => return Ok(()),
+                b'S' | b'K' | b'N' | b'v' => {}
+                other => return Err(unexpected(other, "while the connection is opened")),
+            }
+        }
+    }
+
+    fn authenticate(
+        &mut self,
+        body: &[u8],
+        to: &PrimaryAddress,
+        scram: &mut Option<ScramSha256>,
+    ) -> Result<(), ReplicaError> {
+        let malformed = || ReplicaError::Protocol("a malformed step of authentication".to_owned());
+        let refused = |error: io::Error| ReplicaError::Refused {
+            state: "28P01".to_owned(),
+            message: format!("the password: {error}"),
+        };
+        let (step, rest) = body.split_first_chunk::<4>().ok_or_else(malformed)?;
+        match u32::from_be_bytes(*step) {
+            0 => Ok(()),
+            10 => {
+                if !rest.split(|byte| *byte == 0).any(|name| name == SCRAM_SHA_256.as_bytes()) {
+                    return Err(ReplicaError::Protocol(
+                        "the primary does not offer SCRAM-SHA-256".to_owned(),
+                    ));
+                }
+                let password = to.password.as_deref().ok_or_else(|| ReplicaError::Refused {
+                    state: "28P01".to_owned(),
+                    message: format!("user \"{}\" needs a password", to.user),
+                })?;
+                let begun = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
+                let first = begun.message().to_vec();
+                *scram = Some(begun);
+                self.send(|out| frontend::sasl_initial_response(SCRAM_SHA_256, &first, out))
+            }
+            11 => {
+                let scram = scram.as_mut().ok_or_else(malformed)?;
+                scram.update(rest).map_err(refused)?;
+                let next = scram.message().to_vec();
+                self.send(|out| frontend::sasl_response(&next, out))
+            }
+            12 => scram.as_mut().ok_or_else(malformed)?.finish(rest).map_err(refused),
+            other => Err(ReplicaError::Protocol(format!("authentication of kind {other} is not known here"))),
+        }
+    }
+
+    /// Which database the primary has.
+    ///
+    /// # Errors
+    /// [`ReplicaError`].
+    pub(crate) fn identify(&mut self) -> Result<Identity, ReplicaError> {
+        self.command("IDENTIFY_SYSTEM")?;
+        let mut row = None;
+        loop {
+            let message = self.expect()?;
+            match message.kind {
+                b'D' => row = Some(texts_of(&message.body)?),
+                b'T' | b'C' | b'N' | b'S' => {}
+                b'Z' => break,
+                other => return Err(unexpected(other, "to IDENTIFY_SYSTEM")),
+            }
+        }
+        let row = row.unwrap_or_default();
+        let text = |index: usize| row.get(index).and_then(|text| text.as_deref()).unwrap_or_default();
+        let malformed =
+            || ReplicaError::Protocol("IDENTIFY_SYSTEM is not answered as Coeval does".to_owned());
+        Ok(Identity {
+            database: text(0).parse().map_err(|_| malformed())?,
+            term: u64::from_str_radix(text(4), 16).map_err(|_| malformed())?,
+        })
+    }
+
+    /// Sends a command.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Connection`].
+    pub(crate) fn command(&mut self, text: &str) -> Result<(), ReplicaError> {
+        self.send(|out| frontend::query(text, out))
+    }
+
+    /// Asks for the log from a place on, and waits until it begins.
+    ///
+    /// # Errors
+    /// [`ReplicaError`]; [`needs_copy`](ReplicaError::needs_copy) may also be found with the first record.
+    pub(crate) fn start_replication(&mut self, position: Lsn, term: Option<u64>) -> Result<(), ReplicaError> {
+        let (high, low) = (position.get() >> 32, position.get() & 0xFFFF_FFFF);
+        let term = term.unwrap_or_default();
+        self.command(&format!("START_REPLICATION PHYSICAL {high:X}/{low:X} TERM {term:016x}"))?;
+        loop {
+            match self.expect()?.kind {
+                b'W' => return Ok(()),
+                b'N' | b'S' => {}
+                other => return Err(unexpected(other, "to START_REPLICATION")),
+            }
+        }
+    }
+
+    /// Tells the primary how far this replica is.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Connection`].
+    pub(crate) fn send_status(
+        &mut self,
+        written: Lsn,
+        flushed: Lsn,
+        applied: Lsn,
+    ) -> Result<(), ReplicaError> {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let micros = since.saturating_sub(Duration::from_secs(EPOCH_SECONDS)).as_micros();
+        let mut status = vec![b'r'];
+        for number in [written.get(), flushed.get(), applied.get(), u64::try_from(micros).unwrap_or_default()]
+        {
+            status.extend_from_slice(&number.to_be_bytes());
+        }
+        status.push(0);
+        self.send(|out| {
+            frontend::CopyData::new(status.as_slice())?.write(out);
+            Ok(())
+        })
+    }
+
+    /// Says that this replica goes. Nobody hears of it if the connection has ended.
+    pub(crate) fn say_goodbye(&mut self) {
+        let _ = self.send(|out| {
+            frontend::terminate(out);
+            Ok(())
+        });
+    }
+
+    fn send(&mut self, make: impl FnOnce(&mut BytesMut) -> io::Result<()>) -> Result<(), ReplicaError> {
+        let mut out = BytesMut::new();
+        let sent = make(&mut out).and_then(|()| self.stream.write_all(&out));
+        sent.map_err(|error| self.failed(error))
+    }
+
+    /// Waits for at most so long for messages from here on.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Connection`].
+    pub(crate) fn set_patience(&mut self, patience: Duration) -> Result<(), ReplicaError> {
+        self.stream.socket().set_read_timeout(Some(patience)).map_err(|error| self.failed(error))
+    }
+
+    /// The next message, which has to come.
+    fn expect(&mut self) -> Result<Message, ReplicaError> {
+        match self.next()? {
+            Some(message) => Ok(message),
+            None => Err(self.failed(io::ErrorKind::TimedOut.into())),
+        }
+    }
+
+    /// The next message; nothing if none has come within the patience.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Connection`] at the end of the connection; [`ReplicaError::Refused`] for an error that the primary
+    /// reports.
+    pub(crate) fn next(&mut self) -> Result<Option<Message>, ReplicaError> {
+        loop {
+            if let Some(message) = self.take()? {
+                if message.kind == b'E' {
+                    return Err(refusal(&message.body));
+                }
+                return Ok(Some(message));
+            }
+            if self.start > 0 {
+                self.buffer.drain(..self.start);
+                self.start = 0;
+            }
+            let before = self.buffer.len();
+            self.buffer.resize(before + READ_BYTES, 0);
+            let read = self.stream.read(&mut self.buffer[before..]);
+            self.buffer.truncate(before + read.as_ref().copied().unwrap_or(0));
+            match read {
+                Ok(0) => return Err(self.failed(io::ErrorKind::UnexpectedEof.into())),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+    }
+
+    /// Whether a whole message lies ready.
+    pub(crate) fn has_message(&self) -> bool {
+        let rest = &self.buffer[self.start..];
+        rest.get(1..5).is_some_and(|length| {
+            let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]) as usize;
+            rest.len() > length
+        })
+    }
+
+    /// The first whole message of the buffer.
+    fn take(&mut self) -> Result<Option<Message>, ReplicaError> {
+        let rest = &self.buffer[self.start..];
+        let Some((header, body)) = rest.split_first_chunk::<5>() else { return Ok(None) };
+        let length = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
+        if !(4..=MESSAGE_BYTES_MAX).contains(&length) {
+            return Err(ReplicaError::Protocol(format!("a message of {length} bytes")));
+        }
+        let Some(body) = body.get(..length - 4) else { return Ok(None) };
+        let message = Message { kind: header[0], body: body.to_vec() };
+        self.start += length + 1;
+        Ok(Some(message))
+    }
+
+    fn failed(&self, error: io::Error) -> ReplicaError {
+        ReplicaError::Connection { address: self.address.clone(), error }
+    }
+}
+
+fn encrypted(mut socket: TcpStream, to: &PrimaryAddress, authorities: &Path) -> Result<Stream, ReplicaError> {
+    let failed = |what: String| ReplicaError::Tls { address: to.to_string(), what };
+    let mut out = BytesMut::new();
+    frontend::ssl_request(&mut out);
+    let mut answer = [0];
+    socket
+        .write_all(&out)
+        .and_then(|()| socket.read_exact(&mut answer))
+        .map_err(|error| ReplicaError::Connection { address: to.to_string(), error })?;
+    if answer != *b"S" {
+        return Err(failed("the primary has no TLS".to_owned()));
+    }
+    let mut roots = RootCertStore::empty();
+    let named = |error: &dyn fmt::Display| failed(format!("{}: {error}", authorities.display()));
+    let certificates = CertificateDer::pem_file_iter(authorities).map_err(|error| named(&error))?;
+    for certificate in certificates {
+        let certificate = certificate.map_err(|error| named(&error))?;
+        roots.add(certificate).map_err(|error| named(&error))?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| failed(error.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from(to.host.clone()).map_err(|error| failed(error.to_string()))?;
+    let connection =
+        ClientConnection::new(Arc::new(config), name).map_err(|error| failed(error.to_string()))?;
+    let mut stream = StreamOwned::new(connection, socket);
+    stream.conn.complete_io(&mut stream.sock).map_err(|error| failed(error.to_string()))?;
+    Ok(Stream::Tls(Box::new(stream)))
+}
+
+fn unexpected(kind: u8, to_what: &str) -> ReplicaError {
+    ReplicaError::Protocol(format!("message {:?} {to_what}", char::from(kind)))
+}
+
+/// The values of a row.
+fn texts_of(body: &[u8]) -> Result<Vec<Option<String>>, ReplicaError> {
+    let malformed = || ReplicaError::Protocol("a malformed row".to_owned());
+    let (count, mut rest) = body.split_first_chunk::<2>().ok_or_else(malformed)?;
+    let mut values = Vec::new();
+    for _ in 0..u16::from_be_bytes(*count) {
+        let (length, behind) = rest.split_first_chunk::<4>().ok_or_else(malformed)?;
+        rest = behind;
+        let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
+            values.push(None);
+            continue;
+        };
+        let (value, behind) = rest.split_at_checked(length).ok_or_else(malformed)?;
+        values.push(Some(String::from_utf8_lossy(value).into_owned()));
+        rest = behind;
+    }
+    Ok(values)
+}
+
+/// What an error message says.
+fn refusal(body: &[u8]) -> ReplicaError {
+    let (mut state, mut message) = (String::new(), String::new());
+    for field in body.split(|byte| *byte == 0) {
+        match field.split_first() {
+            Some((b'C', text)) => state = String::from_utf8_lossy(text).into_owned(),
+            Some((b'M', text)) => message = String::from_utf8_lossy(text).into_owned(),
+            _ => {}
+        }
+    }
+    ReplicaError::Refused { state, message }
+}

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Replication connections: the commands of PostgreSQL's streaming replication, with our log inside.
+//!
+//! ```text
+//! IDENTIFY_SYSTEM                          which database this is, its term, the end of its log
+//! BASE_BACKUP                              a copy of the newest checkpoint, as a COPY to the client
+//! START_REPLICATION [PHYSICAL] 0/1A2B3C [TERM '<id>']
+//!                                          the log from there on, as a COPY in both directions
+//! ```
+//! What is inside of the messages of a COPY is said in `coeval-store/src/following/frame.rs`; around it stands what PostgreSQL
+//! puts there: `w` (places in the log and a time before each piece), `k` (a keepalive), and `r` from the client (how far it is).
+//! Files and the log are read by a thread of their own for each connection, as fast as the client reads.
+
+use super::{Connection, End, Failure, Phase};
+use crate::auth::rules::Purpose;
+use crate::protocol::frontend::{Formats, Frontend, violation};
+use crate::protocol::input::Frame as Message;
+use crate::types::columns_of;
+use arrow::datatypes::{DataType, Field, Schema};
+use coeval::{BaseCopy, CommandTag, Fed, Frame, LogFeed, Lsn, SqlError, SqlState, StoreError};
+use coeval_sql::{CopyEncoding, Following};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::mpsc;
+
+/// Pieces that are read ahead of the client, a mebibyte or so each.
+const PIECES_AHEAD: usize = 4;
+
+/// How often the log is looked at while nothing comes: shortly behind the last piece, and later.
+const LOOK_SOON: Duration = Duration::from_millis(1);
+const LOOK_LATER: Duration = Duration::from_millis(10);
+/// For so long after a piece the next one is looked for often.
+const BUSY_FOR: Duration = Duration::from_secs(1);
+
+/// A client that gets nothing else is told that we are there.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// From 1970 to 2000, where PostgreSQL's times begin.
+const EPOCH_SECONDS: u64 = 946_684_800;
+
+/// What the reading thread has for the client.
+#[derive(Debug)]
+pub(super) enum Piece {
+    /// A frame, and the end of the log with it.
+    Frame(Vec<u8>, Lsn),
+    /// Nothing is new.
+    Keepalive(Lsn),
+    /// The copy is complete; the log behind it.
+    CopyEnd(Box<LogFeed>),
+    /// Nothing more can be read.
+    Failed(SqlError),
+}
+
+/// What a client is being sent.
+#[derive(Debug)]
+pub(super) struct Replicating {
+    pieces: mpsc::Receiver<Piece>,
+    /// Up to where it has the log durably, for the thread that reads.
+    confirmed: Arc<AtomicU64>,
+    /// None for a copy.
+    following: Option<Following>,
+}
+
+impl Replicating {
+    /// What comes next; nothing if the thread has ended without a word.
+    pub(super) async fn next(&mut self) -> Option<Piece> {
+        self.pieces.recv().await
+    }
+}
+
+/// A command of a replication connection.
+#[derive(Debug, PartialEq, Eq)]
+enum Command {
+    IdentifySystem,
+    BaseBackup,
+    StartReplication { position: Lsn, term: Option<u64> },
+}
+
+impl Connection {
+    pub(super) fn is_for_replication(&self) -> bool {
+        self.purpose == Purpose::Replication
+    }
+
+    /// Answers a command, or begins to.
+    pub(super) fn replication_command(&mut self, text: &str) -> Result<(), Failure> {
+        self.begin_statement(Some(text));
+        match parse(text)? {
+            Command::IdentifySystem => {
+                self.identify_system();
+                self.after_statement();
+                self.ready();
+                Ok(())
+            }
+            Command::BaseBackup => self.begin_copy_of_database(),
+            Command::StartReplication { position, term } => self.start_replication(position, term),
+        }
+    }
+
+    fn identify_system(&mut self) {
+        let store = self.shared.engine.store();
+        let (terms, position) =
+            (store.terms(), store.log_position().map_or(Lsn::START, |(_, durable)| durable));
+        let fields: Vec<Field> = ["systemid", "timeline", "xlogpos", "dbname", "termid"]
+            .iter()
+            .map(|name| Field::new(*name, DataType::Utf8, true))
+            .collect();
+        let columns = columns_of(&Schema::new(fields));
+        self.output.row_description(&columns, Formats::TEXT);
+        let term = terms.last();
+        self.output.text_row(&[
+            Some(terms.database_id().to_string()),
+            Some(term.map_or(0, |term| term.number).to_string()),
+            Some(wal_place(position)),
+            None,
+            Some(format!("{:016x}", term.map_or(0, |term| term.id))),
+        ]);
+        self.output.command_complete(CommandTag::Plain("IDENTIFY_SYSTEM"));
+    }
+
+    fn begin_copy_of_database(&mut self) -> Result<(), Failure> {
+        let store = self.shared.engine.store().clone();
+        let (sender, pieces) = mpsc::channel(PIECES_AHEAD);
+        let read = move || {
+            let copied = store.checkpoint().and_then(|_| store.base_copy());
+            let last = match copied.and_then(|copy| send_copy(copy, &sender)) {
+                Ok(feed) => feed.map(Piece::CopyEnd),
+                Err(error) => Some(Piece::Failed(error.into())),
+            };
+            last.map(|last| sender.blocking_send(last));
+        };
+        spawn(read)?;
+        self.output.copy_response(b'H', CopyEncoding::Binary, 0);
+        self.replicate(Replicating { pieces, confirmed: Arc::default(), following: None });
+        Ok(())
+    }
+
+    fn start_replication(&mut self, position: Lsn, term: Option<u64>) -> Result<(), Failure> {
+        let behind_copy = self.behind_copy.take().filter(|feed| feed.position() == position);
+        let feed = match behind_copy {
+            Some(feed) => *feed,
+            None => self.shared.engine.store().log_feed(term, position).map_err(SqlError::from)?,
+        };
+        let (sender, pieces) = mpsc::channel(PIECES_AHEAD);
+        let confirmed = Arc::new(AtomicU64::new(position.get()));
+        let store = self.shared.engine.store().clone();
+        let of_reader = Arc::clone(&confirmed);
+        spawn(move || {
+            let end = || store.log_position().map_or(Lsn::START, |(_, durable)| durable);
+            if let Err(error) = send_log(feed, &of_reader, &sender, &end) {
+                // Whoever does not listen any more need not know.
+                let _ = sender.blocking_send(Piece::Failed(error.into()));
+            }
+        })?;
+        let following = self.shared.engine.followers().add(self.entry.pid());
+        tracing::info!(pid = self.entry.pid(), %position, "a replica follows");
+        self.output.copy_both_response();
+        self.replicate(Replicating { pieces, confirmed, following: Some(following) });
+        Ok(())
+    }
+
+    fn replicate(&mut self, replicating: Replicating) {
+        self.phase = Phase::Replicating(Box::new(replicating));
+        // A server that stops does not wait for it.
+        self.entry.await_client(&self.session);
+    }
+
+    /// Puts a piece into what is to be sent.
+    pub(super) fn send_piece(&mut self, piece: Option<Piece>) -> Result<(), End> {
+        let Phase::Replicating(replicating) = &mut self.phase else { unreachable!("a piece has come") };
+        let gone = || SqlError::internal("the thread that reads the log has ended");
+        match piece.unwrap_or_else(|| Piece::Failed(gone())) {
+            Piece::Frame(frame, end) => {
+                let mut message = Vec::with_capacity(frame.len() + 25);
+                if let Some(following) = &replicating.following {
+                    following.note(|progress| progress.sent = end);
+                    message.push(b'w');
+                    [end.get(), end.get(), now()].iter().for_each(|number| {
+                        message.extend_from_slice(&number.to_be_bytes());
+                    });
+                }
+                message.extend_from_slice(&frame);
+                self.output.copy_data(&message);
+            }
+            Piece::Keepalive(end) => {
+                let mut message = vec![b'k'];
+                message.extend_from_slice(&end.get().to_be_bytes());
+                message.extend_from_slice(&now().to_be_bytes());
+                message.push(0);
+                self.output.copy_data(&message);
+            }
+            Piece::CopyEnd(feed) => {
+                self.behind_copy = Some(feed);
+                self.output.copy_done();
+                self.end_replicating(CommandTag::Plain("BASE_BACKUP"));
+            }
+            Piece::Failed(error) => {
+                self.phase = Phase::Ready;
+                self.refuse(&error);
+                self.ready();
+            }
+        }
+        Ok(())
+    }
+
+    fn end_replicating(&mut self, tag: CommandTag) {
+        self.phase = Phase::Ready;
+        self.output.command_complete(tag);
+        self.after_statement();
+        self.ready();
+    }
+
+    /// What the client says meanwhile.
+    pub(super) fn replicating_message(&mut self, message: Message<'_>) -> Result<(), End> {
+        let Phase::Replicating(replicating) = &mut self.phase else { unreachable!("it is asked for then") };
+        match Frontend::read(message.kind, message.body).map_err(End::Fatal)? {
+            Frontend::CopyData(bytes) => match bytes.split_first() {
+                Some((b'r', status)) => {
+                    let number = |place: usize| {
+                        let bytes = status.get(place..place + 8)?;
+                        Some(u64::from_be_bytes(bytes.try_into().ok()?))
+                    };
+                    let (Some(written), Some(flushed), Some(applied)) = (number(0), number(8), number(16))
+                    else {
+                        return Err(End::Fatal(violation("a status of a replica is cut off")));
+                    };
+                    replicating.confirmed.fetch_max(flushed, Ordering::Relaxed);
+                    if let Some(following) = &replicating.following {
+                        following.note(|progress| {
+                            progress.written = Lsn::new(written);
+                            progress.flushed = Lsn::new(flushed);
+                            progress.applied = Lsn::new(applied);
+                            progress.replied_micros =
+                                i64::try_from(since_1970().as_micros()).unwrap_or(i64::MAX);
+                        });
+                    }
+                    Ok(())
+                }
+                // What a standby of PostgreSQL says of its queries: nobody waits for them here.
+                Some((b'h', _)) => Ok(()),
+                _ => Err(End::Fatal(violation("a replica has sent what is no message of replication"))),
+            },
+            Frontend::CopyDone | Frontend::CopyFail(_) => {
+                if replicating.following.is_some() {
+                    self.output.copy_done();
+                }
+                self.end_replicating(CommandTag::Plain("START_REPLICATION"));
+                Ok(())
+            }
+            Frontend::Terminate => Err(End::Finished),
+            Frontend::Flush | Frontend::Sync => Ok(()),
+            _ => Err(End::Fatal(violation("a replica takes the log, and asks for nothing else"))),
+        }
+    }
+}
+
+/// Starts a thread that reads for a connection. It ends when the connection does.
+fn spawn(read: impl FnOnce() + Send + 'static) -> Result<(), SqlError> {
+    let thread = std::thread::Builder::new().name("coeval-feed".to_owned()).spawn(read);
+    thread.map(drop).map_err(|error| {
+        SqlError::new(SqlState::OutOfMemory, format!("no thread can be started for a replica: {error}"))
+    })
+}
+
+/// Sends a copy; the log behind it, unless nobody listens any more.
+fn send_copy(copy: BaseCopy, sender: &mpsc::Sender<Piece>) -> Result<Option<Box<LogFeed>>, StoreError> {
+    let position = copy.position();
+    let mut frame = |frame| sender.blocking_send(Piece::Frame(frame, position)).is_ok();
+    for name in copy.files() {
+        if !Frame::encode_fed(Fed::File(name.clone(), copy.open(name)?), &mut frame)? {
+            return Ok(None);
+        }
+    }
+    if !frame(Frame::encode_manifest(copy.manifest())) {
+        return Ok(None);
+    }
+    copy.into_feed().map(|feed| Some(Box::new(feed)))
+}
+
+/// Sends the log until nobody listens any more.
+fn send_log(
+    mut feed: LogFeed,
+    confirmed: &AtomicU64,
+    sender: &mpsc::Sender<Piece>,
+    end: &dyn Fn() -> Lsn,
+) -> Result<(), StoreError> {
+    let (mut last_piece, mut last_word) = (Instant::now(), Instant::now());
+    let mut known = confirmed.load(Ordering::Relaxed);
+    while !sender.is_closed() {
+        let now_confirmed = confirmed.load(Ordering::Relaxed);
+        if now_confirmed > known {
+            known = now_confirmed;
+            feed.confirm(Lsn::new(known));
+        }
+        match feed.next_piece()? {
+            Some(fed) => {
+                let position = feed.position();
+                let mut frame = |frame| sender.blocking_send(Piece::Frame(frame, position)).is_ok();
+                if !Frame::encode_fed(fed, &mut frame)? {
+                    return Ok(());
+                }
+                (last_piece, last_word) = (Instant::now(), Instant::now());
+            }
+            None if last_word.elapsed() >= KEEPALIVE_INTERVAL => {
+                if sender.blocking_send(Piece::Keepalive(end())).is_err() {
+                    return Ok(());
+                }
+                last_word = Instant::now();
+            }
+            None => {
+                let is_busy = last_piece.elapsed() < BUSY_FOR;
+                std::thread::sleep(if is_busy { LOOK_SOON } else { LOOK_LATER });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads a command.
+fn parse(text: &str) -> Result<Command, SqlError> {
+    let wrong = |what: String| {
+        SqlError::new(SqlState::SyntaxError, what).with_hint(
+            "A replication connection takes IDENTIFY_SYSTEM, BASE_BACKUP and START_REPLICATION; connect without \
+             \"replication\" for SQL.",
+        )
+    };
+    let text = text.trim().trim_end_matches(';').trim();
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    match word.to_uppercase().as_str() {
+        "IDENTIFY_SYSTEM" => Ok(Command::IdentifySystem),
+        "BASE_BACKUP" => Ok(Command::BaseBackup),
+        "START_REPLICATION" => {
+            let mut words = rest.split_whitespace().peekable();
+            words.next_if(|word| word.eq_ignore_ascii_case("PHYSICAL"));
+            let place = words.next().unwrap_or_default();
+            let position = parse_place(place)
+                .ok_or_else(|| wrong(format!("\"{place}\" is no place in a log, as 0/1A2B3C is one")))?;
+            let term = match words.next() {
+                None => None,
+                Some(word) if word.eq_ignore_ascii_case("TERM") => {
+                    let id = words.next().unwrap_or_default().trim_matches('\'');
+                    let id = u64::from_str_radix(id, 16)
+                        .map_err(|_| wrong(format!("\"{id}\" is no id of a term")))?;
+                    (id > 0).then_some(id)
+                }
+                Some(word) => return Err(wrong(format!("syntax error at or near \"{word}\""))),
+            };
+            Ok(Command::StartReplication { position, term })
+        }
+        _ => Err(wrong(format!("\"{word}\" is no command of replication"))),
+    }
+}
+
+/// A place in the log as PostgreSQL writes it.
+fn wal_place(place: Lsn) -> String {
+    format!("{:X}/{:X}", place.get() >> 32, place.get() & 0xFFFF_FFFF)
+}
+
+fn parse_place(text: &str) -> Option<Lsn> {
+    let (high, low) = text.split_once('/')?;
+    let part = |text: &str| u32::from_str_radix(text, 16).ok().map(u64::from);
+    Some(Lsn::new(part(high)? << 32 | part(low)?))
+}
+
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Microseconds since 2000.
+fn now() -> u64 {
+    let since = since_1970().saturating_sub(Duration::from_secs(EPOCH_SECONDS));
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_read_as_postgres_writes_them() {
+        assert_eq!(parse("IDENTIFY_SYSTEM;").unwrap(), Command::IdentifySystem);
+        assert_eq!(parse(" base_backup (LABEL 'x')").unwrap(), Command::BaseBackup);
+        let start = |position, term| Command::StartReplication { position: Lsn::new(position), term };
+        assert_eq!(
+            parse("START_REPLICATION PHYSICAL 1/1A TERM '00ff'").unwrap(),
+            start((1 << 32) + 26, Some(255))
+        );
+        assert_eq!(parse("START_REPLICATION 0/0").unwrap(), start(0, None));
+        assert_eq!(parse("START_REPLICATION 0/10 TERM 0").unwrap(), start(16, None));
+        for wrong in [
+            "",
+            "SELECT 1",
+            "START_REPLICATION",
+            "START_REPLICATION SLOT s 0/0",
+            "START_REPLICATION 0/0 TERM x",
+        ] {
+            assert_eq!(parse(wrong).unwrap_err().state, SqlState::SyntaxError, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn places_are_read_as_they_are_written() {
+        for place in [0, 26, u64::from(u32::MAX), 1 << 32, u64::MAX] {
+            assert_eq!(parse_place(&wal_place(Lsn::new(place))), Some(Lsn::new(place)));
+        }
+        assert_eq!(parse_place("1"), None);
+        assert_eq!(parse_place("100000000/0"), None);
+    }
+}
