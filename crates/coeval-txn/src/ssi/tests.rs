@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tests of serializability and safe snapshots: single rules here, named anomalies in [`anomalies`], all small
-//! histories in [`enumeration`], large ones in [`samples`], and each rule broken in [`faults`]. What is right
-//! is judged by [`history`], which knows neither versions nor rules.
+//! histories in [`enumeration`], large ones in [`samples`], with replicas behind each ([`replica`]), and each rule broken in
+//! [`faults`]. What is right is judged by [`history`], which knows neither versions nor rules.
 
 mod anomalies;
 mod boundary;
@@ -11,4 +11,5 @@ mod followed;
 mod history;
 mod memory;
 mod pipeline;
+mod replica;
 mod samples;

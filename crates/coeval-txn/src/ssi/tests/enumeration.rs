@@ -14,6 +14,7 @@ use std::time::Instant;
 use super::super::SsiRule;
 use super::history::Items;
 use super::pipeline::{Beside, Ending, Event, Pipeline, Role, Setup, Spec, Style, Violation};
+use super::replica::{ReplicaCounts, Replicas, Way};
 
 /// What is counted over many histories.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +26,7 @@ pub(super) struct Counts {
     pub(super) needless: [u64; SsiRule::ALL.len()],
     /// Those of them without which safe readers of every boundary would have their place in it as well.
     pub(super) needless_for_all: u64,
+    pub(super) replicas: ReplicaCounts,
 }
 
 impl Counts {
@@ -60,13 +62,14 @@ impl Counts {
         let rules = SsiRule::ALL.map(of_rule);
         println!(
             "{what}: {} histories, {} commits, {} refused ({}), {} needlessly, {} of those beside safe readers too; \
-             {:.1} s",
+             {:?}; {:.1} s",
             self.histories,
             self.committed,
             self.refused_count(),
             rules.join(", "),
             self.needless_count(),
             self.needless_for_all,
+            self.replicas,
             since.elapsed().as_secs_f64()
         );
     }
@@ -280,14 +283,32 @@ fn specs_of(space: Space, masks: &[u16], times: &[Times], old: u32) -> Vec<Spec>
     (0..masks.len()).map(spec).collect()
 }
 
-/// Runs every history of a space; the first violation, or the counts.
-pub(super) fn run_all(setup: &Setup, space: Space) -> Result<Counts, (Violation, Vec<Spec>, Vec<Event>)> {
+/// A history that is not right, and how a replica followed it if it was that.
+#[derive(Debug)]
+#[expect(dead_code, reason = "for the message of a test that fails")]
+struct Found {
+    violation: Violation,
+    specs: Vec<Spec>,
+    events: Vec<Event>,
+    way: Option<Way>,
+}
+
+/// Runs every history of a space, and the replicas behind it; the first violation, or the counts.
+fn run_all(setup: &Setup, space: Space, replicas: Replicas) -> Result<Counts, Box<Found>> {
     let start = Instant::now();
     let mut counts = Counts::default();
     let found = for_each(space, |specs, events| {
         let pipeline = Pipeline::run(setup, specs, events, start);
-        match pipeline.violation() {
-            Some(violation) => ControlFlow::Break((violation, specs.to_vec(), events.to_vec())),
+        let by_primary = pipeline.violation().map(|violation| (violation, None));
+        let found = by_primary.or_else(|| {
+            let by_replica = replicas.violation(&pipeline, counts.histories, &mut counts.replicas);
+            by_replica.map(|(violation, way)| (violation, Some(way)))
+        });
+        match found {
+            Some((violation, way)) => {
+                let (specs, events) = (specs.to_vec(), events.to_vec());
+                ControlFlow::Break(Box::new(Found { violation, specs, events, way }))
+            }
             None => {
                 counts.add(&pipeline);
                 ControlFlow::Continue(())
@@ -303,8 +324,12 @@ pub(super) fn is_full() -> bool {
 
 /// Asserts that every history of a space is right; prints the counts.
 fn check(what: &str, setup: &Setup, space: Space) -> Counts {
+    check_with(what, setup, space, Replicas::Some(16))
+}
+
+fn check_with(what: &str, setup: &Setup, space: Space, replicas: Replicas) -> Counts {
     let start = Instant::now();
-    let counts = run_all(setup, space).unwrap_or_else(|found| panic!("{what}: {found:?}"));
+    let counts = run_all(setup, space, replicas).unwrap_or_else(|found| panic!("{what}: {found:?}"));
     counts.print(what, start);
     counts
 }
@@ -362,10 +387,32 @@ fn every_history_is_right_when_memory_is_short() {
     check("3 transactions, 2 items, coarse, too old, published late", &Setup::coarse(2), space);
 }
 
+#[test]
+fn every_replica_of_every_history_of_three_transactions_over_two_items_is_right() {
+    let counts =
+        check_with("3 transactions, 2 items", &Setup::new(2), Space::of(3, 2), Replicas::Each).replicas;
+    let seen =
+        [counts.with_members, counts.behind, counts.with_members_within, counts.of_copies, counts.thinned];
+    assert!(seen.iter().all(|count| *count > 0), "{counts:?}");
+    let late = Space { lag: 1, ..Space::of(3, 2) };
+    check_with("3 transactions, 2 items, published late", &Setup::new(2), late, Replicas::Each);
+}
+
 /// As [`check`], in the full enumeration alone.
 fn check_in_full(what: &str, setup: &Setup, space: Space) {
     if is_full() {
         check(what, setup, space);
+    }
+}
+
+#[test]
+fn full_every_replica_of_four_transactions() {
+    if is_full() {
+        for lag in 0..=2 {
+            let space = Space { lag, ..FOUR };
+            let what = format!("4 transactions, 2 items, published {lag} batches behind, every replica");
+            check_with(&what, &Setup::new(2), space, Replicas::Each);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use super::super::{
     SessionFloor, Ssi, SsiLimits, SsiRule, Written,
 };
 use super::history::{Graph, Items, Member, Read, Set, bits};
+use super::replica::{Batch, Record};
 use crate::{ActiveSnapshots, CommitOrder, SnapshotGuard, TransactionId, Version};
 
 /// How a transaction takes part.
@@ -186,6 +187,8 @@ pub(super) struct Pipeline<'a> {
     waiting: Vec<usize>,
     moment: usize,
     handed_out: Vec<(Version, Set)>,
+    /// For those who follow.
+    log: Vec<Record>,
     is_unpublished_handed_out: Option<Version>,
     start: Instant,
 }
@@ -228,12 +231,16 @@ impl<'a> Pipeline<'a> {
             waiting: Vec::new(),
             moment: 0,
             handed_out: Vec::new(),
+            log: Vec::new(),
             is_unpublished_handed_out: None,
             start,
         };
         for event in events {
             pipeline.step(*event);
+            // Heartbeats are written whether or not somebody has moved the boundary before.
+            pipeline.write_heartbeat();
             pipeline.advance();
+            pipeline.write_heartbeat();
             pipeline.prune();
         }
         pipeline
@@ -246,6 +253,16 @@ impl<'a> Pipeline<'a> {
     /// The safe snapshots so far: each boundary, and the transactions that wrote something in it.
     pub(super) fn handed_out(&self) -> &[(Version, Set)] {
         &self.handed_out
+    }
+
+    /// What was logged: batches, and a heartbeat whenever the boundary was further than the log had it.
+    pub(super) fn log(&self) -> &[Record] {
+        &self.log
+    }
+
+    /// The transactions in the world of each version.
+    pub(super) fn worlds(&self) -> &[Set] {
+        &self.worlds
     }
 
     fn step(&mut self, event: Event) {
@@ -396,11 +413,10 @@ impl<'a> Pipeline<'a> {
                 running.first_out = certified.first_out();
                 self.ssi.admit(order, id_of(index), &running.read_set, writes(), certified);
                 running.ending = Ending::Committed(Some(order));
-                if let Some(first_out) = running.first_out
-                    && !self.setup.is_faulty()
+                if !self.setup.is_faulty()
+                    && let Some(commit) = self.obscure(index)
                 {
-                    let transaction = id_of(index);
-                    self.safe.note_commit(SafeMember { order, transaction, first_out, writes: index });
+                    self.safe.note_commit(commit);
                 }
                 self.forming.push(index);
                 if negligence == Negligence::EndsAtCertification {
@@ -451,7 +467,33 @@ impl<'a> Pipeline<'a> {
         if !self.forming.is_empty() {
             let before = self.world(self.applied());
             let formed = std::mem::take(&mut self.forming);
+            let version = self.applied().next();
+            let obscure = formed.iter().filter_map(|index| self.obscure(*index)).collect();
+            let record = Record { batch: Some(Batch { version, obscure }), ..self.heartbeat() };
+            self.log.push(record);
             self.worlds.push(formed.iter().fold(before, |set, index| set | 1 << *index));
+        }
+    }
+
+    /// A commit as safe snapshots want it, if it has an out-edge.
+    fn obscure(&self, index: usize) -> Option<SafeMember<usize>> {
+        let Running { ending: Ending::Committed(Some(order)), first_out: Some(first_out), .. } =
+            self.running[index]
+        else {
+            return None;
+        };
+        Some(SafeMember { order, transaction: id_of(index), first_out, writes: index })
+    }
+
+    fn heartbeat(&self) -> Record {
+        let published = self.published;
+        Record { boundary: self.boundary.final_version(|| published), published, batch: None }
+    }
+
+    fn write_heartbeat(&mut self) {
+        let record = self.heartbeat();
+        if record.boundary > self.log.last().map_or(Version::ZERO, |last| last.boundary) {
+            self.log.push(record);
         }
     }
 
@@ -556,13 +598,14 @@ impl<'a> Pipeline<'a> {
         self.running.iter().zip(self.specs).map(member).collect()
     }
 
-    /// The graph of the transactions, and of a safe reader of everything for each boundary up to the present
-    /// one.
-    fn graph(&self) -> Graph {
+    /// The graph of the transactions, of a safe reader of everything for each boundary up to the present
+    /// one, and of readers of everything in what else was handed out.
+    fn graph(&self, handed_out: &[(Version, Set)]) -> Graph {
         let mut members = self.members();
         let (mut all, everything) = (self.committed(), !0 >> (Items::BITS - self.setup.item_count));
-        for boundary in 0..=self.boundary.version().get() {
-            let sees = self.definition(Version::new(boundary));
+        let safe =
+            (0..=self.boundary.version().get()).map(|boundary| self.definition(Version::new(boundary)));
+        for sees in safe.chain(handed_out.iter().map(|(_, held)| *held)) {
             all |= 1 << members.len();
             let reads = vec![Read { sees, items: everything }];
             members.push(Member { reads, writes: 0, moment: usize::MAX });
@@ -580,7 +623,7 @@ impl<'a> Pipeline<'a> {
                 return Some(Violation::Changed(*boundary));
             }
         }
-        let graph = self.graph();
+        let graph = self.graph(&[]);
         for boundary in (0..=self.boundary.version().get()).map(Version::new) {
             // Safe readers of this boundary and earlier ones stand within it.
             let readers = (0..=boundary.get())
@@ -590,6 +633,37 @@ impl<'a> Pipeline<'a> {
             }
         }
         (!graph.is_acyclic()).then_some(Violation::Cycle)
+    }
+
+    /// The first thing that is wrong with what somebody else has handed out: each boundary, and the transactions
+    /// that wrote something in it.
+    pub(super) fn violation_by(&self, handed_out: &[(Version, Set)]) -> Option<Violation> {
+        let final_boundary = self.boundary.version();
+        let is_as_defined = |(boundary, held): &(Version, Set)| {
+            *boundary <= final_boundary && self.definition(*boundary) & self.makers() == *held
+        };
+        if handed_out.iter().all(is_as_defined) {
+            // `violation` judges a reader of each of these.
+            return None;
+        }
+        let graph = self.graph(handed_out);
+        if !graph.is_acyclic() {
+            return Some(Violation::Cycle);
+        }
+        let first_safe = self.specs.len() as u64;
+        let first_other = first_safe + final_boundary.get() + 1;
+        for (boundary, held) in handed_out {
+            let safe = (0..=boundary.get().min(final_boundary.get())).map(|number| first_safe + number);
+            let others = (first_other..).zip(handed_out).filter(|(_, other)| other.0 <= *boundary);
+            let readers =
+                safe.chain(others.map(|(place, _)| place)).fold(0, |set: Set, place| set | 1 << place);
+            let without_writes = self.definition(*boundary) & !self.makers();
+            if graph.points_into(held | without_writes | readers) {
+                return Some(Violation::NotClosed(*boundary));
+            }
+        }
+        let changed = handed_out.iter().find(|handed_out| !is_as_defined(handed_out))?;
+        Some(Violation::Changed(changed.0))
     }
 
     /// Whether a transaction that was refused could have committed beside all that did, if those who began

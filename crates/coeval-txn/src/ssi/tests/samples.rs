@@ -11,6 +11,7 @@ use rand::{Rng, SeedableRng};
 use super::enumeration::{Counts, is_full};
 use super::history::Items;
 use super::pipeline::{Event, Pipeline, Role, Setup, Spec, Style};
+use super::replica::Replicas;
 
 /// A history of up to twelve transactions, with every kind of event.
 pub(super) fn sample(random: &mut StdRng, item_count: u32) -> (Vec<Spec>, Vec<Event>) {
@@ -72,6 +73,8 @@ pub(super) fn check(count: u64, setup: &Setup, seed: u64) -> Counts {
         let pipeline = Pipeline::run(setup, &specs, &events, start);
         let violation = pipeline.violation();
         assert_eq!(violation, None, "seed {}: {specs:?}, {events:?}", seed + number);
+        let by_replica = Replicas::Some(16).violation(&pipeline, number, &mut counts.replicas);
+        assert!(by_replica.is_none(), "seed {}: {by_replica:?}, {specs:?}, {events:?}", seed + number);
         counts.add(&pipeline);
     }
     counts
