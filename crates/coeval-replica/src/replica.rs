@@ -55,6 +55,9 @@ pub struct ReplicaStatus {
 }
 
 /// Follows a primary until it is dropped.
+///
+/// # Locking
+/// `status` is a leaf lock, held for moments.
 pub struct Replica {
     status: Arc<Mutex<ReplicaStatus>>,
     stopping: Arc<AtomicBool>,

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Replicas as an operator runs them: a primary, copies that follow it over the wire, kills, promotion.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, Config, NoTls};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_coeval");
+/// Longest wait for something that has to come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server, and what it says.
+struct Server {
+    process: Child,
+    port: u16,
+    said: Arc<Mutex<String>>,
+}
+
+impl Server {
+    /// Starts one on a directory; it listens when this returns.
+    fn start(dir: &Path, port: u16, options: &[&str]) -> Self {
+        let mut process = Command::new(PROGRAM)
+            .arg("serve")
+            .arg(dir)
+            .args(["--listen", &format!("127.0.0.1:{port}"), "--stop-seconds", "1"])
+            .args(options)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let said = Arc::new(Mutex::new(String::new()));
+        let listens = lines.by_ref().map(Result::unwrap).find_map(|line| {
+            *said.lock().unwrap() += &format!("{line}\n");
+            line.strip_prefix("Listening on ").and_then(|address| address.rsplit_once(':')?.1.parse().ok())
+        });
+        let kept = Arc::clone(&said);
+        // It must not wait for somebody to read what it says.
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                *kept.lock().unwrap() += &format!("{line}\n");
+            }
+        });
+        let port = listens.unwrap_or_else(|| panic!("it does not listen: {}", said.lock().unwrap()));
+        Self { process, port, said }
+    }
+
+    fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Asks it to end, and waits.
+    fn stop(mut self) {
+        let pid = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let status = self.process.wait().unwrap();
+        assert!(status.success(), "{status}: {}", self.said.lock().unwrap());
+    }
+
+    fn until_said(&self, what: &str) {
+        let begun = Instant::now();
+        while !self.said.lock().unwrap().contains(what) {
+            assert!(begun.elapsed() < PATIENCE, "{what:?} is not said: {}", self.said.lock().unwrap());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A connection that statements are run over, one after the other.
+struct Sql {
+    runtime: Runtime,
+    client: Client,
+}
+
+impl Sql {
+    fn open(port: u16) -> Self {
+        Self::open_as(port, "coeval", None).unwrap()
+    }
+
+    fn open_as(port: u16, user: &str, password: Option<&str>) -> Result<Self, tokio_postgres::Error> {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let mut config = Config::new();
+        config.host("127.0.0.1").port(port).user(user).dbname("coeval");
+        password.map(|password| config.password(password));
+        let (client, connection) = runtime.block_on(config.connect(NoTls))?;
+        // How it ends is told by the statements.
+        runtime.spawn(async move { drop(connection.await) });
+        Ok(Self { runtime, client })
+    }
+
+    fn run(&self, sql: &str) -> Result<(), tokio_postgres::Error> {
+        self.runtime.block_on(self.client.batch_execute(sql))
+    }
+
+    /// The first column of the first row, as text.
+    fn value(&self, sql: &str) -> Result<Option<String>, tokio_postgres::Error> {
+        let messages = self.runtime.block_on(self.client.simple_query(sql))?;
+        Ok(messages
+            .iter()
+            .find_map(|message| match message {
+                tokio_postgres::SimpleQueryMessage::Row(row) => Some(row.get(0).map(str::to_owned)),
+                _ => None,
+            })
+            .flatten())
+    }
+
+    fn refused(&self, sql: &str) -> String {
+        self.run(sql).unwrap_err().code().unwrap().code().to_owned()
+    }
+}
+
+/// Waits until a replica has everything that is durable on its primary, and shows it as safe.
+fn wait_for(replica: &Sql, primary: &Sql) {
+    let wanted = primary.value("SELECT pg_current_wal_flush_lsn()").unwrap().unwrap();
+    let begun = Instant::now();
+    loop {
+        let has = replica.value("SELECT pg_last_wal_replay_lsn()").unwrap().unwrap();
+        if place(&has) >= place(&wanted) && replica.value("SELECT 1").is_ok() {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "the replica is at {has}, the primary at {wanted}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn place(text: &str) -> u64 {
+    let (high, low) = text.split_once('/').unwrap();
+    u64::from_str_radix(high, 16).unwrap() << 32 | u64::from_str_radix(low, 16).unwrap()
+}
+
+fn replica_of(primary: &Server) -> String {
+    format!("host=127.0.0.1,port={},user=coeval", primary.port)
+}
+
+/// Waits until a query gives this on a replica, in a safe snapshot.
+fn until_it_reads(replica: &Sql, sql: &str, wanted: &str) {
+    let begun = Instant::now();
+    loop {
+        let found = replica.value(sql);
+        if matches!(&found, Ok(Some(found)) if found == wanted) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{sql} gives {found:?}, not {wanted}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn check(dir: &Path) {
+    let checked = Command::new(PROGRAM).arg("check").arg(dir).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+}
+
+fn directories() -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let parent = tempfile::tempdir().unwrap();
+    let (primary, copy) = (parent.path().join("primary"), parent.path().join("copy"));
+    (parent, primary, copy)
+}
+
+const SUM: &str =
+    "SELECT count(*) || ' rows, ' || coalesce(sum(amount), 0) || ', ' || coalesce(max(word), '') FROM items";
+
+#[test]
+fn a_replica_has_what_its_primary_has_and_is_promoted() {
+    let (_parent, primary_dir, copy_dir) = directories();
+    let primary = Server::start(&primary_dir, 0, &[]);
+    let sql = Sql::open(primary.port);
+    sql.run(
+        "CREATE TABLE items (id bigint PRIMARY KEY, amount bigint NOT NULL, word text);
+         INSERT INTO items SELECT g, g * 7 % 1000, 'word ' || g FROM generate_series(1, 20000) g;
+         CREATE INDEX items_amount ON items (amount);
+         CREATE TABLE events (day int, amount bigint, kind text) USING brick PARTITION BY (day CARDINALITY 64 RANGE SIZE 8);
+         INSERT INTO events SELECT g % 64, g, 'kind ' || g % 5 FROM generate_series(1, 5000) g;
+         CREATE SEQUENCE numbers;
+         SELECT nextval('numbers');
+         CREATE VIEW large AS SELECT * FROM items WHERE amount > 900;
+         CREATE TYPE mood AS ENUM ('sad', 'glad');",
+    )
+    .unwrap();
+    let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_of(&primary)]);
+    let copy = Sql::open(replica.port);
+    wait_for(&copy, &sql);
+    until_it_reads(&copy, SUM, &sql.value(SUM).unwrap().unwrap());
+
+    // It says what it is, and takes no writes.
+    assert_eq!(copy.value("SELECT pg_is_in_recovery()").unwrap().unwrap(), "t");
+    assert_eq!(copy.value("SHOW in_hot_standby").unwrap().unwrap(), "on");
+    assert_eq!(copy.value("SHOW transaction_read_only").unwrap().unwrap(), "on");
+    assert_eq!(sql.value("SELECT pg_is_in_recovery()").unwrap().unwrap(), "f");
+    for (refused, state) in [
+        ("INSERT INTO items VALUES (0, 0, '')", "25006"),
+        ("DELETE FROM items WHERE id = 1", "25006"),
+        ("CREATE TABLE t (a int)", "25006"),
+        ("INSERT INTO events VALUES (1, 1, '')", "25006"),
+        ("SELECT nextval('numbers')", "25006"),
+        ("SELECT * FROM items WHERE id = 1 FOR UPDATE", "25006"),
+        ("TRUNCATE items", "25006"),
+        ("BEGIN READ WRITE", "0A000"),
+    ] {
+        assert_eq!(copy.refused(refused), state, "{refused}");
+        copy.run("ROLLBACK").unwrap();
+    }
+    assert_eq!(
+        sql.value("SELECT application_name || ' ' || (replay_lsn IS NOT NULL) FROM pg_stat_replication")
+            .unwrap()
+            .unwrap(),
+        "coeval-replica true"
+    );
+
+    // What comes later comes there, too: rows, loads, definitions, deletes of bricks, at every level.
+    sql.run(
+        "UPDATE items SET amount = amount + 1 WHERE id <= 100;
+         DELETE FROM items WHERE id > 19000;
+         ALTER TABLE items ADD COLUMN note text DEFAULT 'none';
+         INSERT INTO items SELECT g, 5, 'late', 'x' FROM generate_series(100000, 130000) g;
+         DELETE FROM events WHERE day < 8;
+         INSERT INTO events SELECT g % 64, g, 'new' FROM generate_series(1, 100) g;
+         CREATE INDEX items_word ON items (word);
+         CREATE TABLE feelings (id int PRIMARY KEY, m mood);
+         INSERT INTO feelings VALUES (1, 'glad');
+         CHECKPOINT;",
+    )
+    .unwrap();
+    wait_for(&copy, &sql);
+    for query in [
+        SUM,
+        "SELECT count(*) || ' ' || sum(amount) || ' ' || count(DISTINCT kind) FROM events",
+        "SELECT count(*) FROM large",
+        "SELECT id FROM items WHERE word = 'word 77'",
+        "SELECT count(*) FROM items WHERE amount = 5",
+        "SELECT m FROM feelings",
+        "SELECT max(note) FROM items",
+    ] {
+        let wanted = sql.value(query).unwrap().unwrap();
+        until_it_reads(&copy, query, &wanted);
+        for level in ["REPEATABLE READ", "READ COMMITTED", "SERIALIZABLE"] {
+            copy.run(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
+            assert_eq!(copy.value(query).unwrap().unwrap(), wanted, "{query} at {level}");
+            copy.run("COMMIT").unwrap();
+        }
+    }
+
+    // Restarts of either go on where they were.
+    drop(copy);
+    replica.kill();
+    sql.run("INSERT INTO items VALUES (-1, 1, 'while it was away', NULL)").unwrap();
+    let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_of(&primary)]);
+    let copy = Sql::open(replica.port);
+    until_it_reads(&copy, "SELECT word FROM items WHERE id = -1", "while it was away");
+    let port = primary.port;
+    drop(sql);
+    primary.kill();
+    assert_eq!(
+        copy.value("SELECT count(*) FROM feelings").unwrap().unwrap(),
+        "1",
+        "it is read without its primary"
+    );
+    let primary = Server::start(&primary_dir, port, &[]);
+    let sql = Sql::open(primary.port);
+    sql.run("INSERT INTO items VALUES (-2, 1, 'in a new term', NULL)").unwrap();
+    until_it_reads(&copy, "SELECT word FROM items WHERE id = -2", "in a new term");
+    let wanted = sql.value(SUM).unwrap().unwrap();
+
+    // Neither directory is taken for what it is not.
+    drop((copy, sql));
+    replica.stop();
+    primary.stop();
+    let opened = Command::new(PROGRAM).args(["sql", "-c", "SELECT 1"]).arg(&copy_dir).output().unwrap();
+    assert!(String::from_utf8_lossy(&opened.stderr).contains("holds a replica"), "{opened:?}");
+    check(&copy_dir);
+    check(&primary_dir);
+
+    // The copy becomes a database of its own.
+    let promoted = Command::new(PROGRAM).arg("promote").arg(&copy_dir).output().unwrap();
+    assert!(promoted.status.success(), "{promoted:?}");
+    let promoted = Server::start(&copy_dir, 0, &[]);
+    let sql = Sql::open(promoted.port);
+    assert_eq!(sql.value(SUM).unwrap().unwrap(), wanted);
+    sql.run("INSERT INTO items VALUES (-3, 1, 'promoted', NULL)").unwrap();
+    assert!(sql.value("SELECT nextval('numbers')").unwrap().unwrap().parse::<i64>().unwrap() > 1);
+    // The former primary has not gone on: it may follow the new one from where it is, if it is told that it is a replica. As a
+    // primary of its own it has another history once it has written.
+    let primary = Server::start(&primary_dir, 0, &[]);
+    Sql::open(primary.port).run("INSERT INTO items VALUES (-4, 1, 'astray', NULL)").unwrap();
+    drop(sql);
+    promoted.stop();
+    check(&copy_dir);
+}
+
+#[test]
+fn who_may_not_follow_is_told_why() {
+    let (_parent, primary_dir, copy_dir) = directories();
+    let secret = primary_dir.with_file_name("secret");
+    std::fs::write(&secret, "right\n").unwrap();
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&secret, private).unwrap();
+    let options = ["--user", "admin", "--password-file", secret.to_str().unwrap()];
+    let primary = Server::start(&primary_dir, 0, &options);
+    let sql = Sql::open_as(primary.port, "admin", Some("right")).unwrap();
+    sql.run(
+        "CREATE ROLE plain LOGIN PASSWORD 'plain'; CREATE ROLE copier LOGIN REPLICATION PASSWORD 'copier'",
+    )
+    .unwrap();
+    let try_as = |user: &str, password: &str| {
+        let address = format!("host=127.0.0.1,port={},user={user},password={password}", primary.port);
+        let tried = Command::new(PROGRAM)
+            .arg("serve")
+            .arg(&copy_dir)
+            .args(["--listen", "127.0.0.1:0", "--replica-of", &address])
+            .output()
+            .unwrap();
+        assert!(!tried.status.success());
+        String::from_utf8_lossy(&tried.stderr).into_owned()
+    };
+    assert!(try_as("plain", "plain").contains("must be superuser or replication role"));
+    assert!(try_as("copier", "wrong").contains("password authentication failed"));
+    assert!(try_as("nobody", "x").contains("password authentication failed"));
+    let address = format!("host=127.0.0.1,port={},user=copier,password=copier", primary.port);
+    let replica = Server::start(
+        &copy_dir,
+        0,
+        &["--replica-of", &address, "--user", "admin", "--password-file", secret.to_str().unwrap()],
+    );
+    replica.until_said("the replica follows");
+    // Its roles are the primary's.
+    Sql::open_as(replica.port, "plain", Some("plain")).unwrap();
+    drop(sql);
+    replica.stop();
+    primary.stop();
+
+    // Another database is not followed; what is there can be read.
+    let other = Server::start(&primary_dir.with_file_name("other"), 0, &[]);
+    Sql::open(other.port).run("CREATE TABLE t (a int)").unwrap();
+    let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_of(&other)]);
+    replica.until_said("the primary has database");
+    assert_eq!(
+        Sql::open(replica.port)
+            .value("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
+            .unwrap()
+            .unwrap(),
+        "0"
+    );
+}
+
+/// Kills of primary, replica or both under load: what was acknowledged is on the primary, and in the end on the replica.
+/// `COEVAL_REPLICA_KILLS` says how many.
+#[test]
+fn kills_under_load_lose_nothing() {
+    let rounds = std::env::var("COEVAL_REPLICA_KILLS").ok().map_or(6, |rounds| rounds.parse().unwrap());
+    let (_parent, primary_dir, copy_dir) = directories();
+    let mut primary = Some(Server::start(&primary_dir, 0, &[]));
+    let port = primary.as_ref().unwrap().port;
+    Sql::open(port)
+        .run(
+            "CREATE TABLE acknowledged (client int, n bigint, filling text, PRIMARY KEY (client, n));
+             CREATE INDEX acknowledged_n ON acknowledged (n);
+             CREATE TABLE accounts (id int PRIMARY KEY, balance bigint NOT NULL);
+             INSERT INTO accounts SELECT g, 100 FROM generate_series(1, 20) g",
+        )
+        .unwrap();
+    let of = format!("host=127.0.0.1,port={port},user=coeval");
+    let mut replica = Some(Server::start(&copy_dir, 0, &["--replica-of", &of]));
+    let (stop, counters) = (Arc::new(AtomicBool::new(false)), [const { AtomicI64::new(0) }; 3]);
+    let counters = Arc::new(counters);
+    let clients: Vec<_> = (0..3)
+        .map(|client| {
+            let (stop, counters) = (Arc::clone(&stop), Arc::clone(&counters));
+            std::thread::spawn(move || write(port, client, &stop, &counters))
+        })
+        .collect();
+    let mut looks = 0;
+    for round in 0..rounds {
+        std::thread::sleep(Duration::from_millis(400));
+        let copy = Sql::open(replica.as_ref().unwrap().port);
+        // Money moves and does not vanish, in every snapshot.
+        for level in ["SERIALIZABLE", "REPEATABLE READ"] {
+            copy.run(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
+            match copy.value("SELECT sum(balance) FROM accounts") {
+                Ok(sum) => {
+                    assert_eq!(sum.unwrap(), "2000");
+                    looks += 1;
+                }
+                Err(error) => assert_eq!(error.code().unwrap().code(), "57P03", "{error}"),
+            }
+            copy.run("ROLLBACK").unwrap();
+        }
+        drop(copy);
+        if round % 3 != 1 {
+            primary.take().unwrap().kill();
+        }
+        if round % 3 != 0 {
+            replica.take().unwrap().kill();
+        }
+        let primary_server = primary.take().unwrap_or_else(|| Server::start(&primary_dir, port, &[]));
+        primary = Some(primary_server);
+        let replica_server =
+            replica.take().unwrap_or_else(|| Server::start(&copy_dir, 0, &["--replica-of", &of]));
+        replica = Some(replica_server);
+    }
+    std::thread::sleep(Duration::from_millis(400));
+    stop.store(true, Ordering::Relaxed);
+    clients.into_iter().for_each(|client| client.join().unwrap());
+    let (primary, replica) = (primary.unwrap(), replica.unwrap());
+    let (sql, copy) = (Sql::open(primary.port), Sql::open(replica.port));
+    for client in 0..3 {
+        let acknowledged = counters[client].load(Ordering::Relaxed);
+        assert!(acknowledged > 0, "client {client} has written");
+        let query =
+            format!("SELECT count(*) FROM acknowledged WHERE client = {client} AND n <= {acknowledged}");
+        assert_eq!(sql.value(&query).unwrap().unwrap(), acknowledged.to_string(), "client {client}");
+    }
+    assert!(looks > 0);
+    wait_for(&copy, &sql);
+    for query in [
+        "SELECT count(*) || ' ' || sum(n) || ' ' || sum(length(filling)) FROM acknowledged",
+        "SELECT count(*) FROM acknowledged WHERE n = 5",
+        "SELECT sum(id * balance) FROM accounts",
+    ] {
+        until_it_reads(&copy, query, &sql.value(query).unwrap().unwrap());
+    }
+    drop((sql, copy));
+    replica.stop();
+    primary.stop();
+    check(&copy_dir);
+    check(&primary_dir);
+}
+
+/// Inserts numbers one after the other and moves money, over as many connections as it takes.
+fn write(port: u16, client: usize, stop: &AtomicBool, counters: &[AtomicI64; 3]) {
+    while !stop.load(Ordering::Relaxed) {
+        let Ok(sql) = Sql::open_as(port, "coeval", None) else {
+            std::thread::sleep(Duration::from_millis(20));
+            continue;
+        };
+        while !stop.load(Ordering::Relaxed) {
+            let n = counters[client].load(Ordering::Relaxed) + 1;
+            // The one before may be there without having been acknowledged.
+            let insert = format!(
+                "INSERT INTO acknowledged VALUES ({client}, {n}, repeat('x', {})) ON CONFLICT DO NOTHING",
+                n % 300
+            );
+            if sql.run(&insert).is_err() {
+                break;
+            }
+            counters[client].store(n, Ordering::Relaxed);
+            let (from, to) = (n % 20 + 1, (n * 7 + client as i64) % 20 + 1);
+            let moved = sql.run(&format!(
+                "BEGIN; UPDATE accounts SET balance = balance - 1 WHERE id = {from};
+                 UPDATE accounts SET balance = balance + 1 WHERE id = {to}; COMMIT"
+            ));
+            if moved.is_err() && sql.run("ROLLBACK").is_err() {
+                break;
+            }
+        }
+    }
+}
