@@ -54,6 +54,8 @@ use std::sync::Arc;
 pub struct Follower {
     shared: Arc<Shared>,
     position: Lsn,
+    /// Records were applied in part: what bricks have of them would be there twice.
+    has_failed: bool,
 }
 
 impl fmt::Debug for Follower {
@@ -82,15 +84,18 @@ pub enum FollowError {
         /// Why.
         what: String,
     },
-    /// The files or the log of the follower failed. It has stopped, unless the log had no room.
+    /// The files or the log of the follower failed. It has stopped.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// It has stopped before.
+    #[error("the replica has stopped taking the log: it has to be opened again")]
+    Stopped,
 }
 
 impl Follower {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let position = shared.pipeline.log().map_or(Lsn::START, |log| log.end_lsn());
-        Self { shared, position }
+        Self { shared, position, has_failed: false }
     }
 
     /// The end of its log: it takes the record that begins here.
@@ -117,8 +122,8 @@ impl Follower {
     /// They are in the own log, and not synced.
     ///
     /// # Errors
-    /// [`FollowError`]. [`FollowError::OutOfPlace`] and a full disk leave everything as it was; otherwise what was applied
-    /// is seen by nobody, and the store takes no further record before it is opened again.
+    /// [`FollowError`]. [`FollowError::OutOfPlace`] leaves everything as it was; otherwise what was applied is seen by nobody,
+    /// and the store takes no further record before it is opened again. It can be read.
     ///
     /// # Panics
     /// If its own log gives a record another place than the primary's did: a bug.
@@ -135,6 +140,16 @@ impl Follower {
         if records.is_empty() {
             return Ok(());
         }
+        if std::mem::replace(&mut self.has_failed, true) {
+            return Err(FollowError::Stopped);
+        }
+        self.apply(records)?;
+        self.position = position;
+        self.has_failed = false;
+        Ok(())
+    }
+
+    fn apply(&self, records: &[LogRecord]) -> Result<(), FollowError> {
         let shared = &*self.shared;
         shared.pipeline.publishing.check_running()?;
         let disk = shared.disk.as_ref().expect("a follower has a directory");
@@ -147,9 +162,7 @@ impl Follower {
             })?;
         }
         let followed = replayer.finish_following();
-        self.put_in_place(records, followed)?;
-        self.position = position;
-        Ok(())
+        Ok(self.put_in_place(records, followed)?)
     }
 
     fn put_in_place(&self, records: &[LogRecord], followed: FollowedLog) -> Result<(), StoreError> {

@@ -188,17 +188,20 @@ impl Store {
     /// the log short that has to be applied to the copy.
     ///
     /// # Errors
-    /// [`StoreError::NoDirectory`]; those of the log and of the files.
+    /// [`StoreError::NoDirectory`]; [`StoreError::OnReplica`], for what is safe there is not known by who would follow it;
+    /// those of the log and of the files.
     pub fn base_copy(&self) -> Result<BaseCopy, StoreError> {
+        self.shared.check_writable("a copy of it")?;
         BaseCopy::begin(&self.shared)
     }
 
     /// The log from `position` on, for one who has it up to there, in the term with the id `term` (`None`: before the first).
     ///
     /// # Errors
-    /// [`StoreError::ForeignHistory`] if that is another history; [`StoreError::NoDirectory`]. Whether the log reaches back so
+    /// [`StoreError::ForeignHistory`] if that is another history; [`StoreError::NoDirectory`], [`StoreError::OnReplica`]. Whether the log reaches back so
     /// far is found with the first record.
     pub fn log_feed(&self, term: Option<u64>, position: Lsn) -> Result<LogFeed, StoreError> {
+        self.shared.check_writable("a replica of it")?;
         self.shared.terms().check_follower(term, position)?;
         let (end, _) = self.log_position().ok_or(StoreError::NoDirectory)?;
         if position > end {

@@ -3,7 +3,7 @@
 
 use super::CopiedFile;
 use crate::error::StoreError;
-use crate::log::{LogReader, LogRecord, Lsn};
+use crate::log::{LogError, LogReader, LogRecord, Lsn};
 use crate::record::decode_places;
 use crate::retention::Hold;
 use crate::segment::segment_path;
@@ -96,6 +96,10 @@ impl LogFeed {
         let found = match self.found {
             Some(found) => found,
             None => {
+                if self.shared.serializable.lag_max().is_some() {
+                    // Takes the boundary past those that hold it back for too long, whether or not anybody reads here.
+                    drop(self.shared.serializable.current(self.shared.published_slot()));
+                }
                 // Looked at first: who belongs to the safe snapshot of this version is published, so its record was
                 // appended before the end that is looked at behind it.
                 let boundary = self.shared.final_version();
@@ -134,7 +138,8 @@ impl LogFeed {
                 for segment in segments {
                     let path = segment_path(Path::new(""), segment.number);
                     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-                    let file = CopiedFile::open(&self.shared, &name)?;
+                    let file =
+                        CopiedFile::open(&self.shared, &name).map_err(|error| self.gone(error, &record))?;
                     self.waiting.push_back(Fed::File(name, file));
                 }
             }
@@ -144,6 +149,16 @@ impl LogFeed {
             self.waiting.push_back(Fed::Records(group));
         }
         Ok(())
+    }
+
+    /// A file that is not there any more was needed by a record of before the last checkpoint.
+    fn gone(&self, error: StoreError, record: &LogRecord) -> StoreError {
+        match error {
+            StoreError::File(error) if error.is_not_found() => {
+                LogError::Gone { wanted: record.start(), first: record.end }.into()
+            }
+            other => other,
+        }
     }
 
     /// The follower has everything up to here durably: it is not held any more.
