@@ -54,6 +54,7 @@ mod report;
 mod spaces;
 
 use crate::bricks::{FlushedTable, flush_round};
+use crate::clock::LogTime;
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::ids::SpaceId;
@@ -179,6 +180,8 @@ pub(crate) struct Checkpoint<'s> {
     emptied: BTreeSet<u64>,
     /// The end of the log with the frozen world in it; `None` without a log.
     log_end: Option<Lsn>,
+    /// The last time that the log has up to there.
+    time: LogTime,
     merged: MergedSpaces,
     /// What was flushed of brick tables.
     rounds: Vec<FlushedTable>,
@@ -192,7 +195,7 @@ impl<'s> Checkpoint<'s> {
     pub(crate) fn freeze(shared: &'s Shared) -> Self {
         let begun = Instant::now();
         let begin = |world: &World| world.with_spaces(|_, space| Some(space.with_checkpoint_begun()));
-        let (frozen, log_end) = shared.pipeline.replace_newest(shared, begin);
+        let (frozen, log_end, time) = shared.pipeline.replace_newest(shared, begin);
         let mut report = CheckpointReport::default();
         report.note_pause(begun.elapsed());
         Self {
@@ -201,6 +204,7 @@ impl<'s> Checkpoint<'s> {
             frozen,
             emptied: BTreeSet::new(),
             log_end,
+            time,
             merged: MergedSpaces::default(),
             rounds: Vec::new(),
             report,
@@ -373,6 +377,7 @@ fn manifest_of(shared: &Shared, disk: &Disk, checkpoint: &Checkpoint<'_>) -> Man
             .collect(),
         types: catalog.user_types().map(|def| def.as_ref().clone()).collect(),
         terms: terms_before(shared, checkpoint.log_end.unwrap_or_default()),
+        time: checkpoint.time.micros(),
         epochs: (world.epochs().newest() > Epoch::ZERO).then(|| FlushedEpochs {
             through: world.epochs().newest().get(),
             except: world.epochs().except().iter().map(|epoch| epoch.get()).collect(),

@@ -29,12 +29,16 @@ mod base_copy;
 mod copy_writer;
 mod feed;
 mod frame;
+mod log_mark;
+mod primary_writer;
 
 pub use base_copy::{BaseCopy, CopiedFile};
 pub use copy_writer::{CopyWriter, FileWriter};
 pub(crate) use copy_writer::{FOLLOWER_FILE, STRETCH_BITS, UNFINISHED_COPY_FILE};
 pub use feed::{Fed, LogFeed};
 pub use frame::{Frame, MalformedFrame};
+pub use log_mark::LogMark;
+pub use primary_writer::PrimaryWriter;
 
 use crate::error::StoreError;
 use crate::files::FileSystem;
@@ -167,7 +171,7 @@ impl Follower {
 
     fn put_in_place(&self, records: &[LogRecord], followed: FollowedLog) -> Result<(), StoreError> {
         let shared = &*self.shared;
-        let FollowedLog { world, batches, resume_points, next_space, next_sequence, terms } = followed;
+        let FollowedLog { world, batches, resume_points, next_space, next_sequence, terms, time } = followed;
         let mut leader = shared.pipeline.lock_leader(shared);
         let log = leader.log.as_mut().expect("a follower has a log");
         for record in records {
@@ -177,6 +181,7 @@ impl Follower {
         shared.sequences.follow(resume_points);
         shared.raise_next_numbers(next_space, next_sequence);
         shared.set_terms(terms);
+        shared.clock.raise(time);
         let (version, world) = (world.version(), Arc::new(world));
         let is_new = version > shared.applied().version();
         if is_new {

@@ -31,6 +31,7 @@ mod checkpoint;
 mod checks;
 mod chunk;
 mod chunk_memory;
+mod clock;
 mod column;
 mod companion;
 mod conflicts;
@@ -108,6 +109,7 @@ pub use checkpoint::{CheckpointFailures, CheckpointReport};
 pub use checks::{CheckCompiler, RowChecks};
 pub use chunk::{CHUNK_ROWS, Chunk, ChunkPlace, ChunkStats, ColumnStats};
 pub use chunk_memory::DataMemory;
+pub use clock::LogTime;
 pub use coeval_brick::{
     BrickView, ColumnStatistics as BrickColumnStatistics, Coverage, DimensionBounds, Grouping, LoadError,
     Number, Reader, RejectReason, Rejection, Selection,
@@ -123,8 +125,8 @@ pub use element::ElementType;
 pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
 pub use error::{ConstraintError, StoreError, TableDamage};
 pub use following::{
-    BaseCopy, CopiedFile, CopyWriter, Fed, FileWriter, FollowError, Follower, Frame, LogFeed, MalformedFrame,
-    ReceivedFile, promote,
+    BaseCopy, CopiedFile, CopyWriter, Fed, FileWriter, FollowError, Follower, Frame, LogFeed, LogMark,
+    MalformedFrame, PrimaryWriter, ReceivedFile, promote,
 };
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};

@@ -8,7 +8,7 @@
 //! | bytes | field | value |
 //! |---|---|---|
 //! | 0..8 | magic | `COEVALMF` |
-//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms |
+//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times |
 //! | 12..16 | checksum | CRC32C of bytes 0..12 and 16.. |
 //! | 16..24 | length | of the body |
 //! | 24.. | body | JSON, see [`Manifest`] |
@@ -37,7 +37,7 @@ const FORMAT_VERSION_BRICKS: u32 = 3;
 const FORMAT_VERSION_TYPES: u32 = 4;
 /// The version with rights on servers of other engines.
 const FORMAT_VERSION_SERVERS: u32 = 5;
-/// The version with terms.
+/// The version with terms and times.
 const FORMAT_VERSION: u32 = 6;
 const HEADER_BYTES: usize = 24;
 
@@ -77,6 +77,13 @@ pub(crate) struct Manifest {
     /// Who wrote the log up to `log`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) terms: Vec<Term>,
+    /// The last time that the log has up to `log`; 0 if it has none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) time: u64,
+}
+
+fn is_zero(time: &u64) -> bool {
+    *time == 0
 }
 
 /// A set of epochs: all up to one of them, without some.
@@ -167,6 +174,7 @@ impl Manifest {
             types: Vec::new(),
             epochs: None,
             terms: Vec::new(),
+            time: 0,
         }
     }
 
@@ -198,7 +206,7 @@ impl Manifest {
             .chain(self.sequences.iter().map(|sequence| &sequence.access));
         let is_plain = self.roles.is_empty() && self.schema_access.is_empty() && { objects }
             .all(ObjectAccess::is_default);
-        if !self.terms.is_empty() {
+        if !self.terms.is_empty() || self.time != 0 {
             return FORMAT_VERSION;
         }
         if !self.server_access.is_empty() {

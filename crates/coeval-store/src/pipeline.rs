@@ -24,6 +24,7 @@ pub use leading::LeaderStays;
 
 use crate::bricks::BrickChanges;
 use crate::catalog::{CatalogChange, TableDef};
+use crate::clock::LogTime;
 use crate::conflicts::ConflictError;
 use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason, Participants, Party};
 use crate::delta::Delta;
@@ -34,7 +35,9 @@ use crate::options::{Durability, Sizes};
 use crate::publishing::{Publishing, Wanted};
 use crate::range::KeyRange;
 use crate::recent_loads::{RecentLoad, RecentLoads};
-use crate::record::{BOUNDARY_BYTES, batch_bytes, encode_batch, encode_batch_of_one, encode_boundary};
+use crate::record::{
+    BOUNDARY_BYTES, TIME_BYTES, batch_bytes, encode_batch, encode_batch_of_one, encode_boundary, encode_time,
+};
 use crate::reservations::{Accessed, Reservations};
 use crate::serializable::{ActiveGuard, Certification, Certifications};
 use crate::shared::Shared;
@@ -259,7 +262,8 @@ impl Pipeline {
             let (batch, others) = rest.split_at(length);
             let body =
                 |ticket: &Arc<CommitTicket>| ticket.look(|submission| submission.body.len()).unwrap_or(0);
-            let led = match self.lock_leader_to_append(shared, batch_bytes(batch.iter().map(body))) {
+            let bytes = batch_bytes(batch.iter().map(body));
+            let led = match self.log_time(shared).and_then(|()| self.lock_leader_to_append(shared, bytes)) {
                 Ok(mut leader) => self.lead_batch(&mut leader, shared, batch),
                 Err(error) => self.refuse_for_log(batch, error),
             };
@@ -400,6 +404,19 @@ impl Pipeline {
         }
         leader.prune(shared);
         logged.map(|(_, tail)| tail)
+    }
+
+    /// Writes down what time it is, if the log is to know that again. A record of its own, with room of its own: the batch
+    /// that comes behind may need a segment to itself. It is not synced, and says nothing that anybody would miss.
+    fn log_time(&self, shared: &Shared) -> Result<(), LogError> {
+        if !shared.sizes.begins_terms || shared.clock.due().is_none() {
+            return Ok(());
+        }
+        let mut leader = self.lock_leader_to_append(shared, TIME_BYTES)?;
+        let Some((log, time)) = leader.log.as_mut().zip(shared.clock.due()) else { return Ok(()) };
+        log.append_inert(|out| encode_time(time, out))?;
+        shared.clock.raise(time);
+        Ok(())
     }
 
     /// Writes down how far safe snapshots may go by now, if the log does not know: a heartbeat for those who follow
@@ -547,16 +564,16 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Puts an equal world into the place of the newest applied one, and returns it with the end of the log:
-    /// the beginning of a checkpoint. All worlds that come after have it as their ancestor.
+    /// Puts an equal world into the place of the newest applied one, and returns it with the end of the log and the last
+    /// time before that: the beginning of a checkpoint. All worlds that come after have it as their ancestor.
     pub(crate) fn replace_newest(
         &self,
         shared: &Shared,
         change: impl FnOnce(&World) -> World,
-    ) -> (Arc<World>, Option<Lsn>) {
+    ) -> (Arc<World>, Option<Lsn>, LogTime) {
         let leader = self.lock_leader(shared);
         let world = self.publishing.replace_newest(shared, change);
-        (world, leader.log.as_ref().map(Log::end_lsn))
+        (world, leader.log.as_ref().map(Log::end_lsn), shared.clock.last())
     }
 
     /// Puts an equal world into the place of the newest applied one, which does not leave out the epochs that were rolled

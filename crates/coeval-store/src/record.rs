@@ -7,6 +7,7 @@
 //!   sequence (2) id u32, next value i64, 1 byte: 0 if the sequence is at its end
 //!   boundary (3) boundary u64
 //!   term (4)     number u64, id u64, start u64 (see `terms.rs`)
+//!   time (5)     microseconds since 1970 u64 (see `clock.rs`)
 //! body         definitions: count u32, each length u32 + JSON
 //!              loads: count u32, each: table u32, segments u32, each: number u64, footer checksum u32
 //!                     (the first for the rows, then one for each index)
@@ -23,7 +24,9 @@
 use crate::bricks::BrickChange;
 use crate::bulk::BulkLoad;
 use crate::catalog::CatalogChange;
+use crate::clock::LogTime;
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
+use crate::following::LogMark;
 use crate::ids::{SequenceId, SpaceId};
 use crate::key::Key;
 use crate::row::Row;
@@ -37,6 +40,7 @@ const KIND_BATCH: u8 = 1;
 const KIND_SEQUENCE: u8 = 2;
 const KIND_BOUNDARY: u8 = 3;
 const KIND_TERM: u8 = 4;
+const KIND_TIME: u8 = 5;
 
 const CHANGE_INSERTED: u8 = 1;
 const CHANGE_REPLACED: u8 = 2;
@@ -65,6 +69,8 @@ pub(crate) enum Record {
     Boundary(Version),
     /// From here on another opening writes the log.
     Term(Term),
+    /// What comes behind was committed at this time or later.
+    Time(LogTime),
 }
 
 /// What a transaction changed, read back.
@@ -222,6 +228,8 @@ pub(crate) fn encode_batch_of_one(
 
 /// The bytes of a record that [`encode_boundary`] makes.
 pub(crate) const BOUNDARY_BYTES: usize = 1 + size_of::<u64>();
+/// The bytes of a record that [`encode_time`] makes.
+pub(crate) const TIME_BYTES: usize = 1 + size_of::<u64>();
 /// The bytes of a record that [`encode_sequence`] makes.
 pub(crate) const SEQUENCE_BYTES: usize = 1 + size_of::<u32>() + size_of::<i64>() + 1;
 
@@ -231,12 +239,33 @@ pub(crate) fn encode_boundary(boundary: Version, out: &mut Vec<u8>) {
     out.extend_from_slice(&boundary.get().to_le_bytes());
 }
 
+/// Encodes what time it is.
+pub(crate) fn encode_time(time: LogTime, out: &mut Vec<u8>) {
+    out.push(KIND_TIME);
+    out.extend_from_slice(&time.micros().to_le_bytes());
+}
+
 /// Encodes the beginning of a term.
 pub(crate) fn encode_term(term: Term, out: &mut Vec<u8>) {
     out.push(KIND_TERM);
     for number in [term.number, term.id, term.start.get()] {
         out.extend_from_slice(&number.to_le_bytes());
     }
+}
+
+/// What a record says of the log as a whole. Reads no row.
+///
+/// # Errors
+/// If the bytes are not a record.
+pub(crate) fn decode_mark(bytes: &[u8]) -> Result<LogMark, MalformedRecord> {
+    let mut reader = Reader { bytes, at: 0 };
+    Ok(match reader.u8()? {
+        KIND_BATCH => LogMark::Batch(Version::new(reader.u64()?)),
+        KIND_TERM => LogMark::Term(Term::from((reader.u64()?, reader.u64()?, reader.u64()?))),
+        KIND_TIME => LogMark::Time(LogTime::from_micros(reader.u64()?)),
+        KIND_SEQUENCE | KIND_BOUNDARY => LogMark::Other,
+        _ => return Err(MalformedRecord { offset: 0 }),
+    })
 }
 
 /// The version of a batch, and the segment files that it names; none for another record. Reads no row: a transaction with
@@ -292,6 +321,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Record, MalformedRecord> {
             Record::Sequence { id, next }
         }
         KIND_BOUNDARY => Record::Boundary(Version::new(reader.u64()?)),
+        KIND_TIME => Record::Time(LogTime::from_micros(reader.u64()?)),
         KIND_TERM => Record::Term(Term::from((reader.u64()?, reader.u64()?, reader.u64()?))),
         _ => return Err(MalformedRecord { offset: 0 }),
     };

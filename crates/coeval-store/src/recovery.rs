@@ -130,6 +130,7 @@ pub(crate) fn recover(
         next_sequence: replayed.next_sequence,
         manifest_log: from,
         terms,
+        time: replayed.time,
     };
     Ok(Recovered { contents, log: Some(log), disk })
 }

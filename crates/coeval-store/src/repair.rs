@@ -149,6 +149,7 @@ fn write(
         next_sequence: replayed.next_sequence,
         manifest_log: Lsn::new(manifest.log),
         terms,
+        time: replayed.time,
     };
     let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
     let shared = Shared::new(options, sizes, contents, Some(log), Some(disk), Standing::Alone);

@@ -3,6 +3,7 @@
 
 use crate::checkpoint::Checkpoints;
 use crate::checks::{CheckCompiler, RowChecks};
+use crate::clock::{LogClock, LogTime};
 use crate::companion::Companion;
 use crate::conflicts::{Conflicts, Party};
 use crate::disk::Disk;
@@ -75,6 +76,7 @@ pub(crate) struct Shared {
     /// A leaf lock, held for moments.
     terms: Mutex<TermHistory>,
     pub(crate) retention: Retention,
+    pub(crate) clock: LogClock,
     pub(crate) trap: Trap,
 }
 
@@ -100,6 +102,8 @@ pub(crate) struct Contents {
     /// Which rows of brick tables its flush rounds hold.
     pub(crate) flushed_epochs: EpochSet,
     pub(crate) terms: TermHistory,
+    /// The last time that the log has.
+    pub(crate) time: LogTime,
 }
 
 impl Contents {
@@ -113,6 +117,7 @@ impl Contents {
             manifest_log: Lsn::START,
             flushed_epochs: EpochSet::none(),
             terms: TermHistory::default(),
+            time: LogTime::ZERO,
         }
     }
 }
@@ -189,6 +194,7 @@ impl Shared {
             graveyard: Mutex::default(),
             terms: Mutex::new(contents.terms),
             retention: Retention::default(),
+            clock: LogClock::new(contents.time),
             trap: Trap::default(),
         }
     }

@@ -6,6 +6,7 @@ use crate::catalog::{QualifiedName, SequenceDef};
 use crate::checkpoint::{self, CheckpointFailures, CheckpointReport};
 use crate::checks::CheckCompiler;
 use crate::chunk_memory::DataMemory;
+use crate::clock::LogTime;
 use crate::companion::Companion;
 use crate::conflicts::{ConflictCounts, RecentConflict};
 use crate::error::{StoreError, TableDamage};
@@ -182,6 +183,12 @@ impl Store {
     #[must_use]
     pub fn log_position(&self) -> Option<(Lsn, Lsn)> {
         self.shared.pipeline.log().map(|log| (log.end_lsn(), log.durable_lsn()))
+    }
+
+    /// The last time that the log has; [`LogTime::ZERO`] if it has none.
+    #[must_use]
+    pub fn log_time(&self) -> LogTime {
+        self.shared.clock.last()
     }
 
     /// Holds the newest checkpoint to be copied while the database is used. [`checkpoint`](Self::checkpoint) before makes

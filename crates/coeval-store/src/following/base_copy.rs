@@ -5,6 +5,7 @@
 //! the copy lasts, as is the log from the manifest's place on. So the copy is read while commits and checkpoints go on.
 
 use super::LogFeed;
+use crate::clock::LogTime;
 use crate::error::StoreError;
 use crate::files::ReadFile;
 use crate::log::Lsn;
@@ -12,6 +13,7 @@ use crate::manifest::{Manifest, manifest_path};
 use crate::retention::Hold;
 use crate::segment::{SEGMENT_DIR, round_path, segment_path};
 use crate::shared::Shared;
+use coeval_txn::Version;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +23,8 @@ pub struct BaseCopy {
     shared: Arc<Shared>,
     manifest: Vec<u8>,
     position: Lsn,
+    version: Version,
+    time: LogTime,
     files: Vec<String>,
     hold: Hold,
 }
@@ -42,11 +46,8 @@ impl BaseCopy {
         let bytes = disk.files().read(&path)?;
         let manifest = Manifest::decode(&bytes, &path, disk.checksums())?;
         let position = Lsn::new(manifest.log);
-        let hold = shared.retention.hold(
-            position,
-            coeval_txn::Version::new(manifest.version),
-            manifest.files().collect(),
-        );
+        let version = Version::new(manifest.version);
+        let hold = shared.retention.hold(position, version, manifest.files().collect());
         let rounds = manifest.tables.iter().flat_map(|table| &table.bricks).flat_map(|bricks| &bricks.rounds);
         let rounds = rounds.map(|entry| round_path(Path::new(""), entry.number));
         let segments = manifest.segments.iter().map(|entry| segment_path(Path::new(""), entry.number));
@@ -57,7 +58,8 @@ impl BaseCopy {
                 .to_owned()
         };
         let files = segments.chain(rounds).map(name).collect();
-        Ok(Self { shared: Arc::clone(shared), manifest: bytes, position, files, hold })
+        let time = LogTime::from_micros(manifest.time);
+        Ok(Self { shared: Arc::clone(shared), manifest: bytes, position, version, time, files, hold })
     }
 
     /// The manifest's bytes, for [`CopyWriter::finish`](super::CopyWriter::finish).
@@ -84,6 +86,18 @@ impl BaseCopy {
     #[must_use]
     pub fn position(&self) -> Lsn {
         self.position
+    }
+
+    /// The version of its world.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The last time that the log has before [`position`](Self::position): the copy has nothing of later.
+    #[must_use]
+    pub fn time(&self) -> LogTime {
+        self.time
     }
 
     /// The log behind it. What the copy holds stays held.
@@ -120,6 +134,11 @@ impl CopiedFile {
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length
+    }
+
+    /// Goes back to its beginning.
+    pub fn rewind(&mut self) {
+        self.offset = 0;
     }
 
     /// The next bytes, at most so many; none at the end.

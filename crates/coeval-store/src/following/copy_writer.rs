@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Making a follower's directory of a copy of the primary's.
+//! Making a follower's directory of a copy of the primary's. What a restore makes: `primary_writer.rs`.
 //!
 //! # Order of writes
 //! A marker says that the copy is not complete; then come the files under their names, each synced; the log, without a record,
@@ -11,6 +11,7 @@
 //! the primary's numbers. So a follower gives numbers from a stretch of its own, chosen at random: 2^32 numbers behind a
 //! multiple of 2^32 below 2^63.
 
+use super::PrimaryWriter;
 use crate::disk::LOG_DIR;
 use crate::error::StoreError;
 use crate::files::{DirectoryLock, File, FileSystem, OpenMode};
@@ -84,9 +85,34 @@ impl CopyWriter {
         manifest.next_segment = manifest.next_segment.max(stretch);
         Log::create_at(&*self.files, &self.dir.join(LOG_DIR), Lsn::new(manifest.log))?;
         self.files.open(&self.dir.join(FOLLOWER_FILE), OpenMode::Create)?.sync_all()?;
+        self.complete(&manifest)
+    }
+
+    /// All files of the manifest are there: goes on with the log behind it, to make a database that follows nobody.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::UnsupportedVersion`] of the manifest; [`StoreError::File`], [`StoreError::Log`].
+    pub fn into_primary(self, manifest: &[u8]) -> Result<PrimaryWriter, StoreError> {
+        PrimaryWriter::begin(self, manifest)
+    }
+
+    /// Writes the manifest; only then the directory counts as complete.
+    pub(super) fn complete(&self, manifest: &Manifest) -> Result<(), StoreError> {
         manifest.write(&*self.files, &self.dir)?;
         self.files.remove(&self.dir.join(UNFINISHED_COPY_FILE))?;
         Ok(self.files.sync_dir(&self.dir)?)
+    }
+
+    pub(super) fn files(&self) -> &Arc<dyn FileSystem> {
+        &self.files
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(super) fn log_dir(&self) -> PathBuf {
+        self.dir.join(LOG_DIR)
     }
 }
 

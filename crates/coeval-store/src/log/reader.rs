@@ -28,6 +28,12 @@ impl LogRecord {
         self.end.get() >= (RECORD_HEADER_BYTES + self.payload.len()) as u64
     }
 
+    /// The record that begins here with this payload.
+    #[must_use]
+    pub fn from_payload(start: Lsn, payload: Vec<u8>) -> Self {
+        Self { end: start.plus((RECORD_HEADER_BYTES + payload.len()) as u64), payload }
+    }
+
     /// Where it begins.
     #[must_use]
     pub fn start(&self) -> Lsn {

@@ -52,6 +52,7 @@ fn some_manifest() -> Manifest {
         types: vec![],
         epochs: None,
         terms: vec![],
+        time: 0,
     }
 }
 

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Records come back as they were written; other bytes never panic.
 
-use super::{MalformedRecord, Record, decode, encode_batch, encode_body, encode_boundary, encode_sequence};
+use super::{
+    MalformedRecord, Record, decode, decode_mark, encode_batch, encode_body, encode_boundary,
+    encode_sequence, encode_time,
+};
 use crate::catalog::{CatalogChange, QualifiedName};
+use crate::clock::LogTime;
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
+use crate::following::LogMark;
 use crate::ids::{SequenceId, SpaceId};
 use crate::key::Key;
 use crate::row::Row;
@@ -105,6 +110,11 @@ fn the_bytes_of_a_small_record_are_pinned() {
     encode_boundary(Version::new(0x0403), &mut record);
     assert_eq!(record, [3, 3, 4, 0, 0, 0, 0, 0, 0]);
     assert!(matches!(decode(&record), Ok(Record::Boundary(boundary)) if boundary == Version::new(0x0403)));
+    record.clear();
+    encode_time(LogTime::from_micros(0x0506), &mut record);
+    assert_eq!(record, [5, 6, 5, 0, 0, 0, 0, 0, 0]);
+    assert!(matches!(decode(&record), Ok(Record::Time(time)) if time == LogTime::from_micros(0x0506)));
+    assert_eq!(decode_mark(&record), Ok(LogMark::Time(LogTime::from_micros(0x0506))));
     let entries = Delta::from_sorted(vec![(Key::from_slice(b"k"), DeltaEntry::inserted(None))]);
     let rows =
         Delta::from_sorted(vec![(Key::from_slice(b"p"), DeltaEntry::inserted(Some(Row::from_bytes(b"rr"))))]);

@@ -7,6 +7,7 @@ use crate::build_index::build_index;
 use crate::bulk::{BulkLoad, inserted_entries};
 use crate::catalog::CatalogChange;
 use crate::chunk::Chunk;
+use crate::clock::LogTime;
 use crate::delta::{Delta, DeltaEntry};
 use crate::disk::{Disk, LOG_DIR, chunks_of};
 use crate::error::{StoreError, TableDamage};
@@ -80,6 +81,8 @@ pub(crate) struct Replayer<'d> {
     /// Whose rows of brick tables exist: those of committed transactions alone.
     epochs: EpochSet,
     terms: TermHistory,
+    /// The last time that the log has.
+    time: LogTime,
     /// What followers note of each batch.
     followed: Option<Vec<FollowedBatch>>,
     /// How many transactions it has applied.
@@ -118,12 +121,14 @@ pub(crate) struct FollowedLog {
     pub(crate) next_space: u32,
     pub(crate) next_sequence: u32,
     pub(crate) terms: TermHistory,
+    pub(crate) time: LogTime,
 }
 
 /// The result of a replay.
 pub(crate) struct ReplayedLog {
     pub(crate) world: World,
     pub(crate) terms: TermHistory,
+    pub(crate) time: LogTime,
     pub(crate) resume_points: Vec<(SequenceId, Option<i64>)>,
     pub(crate) next_space: u32,
     pub(crate) next_sequence: u32,
@@ -142,6 +147,7 @@ impl<'d> Replayer<'d> {
             newest_epoch: manifest.newest_epoch(),
             epochs: manifest.flushed_epochs(),
             terms: TermHistory::new(manifest.terms.clone()),
+            time: LogTime::from_micros(manifest.time),
             followed: None,
             commits: 0,
             ends_inert: true,
@@ -164,6 +170,7 @@ impl<'d> Replayer<'d> {
             next_space: numbers.0,
             next_sequence: numbers.1,
             terms,
+            time: LogTime::ZERO,
             followed: Some(Vec::new()),
             commits: 0,
             ends_inert: true,
@@ -220,7 +227,7 @@ impl<'d> Replayer<'d> {
     /// The segment files that a record refers to.
     pub(crate) fn segments_of(payload: &[u8]) -> Result<Vec<SegmentRef>, ReplayError> {
         Ok(match decode(payload)? {
-            Record::Sequence { .. } | Record::Boundary(_) | Record::Term(_) => Vec::new(),
+            Record::Sequence { .. } | Record::Boundary(_) | Record::Term(_) | Record::Time(_) => Vec::new(),
             Record::Batch { transactions, .. } => {
                 let loads = transactions.into_iter().flat_map(|transaction| transaction.loads);
                 loads.flat_map(|load| load.segments).collect()
@@ -231,7 +238,7 @@ impl<'d> Replayer<'d> {
     /// Applies one record.
     pub(crate) fn record(&mut self, payload: &[u8]) -> Result<(), ReplayError> {
         let record = decode(payload)?;
-        self.ends_inert = matches!(record, Record::Boundary(_));
+        self.ends_inert = matches!(record, Record::Boundary(_) | Record::Time(_));
         match record {
             Record::Sequence { id, next } => {
                 self.next_sequence = self.next_sequence.max(id.get() + 1);
@@ -244,6 +251,7 @@ impl<'d> Replayer<'d> {
                 }
             }
             Record::Term(term) => self.terms.begin(term).map_err(ReplayError::Malformed)?,
+            Record::Time(time) => self.time = self.time.max(time),
             Record::Batch { version, transactions, boundary } => {
                 if version != self.world.version().next() {
                     let what = format!("version {version} does not follow {}", self.world.version());
@@ -470,6 +478,7 @@ impl<'d> Replayer<'d> {
             resume_points: self.resume_points.into_iter().collect(),
             world: self.world,
             terms: self.terms,
+            time: self.time,
             next_space: self.next_space,
             next_sequence: self.next_sequence,
         }
@@ -488,6 +497,7 @@ impl<'d> Replayer<'d> {
             next_space: self.next_space,
             next_sequence: self.next_sequence,
             terms: self.terms,
+            time: self.time,
         }
     }
 }

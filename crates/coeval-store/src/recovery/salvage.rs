@@ -72,6 +72,7 @@ pub(crate) fn salvage(
         next_sequence: replayed.next_sequence,
         manifest_log: from,
         terms: replayed.terms,
+        time: replayed.time,
     };
     Ok(Recovered { contents, log: None, disk })
 }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Making a directory of its own of a copy and of the log behind it: what a restore ends with.
+//!
+//! # Order of writes
+//! As with a follower's copy (`copy_writer.rs`): while the marker is there the directory is opened by nobody. The log's records
+//! are synced before the manifest is written, and the marker goes last. There is no marker of a follower: who opens the
+//! directory writes it, and begins a term at the end of the log.
+
+use super::{CopyWriter, FileWriter};
+use crate::error::StoreError;
+use crate::log::{ChecksumPolicy, Log, LogOptions, LogRecord, Lsn, OpenError};
+use crate::manifest::{Manifest, manifest_path};
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+
+/// Writes the log behind a copy of a database.
+pub struct PrimaryWriter {
+    copy: CopyWriter,
+    manifest: Manifest,
+    log: Log,
+}
+
+impl fmt::Debug for PrimaryWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PrimaryWriter(at {})", self.position())
+    }
+}
+
+impl PrimaryWriter {
+    pub(super) fn begin(copy: CopyWriter, manifest: &[u8]) -> Result<Self, StoreError> {
+        let manifest = Manifest::decode(manifest, &manifest_path(copy.dir()), ChecksumPolicy::Verified)?;
+        let (position, dir) = (Lsn::new(manifest.log), copy.log_dir());
+        Log::create_at(&**copy.files(), &dir, position)?;
+        let mut nothing = |_, _: &[u8]| Ok::<(), Infallible>(());
+        let options = LogOptions::default();
+        let opened = Log::open_with(Arc::clone(copy.files()), &dir, position, options, &mut nothing);
+        let log = opened.map_err(|error| match error {
+            OpenError::Log(error) => StoreError::Log(error),
+            OpenError::Replay { source, .. } => match source {},
+        })?;
+        Ok(Self { copy, manifest, log })
+    }
+
+    /// The end of the log: [`append`](Self::append) goes on here.
+    #[must_use]
+    pub fn position(&self) -> Lsn {
+        self.log.end_lsn()
+    }
+
+    /// Begins a file that a record to come names: it is finished before the record is appended.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if that is no name of a segment file; [`StoreError::File`].
+    pub fn file(&self, name: &str) -> Result<FileWriter, StoreError> {
+        self.copy.file(name)
+    }
+
+    /// Appends records that follow on, at the places that they had.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if they do not follow on; [`StoreError::Log`].
+    ///
+    /// # Panics
+    /// If the log gives a record another place: a bug.
+    pub fn append(&mut self, records: &[LogRecord]) -> Result<(), StoreError> {
+        for record in records {
+            if record.start() != self.position() {
+                let what = format!("the next record begins at {}", record.start());
+                return Err(StoreError::corrupt(&self.copy.log_dir(), self.position().get(), &what));
+            }
+            let end = self.log.append(&record.payload)?;
+            assert_eq!(end, record.end, "records have their places in both logs");
+        }
+        Ok(())
+    }
+
+    /// Completes the directory: from here on it can be opened. Durable on return.
+    ///
+    /// # Errors
+    /// [`StoreError::Log`], [`StoreError::File`].
+    pub fn finish(self) -> Result<(), StoreError> {
+        self.log.handle().sync(self.log.end_lsn())?;
+        self.copy.complete(&self.manifest)
+    }
+}
