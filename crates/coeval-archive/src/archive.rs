@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`Archive`]: a place in an object storage, and the few things that are asked of it.
+
+use crate::error::ArchiveError;
+use crate::names::ARCHIVE;
+use crate::patience::Patience;
+use crate::sealed::{seal, unseal};
+use crate::synced_files::SyncedFiles;
+use bytes::Bytes;
+use futures::TryStreamExt;
+use object_store::path::Path;
+use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio::runtime::{Builder, Runtime};
+use url::Url;
+
+/// An archive. Clones share it. All calls block the thread, so none may come from within asynchronous code.
+#[derive(Clone)]
+pub struct Archive {
+    inner: Arc<Inner>,
+    patience: Patience,
+    /// Once this is set, nothing is waited for.
+    stop: Option<Arc<AtomicBool>>,
+}
+
+struct Inner {
+    /// As the user knows it.
+    place: String,
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    /// There until it is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // Waits for nobody: a request that hangs is not to hold up the end of the program.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl fmt::Debug for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Archive({})", self.inner.place)
+    }
+}
+
+/// What is there already of what was to be put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Put {
+    New,
+    WasThere,
+}
+
+/// Which database an archive is of.
+#[derive(Serialize, Deserialize)]
+struct Mark {
+    database: u64,
+}
+
+impl Archive {
+    /// Opens a place: `s3://bucket/path`, `gs://bucket/path`, `az://container/path`, `file:///path`, or a directory, which is
+    /// made. The keys of the clouds, and addresses of what speaks S3, are in the variables of the environment that their own
+    /// tools use (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME` ...).
+    /// Nothing is asked of a cloud yet.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Place`].
+    pub fn open(place: &str) -> Result<Self, ArchiveError> {
+        let failed = |what: String| ArchiveError::Place { place: place.to_owned(), what };
+        let directory = match place.split_once("://") {
+            None => Some(PathBuf::from(place)),
+            Some(("file", _)) => {
+                let url = Url::parse(place).map_err(|error| failed(error.to_string()))?;
+                Some(url.to_file_path().map_err(|()| failed("this is no path of this machine".to_owned()))?)
+            }
+            Some(_) => None,
+        };
+        if let Some(directory) = directory {
+            let files = SyncedFiles::new(directory).map_err(|error| failed(error.to_string()))?;
+            return Self::of(Arc::new(files), Path::default(), place);
+        }
+        let url = Url::parse(place).map_err(|error| failed(error.to_string()))?;
+        if cfg!(not(feature = "cloud")) {
+            let what = "this program was built for directories alone (feature `cloud` of coeval-archive)";
+            return Err(failed(what.to_owned()));
+        }
+        let (store, prefix) = object_store::parse_url_opts(&url, std::env::vars())
+            .map_err(|error| failed(error.to_string()))?;
+        Self::of(Arc::from(store), prefix, place)
+    }
+
+    /// An archive in a storage of the caller's.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Place`] if there are no threads to be had.
+    pub fn with_store(store: Arc<dyn ObjectStore>, place: &str) -> Result<Self, ArchiveError> {
+        Self::of(store, Path::default(), place)
+    }
+
+    fn of(store: Arc<dyn ObjectStore>, prefix: Path, place: &str) -> Result<Self, ArchiveError> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("coeval-archive-io")
+            .enable_all()
+            .build();
+        let runtime = runtime
+            .map_err(|error| ArchiveError::Place { place: place.to_owned(), what: error.to_string() })?;
+        let inner = Inner { place: place.to_owned(), store, prefix, runtime: Some(runtime) };
+        Ok(Self { inner: Arc::new(inner), patience: Patience::default(), stop: None })
+    }
+
+    /// The same, waited for in another way.
+    #[must_use]
+    pub fn with_patience(&self, patience: Patience) -> Self {
+        Self { inner: Arc::clone(&self.inner), patience, stop: self.stop.clone() }
+    }
+
+    /// The same, not waited for once `stop` is set.
+    pub(crate) fn until(&self, stop: Arc<AtomicBool>) -> Self {
+        Self { stop: Some(stop), ..self.clone() }
+    }
+
+    /// The same, waited for whether it is to stop or not.
+    pub(crate) fn whatever_comes(&self) -> Self {
+        Self { stop: None, ..self.clone() }
+    }
+
+    /// The same, asked once: for who tries again by himself.
+    pub(crate) fn once(&self) -> Self {
+        self.with_patience(self.patience.once())
+    }
+
+    fn check_running(&self) -> Result<(), ArchiveError> {
+        match &self.stop {
+            Some(stop) if stop.load(Ordering::Relaxed) => Err(ArchiveError::Stopping),
+            _ => Ok(()),
+        }
+    }
+
+    /// Pauses behind an attempt that failed.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Stopping`].
+    pub(crate) fn pause(&self, attempt: u32) -> Result<(), ArchiveError> {
+        let end = Instant::now() + self.patience.pause_after(attempt);
+        loop {
+            self.check_running()?;
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(LOOK_EVERY));
+        }
+    }
+
+    /// How it is waited for.
+    #[must_use]
+    pub fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    /// Where it is, as it was given.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.inner.place
+    }
+
+    /// The id of the database that it is of; `None` if nothing was archived yet.
+    ///
+    /// # Errors
+    /// Those of the storage; [`ArchiveError::Damaged`].
+    pub fn database(&self) -> Result<Option<u64>, ArchiveError> {
+        let Some(bytes) = self.get(ARCHIVE)? else { return Ok(None) };
+        Ok(Some(unseal::<Mark>(ARCHIVE, &bytes)?.0.database))
+    }
+
+    /// Makes it the archive of this database, if it is nobody's.
+    pub(crate) fn claim(&self, database: u64) -> Result<(), ArchiveError> {
+        let found = match self.database()? {
+            Some(found) => found,
+            None => match self.put_new(ARCHIVE, seal(&Mark { database }, &[])) {
+                Err(ArchiveError::Differs { .. }) => self.database()?.unwrap_or_default(),
+                outcome => outcome.map(|_| database)?,
+            },
+        };
+        if found != database {
+            let place = self.place().to_owned();
+            return Err(ArchiveError::AnotherDatabase { place, database, found });
+        }
+        Ok(())
+    }
+
+    /// Puts an object under a name that nobody has; one with the same contents that is there counts as put.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Differs`] if the one that is there is another one; those of the storage. The object may be there then.
+    pub(crate) fn put_new(&self, name: &str, bytes: Bytes) -> Result<Put, ArchiveError> {
+        let path = self.path(name);
+        let put = self.attempt("take", name, bytes.len(), || {
+            let (path, bytes) = (path.clone(), bytes.clone());
+            let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+            async move { self.inner.store.put_opts(&path, bytes.into(), options).await.map(drop) }
+        })?;
+        if put.is_some() {
+            return Ok(Put::New);
+        }
+        // Perhaps by an attempt of which it was not known that it succeeded.
+        match self.get(name)? {
+            Some(there) if there == bytes => Ok(Put::WasThere),
+            _ => Err(ArchiveError::Differs { object: name.to_owned() }),
+        }
+    }
+
+    /// The contents of an object; `None` if it is not there.
+    pub(crate) fn get(&self, name: &str) -> Result<Option<Bytes>, ArchiveError> {
+        let path = self.path(name);
+        self.attempt("give", name, ROOM_FOR_ANSWER, || {
+            let path = path.clone();
+            async move { self.inner.store.get(&path).await?.bytes().await }
+        })
+    }
+
+    /// The contents of an object that another one names.
+    pub(crate) fn fetch(&self, name: &str) -> Result<Bytes, ArchiveError> {
+        self.get(name)?.ok_or_else(|| ArchiveError::Missing { object: name.to_owned() })
+    }
+
+    /// The names of the objects in a folder and below, sorted, each with its length.
+    pub(crate) fn list(&self, folder: &str) -> Result<Vec<(String, u64)>, ArchiveError> {
+        let path = self.path(folder);
+        let listed = self.attempt("list", folder, ROOM_FOR_ANSWER, || {
+            let path = path.clone();
+            async move { self.inner.store.list(Some(&path)).try_collect::<Vec<_>>().await }
+        })?;
+        let prefix = self.path("");
+        let name = |location: &Path| {
+            let text = location.as_ref();
+            let rest = text.strip_prefix(prefix.as_ref()).unwrap_or(text);
+            rest.trim_start_matches('/').to_owned()
+        };
+        let mut names: Vec<_> = listed.unwrap_or_default();
+        names.sort_by(|a, b| a.location.cmp(&b.location));
+        Ok(names.iter().map(|object| (name(&object.location), object.size)).collect())
+    }
+
+    /// Removes an object, if it is there.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), ArchiveError> {
+        let path = self.path(name);
+        self.attempt("remove", name, 0, || {
+            let path = path.clone();
+            async move { self.inner.store.delete(&path).await }
+        })
+        .map(drop)
+    }
+
+    fn path(&self, name: &str) -> Path {
+        let parts = name.split('/').filter(|part| !part.is_empty());
+        parts.fold(self.inner.prefix.clone(), |path, part| path.join(part))
+    }
+
+    /// Asks until there is an answer or patience ends. `None`: the object is there already, or not there.
+    fn attempt<T, F: Future<Output = object_store::Result<T>>>(
+        &self,
+        what: &str,
+        name: &str,
+        bytes: usize,
+        ask: impl Fn() -> F,
+    ) -> Result<Option<T>, ArchiveError> {
+        let runtime = self.inner.runtime.as_ref().expect("it is there until this is dropped");
+        let (place, what) = (self.place().to_owned(), format!("{what} {name}"));
+        let time = self.patience.attempt_max + Duration::from_secs((bytes >> 20) as u64);
+        let mut attempt = 1;
+        loop {
+            let outcome = runtime.block_on(self.answer(time, ask()))?;
+            let reason = match outcome {
+                Some(Ok(answer)) => return Ok(Some(answer)),
+                Some(Err(
+                    Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotFound { .. },
+                )) => {
+                    return Ok(None);
+                }
+                Some(Err(error)) if is_final(&error) => {
+                    return Err(ArchiveError::Refused { place, what, reason: error.to_string() });
+                }
+                Some(Err(error)) => error.to_string(),
+                None => format!("no answer in {} seconds", time.as_secs()),
+            };
+            if attempt >= self.patience.attempts {
+                return Err(ArchiveError::Unreachable { place, what, attempts: attempt, reason });
+            }
+            tracing::debug!(place, what, attempt, reason, "the archive is asked again");
+            self.pause(attempt)?;
+            attempt += 1;
+        }
+    }
+
+    /// The answer, if there is one in time.
+    async fn answer<T>(
+        &self,
+        time: Duration,
+        asked: impl Future<Output = T>,
+    ) -> Result<Option<T>, ArchiveError> {
+        let end = Instant::now() + time;
+        let mut asked = std::pin::pin!(asked);
+        loop {
+            self.check_running()?;
+            match tokio::time::timeout(LOOK_EVERY, &mut asked).await {
+                Ok(answer) => return Ok(Some(answer)),
+                Err(_) if Instant::now() >= end => return Ok(None),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// How often who waits looks whether he is to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// An answer may be as long as an object.
+const ROOM_FOR_ANSWER: usize = 64 << 20;
+
+/// Whether asking again would be answered in the same way.
+fn is_final(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::PermissionDenied { .. }
+            | Error::Unauthenticated { .. }
+            | Error::NotSupported { .. }
+            | Error::NotImplemented { .. }
+            | Error::InvalidPath { .. }
+            | Error::UnknownConfigurationKey { .. }
+    )
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The archiver's thread.
+
+use super::{ArchiverOptions, Shared};
+use crate::archive::Archive;
+use crate::backup::{Base, KnownFiles};
+use crate::collect::collect;
+use crate::contents::Contents;
+use crate::entry::BackupEntry;
+use crate::error::ArchiveError;
+use crate::history::{Gap, History};
+use crate::log_sender::{LogSender, Sent};
+use crate::patience::Patience;
+use coeval_store::log::{LogError, Lsn};
+use coeval_store::{LogTime, Store, StoreError};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What waits when the archiver is stopped is given so long for each request.
+const LAST_ATTEMPT: Duration = Duration::from_secs(5);
+
+/// A backup asks so often before it gives up, and goes on later with what was sent.
+const BACKUP_ATTEMPTS: u32 = 4;
+
+/// See the module.
+pub(super) struct Worker {
+    store: Store,
+    archive: Archive,
+    options: ArchiverOptions,
+    shared: Arc<Shared>,
+    sender: Option<LogSender>,
+    /// What the sender had sent when its figures were last added to the status.
+    told: Sent,
+    known: KnownFiles,
+    /// Where the last backup stands, and when it was made.
+    last_backup: Option<(Lsn, LogTime)>,
+    /// Where the archived log ends whose continuation was let go of.
+    let_go: Option<Lsn>,
+    /// Whether a collection is due.
+    owes_collection: bool,
+    failures: u32,
+}
+
+impl Worker {
+    pub(super) fn new(store: Store, archive: Archive, options: ArchiverOptions, shared: Arc<Shared>) -> Self {
+        let archive = archive.until(Arc::clone(&shared.stop));
+        Self {
+            store,
+            archive,
+            options,
+            shared,
+            sender: None,
+            told: Sent::default(),
+            known: KnownFiles::new(),
+            last_backup: None,
+            let_go: None,
+            owes_collection: false,
+            failures: 0,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        while !self.shared.is_stopping() {
+            let outcome = self.turn();
+            self.tell();
+            let pause = match outcome {
+                Ok(()) => {
+                    self.failures = 0;
+                    self.shared.tell(|status| (status.failures, status.last_error) = (0, None));
+                    self.options.poll
+                }
+                Err(ArchiveError::Stopping) => break,
+                Err(error) => self.note_failure(&error),
+            };
+            self.let_go_of_too_much();
+            self.shared.rest(pause);
+        }
+        self.send_the_last();
+        self.tell();
+    }
+
+    /// Notes why something failed; returns for how long to wait.
+    fn note_failure(&mut self, error: &ArchiveError) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        if is_gone(error) {
+            self.let_go("a checkpoint has removed log that was to be archived");
+        }
+        let pause = self.archive.patience().pause_after(self.failures).max(self.options.poll);
+        tracing::warn!(place = self.archive.place(), %error, failures = self.failures, ?pause, "archiving failed");
+        let text = error.to_string();
+        self.shared.tell(|status| (status.failures, status.last_error) = (self.failures, Some(text)));
+        pause
+    }
+
+    /// Sends what there is, and makes a backup if one is due.
+    fn turn(&mut self) -> Result<(), ArchiveError> {
+        if self.sender.is_none() {
+            self.begin()?;
+        }
+        self.send_log()?;
+        if self.is_backup_due() {
+            self.back_up()?;
+        }
+        if self.owes_collection {
+            if let Some(keep) = self.options.keep {
+                let report = collect(&self.patient(), keep)?;
+                tracing::info!(place = self.archive.place(), ?report, "the archive was collected");
+            }
+            self.owes_collection = false;
+        }
+        Ok(())
+    }
+
+    fn send_log(&mut self) -> Result<(), ArchiveError> {
+        let Some(sender) = &mut self.sender else { return Ok(()) };
+        loop {
+            sender.send()?;
+            if self.shared.is_stopping() {
+                return Err(ArchiveError::Stopping);
+            }
+            sender.read()?;
+            let timeout = self.options.archive_timeout;
+            if sender.growing_since().is_some_and(|since| since.elapsed() >= timeout) {
+                sender.close();
+            }
+            if !sender.has_full() {
+                return Ok(());
+            }
+            let sent = sender.sent().end;
+            self.shared.tell(|status| status.archived = Some(sent));
+        }
+    }
+
+    /// Goes on where the archive ends, or begins with a backup.
+    fn begin(&mut self) -> Result<(), ArchiveError> {
+        if self.let_go.is_none()
+            && let Some(feed) = self.continued()?
+        {
+            self.set_sender(LogSender::new(self.archive.once(), &self.store, feed, self.options.chunk_bytes));
+            return Ok(());
+        }
+        self.back_up()
+    }
+
+    /// The log from where the archive ends, if the archive has a backup of this history and the database that log.
+    fn continued(&mut self) -> Result<Option<coeval_store::LogFeed>, ArchiveError> {
+        let terms = self.store.terms();
+        let contents = match Contents::read(&self.archive) {
+            Ok(contents) => contents,
+            Err(ArchiveError::NoArchive { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        self.archive.claim(terms.database_id())?;
+        let Some(history) = History::new(terms.terms().to_vec()) else { return Ok(None) };
+        let Some(newest) = contents.backups_of(&history).next_back() else { return Ok(None) };
+        let entry = BackupEntry::fetch(&self.archive, newest)?;
+        let made = LogTime::from_micros(entry.made);
+        let stretches = history.stretches(&contents, newest.position);
+        let end = stretches.last().map_or(newest.position, |last| last.end);
+        let Some((term, _)) = history.term_at(end) else { return Ok(None) };
+        // The term that wrote the record that ends there.
+        let before = history.terms().iter().rev().find(|other| other.start < end).map(|other| other.id);
+        match self.store.log_feed(before.or(Some(term.id)), end) {
+            Ok(feed) => {
+                self.last_backup = Some((newest.position, made));
+                Ok(Some(feed))
+            }
+            Err(StoreError::ForeignHistory(error)) => {
+                tracing::warn!(place = self.archive.place(), %error, "the archive has another history: a backup begins anew");
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn is_backup_due(&self) -> bool {
+        let Some((position, made)) = self.last_backup else { return true };
+        let age = Duration::from_micros(LogTime::now().micros().saturating_sub(made.micros()));
+        let end = self.sender.as_ref().map_or(position, |sender| sender.sent().end);
+        let log_bytes = end.get().saturating_sub(position.get());
+        // Without anything new, a backup would be the same.
+        log_bytes > 0 && (age >= self.options.backup_interval || log_bytes >= self.options.backup_log_bytes)
+    }
+
+    /// Makes a backup; the log behind it is sent by who sends the log.
+    fn back_up(&mut self) -> Result<(), ArchiveError> {
+        let begun = self.store.log_position().map_or(Lsn::START, |(_, durable)| durable);
+        let patient = self.patient();
+        let mut known = std::mem::take(&mut self.known);
+        let store = self.store.clone();
+        let outcome = Base::send(&store, &patient, &mut known, &mut |_| {
+            self.send_log()?;
+            self.check_held(begun)
+        });
+        self.known = known;
+        let (copy, entry) = outcome?.into_parts();
+        // What was sent so far of the log may reach behind it already.
+        let sent = self.sender.as_ref().map_or(Lsn::START, |sender| sender.sent().end);
+        let report = entry.finish(&patient, sent.max(copy.position()), 0)?;
+        let made = LogTime::now();
+        self.last_backup = Some((report.position, made));
+        self.owes_collection = self.options.keep.is_some();
+        self.shared.tell(|status| {
+            status.last_backup = Some((report.position, made));
+            status.bytes_sent += report.bytes_sent;
+        });
+        tracing::info!(place = self.archive.place(), ?report, "a backup was made");
+        if self.sender.is_none() {
+            let feed = copy.into_feed()?;
+            self.set_sender(LogSender::new(self.archive.once(), &self.store, feed, self.options.chunk_bytes));
+            self.end_gap(report.position, report.term);
+        }
+        Ok(())
+    }
+
+    /// What was let go of ends with a backup.
+    fn end_gap(&mut self, to: Lsn, term: u64) {
+        let Some(from) = self.let_go.take() else { return };
+        let gap = Gap { from, to, term };
+        if from < to {
+            tracing::error!(place = self.archive.place(), %gap, "no moment of this can be restored");
+        }
+        self.shared.tell(|status| {
+            status.has_let_go = false;
+            status.gaps.extend((from < to).then_some(gap));
+        });
+    }
+
+    fn set_sender(&mut self, sender: LogSender) {
+        self.told = sender.sent();
+        self.sender = Some(sender);
+    }
+
+    /// A backup without a sender of the log holds the log itself.
+    fn check_held(&self, begun: Lsn) -> Result<(), ArchiveError> {
+        let durable = self.store.log_position().map_or(Lsn::START, |(_, durable)| durable);
+        let held = durable.get().saturating_sub(begun.get());
+        if self.sender.is_none() && held > self.options.keep_max {
+            return Err(ArchiveError::HeldTooMuch { bytes: held });
+        }
+        Ok(())
+    }
+
+    fn let_go_of_too_much(&mut self) {
+        let Some(sent) = self.sender.as_ref().map(|sender| sender.sent().end) else { return };
+        let durable = self.store.log_position().map_or(Lsn::START, |(_, durable)| durable);
+        if durable.get().saturating_sub(sent.get()) > self.options.keep_max {
+            self.let_go("more log waits for the archive than may be kept");
+        }
+    }
+
+    /// Lets go of the log that was not sent.
+    fn let_go(&mut self, why: &str) {
+        self.tell();
+        if let Some(sender) = self.sender.take() {
+            let from = sender.sent().end;
+            tracing::error!(place = self.archive.place(), %from, why, "log is let go of; a backup begins anew");
+            self.let_go.get_or_insert(from);
+            self.shared.tell(|status| status.has_let_go = true);
+        }
+    }
+
+    fn send_the_last(&mut self) {
+        let Some(sender) = &mut self.sender else { return };
+        let patience = Patience { attempt_max: LAST_ATTEMPT, ..self.archive.patience().once() };
+        sender.set_archive(self.archive.with_patience(patience).whatever_comes());
+        let (_, durable) = self.store.log_position().unwrap_or_default();
+        if let Err(error) = sender.send_to(durable) {
+            tracing::warn!(place = self.archive.place(), %error, "the end of the log was not archived");
+            self.shared.tell(|status| status.last_error = Some(error.to_string()));
+        }
+    }
+
+    /// Adds what was sent to the status.
+    fn tell(&mut self) {
+        let Some(sent) = self.sender.as_ref().map(LogSender::sent) else { return };
+        let (chunks, bytes) = (sent.chunks - self.told.chunks, sent.bytes - self.told.bytes);
+        self.told = sent;
+        let last_backup = self.last_backup;
+        self.shared.tell(|status| {
+            status.archived = Some(sent.end);
+            status.archived_time = status.archived_time.max(sent.time);
+            status.last_backup = last_backup;
+            status.chunks_sent += chunks;
+            status.bytes_sent += bytes;
+        });
+    }
+
+    /// The archive as backups ask it.
+    fn patient(&self) -> Archive {
+        let patience = self.archive.patience();
+        self.archive.with_patience(Patience { attempts: patience.attempts.min(BACKUP_ATTEMPTS), ..patience })
+    }
+}
+
+/// Whether the database has not got the log any more, or a file that it names.
+fn is_gone(error: &ArchiveError) -> bool {
+    match error {
+        ArchiveError::Store(StoreError::Log(LogError::Gone { .. })) => true,
+        ArchiveError::Store(StoreError::File(error)) => error.is_not_found(),
+        _ => false,
+    }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`backup()`]: a checkpoint of an open database and the log behind it.
+//!
+//! # Order
+//! A checkpoint is made and held. Its files are read, to know their pieces; the pieces are announced; those that are not there
+//! are sent; then the log; the entry that names all comes last. So a backup that ends half-way leaves pieces that the next one
+//! finds, and nothing that a restore would take for a backup.
+
+use crate::announcement::Announcement;
+use crate::archive::Archive;
+use crate::contents::put_term;
+use crate::entry::BackupEntry;
+use crate::error::ArchiveError;
+use crate::log_sender::LogSender;
+use crate::names::SEGMENTS;
+use crate::pieces::{ArchivedFile, PIECE_BYTES, Piece};
+use coeval_store::log::Lsn;
+use coeval_store::{BaseCopy, LogTime, Store};
+use std::collections::{BTreeSet, HashMap};
+
+/// How far a backup is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackupProgress {
+    /// Bytes of all files of the checkpoint, as far as they were read.
+    pub bytes_found: u64,
+    /// Of these, bytes that the archive has by now.
+    pub bytes_there: u64,
+    /// Of these, bytes that were sent: the others were there.
+    pub bytes_sent: u64,
+}
+
+/// What a backup did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackupReport {
+    /// The checkpoint has the log up to here.
+    pub position: Lsn,
+    /// The archive has the log up to here: with this backup alone, it can be restored to any moment from the position on.
+    pub log_end: Lsn,
+    /// The last time that the log has before the position.
+    pub time: LogTime,
+    /// The id of the term.
+    pub term: u64,
+    /// Files of the checkpoint, and their bytes.
+    pub files: usize,
+    /// See `files`.
+    pub bytes: u64,
+    /// Bytes that were not there and were sent, with those of the log.
+    pub bytes_sent: u64,
+    /// Whether this very checkpoint was backed up before.
+    pub was_there: bool,
+}
+
+/// Records of this size together are an object.
+pub(crate) const CHUNK_BYTES: usize = 8 << 20;
+
+/// The pieces of files that were looked at before. Files of one name never change while a database is open.
+pub(crate) type KnownFiles = HashMap<String, ArchivedFile>;
+
+/// Makes a backup of a database that is open, while it is used: commits go on. What the archive has is not sent again. On
+/// return the backup can be restored, whatever becomes of the database.
+///
+/// # Errors
+/// [`ArchiveError`]; what was sent stays for the next attempt.
+///
+/// Cost: a checkpoint; reading all of its files; sending what is new. What the backup needs is kept on the disk until it ends.
+pub fn backup(
+    store: &Store,
+    archive: &Archive,
+    progress: &mut dyn FnMut(BackupProgress),
+) -> Result<BackupReport, ArchiveError> {
+    let mut tell = |done| {
+        progress(done);
+        Ok(())
+    };
+    let base = Base::send(store, archive, &mut KnownFiles::new(), &mut tell)?;
+    let (_, durable) = store.log_position().ok_or(coeval_store::StoreError::NoDirectory)?;
+    let (copy, entry) = base.into_parts();
+    let feed = copy.into_feed()?;
+    let mut sender = LogSender::new(archive.clone(), store, feed, CHUNK_BYTES);
+    sender.send_to(durable)?;
+    let sent = sender.sent();
+    entry.finish(archive, sent.end, sent.bytes)
+}
+
+/// A checkpoint whose pieces are all in the archive.
+pub(crate) struct Base {
+    copy: BaseCopy,
+    entry: UnfinishedEntry,
+}
+
+/// A backup but for the object that says so.
+pub(crate) struct UnfinishedEntry {
+    entry: BackupEntry,
+    announced: Announcement,
+    bytes_sent: u64,
+}
+
+impl Base {
+    /// Sends the pieces of a new checkpoint.
+    pub(crate) fn send(
+        store: &Store,
+        archive: &Archive,
+        known: &mut KnownFiles,
+        progress: &mut dyn FnMut(BackupProgress) -> Result<(), ArchiveError>,
+    ) -> Result<Self, ArchiveError> {
+        store.checkpoint()?;
+        let copy = store.base_copy()?;
+        let terms = store.terms();
+        let term = terms.last().expect("who copies a database has begun a term");
+        assert!(copy.position() >= term.start, "the checkpoint was made in this term");
+        archive.claim(terms.database_id())?;
+        put_term(archive, terms.terms())?;
+        let mut done = BackupProgress::default();
+        known.retain(|name, _| copy.files().contains(name));
+        for name in copy.files() {
+            if !known.contains_key(name) {
+                known.insert(name.clone(), ArchivedFile::of(name, &mut copy.open(name)?)?);
+            }
+            done.bytes_found += known[name].bytes();
+            progress(done)?;
+        }
+        let entry = BackupEntry {
+            database: terms.database_id(),
+            term: term.id,
+            position: copy.position().get(),
+            version: copy.version().get(),
+            time: copy.time().micros(),
+            made: LogTime::now().micros(),
+            log_end: copy.position().get(),
+            manifest: copy.manifest().chunks(PIECE_BYTES).map(Piece::of).collect(),
+            files: copy.files().iter().map(|name| known[name].clone()).collect(),
+        };
+        let announced = Announcement::make(archive, entry.pieces(), Some(entry.name()))?;
+        let mut there: BTreeSet<_> = archive.list(SEGMENTS)?.into_iter().collect();
+        for (piece, bytes) in entry.manifest.iter().zip(copy.manifest().chunks(PIECE_BYTES)) {
+            if there.insert(piece.listed()) {
+                archive.put_new(&piece.name(), bytes.to_vec().into())?;
+                done.bytes_sent += piece.bytes;
+            }
+        }
+        for file in &entry.files {
+            done.bytes_sent += file.send(archive, &mut copy.open(&file.name)?, &mut there)?;
+            done.bytes_there += file.bytes();
+            progress(done)?;
+        }
+        let entry = UnfinishedEntry { entry, announced, bytes_sent: done.bytes_sent };
+        Ok(Self { copy, entry })
+    }
+
+    pub(crate) fn into_parts(self) -> (BaseCopy, UnfinishedEntry) {
+        (self.copy, self.entry)
+    }
+}
+
+impl UnfinishedEntry {
+    /// Writes the object that makes it a backup. The archive has the log up to `log_end`.
+    pub(crate) fn finish(
+        mut self,
+        archive: &Archive,
+        log_end: Lsn,
+        log_bytes: u64,
+    ) -> Result<BackupReport, ArchiveError> {
+        self.announced.check()?;
+        self.entry.log_end = log_end.get();
+        let entry = &self.entry;
+        let was_there = match archive.put_new(&entry.name().name(), entry.seal()) {
+            Ok(_) => false,
+            // The same place of the same history: that one is as good, if it can be read.
+            Err(ArchiveError::Differs { .. }) => {
+                BackupEntry::fetch(archive, entry.name())?;
+                true
+            }
+            Err(error) => return Err(error),
+        };
+        let report = BackupReport {
+            position: entry.position(),
+            log_end,
+            time: entry.time(),
+            term: entry.term,
+            files: entry.files.len(),
+            bytes: entry.files.iter().map(ArchivedFile::bytes).sum(),
+            bytes_sent: self.bytes_sent + log_bytes,
+            was_there,
+        };
+        // What is left of it counts for a day, and harms nobody.
+        let _ = self.announced.withdraw(archive);
+        Ok(report)
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an archive has, by the names of its objects and the histories of its terms.
+
+use crate::archive::Archive;
+use crate::error::ArchiveError;
+use crate::history::History;
+use crate::names::{BACKUPS, BackupName, ChunkName, LOG, TERMS, parse_term, term};
+use crate::sealed::{seal, unseal};
+use coeval_store::Term;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A term with all before it.
+#[derive(Debug, Serialize, Deserialize)]
+struct TermHead {
+    terms: Vec<Term>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    pub(crate) database: u64,
+    /// By the ids of their last terms.
+    pub(crate) histories: BTreeMap<u64, History>,
+    /// In the order of their positions.
+    pub(crate) backups: Vec<BackupName>,
+    /// By their terms, in the order of their starts.
+    pub(crate) chunks: BTreeMap<u64, Vec<ChunkName>>,
+}
+
+/// Writes down a term with all before it. `terms` ends with it.
+///
+/// # Errors
+/// Those of the storage; [`ArchiveError::Differs`] if two histories have a term with one id.
+pub(crate) fn put_term(archive: &Archive, terms: &[Term]) -> Result<(), ArchiveError> {
+    let last = terms.last().expect("a history has a term");
+    archive.put_new(&term(*last), seal(&TermHead { terms: terms.to_vec() }, &[])).map(drop)
+}
+
+impl Contents {
+    /// Costs listings, and a look at each term.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NoArchive`]; [`ArchiveError::Damaged`] if a term is; those of the storage.
+    pub(crate) fn read(archive: &Archive) -> Result<Self, ArchiveError> {
+        let Some(database) = archive.database()? else {
+            return Err(ArchiveError::NoArchive { place: archive.place().to_owned() });
+        };
+        let mut histories = BTreeMap::new();
+        for (name, _) in archive.list(TERMS)? {
+            if let Some((_, id)) = parse_term(&name) {
+                histories.insert(id, read_term(archive, &name)?);
+            }
+        }
+        // In this order: log is collected behind backups, so what is listed of it belongs to these.
+        let backups = archive.list(BACKUPS)?;
+        let backups = backups.iter().filter_map(|(name, _)| BackupName::parse(name)).collect();
+        let mut chunks: BTreeMap<u64, Vec<ChunkName>> = BTreeMap::new();
+        for (name, _) in archive.list(LOG)? {
+            if let Some(chunk) = ChunkName::parse(&name) {
+                chunks.entry(chunk.term).or_default().push(chunk);
+            }
+        }
+        chunks.values_mut().for_each(|chunks| chunks.sort());
+        Ok(Self { database, histories, backups, chunks })
+    }
+
+    /// The histories that are no beginning of another one, the newest first.
+    pub(crate) fn newest_histories(&self) -> Vec<&History> {
+        let parents: BTreeSet<u64> = self.histories.values().filter_map(History::parent).collect();
+        let leaves = self.histories.iter().filter(|(id, _)| !parents.contains(id));
+        let mut leaves: Vec<_> = leaves.map(|(_, history)| history).collect();
+        leaves.sort_by_key(|history| std::cmp::Reverse(history.last().number));
+        leaves
+    }
+
+    /// The history that ends with a term, or the newest one.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Ambiguous`] if several are equally new; [`ArchiveError::OutOfRange`] if the term is not there.
+    pub(crate) fn history(&self, last: Option<u64>) -> Result<&History, ArchiveError> {
+        let leaves = self.newest_histories();
+        if let Some(id) = last {
+            return self.histories.get(&id).ok_or_else(|| ArchiveError::OutOfRange {
+                target: format!("a history that ends with term {id:016x}"),
+                range: format!("it has {}", names_of(&leaves)),
+            });
+        }
+        let newest = leaves.first().map(|history| history.last().number);
+        let newest: Vec<_> =
+            leaves.into_iter().filter(|history| Some(history.last().number) == newest).collect();
+        match newest.as_slice() {
+            [] => Err(ArchiveError::OutOfRange {
+                target: "a backup".to_owned(),
+                range: "there is none that was finished".to_owned(),
+            }),
+            [only] => Ok(only),
+            several => Err(ArchiveError::Ambiguous { histories: names_of(several) }),
+        }
+    }
+
+    /// The backups that a history can begin with, in the order of their positions.
+    pub(crate) fn backups_of(&self, history: &History) -> impl DoubleEndedIterator<Item = BackupName> {
+        self.backups.iter().copied().filter(|backup| history.has(backup.term, backup.position))
+    }
+
+    /// The stretches of log that are archived of a history.
+    pub(crate) fn chunks_of(&self, term: u64) -> &[ChunkName] {
+        self.chunks.get(&term).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn names_of(histories: &[&History]) -> String {
+    let names = histories.iter().map(|history| history.last().to_string());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn read_term(archive: &Archive, name: &str) -> Result<History, ArchiveError> {
+    let (head, _) = unseal::<TermHead>(name, &archive.fetch(name)?)?;
+    let history = History::new(head.terms);
+    history.filter(|history| term(history.last()) == name).ok_or_else(|| ArchiveError::Damaged {
+        object: name.to_owned(),
+        what: "it is no history that ends with this term".to_owned(),
+    })
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a backup is: one object, written last, that names all pieces of a checkpoint.
+
+use crate::archive::Archive;
+use crate::error::ArchiveError;
+use crate::names::BackupName;
+use crate::pieces::{ArchivedFile, Piece};
+use crate::sealed::{seal, unseal};
+use bytes::Bytes;
+use coeval_store::LogTime;
+use coeval_store::log::Lsn;
+use coeval_txn::Version;
+use serde::{Deserialize, Serialize};
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BackupEntry {
+    pub(crate) database: u64,
+    /// The term in which it was made.
+    pub(crate) term: u64,
+    /// It has what the log has up to here.
+    pub(crate) position: u64,
+    pub(crate) version: u64,
+    /// The last time that the log has up to there.
+    pub(crate) time: u64,
+    /// When it was made, by the clock of the machine.
+    pub(crate) made: u64,
+    /// Up to here the log was archived with it.
+    pub(crate) log_end: u64,
+    pub(crate) manifest: Vec<Piece>,
+    pub(crate) files: Vec<ArchivedFile>,
+}
+
+impl BackupEntry {
+    pub(crate) fn name(&self) -> BackupName {
+        BackupName { position: self.position(), term: self.term }
+    }
+
+    pub(crate) fn position(&self) -> Lsn {
+        Lsn::new(self.position)
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        Version::new(self.version)
+    }
+
+    pub(crate) fn time(&self) -> LogTime {
+        LogTime::from_micros(self.time)
+    }
+
+    /// Everything that it names.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        self.manifest.iter().chain(self.files.iter().flat_map(|file| &file.pieces))
+    }
+
+    pub(crate) fn seal(&self) -> Bytes {
+        seal(self, &[])
+    }
+
+    /// # Errors
+    /// [`ArchiveError::Damaged`], [`ArchiveError::Missing`], those of the storage.
+    pub(crate) fn fetch(archive: &Archive, name: BackupName) -> Result<Self, ArchiveError> {
+        let object = name.name();
+        let (entry, _) = unseal::<Self>(&object, &archive.fetch(&object)?)?;
+        if entry.name() != name {
+            return Err(ArchiveError::Damaged { object, what: "it is another backup".to_owned() });
+        }
+        Ok(entry)
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why something was not archived, or not restored.
+
+use coeval_store::{LogTime, StoreError};
+
+/// Why a call failed. Each says where, and what to do if that is not plain.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveError {
+    /// The place cannot be opened: a wrong address, or settings that are missing.
+    #[error("the archive {place} cannot be opened: {what}")]
+    Place {
+        /// As it was given.
+        place: String,
+        /// Why.
+        what: String,
+    },
+    /// The storage did not do what it was asked, however often. What was sent so far stays; trying again goes on there.
+    #[error("the archive {place} did not {what} in {attempts} attempts; try again when it answers: {reason}")]
+    Unreachable {
+        /// The archive.
+        place: String,
+        /// What was asked.
+        what: String,
+        /// How often.
+        attempts: u32,
+        /// What it said last.
+        reason: String,
+    },
+    /// The storage refuses: rights are missing, or it cannot create objects without overwriting.
+    #[error("the archive {place} refuses to {what}; look at its rights and settings: {reason}")]
+    Refused {
+        /// The archive.
+        place: String,
+        /// What was asked.
+        what: String,
+        /// What it said.
+        reason: String,
+    },
+    /// There is no archive.
+    #[error("there is no archive of a database in {place}; `coeval backup` makes one")]
+    NoArchive {
+        /// Where it was looked for.
+        place: String,
+    },
+    /// The archive is another database's. Nothing was changed.
+    #[error(
+        "{place} is the archive of database {found:016x}, and this is database {database:016x}: each needs a place of its own"
+    )]
+    AnotherDatabase {
+        /// The archive.
+        place: String,
+        /// The id of the database that was to be archived.
+        database: u64,
+        /// The id of the one that is.
+        found: u64,
+    },
+    /// An object of another version of the program.
+    #[error("{object} has format {found}, and this program reads {supported}: use a newer one")]
+    UnsupportedVersion {
+        /// Its name.
+        object: String,
+        /// Its version.
+        found: u32,
+        /// What is read here.
+        supported: u32,
+    },
+    /// An object is not what was written.
+    #[error("{object} is damaged: {what}. `coeval check` of the archive names all that is")]
+    Damaged {
+        /// Its name.
+        object: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// An object is missing that another one names.
+    #[error(
+        "{object} is missing, though the archive needs it. `coeval check` of the archive names all that is"
+    )]
+    Missing {
+        /// Its name.
+        object: String,
+    },
+    /// Another object has the name. Nothing was overwritten.
+    #[error(
+        "{object} is there with other contents: it was damaged, or somebody else writes under these names"
+    )]
+    Differs {
+        /// Its name.
+        object: String,
+    },
+    /// The archive does not reach there.
+    #[error("{target} is not in the archive: {range}")]
+    OutOfRange {
+        /// What was wanted.
+        target: String,
+        /// What there is.
+        range: String,
+    },
+    /// Several histories are equally new.
+    #[error("the archive has several histories, say which one is wanted: {histories}")]
+    Ambiguous {
+        /// Their last terms.
+        histories: String,
+    },
+    /// There is something in the directory.
+    #[error("{directory} is not empty ({file} is there): restore into a new directory")]
+    NotEmpty {
+        /// The directory.
+        directory: String,
+        /// A file in it.
+        file: String,
+    },
+    /// A collection is under way, or has died less than a day ago.
+    #[error(
+        "objects of {place} are being removed since {since} and the backup cannot rely on what is there: try again when that is over; \
+         if it has died, remove {object}"
+    )]
+    Collecting {
+        /// The archive.
+        place: String,
+        /// Since when.
+        since: LogTime,
+        /// What says so.
+        object: String,
+    },
+    /// The backup took so long that what it relied on may be gone.
+    #[error(
+        "the backup has taken longer than {hours} hours, and what it relied on may be gone: begin again, what was sent is there"
+    )]
+    TookTooLong {
+        /// How long it may take.
+        hours: u64,
+    },
+    /// While a backup was made, more log came than may be kept for it.
+    #[error(
+        "the backup was given up, as it holds {bytes} bytes of log: what was sent is there, the next one goes on with it"
+    )]
+    HeldTooMuch {
+        /// How much log came.
+        bytes: u64,
+    },
+    /// The archiver is being stopped.
+    #[error("the archiver is being stopped")]
+    Stopping,
+    /// The database, or the directory that is restored into.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

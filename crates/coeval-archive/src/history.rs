@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One history of a database: terms that follow one another, and what is archived of the log of each.
+//!
+//! A database that was restored to an earlier moment goes on in a term of its own. What its former term wrote behind that
+//! moment lies in the archive as well, under the same places: it belongs to another history. So of each term a history has the
+//! log up to where the next one begins, and no more.
+
+use crate::contents::Contents;
+use crate::names::ChunkName;
+use coeval_store::Term;
+use coeval_store::log::Lsn;
+use std::fmt;
+
+/// The terms of a history, the oldest first; at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct History(Vec<Term>);
+
+/// A stretch of log that is not archived: nothing in it can be restored, unless to its very beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gap {
+    /// Up to here the log is there.
+    pub from: Lsn,
+    /// It goes on here.
+    pub to: Lsn,
+    /// The id of the term that it goes on in.
+    pub term: u64,
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the log between {} and {} is missing (term {:016x})", self.from, self.to, self.term)
+    }
+}
+
+/// Where a place of the log is archived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) chunk: ChunkName,
+    /// The history takes it up to here.
+    pub(crate) end: Lsn,
+}
+
+impl History {
+    /// `None` if these terms do not follow one another.
+    pub(crate) fn new(terms: Vec<Term>) -> Option<Self> {
+        let ordered = terms.windows(2).all(|pair| {
+            pair[1].number == pair[0].number + 1 && pair[0].start <= pair[1].start && pair[1].id != 0
+        });
+        (ordered && !terms.is_empty()).then_some(Self(terms))
+    }
+
+    pub(crate) fn last(&self) -> Term {
+        *self.0.last().expect("a history has a term")
+    }
+
+    /// The id of the term before the last one.
+    pub(crate) fn parent(&self) -> Option<u64> {
+        self.0.len().checked_sub(2).map(|place| self.0[place].id)
+    }
+
+    pub(crate) fn terms(&self) -> &[Term] {
+        &self.0
+    }
+
+    /// Up to where it has the log of the term at this place among its terms; `None` if that is the last one.
+    fn end_of(&self, place: usize) -> Option<Lsn> {
+        self.0.get(place + 1).map(|next| next.start)
+    }
+
+    /// Whether a place of the log of this term belongs to it.
+    pub(crate) fn has(&self, term: u64, position: Lsn) -> bool {
+        let place = self.0.iter().position(|other| other.id == term);
+        place.is_some_and(|place| {
+            self.0[place].start <= position && self.end_of(place).is_none_or(|end| position <= end)
+        })
+    }
+
+    /// The term whose log has the record that begins here, and up to where.
+    pub(crate) fn term_at(&self, position: Lsn) -> Option<(Term, Option<Lsn>)> {
+        let place = self.0.iter().rposition(|term| term.start <= position)?;
+        Some((self.0[place], self.end_of(place)))
+    }
+
+    /// Where the record that begins here is archived. Of several, the stretch that reaches farthest.
+    pub(crate) fn stretch_at(&self, contents: &Contents, position: Lsn) -> Option<Stretch> {
+        let (term, end) = self.term_at(position)?;
+        let covers = |chunk: &&ChunkName| chunk.start <= position && position < chunk.end;
+        let chunk = *contents.chunks_of(term.id).iter().filter(covers).max_by_key(|chunk| chunk.end)?;
+        Some(Stretch { chunk, end: end.map_or(chunk.end, |end| chunk.end.min(end)) })
+    }
+
+    /// All stretches from a place on, as far as they follow on.
+    pub(crate) fn stretches(&self, contents: &Contents, from: Lsn) -> Vec<Stretch> {
+        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut position = from;
+        while let Some(stretch) = self.stretch_at(contents, position) {
+            position = stretch.end;
+            stretches.push(stretch);
+        }
+        stretches
+    }
+
+    /// What is missing behind a place where the log ends: up to the next backup or stretch of this history.
+    pub(crate) fn gap_at(&self, contents: &Contents, end: Lsn) -> Option<Gap> {
+        let backups = contents.backups_of(self).map(|backup| (backup.position, backup.term));
+        let chunks = self.0.iter().flat_map(|term| contents.chunks_of(term.id));
+        let chunks =
+            chunks.filter(|chunk| self.has(chunk.term, chunk.start)).map(|chunk| (chunk.start, chunk.term));
+        let (to, term) = backups.chain(chunks).filter(|(start, _)| *start > end).min()?;
+        Some(Gap { from: end, to, term })
+    }
+
+    /// What is missing between the first backup of the history and its end.
+    pub(crate) fn gaps(&self, contents: &Contents) -> Vec<Gap> {
+        let Some(first) = contents.backups_of(self).next() else { return Vec::new() };
+        let (mut gaps, mut position) = (Vec::new(), first.position);
+        loop {
+            position = self.stretches(contents, position).last().map_or(position, |last| last.end);
+            let Some(gap) = self.gap_at(contents, position) else { return gaps };
+            gaps.push(gap);
+            position = gap.to;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::BackupName;
+    use std::collections::BTreeMap;
+
+    fn lsn(position: u64) -> Lsn {
+        Lsn::new(position)
+    }
+
+    fn term(number: u64, id: u64, start: u64) -> Term {
+        Term { number, id, start: lsn(start) }
+    }
+
+    fn chunk(term: u64, start: u64, end: u64) -> ChunkName {
+        ChunkName { term, start: lsn(start), end: lsn(end), has_files: false }
+    }
+
+    /// Term 1 wrote up to 200; a restore to 150 went on as term 2; 260 to 300 of it are missing.
+    fn parted() -> Contents {
+        let histories = [vec![term(1, 11, 0)], vec![term(1, 11, 0), term(2, 12, 150)]];
+        let histories = histories.map(|terms| (terms.last().unwrap().id, History::new(terms).unwrap()));
+        let chunks = [
+            (11, vec![chunk(11, 10, 100), chunk(11, 90, 120), chunk(11, 120, 200)]),
+            (12, vec![chunk(12, 150, 260), chunk(12, 310, 400)]),
+        ];
+        let backups = [(10, 11), (180, 11), (300, 12)];
+        let backups = backups.map(|(position, term)| BackupName { position: lsn(position), term });
+        Contents {
+            database: 11,
+            histories: histories.into(),
+            backups: backups.into(),
+            chunks: BTreeMap::from(chunks),
+        }
+    }
+
+    #[test]
+    fn a_history_takes_of_a_term_what_lies_before_the_next_one() {
+        let contents = parted();
+        let (old, new) = (&contents.histories[&11], contents.history(None).unwrap());
+        assert_eq!(new.last().id, 12, "the newest that is no beginning of another one");
+        let ends = |history: &History| {
+            let stretches = history.stretches(&contents, lsn(10)).into_iter();
+            stretches.map(|stretch| (stretch.chunk.term, stretch.end.get())).collect::<Vec<_>>()
+        };
+        assert_eq!(ends(old), [(11, 100), (11, 120), (11, 200)]);
+        assert_eq!(ends(new), [(11, 100), (11, 120), (11, 150), (12, 260)]);
+        let backups =
+            |history| contents.backups_of(history).map(|name| name.position.get()).collect::<Vec<_>>();
+        assert_eq!((backups(old), backups(new)), (vec![10, 180], vec![10, 300]));
+    }
+
+    #[test]
+    fn gaps_are_named() {
+        let contents = parted();
+        let gaps = contents.histories[&12].gaps(&contents);
+        let gap = |from, to| Gap { from: lsn(from), to: lsn(to), term: 12 };
+        assert_eq!(gaps, [gap(260, 300), gap(300, 310)]);
+        assert_eq!(contents.histories[&11].gaps(&contents), []);
+        assert!(History::new(vec![term(1, 11, 0), term(3, 12, 5)]).is_none());
+    }
+}

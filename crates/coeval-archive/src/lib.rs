@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The archive of a database in any object storage: backups, its log as it is written, and restores to any moment of it.
+//!
+//! # Owns
+//! What lies in an archive and under which names; when something is sent, and when something goes. The threads that send.
+//!
+//! # Never does
+//! It applies no record and reads no row: what it keeps is what `coeval-store` gave. It never holds up a commit, and never
+//! overwrites an object.
+//!
+//! # Invariants
+//! - Only what is durable in the database is archived.
+//! - An object is written once, with a checksum, after all that it names. So whatever ends a backup, what the archive
+//!   names is there.
+//! - Log of different histories has different names: those of terms. A restore follows one history.
+//! - What an unfinished backup names is not collected.
+//!
+//! # Start reading at
+//! [`backup()`], then `entry.rs` and `log_chunk.rs` (what is kept), [`restore()`], [`Archiver`], [`collect()`]. `docs/backup.md`
+//! is for who operates it, `docs/formats.md` has the bytes.
+
+mod announcement;
+mod archive;
+mod archiver;
+mod backup;
+mod check;
+mod collect;
+mod contents;
+mod entry;
+mod error;
+mod history;
+mod log_chunk;
+mod log_sender;
+mod names;
+mod patience;
+mod pieces;
+mod restore;
+mod sealed;
+mod synced_files;
+
+pub use archive::Archive;
+pub use archiver::{Archiver, ArchiverOptions, ArchiverStatus};
+pub use backup::{BackupProgress, BackupReport, backup};
+pub use check::{CheckReport, Problem, check};
+pub use collect::{CollectReport, Keep, collect};
+pub use error::ArchiveError;
+pub use history::Gap;
+pub use patience::Patience;
+pub use restore::{RestoreReport, Target, restore};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Files in an archive: pieces that are named by what they contain.
+//!
+//! So equal contents are sent once, whatever file of whatever history they belong to, and a backup that failed goes on where it
+//! was. Pieces are small enough to be held in memory, and to be put in one request that overwrites nothing.
+
+use crate::archive::{Archive, Put};
+use crate::error::ArchiveError;
+use crate::names;
+use bytes::Bytes;
+use coeval_store::CopiedFile;
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// The longest piece.
+pub(crate) const PIECE_BYTES: usize = 16 << 20;
+
+/// A piece: its SHA-256 in hexadecimal digits, and its length.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "(String, u64)", into = "(String, u64)")]
+pub(crate) struct Piece {
+    pub(crate) sha256: String,
+    pub(crate) bytes: u64,
+}
+
+impl From<(String, u64)> for Piece {
+    fn from((sha256, bytes): (String, u64)) -> Self {
+        Self { sha256, bytes }
+    }
+}
+
+impl From<Piece> for (String, u64) {
+    fn from(piece: Piece) -> Self {
+        (piece.sha256, piece.bytes)
+    }
+}
+
+impl Piece {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        use std::fmt::Write;
+        let mut sha256 = String::with_capacity(64);
+        for byte in digest(&SHA256, bytes).as_ref() {
+            write!(sha256, "{byte:02x}").expect("a text takes what it is given");
+        }
+        Self { sha256, bytes: bytes.len() as u64 }
+    }
+
+    pub(crate) fn name(&self) -> String {
+        names::piece(&self.sha256)
+    }
+
+    /// What an object with this name and length is called in a listing.
+    pub(crate) fn listed(&self) -> (String, u64) {
+        (self.name(), self.bytes)
+    }
+
+    /// Whether these are its contents.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Damaged`].
+    pub(crate) fn check(&self, bytes: &[u8]) -> Result<(), ArchiveError> {
+        if Self::of(bytes) == *self {
+            return Ok(());
+        }
+        let what = format!("{} bytes that do not fit the checksum", bytes.len());
+        Err(ArchiveError::Damaged { object: self.name(), what })
+    }
+
+    /// Its contents.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Damaged`], [`ArchiveError::Missing`], those of the storage.
+    pub(crate) fn fetch(&self, archive: &Archive) -> Result<Bytes, ArchiveError> {
+        let bytes = archive.fetch(&self.name())?;
+        self.check(&bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// A file of a database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ArchivedFile {
+    pub(crate) name: String,
+    pub(crate) pieces: Vec<Piece>,
+}
+
+impl ArchivedFile {
+    /// Reads a file to find its pieces.
+    pub(crate) fn of(name: &str, file: &mut CopiedFile) -> Result<Self, ArchiveError> {
+        file.rewind();
+        let mut pieces = Vec::new();
+        loop {
+            let bytes = file.read(PIECE_BYTES)?;
+            if bytes.is_empty() {
+                return Ok(Self { name: name.to_owned(), pieces });
+            }
+            pieces.push(Piece::of(&bytes));
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.bytes).sum()
+    }
+
+    /// Sends the pieces that are not there, and notes them as there. Returns how many bytes that were.
+    pub(crate) fn send(
+        &self,
+        archive: &Archive,
+        file: &mut CopiedFile,
+        there: &mut BTreeSet<(String, u64)>,
+    ) -> Result<u64, ArchiveError> {
+        if self.pieces.iter().all(|piece| there.contains(&piece.listed())) {
+            return Ok(0);
+        }
+        file.rewind();
+        let mut sent = 0;
+        for piece in &self.pieces {
+            let bytes = file.read(PIECE_BYTES)?;
+            assert_eq!(bytes.len() as u64, piece.bytes, "files of segments never change");
+            if there.contains(&piece.listed()) {
+                continue;
+            }
+            piece.check(&bytes)?;
+            if archive.put_new(&piece.name(), bytes.into())? == Put::New {
+                sent += piece.bytes;
+            }
+            there.insert(piece.listed());
+        }
+        Ok(sent)
+    }
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`restore()`]: a directory with the database as it was at a moment.
+//!
+//! The newest backup at or before the moment gives the files, the archived log of one history gives what came after it, up to
+//! the moment. Everything is checked against its checksums on the way. What is made is a database of its own: who opens it
+//! begins a term, so what it writes is never taken for what the former database wrote at the same places.
+
+use crate::archive::Archive;
+use crate::contents::Contents;
+use crate::entry::BackupEntry;
+use crate::error::ArchiveError;
+use crate::history::{Gap, History, Stretch};
+use crate::log_chunk::LogChunk;
+use crate::names::BackupName;
+use crate::pieces::ArchivedFile;
+use coeval_store::files::DiskFiles;
+use coeval_store::log::{LogRecord, Lsn};
+use coeval_store::{CopyWriter, FileWriter, LogMark, LogTime, PrimaryWriter};
+use coeval_txn::Version;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The moment that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The last one that the archive has.
+    Latest,
+    /// All records that end here or before.
+    Lsn(Lsn),
+    /// All that was committed at this time or before, to about 10 milliseconds.
+    Time(LogTime),
+    /// All commits up to this version: that of a session's token, or one that `txid_current_snapshot` gave.
+    Version(Version),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Latest => f.write_str("the end"),
+            Self::Lsn(lsn) => lsn.fmt(f),
+            Self::Time(time) => time.fmt(f),
+            Self::Version(version) => write!(f, "version {version}"),
+        }
+    }
+}
+
+/// What was restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RestoreReport {
+    /// Where the backup stands that it began with.
+    pub backup: Lsn,
+    /// The log was taken up to here.
+    pub end: Lsn,
+    /// The id of the term that this is in.
+    pub term: u64,
+    /// The last time that the log has up to there.
+    pub time: LogTime,
+    /// The version of the database.
+    pub version: Version,
+    /// Bytes of files, and of log records.
+    pub bytes: u64,
+    /// What is missing behind `end`, if it is the last that can be reached and there is more of the history.
+    pub gap: Option<Gap>,
+}
+
+/// Makes a database in a directory that is empty or not there, as it was at `target` in the history that ends with the term
+/// `history`; in the newest one if that is not given. Complete and durable on return. A restore that did not end leaves a
+/// directory that nobody opens, and that the next restore into it begins anew.
+///
+/// # Errors
+/// [`ArchiveError::OutOfRange`], [`ArchiveError::Ambiguous`], [`ArchiveError::NotEmpty`]: nothing was changed.
+/// [`ArchiveError::Damaged`], [`ArchiveError::Missing`]: what cannot be relied on is not restored. Those of the storage and of
+/// the directory.
+///
+/// # Panics
+/// Never: what is restored follows on from what was restored before.
+pub fn restore(
+    archive: &Archive,
+    dir: &Path,
+    target: Target,
+    history: Option<u64>,
+) -> Result<RestoreReport, ArchiveError> {
+    check_empty(dir)?;
+    let contents = Contents::read(archive)?;
+    let history = contents.history(history)?;
+    let plan = Plan::make(archive, &contents, history, target)?;
+    let copy = CopyWriter::begin(Arc::new(DiskFiles), dir)?;
+    let mut bytes = 0;
+    for file in &plan.entry.files {
+        bytes += write_file(archive, file, copy.file(&file.name)?)?;
+    }
+    let mut manifest = Vec::new();
+    for piece in &plan.entry.manifest {
+        manifest.extend_from_slice(&piece.fetch(archive)?);
+    }
+    let mut restored = Restored {
+        writer: copy.into_primary(&manifest)?,
+        time: plan.entry.time(),
+        version: plan.entry.version(),
+        bytes,
+    };
+    if restored.writer.position() != plan.entry.position() {
+        let object = plan.entry.name().name();
+        return Err(ArchiveError::Damaged { object, what: "the manifest is of another place".to_owned() });
+    }
+    let mut is_cut = false;
+    for stretch in &plan.stretches {
+        is_cut = !restored.take(archive, stretch, target)?;
+        if is_cut {
+            break;
+        }
+    }
+    let Restored { writer, time, version, bytes } = restored;
+    let end = writer.position();
+    writer.finish()?;
+    let gap = if is_cut { None } else { history.gap_at(&contents, end) };
+    let (term, _) = history.term_at(end).expect("a history has its backups");
+    Ok(RestoreReport { backup: plan.entry.position(), end, term: term.id, time, version, bytes, gap })
+}
+
+/// What is going to be fetched.
+struct Plan {
+    entry: BackupEntry,
+    stretches: Vec<Stretch>,
+}
+
+impl Plan {
+    /// The newest backup from which the target can be reached.
+    ///
+    /// # Errors
+    /// [`ArchiveError::OutOfRange`] if the archive does not reach there.
+    fn make(
+        archive: &Archive,
+        contents: &Contents,
+        history: &History,
+        target: Target,
+    ) -> Result<Self, ArchiveError> {
+        let mut backups: Vec<BackupName> = contents.backups_of(history).collect();
+        if let Target::Lsn(lsn) = target {
+            backups.retain(|backup| backup.position <= lsn);
+        }
+        let mut oldest = None;
+        for name in backups.into_iter().rev() {
+            let entry = BackupEntry::fetch(archive, name)?;
+            let is_late = match target {
+                Target::Latest | Target::Lsn(_) => false,
+                Target::Time(time) => entry.time() > time,
+                Target::Version(version) => entry.version() > version,
+            };
+            if is_late {
+                oldest = Some(entry);
+                continue;
+            }
+            let stretches = history.stretches(contents, entry.position());
+            let plan = Self { entry, stretches };
+            plan.check_reaches(archive, contents, history, target)?;
+            return Ok(plan);
+        }
+        let first = contents.backups_of(history).next();
+        let range = match (oldest, first) {
+            (Some(entry), _) => format!(
+                "the oldest backup has {}, {} and {}",
+                entry.position(),
+                entry.time(),
+                Target::Version(entry.version())
+            ),
+            (None, Some(first)) => format!("the oldest backup has {}", first.position),
+            (None, None) => format!("there is no backup of the history that ends with {}", history.last()),
+        };
+        Err(ArchiveError::OutOfRange { target: target.to_string(), range })
+    }
+
+    fn end(&self) -> Lsn {
+        self.stretches.last().map_or(self.entry.position(), |last| last.end)
+    }
+
+    /// Whether the log behind the backup has the target.
+    fn check_reaches(
+        &self,
+        archive: &Archive,
+        contents: &Contents,
+        history: &History,
+        target: Target,
+    ) -> Result<(), ArchiveError> {
+        let end = self.end();
+        let (reaches, last) = match target {
+            Target::Latest => return Ok(()),
+            Target::Lsn(lsn) => (lsn <= end, Target::Lsn(end)),
+            Target::Time(time) => {
+                let last = self.last_time(archive)?;
+                (time <= last, Target::Time(last))
+            }
+            Target::Version(version) => {
+                let last = self.last_version(archive)?;
+                (version <= last, Target::Version(last))
+            }
+        };
+        if reaches {
+            return Ok(());
+        }
+        let range = match history.gap_at(contents, end) {
+            Some(gap) => format!("it lies behind {last}, where {gap}"),
+            None => format!("it ends with {last}"),
+        };
+        Err(ArchiveError::OutOfRange { target: target.to_string(), range })
+    }
+
+    /// The last time in the log, as far as the history takes it.
+    fn last_time(&self, archive: &Archive) -> Result<LogTime, ArchiveError> {
+        let time = |mark| if let LogMark::Time(time) = mark { Some(time) } else { None };
+        Ok(self.last_mark(archive, time)?.unwrap_or_default().max(self.entry.time()))
+    }
+
+    fn last_version(&self, archive: &Archive) -> Result<Version, ArchiveError> {
+        let version = |mark| if let LogMark::Batch(version) = mark { Some(version) } else { None };
+        Ok(self.last_mark(archive, version)?.unwrap_or(self.entry.version()))
+    }
+
+    /// The last of some marks. Costs fetching stretches from the end on until there is one: mostly the last one alone.
+    fn last_mark<T>(
+        &self,
+        archive: &Archive,
+        wanted: impl Fn(LogMark) -> Option<T>,
+    ) -> Result<Option<T>, ArchiveError> {
+        for stretch in self.stretches.iter().rev() {
+            let chunk = LogChunk::fetch(archive, stretch.chunk)?;
+            for record in chunk.records.iter().rev().filter(|record| record.end <= stretch.end) {
+                if let Some(found) = wanted(LogMark::of(record)?) {
+                    return Ok(Some(found));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What was restored so far.
+struct Restored {
+    writer: PrimaryWriter,
+    time: LogTime,
+    version: Version,
+    bytes: u64,
+}
+
+impl Restored {
+    /// Appends a stretch; false if the target lies in it.
+    fn take(&mut self, archive: &Archive, stretch: &Stretch, target: Target) -> Result<bool, ArchiveError> {
+        let LogChunk { head, records } = LogChunk::fetch(archive, stretch.chunk)?;
+        let mut files = head.files.iter().peekable();
+        for record in &records {
+            let start = record.start();
+            let named = std::iter::from_fn(|| files.next_if(|(at, _)| *at <= start.get()));
+            let named: Vec<&ArchivedFile> = named.map(|(_, file)| file).collect();
+            if start < self.writer.position() {
+                // An earlier stretch had it.
+                continue;
+            }
+            if start >= stretch.end {
+                // What comes now belongs to another history.
+                break;
+            }
+            if self.is_behind(record, target)? {
+                return Ok(false);
+            }
+            for file in named {
+                self.bytes += write_file(archive, file, self.writer.file(&file.name)?)?;
+            }
+            self.writer.append(std::slice::from_ref(record))?;
+            self.bytes += record.payload.len() as u64;
+        }
+        Ok(true)
+    }
+
+    /// Whether a record lies behind the target; notes what it says if not.
+    fn is_behind(&mut self, record: &LogRecord, target: Target) -> Result<bool, ArchiveError> {
+        let mark = LogMark::of(record)?;
+        let is_behind = match (target, mark) {
+            (Target::Lsn(lsn), _) => record.end > lsn,
+            (Target::Time(wanted), LogMark::Time(time)) => time > wanted,
+            (Target::Version(wanted), _) => self.version >= wanted,
+            _ => false,
+        };
+        if !is_behind {
+            match mark {
+                LogMark::Time(time) => self.time = self.time.max(time),
+                LogMark::Batch(version) => self.version = version,
+                LogMark::Term(_) | LogMark::Other => {}
+            }
+        }
+        Ok(is_behind)
+    }
+}
+
+/// Writes a file of its pieces. Returns its bytes.
+fn write_file(archive: &Archive, file: &ArchivedFile, mut to: FileWriter) -> Result<u64, ArchiveError> {
+    for piece in &file.pieces {
+        to.write(&piece.fetch(archive)?)?;
+    }
+    to.finish()?;
+    Ok(file.bytes())
+}
+
+/// Refuses a directory with anything in it but a restore that did not end.
+fn check_empty(dir: &Path) -> Result<(), ArchiveError> {
+    /// What `CopyWriter` leaves while it is not complete.
+    const UNFINISHED: &str = "unfinished-copy";
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        // It is not there, or making it fails with a better message.
+        return Ok(());
+    };
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let names: Vec<String> = names.filter(|name| name != "LOCK").collect();
+    if names.iter().any(|name| name == UNFINISHED) {
+        return Ok(());
+    }
+    match names.into_iter().next() {
+        None => Ok(()),
+        Some(file) => Err(ArchiveError::NotEmpty { directory: dir.display().to_string(), file }),
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`SyncedFiles`]: a directory as an object storage whose objects are durable when they have been put.
+//!
+//! `object_store`'s own directories are not synced, so a crash of the machine could leave an object with its name and without
+//! its contents. Here an object is written aside, synced, given its name if that is free, and the directories are synced.
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct SyncedFiles {
+    root: PathBuf,
+    files: LocalFileSystem,
+}
+
+impl fmt::Display for SyncedFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.root.display())
+    }
+}
+
+impl SyncedFiles {
+    /// The directory is made if it is not there.
+    pub(crate) fn new(root: PathBuf) -> Result<Self> {
+        let generic = |error: io::Error| Error::Generic { store: "directory", source: Box::new(error) };
+        fs::create_dir_all(&root).map_err(generic)?;
+        let root = root.canonicalize().map_err(generic)?;
+        let files = LocalFileSystem::new_with_prefix(&root)?;
+        Ok(Self { root, files })
+    }
+
+    fn create(&self, location: &Path, payload: &PutPayload) -> io::Result<()> {
+        /// So that no two writers of a process have the same file.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let path = self.root.join(location.as_ref());
+        let dir = path.parent().map_or_else(|| self.root.clone(), PathBuf::from);
+        let mut made = Vec::new();
+        let mut missing = dir.as_path();
+        while missing != self.root && !missing.exists() {
+            made.push(missing.to_path_buf());
+            missing = missing.parent().unwrap_or(&self.root);
+        }
+        fs::create_dir_all(&dir)?;
+        // Behind a `#` and digits: a listing does not show it.
+        let number = (u64::from(std::process::id()) << 32) + NEXT.fetch_add(1, Ordering::Relaxed);
+        let aside = PathBuf::from(format!("{}#{number}", path.display()));
+        let written = (|| {
+            let mut file = File::create_new(&aside)?;
+            payload.iter().try_for_each(|bytes| file.write_all(bytes))?;
+            file.sync_all()?;
+            fs::hard_link(&aside, &path)
+        })();
+        // What is left is in nobody's way.
+        let _ = fs::remove_file(&aside);
+        match &written {
+            // Whoever has written it may have ended before it was durable.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => File::open(&path)?.sync_all()?,
+            outcome => {
+                outcome.as_ref().map(drop).map_err(|error| io::Error::new(error.kind(), error.to_string()))?
+            }
+        }
+        for dir in made.iter().filter_map(|dir| dir.parent()).chain([dir.as_path()]) {
+            File::open(dir)?.sync_all()?;
+        }
+        written
+    }
+}
+
+#[async_trait]
+impl ObjectStore for SyncedFiles {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+        if options.mode != PutMode::Create {
+            return self.files.put_opts(location, payload, options).await;
+        }
+        self.create(location, &payload).map_err(|source| match source.kind() {
+            ErrorKind::AlreadyExists => {
+                Error::AlreadyExists { path: location.to_string(), source: Box::new(source) }
+            }
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                Error::PermissionDenied { path: location.to_string(), source: Box::new(source) }
+            }
+            _ => Error::Generic { store: "directory", source: Box::new(source) },
+        })?;
+        Ok(PutResult { e_tag: None, version: None })
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.files.put_multipart_opts(location, options).await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.files.get_opts(location, options).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        self.files.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.files.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.files.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.files.copy_opts(from, to, options).await
+    }
+}

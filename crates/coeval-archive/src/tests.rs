@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What was archived comes back as it was, whatever the storage did meanwhile.
+
+mod archiving;
+mod collecting;
+mod faulty;
+mod primary;
+mod restores;

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An archiver beside a database that is written to, with a storage that does what storages do.
+
+use super::faulty::Faulty;
+use super::primary::{Primary, archive_in, check_restore};
+use crate::archive::Archive;
+use crate::archiver::{Archiver, ArchiverOptions, ArchiverStatus};
+use crate::check::check;
+use crate::collect::Keep;
+use crate::patience::Patience;
+use crate::restore::{Target, restore};
+use coeval_store::log::Lsn;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+fn options() -> ArchiverOptions {
+    ArchiverOptions {
+        chunk_bytes: 2_000,
+        archive_timeout: Duration::from_millis(20),
+        poll: Duration::from_millis(2),
+        ..ArchiverOptions::default()
+    }
+}
+
+/// An archive that is asked again soon, and not often.
+fn impatient(storage: &Arc<Faulty>) -> Archive {
+    let patience = Patience {
+        attempts: 3,
+        pause: Duration::from_millis(1),
+        pause_max: Duration::from_millis(10),
+        attempt_max: Duration::from_secs(2),
+    };
+    archive_in(storage).with_patience(patience)
+}
+
+fn wait(archiver: &Archiver, wanted: impl Fn(&ArchiverStatus) -> bool) -> ArchiverStatus {
+    let begun = Instant::now();
+    loop {
+        let status = archiver.status();
+        assert!(status.is_running, "{status:?}");
+        if wanted(&status) {
+            return status;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{status:?}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn archived(end: Lsn) -> impl Fn(&ArchiverStatus) -> bool {
+    move |status| status.archived.is_some_and(|archived| archived >= end)
+}
+
+/// This is seen to fail if `LogSender::send` confirms a stretch before it was put (log that the storage never got is then let
+/// go of, and missing), and if `Restored::take` writes all files of a stretch instead of those that its records name.
+#[test]
+fn whatever_the_storage_does_every_version_comes_back() {
+    for seed in 0..3 {
+        let storage = Faulty::in_memory(seed, 12);
+        let mut primary = Primary::new(seed + 100);
+        let start = |primary: &Primary| {
+            let options = ArchiverOptions { backup_log_bytes: 4_000, ..options() };
+            Archiver::start(primary.store().clone(), impatient(&storage), options).unwrap()
+        };
+        let mut archiver = start(&primary);
+        let first = wait(&archiver, |status| status.last_backup.is_some());
+        let from = primary.last().version;
+        for step in 0..120 {
+            primary.step();
+            if step % 10 == 0 {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            if step % 50 == 49 {
+                // Ended at any moment, and begun again.
+                drop(archiver);
+                primary.reopen();
+                archiver = start(&primary);
+            }
+        }
+        let status = wait(&archiver, archived(primary.last().end));
+        assert!(status.bytes_behind < 200, "{status:?}");
+        assert!(status.last_backup > first.last_backup && status.gaps.is_empty(), "{status:?}");
+        drop(archiver);
+        storage.percent.store(0, Ordering::SeqCst);
+        let archive = archive_in(&storage);
+        let report = check(&archive).unwrap();
+        assert_eq!((report.problems, report.gaps), (vec![], vec![]), "seed {seed}");
+        assert!(report.backups.len() > 1 && report.chunks > 5);
+        let moments: Vec<_> = primary.moments.iter().filter(|moment| moment.version >= from).collect();
+        for moment in moments.iter().skip(usize::try_from(seed).unwrap()).step_by(13) {
+            check_restore(&archive, Target::Version(moment.version), None, moment);
+            check_restore(&archive, Target::Lsn(moment.end), None, moment);
+        }
+        check_restore(&archive, Target::Latest, None, primary.last());
+    }
+}
+
+#[test]
+fn a_storage_that_is_gone_stops_no_commit_and_is_caught_up_with() {
+    let storage = Faulty::in_memory(1, 0);
+    let mut primary = Primary::new(1);
+    let archiver = Archiver::start(primary.store().clone(), impatient(&storage), options()).unwrap();
+    wait(&archiver, archived(primary.last().end));
+    storage.is_gone.store(true, Ordering::SeqCst);
+    for _ in 0..40 {
+        primary.commit();
+        if primary.dice_says_checkpoint() {
+            primary.store().checkpoint().unwrap();
+        }
+    }
+    let status = wait(&archiver, |status| status.failures > 2);
+    assert!(status.bytes_behind > 0 && status.last_error.is_some(), "{status:?}");
+    storage.is_gone.store(false, Ordering::SeqCst);
+    let status = wait(&archiver, archived(primary.last().end));
+    assert_eq!((status.gaps, status.has_let_go), (vec![], false));
+    wait(&archiver, |status| status.failures == 0 && status.last_error.is_none());
+    drop(archiver);
+    check_restore(&archive_in(&storage), Target::Latest, None, primary.last());
+}
+
+#[test]
+fn past_the_bound_log_is_let_go_of_and_the_gap_has_a_name() {
+    let storage = Faulty::in_memory(1, 0);
+    let mut primary = Primary::new(2);
+    let options = ArchiverOptions { keep_max: 3_000, ..options() };
+    let archiver = Archiver::start(primary.store().clone(), impatient(&storage), options).unwrap();
+    wait(&archiver, archived(primary.last().end));
+    let before = primary.last().clone();
+    storage.is_gone.store(true, Ordering::SeqCst);
+    (0..80).for_each(|_| primary.commit());
+    wait(&archiver, |status| status.has_let_go);
+    let lost = primary.last().clone();
+    primary.commit();
+    storage.is_gone.store(false, Ordering::SeqCst);
+    let status = wait(&archiver, |status| !status.gaps.is_empty());
+    primary.commit();
+    wait(&archiver, archived(primary.last().end));
+    drop(archiver);
+    let archive = archive_in(&storage);
+    let report = check(&archive).unwrap();
+    assert_eq!((&report.problems, &report.gaps), (&vec![], &status.gaps));
+    assert!(report.gaps[0].from >= before.end && report.gaps[0].to > lost.end, "{report:?}");
+    check_restore(&archive, Target::Version(before.version), None, &before);
+    check_restore(&archive, Target::Latest, None, primary.last());
+    let home = tempfile::tempdir().unwrap();
+    let refused =
+        restore(&archive, &home.path().join("new"), Target::Version(lost.version), None).unwrap_err();
+    assert!(refused.to_string().contains(&report.gaps[0].to_string()), "{refused}");
+}
+
+#[test]
+fn an_archiver_collects_what_is_not_to_be_kept() {
+    let storage = Faulty::in_memory(3, 5);
+    let mut primary = Primary::new(3);
+    let keep = Some(Keep { count: 2, age: Duration::ZERO });
+    let options = ArchiverOptions { keep, backup_log_bytes: 4_000, ..options() };
+    let archiver = Archiver::start(primary.store().clone(), impatient(&storage), options).unwrap();
+    for _ in 0..6 {
+        let before = wait(&archiver, |status| status.last_backup.is_some()).last_backup;
+        (0..60).for_each(|_| primary.commit());
+        primary.load();
+        wait(&archiver, |status| status.last_backup > before);
+    }
+    wait(&archiver, archived(primary.last().end));
+    drop(archiver);
+    storage.percent.store(0, Ordering::SeqCst);
+    let report = check(&archive_in(&storage)).unwrap();
+    assert!(report.backups.len() <= 3 && report.problems.is_empty(), "{report:?}");
+    check_restore(&archive_in(&storage), Target::Latest, None, primary.last());
+}
+
+#[test]
+fn what_waits_is_sent_at_the_end() {
+    let storage = Faulty::in_memory(4, 0);
+    let mut primary = Primary::new(4);
+    let options =
+        ArchiverOptions { archive_timeout: Duration::from_secs(3_600), chunk_bytes: 1 << 20, ..options() };
+    let archiver = Archiver::start(primary.store().clone(), impatient(&storage), options).unwrap();
+    wait(&archiver, |status| status.last_backup.is_some());
+    (0..5).for_each(|_| primary.commit());
+    primary.wait_durable();
+    let status = archiver.stop();
+    assert!(!status.is_running && status.archived >= Some(primary.last().end), "{status:?}");
+    check_restore(&archive_in(&storage), Target::Latest, None, primary.last());
+}

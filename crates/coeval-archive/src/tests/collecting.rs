@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Nothing that somebody may restore is removed, and what is damaged is named.
+
+use super::faulty::Faulty;
+use super::primary::{Primary, archive_in, check_restore};
+use crate::announcement::new_mark;
+use crate::backup::{Base, KnownFiles, backup};
+use crate::check::check;
+use crate::collect::{Keep, collect};
+use crate::error::ArchiveError;
+use crate::names::{COLLECTING, SEGMENTS, mark};
+use crate::restore::{Target, restore};
+use crate::sealed::seal;
+use coeval_store::LogTime;
+use object_store::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+const ONE: Keep = Keep { count: 1, age: Duration::ZERO };
+
+#[test]
+fn what_no_kept_backup_needs_goes() {
+    let archive = archive_in(&Faulty::in_memory(1, 8));
+    let mut primary = Primary::new(1);
+    for _ in 0..4 {
+        primary.load();
+        (0..10).for_each(|_| primary.commit());
+        backup(primary.store(), &archive, &mut |_| {}).unwrap();
+        primary.commit();
+    }
+    backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    let all = check(&archive).unwrap();
+    assert_eq!(all.backups.len(), 5);
+    let nothing = collect(&archive, Keep { count: 1, age: Duration::from_secs(3_600) }).unwrap();
+    assert_eq!((nothing.backups_removed, nothing.pieces_removed), (0, 0));
+    let report = collect(&archive, Keep { count: 2, ..ONE }).unwrap();
+    assert!(report.backups_removed == 3 && report.pieces_removed > 0, "{report:?}");
+    let left = check(&archive).unwrap();
+    assert_eq!((left.backups.len(), left.unnamed_pieces, left.problems.len()), (2, 0, 0));
+    assert!(left.pieces < all.pieces);
+    check_restore(&archive, Target::Latest, None, primary.last());
+}
+
+/// Seen to fail without the announcement (`announced` that gives nothing): the backup then names pieces that are gone.
+#[test]
+fn what_an_unfinished_backup_relies_on_stays() {
+    let archive = archive_in(&Faulty::in_memory(2, 0));
+    let mut primary = Primary::new(2);
+    primary.add_table(1);
+    backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    primary.commit();
+    // It finds the table's pieces there, and is not finished yet.
+    let base = Base::send(primary.store(), &archive, &mut KnownFiles::new(), &mut |_| Ok(())).unwrap();
+    let moment = primary.last().clone();
+    // The table is dropped and two more backups are made: nothing else needs its pieces.
+    primary.drop_tables();
+    backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    let report = collect(&archive, ONE).unwrap();
+    assert!(report.backups_removed > 0, "{report:?}");
+    let (copy, entry) = base.into_parts();
+    entry.finish(&archive, copy.position(), 0).unwrap();
+    assert_eq!(check(&archive).unwrap().problems, []);
+    check_restore(&archive, Target::Version(moment.version), None, &moment);
+}
+
+#[test]
+fn a_backup_waits_for_a_collection_but_not_for_a_dead_one() {
+    let archive = archive_in(&Faulty::in_memory(3, 0));
+    let primary = Primary::new(3);
+    let running = new_mark(COLLECTING);
+    archive.put_new(&running, seal(&(), &[])).unwrap();
+    let refused = backup(primary.store(), &archive, &mut |_| {}).unwrap_err();
+    assert!(matches!(&refused, ArchiveError::Collecting { object, .. } if *object == running), "{refused}");
+    let beside = archive.clone();
+    let ends = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(5));
+        beside.remove(&running).unwrap();
+    });
+    backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    ends.join().unwrap();
+    let yesterday = LogTime::from_micros(LogTime::now().micros() - 25 * 3_600 * 1_000_000);
+    archive.put_new(&mark(COLLECTING, yesterday, 1), seal(&(), &[])).unwrap();
+    backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    collect(&archive, ONE).unwrap();
+    assert_eq!(archive.list(COLLECTING).unwrap(), []);
+}
+
+#[test]
+fn a_backup_that_ends_anywhere_harms_nothing_and_is_gone_on_with() {
+    let storage = Faulty::in_memory(4, 0);
+    let archive = archive_in(&storage);
+    let impatient = archive.with_patience(archive.patience().once());
+    let mut primary = Primary::new(4);
+    primary.add_table(1);
+    backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    let before = primary.last().clone();
+    (2..5).for_each(|number| primary.add_table(number));
+    let mut failed = 0;
+    for after in 0.. {
+        storage.fails_from.store(storage.calls.load(Ordering::SeqCst) + after, Ordering::SeqCst);
+        let outcome = backup(primary.store(), &impatient, &mut |_| {});
+        storage.fails_from.store(u64::MAX, Ordering::SeqCst);
+        if outcome.is_ok() {
+            break;
+        }
+        failed += 1;
+        let report = check(&archive).unwrap();
+        assert!(report.problems.is_empty(), "{report:?}");
+        if failed % 3 == 0 {
+            collect(&archive, ONE).unwrap();
+            check_restore(&archive, Target::Version(before.version), None, &before);
+        }
+    }
+    assert!(failed > 8, "{failed}");
+    check_restore(&archive, Target::Latest, None, primary.last());
+}
+
+#[test]
+fn damage_is_named_by_a_check_and_refused_by_a_restore() {
+    let storage = Faulty::in_memory(5, 0);
+    let archive = archive_in(&storage);
+    let mut primary = Primary::new(5);
+    primary.load();
+    // The log behind this backup names a file.
+    let base = Base::send(primary.store(), &archive, &mut KnownFiles::new(), &mut |_| Ok(())).unwrap();
+    primary.load();
+    primary.commit();
+    primary.wait_durable();
+    let (copy, entry) = base.into_parts();
+    let feed = copy.into_feed().unwrap();
+    let mut sender = crate::log_sender::LogSender::new(archive.clone(), primary.store(), feed, 1 << 20);
+    sender.send_to(primary.last().end).unwrap();
+    entry.finish(&archive, sender.sent().end, 0).unwrap();
+    check_restore(&archive, Target::Latest, None, primary.last());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let damage = |name: &str, at: u64| runtime.block_on(storage.damage(&Path::from(name), at));
+    let home = tempfile::tempdir().unwrap();
+    let objects: Vec<_> =
+        [SEGMENTS, "log", "backups"].iter().flat_map(|folder| archive.list(folder).unwrap()).collect();
+    assert!(objects.len() >= 5, "{objects:?}");
+    for (place, (name, bytes)) in objects.iter().enumerate() {
+        let at = bytes / 3;
+        damage(name, at);
+        let report = check(&archive).unwrap();
+        assert!(report.problems.iter().any(|problem| problem.object.starts_with(name)), "{name}: {report:?}");
+        let refused =
+            restore(&archive, &home.path().join(place.to_string()), Target::Latest, None).unwrap_err();
+        assert!(matches!(&refused, ArchiveError::Damaged { object, .. } if object == name), "{refused}");
+        damage(name, at);
+    }
+    archive.remove(&objects[0].0).unwrap();
+    let report = check(&archive).unwrap();
+    assert!(report.problems[0].to_string().contains("missing"), "{report:?}");
+    let refused = restore(&archive, &home.path().join("last"), Target::Latest, None).unwrap_err();
+    assert!(matches!(refused, ArchiveError::Missing { .. }), "{refused}");
+}

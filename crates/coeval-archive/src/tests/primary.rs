@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A small database in a directory, and what it had at each version.
+
+use crate::archive::Archive;
+use crate::patience::Patience;
+use crate::restore::{RestoreReport, Target, restore};
+use crate::tests::faulty::Faulty;
+use arrow::array::{Int32Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema};
+use coeval_store::log::Lsn;
+use coeval_store::{
+    AccessMode, CatalogChange, CheckpointPolicy, ColumnDef, ColumnType, Direction, Durability, Key, KeyRange,
+    KeyWriter, LogTime, QualifiedName, Row, RowWriter, SpaceId, Store, StoreOptions, TableDef, Value,
+};
+use coeval_txn::{Isolation, Version};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// The rows of the table `items (id int PRIMARY KEY, value int)`.
+pub(super) type Rows = BTreeMap<i32, i32>;
+
+/// What the log had when a version was committed.
+#[derive(Clone, Debug)]
+pub(super) struct Moment {
+    pub(super) version: Version,
+    /// The end of the log behind the commit.
+    pub(super) end: Lsn,
+    /// The last time in the log before it.
+    pub(super) time: LogTime,
+    pub(super) rows: Arc<Rows>,
+}
+
+/// See the module.
+pub(super) struct Primary {
+    _home: TempDir,
+    pub(super) dir: PathBuf,
+    pub(super) store: Option<Store>,
+    def: Option<TableDef>,
+    rows: Rows,
+    pub(super) moments: Vec<Moment>,
+    pub(super) dice: StdRng,
+    loaded: i32,
+}
+
+pub(super) fn options() -> StoreOptions {
+    // A crash of the machine is not what is tested here; a feed syncs what it gives.
+    StoreOptions {
+        checkpoint: CheckpointPolicy::Manual,
+        durability: Durability::None,
+        ..StoreOptions::default()
+    }
+}
+
+fn table(id: SpaceId) -> TableDef {
+    let columns = vec![ColumnDef::new("id", ColumnType::Int), ColumnDef::new("value", ColumnType::Int)];
+    TableDef::new(id, QualifiedName::new("public", "items"), columns, vec![0])
+}
+
+fn row(def: &TableDef, id: i32, value: i32) -> Row {
+    let mut writer = RowWriter::new(def.layout());
+    writer.push(Value::Int32(id).borrow()).unwrap();
+    writer.push(Value::Int32(value).borrow()).unwrap();
+    writer.finish()
+}
+
+fn key(id: i32) -> Key {
+    let mut writer = KeyWriter::new();
+    writer.push(Value::Int32(id).borrow());
+    writer.finish()
+}
+
+fn batch(ids: &[i32]) -> RecordBatch {
+    let fields = ["id", "value"].map(|name| Field::new(name, DataType::Int32, true));
+    let column = Arc::new(Int32Array::from(ids.to_vec()));
+    RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), vec![column.clone(), column]).unwrap()
+}
+
+/// The rows of a store; none if the table is not there.
+pub(super) fn rows_of(store: &Store) -> Rows {
+    let transaction = store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+    let Some(def) = transaction.resolve_table(&QualifiedName::new("public", "items")) else {
+        return Rows::new();
+    };
+    let number = |value: Option<i64>| i32::try_from(value.unwrap()).unwrap();
+    let cursor = transaction.scan(def.id, &KeyRange::all(), Direction::Forward).unwrap();
+    cursor
+        .map(|found| found.unwrap().1)
+        .map(|row| (number(row.get(0).as_i64()), number(row.get(1).as_i64())))
+        .collect()
+}
+
+impl Primary {
+    pub(super) fn new(seed: u64) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("data");
+        let store = Store::open(&dir, options()).unwrap();
+        let mut primary = Self {
+            _home: home,
+            dir,
+            store: Some(store),
+            def: None,
+            rows: Rows::new(),
+            moments: Vec::new(),
+            dice: StdRng::seed_from_u64(seed),
+            loaded: 1_000_000,
+        };
+        let def = table(primary.store().new_space_id());
+        let mut transaction = primary.store().begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        transaction.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+        let version = transaction.commit().unwrap().version;
+        primary.def = Some(def);
+        primary.note(version);
+        primary
+    }
+
+    /// Goes on with a directory that was restored to a moment of another one.
+    pub(super) fn restored(home: TempDir, dir: PathBuf, of: &Primary, moment: &Moment, seed: u64) -> Self {
+        let store = Store::open(&dir, options()).unwrap();
+        let moments =
+            of.moments.iter().filter(|earlier| earlier.version <= moment.version).cloned().collect();
+        Self {
+            _home: home,
+            dir,
+            store: Some(store),
+            def: of.def.clone(),
+            rows: moment.rows.as_ref().clone(),
+            moments,
+            dice: StdRng::seed_from_u64(seed),
+            loaded: of.loaded + 500_000,
+        }
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        self.store.as_ref().expect("it is open between steps")
+    }
+
+    fn note(&mut self, version: Version) {
+        let (end, _) = self.store().log_position().unwrap();
+        let time = self.store().log_time();
+        self.moments.push(Moment { version, end, time, rows: Arc::new(self.rows.clone()) });
+    }
+
+    /// One commit of a few rows.
+    pub(super) fn commit(&mut self) {
+        let def = self.def.clone().unwrap();
+        let mut transaction = self.store().begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        for _ in 0..self.dice.random_range(1..6) {
+            let (id, value) = (self.dice.random_range(0..200), self.dice.random_range(0..1_000));
+            if self.dice.random_ratio(1, 5) {
+                transaction.delete(def.id, &key(id)).unwrap();
+                self.rows.remove(&id);
+            } else {
+                transaction.put(def.id, row(&def, id, value)).unwrap();
+                self.rows.insert(id, value);
+            }
+        }
+        if transaction.has_writes() {
+            let version = transaction.commit().unwrap().version;
+            self.note(version);
+        }
+    }
+
+    /// A bulk load: the log names its file.
+    pub(super) fn load(&mut self) {
+        let (def, ids) = (self.def.clone().unwrap(), self.new_ids());
+        let mut transaction = self.store().begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        transaction.bulk_insert(def.id, &[batch(&ids)]).unwrap();
+        let version = transaction.commit().unwrap().version;
+        self.rows.extend(ids.into_iter().map(|id| (id, id)));
+        self.note(version);
+    }
+
+    /// Another table, with rows that no test looks at, and a file of its own.
+    pub(super) fn add_table(&mut self, number: u32) {
+        let (mut def, ids) = (table(self.store().new_space_id()), self.new_ids());
+        def.name = QualifiedName::new("public", &format!("other_{number}"));
+        let mut transaction = self.store().begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        transaction.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+        transaction.bulk_insert(def.id, &[batch(&ids)]).unwrap();
+        let version = transaction.commit().unwrap().version;
+        self.note(version);
+    }
+
+    fn new_ids(&mut self) -> Vec<i32> {
+        self.loaded += 5_000;
+        (0..4_200).map(|row| self.loaded + row).collect()
+    }
+
+    pub(super) fn empty(&mut self) {
+        let id = self.def.clone().unwrap().id;
+        let mut transaction = self.store().begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        transaction.change_catalog(CatalogChange::Truncate(id)).unwrap();
+        let version = transaction.commit().unwrap().version;
+        self.rows.clear();
+        self.note(version);
+    }
+
+    /// Drops the tables that [`add_table`](Self::add_table) made.
+    pub(super) fn drop_tables(&mut self) {
+        let ours = self.def.clone().unwrap().id;
+        let mut transaction = self.store().begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        let others: Vec<SpaceId> =
+            transaction.world().tables().map(|table| table.id()).filter(|id| *id != ours).collect();
+        for id in others {
+            transaction.change_catalog(CatalogChange::RemoveTable(id)).unwrap();
+        }
+        let version = transaction.commit().unwrap().version;
+        self.note(version);
+    }
+
+    pub(super) fn dice_says_checkpoint(&mut self) -> bool {
+        self.dice.random_ratio(1, 10)
+    }
+
+    /// Has all that was committed synced.
+    pub(super) fn wait_durable(&self) {
+        let mut feed = self.store().base_copy().unwrap().into_feed().unwrap();
+        while self.store().log_position().unwrap().1 < self.last().end {
+            while feed.next_piece().unwrap().is_some() {}
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// A step of a random workload.
+    pub(super) fn step(&mut self) {
+        match self.dice.random_range(0..100) {
+            0..90 => self.commit(),
+            90..93 => self.load(),
+            93..94 => self.empty(),
+            94..97 => drop(self.store().checkpoint().unwrap()),
+            _ => std::thread::sleep(Duration::from_millis(12)),
+        }
+    }
+
+    pub(super) fn reopen(&mut self) {
+        self.store = None;
+        self.store = Some(Store::open(&self.dir, options()).unwrap());
+    }
+
+    pub(super) fn last(&self) -> &Moment {
+        self.moments.last().unwrap()
+    }
+}
+
+/// An archive that is asked again at once.
+pub(super) fn archive_in(storage: &Arc<Faulty>) -> Archive {
+    let patience = Patience {
+        attempts: 60,
+        pause: Duration::from_micros(100),
+        pause_max: Duration::from_millis(1),
+        attempt_max: Duration::from_secs(5),
+    };
+    Archive::with_store(storage.clone(), "a faulty storage").unwrap().with_patience(patience)
+}
+
+/// Restores, opens what was restored, and gives it to be looked at.
+pub(super) fn restored(
+    archive: &Archive,
+    target: Target,
+    history: Option<u64>,
+) -> (RestoreReport, TempDir, PathBuf) {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("restored");
+    let report = restore(archive, &dir, target, history).unwrap_or_else(|error| panic!("{target}: {error}"));
+    (report, home, dir)
+}
+
+/// Restores, and checks that the result is what the primary had at that moment.
+pub(super) fn check_restore(archive: &Archive, target: Target, history: Option<u64>, moment: &Moment) {
+    let (report, _home, dir) = restored(archive, target, history);
+    assert_eq!(report.version, moment.version, "{target}: {report:?}");
+    check_directory(&dir, moment);
+}
+
+pub(super) fn check_directory(dir: &Path, moment: &Moment) {
+    let store = Store::open(dir, options()).unwrap();
+    assert_eq!(store.world().version(), moment.version);
+    assert!(rows_of(&store) == *moment.rows, "other rows at version {}", moment.version);
+}
