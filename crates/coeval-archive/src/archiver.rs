@@ -17,7 +17,8 @@
 //!
 //! # After a restart
 //! It goes on where the archive's log ends, in the history that the database has gone on with, if the database still has the
-//! log from there on; else with a new backup.
+//! log from there on; else with a new backup. A closed database keeps nothing for anybody: what was not sent when it ended,
+//! and is in a checkpoint already, may be gone when it is opened again. That is a gap as well.
 
 mod worker;
 

@@ -42,6 +42,9 @@ pub struct CollectReport {
     pub bytes_removed: u64,
 }
 
+/// Pieces by their names, with their lengths.
+type NamedPieces = BTreeSet<(String, u64)>;
+
 /// Removes from an archive what is not to be kept. Backups may be made meanwhile: they wait until it is over, or are spared.
 ///
 /// # Errors
@@ -71,7 +74,7 @@ fn collect_marked(archive: &Archive, keep: Keep) -> Result<CollectReport, Archiv
         archive.remove(&entry.name().name())?;
         report.backups_removed += 1;
     }
-    let mut named: BTreeSet<(String, u64)> = announced;
+    let mut named = announced;
     named.extend(kept.iter().flat_map(BackupEntry::pieces).map(|piece| piece.listed()));
     let kept: Vec<BackupName> = kept.iter().map(BackupEntry::name).chain(unfinished).collect();
     for chunk in contents.chunks.values().flatten() {
@@ -114,8 +117,8 @@ fn is_needed(contents: &Contents, kept: &[BackupName], chunk: &ChunkName) -> boo
 }
 
 /// What unfinished backups rely on, and where they stand.
-fn announced(archive: &Archive) -> Result<(BTreeSet<(String, u64)>, Vec<BackupName>), ArchiveError> {
-    let (mut pieces, mut backups) = (BTreeSet::new(), Vec::new());
+fn announced(archive: &Archive) -> Result<(NamedPieces, Vec<BackupName>), ArchiveError> {
+    let (mut pieces, mut backups) = (NamedPieces::new(), Vec::new());
     for (name, _) in live_marks(archive, UNFINISHED)? {
         // It may have ended meanwhile: then what it relied on is named.
         if let Some(bytes) = archive.get(&name)? {

@@ -13,7 +13,7 @@ use crate::history::{Gap, History, Stretch};
 use crate::log_chunk::LogChunk;
 use crate::names::BackupName;
 use crate::pieces::ArchivedFile;
-use coeval_store::files::DiskFiles;
+use coeval_store::files::{DiskFiles, FileSystem};
 use coeval_store::log::{LogRecord, Lsn};
 use coeval_store::{CopyWriter, FileWriter, LogMark, LogTime, PrimaryWriter};
 use coeval_txn::Version;
@@ -82,10 +82,21 @@ pub fn restore(
     history: Option<u64>,
 ) -> Result<RestoreReport, ArchiveError> {
     check_empty(dir)?;
+    restore_to(archive, Arc::new(DiskFiles), dir, target, history)
+}
+
+/// As [`restore()`], into a directory of any file system.
+pub(crate) fn restore_to(
+    archive: &Archive,
+    files: Arc<dyn FileSystem>,
+    dir: &Path,
+    target: Target,
+    history: Option<u64>,
+) -> Result<RestoreReport, ArchiveError> {
     let contents = Contents::read(archive)?;
     let history = contents.history(history)?;
     let plan = Plan::make(archive, &contents, history, target)?;
-    let copy = CopyWriter::begin(Arc::new(DiskFiles), dir)?;
+    let copy = CopyWriter::begin(files, dir)?;
     let mut bytes = 0;
     for file in &plan.entry.files {
         bytes += write_file(archive, file, copy.file(&file.name)?)?;

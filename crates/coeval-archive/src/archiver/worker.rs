@@ -19,6 +19,9 @@ use std::time::Duration;
 /// What waits when the archiver is stopped is given so long for each request.
 const LAST_ATTEMPT: Duration = Duration::from_secs(5);
 
+/// See [`LAST_ATTEMPT`].
+const LAST_ATTEMPTS: u32 = 3;
+
 /// A backup asks so often before it gives up, and goes on later with what was sent.
 const BACKUP_ATTEMPTS: u32 = 4;
 
@@ -262,7 +265,8 @@ impl Worker {
 
     fn send_the_last(&mut self) {
         let Some(sender) = &mut self.sender else { return };
-        let patience = Patience { attempt_max: LAST_ATTEMPT, ..self.archive.patience().once() };
+        let patience =
+            Patience { attempt_max: LAST_ATTEMPT, attempts: LAST_ATTEMPTS, ..self.archive.patience() };
         sender.set_archive(self.archive.with_patience(patience).whatever_comes());
         let (_, durable) = self.store.log_position().unwrap_or_default();
         if let Err(error) = sender.send_to(durable) {

@@ -85,21 +85,37 @@ impl Faulty {
         (is_over || (fails && !is_late), fails && is_late)
     }
 
-    async fn before(&self) -> Result<bool> {
+    async fn before(&self) -> Result<Answer> {
         let (early, late) = self.throw().await;
-        if early { Err(failed("it did nothing")) } else { Ok(late) }
+        match (early, late) {
+            (true, _) => Err(failed("it did nothing")),
+            (false, true) => Ok(Answer::Lost),
+            (false, false) => Ok(Answer::Given),
+        }
     }
 }
 
-fn after<T>(is_late: bool, value: T) -> Result<T> {
-    if is_late { Err(failed("it did what was asked, and does not say so")) } else { Ok(value) }
+/// Whether a call that is carried out says so.
+#[derive(Clone, Copy)]
+enum Answer {
+    Given,
+    Lost,
+}
+
+impl Answer {
+    fn of<T>(self, value: T) -> Result<T> {
+        match self {
+            Self::Given => Ok(value),
+            Self::Lost => Err(failed("it did what was asked, and does not say so")),
+        }
+    }
 }
 
 #[async_trait]
 impl ObjectStore for Faulty {
     async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
-        let is_late = self.before().await?;
-        after(is_late, self.inner.put_opts(location, payload, options).await?)
+        let answer = self.before().await?;
+        answer.of(self.inner.put_opts(location, payload, options).await?)
     }
 
     async fn put_multipart_opts(
@@ -111,8 +127,8 @@ impl ObjectStore for Faulty {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        let is_late = self.before().await?;
-        after(is_late, self.inner.get_opts(location, options).await?)
+        let answer = self.before().await?;
+        answer.of(self.inner.get_opts(location, options).await?)
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {

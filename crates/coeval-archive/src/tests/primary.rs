@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A small database in a directory, and what it had at each version.
+//! A small database on a disk in memory, and what it had at each version.
 
 use crate::archive::Archive;
 use crate::patience::Patience;
-use crate::restore::{RestoreReport, Target, restore};
+use crate::restore::{RestoreReport, Target, restore_to};
 use crate::tests::faulty::Faulty;
 use arrow::array::{Int32Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema};
+use coeval_store::files::SimulatedFiles;
 use coeval_store::log::Lsn;
 use coeval_store::{
     AccessMode, CatalogChange, CheckpointPolicy, ColumnDef, ColumnType, Direction, Durability, Key, KeyRange,
@@ -16,10 +17,11 @@ use coeval_txn::{Isolation, Version};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tempfile::TempDir;
+
+const DIR: &str = "/database";
 
 /// The rows of the table `items (id int PRIMARY KEY, value int)`.
 pub(super) type Rows = BTreeMap<i32, i32>;
@@ -37,8 +39,7 @@ pub(super) struct Moment {
 
 /// See the module.
 pub(super) struct Primary {
-    _home: TempDir,
-    pub(super) dir: PathBuf,
+    files: SimulatedFiles,
     pub(super) store: Option<Store>,
     def: Option<TableDef>,
     rows: Rows,
@@ -48,7 +49,7 @@ pub(super) struct Primary {
 }
 
 pub(super) fn options() -> StoreOptions {
-    // A crash of the machine is not what is tested here; a feed syncs what it gives.
+    // So that a crash of the machine loses something; a feed syncs what it gives.
     StoreOptions {
         checkpoint: CheckpointPolicy::Manual,
         durability: Durability::None,
@@ -80,6 +81,10 @@ fn batch(ids: &[i32]) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), vec![column.clone(), column]).unwrap()
 }
 
+fn open(files: &SimulatedFiles) -> Store {
+    Store::open_with(Arc::new(files.clone()), Path::new(DIR), options()).unwrap()
+}
+
 /// The rows of a store; none if the table is not there.
 pub(super) fn rows_of(store: &Store) -> Rows {
     let transaction = store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
@@ -96,12 +101,10 @@ pub(super) fn rows_of(store: &Store) -> Rows {
 
 impl Primary {
     pub(super) fn new(seed: u64) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let dir = home.path().join("data");
-        let store = Store::open(&dir, options()).unwrap();
+        let files = SimulatedFiles::new(seed);
+        let store = open(&files);
         let mut primary = Self {
-            _home: home,
-            dir,
+            files,
             store: Some(store),
             def: None,
             rows: Rows::new(),
@@ -119,13 +122,12 @@ impl Primary {
     }
 
     /// Goes on with a directory that was restored to a moment of another one.
-    pub(super) fn restored(home: TempDir, dir: PathBuf, of: &Primary, moment: &Moment, seed: u64) -> Self {
-        let store = Store::open(&dir, options()).unwrap();
+    pub(super) fn restored(files: SimulatedFiles, of: &Primary, moment: &Moment, seed: u64) -> Self {
+        let store = open(&files);
         let moments =
             of.moments.iter().filter(|earlier| earlier.version <= moment.version).cloned().collect();
         Self {
-            _home: home,
-            dir,
+            files,
             store: Some(store),
             def: of.def.clone(),
             rows: moment.rows.as_ref().clone(),
@@ -178,7 +180,7 @@ impl Primary {
     /// Another table, with rows that no test looks at, and a file of its own.
     pub(super) fn add_table(&mut self, number: u32) {
         let (mut def, ids) = (table(self.store().new_space_id()), self.new_ids());
-        def.name = QualifiedName::new("public", &format!("other_{number}"));
+        def.name = QualifiedName::new("public", format!("other_{number}"));
         let mut transaction = self.store().begin(Isolation::Snapshot, AccessMode::ReadWrite);
         transaction.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
         transaction.bulk_insert(def.id, &[batch(&ids)]).unwrap();
@@ -239,7 +241,18 @@ impl Primary {
 
     pub(super) fn reopen(&mut self) {
         self.store = None;
-        self.store = Some(Store::open(&self.dir, options()).unwrap());
+        self.files = self.files.restart();
+        self.store = Some(open(&self.files));
+    }
+
+    /// The machine stops: what was not durable may be lost, and is as if it had never been.
+    pub(super) fn crash(&mut self) {
+        self.store = None;
+        self.files = self.files.crash();
+        self.store = Some(open(&self.files));
+        let version = self.store().world().version();
+        self.moments.retain(|moment| moment.version <= version);
+        self.rows = self.last().rows.as_ref().clone();
     }
 
     pub(super) fn last(&self) -> &Moment {
@@ -263,22 +276,18 @@ pub(super) fn restored(
     archive: &Archive,
     target: Target,
     history: Option<u64>,
-) -> (RestoreReport, TempDir, PathBuf) {
-    let home = tempfile::tempdir().unwrap();
-    let dir = home.path().join("restored");
-    let report = restore(archive, &dir, target, history).unwrap_or_else(|error| panic!("{target}: {error}"));
-    (report, home, dir)
+) -> (RestoreReport, SimulatedFiles) {
+    let files = SimulatedFiles::new(0);
+    let restored = restore_to(archive, Arc::new(files.clone()), Path::new(DIR), target, history);
+    (restored.unwrap_or_else(|error| panic!("{target}: {error}")), files)
 }
 
 /// Restores, and checks that the result is what the primary had at that moment.
 pub(super) fn check_restore(archive: &Archive, target: Target, history: Option<u64>, moment: &Moment) {
-    let (report, _home, dir) = restored(archive, target, history);
+    let (report, files) = restored(archive, target, history);
     assert_eq!(report.version, moment.version, "{target}: {report:?}");
-    check_directory(&dir, moment);
-}
-
-pub(super) fn check_directory(dir: &Path, moment: &Moment) {
-    let store = Store::open(dir, options()).unwrap();
+    // What the machine may have lost in a crash is not missed.
+    let store = open(&files.crash());
     assert_eq!(store.world().version(), moment.version);
     assert!(rows_of(&store) == *moment.rows, "other rows at version {}", moment.version);
 }

@@ -118,7 +118,8 @@ fn every_moment_behind_a_backup_comes_back() {
         entry.finish(&archive, sender.sent().end, 0).unwrap();
         let moments: Vec<_> =
             primary.moments.iter().filter(|moment| moment.version >= from).cloned().collect();
-        for (place, moment) in moments.iter().enumerate().filter(|(place, _)| (*place as u64 + seed) % 4 == 0)
+        for (place, moment) in
+            moments.iter().enumerate().filter(|(place, _)| (*place as u64 + seed).is_multiple_of(4))
         {
             check_restore(&archive, Target::Version(moment.version), None, moment);
             if moment.version > from {
@@ -187,8 +188,8 @@ fn a_restored_database_goes_on_in_a_history_of_its_own() {
         let position = contents.backups[0].position;
         old.moments.iter().rev().find(|moment| moment.end <= position).unwrap().clone()
     };
-    let (_, home, dir) = restored(&archive, Target::Version(moment.version), None);
-    let mut new = Primary::restored(home, dir, &old, &moment, 77);
+    let (_, files) = restored(&archive, Target::Version(moment.version), None);
+    let mut new = Primary::restored(files, &old, &moment, 77);
     new.load();
     (0..15).for_each(|_| new.commit());
     backup(new.store(), &archive, &mut |_| {}).unwrap();
