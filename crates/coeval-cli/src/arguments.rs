@@ -23,6 +23,7 @@ Examples:
   coeval serve my-data              the same for psql, drivers and tools of PostgreSQL
   coeval bench tpcc --threads 8     a measured workload
   coeval check my-data              is everything in the directory as it should be?
+  coeval backup my-data DIR         to an archive; serve --archive does it all the while, restore brings it back
   coeval check-history run.edn      is there a serial order of what clients were told?
 
 Exit codes: 0 all is well, 1 something failed, 2 the command line makes no sense.",
@@ -41,6 +42,8 @@ pub(crate) enum Command {
     Sql(SqlArguments),
     Serve(Box<ServeArguments>),
     Promote(PromoteArguments),
+    Backup(BackupArguments),
+    Restore(RestoreArguments),
     Bench(Box<BenchArguments>),
     Check(CheckArguments),
     CheckHistory(CheckHistoryArguments),
@@ -182,6 +185,19 @@ pub(crate) struct ServeArguments {
     /// directory, if there is one. SIGHUP and pg_reload_conf() have it read again
     #[arg(long, value_name = "FILE")]
     pub(crate) hba: Option<PathBuf>,
+    /// Archive the database to a directory while it is served: its log, and backups. What the archive needs is kept until it is
+    /// sent; a place that does not answer holds nobody up
+    #[arg(long, value_name = "ARCHIVE", requires = "dir", conflicts_with_all = ["salvage", "replica_of"])]
+    pub(crate) archive: Option<String>,
+    /// Seconds after which log is archived that does not fill a stretch of 8 MB
+    #[arg(long, value_name = "N", default_value_t = 60.0, value_parser = positive, requires = "archive")]
+    pub(crate) archive_timeout: f64,
+    /// Hours between two backups
+    #[arg(long, value_name = "N", default_value_t = 24.0, value_parser = positive, requires = "archive")]
+    pub(crate) backup_hours: f64,
+    /// Keep what restores any moment of so many days, and collect the rest; everything is kept if not given
+    #[arg(long, value_name = "N", requires = "archive")]
+    pub(crate) keep_days: Option<u32>,
     /// Follow another server, whose database is copied into the directory first if that is new: host=db1,user=copy with
     /// port, sslrootcert (then over TLS) and application_name if need be. The role needs REPLICATION. Everything is read only
     #[arg(long, value_name = "PRIMARY", conflicts_with_all = ["in_memory", "salvage"])]
@@ -243,6 +259,56 @@ pub(crate) struct PromoteArguments {
     pub(crate) dir: PathBuf,
 }
 
+/// Send a backup of a database that nobody serves to an archive
+///
+/// An archive is a directory, or a place in an object storage. What it has already is not sent again. A server that is started
+/// with --archive makes backups by itself, and archives its log as well.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval backup my-data /mnt/backups/my-data
+  coeval serve my-data --archive /mnt/backups/my-data
+  coeval check --archive /mnt/backups/my-data")]
+pub(crate) struct BackupArguments {
+    /// The database directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// A directory, or file:///path
+    #[arg(value_name = "ARCHIVE")]
+    pub(crate) archive: String,
+}
+
+/// Make a database of what an archive has, as it was at a moment
+///
+/// Without --to it is the newest that the archive has. The restored database goes on in a history of its own: it may be
+/// archived to the same place.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval restore /mnt/backups/my-data restored
+  coeval restore /mnt/backups/my-data restored --to '2026-11-23 10:00'
+  coeval restore /mnt/backups/my-data restored --to-lsn 0/1A2B3C")]
+pub(crate) struct RestoreArguments {
+    /// A directory, or file:///path
+    #[arg(value_name = "ARCHIVE")]
+    pub(crate) archive: String,
+    /// Where the database is to be: a new or empty directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The moment, in UTC unless an offset stands behind: all that was committed by then, to about 10 ms
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["to_lsn", "to_version"])]
+    pub(crate) to: Option<String>,
+    /// The place in the log, as pg_current_wal_lsn() gives it: all records that end there or before
+    #[arg(long, value_name = "LSN", conflicts_with = "to_version")]
+    pub(crate) to_lsn: Option<String>,
+    /// The version, as txid_current() gives it
+    #[arg(long, value_name = "N")]
+    pub(crate) to_version: Option<u64>,
+    /// The id of the term that ends the history, if the archive has several (it names them then)
+    #[arg(long, value_name = "HEX")]
+    pub(crate) history: Option<String>,
+}
+
 /// Verify a database directory offline: checksums, statistics, trees, indexes, constraints
 ///
 /// Changes nothing unless --repair is given. No other process may have the directory open.
@@ -253,11 +319,15 @@ repair was done and something is lost.
 
 Examples:
   coeval check my-data
-  coeval check --repair my-data")]
+  coeval check --repair my-data
+  coeval check --archive /mnt/backups/my-data")]
 pub(crate) struct CheckArguments {
     /// The database directory
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: PathBuf,
+    #[arg(value_name = "DIR", required_unless_present = "archive")]
+    pub(crate) dir: Option<PathBuf>,
+    /// An archive instead: whether it has all that its backups and its log need, each with its checksum
+    #[arg(long, value_name = "ARCHIVE", conflicts_with_all = ["dir", "repair"])]
+    pub(crate) archive: Option<String>,
     /// Make anew what can be derived (indexes, statistics), leave out what else cannot be read, and say what is lost. Files
     /// with damage are kept as NAME.damaged; make a copy of the directory first all the same
     #[arg(long)]

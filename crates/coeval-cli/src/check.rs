@@ -15,7 +15,10 @@ use std::path::Path;
 /// If there is no database, it is in use, or something in it is not as it must be; and if something is lost by mending it,
 /// whatever the check finds then.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
-    let dir = &arguments.dir;
+    if let Some(archive) = &arguments.archive {
+        return crate::archive::check(archive);
+    }
+    let dir = arguments.dir.as_ref().expect("a directory or an archive is given");
     if matches!(look(dir)?, Contents::Nothing | Contents::Foreign) {
         return Err(Failure::Work(format!("{} holds no database", dir.display())));
     }

@@ -11,10 +11,11 @@ use std::path::Path;
 const MANIFEST: &str = "MANIFEST";
 
 /// What a database directory may hold while there is no manifest yet.
-const OWN_FILES: [&str; 9] = [
+const OWN_FILES: [&str; 10] = [
     "LOCK",
     "MANIFEST.tmp",
     "follower",
+    "follower.tmp",
     "log",
     "mock-secret",
     "pg_hba.conf",

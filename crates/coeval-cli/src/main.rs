@@ -16,6 +16,7 @@
 //! `arguments.rs`, then `sql.rs`, `serve.rs`, `demo.rs`, `bench.rs`, `check.rs`.
 
 mod allocator;
+mod archive;
 mod arguments;
 mod bench;
 mod cells;
@@ -43,6 +44,8 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Promote(arguments) => promote::run(&arguments),
+        Command::Backup(arguments) => archive::backup(&arguments),
+        Command::Restore(arguments) => archive::restore(&arguments),
         Command::CheckHistory(arguments) => check_history::run(&arguments),
     };
     match outcome {

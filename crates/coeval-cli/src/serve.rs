@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `coeval serve`: the database for clients that speak PostgreSQL's protocol.
 
+mod archive;
 mod engine;
 mod log;
 mod replica;
@@ -45,6 +46,8 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     if let Some(dir) = &arguments.dir {
         warn_of_open_directory(dir);
     }
+    let archiver =
+        arguments.archive.as_deref().map(|place| archive::begin(place, arguments, &database)).transpose()?;
     if let Some(engine) = &arguments.engine {
         options.session_settings = engine::serve_from(&database, engine, arguments)?;
     }
@@ -63,6 +66,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         server.run(asked_to_stop()).await;
         Ok::<_, Failure>(())
     })?;
+    if let Some(archiver) = archiver {
+        archive::end(archiver);
+    }
     drop(following);
     Ok(())
 }

@@ -215,12 +215,8 @@ fn a_replica_has_what_its_primary_has_and_is_promoted() {
         assert_eq!(copy.refused(refused), state, "{refused}");
         copy.run("ROLLBACK").unwrap();
     }
-    assert_eq!(
-        sql.value("SELECT application_name || ' ' || (replay_lsn IS NOT NULL) FROM pg_stat_replication")
-            .unwrap()
-            .unwrap(),
-        "coeval-replica true"
-    );
+    let shown = "SELECT application_name || ' ' || (replay_lsn IS NOT NULL) FROM pg_stat_replication";
+    until_it_reads(&sql, shown, "coeval-replica true");
 
     // What comes later comes there, too: rows, loads, definitions, deletes of bricks, at every level.
     sql.run(

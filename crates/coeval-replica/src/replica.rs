@@ -174,7 +174,7 @@ impl Taking {
         let mut file: Option<ReceivedFile> = None;
         let mut group: Vec<LogRecord> = Vec::new();
         let mut group_bytes = 0;
-        let (mut heard, mut told, mut synced) = (Instant::now(), Instant::now(), Instant::now());
+        let (mut heard, mut told, mut synced) = (Instant::now(), self.tell(link)?, Instant::now());
         while !self.is_stopping() {
             match link.next()? {
                 None if heard.elapsed() > SILENCE_MAX => {

@@ -31,6 +31,7 @@ mod feed;
 mod frame;
 mod log_mark;
 mod primary_writer;
+mod standing;
 
 pub use base_copy::{BaseCopy, CopiedFile};
 pub use copy_writer::{CopyWriter, FileWriter};
@@ -39,6 +40,7 @@ pub use feed::{Fed, LogFeed};
 pub use frame::{Frame, MalformedFrame};
 pub use log_mark::LogMark;
 pub use primary_writer::PrimaryWriter;
+pub(crate) use standing::FollowerStanding;
 
 use crate::error::StoreError;
 use crate::files::FileSystem;
@@ -223,6 +225,24 @@ impl Follower {
             .map_err(|error| StoreError::Stopped(self.shared.pipeline.publishing.stop(error)))
     }
 
+    /// Goes on with the boundary that was known when it was closed, if the log has all that it had then.
+    pub(crate) fn go_on_from_standing(&self) -> Result<(), StoreError> {
+        let disk = self.shared.disk.as_ref().expect("a follower has a directory");
+        let standing = FollowerStanding::read(&**disk.files(), disk.dir())?;
+        if let Some(standing) = standing.filter(|standing| self.position >= standing.position) {
+            self.note_boundary(standing.boundary);
+        }
+        Ok(())
+    }
+
+    /// Notes durably how far safe snapshots may go, so that the next start has one at once.
+    fn note_standing(&self) -> Result<(), StoreError> {
+        let position = self.sync()?;
+        let boundary = self.shared.serializable.lock_followed().boundary();
+        let disk = self.shared.disk.as_ref().expect("a follower has a directory");
+        FollowerStanding { boundary, position }.write(&**disk.files(), disk.dir())
+    }
+
     /// Up to where its log is durable.
     #[must_use]
     pub fn durable(&self) -> Lsn {
@@ -275,6 +295,16 @@ impl Shared {
         let safe = SafeWorld::new(with_members(world, &holds), holds);
         if let Some(old) = self.serializable.put_followed(safe, commits) {
             self.bury(vec![old]);
+        }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        if !self.has_failed
+            && let Err(error) = self.note_standing()
+        {
+            tracing::debug!(%error, "the next start has no safe snapshot before it hears of its primary");
         }
     }
 }

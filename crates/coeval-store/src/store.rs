@@ -157,6 +157,7 @@ impl Store {
         let sizes = Sizes { heartbeat: None, ..sizes };
         let store = Self::new(Shared::new(options, sizes, contents, log, Some(disk), Standing::Follows));
         let follower = Follower::new(Arc::clone(&store.shared));
+        follower.go_on_from_standing()?;
         Ok((store, follower))
     }
 

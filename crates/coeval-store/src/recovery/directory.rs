@@ -173,7 +173,9 @@ impl Directory {
         let segments = if files.exists(&segment_dir)? { files.list(&segment_dir)? } else { Vec::new() };
         let first_segment = segments.into_iter().next().map(|name| format!("{SEGMENT_DIR}/{name}"));
         let is_foreign = |name: &String| {
-            !may_lie_in_new_directory(name) && !name.starts_with(MANIFEST_FILE) && name != FOLLOWER_FILE
+            !may_lie_in_new_directory(name)
+                && !name.starts_with(MANIFEST_FILE)
+                && !name.starts_with(FOLLOWER_FILE)
         };
         let unfinished = names.iter().find(|name| name.starts_with(MANIFEST_FILE)).cloned();
         let foreign = names.into_iter().find(is_foreign);

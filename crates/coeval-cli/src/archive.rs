@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `coeval backup`, `coeval restore`, and the check of an archive.
+
+use crate::arguments::{BackupArguments, RestoreArguments};
+use crate::directory::{self, Contents, look};
+use crate::failure::Failure;
+use crate::readable::grouped;
+use chrono::{DateTime, NaiveDateTime};
+use coeval::{LogTime, Lsn, Version};
+use coeval_archive::{Archive, Target, backup as send_backup, check as check_archive, restore as bring_back};
+use std::time::Instant;
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::Work(error.to_string())
+}
+
+/// Backs a closed database up.
+///
+/// # Errors
+/// If there is no database, a process has it open, or the archive does not take it.
+pub(crate) fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
+    let dir = &arguments.dir;
+    if look(dir)? != Contents::Database {
+        return Err(Failure::Work(format!("{} holds no database", dir.display())));
+    }
+    let archive = Archive::open(&arguments.archive).map_err(failed)?;
+    let database = directory::open_with(dir, directory::options())?;
+    let begun = Instant::now();
+    let report = send_backup(database.engine().store(), &archive, &mut |_| {}).map_err(failed)?;
+    println!(
+        "{} files of {} bytes, {} bytes sent, in {:.1} s; up to {} ({})",
+        report.files,
+        grouped(report.bytes),
+        grouped(report.bytes_sent),
+        begun.elapsed().as_secs_f64(),
+        report.log_end,
+        report.time,
+    );
+    Ok(())
+}
+
+/// Makes a database of what an archive has.
+///
+/// # Errors
+/// If the archive does not have the moment, something of it is damaged, or the directory is not empty.
+pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
+    let target = target(arguments)?;
+    let history = arguments.history.as_deref().map(|text| {
+        u64::from_str_radix(text, 16).map_err(|_| Failure::Usage(format!("\"{text}\" is no id of a term")))
+    });
+    let archive = Archive::open(&arguments.archive).map_err(failed)?;
+    let begun = Instant::now();
+    let report = bring_back(&archive, &arguments.dir, target, history.transpose()?).map_err(failed)?;
+    println!(
+        "Restored {} bytes in {:.1} s: version {}, {} ({})",
+        grouped(report.bytes),
+        begun.elapsed().as_secs_f64(),
+        report.version,
+        report.end,
+        report.time,
+    );
+    if let Some(gap) = &report.gap {
+        println!("The archive has more of this history behind a gap: {gap}");
+    }
+    println!("coeval serve {}", arguments.dir.display());
+    Ok(())
+}
+
+/// Checks an archive, and says what it has.
+///
+/// # Errors
+/// If there is none, or something of it is missing or damaged.
+pub(crate) fn check(place: &str) -> Result<(), Failure> {
+    let archive = Archive::open(place).map_err(failed)?;
+    let report = check_archive(&archive).map_err(failed)?;
+    for (position, time) in &report.backups {
+        println!("backup at {position} ({time})");
+    }
+    println!(
+        "{} backups, {} stretches of log, {} pieces of files, {} bytes read",
+        report.backups.len(),
+        report.chunks,
+        report.pieces,
+        grouped(report.bytes)
+    );
+    for gap in &report.gaps {
+        println!("gap: {gap}");
+    }
+    for problem in &report.problems {
+        println!("problem: {problem}");
+    }
+    if report.problems.is_empty() { Ok(()) } else { Err(Failure::Said) }
+}
+
+fn target(arguments: &RestoreArguments) -> Result<Target, Failure> {
+    let wrong = |text: &str, wanted: &str| Failure::Usage(format!("\"{text}\" is no {wanted}"));
+    if let Some(text) = &arguments.to {
+        let micros = moment(text)
+            .ok_or_else(|| wrong(text, "moment, as 2026-11-23 10:00 or 2026-11-23T10:00:00+01:00"))?;
+        return Ok(Target::Time(LogTime::from_micros(micros)));
+    }
+    if let Some(text) = &arguments.to_lsn {
+        let place = place(text).ok_or_else(|| wrong(text, "place in a log, as 0/1A2B3C"))?;
+        return Ok(Target::Lsn(place));
+    }
+    Ok(arguments.to_version.map_or(Target::Latest, |version| Target::Version(Version::new(version))))
+}
+
+/// Microseconds since 1970.
+fn moment(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let with_offset = ["%Y-%m-%d %H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M%#z"];
+    let plain = [
+        "%Y-%m-%d %H:%M:%S%.f",
+        "%Y-%m-%dT%H:%M:%S%.f",
+        "%Y-%m-%d %H:%M:%S",
+        "%Y-%m-%d %H:%M",
+        "%Y-%m-%dT%H:%M",
+    ];
+    let text = text.strip_suffix(" UTC").unwrap_or(text);
+    let given = with_offset.iter().find_map(|form| DateTime::parse_from_str(text, form).ok());
+    let micros = match given {
+        Some(moment) => moment.timestamp_micros(),
+        None => {
+            let moment = plain.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok())?;
+            moment.and_utc().timestamp_micros()
+        }
+    };
+    u64::try_from(micros).ok()
+}
+
+fn place(text: &str) -> Option<Lsn> {
+    let (high, low) = text.split_once('/')?;
+    let part = |text: &str| u32::from_str_radix(text, 16).ok().map(u64::from);
+    Some(Lsn::new(part(high)? << 32 | part(low)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_read_in_utc_unless_they_say_otherwise() {
+        let ten = 1_795_428_000_000_000;
+        for text in [
+            "2026-11-23 10:00",
+            "2026-11-23T10:00:00",
+            "2026-11-23 10:00:00.000000 UTC",
+            "2026-11-23 11:00:00+01:00",
+            "2026-11-23T10:00:00Z",
+        ] {
+            assert_eq!(moment(text), Some(ten), "{text}");
+        }
+        assert_eq!(moment("2026-11-23 10:00:00.25"), Some(ten + 250_000));
+        assert_eq!(moment("yesterday"), None);
+        assert_eq!(moment("1969-12-31 23:59"), None);
+    }
+}

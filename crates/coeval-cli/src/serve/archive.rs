@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A server that archives its database.
+
+use crate::arguments::ServeArguments;
+use crate::failure::Failure;
+use coeval::Database;
+use coeval_archive::{Archive, Archiver, ArchiverOptions, Keep};
+use std::time::Duration;
+
+const SECONDS_OF_HOUR: f64 = 3_600.0;
+const SECONDS_OF_DAY: u64 = 24 * 60 * 60;
+
+/// Begins to archive.
+///
+/// # Errors
+/// If the place cannot be used, or no thread be started. Whether it answers shows later, in the log.
+pub(super) fn begin(
+    place: &str,
+    arguments: &ServeArguments,
+    database: &Database,
+) -> Result<Archiver, Failure> {
+    let failed = |error| Failure::work("cannot archive", error);
+    let archive = Archive::open(place).map_err(failed)?;
+    let days = arguments.keep_days.map(u64::from);
+    let options = ArchiverOptions {
+        archive_timeout: Duration::from_secs_f64(arguments.archive_timeout),
+        backup_interval: Duration::from_secs_f64(arguments.backup_hours * SECONDS_OF_HOUR),
+        keep: days.map(|days| Keep { count: 1, age: Duration::from_secs(days * SECONDS_OF_DAY) }),
+        ..ArchiverOptions::default()
+    };
+    Archiver::start(database.engine().store().clone(), archive, options).map_err(failed)
+}
+
+/// Sends what waits, and says how far the archive is.
+pub(super) fn end(archiver: Archiver) {
+    let status = archiver.stop();
+    match (&status.last_error, status.bytes_behind) {
+        (None, 0) => tracing::info!("the archive has everything"),
+        (error, behind) => {
+            tracing::warn!(behind, ?error, "the archive does not have the last bytes of the log")
+        }
+    }
+}
