@@ -146,7 +146,7 @@ fn past_the_bound_log_is_let_go_of_and_the_gap_has_a_name() {
     storage.is_gone.store(true, Ordering::SeqCst);
     (0..80).for_each(|_| primary.commit());
     wait(&archiver, |status| status.has_let_go);
-    let lost = primary.last().clone();
+    let lost = primary.moments[primary.moments.len() - 40].clone();
     primary.commit();
     storage.is_gone.store(false, Ordering::SeqCst);
     let status = wait(&archiver, |status| !status.gaps.is_empty());
