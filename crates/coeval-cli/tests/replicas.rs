@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Replicas as an operator runs them: a primary, copies that follow it over the wire, kills, promotion.
+//! Replicas and archives as an operator runs them: copies that follow over the wire, kills, promotion; backups, restores.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader};
@@ -197,61 +197,8 @@ fn a_replica_has_what_its_primary_has_and_is_promoted() {
     wait_for(&copy, &sql);
     until_it_reads(&copy, SUM, &sql.value(SUM).unwrap().unwrap());
 
-    // It says what it is, and takes no writes.
-    assert_eq!(copy.value("SELECT pg_is_in_recovery()").unwrap().unwrap(), "t");
-    assert_eq!(copy.value("SHOW in_hot_standby").unwrap().unwrap(), "on");
-    assert_eq!(copy.value("SHOW transaction_read_only").unwrap().unwrap(), "on");
-    assert_eq!(sql.value("SELECT pg_is_in_recovery()").unwrap().unwrap(), "f");
-    for (refused, state) in [
-        ("INSERT INTO items VALUES (0, 0, '')", "25006"),
-        ("DELETE FROM items WHERE id = 1", "25006"),
-        ("CREATE TABLE t (a int)", "25006"),
-        ("INSERT INTO events VALUES (1, 1, '')", "25006"),
-        ("SELECT nextval('numbers')", "25006"),
-        ("SELECT * FROM items WHERE id = 1 FOR UPDATE", "25006"),
-        ("TRUNCATE items", "25006"),
-        ("BEGIN READ WRITE", "0A000"),
-    ] {
-        assert_eq!(copy.refused(refused), state, "{refused}");
-        copy.run("ROLLBACK").unwrap();
-    }
-    let shown = "SELECT application_name || ' ' || (replay_lsn IS NOT NULL) FROM pg_stat_replication";
-    until_it_reads(&sql, shown, "coeval-replica true");
-
-    // What comes later comes there, too: rows, loads, definitions, deletes of bricks, at every level.
-    sql.run(
-        "UPDATE items SET amount = amount + 1 WHERE id <= 100;
-         DELETE FROM items WHERE id > 19000;
-         ALTER TABLE items ADD COLUMN note text DEFAULT 'none';
-         INSERT INTO items SELECT g, 5, 'late', 'x' FROM generate_series(100000, 130000) g;
-         DELETE FROM events WHERE day < 8;
-         INSERT INTO events SELECT g % 64, g, 'new' FROM generate_series(1, 100) g;
-         CREATE INDEX items_word ON items (word);
-         CREATE TABLE feelings (id int PRIMARY KEY, m mood);
-         INSERT INTO feelings VALUES (1, 'glad');
-         CHECKPOINT;",
-    )
-    .unwrap();
-    wait_for(&copy, &sql);
-    for query in [
-        SUM,
-        "SELECT count(*) || ' ' || sum(amount) || ' ' || count(DISTINCT kind) FROM events",
-        "SELECT count(*) FROM large",
-        "SELECT id FROM items WHERE word = 'word 77'",
-        "SELECT count(*) FROM items WHERE amount = 5",
-        "SELECT m FROM feelings",
-        "SELECT max(note) FROM items",
-    ] {
-        let wanted = sql.value(query).unwrap().unwrap();
-        until_it_reads(&copy, query, &wanted);
-        for level in ["REPEATABLE READ", "READ COMMITTED", "SERIALIZABLE"] {
-            copy.run(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
-            assert_eq!(copy.value(query).unwrap().unwrap(), wanted, "{query} at {level}");
-            copy.run("COMMIT").unwrap();
-        }
-    }
-
-    // Restarts of either go on where they were.
+    it_says_what_it_is_and_takes_no_writes(&copy, &sql);
+    what_comes_later_comes_there(&copy, &sql);
     drop(copy);
     replica.kill();
     sql.run("INSERT INTO items VALUES (-1, 1, 'while it was away', NULL)").unwrap();
@@ -271,31 +218,90 @@ fn a_replica_has_what_its_primary_has_and_is_promoted() {
     sql.run("INSERT INTO items VALUES (-2, 1, 'in a new term', NULL)").unwrap();
     until_it_reads(&copy, "SELECT word FROM items WHERE id = -2", "in a new term");
     let wanted = sql.value(SUM).unwrap().unwrap();
-
-    // Neither directory is taken for what it is not.
     drop((copy, sql));
     replica.stop();
     primary.stop();
-    let opened = Command::new(PROGRAM).args(["sql", "-c", "SELECT 1"]).arg(&copy_dir).output().unwrap();
-    assert!(String::from_utf8_lossy(&opened.stderr).contains("holds a replica"), "{opened:?}");
-    check(&copy_dir);
-    check(&primary_dir);
+    it_is_promoted(&primary_dir, &copy_dir, &wanted);
+}
 
-    // The copy becomes a database of its own.
-    let promoted = Command::new(PROGRAM).arg("promote").arg(&copy_dir).output().unwrap();
+fn it_says_what_it_is_and_takes_no_writes(copy: &Sql, sql: &Sql) {
+    assert_eq!(copy.value("SELECT pg_is_in_recovery()").unwrap().unwrap(), "t");
+    assert_eq!(copy.value("SHOW in_hot_standby").unwrap().unwrap(), "on");
+    assert_eq!(copy.value("SHOW transaction_read_only").unwrap().unwrap(), "on");
+    assert_eq!(sql.value("SELECT pg_is_in_recovery()").unwrap().unwrap(), "f");
+    for (refused, state) in [
+        ("INSERT INTO items VALUES (0, 0, '')", "25006"),
+        ("DELETE FROM items WHERE id = 1", "25006"),
+        ("CREATE TABLE t (a int)", "25006"),
+        ("INSERT INTO events VALUES (1, 1, '')", "25006"),
+        ("SELECT nextval('numbers')", "25006"),
+        ("SELECT * FROM items WHERE id = 1 FOR UPDATE", "25006"),
+        ("TRUNCATE items", "25006"),
+        ("BEGIN READ WRITE", "0A000"),
+    ] {
+        assert_eq!(copy.refused(refused), state, "{refused}");
+        copy.run("ROLLBACK").unwrap();
+    }
+    let shown = "SELECT application_name || ' ' || (replay_lsn IS NOT NULL) FROM pg_stat_replication";
+    until_it_reads(sql, shown, "coeval-replica true");
+}
+
+/// Rows, loads, definitions, deletes of bricks, at every level.
+fn what_comes_later_comes_there(copy: &Sql, sql: &Sql) {
+    sql.run(
+        "UPDATE items SET amount = amount + 1 WHERE id <= 100;
+         DELETE FROM items WHERE id > 19000;
+         ALTER TABLE items ADD COLUMN note text DEFAULT 'none';
+         INSERT INTO items SELECT g, 5, 'late', 'x' FROM generate_series(100000, 130000) g;
+         DELETE FROM events WHERE day < 8;
+         INSERT INTO events SELECT g % 64, g, 'new' FROM generate_series(1, 100) g;
+         CREATE INDEX items_word ON items (word);
+         CREATE TABLE feelings (id int PRIMARY KEY, m mood);
+         INSERT INTO feelings VALUES (1, 'glad');
+         CHECKPOINT;",
+    )
+    .unwrap();
+    wait_for(copy, sql);
+    for query in [
+        SUM,
+        "SELECT count(*) || ' ' || sum(amount) || ' ' || count(DISTINCT kind) FROM events",
+        "SELECT count(*) FROM large",
+        "SELECT id FROM items WHERE word = 'word 77'",
+        "SELECT count(*) FROM items WHERE amount = 5",
+        "SELECT m FROM feelings",
+        "SELECT max(note) FROM items",
+    ] {
+        let wanted = sql.value(query).unwrap().unwrap();
+        until_it_reads(copy, query, &wanted);
+        for level in ["REPEATABLE READ", "READ COMMITTED", "SERIALIZABLE"] {
+            copy.run(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
+            assert_eq!(copy.value(query).unwrap().unwrap(), wanted, "{query} at {level}");
+            copy.run("COMMIT").unwrap();
+        }
+    }
+}
+
+/// Neither directory is taken for what it is not; the copy becomes a database of its own.
+fn it_is_promoted(primary_dir: &Path, copy_dir: &Path, wanted: &str) {
+    let opened = Command::new(PROGRAM).args(["sql", "-c", "SELECT 1"]).arg(copy_dir).output().unwrap();
+    assert!(String::from_utf8_lossy(&opened.stderr).contains("holds a replica"), "{opened:?}");
+    check(copy_dir);
+    check(primary_dir);
+
+    let promoted = Command::new(PROGRAM).arg("promote").arg(copy_dir).output().unwrap();
     assert!(promoted.status.success(), "{promoted:?}");
-    let promoted = Server::start(&copy_dir, 0, &[]);
+    let promoted = Server::start(copy_dir, 0, &[]);
     let sql = Sql::open(promoted.port);
     assert_eq!(sql.value(SUM).unwrap().unwrap(), wanted);
     sql.run("INSERT INTO items VALUES (-3, 1, 'promoted', NULL)").unwrap();
     assert!(sql.value("SELECT nextval('numbers')").unwrap().unwrap().parse::<i64>().unwrap() > 1);
     // The former primary has not gone on: it may follow the new one from where it is, if it is told that it is a replica. As a
     // primary of its own it has another history once it has written.
-    let primary = Server::start(&primary_dir, 0, &[]);
+    let primary = Server::start(primary_dir, 0, &[]);
     Sql::open(primary.port).run("INSERT INTO items VALUES (-4, 1, 'astray', NULL)").unwrap();
     drop(sql);
     promoted.stop();
-    check(&copy_dir);
+    check(copy_dir);
 }
 
 #[test]
@@ -382,20 +388,7 @@ fn kills_under_load_lose_nothing() {
     let mut looks = 0;
     for round in 0..rounds {
         std::thread::sleep(Duration::from_millis(400));
-        let copy = Sql::open(replica.as_ref().unwrap().port);
-        // Money moves and does not vanish, in every snapshot.
-        for level in ["SERIALIZABLE", "REPEATABLE READ"] {
-            copy.run(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
-            match copy.value("SELECT sum(balance) FROM accounts") {
-                Ok(sum) => {
-                    assert_eq!(sum.unwrap(), "2000");
-                    looks += 1;
-                }
-                Err(error) => assert_eq!(error.code().unwrap().code(), "57P03", "{error}"),
-            }
-            copy.run("ROLLBACK").unwrap();
-        }
-        drop(copy);
+        looks += money_is_all_there(replica.as_ref().unwrap());
         if round % 3 != 1 {
             primary.take().unwrap().kill();
         }
@@ -436,6 +429,24 @@ fn kills_under_load_lose_nothing() {
     check(&primary_dir);
 }
 
+/// Money moves and does not vanish, in every snapshot. In how many there was a look.
+fn money_is_all_there(replica: &Server) -> u32 {
+    let copy = Sql::open(replica.port);
+    let mut looks = 0;
+    for level in ["SERIALIZABLE", "REPEATABLE READ"] {
+        copy.run(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
+        match copy.value("SELECT sum(balance) FROM accounts") {
+            Ok(sum) => {
+                assert_eq!(sum.unwrap(), "2000");
+                looks += 1;
+            }
+            Err(error) => assert_eq!(error.code().unwrap().code(), "57P03", "{error}"),
+        }
+        copy.run("ROLLBACK").unwrap();
+    }
+    looks
+}
+
 /// Inserts numbers one after the other and moves money, over as many connections as it takes.
 fn write(port: u16, client: usize, stop: &AtomicBool, counters: &[AtomicI64; 3]) {
     while !stop.load(Ordering::Relaxed) {
@@ -464,4 +475,55 @@ fn write(port: u16, client: usize, stop: &AtomicBool, counters: &[AtomicI64; 3])
             }
         }
     }
+}
+
+fn run(arguments: &[&str]) -> String {
+    let ended = Command::new(PROGRAM).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert!(ended.status.success(), "{arguments:?}: {said}{}", String::from_utf8_lossy(&ended.stderr));
+    said
+}
+
+#[test]
+fn a_lost_machine_comes_back_from_its_archive() {
+    let (parent, dir, _) = directories();
+    let archive = parent.path().join("archive");
+    let archive = archive.to_str().unwrap();
+    let server = Server::start(&dir, 0, &["--archive", archive, "--archive-timeout", "0.2"]);
+    let sql = Sql::open(server.port);
+    sql.run(
+        "CREATE TABLE items (id int PRIMARY KEY, word text);
+         INSERT INTO items SELECT g, 'first' FROM generate_series(1, 10000) g",
+    )
+    .unwrap();
+    let first = sql.value("SELECT pg_current_wal_flush_lsn()").unwrap().unwrap();
+    sql.run("UPDATE items SET word = 'second' WHERE id <= 10; DROP TABLE items").unwrap();
+    sql.run("CREATE TABLE last_words (w text); INSERT INTO last_words VALUES ('goodbye')").unwrap();
+    drop(sql);
+    // What waits is sent when it stops.
+    server.stop();
+    std::fs::remove_dir_all(&dir).unwrap();
+    assert!(run(&["check", "--archive", archive]).contains("1 backups"));
+
+    let restored = |name: &str, options: &[&str]| {
+        let to = parent.path().join(name);
+        let to = to.to_str().unwrap();
+        run(&[&["restore", archive, to], options].concat());
+        run(&["check", to]);
+        let to = to.to_owned();
+        move |query: &str| run(&["sql", &to, "-c", query])
+    };
+    let latest = restored("latest", &[]);
+    assert!(latest("SELECT w FROM last_words").contains("goodbye"));
+    let before = restored("before", &["--to-lsn", &first]);
+    assert!(before("SELECT count(*) || ' ' || min(word) FROM items").contains("10000 first"));
+    let tried = Command::new(PROGRAM)
+        .args(["restore", archive, parent.path().join("never").to_str().unwrap(), "--to", "2001-01-01 00:00"])
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&tried.stderr).contains("is not in the archive"), "{tried:?}");
+    // A restored database is backed up to the same place, in a history of its own.
+    let to = parent.path().join("latest");
+    run(&["backup", to.to_str().unwrap(), archive]);
+    assert!(run(&["check", "--archive", archive]).contains("2 backups"));
 }

@@ -6,7 +6,7 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
 fn corpus_of(target: &str) -> Vec<PathBuf> {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+    let corpus = Path::new("corpus").join(target);
     let entries = std::fs::read_dir(&corpus).unwrap_or_else(|error| panic!("{}: {error}", corpus.display()));
     let mut files: Vec<_> = entries.map(|entry| entry.expect("the corpus can be listed").path()).collect();
     files.sort();

@@ -424,8 +424,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_library_is_an_error_that_says_why() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-        let error = AdbcEngine::duckdb(&file, None).map(drop).unwrap_err();
+        // Tests run in their package's directory. A path that is compiled in may be that of another checkout with the same cache.
+        let error = AdbcEngine::duckdb(Path::new("./Cargo.toml"), None).map(drop).unwrap_err();
         assert!(error.message.contains("Cargo.toml cannot be loaded: "), "{error}");
         assert!(error.message.contains("ELF") || error.message.contains("magic"), "{error}");
     }
