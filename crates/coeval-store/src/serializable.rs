@@ -95,6 +95,8 @@ struct SafeState {
     boundary_commits: u64,
     /// Commits beyond the boundary that the safe snapshot has.
     members: u64,
+    /// When a follower's safe world was last put in place.
+    put: Instant,
 }
 
 /// With how many publications a safe world is made after somebody has asked for one.
@@ -186,6 +188,7 @@ impl Serializable {
                 snapshots: SafeSnapshots::new(published),
                 boundary_commits,
                 members: 0,
+                put: Instant::now(),
             }),
             newest,
             published: AtomicU64::new(published.get()),
@@ -230,6 +233,7 @@ impl Serializable {
         }
         state.boundary_commits = boundary_commits;
         state.members = safe.holds.members.len() as u64;
+        state.put = Instant::now();
         self.newest.swap(Some(Arc::new(safe))).map(|old| Arc::clone(&old.world))
     }
 
@@ -516,7 +520,9 @@ impl Serializable {
         let has = safe.boundary_commits + safe.members;
         let newest = published.load();
         let is_behind = newest.version() > boundary;
-        let age = if is_behind { self.boundary.fresh().elapsed() } else { Duration::ZERO };
+        // A follower's boundary moves with the log, and not in the registry of its own transactions.
+        let fresh = if self.is_following() { safe.put } else { self.boundary.fresh() };
+        let age = if is_behind { fresh.elapsed() } else { Duration::ZERO };
         // Members may be published that the world which was just loaded has not yet.
         let commits = newest.commits().saturating_sub(has);
         SnapshotLag { published: newest.version(), boundary, commits, age, holder: self.boundary.holder() }
