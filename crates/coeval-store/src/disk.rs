@@ -36,6 +36,14 @@ use std::sync::{Arc, Weak};
 /// The directory of log segments in the directory of a database.
 pub(crate) const LOG_DIR: &str = "log";
 
+/// While a directory has this file, the copy in it is not complete.
+pub(crate) const UNFINISHED_COPY_FILE: &str = "unfinished-copy";
+/// A directory with this file follows another one, and is not opened to be written.
+pub(crate) const FOLLOWER_FILE: &str = "follower";
+
+/// The numbers of files that a directory gives lie in a stretch of so many bits: followers have others than their primaries.
+pub(crate) const STRETCH_BITS: u32 = 32;
+
 /// What follows the name of a damaged file that is kept; behind it, a number from the second of that name on.
 const DAMAGED_SUFFIX: &str = ".damaged";
 

@@ -29,19 +29,17 @@ mod base_copy;
 mod copy_writer;
 mod feed;
 mod frame;
-mod log_mark;
 mod primary_writer;
 mod standing;
 
 pub use base_copy::{BaseCopy, CopiedFile};
 pub use copy_writer::{CopyWriter, FileWriter};
-pub(crate) use copy_writer::{FOLLOWER_FILE, STRETCH_BITS, UNFINISHED_COPY_FILE};
 pub use feed::{Fed, LogFeed};
 pub use frame::{Frame, MalformedFrame};
-pub use log_mark::LogMark;
 pub use primary_writer::PrimaryWriter;
 pub(crate) use standing::FollowerStanding;
 
+use crate::disk::{FOLLOWER_FILE, UNFINISHED_COPY_FILE};
 use crate::error::StoreError;
 use crate::files::FileSystem;
 use crate::log::{LogRecord, Lsn};

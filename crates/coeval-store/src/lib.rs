@@ -125,8 +125,8 @@ pub use element::ElementType;
 pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
 pub use error::{ConstraintError, StoreError, TableDamage};
 pub use following::{
-    BaseCopy, CopiedFile, CopyWriter, Fed, FileWriter, FollowError, Follower, Frame, LogFeed, LogMark,
-    MalformedFrame, PrimaryWriter, ReceivedFile, promote,
+    BaseCopy, CopiedFile, CopyWriter, Fed, FileWriter, FollowError, Follower, Frame, LogFeed, MalformedFrame,
+    PrimaryWriter, ReceivedFile, promote,
 };
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
@@ -139,6 +139,7 @@ pub use options::{CheckpointPolicy, DamagedTables, Durability, StoreOptions, Tri
 pub use pipeline::LeaderStays;
 pub use publishing::{Publication, WAIVED_LAG_MAX};
 pub use range::{Direction, KeyRange};
+pub use record::LogMark;
 pub use repair::{RepairReport, repair};
 pub use reservations::Priority;
 pub use row::{Layout, Row, RowWriter, ValueTypeMismatch};

@@ -21,12 +21,15 @@
 //! version of the earliest commit that the transaction has an antidependency to, 0 if none: who reads the log makes the
 //! same safe snapshots of it (`coeval_txn::ssi::SafeSnapshots`) as the store that wrote it.
 
+mod mark;
+
+pub use mark::LogMark;
+
 use crate::bricks::BrickChange;
 use crate::bulk::BulkLoad;
 use crate::catalog::CatalogChange;
 use crate::clock::LogTime;
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
-use crate::following::LogMark;
 use crate::ids::{SequenceId, SpaceId};
 use crate::key::Key;
 use crate::row::Row;

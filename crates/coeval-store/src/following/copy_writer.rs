@@ -12,7 +12,7 @@
 //! multiple of 2^32 below 2^63.
 
 use super::PrimaryWriter;
-use crate::disk::LOG_DIR;
+use crate::disk::{FOLLOWER_FILE, LOG_DIR, STRETCH_BITS, UNFINISHED_COPY_FILE};
 use crate::error::StoreError;
 use crate::files::{DirectoryLock, File, FileSystem, OpenMode};
 use crate::log::{ChecksumPolicy, Log, Lsn};
@@ -22,14 +22,6 @@ use crate::terms::random_id;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// While a directory has this file, the copy in it is not complete.
-pub(crate) const UNFINISHED_COPY_FILE: &str = "unfinished-copy";
-/// A directory with this file follows another one, and is not opened to be written.
-pub(crate) const FOLLOWER_FILE: &str = "follower";
-
-/// Numbers of each stretch.
-pub(crate) const STRETCH_BITS: u32 = 32;
 
 /// Writes a copy of a database into a directory.
 #[derive(Debug)]

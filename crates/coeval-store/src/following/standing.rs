@@ -13,7 +13,7 @@
 //!
 //! Numbers are little-endian. An empty file, or another one, says nothing.
 
-use super::FOLLOWER_FILE;
+use crate::disk::FOLLOWER_FILE;
 use crate::error::StoreError;
 use crate::files::{FileSystem, replace_file};
 use crate::log::Lsn;

@@ -8,9 +8,9 @@ use super::{
 use crate::catalog::{CatalogChange, QualifiedName};
 use crate::clock::LogTime;
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
-use crate::following::LogMark;
 use crate::ids::{SequenceId, SpaceId};
 use crate::key::Key;
+use crate::record::LogMark;
 use crate::row::Row;
 use crate::submission::{Submission, TableWrites};
 use crate::world::World;

@@ -5,10 +5,9 @@
 //! records, the manifest. So a first open that ended anywhere leaves no manifest, and nothing that holds anything. Whatever
 //! else is without a manifest, or has one without a log, was a database: it is never written over.
 
-use crate::disk::LOG_DIR;
+use crate::disk::{FOLLOWER_FILE, LOG_DIR};
 use crate::error::StoreError;
 use crate::files::{FileSystem, LOCK_FILE_NAME};
-use crate::following::FOLLOWER_FILE;
 use crate::log::{LogFiles, LookAt, find_segments};
 use crate::manifest::FILE_NAME as MANIFEST_FILE;
 use crate::segment::SEGMENT_DIR;

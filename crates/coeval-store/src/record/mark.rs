@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a log record says to those who keep logs without applying them.
 
+use super::decode_mark;
 use crate::clock::LogTime;
 use crate::error::StoreError;
 use crate::log::LogRecord;
-use crate::record::decode_mark;
 use crate::terms::Term;
 use coeval_txn::Version;
 use std::path::Path;
