@@ -5,7 +5,7 @@ use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
 use crate::link::Link;
 use coeval_store::log::{LogRecord, Lsn};
-use coeval_store::{Follower, Frame, ReceivedFile};
+use coeval_store::{FileWriter, Follower, Frame};
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
@@ -171,7 +171,7 @@ impl Taking {
 
     /// Takes what comes.
     fn take(&mut self, link: &mut Link) -> Result<(), ReplicaError> {
-        let mut file: Option<ReceivedFile> = None;
+        let mut file: Option<FileWriter> = None;
         let mut group: Vec<LogRecord> = Vec::new();
         let mut group_bytes = 0;
         let (mut heard, mut told, mut synced) = (Instant::now(), self.tell(link)?, Instant::now());
@@ -240,7 +240,7 @@ impl Taking {
         Ok(())
     }
 
-    fn other(&mut self, frame: Frame<'_>, file: &mut Option<ReceivedFile>) -> Result<(), ReplicaError> {
+    fn other(&mut self, frame: Frame<'_>, file: &mut Option<FileWriter>) -> Result<(), ReplicaError> {
         let out_of_place = || ReplicaError::Protocol("pieces of a file out of their order".to_owned());
         match frame {
             Frame::File { name, .. } => *file = Some(self.follower.receive_file(name)?),

@@ -45,6 +45,7 @@ use crate::files::FileSystem;
 use crate::log::{LogRecord, Lsn};
 use crate::publishing::Wanted;
 use crate::recovery::{FollowedLog, ReplayError, Replayer};
+use crate::segment::parse_segment_name;
 use crate::serializable::{SafeWorld, with_members};
 use crate::shared::Shared;
 use crate::terms::TermHistory;
@@ -114,12 +115,21 @@ impl Follower {
         self.shared.terms()
     }
 
-    /// Makes room for a file that a record to come names: it is written under its name before the record is taken.
+    /// Begins a file that a record to come names: it is finished before the record is taken. Dropped unfinished, it is removed by
+    /// the next checkpoint or open.
     ///
     /// # Errors
-    /// [`StoreError::File`].
-    pub fn receive_file(&self, name: &str) -> Result<ReceivedFile, StoreError> {
-        ReceivedFile::begin(&self.shared, name)
+    /// [`StoreError::Corrupt`] if that is no name of a segment file; [`StoreError::File`].
+    ///
+    /// # Panics
+    /// Never: a follower has a directory.
+    pub fn receive_file(&self, name: &str) -> Result<FileWriter, StoreError> {
+        let disk = self.shared.disk.as_ref().expect("a follower has a directory");
+        if let Some(number) = parse_segment_name(name) {
+            // Before the file is made, so that nobody takes it for a leftover.
+            disk.note_on_its_way(number);
+        }
+        FileWriter::begin(Arc::clone(disk.files()), disk.dir(), name)
     }
 
     /// Applies records that follow on from [`position`](Self::position), and puts the world behind the last one in place.
@@ -304,39 +314,6 @@ impl Drop for Follower {
         {
             tracing::debug!(%error, "the next start has no safe snapshot before it hears of its primary");
         }
-    }
-}
-
-/// A file of a bulk load that is being received. Dropped unfinished, it is removed by the next checkpoint or open.
-#[derive(Debug)]
-pub struct ReceivedFile {
-    writer: FileWriter,
-}
-
-impl ReceivedFile {
-    fn begin(shared: &Shared, name: &str) -> Result<Self, StoreError> {
-        let disk = shared.disk.as_ref().expect("a follower has a directory");
-        let number = crate::segment::parse_segment_name(name)
-            .ok_or_else(|| StoreError::corrupt(Path::new(name), 0, "this is no name of a segment file"))?;
-        // Before the file is made, so that nobody takes it for a leftover.
-        disk.note_on_its_way(number);
-        Ok(Self { writer: FileWriter::begin(Arc::clone(disk.files()), disk.dir(), name)? })
-    }
-
-    /// Writes the bytes that come next.
-    ///
-    /// # Errors
-    /// [`StoreError::File`].
-    pub fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        self.writer.write(bytes)
-    }
-
-    /// The file is complete: it has its name, durably, on return.
-    ///
-    /// # Errors
-    /// [`StoreError::File`].
-    pub fn finish(self) -> Result<(), StoreError> {
-        self.writer.finish()
     }
 }
 
