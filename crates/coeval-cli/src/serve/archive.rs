@@ -34,6 +34,11 @@ pub(super) fn begin(
 /// Sends what waits, and says how far the archive is.
 pub(super) fn end(archiver: Archiver) {
     let status = archiver.stop();
+    if status.last_backup.is_none() {
+        tracing::warn!(
+            "the archive has no complete backup of this database yet: nothing can be restored from it"
+        );
+    }
     match (&status.last_error, status.bytes_behind) {
         (None, 0) => tracing::info!("the archive has everything"),
         (error, behind) => {
