@@ -61,6 +61,7 @@ use crate::ids::SpaceId;
 use crate::log::Lsn;
 use crate::manifest::{BatchRun, FlushedEpochs, Manifest, SegmentEntry, TableEntry};
 use crate::segment::SegmentRef;
+use crate::publishing::Until;
 use crate::shared::Shared;
 use crate::space::{Base, Space};
 use crate::stopping::contained;
@@ -226,7 +227,8 @@ impl<'s> Checkpoint<'s> {
         let shared = self.shared;
         // The end of the log may be behind a record of no world if the leader panicked between the two.
         shared.pipeline.publishing.check_whole()?;
-        shared.wait_published(self.frozen.version())?;
+        // Replicas that a commit of it waits for hold nobody up: it is in the log here, which is what a checkpoint replaces.
+        shared.wait_for(self.frozen.version(), Until::Durable, None)?;
         if let Some((log, end)) = shared.pipeline.log().zip(self.log_end) {
             log.sync(end)?;
         }

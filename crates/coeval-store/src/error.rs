@@ -132,6 +132,9 @@ pub enum StoreError {
         "it is not known whether the transaction is committed; opening the database again decides by what is on disk: {0}"
     )]
     OutcomeUnknown(#[source] LogError),
+    /// The wait for replicas was interrupted. The transaction is committed here, and is seen when they have it.
+    #[error("the wait for synchronous replicas was canceled")]
+    NotReplicated,
     /// The database lives in memory alone, and that needs files.
     #[error("a database in memory cannot be followed or copied")]
     NoDirectory,

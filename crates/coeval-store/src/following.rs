@@ -7,12 +7,15 @@
 //!
 //! ```text
 //! primary    log --LogFeed--> records, files that they name, boundaries --any wire--> Follower::take
-//! follower   take: apply to a private world | append to the own log | put the world in place | move the safe snapshot
+//! follower   take: apply to a private world | append to the own log | queue the world
+//!            note_published: show it        note_boundary: move the safe snapshot
 //! ```
 //!
 //! # What is shown
-//! Only what is durable on the primary is sent, so nothing that a follower shows can be lost there. REPEATABLE READ and READ
-//! COMMITTED read the newest applied world. SERIALIZABLE reads safe snapshots alone, which
+//! Only what is durable on the primary is sent. A world is shown when the primary says that it is published there, which is
+//! when as many replicas have it as its commits ask for (`replicas.rs`): nothing that a follower shows can be lost by the
+//! primary's crash, nor by a failover to one of those replicas. One that is opened again shows all that its log has: that is
+//! durable here and on the primary. REPEATABLE READ and READ COMMITTED read the newest world that is shown. SERIALIZABLE reads safe snapshots alone, which
 //! [`FollowedSnapshots`](coeval_txn::ssi::FollowedSnapshots) makes of what the log says; nobody is certified. Until the first
 //! one can be made (the boundary of the primary has to reach the version that the copy began with) there is none.
 //!
@@ -30,6 +33,7 @@ mod copy_writer;
 mod feed;
 mod frame;
 mod primary_writer;
+mod replica_session;
 mod standing;
 
 pub use base_copy::{BaseCopy, CopiedFile};
@@ -37,6 +41,7 @@ pub use copy_writer::{CopyWriter, FileWriter};
 pub use feed::{Fed, LogFeed};
 pub use frame::{Frame, MalformedFrame};
 pub use primary_writer::PrimaryWriter;
+pub use replica_session::ReplicaSession;
 pub(crate) use standing::FollowerStanding;
 
 use crate::disk::{FOLLOWER_FILE, UNFINISHED_COPY_FILE};
@@ -132,8 +137,8 @@ impl Follower {
         FileWriter::begin(Arc::clone(disk.files()), disk.dir(), name)
     }
 
-    /// Applies records that follow on from [`position`](Self::position), and puts the world behind the last one in place.
-    /// They are in the own log, and not synced.
+    /// Applies records that follow on from [`position`](Self::position). They are in the own log, and not synced; they are seen
+    /// when the primary [says so](Self::note_published).
     ///
     /// # Errors
     /// [`FollowError`]. [`FollowError::OutOfPlace`] leaves everything as it was; otherwise what was applied is seen by nobody,
@@ -195,7 +200,7 @@ impl Follower {
         let (version, world) = (world.version(), Arc::new(world));
         let is_new = version > shared.applied().version();
         if is_new {
-            shared.pipeline.publishing.push(shared, Arc::clone(&world), Wanted::Never, Vec::new());
+            shared.pipeline.publishing.push(shared, Arc::clone(&world), Wanted::Followed, Vec::new());
             let changes =
                 records.iter().map(|record| record.payload.len() as u64).sum::<u64>() / CHANGE_BYTES;
             shared.keeper.note_commit(changes, records.last().map(|record| record.end));
@@ -212,6 +217,23 @@ impl Follower {
         drop(snapshots);
         shared.follow_safe();
         Ok(())
+    }
+
+    /// Shows what was taken, up to this version: the primary has published it.
+    pub fn note_published(&self, version: Version) {
+        self.shared.pipeline.publishing.publish_through(&self.shared, version);
+    }
+
+    /// The version that readers see.
+    #[must_use]
+    pub fn shown(&self) -> Version {
+        self.shared.published().version()
+    }
+
+    /// Whether readers see all that was taken.
+    #[must_use]
+    pub fn shows_all(&self) -> bool {
+        self.shared.published().version() >= self.shared.applied().version()
     }
 
     /// Notes how far safe snapshots may go: the primary says so behind all records up to [`position`](Self::position).

@@ -68,6 +68,7 @@ mod recent_loads;
 mod record;
 mod recovery;
 mod repair;
+mod replicas;
 mod reservations;
 mod retention;
 mod row;
@@ -126,8 +127,7 @@ pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
 pub use error::{ConstraintError, StoreError, TableDamage};
 pub use following::{
     BaseCopy, CopiedFile, CopyWriter, Fed, FileWriter, FollowError, Follower, Frame, LogFeed, MalformedFrame,
-    PrimaryWriter, promote,
-};
+    PrimaryWriter, promote, ReplicaSession};
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
 pub use ingest::{IngestOffset, Ingested, SourceOffset};
@@ -143,6 +143,7 @@ pub use record::LogMark;
 pub use repair::{RepairReport, repair};
 pub use reservations::Priority;
 pub use row::{Layout, Row, RowWriter, ValueTypeMismatch};
+pub use replicas::{Progress, ReplicaChoice, ReplicaRole, ReplicaStanding, SynchronousCommit, SynchronousReplicas};
 pub use row_lock_error::RowLockError;
 pub use safe_counts::SafeSnapshotCounts;
 pub use serializable::{DeferralInterrupted, SafeWorld, SnapshotLag};

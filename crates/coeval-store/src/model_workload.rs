@@ -15,6 +15,7 @@ use crate::error::StoreError;
 use crate::ids::SequenceId;
 use crate::log::LogError;
 use crate::options::Durability;
+use crate::replicas::SynchronousCommit;
 use crate::store::{SetValue, Store};
 use crate::transaction::{AccessMode, Transaction};
 use crate::world::World;
@@ -116,7 +117,7 @@ impl Workload {
     fn begin(&mut self, store: &Store) -> Transaction {
         let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
         if self.some_waive && self.dice.random_ratio(2, 3) {
-            store.waive_durability(&mut tx);
+            store.set_synchronous_commit(&mut tx, SynchronousCommit::Off);
         }
         tx
     }
@@ -207,7 +208,7 @@ impl Workload {
 
     fn commit(&mut self, tx: Transaction, mut model: Model) -> Outcome {
         let writes = tx.has_writes();
-        let is_waived = tx.waives_durability();
+        let is_waived = tx.synchronous_commit() == SynchronousCommit::Off;
         match tx.commit() {
             Ok(committed) => {
                 if writes {

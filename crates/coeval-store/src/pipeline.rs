@@ -38,6 +38,7 @@ use crate::recent_loads::{RecentLoad, RecentLoads};
 use crate::record::{
     BOUNDARY_BYTES, TIME_BYTES, batch_bytes, encode_batch, encode_batch_of_one, encode_boundary, encode_time,
 };
+use crate::replicas::SynchronousCommit;
 use crate::reservations::{Accessed, Reservations};
 use crate::serializable::{ActiveGuard, Certification, Certifications};
 use crate::shared::Shared;
@@ -387,12 +388,12 @@ impl Pipeline {
         shared.trap.pass(Step::Install);
         match &logged {
             Ok((lsn, _)) => {
-                // One that waived nothing makes all of its batch wait for the sync.
-                let is_waived = admitted.iter().all(|admitted| admitted.submission.waives_durability);
-                let wanted = match self.durability {
-                    Durability::Fsync if is_waived => Wanted::Soon(*lsn),
-                    Durability::Fsync => Wanted::First(*lsn),
-                    Durability::None => Wanted::Never,
+                // All of a batch wait for what one of it waits for.
+                let levels = admitted.iter().map(|admitted| admitted.submission.synchronous_commit);
+                let wanted = match (self.durability, levels.max()) {
+                    (Durability::Fsync, Some(SynchronousCommit::Off)) => Wanted::Soon(*lsn),
+                    (Durability::Fsync, level) => Wanted::First(*lsn, level.unwrap_or_default()),
+                    (Durability::None, _) => Wanted::Never,
                 };
                 self.publishing.push(shared, Arc::new(world), wanted, registrations);
                 shared.keeper.note_commit(changes, *lsn);

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Worlds that are applied and not yet published, and those who wait for them.
 //!
-//! A world is published when its log record is durable, in order. Who waits for one either has a thread to wait with:
-//! then one of those who wait syncs for all. Or it asks and goes on ([`Publication`], a future): then the *syncer* syncs
-//! for it, a thread that is started when somebody asks for the first time, and sleeps while nobody does.
+//! A world is published, in order, when its log record is durable, and as many replicas have it as its commits ask for
+//! (`replicas.rs`); in a store that follows another one, when that says that it is published there. Who waits for one either
+//! has a thread to wait with: then one of those who wait syncs for all. Or it asks and goes on ([`Publication`], a future):
+//! then the *syncer* syncs for it, a thread that is started when somebody asks for the first time, and sleeps while nobody does.
 //!
 //! ```text
-//! push --> pending --sync by one who waits, or by the syncer--> published --> those who wait, wakers
+//! push --> pending --sync by one who waits, or by the syncer--> published --> acknowledged --> those who wait, wakers
+//!                    \--replicas, or the primary's word--/            \--replicas show it--/
 //! ```
+//! Published is acknowledged, but for commits that ask for replicas to show them.
 
 use crate::error::StoreError;
 use crate::log::{LogError, LogHandle, Lsn};
+use crate::replicas::{Stage, SynchronousCommit};
 use crate::serializable::{ActiveGuard, EndedGuard};
 use crate::shared::Shared;
 use crate::stopping::{contained, stop};
 use crate::trap::Step;
 use crate::world::World;
-use coeval_txn::Version;
+use coeval_txn::{Interrupt, Version};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::fmt;
@@ -29,15 +33,31 @@ use std::time::{Duration, Instant};
 /// A commit that waived durability is durable so long after it was acknowledged, and the time of a sync, at the latest.
 pub const WAIVED_LAG_MAX: Duration = Duration::from_millis(200);
 
+/// How often one who waits for replicas looks whether it is to stop waiting.
+const INTERRUPT_LOOK: Duration = Duration::from_millis(20);
+
 /// When the record of a world is to be durable; none in a store without a log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wanted {
-    /// Before the world is seen.
-    First(Option<Lsn>),
+    /// Before the world is seen, and with as many replicas as the level says.
+    First(Option<Lsn>, SynchronousCommit),
     /// Behind that, at most [`WAIVED_LAG_MAX`] later.
     Soon(Option<Lsn>),
     /// Whenever somebody syncs.
     Never,
+    /// Whenever somebody syncs; the world is seen when the primary says so ([`Publishing::publish_through`]).
+    Followed,
+}
+
+/// What somebody waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Nothing that this machine has yet to do keeps the version from being published.
+    Durable,
+    /// It is seen.
+    Published,
+    /// Who committed it may be told so.
+    Acknowledged,
 }
 
 /// What was acknowledged and is not durable yet.
@@ -54,9 +74,30 @@ struct Pending {
     world: Arc<World>,
     /// The log position behind its record, if it must be durable before it is seen.
     needs: Option<Lsn>,
+    /// Who else has a say.
+    consent: Consent,
+    /// The log position behind its record, if replicas are to show it before it is acknowledged.
+    shown: Option<Lsn>,
     /// Of the serializable transactions that it holds the commits of: they end when it is published.
     registrations: Vec<Arc<ActiveGuard>>,
     /// Of those who wait for it without a thread; each knows its place.
+    wakers: Vec<Waker>,
+}
+
+/// What a world waits for beside its log record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Consent {
+    None,
+    /// Enough replicas have come to this place.
+    Replicas(Stage, Lsn),
+    /// The primary has published it.
+    Primary,
+}
+
+/// What is published and not shown yet by as many replicas as its commits ask for.
+struct Unshown {
+    version: Version,
+    end: Lsn,
     wakers: Vec<Waker>,
 }
 
@@ -72,7 +113,10 @@ enum Syncer {
 
 struct State {
     pending: VecDeque<Pending>,
+    unshown: VecDeque<Unshown>,
     published: Version,
+    /// Of a store that follows another one: what is published there.
+    allowed: Version,
     is_syncing: bool,
     stopped: Option<LogError>,
     syncer: Syncer,
@@ -119,7 +163,7 @@ pub(crate) struct Publishing {
     progress: Condvar,
     /// The syncer may have something to do.
     asked: Condvar,
-    /// What `published` says in the state, for who looks without the lock: changed under it, behind the end of the
+    /// Up to here everything is acknowledged, for who looks without the lock: changed under it, behind the end of the
     /// registrations.
     acknowledged: AtomicU64,
     log: Option<LogHandle>,
@@ -130,7 +174,9 @@ impl Publishing {
         Self {
             state: Mutex::new(State {
                 pending: VecDeque::new(),
+                unshown: VecDeque::new(),
                 published,
+                allowed: published,
                 is_syncing: false,
                 stopped: None,
                 syncer: Syncer::None,
@@ -191,8 +237,21 @@ impl Publishing {
         // Locked first: whoever begins on the applied world and waits for it finds it in the queue.
         let mut state = self.state.lock();
         shared.set_applied(Arc::clone(&world));
+        let (mut consent, mut shown) = (Consent::None, None);
         let needs = match wanted {
-            Wanted::First(needs) => needs,
+            Wanted::First(needs, level) => {
+                if let Some(end) = needs.filter(|_| shared.replicas.are_required()) {
+                    consent = match level {
+                        SynchronousCommit::Off | SynchronousCommit::Local => Consent::None,
+                        SynchronousCommit::RemoteWrite => Consent::Replicas(Stage::Written, end),
+                        SynchronousCommit::On | SynchronousCommit::RemoteApply => {
+                            Consent::Replicas(Stage::Flushed, end)
+                        }
+                    };
+                    shown = (level == SynchronousCommit::RemoteApply).then_some(end);
+                }
+                needs
+            }
             Wanted::Soon(end) if state.syncer == Syncer::Runs => {
                 if end.is_some_and(|end| state.note_undurable(end)) {
                     self.asked.notify_one();
@@ -202,40 +261,91 @@ impl Publishing {
             // Nobody would sync it.
             Wanted::Soon(end) => end,
             Wanted::Never => None,
+            Wanted::Followed => {
+                consent = Consent::Primary;
+                None
+            }
         };
-        state.pending.push_back(Pending { world, needs, registrations, wakers: Vec::new() });
+        state.pending.push_back(Pending { world, needs, consent, shown, registrations, wakers: Vec::new() });
         let released = state.publish_ready(shared, self.log.as_ref());
         drop(state);
         released.settle();
         shared.keep_up_safe();
     }
 
-    /// Waits until this version is visible, syncing for everyone if nobody does.
+    /// Waits until a version is as far as `until` says, syncing for everyone if nobody does.
     ///
     /// # Errors
-    /// [`StoreError::Stopped`] if the log failed before.
-    pub(crate) fn wait(&self, shared: &Shared, version: Version) -> Result<(), StoreError> {
+    /// [`StoreError::Stopped`] if the log failed before. [`StoreError::NotReplicated`] if `interrupt` is set while nothing but
+    /// replicas is waited for.
+    pub(crate) fn wait(
+        &self,
+        shared: &Shared,
+        version: Version,
+        until: Until,
+        interrupt: Option<&(dyn Interrupt + Send + Sync)>,
+    ) -> Result<(), StoreError> {
         let mut state = self.state.lock();
-        while state.published < version {
+        while !state.has_come(version, until, self.log.as_ref()) {
             if let Some(reason) = &state.stopped {
                 return Err(StoreError::Stopped(reason.clone()));
             }
-            if state.is_syncing {
-                self.progress.wait(&mut state);
-            } else {
+            if !state.is_syncing && state.unsynced(self.log.as_ref()).is_some() {
                 state = self.sync(shared, state);
+            } else if let Some(interrupt) = interrupt {
+                let is_for_replicas = !state.is_syncing;
+                if is_for_replicas && interrupt.is_set() {
+                    return Err(StoreError::NotReplicated);
+                }
+                self.progress.wait_for(&mut state, INTERRUPT_LOOK);
+            } else {
+                self.progress.wait(&mut state);
             }
         }
         Ok(())
     }
 
+    /// Waits until something is published or durable that was not, or for so long; not at all if the log is durable beyond
+    /// `position`, or more than `published` is published.
+    pub(crate) fn wait_for_more(&self, position: Lsn, published: Version, patience: Duration) {
+        let mut state = self.state.lock();
+        let durable = self.log.as_ref().map_or(Lsn::START, LogHandle::durable_lsn);
+        if durable <= position && state.published <= published {
+            self.progress.wait_for(&mut state, patience);
+        }
+    }
+
+    /// Publishes what only waited for replicas that have come so far by now, or are not asked for any more.
+    pub(crate) fn go_on(&self, shared: &Shared) {
+        self.change(shared, |_| {});
+    }
+
+    /// Publishes what has been followed, up to this version.
+    pub(crate) fn publish_through(&self, shared: &Shared, version: Version) {
+        self.change(shared, |state| state.allowed = state.allowed.max(version));
+    }
+
+    fn change(&self, shared: &Shared, change: impl FnOnce(&mut State)) {
+        let publish = || {
+            let mut state = self.state.lock();
+            change(&mut state);
+            let released = state.publish_ready(shared, self.log.as_ref());
+            drop(state);
+            self.progress.notify_all();
+            released.settle();
+            shared.keep_up_safe();
+        };
+        // If it panicked, commits have stopped and those who wait been told.
+        contained(shared, "while a replica's answer was taken", publish).ok();
+    }
+
     /// Syncs the log for everything that is pending, and publishes it.
     fn sync<'s>(&'s self, shared: &Shared, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
         assert!(!state.is_syncing, "one at a time syncs");
-        let needed = state.pending.iter().rev().find_map(|pending| pending.needs);
+        let needed = state.unsynced(self.log.as_ref());
         let needed = needed.max(state.undurable.map(|undurable| undurable.end));
         let Some((log, target)) = self.log.as_ref().zip(needed) else {
-            unreachable!("an unpublished version waits for the log");
+            unreachable!("there is something to be synced");
         };
         state.is_syncing = true;
         drop(state);
@@ -245,7 +355,7 @@ impl Publishing {
         let mut state = self.state.lock();
         state.is_syncing = false;
         self.progress.notify_all();
-        if state.has_question() || state.undurable.is_some() {
+        if state.has_question(self.log.as_ref()) || state.undurable.is_some() {
             self.asked.notify_one();
         }
         // If it panicked, commits have stopped and those who wait been told.
@@ -295,7 +405,7 @@ impl Publishing {
     fn ask(&self, version: Version) {
         let mut state = self.state.lock();
         state.asked = state.asked.max(version);
-        if state.has_question() {
+        if state.has_question(self.log.as_ref()) {
             self.asked.notify_one();
         }
     }
@@ -313,7 +423,7 @@ impl Publishing {
             return Poll::Ready(Ok(()));
         }
         let mut state = self.state.lock();
-        if state.published >= version {
+        if state.has_come(version, Until::Acknowledged, self.log.as_ref()) {
             return Poll::Ready(Ok(()));
         }
         if let Some(reason) = &state.stopped {
@@ -321,10 +431,10 @@ impl Publishing {
         }
         if state.syncer == Syncer::None {
             drop(state);
-            return Poll::Ready(shared.aside(|| self.wait(shared, version)));
+            return Poll::Ready(shared.aside(|| self.wait(shared, version, Until::Acknowledged, None)));
         }
         assert!(state.asked >= version, "the syncer knows of everyone who waits");
-        let wakers = &mut state.pending_of(version).wakers;
+        let wakers = state.wakers_of(version);
         match place.and_then(|place| wakers.get_mut(place)) {
             Some(known) => known.clone_from(waker),
             None => {
@@ -363,7 +473,7 @@ impl Publishing {
         let mut state = self.state.lock();
         loop {
             let due = state.sync_due();
-            if state.has_question() || due.is_some_and(|due| due <= Instant::now()) {
+            if state.has_question(self.log.as_ref()) || due.is_some_and(|due| due <= Instant::now()) {
                 state = self.sync(shared, state);
             } else if let Some(due) = due.filter(|_| state.syncer == Syncer::Runs) {
                 self.asked.wait_until(&mut state, due);
@@ -414,8 +524,29 @@ impl Publishing {
 
 impl State {
     /// Whether the syncer has something to do.
-    fn has_question(&self) -> bool {
-        self.asked > self.published && !self.is_syncing && self.stopped.is_none()
+    fn has_question(&self, log: Option<&LogHandle>) -> bool {
+        self.asked > self.published
+            && !self.is_syncing
+            && self.stopped.is_none()
+            && self.unsynced(log).is_some()
+    }
+
+    /// Up to where the log has to be durable for what is pending, if it is not.
+    fn unsynced(&self, log: Option<&LogHandle>) -> Option<Lsn> {
+        let needed = self.pending.iter().rev().find_map(|pending| pending.needs)?;
+        log.is_some_and(|log| log.durable_lsn() < needed).then_some(needed)
+    }
+
+    /// Whether a version that was applied is so far.
+    fn has_come(&self, version: Version, until: Until, log: Option<&LogHandle>) -> bool {
+        let is_published = self.published >= version;
+        match until {
+            Until::Durable => is_published || self.unsynced(log).is_none(),
+            Until::Published => is_published,
+            Until::Acknowledged => {
+                is_published && self.unshown.iter().all(|unshown| unshown.version != version)
+            }
+        }
     }
 
     /// Notes that this was, or is going to be, acknowledged before it is durable. Whether it is the first.
@@ -435,11 +566,22 @@ impl State {
     /// Publishes, in order, what needs no sync any more.
     fn publish_ready(&mut self, shared: &Shared, log: Option<&LogHandle>) -> Released {
         let durable = log.map(LogHandle::durable_lsn);
+        let (replicas, allowed) = (&shared.replicas, self.allowed);
         let is_ready = |pending: &Pending| {
             pending.needs.is_none_or(|needs| durable.is_some_and(|durable| durable >= needs))
+                && match pending.consent {
+                    Consent::None => true,
+                    Consent::Replicas(stage, end) => replicas.have_reached(stage, end),
+                    Consent::Primary => pending.world.version() <= allowed,
+                }
         };
         let count = self.pending.iter().take_while(|pending| is_ready(pending)).count();
         let mut released = Released::default();
+        let is_shown = |end| replicas.have_reached(Stage::Applied, end);
+        while let Some(shown) = self.unshown.pop_front_if(|unshown| is_shown(unshown.end)) {
+            released.wakers.extend(shown.wakers);
+        }
+        self.note_acknowledged(shared);
         let Some(newest) = count.checked_sub(1).map(|last| Arc::clone(&self.pending[last].world)) else {
             return released;
         };
@@ -450,10 +592,33 @@ impl State {
         let registrations = self.pending.range(..count).flat_map(|pending| &pending.registrations);
         released.ended.extend(registrations.filter_map(|guard| guard.end()));
         self.published = version;
-        shared.pipeline.publishing.acknowledged.store(version.get(), Ordering::Release);
         // They leave the queue last: whoever is left in it is woken when commits stop.
-        self.pending.drain(..count).for_each(|mut pending| released.take(&mut pending));
+        let unshown = &mut self.unshown;
+        self.pending.drain(..count).for_each(|mut pending| {
+            if let Some(end) = pending.shown.filter(|end| !is_shown(*end)) {
+                let wakers = std::mem::take(&mut pending.wakers);
+                unshown.push_back(Unshown { version: pending.world.version(), end, wakers });
+            }
+            released.take(&mut pending);
+        });
+        self.note_acknowledged(shared);
         released
+    }
+
+    /// Lets those who look without the lock know what is acknowledged.
+    fn note_acknowledged(&self, shared: &Shared) {
+        let before = self.unshown.front().map(|unshown| Version::new(unshown.version.get() - 1));
+        let acknowledged = before.map_or(self.published, |before| before.min(self.published));
+        shared.pipeline.publishing.acknowledged.store(acknowledged.get(), Ordering::Release);
+    }
+
+    /// Those who wait for a version that is applied and not acknowledged, without a thread.
+    fn wakers_of(&mut self, version: Version) -> &mut Vec<Waker> {
+        if self.published >= version {
+            let unshown = self.unshown.iter_mut().find(|unshown| unshown.version == version);
+            return &mut unshown.expect("what is published and not shown is in its queue").wakers;
+        }
+        &mut self.pending_of(version).wakers
     }
 
     /// The place of an applied version in the queue: versions follow one another.
@@ -470,6 +635,7 @@ impl State {
         self.stopped.get_or_insert(reason);
         let mut released = Released::default();
         self.pending.iter_mut().for_each(|pending| released.take(pending));
+        self.unshown.iter_mut().for_each(|unshown| released.wakers.append(&mut unshown.wakers));
         released
     }
 }

@@ -14,6 +14,8 @@ use crate::log::{Log, Lsn, PayloadTail};
 use crate::options::{Durability, Sizes, StoreOptions};
 use crate::pipeline::Pipeline;
 use crate::record::encode_body;
+use crate::publishing::Until;
+use crate::replicas::Replicas;
 use crate::retention::Retention;
 use crate::safe_counts::Refusal;
 use crate::sequence::Sequences;
@@ -76,6 +78,7 @@ pub(crate) struct Shared {
     /// A leaf lock, held for moments.
     terms: Mutex<TermHistory>,
     pub(crate) retention: Retention,
+    pub(crate) replicas: Replicas,
     pub(crate) clock: LogClock,
     pub(crate) trap: Trap,
 }
@@ -194,6 +197,7 @@ impl Shared {
             graveyard: Mutex::default(),
             terms: Mutex::new(contents.terms),
             retention: Retention::default(),
+            replicas: Replicas::default(),
             clock: LogClock::new(contents.time),
             trap: Trap::default(),
         }
@@ -419,7 +423,7 @@ impl Shared {
         self.serializable.register_reader(version)
     }
 
-    /// Commits a transaction that wrote something, up to the applied world; one with bulk loads until it is published.
+    /// Commits a transaction that wrote something, up to the applied world; one with bulk loads until it is durable here.
     pub(crate) fn commit(
         &self,
         mut submission: Submission,
@@ -438,7 +442,9 @@ impl Shared {
             }
             let applied = self.pipeline.commit(self, submission, locks);
             let verdict = applied.and_then(|committed| {
-                self.pipeline.publishing.wait(self, committed.version).map_err(StoreError::under_commit)?;
+                let durable =
+                    self.pipeline.publishing.wait(self, committed.version, Until::Durable, None);
+                durable.map_err(StoreError::under_commit)?;
                 Ok(committed)
             });
             disk.settle_loads(&loads, &verdict);
@@ -460,12 +466,17 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits until this version is published.
-    pub(crate) fn wait_published(&self, version: Version) -> Result<(), StoreError> {
+    /// Waits until this version is as far as `until` says; for replicas, until `interrupt` is set.
+    pub(crate) fn wait_for(
+        &self,
+        version: Version,
+        until: Until,
+        interrupt: Option<&(dyn Interrupt + Send + Sync)>,
+    ) -> Result<(), StoreError> {
         if self.pipeline.publishing.is_acknowledged(version) {
             return Ok(());
         }
-        self.aside(|| self.pipeline.publishing.wait(self, version))
+        self.aside(|| self.pipeline.publishing.wait(self, version, until, interrupt))
     }
 
     /// Runs what may wait, as [`Store::set_run_aside`](crate::Store::set_run_aside) says.

@@ -18,7 +18,8 @@ use crate::keeper::Keeper;
 use crate::log::{LogOptions, Lsn};
 use crate::options::{DamagedTables, Durability, Sizes, StoreOptions, Trials};
 use crate::pipeline::LeaderStays;
-use crate::publishing::Publication;
+use crate::publishing::{Publication, Until};
+use crate::replicas::{SynchronousCommit, SynchronousReplicas};
 use crate::recovery::{Recovered, Role, recover, salvage};
 use crate::reservations::Priority;
 use crate::safe_counts::SafeSnapshotCounts;
@@ -403,28 +404,67 @@ impl Store {
         self.shared.serializable.lag_max()
     }
 
-    /// Lets the commit of a transaction be acknowledged, and be seen, before it is durable (PostgreSQL's `synchronous_commit
-    /// = off`). It becomes durable at most [`WAIVED_LAG_MAX`](crate::WAIVED_LAG_MAX) and a sync later, earlier if somebody syncs; a crash, also of
+    /// What the commit of a transaction waits for (PostgreSQL's `synchronous_commit`). All but [`SynchronousCommit::Off`] wait
+    /// until it is durable here; those beyond `Local` also for [replicas](Self::require_replicas), if any are asked for.
+    ///
+    /// With `Off` it is acknowledged, and seen, before it is durable. It becomes durable at most [`WAIVED_LAG_MAX`](crate::WAIVED_LAG_MAX) and a sync later, earlier if somebody syncs; a crash, also of
     /// the process alone, may lose it until then, and only together with all that came after it. It waits for those before
     /// it that are not durable yet and waived nothing. In a store whose durability is waived altogether, and in memory,
     /// this changes nothing; nor if there is no thread to be had that syncs.
-    pub fn waive_durability(&self, transaction: &mut Transaction) {
-        if self.shared.options.durability == Durability::Fsync && self.shared.disk.is_some() {
+    pub fn set_synchronous_commit(&self, transaction: &mut Transaction, level: SynchronousCommit) {
+        if level == SynchronousCommit::Off {
+            if self.shared.options.durability != Durability::Fsync || self.shared.disk.is_none() {
+                return;
+            }
             self.syncer.start();
-            if self.shared.pipeline.publishing.has_syncer() {
-                transaction.set_durability_waived();
+            if !self.shared.pipeline.publishing.has_syncer() {
+                return;
             }
         }
+        transaction.set_synchronous_commit(level);
     }
 
-    /// Waits until [`begin`](Self::begin) gives this version or a newer one; at most for a sync of the log. For
-    /// whoever lost to a version ([`ConflictError::version`](crate::ConflictError::version)) and is going to try
+    /// Has commits wait for replicas from now on, as their [level](Self::set_synchronous_commit) says; `None`: for nobody.
+    /// Those that are waiting go on if the new ones have what they wait for. It is not written down: the next opening asks
+    /// for none.
+    pub fn require_replicas(&self, required: Option<SynchronousReplicas>) {
+        self.shared.require_replicas(required);
+    }
+
+    /// Which replicas commits wait for.
+    #[must_use]
+    pub fn required_replicas(&self) -> Option<SynchronousReplicas> {
+        self.shared.required_replicas()
+    }
+
+    /// Somebody of this name begins to follow the log.
+    #[must_use = "it is listed until this is dropped"]
+    pub fn replica_session(&self, name: &str) -> ReplicaSession {
+        ReplicaSession::begin(Arc::clone(&self.shared), name)
+    }
+
+    /// Waits until [`begin`](Self::begin) gives this version or a newer one: for a sync of the log, and for the replicas that its
+    /// commits ask for. For whoever lost to a version ([`ConflictError::version`](crate::ConflictError::version)) and is going to try
     /// again with `begin`.
     ///
     /// # Errors
     /// [`StoreError::OutcomeUnknown`] if the log failed: the version will not be published before the next open.
     pub fn wait_published(&self, version: Version) -> Result<(), StoreError> {
-        self.shared.wait_published(version).map_err(StoreError::under_commit)
+        self.shared.wait_for(version, Until::Published, None).map_err(StoreError::under_commit)
+    }
+
+    /// Waits until whoever committed this version may be told so: [`wait_published`](Self::wait_published), and for replicas
+    /// to show it, if its commits ask for that.
+    ///
+    /// # Errors
+    /// [`StoreError::OutcomeUnknown`] as there; [`StoreError::NotReplicated`] once `interrupt` is set and nothing but replicas
+    /// is waited for: the version is committed, and is published when they have it.
+    pub fn wait_acknowledged(
+        &self,
+        version: Version,
+        interrupt: Option<&(dyn Interrupt + Send + Sync)>,
+    ) -> Result<(), StoreError> {
+        self.shared.wait_for(version, Until::Acknowledged, interrupt).map_err(StoreError::under_commit)
     }
 
     /// Bytes that were read from the files of tables and are in memory; 0 if there are no files. See
@@ -455,7 +495,7 @@ impl Store {
         self.shared.pipeline.publishing.check_running()
     }
 
-    /// As [`wait_published`](Self::wait_published), without a thread that waits. None if the version is published.
+    /// As [`wait_acknowledged`](Self::wait_acknowledged), without a thread that waits. None if the version is acknowledged.
     ///
     /// The log is then synced by a thread of the store, for all that ask and all that wait.
     #[must_use]

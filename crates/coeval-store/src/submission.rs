@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a transaction hands to the commit pipeline.
 
+use crate::replicas::SynchronousCommit;
 use crate::bricks::{BrickChanges, WrittenBricks};
 use crate::bulk::BulkLoad;
 use crate::catalog::{CatalogChange, TableDef};
@@ -65,8 +66,8 @@ pub(crate) struct Submission {
     pub(crate) snapshot: Arc<World>,
     /// Indexes that were built once more, over newer rows: these are taken first.
     pub(crate) rebuilt: Vec<RebuiltIndex>,
-    /// Whether it is acknowledged before it is durable.
-    pub(crate) waives_durability: bool,
+    /// What it waits for.
+    pub(crate) synchronous_commit: SynchronousCommit,
     /// The same as bytes for the log; empty without one.
     pub(crate) body: Vec<u8>,
     /// The checksum of a large body: made before the leader's lock is held.

@@ -44,7 +44,9 @@ use crate::delta::Delta;
 use crate::error::StoreError;
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
+use crate::publishing::Until;
 use crate::range::{Direction, KeyRange};
+use crate::replicas::SynchronousCommit;
 use crate::reservations::{Accessed, Priority};
 use crate::shared::Shared;
 use crate::space::Found;
@@ -142,7 +144,7 @@ pub struct Transaction {
     /// What a result of it must not be given out before.
     depends_on: Version,
     /// Whether its commit is acknowledged before it is durable.
-    waives_durability: bool,
+    synchronous_commit: SynchronousCommit,
     /// How many statements have begun, if whoever uses it says so.
     statements: usize,
     restart_wanted: bool,
@@ -188,7 +190,7 @@ impl Transaction {
             snapshot: guard.version(),
             looked_at: guard.version(),
             depends_on: Version::ZERO,
-            waives_durability: false,
+            synchronous_commit: SynchronousCommit::default(),
             shared,
             world,
             world_before_changes: None,
@@ -235,15 +237,14 @@ impl Transaction {
         self.priority = Some(priority.number());
     }
 
-    pub(crate) fn set_durability_waived(&mut self) {
-        self.waives_durability = true;
+    pub(crate) fn set_synchronous_commit(&mut self, level: SynchronousCommit) {
+        self.synchronous_commit = level;
     }
 
-    /// Whether its commit is going to be acknowledged before it is durable; see
-    /// [`Store::waive_durability`](crate::Store::waive_durability).
+    /// What its commit is going to wait for; see [`Store::set_synchronous_commit`](crate::Store::set_synchronous_commit).
     #[must_use]
-    pub fn waives_durability(&self) -> bool {
-        self.waives_durability
+    pub fn synchronous_commit(&self) -> SynchronousCommit {
+        self.synchronous_commit
     }
 
     fn party(&self) -> Party {
@@ -514,7 +515,8 @@ impl Transaction {
     pub fn commit(self) -> Result<Committed, StoreError> {
         let shared = Arc::clone(&self.shared);
         let committed = self.commit_applied()?;
-        shared.wait_published(committed.version).map_err(StoreError::under_commit)?;
+        let acknowledged = shared.wait_for(committed.version, Until::Acknowledged, None);
+        acknowledged.map_err(StoreError::under_commit)?;
         Ok(committed)
     }
 
@@ -561,7 +563,7 @@ impl Transaction {
             bricks,
             snapshot: Arc::clone(&self.world),
             rebuilt: Vec::new(),
-            waives_durability: self.waives_durability,
+            synchronous_commit: self.synchronous_commit,
             body: Vec::new(),
             body_checksum: None,
         };

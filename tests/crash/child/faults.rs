@@ -2,6 +2,7 @@
 //! Faults on purpose: each must be seen by the test that kills this process.
 
 use coeval_store::files::{DirectoryLock, DiskFiles, File, FileError, FileSystem, OpenMode, ReadFile};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -98,15 +99,18 @@ impl FileSystem for FaultyFiles {
     }
 }
 
-/// Writes each stretch of bytes when the next one comes.
+/// So many writes are held back. The last one alone may be of a commit that nobody has been told of: then nothing is missed.
+const HELD_WRITES: usize = 4;
+
+/// Writes each stretch of bytes when some more have come.
 #[derive(Debug)]
 struct HeldFile {
     file: Arc<dyn File>,
-    /// The offset and the bytes of the last write.
+    /// The offsets and the bytes of the last writes.
     ///
     /// # Locking
     /// Held across one write of the file below; nothing is locked inside.
-    held: Mutex<Option<(u64, Vec<u8>)>>,
+    held: Mutex<VecDeque<(u64, Vec<u8>)>>,
 }
 
 impl File for HeldFile {
@@ -116,10 +120,12 @@ impl File for HeldFile {
 
     fn write_all_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
         let mut held = self.held.lock().expect("no writer panics");
-        match held.replace((offset, bytes.to_vec())) {
-            Some((offset, bytes)) => self.file.write_all_at(offset, &bytes),
-            None => Ok(()),
+        held.push_back((offset, bytes.to_vec()));
+        if held.len() <= HELD_WRITES {
+            return Ok(());
         }
+        let (offset, bytes) = held.pop_front().expect("there are some");
+        self.file.write_all_at(offset, &bytes)
     }
 
     fn sync_data(&self) -> Result<(), FileError> {

@@ -22,6 +22,8 @@ pub enum Fed {
     File(String, CopiedFile),
     /// Records that follow on.
     Records(Vec<LogRecord>),
+    /// All up to this version is published here, and may be shown as soon as it is there.
+    Published(Version),
     /// Behind all records given so far, safe snapshots may go to this version.
     Boundary(Version),
 }
@@ -33,6 +35,11 @@ pub struct LogFeed {
     hold: Hold,
     /// What was read and is not given yet.
     waiting: VecDeque<Fed>,
+    /// Whether records are given before they are published; if not, those that were read wait here.
+    is_ahead: bool,
+    unpublished: VecDeque<LogRecord>,
+    /// Up to where it was said that everything is published.
+    published: Version,
     /// The last boundary that was given, and one that can be once all up to its place is.
     boundary: Version,
     found: Option<Found>,
@@ -61,8 +68,26 @@ impl fmt::Debug for LogFeed {
 impl LogFeed {
     pub(super) fn new(shared: Arc<Shared>, position: Lsn, hold: Hold) -> Result<Self, StoreError> {
         let reader = shared.pipeline.log().ok_or(StoreError::NoDirectory)?.reader(position);
-        let (waiting, boundary, unconfirmed) = (VecDeque::new(), Version::ZERO, VecDeque::new());
-        Ok(Self { shared, reader, hold, waiting, boundary, found: None, unconfirmed })
+        Ok(Self {
+            shared,
+            reader,
+            hold,
+            waiting: VecDeque::new(),
+            is_ahead: false,
+            unpublished: VecDeque::new(),
+            published: Version::ZERO,
+            boundary: Version::ZERO,
+            found: None,
+            unconfirmed: VecDeque::new(),
+        })
+    }
+
+    /// Gives what is durable before it is published, for one who shows nothing before it is told so ([`Fed::Published`]):
+    /// commits may wait for it.
+    #[must_use]
+    pub fn ahead_of_publication(mut self) -> Self {
+        self.is_ahead = true;
+        self
     }
 
     /// For one who has the log up to `position`.
@@ -82,12 +107,33 @@ impl LogFeed {
         if let Some(fed) = self.waiting.pop_front() {
             return Ok(Some(fed));
         }
-        let records = self.reader.next_records()?;
-        if records.is_empty() {
-            return Ok(self.next_boundary()?.map(Fed::Boundary));
+        if let Some(published) = self.newly_published() {
+            return Ok(Some(Fed::Published(published)));
         }
-        self.queue(records)?;
-        Ok(self.waiting.pop_front())
+        if self.unpublished.is_empty() {
+            self.unpublished.extend(self.reader.next_records()?);
+        }
+        self.queue()?;
+        if let Some(fed) = self.waiting.pop_front() {
+            return Ok(Some(fed));
+        }
+        Ok(self.next_boundary()?.map(Fed::Boundary))
+    }
+
+    /// Up to which version everything is published, if that is more than was said.
+    fn newly_published(&mut self) -> Option<Version> {
+        let published = self.shared.published_slot().load().version();
+        if published <= self.published {
+            return None;
+        }
+        self.published = published;
+        Some(published)
+    }
+
+    /// Waits until there may be something more to give, at most for so long.
+    pub fn wait(&self, patience: Duration) {
+        let publishing = &self.shared.pipeline.publishing;
+        publishing.wait_for_more(self.reader.position(), self.published, patience);
     }
 
     /// A newer boundary, if all that belongs to its safe snapshot was given.
@@ -110,7 +156,7 @@ impl LogFeed {
                 *self.found.insert(found)
             }
         };
-        if self.reader.position() < found.end {
+        if self.position() < found.end {
             if found.since.elapsed() >= SYNC_AFTER {
                 let failed = |error| StoreError::Stopped(self.shared.pipeline.publishing.stop(error));
                 log.sync(found.end).map_err(failed)?;
@@ -123,14 +169,19 @@ impl LogFeed {
         Ok(is_new.then_some(found.boundary))
     }
 
-    /// Divides records so that files come before those that name them.
-    fn queue(&mut self, records: Vec<LogRecord>) -> Result<(), StoreError> {
+    /// Divides records so that files come before those that name them; what may not be given yet stays.
+    fn queue(&mut self) -> Result<(), StoreError> {
         let mut group = Vec::new();
-        for record in records {
+        let published = self.shared.published_slot().load().version();
+        while let Some(record) = self.unpublished.pop_front() {
             let places = decode_places(&record.payload).map_err(|error| {
                 StoreError::corrupt(Path::new("log"), record.start().get(), &error.to_string())
             })?;
             if let Some((version, segments)) = places {
+                if version > published && !self.is_ahead {
+                    self.unpublished.push_front(record);
+                    break;
+                }
                 self.unconfirmed.push_back((record.end, version));
                 if !segments.is_empty() && !group.is_empty() {
                     self.waiting.push_back(Fed::Records(std::mem::take(&mut group)));
@@ -171,9 +222,9 @@ impl LogFeed {
         self.hold.advance(position, version);
     }
 
-    /// The place behind the last record that was read.
+    /// The place behind the last record that may be given.
     #[must_use]
     pub fn position(&self) -> Lsn {
-        self.reader.position()
+        self.unpublished.front().map_or_else(|| self.reader.position(), LogRecord::start)
     }
 }

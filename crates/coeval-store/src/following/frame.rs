@@ -6,6 +6,7 @@
 //! file (F)      length u64, name: the bytes of the file follow
 //! bytes (D)     of the file
 //! end (E)       of the file
+//! published (P) version u64: all up to it may be shown
 //! boundary (B)  version u64: behind all records so far, safe snapshots may go to it
 //! manifest (M)  the bytes of the manifest: the copy is complete
 //! ```
@@ -36,6 +37,8 @@ pub enum Frame<'a> {
     Bytes(&'a [u8]),
     /// The file is complete.
     FileEnd,
+    /// All up to this version may be shown.
+    Published(Version),
     /// Safe snapshots may go to this version.
     Boundary(Version),
     /// The manifest of a copy, all files of which came before.
@@ -73,6 +76,10 @@ impl<'a> Frame<'a> {
                 (version, []) => Ok(Self::Boundary(Version::new(version))),
                 _ => Err(MalformedFrame),
             },
+            b'P' => match take_u64(body)? {
+                (version, []) => Ok(Self::Published(Version::new(version))),
+                _ => Err(MalformedFrame),
+            },
             b'M' => Ok(Self::Manifest(body)),
             _ => Err(MalformedFrame),
         }
@@ -86,11 +93,8 @@ impl<'a> Frame<'a> {
     pub fn encode_fed(fed: Fed, frames: &mut dyn FnMut(Vec<u8>) -> bool) -> Result<bool, StoreError> {
         match fed {
             Fed::Records(records) => Ok(frames(encode_records(&records))),
-            Fed::Boundary(boundary) => {
-                let mut frame = vec![b'B'];
-                frame.extend_from_slice(&boundary.get().to_le_bytes());
-                Ok(frames(frame))
-            }
+            Fed::Published(version) => Ok(frames(encode_version(b'P', version))),
+            Fed::Boundary(boundary) => Ok(frames(encode_version(b'B', boundary))),
             Fed::File(name, mut file) => {
                 let mut frame = vec![b'F'];
                 frame.extend_from_slice(&file.length().to_le_bytes());
@@ -120,6 +124,12 @@ impl<'a> Frame<'a> {
         frame.extend_from_slice(manifest);
         frame
     }
+}
+
+fn encode_version(kind: u8, version: Version) -> Vec<u8> {
+    let mut frame = vec![kind];
+    frame.extend_from_slice(&version.get().to_le_bytes());
+    frame
 }
 
 fn encode_records(records: &[LogRecord]) -> Vec<u8> {
@@ -167,21 +177,25 @@ mod tests {
     fn records_and_boundaries_are_read_as_they_were_written() {
         let records = vec![record(25, b"first"), record(51, b"second")];
         assert_eq!(Frame::decode(&encode_records(&records)), Ok(Frame::Records(records)));
+        let version = Version::new(7);
         let mut frames = Vec::new();
-        let wanted = Frame::encode_fed(Fed::Boundary(Version::new(7)), &mut |frame| {
-            frames.push(frame);
-            true
-        });
-        assert!(wanted.unwrap());
-        assert_eq!(Frame::decode(&frames[0]), Ok(Frame::Boundary(Version::new(7))));
+        for fed in [Fed::Boundary(version), Fed::Published(version)] {
+            let wanted = Frame::encode_fed(fed, &mut |frame| {
+                frames.push(frame);
+                true
+            });
+            assert!(wanted.unwrap());
+        }
+        assert_eq!(Frame::decode(&frames[0]), Ok(Frame::Boundary(version)));
+        assert_eq!(Frame::decode(&frames[1]), Ok(Frame::Published(version)));
         assert_eq!(Frame::decode(&Frame::encode_manifest(b"{}")), Ok(Frame::Manifest(b"{}")));
     }
 
     #[test]
     fn what_is_no_frame_is_refused() {
         let cut = &encode_records(&[record(25, b"first")]);
-        let wrong: [&[u8]; 8] =
-            [b"", b"X", b"Ex", b"B\0", b"F\0", &cut[..cut.len() - 1], &cut[..9], b"B\0\0\0\0\0\0\0\0\0"];
+        let wrong: [&[u8]; 9] =
+            [b"", b"X", b"Ex", b"B\0", b"P\0", b"F\0", &cut[..cut.len() - 1], &cut[..9], b"B\0\0\0\0\0\0\0\0\0"];
         for bytes in wrong {
             assert_eq!(Frame::decode(bytes), Err(MalformedFrame), "{bytes:?}");
         }

@@ -38,7 +38,7 @@ fn submission(catalog_changes: Vec<CatalogChange>, writes: Vec<TableWrites>) -> 
         writes,
         snapshot: Arc::new(World::empty()),
         rebuilt: Vec::new(),
-        waives_durability: false,
+        synchronous_commit: crate::replicas::SynchronousCommit::On,
         body_checksum: None,
         body: Vec::new(),
     }

@@ -33,6 +33,7 @@ use crate::delta::Change;
 use crate::error::StoreError;
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
+use crate::publishing::Until;
 use crate::range::{Direction, KeyRange};
 use crate::row::Row;
 use crate::row_lock_error::RowLockError;
@@ -179,7 +180,7 @@ impl Transaction {
     /// # Errors
     /// [`StoreError::Stopped`] if the log failed: what was read never was.
     pub fn wait_for_dependencies(&self) -> Result<(), StoreError> {
-        self.shared.wait_published(self.depends_on)
+        self.shared.wait_for(self.depends_on, Until::Published, None)
     }
 
     /// The version that must be published before a result is given out that is not a commit's: for whoever waits in

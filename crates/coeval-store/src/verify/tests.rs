@@ -196,7 +196,7 @@ fn commit(files: &SimulatedFiles, def: &TableDef, changes: Changes) {
         writes: vec![writes],
         snapshot: Arc::new(World::empty()),
         rebuilt: Vec::new(),
-        waives_durability: false,
+        synchronous_commit: crate::replicas::SynchronousCommit::On,
         body_checksum: None,
         body: Vec::new(),
     };

@@ -53,7 +53,7 @@ fn insert(store: &Store, def: &TableDef, id: i64, commit: Commit) -> Result<u64,
     writer.push(Value::Int64(id).borrow()).unwrap();
     tx.insert(def.id, writer.finish())?;
     if commit == Commit::Off {
-        store.waive_durability(&mut tx);
+        store.set_synchronous_commit(&mut tx, crate::replicas::SynchronousCommit::Off);
     }
     Ok(tx.commit()?.version.get())
 }
