@@ -112,7 +112,7 @@ impl LogSender {
                 None => return Ok(()),
                 Some(Fed::File(name, file)) => self.arriving.push((name, file)),
                 Some(Fed::Records(records)) => records.iter().try_for_each(|record| self.push(record))?,
-                Some(Fed::Boundary(_)) => {}
+                Some(Fed::Published(_) | Fed::Boundary(_)) => {}
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use crate::directory::{self, Contents, look};
 use crate::failure::Failure;
 use crate::readable::grouped;
 use chrono::{DateTime, NaiveDateTime};
-use coeval::{LogTime, Lsn, Version};
+use coeval::{LogTime, Lsn, SnapshotToken, Version};
 use coeval_archive::{Archive, Target, backup as send_backup, check as check_archive, restore as bring_back};
 use std::time::Instant;
 
@@ -44,13 +44,17 @@ pub(crate) fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
 /// # Errors
 /// If the archive does not have the moment, something of it is damaged, or the directory is not empty.
 pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
-    let target = target(arguments)?;
+    let token = arguments.to_token.as_deref().map(SnapshotToken::parse).transpose();
+    let token = token.map_err(|error| Failure::Usage(error.to_string()))?;
+    let target = token.map_or_else(|| target(arguments), |token| Ok(Target::Version(token.version())))?;
     let history = arguments.history.as_deref().map(|text| {
         u64::from_str_radix(text, 16).map_err(|_| Failure::Usage(format!("\"{text}\" is no id of a term")))
     });
+    let history = history.transpose()?;
     let archive = Archive::open(&arguments.archive).map_err(failed)?;
     let begun = Instant::now();
-    let report = bring_back(&archive, &arguments.dir, target, history.transpose()?).map_err(failed)?;
+    let report = bring_back(&archive, &arguments.dir, target, token.map(|token| token.term()).or(history))
+        .map_err(failed)?;
     println!(
         "Restored {} bytes in {:.1} s: version {}, {} ({})",
         grouped(report.bytes),
@@ -100,7 +104,7 @@ fn target(arguments: &RestoreArguments) -> Result<Target, Failure> {
         return Ok(Target::Time(LogTime::from_micros(micros)));
     }
     if let Some(text) = &arguments.to_lsn {
-        let place = place(text).ok_or_else(|| wrong(text, "place in a log, as 0/1A2B3C"))?;
+        let place = Lsn::from_wal_text(text).ok_or_else(|| wrong(text, "place in a log, as 0/1A2B3C"))?;
         return Ok(Target::Lsn(place));
     }
     Ok(arguments.to_version.map_or(Target::Latest, |version| Target::Version(Version::new(version))))
@@ -127,12 +131,6 @@ fn moment(text: &str) -> Option<u64> {
         }
     };
     u64::try_from(micros).ok()
-}
-
-fn place(text: &str) -> Option<Lsn> {
-    let (high, low) = text.split_once('/')?;
-    let part = |text: &str| u32::from_str_radix(text, 16).ok().map(u64::from);
-    Some(Lsn::new(part(high)? << 32 | part(low)?))
 }
 
 #[cfg(test)]

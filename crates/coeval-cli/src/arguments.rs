@@ -137,7 +137,7 @@ pub(crate) struct SqlArguments {
 /// With one, everybody needs its password (SCRAM-SHA-256). Ctrl-C and SIGTERM let transactions end for a while; the
 /// second time the program ends at once. What happens is logged to stderr; COEVAL_LOG chooses (error, warn, info,
 /// debug).
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
   coeval serve my-data
@@ -205,6 +205,10 @@ pub(crate) struct ServeArguments {
     /// The file with the password for that; nobody else may read it
     #[arg(long, value_name = "FILE", requires = "replica_of")]
     pub(crate) replica_password_file: Option<PathBuf>,
+    /// Have commits wait until replicas have them, by their application_name: a, b (the first that is there), FIRST n (a, b, c) or
+    /// ANY n (a, b, c). SET synchronous_standby_names changes it while it is served
+    #[arg(long, value_name = "NAMES", requires = "dir")]
+    pub(crate) synchronous_standby_names: Option<String>,
     /// Sessions at a time
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]
     pub(crate) max_connections: usize,
@@ -304,6 +308,9 @@ pub(crate) struct RestoreArguments {
     /// The version, as txid_current() gives it
     #[arg(long, value_name = "N")]
     pub(crate) to_version: Option<u64>,
+    /// The snapshot of a token, as coeval_snapshot_token() gives it
+    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["to", "to_lsn", "to_version", "history"])]
+    pub(crate) to_token: Option<String>,
     /// The id of the term that ends the history, if the archive has several (it names them then)
     #[arg(long, value_name = "HEX")]
     pub(crate) history: Option<String>,

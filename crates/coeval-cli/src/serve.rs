@@ -11,17 +11,51 @@ use crate::directory;
 use crate::failure::Failure;
 use coeval::Database;
 use coeval_server::{Certificate, Roles, Server, ServerOptions, read_secret_file};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// Serves until Ctrl-C or SIGTERM.
+/// How a run of the server has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Stopped,
+    /// The replica is to be a database of its own, and served again at this address.
+    Promoted(SocketAddr),
+}
+
+/// A promoted replica is opened again as soon as nobody has it open any more; what reads for clients that have gone may take a
+/// moment to notice.
+const REOPEN_PATIENCE: Duration = Duration::from_secs(30);
+
+/// See [`REOPEN_PATIENCE`].
+const REOPEN_PAUSE: Duration = Duration::from_millis(20);
+
+/// Serves until Ctrl-C or SIGTERM. A replica that is promoted is served on as a database of its own.
 ///
 /// # Errors
 /// If the database cannot be opened, the address cannot be listened on, or a file named on the command line cannot be
 /// used.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     log::begin(if arguments.log_json { log::Format::Json } else { log::Format::Text });
+    let Ended::Promoted(address) = serve(arguments)? else { return Ok(()) };
+    let dir = arguments.dir.as_deref().expect("a replica has a directory");
+    let begun = Instant::now();
+    while let Err(error) = Database::promote(dir) {
+        if begun.elapsed() > REOPEN_PATIENCE {
+            return Err(Failure::work(format_args!("cannot promote {}", dir.display()), error));
+        }
+        std::thread::sleep(REOPEN_PAUSE);
+    }
+    tracing::info!("the replica is promoted: it is a database of its own from here on");
+    let mut arguments = arguments.clone();
+    arguments.replica_of = None;
+    arguments.listen = address.to_string();
+    serve(&arguments).map(drop)
+}
+
+fn serve(arguments: &ServeArguments) -> Result<Ended, Failure> {
     let mut options = options(arguments)?;
     let mut opening = if arguments.salvage { directory::salvaging() } else { directory::options() };
     if let Some(bytes) = arguments.query_memory {
@@ -46,6 +80,11 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     if let Some(dir) = &arguments.dir {
         warn_of_open_directory(dir);
     }
+    if let Some(names) = &arguments.synchronous_standby_names {
+        let sql = format!("SET synchronous_standby_names = '{}'", names.replace('\'', "''"));
+        let set = database.session().run(&sql);
+        set.map_err(|error| Failure::Usage(format!("--synchronous-standby-names: {error}")))?;
+    }
     let archiver =
         arguments.archive.as_deref().map(|place| archive::begin(place, arguments, &database)).transpose()?;
     if let Some(engine) = &arguments.engine {
@@ -54,23 +93,36 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     let options = fitted_to_open_files(options);
     let runtime =
         coeval_server::runtime(&options).map_err(|error| Failure::work("cannot start threads", error))?;
-    runtime.block_on(async {
+    let is_replica = following.is_some();
+    let ended = runtime.block_on(async {
         let server = Server::bind(&database, &arguments.listen, options)
             .await
             .map_err(|error| Failure::Work(error.to_string()))?;
-        eprintln!("Listening on {}", server.address());
+        let address = server.address();
+        eprintln!("Listening on {address}");
         if let Some(address) = server.metrics_address() {
             eprintln!("Figures at http://{address}/metrics");
         }
         tokio::spawn(reload_when_asked(database.clone()));
-        server.run(asked_to_stop()).await;
-        Ok::<_, Failure>(())
+        let mut ended = Ended::Stopped;
+        let registry = Arc::clone(database.engine().registry());
+        let stop = async {
+            tokio::select! {
+                () = asked_to_stop() => {}
+                () = registry.promotion_asked(), if is_replica => {
+                    tracing::info!("the replica is to be promoted: it does not follow any more, and begins anew");
+                    ended = Ended::Promoted(address);
+                }
+            }
+        };
+        server.run(stop).await;
+        Ok::<_, Failure>(ended)
     })?;
     if let Some(archiver) = archiver {
         archive::end(archiver);
     }
     drop(following);
-    Ok(())
+    Ok(ended)
 }
 
 /// Ready when the program is asked to end; the second time it ends at once.

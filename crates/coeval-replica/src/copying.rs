@@ -51,7 +51,9 @@ pub fn copy_database(
                             .ok_or_else(out_of_place)?
                             .finish(manifest)?;
                     }
-                    Frame::Records(_) | Frame::Boundary(_) => return Err(out_of_place()),
+                    Frame::Records(_) | Frame::Published(_) | Frame::Boundary(_) => {
+                        return Err(out_of_place());
+                    }
                 }
             }
             b'Z' if writer.is_none() => return Ok(link),

@@ -51,6 +51,16 @@ pub enum ReplicaError {
         /// The primary's.
         found: u64,
     },
+    /// It was to be followed by a former primary, and has not come after it.
+    #[error(
+        "the primary is in term {found}, and this database has gone on to term {own}: which of them is right?"
+    )]
+    OlderTerm {
+        /// The former primary's.
+        own: u64,
+        /// The primary's.
+        found: u64,
+    },
     /// The store does not take what came.
     #[error(transparent)]
     Follow(#[from] FollowError),
@@ -70,7 +80,7 @@ impl ReplicaError {
     #[must_use]
     pub fn is_final(&self) -> bool {
         match self {
-            Self::OtherDatabase { .. } | Self::Address { .. } => true,
+            Self::OtherDatabase { .. } | Self::OlderTerm { .. } | Self::Address { .. } => true,
             Self::Follow(error) => !matches!(error, FollowError::OutOfPlace { .. }),
             Self::Refused { state, .. } => state == OBJECT_NOT_IN_PREREQUISITE_STATE,
             _ => false,

@@ -20,10 +20,12 @@ mod address;
 mod copying;
 mod error;
 mod link;
+mod rejoining;
 mod replica;
 
 pub use address::{PrimaryAddress, TlsMode};
 pub use copying::copy_database;
 pub use error::ReplicaError;
 pub use link::Link;
-pub use replica::{Replica, ReplicaState, ReplicaStatus};
+pub use rejoining::{Kinship, kinship};
+pub use replica::{Replica, ReplicaState, ReplicaStatus, ReplicaWatch};

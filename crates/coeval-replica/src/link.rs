@@ -61,6 +61,8 @@ impl Stream {
 pub(crate) struct Identity {
     pub(crate) database: u64,
     pub(crate) term: u64,
+    /// The number of the term.
+    pub(crate) number: u64,
 }
 
 /// A message.
@@ -192,6 +194,7 @@ impl Link {
         Ok(Identity {
             database: text(0).parse().map_err(|_| malformed())?,
             term: u64::from_str_radix(text(4), 16).map_err(|_| malformed())?,
+            number: text(1).parse().map_err(|_| malformed())?,
         })
     }
 
@@ -208,9 +211,8 @@ impl Link {
     /// # Errors
     /// [`ReplicaError`]; [`needs_copy`](ReplicaError::needs_copy) may also be found with the first record.
     pub(crate) fn start_replication(&mut self, position: Lsn, term: Option<u64>) -> Result<(), ReplicaError> {
-        let (high, low) = (position.get() >> 32, position.get() & 0xFFFF_FFFF);
-        let term = term.unwrap_or_default();
-        self.command(&format!("START_REPLICATION PHYSICAL {high:X}/{low:X} TERM {term:016x}"))?;
+        let (position, term) = (position.to_wal_text(), term.unwrap_or_default());
+        self.command(&format!("START_REPLICATION PHYSICAL {position} TERM {term:016x}"))?;
         loop {
             match self.expect()?.kind {
                 b'W' => return Ok(()),

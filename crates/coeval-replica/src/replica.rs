@@ -7,6 +7,7 @@ use crate::link::Link;
 use coeval_store::log::{LogRecord, Lsn};
 use coeval_store::{FileWriter, Follower, Frame};
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,6 +50,8 @@ pub struct ReplicaStatus {
     /// What it is about.
     pub state: ReplicaState,
     /// The end of its log.
+    pub taken: Lsn,
+    /// Up to where its readers see it.
     pub applied: Lsn,
     /// Up to where that is durable.
     pub durable: Lsn,
@@ -77,12 +80,19 @@ impl Replica {
     /// If no thread can be started.
     pub fn start(follower: Follower, from: PrimaryAddress, link: Option<Link>) -> std::io::Result<Self> {
         let state = ReplicaState::Connecting(None);
-        let (applied, durable) = (follower.position(), follower.durable());
-        let status = Arc::new(Mutex::new(ReplicaStatus { state, applied, durable }));
+        let status = Arc::new(Mutex::new(ReplicaStatus {
+            state,
+            taken: follower.position(),
+            applied: follower.shown_position(),
+            durable: follower.durable(),
+        }));
         let stopping = Arc::new(AtomicBool::new(false));
         let thread = std::thread::Builder::new().name("coeval-replica".to_owned()).spawn({
             let (status, stopping) = (Arc::clone(&status), Arc::clone(&stopping));
-            move || Taking { follower, from, status, stopping }.run(link)
+            move || {
+                Taking { follower, from, status, stopping, applied_told: Lsn::START, ends: VecDeque::new() }
+                    .run(link)
+            }
         })?;
         Ok(Self { status, stopping, thread: Some(thread) })
     }
@@ -91,6 +101,30 @@ impl Replica {
     #[must_use]
     pub fn status(&self) -> ReplicaStatus {
         self.status.lock().clone()
+    }
+
+    /// What tells where it stands, also once it is dropped.
+    #[must_use]
+    pub fn watch(&self) -> ReplicaWatch {
+        ReplicaWatch(Arc::clone(&self.status))
+    }
+}
+
+/// Tells where a replica stands.
+#[derive(Clone)]
+pub struct ReplicaWatch(Arc<Mutex<ReplicaStatus>>);
+
+impl fmt::Debug for ReplicaWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ReplicaWatch({:?})", self.status())
+    }
+}
+
+impl ReplicaWatch {
+    /// Where it stands.
+    #[must_use]
+    pub fn status(&self) -> ReplicaStatus {
+        self.0.lock().clone()
     }
 }
 
@@ -110,7 +144,14 @@ struct Taking {
     from: PrimaryAddress,
     status: Arc<Mutex<ReplicaStatus>>,
     stopping: Arc<AtomicBool>,
+    /// Up to where the primary knows that readers see the log here.
+    applied_told: Lsn,
+    /// Where the log ended on the primary, and when that was heard, of what readers do not see yet.
+    ends: VecDeque<(Lsn, Instant)>,
 }
+
+/// As many of these are kept; of more, the ones in between are forgotten.
+const ENDS_MAX: usize = 256;
 
 impl Taking {
     fn run(mut self, mut link: Option<Link>) {
@@ -186,6 +227,7 @@ impl Taking {
                     match message.body.split_first() {
                         // Two places and a time stand before each piece.
                         Some((b'w', piece)) => {
+                            self.note_end(piece.get(8..16));
                             let short = || ReplicaError::Protocol("a piece of the log is cut off".to_owned());
                             match Frame::decode(piece.get(24..).ok_or_else(short)?)? {
                                 Frame::Records(records) => {
@@ -199,7 +241,7 @@ impl Taking {
                                 }
                             }
                         }
-                        Some((b'k', _)) => {}
+                        Some((b'k', word)) => self.note_end(word.get(..8)),
                         _ => {
                             return Err(ReplicaError::Protocol(
                                 "a message that is none of replication".to_owned(),
@@ -214,15 +256,21 @@ impl Taking {
                 }
             }
             let has_more = link.has_message();
+            if !has_more {
+                self.note();
+            }
             if !has_more || group_bytes >= GROUP_BYTES_MAX {
                 self.apply(&mut group, &mut group_bytes)?;
             }
             let is_dirty = self.follower.durable() < self.follower.position();
-            if is_dirty && (!has_more || synced.elapsed() >= SYNC_INTERVAL) {
+            let is_synced = is_dirty && (!has_more || synced.elapsed() >= SYNC_INTERVAL);
+            if is_synced {
                 self.follower.sync()?;
                 synced = Instant::now();
-                told = self.tell(link)?;
-            } else if told.elapsed() >= STATUS_INTERVAL {
+            }
+            // Commits may wait for what readers see here.
+            let is_shown = !has_more && self.follower.shown_position() > self.applied_told;
+            if is_synced || is_shown || told.elapsed() >= STATUS_INTERVAL {
                 told = self.tell(link)?;
             }
         }
@@ -246,6 +294,7 @@ impl Taking {
             Frame::File { name, .. } => *file = Some(self.follower.receive_file(name)?),
             Frame::Bytes(bytes) => file.as_mut().ok_or_else(out_of_place)?.write(bytes)?,
             Frame::FileEnd => file.take().ok_or_else(out_of_place)?.finish()?,
+            Frame::Published(version) => self.follower.note_published(version),
             Frame::Boundary(boundary) => self.follower.note_boundary(boundary),
             Frame::Records(_) | Frame::Manifest(_) => return Err(out_of_place()),
         }
@@ -254,14 +303,31 @@ impl Taking {
 
     /// Tells the primary how far this replica is.
     fn tell(&mut self, link: &mut Link) -> Result<Instant, ReplicaError> {
-        let position = self.follower.position();
-        link.send_status(position, self.follower.durable(), position)?;
-        self.note();
+        let (taken, durable, applied) = self.note();
+        link.send_status(taken, durable, applied)?;
+        self.applied_told = applied;
         Ok(Instant::now())
     }
 
-    fn note(&self) {
+    /// Notes where the log ends on the primary.
+    fn note_end(&mut self, bytes: Option<&[u8]>) {
+        let Some(bytes) = bytes.and_then(|bytes| bytes.try_into().ok()) else { return };
+        let end = Lsn::new(u64::from_be_bytes(bytes));
+        if self.ends.back().is_some_and(|(last, _)| *last >= end) || self.ends.len() >= ENDS_MAX {
+            self.ends.pop_back();
+        }
+        self.ends.push_back((end, Instant::now()));
+    }
+
+    fn note(&mut self) -> (Lsn, Lsn, Lsn) {
+        let follower = &self.follower;
+        let shown = follower.shown_position();
+        while let Some((_, at)) = self.ends.pop_front_if(|(end, _)| *end <= shown) {
+            follower.note_current(at);
+        }
+        let (taken, durable, applied) = (follower.position(), follower.durable(), follower.shown_position());
         let mut status = self.status.lock();
-        (status.applied, status.durable) = (self.follower.position(), self.follower.durable());
+        (status.taken, status.durable, status.applied) = (taken, durable, applied);
+        (taken, durable, applied)
     }
 }

@@ -27,7 +27,7 @@ use crate::protocol::input::{Frame, Input};
 use crate::sessions::Entry;
 use crate::shared::Shared;
 use crate::stream::Stream;
-use coeval::{LogFeed, SqlError, SqlState, TransactionStatus};
+use coeval::{CancelHandle, LogFeed, Publication, SqlError, SqlState, StoreError, TransactionStatus};
 use coeval_sql::{CancelReason, QuotaShare, Session};
 use copying::Copying;
 use extended::Statements;
@@ -53,6 +53,9 @@ const OUTPUT_ROOM_IDLE: usize = 8 << 10;
 
 /// How long a client is waited for that is told its last.
 const LAST_WORD: Duration = Duration::from_secs(1);
+
+/// How often a commit that waits for replicas looks whether it is to end.
+const CANCEL_LOOK: Duration = Duration::from_millis(20);
 
 /// How a connection ends.
 #[derive(Debug)]
@@ -286,7 +289,7 @@ impl Connection {
     ) -> Result<T, Failure> {
         let outcome = statement(&mut self.session);
         if let Some(publication) = self.session.publication()
-            && let Err(error) = publication.await
+            && let Err(error) = acknowledged(publication, &self.session.cancel_handle()).await
         {
             return Err(self.session.abort(error.into()).into());
         }
@@ -403,6 +406,23 @@ impl Connection {
             {
                 self.output.parameter_status(name, value);
             }
+        }
+    }
+}
+
+/// Waits until what a statement has done, or depends on, is durable; for replicas no longer than until the statement is to end.
+async fn acknowledged(publication: Publication, cancel: &CancelHandle) -> Result<(), StoreError> {
+    if !publication.may_await_replicas() {
+        return publication.await;
+    }
+    let mut publication = std::pin::pin!(publication);
+    loop {
+        tokio::select! {
+            outcome = &mut publication => return outcome,
+            () = tokio::time::sleep(CANCEL_LOOK) => {}
+        }
+        if cancel.requested().is_some() && publication.awaits_replicas() {
+            return Err(StoreError::NotReplicated);
         }
     }
 }

@@ -6,7 +6,7 @@ mod endpoint;
 pub(crate) use endpoint::serve;
 
 use coeval::{Database, LeaderStays};
-use coeval_sql::ActivityState;
+use coeval_sql::{ActivityState, UpstreamState};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -144,6 +144,45 @@ fn write_store(text: &mut String, database: &Database) {
     family(text, name, "gauge", "For how long checkpoints have failed; 0 if the last one did not.");
     let _ = writeln!(text, "{name} {:.3}", lasting.as_secs_f64());
     write_leader_stays(text, &store.leader_stays());
+    write_replication(text, database);
+}
+
+/// Who follows, and whom this one follows.
+fn write_replication(text: &mut String, database: &Database) {
+    let (engine, store) = (database.engine(), database.engine().store());
+    let Some((end, durable)) = store.log_position() else { return };
+    family(text, "coeval_log_bytes", "counter", "Bytes of log that were ever written.");
+    sample(text, "coeval_log_bytes", "", end.get());
+    let name = "coeval_replica_behind_bytes";
+    family(text, name, "gauge", "Bytes of durable log that a replica does not have, by how far it has them.");
+    for (pid, standing) in engine.followers().standings() {
+        let progress = standing.progress;
+        let stages = [
+            ("sent", progress.sent),
+            ("written", progress.written),
+            ("flushed", progress.flushed),
+            ("applied", progress.applied),
+        ];
+        for (stage, place) in stages {
+            let labels = format!("{{pid=\"{pid}\",stage=\"{stage}\"}}");
+            sample(text, name, &labels, durable.get().saturating_sub(place.get()));
+        }
+    }
+    let lag = store.snapshot_lag();
+    let name = "coeval_safe_snapshot_behind_commits";
+    family(text, name, "gauge", "Published commits that the newest safe snapshot lacks.");
+    sample(text, name, "", lag.commits);
+    let name = "coeval_safe_snapshot_age_seconds";
+    family(text, name, "gauge", "For how long there has been something that it lacks.");
+    let _ = writeln!(text, "{name} {:.6}", lag.age.as_secs_f64());
+    let Some(upstream) = engine.upstream() else { return };
+    let name = "coeval_following";
+    family(text, name, "gauge", "1 while this replica takes its primary's log, 0 while it does not.");
+    sample(text, name, "", u64::from(upstream.state == UpstreamState::Streaming));
+    let name = "coeval_replica_unshown_bytes";
+    family(text, name, "gauge", "Bytes of log that this replica has and does not show yet.");
+    let shown = store.shown_position().unwrap_or(end);
+    sample(text, name, "", end.get().saturating_sub(shown.get()));
 }
 
 fn write_leader_stays(text: &mut String, stays: &LeaderStays) {

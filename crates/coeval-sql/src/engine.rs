@@ -14,6 +14,7 @@ use crate::registry::Registry;
 use crate::rights::{Authority, is_member};
 use crate::session::Session;
 use crate::tique::Servers;
+use crate::upstream::{Upstream, UpstreamStatus};
 use apart::Places;
 pub(crate) use apart::{Asking, LONG_TEXT_BYTES};
 use coeval_store::{RoleDef, Store};
@@ -23,7 +24,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::runtime::{Handle, Runtime, RuntimeFlavor};
 
 /// The name of the database, as `current_database()` and qualified names have it.
@@ -42,6 +43,7 @@ pub struct Engine {
     quotas: Quotas,
     servers: Servers,
     followers: Followers,
+    upstream: OnceLock<Arc<dyn Upstream>>,
     places: Places,
 }
 
@@ -84,6 +86,7 @@ impl Engine {
             quotas: Quotas::default(),
             servers: Servers::default(),
             followers: Followers::default(),
+            upstream: OnceLock::new(),
             places: Places::default(),
         });
         engine.servers.look(engine.store.world().catalog());
@@ -123,6 +126,18 @@ impl Engine {
     #[must_use]
     pub fn followers(&self) -> &Followers {
         &self.followers
+    }
+
+    /// Says who follows another database for this one. Once.
+    pub fn set_upstream(&self, upstream: Arc<dyn Upstream>) {
+        // A replica follows one primary.
+        let _ = self.upstream.set(upstream);
+    }
+
+    /// Where this one stands as a replica, if somebody follows for it.
+    #[must_use]
+    pub fn upstream(&self) -> Option<UpstreamStatus> {
+        self.upstream.get().map(|upstream| upstream.status())
     }
 
     /// The role of this name, as it is now.

@@ -50,11 +50,14 @@ mod row_locking;
 mod scalar;
 mod session;
 mod settings;
+mod standby_names;
 mod statement;
 mod system;
 mod temporary;
 mod tique;
+mod token;
 mod types;
+mod upstream;
 mod user_types;
 mod vector;
 
@@ -65,7 +68,7 @@ pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub use definitions::Definitions;
 pub use engine::{Engine, STATEMENT_STACK_BYTES};
 pub use error::{ErrorObject, SqlError, SqlState};
-pub use followers::{Followers, Following, Progress};
+pub use followers::{Followers, Following};
 pub use memory::{QUERY_MEMORY_MIN, QueryMemory, default_query_memory};
 pub use password::Verifier;
 pub use point::Rows;
@@ -80,6 +83,8 @@ pub use session::{
     Session, TransactionStatus,
 };
 pub use settings::Settings;
+pub use token::SnapshotToken;
 pub use types::{
     column_type, column_type_of_arrow, decode_binary, encode_binary, format_value, parse_value, utf8,
 };
+pub use upstream::{Upstream, UpstreamState, UpstreamStatus};

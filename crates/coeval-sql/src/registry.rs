@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
 /// Longest part of a statement that is shown, in bytes.
@@ -217,6 +218,15 @@ impl fmt::Debug for Registered {
 pub struct Registry {
     sessions: Mutex<Sessions>,
     reload: Notify,
+    promotion: Promotion,
+}
+
+/// Making the replica that a server has a database of its own.
+#[derive(Debug, Default)]
+struct Promotion {
+    /// Whether there is somebody who can.
+    is_possible: AtomicBool,
+    asked: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -270,6 +280,21 @@ impl Registry {
     /// Ready once somebody has asked for that since the last time.
     pub async fn reload_asked(&self) {
         self.reload.notified().await;
+    }
+
+    /// Ready once somebody has asked for the promotion of the replica; from the first call on, that can be asked for.
+    pub async fn promotion_asked(&self) {
+        self.promotion.is_possible.store(true, Ordering::Release);
+        self.promotion.asked.notified().await;
+    }
+
+    /// Asks the server that has a replica to promote it. Whether there is one.
+    pub(crate) fn ask_to_promote(&self) -> bool {
+        let is_possible = self.promotion.is_possible.load(Ordering::Acquire);
+        if is_possible {
+            self.promotion.asked.notify_one();
+        }
+        is_possible
     }
 
     /// The session of this number.

@@ -595,10 +595,14 @@ impl Session {
                 temporary.before_commit(context.transaction).map(|()| value)
             });
             self.floor.note_snapshot(transaction.begin_version());
-            if self.settings.waives_durability() {
-                engine.store().waive_durability(&mut transaction);
-            }
-            let outcome = self.acknowledgements.end(engine.store(), &mut self.floor, transaction, settled);
+            engine.store().set_synchronous_commit(&mut transaction, self.settings.synchronous_commit());
+            let outcome = self.acknowledgements.end(
+                engine.store(),
+                &mut self.floor,
+                &self.cancel,
+                transaction,
+                settled,
+            );
             match outcome {
                 Err(error) if options.may_run_again(&error) && attempt < AUTOCOMMIT_ATTEMPTS_MAX => {}
                 Err(error) => return Err(self.shown(place_in(self.cancel.named(error), sql))),

@@ -8,9 +8,10 @@ use crate::catalog::SettingRequest;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{Principal, Rights};
 use crate::session::Deferrable;
+use crate::standby_names::SYNCHRONOUS_STANDBY_NAMES;
 use crate::temporary::{PG_TEMP, Temporary};
 use chrono_tz::Tz;
-use coeval_store::AccessMode;
+use coeval_store::{AccessMode, SynchronousCommit};
 use coeval_txn::Isolation;
 use compatible::COMPATIBLE;
 use std::collections::BTreeMap;
@@ -92,6 +93,12 @@ const KNOWN: &[Known] = &[
         Domain::Size,
         "Most bytes of rows that COPY keeps before they go into the table.",
     ),
+    known(
+        "coeval.max_staleness",
+        "0",
+        Domain::Duration,
+        "On a replica: transactions fail that would read what is older; 0 for any age.",
+    ),
     known("coeval.point_path", "on", Domain::Boolean, "Whether statements by key bypass DataFusion."),
     known(
         "coeval.priority",
@@ -122,6 +129,13 @@ const KNOWN: &[Known] = &[
         "",
         Domain::Text,
         "Server of new tables; none: they are the database's own.",
+    ),
+    known("coeval.wait_for_token", "", Domain::Text, "SET waits until the token's snapshot is there."),
+    known(
+        "coeval.wait_for_token_timeout",
+        "1min",
+        Domain::Duration,
+        "Longest wait of SET coeval.wait_for_token; 0 for any.",
     ),
     known("datestyle", "ISO, MDY", Domain::Text, "Order and style of dates; output is always ISO."),
     known(
@@ -172,7 +186,13 @@ const KNOWN: &[Known] = &[
         "synchronous_commit",
         "on",
         Domain::OneOf(&["on", "off", "local", "remote_write", "remote_apply"]),
-        "Whether commits wait for the disk; off: they are durable some 200 ms later.",
+        "What commits wait for: the disk, replicas; off: they are durable some 200 ms later.",
+    ),
+    known(
+        SYNCHRONOUS_STANDBY_NAMES,
+        "",
+        Domain::Text,
+        "Replicas that commits wait for: names, FIRST n (names) or ANY n (names). Of the whole database.",
     ),
     known(
         "tique.formulation",
@@ -328,11 +348,27 @@ impl Settings {
         self.point_path
     }
 
-    /// Whether commits are acknowledged before they are durable. All settings of `synchronous_commit` but `off` wait for the
-    /// local disk, as long as there are no replicas.
+    /// What commits wait for.
     #[must_use]
-    pub fn waives_durability(&self) -> bool {
-        self.changed.get("synchronous_commit").is_some_and(|value| value == "off")
+    pub fn synchronous_commit(&self) -> SynchronousCommit {
+        match self.changed.get("synchronous_commit").map(String::as_str) {
+            Some("off") => SynchronousCommit::Off,
+            Some("local") => SynchronousCommit::Local,
+            Some("remote_write") => SynchronousCommit::RemoteWrite,
+            Some("remote_apply") => SynchronousCommit::RemoteApply,
+            _ => SynchronousCommit::On,
+        }
+    }
+
+    /// How old what a replica's transactions read may be.
+    pub(crate) fn max_staleness(&self) -> Option<Duration> {
+        self.get("coeval.max_staleness").ok().and_then(limit)
+    }
+
+    /// How long SET coeval.wait_for_token waits at most.
+    #[must_use]
+    pub(crate) fn token_timeout(&self) -> Option<Duration> {
+        self.get("coeval.wait_for_token_timeout").ok().and_then(limit)
     }
 
     /// Whether new transactions may write.

@@ -19,6 +19,10 @@
 //! [`FollowedSnapshots`](coeval_txn::ssi::FollowedSnapshots) makes of what the log says; nobody is certified. Until the first
 //! one can be made (the boundary of the primary has to reach the version that the copy began with) there is none.
 //!
+//! # Chains
+//! A follower is followed as a primary is: it gives what is durable in its own log, and passes on what it was told is
+//! published, and the boundary. So no link of a chain shows what the one before does not.
+//!
 //! # What a follower never does
 //! It writes no record of its own, gives no number of a sequence, and deletes nothing by itself: its log stays the beginning
 //! of the primary's. Its checkpoints are its own: their files have numbers that the primary does not give (see
@@ -46,8 +50,9 @@ pub(crate) use standing::FollowerStanding;
 
 use crate::disk::{FOLLOWER_FILE, UNFINISHED_COPY_FILE};
 use crate::error::StoreError;
-use crate::files::FileSystem;
-use crate::log::{LogRecord, Lsn};
+use crate::files::{FileSystem, OpenMode};
+use crate::log::{ChecksumPolicy, LogRecord, Lsn};
+use crate::manifest::{Manifest, manifest_path};
 use crate::publishing::Wanted;
 use crate::recovery::{FollowedLog, ReplayError, Replayer};
 use crate::segment::parse_segment_name;
@@ -58,6 +63,7 @@ use coeval_txn::Version;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Takes the log of a primary into a store that follows it. There is one for each such store; dropping it leaves the store
 /// as it is, to be read.
@@ -199,11 +205,15 @@ impl Follower {
         shared.clock.raise(time);
         let (version, world) = (world.version(), Arc::new(world));
         let is_new = version > shared.applied().version();
+        let end = records.last().map_or(self.position, |record| record.end);
         if is_new {
-            shared.pipeline.publishing.push(shared, Arc::clone(&world), Wanted::Followed, Vec::new());
+            let wanted = Wanted::Followed(end);
+            shared.pipeline.publishing.push(shared, Arc::clone(&world), wanted, Vec::new());
             let changes =
                 records.iter().map(|record| record.payload.len() as u64).sum::<u64>() / CHANGE_BYTES;
-            shared.keeper.note_commit(changes, records.last().map(|record| record.end));
+            shared.keeper.note_commit(changes, Some(end));
+        } else {
+            shared.pipeline.publishing.note_taken(end);
         }
         let mut snapshots = shared.serializable.lock_followed();
         for batch in batches {
@@ -224,16 +234,15 @@ impl Follower {
         self.shared.pipeline.publishing.publish_through(&self.shared, version);
     }
 
-    /// The version that readers see.
+    /// Up to where its readers see the log.
     #[must_use]
-    pub fn shown(&self) -> Version {
-        self.shared.published().version()
+    pub fn shown_position(&self) -> Lsn {
+        self.shared.pipeline.publishing.shown_position()
     }
 
-    /// Whether readers see all that was taken.
-    #[must_use]
-    pub fn shows_all(&self) -> bool {
-        self.shared.published().version() >= self.shared.applied().version()
+    /// Notes that readers see here what the primary had published at this moment of this machine's clock.
+    pub fn note_current(&self, at: Instant) {
+        self.shared.note_current(at);
     }
 
     /// Notes how far safe snapshots may go: the primary says so behind all records up to [`position`](Self::position).
@@ -251,8 +260,10 @@ impl Follower {
     /// Never: a follower has a log.
     pub fn sync(&self) -> Result<Lsn, StoreError> {
         let log = self.shared.pipeline.log().expect("a follower has a log");
-        log.sync(self.position)
-            .map_err(|error| StoreError::Stopped(self.shared.pipeline.publishing.stop(error)))
+        let publishing = &self.shared.pipeline.publishing;
+        let durable = log.sync(self.position).map_err(|error| StoreError::Stopped(publishing.stop(error)))?;
+        publishing.note_durable();
+        Ok(durable)
     }
 
     /// Goes on with the boundary that was known when it was closed, if the log has all that it had then.
@@ -301,6 +312,28 @@ pub fn promote(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
     Ok(files.sync_dir(dir)?)
 }
 
+/// Makes the database in a directory that nobody has open a replica: the way back of a former primary. Durable on return. It
+/// can follow one whose log begins as its own does, and numbers its files in a stretch of its own from here on.
+///
+/// # Errors
+/// [`StoreError::UnfinishedCopy`]; those of the manifest and the files. It is as before then, or a replica.
+pub fn demote(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
+    let directory = dir.display().to_string();
+    if files.exists(&dir.join(UNFINISHED_COPY_FILE))? {
+        return Err(StoreError::UnfinishedCopy { directory });
+    }
+    let _lock = files.lock(dir)?;
+    if files.exists(&dir.join(FOLLOWER_FILE))? {
+        return Ok(());
+    }
+    let path = manifest_path(dir);
+    let mut manifest = Manifest::decode(&files.read(&path)?, &path, ChecksumPolicy::Verified)?;
+    manifest.next_segment = copy_writer::own_stretch();
+    manifest.write(files, dir)?;
+    files.open(&dir.join(FOLLOWER_FILE), OpenMode::Create)?.sync_all()?;
+    Ok(files.sync_dir(dir)?)
+}
+
 /// A change of a row takes about so many bytes in the log: for the keeper, which looks whether a checkpoint is due.
 const CHANGE_BYTES: u64 = 100;
 
@@ -309,6 +342,16 @@ impl Shared {
     #[inline]
     pub(crate) fn is_following(&self) -> bool {
         self.serializable.is_following()
+    }
+
+    /// How far safe snapshots may go of those that follow this store, once they have all that it has.
+    fn followers_boundary(&self) -> Version {
+        if self.is_following() {
+            // All that belongs to it came before it.
+            self.serializable.lock_followed().boundary()
+        } else {
+            self.final_version()
+        }
     }
 
     /// Puts a newer safe snapshot in place, if what was followed allows one.

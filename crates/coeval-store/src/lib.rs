@@ -127,7 +127,8 @@ pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
 pub use error::{ConstraintError, StoreError, TableDamage};
 pub use following::{
     BaseCopy, CopiedFile, CopyWriter, Fed, FileWriter, FollowError, Follower, Frame, LogFeed, MalformedFrame,
-    PrimaryWriter, promote, ReplicaSession};
+    PrimaryWriter, ReplicaSession, demote, promote,
+};
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
 pub use ingest::{IngestOffset, Ingested, SourceOffset};
@@ -141,9 +142,11 @@ pub use publishing::{Publication, WAIVED_LAG_MAX};
 pub use range::{Direction, KeyRange};
 pub use record::LogMark;
 pub use repair::{RepairReport, repair};
+pub use replicas::{
+    Progress, ReplicaChoice, ReplicaRole, ReplicaStanding, SynchronousCommit, SynchronousReplicas,
+};
 pub use reservations::Priority;
 pub use row::{Layout, Row, RowWriter, ValueTypeMismatch};
-pub use replicas::{Progress, ReplicaChoice, ReplicaRole, ReplicaStanding, SynchronousCommit, SynchronousReplicas};
 pub use row_lock_error::RowLockError;
 pub use safe_counts::SafeSnapshotCounts;
 pub use serializable::{DeferralInterrupted, SafeWorld, SnapshotLag};

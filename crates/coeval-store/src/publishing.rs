@@ -45,8 +45,9 @@ pub(crate) enum Wanted {
     Soon(Option<Lsn>),
     /// Whenever somebody syncs.
     Never,
-    /// Whenever somebody syncs; the world is seen when the primary says so ([`Publishing::publish_through`]).
-    Followed,
+    /// Whenever somebody syncs; the world is seen when the primary says so ([`Publishing::publish_through`]). Its log goes to
+    /// here.
+    Followed(Lsn),
 }
 
 /// What somebody waits for.
@@ -90,8 +91,8 @@ enum Consent {
     None,
     /// Enough replicas have come to this place.
     Replicas(Stage, Lsn),
-    /// The primary has published it.
-    Primary,
+    /// The primary has published it. The log that readers see without it goes to here.
+    Primary(Lsn),
 }
 
 /// What is published and not shown yet by as many replicas as its commits ask for.
@@ -117,6 +118,8 @@ struct State {
     published: Version,
     /// Of a store that follows another one: what is published there.
     allowed: Version,
+    /// Likewise: up to where its log was taken.
+    taken: Lsn,
     is_syncing: bool,
     stopped: Option<LogError>,
     syncer: Syncer,
@@ -177,6 +180,7 @@ impl Publishing {
                 unshown: VecDeque::new(),
                 published,
                 allowed: published,
+                taken: log.as_ref().map_or(Lsn::START, LogHandle::end_lsn),
                 is_syncing: false,
                 stopped: None,
                 syncer: Syncer::None,
@@ -193,6 +197,12 @@ impl Publishing {
     /// Whether who committed this version may be told so.
     pub(crate) fn is_acknowledged(&self, version: Version) -> bool {
         self.acknowledged.load(Ordering::Acquire) >= version.get()
+    }
+
+    /// Whether this machine has done all that keeps the version from being published.
+    fn is_durable(&self, version: Version) -> bool {
+        let state = self.state.lock();
+        !state.is_syncing && state.has_come(version, Until::Durable, self.log.as_ref())
     }
 
     pub(crate) fn log(&self) -> Option<&LogHandle> {
@@ -261,8 +271,9 @@ impl Publishing {
             // Nobody would sync it.
             Wanted::Soon(end) => end,
             Wanted::Never => None,
-            Wanted::Followed => {
-                consent = Consent::Primary;
+            Wanted::Followed(end) => {
+                consent = Consent::Primary(state.taken);
+                state.taken = end;
                 None
             }
         };
@@ -318,6 +329,26 @@ impl Publishing {
     /// Publishes what only waited for replicas that have come so far by now, or are not asked for any more.
     pub(crate) fn go_on(&self, shared: &Shared) {
         self.change(shared, |_| {});
+    }
+
+    /// In a store that follows another one: its log was taken up to here, without a new version.
+    pub(crate) fn note_taken(&self, end: Lsn) {
+        self.state.lock().taken = end;
+    }
+
+    /// In a store that follows another one: up to where readers see its log.
+    pub(crate) fn shown_position(&self) -> Lsn {
+        let state = self.state.lock();
+        match state.pending.front().map(|pending| pending.consent) {
+            Some(Consent::Primary(shown)) => shown,
+            _ => state.taken,
+        }
+    }
+
+    /// The log is durable further than it was: those hear of it who give it to others.
+    pub(crate) fn note_durable(&self) {
+        let _state = self.state.lock();
+        self.progress.notify_all();
     }
 
     /// Publishes what has been followed, up to this version.
@@ -572,7 +603,7 @@ impl State {
                 && match pending.consent {
                     Consent::None => true,
                     Consent::Replicas(stage, end) => replicas.have_reached(stage, end),
-                    Consent::Primary => pending.world.version() <= allowed,
+                    Consent::Primary(_) => pending.world.version() <= allowed,
                 }
         };
         let count = self.pending.iter().take_while(|pending| is_ready(pending)).count();
@@ -655,6 +686,18 @@ impl Publication {
     pub(crate) fn new(shared: Arc<Shared>, version: Version) -> Self {
         shared.pipeline.publishing.ask(version);
         Self { shared, version, place: None }
+    }
+
+    /// Whether it may wait for replicas, which may take as long as they like.
+    #[must_use]
+    pub fn may_await_replicas(&self) -> bool {
+        self.shared.replicas.are_required()
+    }
+
+    /// Whether nothing but replicas is waited for: it is durable here.
+    #[must_use]
+    pub fn awaits_replicas(&self) -> bool {
+        self.may_await_replicas() && self.shared.pipeline.publishing.is_durable(self.version)
     }
 }
 

@@ -13,8 +13,8 @@ use crate::keeper::KeeperSignal;
 use crate::log::{Log, Lsn, PayloadTail};
 use crate::options::{Durability, Sizes, StoreOptions};
 use crate::pipeline::Pipeline;
-use crate::record::encode_body;
 use crate::publishing::Until;
+use crate::record::encode_body;
 use crate::replicas::Replicas;
 use crate::retention::Retention;
 use crate::safe_counts::Refusal;
@@ -36,6 +36,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// The state of an open store.
 pub(crate) struct Shared {
@@ -80,6 +81,11 @@ pub(crate) struct Shared {
     pub(crate) retention: Retention,
     pub(crate) replicas: Replicas,
     pub(crate) clock: LogClock,
+    /// Of a follower: when it last had all that its primary had published, if it has since it was opened.
+    ///
+    /// # Locking
+    /// A leaf lock, held for moments.
+    current_at: Mutex<Option<Instant>>,
     pub(crate) trap: Trap,
 }
 
@@ -199,6 +205,7 @@ impl Shared {
             retention: Retention::default(),
             replicas: Replicas::default(),
             clock: LogClock::new(contents.time),
+            current_at: Mutex::default(),
             trap: Trap::default(),
         }
     }
@@ -225,6 +232,15 @@ impl Shared {
 
     pub(crate) fn set_terms(&self, terms: TermHistory) {
         *self.terms.lock() = terms;
+    }
+
+    pub(crate) fn note_current(&self, at: Instant) {
+        let mut current_at = self.current_at.lock();
+        *current_at = (*current_at).max(Some(at));
+    }
+
+    pub(crate) fn current_at(&self) -> Option<Instant> {
+        *self.current_at.lock()
     }
 
     pub(crate) fn published(&self) -> Arc<World> {
@@ -442,8 +458,7 @@ impl Shared {
             }
             let applied = self.pipeline.commit(self, submission, locks);
             let verdict = applied.and_then(|committed| {
-                let durable =
-                    self.pipeline.publishing.wait(self, committed.version, Until::Durable, None);
+                let durable = self.pipeline.publishing.wait(self, committed.version, Until::Durable, None);
                 durable.map_err(StoreError::under_commit)?;
                 Ok(committed)
             });

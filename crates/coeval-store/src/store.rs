@@ -11,7 +11,7 @@ use crate::companion::Companion;
 use crate::conflicts::{ConflictCounts, RecentConflict};
 use crate::error::{StoreError, TableDamage};
 use crate::files::{DiskFiles, FileSystem};
-use crate::following::{BaseCopy, Follower, LogFeed};
+use crate::following::{BaseCopy, Follower, LogFeed, ReplicaSession};
 use crate::held_versions::HeldVersions;
 use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::Keeper;
@@ -19,8 +19,8 @@ use crate::log::{LogOptions, Lsn};
 use crate::options::{DamagedTables, Durability, Sizes, StoreOptions, Trials};
 use crate::pipeline::LeaderStays;
 use crate::publishing::{Publication, Until};
-use crate::replicas::{SynchronousCommit, SynchronousReplicas};
 use crate::recovery::{Recovered, Role, recover, salvage};
+use crate::replicas::{SynchronousCommit, SynchronousReplicas};
 use crate::reservations::Priority;
 use crate::safe_counts::SafeSnapshotCounts;
 use crate::sequence::Position;
@@ -197,20 +197,19 @@ impl Store {
     /// the log short that has to be applied to the copy.
     ///
     /// # Errors
-    /// [`StoreError::NoDirectory`]; [`StoreError::OnReplica`], for what is safe there is not known by who would follow it;
-    /// those of the log and of the files.
+    /// [`StoreError::NoDirectory`]; [`StoreError::ServedReadOnly`]; those of the log and of the files.
     pub fn base_copy(&self) -> Result<BaseCopy, StoreError> {
-        self.shared.check_writable("a copy of it")?;
+        self.shared.check_files_writable("a copy of it")?;
         BaseCopy::begin(&self.shared)
     }
 
     /// The log from `position` on, for one who has it up to there, in the term with the id `term` (`None`: before the first).
     ///
     /// # Errors
-    /// [`StoreError::ForeignHistory`] if that is another history; [`StoreError::NoDirectory`], [`StoreError::OnReplica`]. Whether the log reaches back so
-    /// far is found with the first record.
+    /// [`StoreError::ForeignHistory`] if that is another history; [`StoreError::NoDirectory`], [`StoreError::ServedReadOnly`].
+    /// Whether the log reaches back so far is found with the first record.
     pub fn log_feed(&self, term: Option<u64>, position: Lsn) -> Result<LogFeed, StoreError> {
-        self.shared.check_writable("a replica of it")?;
+        self.shared.check_files_writable("a replica of it")?;
         self.shared.terms().check_follower(term, position)?;
         let (end, _) = self.log_position().ok_or(StoreError::NoDirectory)?;
         if position > end {
@@ -451,6 +450,30 @@ impl Store {
     /// [`StoreError::OutcomeUnknown`] if the log failed: the version will not be published before the next open.
     pub fn wait_published(&self, version: Version) -> Result<(), StoreError> {
         self.shared.wait_for(version, Until::Published, None).map_err(StoreError::under_commit)
+    }
+
+    /// Up to where its readers see the log: of a primary all that is durable, of a follower what is published on the primary.
+    /// `None` in memory.
+    #[must_use]
+    pub fn shown_position(&self) -> Option<Lsn> {
+        let log = self.shared.pipeline.log()?;
+        let is_following = self.shared.is_following();
+        Some(if is_following { self.shared.pipeline.publishing.shown_position() } else { log.durable_lsn() })
+    }
+
+    /// Of a follower: for how long the primary may have published what readers do not see here; for ever if it has not caught
+    /// up since it was opened. `None` of a store that follows nobody: it has all there is.
+    #[must_use]
+    pub fn staleness(&self) -> Option<Duration> {
+        let age = || self.shared.current_at().map_or(Duration::MAX, |at| at.elapsed());
+        self.shared.is_following().then(age)
+    }
+
+    /// Whether the newest safe snapshot has what a session must find. Costs what [`begin_safe`](Self::begin_safe) does.
+    #[must_use]
+    pub fn safe_snapshot_satisfies(&self, floor: &SessionFloor) -> bool {
+        let safe = self.shared.serializable.current(self.shared.published_slot());
+        safe.is_some_and(|safe| safe.satisfies(floor))
     }
 
     /// Waits until whoever committed this version may be told so: [`wait_published`](Self::wait_published), and for replicas

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a transaction hands to the commit pipeline.
 
-use crate::replicas::SynchronousCommit;
 use crate::bricks::{BrickChanges, WrittenBricks};
 use crate::bulk::BulkLoad;
 use crate::catalog::{CatalogChange, TableDef};
@@ -9,6 +8,7 @@ use crate::conflicts::Party;
 use crate::delta::Delta;
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
+use crate::replicas::SynchronousCommit;
 use crate::serializable::Certification;
 use crate::space::Space;
 use crate::table::Table;

@@ -5,10 +5,16 @@ use super::secret_in;
 use crate::arguments::ServeArguments;
 use crate::directory::{Contents, look};
 use crate::failure::Failure;
-use coeval::{Database, DatabaseOptions};
-use coeval_replica::{PrimaryAddress, Replica, copy_database};
-use std::path::Path;
+use coeval::{Database, DatabaseOptions, Upstream, UpstreamState, UpstreamStatus};
+use coeval_replica::{
+    Kinship, Link, PrimaryAddress, Replica, ReplicaState, ReplicaStatus, ReplicaWatch, copy_database, kinship,
+};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// The file that tells a replica's directory from others.
+const FOLLOWER_FILE: &str = "follower";
 
 /// How often a copy says how much has come.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
@@ -28,6 +34,7 @@ pub(super) fn open(
         address.password = Some(secret_in(file)?);
     }
     let link = match look(dir)? {
+        Contents::Database if !is_replica(dir) => rejoined(&address, dir, options)?,
         Contents::Database => None,
         Contents::Nothing | Contents::Remains => Some(copied(&address, dir)?),
         Contents::Foreign => {
@@ -40,12 +47,99 @@ pub(super) fn open(
     let opened = options.open_replica(dir);
     let (database, follower) =
         opened.map_err(|error| Failure::work(format_args!("cannot open {}", dir.display()), error))?;
+    let (host, port) = (address.host.clone(), address.port);
     let replica = Replica::start(follower, address, link)
         .map_err(|error| Failure::work("cannot start a thread for the replica", error))?;
+    database.engine().set_upstream(Arc::new(Shown { watch: replica.watch(), host, port }));
     Ok((database, replica))
 }
 
-fn copied(from: &PrimaryAddress, dir: &Path) -> Result<coeval_replica::Link, Failure> {
+/// Where the replica stands, for who asks the database.
+struct Shown {
+    watch: ReplicaWatch,
+    host: String,
+    port: u16,
+}
+
+impl Upstream for Shown {
+    fn status(&self) -> UpstreamStatus {
+        let ReplicaStatus { state, taken, durable, .. } = self.watch.status();
+        let (state, reason) = match state {
+            ReplicaState::Following => (UpstreamState::Streaming, None),
+            ReplicaState::Connecting(reason) => (UpstreamState::Waiting, reason),
+            ReplicaState::Stopped(reason) => (UpstreamState::Stopped, Some(reason)),
+        };
+        UpstreamStatus {
+            state,
+            reason,
+            host: self.host.clone(),
+            port: self.port,
+            written: taken,
+            flushed: durable,
+        }
+    }
+}
+
+/// Whether the directory is a replica's already.
+fn is_replica(dir: &Path) -> bool {
+    dir.join(FOLLOWER_FILE).exists()
+}
+
+/// Has a former primary's directory follow the new one: as it is, if its log is the beginning of that one's; else it is put
+/// aside, and a copy comes in its place.
+fn rejoined(from: &PrimaryAddress, dir: &Path, options: DatabaseOptions) -> Result<Option<Link>, Failure> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::Work(format!("{} cannot follow {from}: {error}", dir.display()))
+    };
+    Database::demote(dir).map_err(|error| failed(&error))?;
+    // Whatever is found, it is a primary's again unless it can follow.
+    let outcome =
+        options.open_replica(dir).map_err(|error| failed(&error)).and_then(|(database, follower)| {
+            let term = follower.terms().last().map_or(0, |term| term.number);
+            let kinship = kinship(from, &follower).map_err(|error| failed(&error))?;
+            drop((follower, database));
+            Ok((kinship, term))
+        });
+    if !matches!(outcome, Ok((Kinship::Beginning, _))) {
+        Database::promote(dir).map_err(|error| failed(&error))?;
+    }
+    match outcome? {
+        (Kinship::Beginning, _) => {
+            eprintln!(
+                "{} was a primary and has nothing that {from} does not have: it follows",
+                dir.display()
+            );
+            Ok(None)
+        }
+        (Kinship::Stranger(error), _) => Err(failed(&error)),
+        (Kinship::Parted(error), term) => {
+            let aside = aside_of(dir, term);
+            std::fs::rename(dir, &aside)
+                .map_err(|error| Failure::work(format_args!("cannot put {} aside", dir.display()), error))?;
+            eprintln!("{} was a primary, and cannot go on as a replica: {error}", dir.display());
+            eprintln!(
+                "It is now {}, with all that it had; coeval sql opens it. A copy takes its place.",
+                aside.display()
+            );
+            copied(from, dir).map(Some)
+        }
+    }
+}
+
+/// A name that nobody has, beside the directory.
+fn aside_of(dir: &Path, term: u64) -> PathBuf {
+    // Without a slash at the end.
+    let dir: PathBuf = dir.components().collect();
+    let mut names = (1..).map(|number| {
+        let mut name = dir.as_os_str().to_owned();
+        let tail = if number == 1 { format!(".term-{term}") } else { format!(".term-{term}-{number}") };
+        name.push(tail);
+        PathBuf::from(name)
+    });
+    names.find(|path| !path.exists()).expect("there are names enough")
+}
+
+fn copied(from: &PrimaryAddress, dir: &Path) -> Result<Link, Failure> {
     eprintln!("Copying the database of {from}");
     let (begun, mut said) = (Instant::now(), Instant::now());
     let mut came = 0;

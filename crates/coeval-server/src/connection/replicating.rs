@@ -27,14 +27,11 @@ use tokio::sync::mpsc;
 /// Pieces that are read ahead of the client, a mebibyte or so each.
 const PIECES_AHEAD: usize = 4;
 
-/// How often the log is looked at while nothing comes: shortly behind the last piece, and later.
-const LOOK_SOON: Duration = Duration::from_millis(1);
-const LOOK_LATER: Duration = Duration::from_millis(10);
-/// For so long after a piece the next one is looked for often.
-const BUSY_FOR: Duration = Duration::from_secs(1);
+/// How often it is looked whether safe snapshots may go further, while nothing is committed.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A client that gets nothing else is told that we are there.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// From 1970 to 2000, where PostgreSQL's times begin.
 const EPOCH_SECONDS: u64 = 946_684_800;
@@ -111,7 +108,7 @@ impl Connection {
         self.output.text_row(&[
             Some(terms.database_id().to_string()),
             Some(term.map_or(0, |term| term.number).to_string()),
-            Some(wal_place(position)),
+            Some(position.to_wal_text()),
             None,
             Some(format!("{:016x}", term.map_or(0, |term| term.id))),
         ]);
@@ -147,12 +144,14 @@ impl Connection {
         let of_reader = Arc::clone(&confirmed);
         spawn(move || {
             let end = || store.log_position().map_or(Lsn::START, |(_, durable)| durable);
-            if let Err(error) = send_log(feed, &of_reader, &sender, &end) {
+            if let Err(error) = send_log(feed.ahead_of_publication(), &of_reader, &sender, &end) {
                 // Whoever does not listen any more need not know.
                 let _ = sender.blocking_send(Piece::Failed(error.into()));
             }
         })?;
-        let following = self.shared.engine.followers().add(self.entry.pid());
+        let name = self.entry.shown().activity().application;
+        let engine = &self.shared.engine;
+        let following = engine.followers().add(engine.store(), self.entry.pid(), &name);
         tracing::info!(pid = self.entry.pid(), %position, "a replica follows");
         self.output.copy_both_response();
         self.replicate(Replicating { pieces, confirmed, following: Some(following) });
@@ -175,7 +174,9 @@ impl Connection {
                 if let Some(following) = &replicating.following {
                     following.note(|progress| progress.sent = end);
                     message.push(b'w');
-                    [end.get(), end.get(), now()].iter().for_each(|number| {
+                    let store = self.shared.engine.store();
+                    let durable = store.log_position().map_or(end, |(_, durable)| durable);
+                    [end.get(), durable.get(), now()].iter().for_each(|number| {
                         message.extend_from_slice(&number.to_be_bytes());
                     });
                 }
@@ -284,7 +285,7 @@ fn send_log(
     sender: &mpsc::Sender<Piece>,
     end: &dyn Fn() -> Lsn,
 ) -> Result<(), StoreError> {
-    let (mut last_piece, mut last_word) = (Instant::now(), Instant::now());
+    let mut last_word = Instant::now();
     let mut known = confirmed.load(Ordering::Relaxed);
     while !sender.is_closed() {
         let now_confirmed = confirmed.load(Ordering::Relaxed);
@@ -299,7 +300,7 @@ fn send_log(
                 if !Frame::encode_fed(fed, &mut frame)? {
                     return Ok(());
                 }
-                (last_piece, last_word) = (Instant::now(), Instant::now());
+                last_word = Instant::now();
             }
             None if last_word.elapsed() >= KEEPALIVE_INTERVAL => {
                 if sender.blocking_send(Piece::Keepalive(end())).is_err() {
@@ -307,10 +308,7 @@ fn send_log(
                 }
                 last_word = Instant::now();
             }
-            None => {
-                let is_busy = last_piece.elapsed() < BUSY_FOR;
-                std::thread::sleep(if is_busy { LOOK_SOON } else { LOOK_LATER });
-            }
+            None => feed.wait(LOOK_INTERVAL),
         }
     }
     Ok(())
@@ -333,7 +331,7 @@ fn parse(text: &str) -> Result<Command, SqlError> {
             let mut words = rest.split_whitespace().peekable();
             words.next_if(|word| word.eq_ignore_ascii_case("PHYSICAL"));
             let place = words.next().unwrap_or_default();
-            let position = parse_place(place)
+            let position = Lsn::from_wal_text(place)
                 .ok_or_else(|| wrong(format!("\"{place}\" is no place in a log, as 0/1A2B3C is one")))?;
             let term = match words.next() {
                 None => None,
@@ -349,17 +347,6 @@ fn parse(text: &str) -> Result<Command, SqlError> {
         }
         _ => Err(wrong(format!("\"{word}\" is no command of replication"))),
     }
-}
-
-/// A place in the log as PostgreSQL writes it.
-fn wal_place(place: Lsn) -> String {
-    format!("{:X}/{:X}", place.get() >> 32, place.get() & 0xFFFF_FFFF)
-}
-
-fn parse_place(text: &str) -> Option<Lsn> {
-    let (high, low) = text.split_once('/')?;
-    let part = |text: &str| u32::from_str_radix(text, 16).ok().map(u64::from);
-    Some(Lsn::new(part(high)? << 32 | part(low)?))
 }
 
 fn since_1970() -> Duration {
@@ -401,9 +388,9 @@ mod tests {
     #[test]
     fn places_are_read_as_they_are_written() {
         for place in [0, 26, u64::from(u32::MAX), 1 << 32, u64::MAX] {
-            assert_eq!(parse_place(&wal_place(Lsn::new(place))), Some(Lsn::new(place)));
+            assert_eq!(Lsn::from_wal_text(&Lsn::new(place).to_wal_text()), Some(Lsn::new(place)));
         }
-        assert_eq!(parse_place("1"), None);
-        assert_eq!(parse_place("100000000/0"), None);
+        assert_eq!(Lsn::from_wal_text("1"), None);
+        assert_eq!(Lsn::from_wal_text("100000000/0"), None);
     }
 }

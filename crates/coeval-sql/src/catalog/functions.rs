@@ -11,6 +11,7 @@ mod definitions;
 mod names;
 mod numbers;
 mod privileges;
+mod replication;
 mod session;
 mod sizes;
 mod strings;
@@ -18,7 +19,6 @@ mod type_names;
 
 pub use arrays::format_list;
 pub(crate) use arrays::{array_elements, array_of_text, is_blank, set_returning};
-pub(super) use numbers::wal_place;
 
 use super::access::{CatalogAccess, access};
 use super::rows::Cell;
@@ -139,13 +139,14 @@ const fn called(name: &'static str, arguments: RangeInclusive<usize>, gives: Giv
 }
 
 fn entries() -> impl Iterator<Item = &'static Entry> {
-    let lists: [&[Entry]; 9] = [
+    let lists: [&[Entry]; 10] = [
         advisory::ENTRIES,
         arrays::ENTRIES,
         definitions::ENTRIES,
         names::ENTRIES,
         numbers::ENTRIES,
         privileges::ENTRIES,
+        replication::ENTRIES,
         session::ENTRIES,
         sizes::ENTRIES,
         strings::ENTRIES,

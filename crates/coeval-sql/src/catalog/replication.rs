@@ -1,29 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `pg_stat_replication`: the sessions that follow the log, and how far each has come.
+//! `pg_stat_replication`: the sessions that follow the log, and how far each has come. `pg_stat_wal_receiver`: how this
+//! database follows another one.
 
 use super::Source;
-use super::functions::wal_place;
 use super::roles::role_oid;
 use super::rows::{Cell, Table};
-use crate::followers::Progress;
 use crate::registry::Registered;
 use coeval_store::log::Lsn;
+use coeval_store::{ReplicaRole, ReplicaStanding};
 
 /// Fills the relation; whether this module knows it.
 pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
-    if name != "pg_stat_replication" {
-        return false;
+    match name {
+        "pg_stat_replication" => sessions(table, source),
+        "pg_stat_wal_receiver" => receiver(table, source),
+        _ => return false,
     }
+    true
+}
+
+fn receiver(table: &mut Table, source: &Source<'_>) {
+    let Some(status) = source.engine.upstream() else { return };
+    let mut cells: Vec<(&'static str, Cell)> = vec![("pid", 0.into())];
+    if source.rights().is_superuser() {
+        let conninfo = format!("host={} port={}", status.host, status.port);
+        cells.extend([
+            ("status", status.state.name().into()),
+            ("written_lsn", status.written.to_wal_text().into()),
+            ("flushed_lsn", status.flushed.to_wal_text().into()),
+            ("sender_host", status.host.into()),
+            ("sender_port", i32::from(status.port).into()),
+            ("conninfo", conninfo.into()),
+        ]);
+    }
+    table.push_all(cells);
+}
+
+fn sessions(table: &mut Table, source: &Source<'_>) {
     let rights = source.rights();
     for session in source.engine.registry().all() {
-        let Some(progress) = source.engine.followers().progress(session.pid()) else { continue };
+        let Some(standing) = source.engine.followers().standing(session.pid()) else { continue };
         let mut cells = who(&session);
         if rights.include(session.principal().as_owner()) {
-            cells.extend(how_far(&session, &progress));
+            cells.extend(how_far(&session, &standing));
         }
         table.push_all(cells);
     }
-    true
 }
 
 /// What everybody sees.
@@ -38,9 +60,16 @@ fn who(session: &Registered) -> Vec<(&'static str, Cell)> {
 }
 
 /// What its owner sees, and who may see everything.
-fn how_far(session: &Registered, progress: &Progress) -> [(&'static str, Cell); 11] {
+fn how_far(session: &Registered, standing: &ReplicaStanding) -> [(&'static str, Cell); 11] {
+    let progress = &standing.progress;
+    let (priority, role) = match standing.role {
+        ReplicaRole::Asynchronous => (0, "async"),
+        ReplicaRole::Synchronous(place) => (place, "sync"),
+        ReplicaRole::Potential(place) => (place, "potential"),
+        ReplicaRole::Quorum => (1, "quorum"),
+    };
     let address = session.client().address;
-    let place = |place: Lsn| Cell::from((place > Lsn::START).then(|| wal_place(place)));
+    let place = |place: Lsn| Cell::from((place > Lsn::START).then(|| place.to_wal_text()));
     let state = if progress.applied >= progress.sent { "streaming" } else { "catchup" };
     [
         ("client_addr", address.map(|address| address.ip().to_canonical().to_string()).into()),
@@ -51,8 +80,8 @@ fn how_far(session: &Registered, progress: &Progress) -> [(&'static str, Cell); 
         ("write_lsn", place(progress.written)),
         ("flush_lsn", place(progress.flushed)),
         ("replay_lsn", place(progress.applied)),
-        ("sync_priority", 0.into()),
-        ("sync_state", "async".into()),
+        ("sync_priority", i32::try_from(priority).unwrap_or(i32::MAX).into()),
+        ("sync_state", role.into()),
         ("reply_time", (progress.replied_micros > 0).then_some(progress.replied_micros).into()),
     ]
 }

@@ -100,7 +100,7 @@ impl From<StoreError> for SqlError {
             StoreError::BrickLoad(error) => of_load(&error),
             StoreError::CutBrick(_) => Self::new(SqlState::FeatureNotSupported, message)
                 .with_hint("Widen or narrow the condition to the borders of the ranges of the table's dimensions."),
-            StoreError::OutcomeUnknown(_) => Self::new(SqlState::TransactionResolutionUnknown, message)
+            StoreError::OutcomeUnknown(_) | StoreError::NotReplicated => Self::new(SqlState::TransactionResolutionUnknown, message)
                 .with_hint("Look for what it did once the database is open again, before you run it again."),
             StoreError::OutOfMemory(what) => crate::memory::out_of_memory_for_changes(what),
             StoreError::DamagedTable { .. } => Self::new(SqlState::DataCorrupted, message)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! When what statements have done is durable, and who waits for it.
 
+use crate::cancel::CancelHandle;
 use crate::error::SqlError;
 use coeval_store::{Committed, Publication, Store, StoreError, Transaction};
 use coeval_txn::Version;
@@ -26,13 +27,22 @@ pub(super) struct Acknowledgements {
 }
 
 impl Acknowledgements {
-    /// Sees to it that nothing is given out before this version is published.
+    /// Sees to it that nothing is given out before this version is published; before it is acknowledged, if its
+    /// commit's answer is what is given out.
     ///
     /// # Errors
     /// [`StoreError::OutcomeUnknown`] if the log failed and it is waited for here.
     pub(super) fn wait(&mut self, store: &Store, version: Version) -> Result<(), StoreError> {
+        self.see_to(version, || store.wait_published(version))
+    }
+
+    fn see_to(
+        &mut self,
+        version: Version,
+        wait: impl FnOnce() -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         match self.by {
-            Acknowledgement::Awaited => store.wait_published(version),
+            Acknowledgement::Awaited => wait(),
             Acknowledgement::LeftToCaller => {
                 self.left = self.left.max(Some(version));
                 Ok(())
@@ -51,15 +61,18 @@ impl Acknowledgements {
     /// Waits for a commit, and notes what the session's later snapshots must have.
     ///
     /// # Errors
-    /// The commit's, and those of [`wait`](Self::wait).
+    /// The commit's, and those of [`wait`](Self::wait); [`StoreError::NotReplicated`] if it is cancelled while it waits for
+    /// replicas.
     pub(super) fn commit(
         &mut self,
         store: &Store,
         floor: &mut SessionFloor,
+        cancel: &CancelHandle,
         outcome: Result<Committed, StoreError>,
     ) -> Result<(), StoreError> {
         let committed = outcome?;
-        self.wait(store, committed.version)?;
+        let (version, interrupt) = (committed.version, cancel.interrupt());
+        self.see_to(version, || store.wait_acknowledged(version, Some(&*interrupt)))?;
         committed.order.into_iter().for_each(|order| floor.note_commit(order));
         Ok(())
     }
@@ -72,12 +85,13 @@ impl Acknowledgements {
         &mut self,
         store: &Store,
         floor: &mut SessionFloor,
+        cancel: &CancelHandle,
         transaction: Transaction,
         outcome: Result<T, SqlError>,
     ) -> Result<T, SqlError> {
         match outcome {
             Ok(value) => {
-                self.commit(store, floor, transaction.commit_applied())?;
+                self.commit(store, floor, cancel, transaction.commit_applied())?;
                 Ok(value)
             }
             Err(error) => self.depend(store, &transaction).and(Err(error)),

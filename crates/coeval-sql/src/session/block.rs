@@ -18,6 +18,7 @@ use datafusion::sql::sqlparser::ast::{
     Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Changed rows up to which a transaction ends before anybody would notice.
 const BRIEF_CHANGES_MAX: usize = 1_000;
@@ -29,6 +30,8 @@ pub(super) struct BlockOptions {
     pub(super) mode: AccessMode,
     pub(super) deferrable: Deferrable,
     read_only_snapshot: ReadOnlySnapshot,
+    /// How old what it reads on a replica may be.
+    max_staleness: Option<Duration>,
     /// Whether the database is a replica.
     is_replica: bool,
 }
@@ -41,6 +44,7 @@ impl BlockOptions {
             mode: settings.default_access(),
             deferrable: settings.default_deferrable(),
             read_only_snapshot: settings.read_only_snapshot(),
+            max_staleness: settings.max_staleness(),
             is_replica: settings.is_replica(),
         })
     }
@@ -116,6 +120,7 @@ impl BlockOptions {
         deferral: Option<Deferral>,
         cancel: &CancelHandle,
     ) -> Result<Transaction, SqlError> {
+        self.check_staleness(engine.store())?;
         if let Some(deferral) = deferral {
             let transaction = engine.store().begin_deferred(deferral, Some(&*cancel.interrupt()));
             let transaction = transaction.map_err(|_| cancel.named(CancelReason::Request.error()))?;
@@ -140,6 +145,32 @@ impl BlockOptions {
         let transaction = engine.store().begin(self.isolation, self.mode);
         floor.note_snapshot(transaction.begin_version());
         Ok(transaction)
+    }
+}
+
+impl BlockOptions {
+    /// Fails on a replica that is further behind than the session takes.
+    fn check_staleness(self, store: &Store) -> Result<(), SqlError> {
+        let Some((max, staleness)) = self.max_staleness.zip(store.staleness()) else { return Ok(()) };
+        let staleness = match self.isolation {
+            Isolation::Serializable => staleness.max(store.snapshot_lag().age),
+            Isolation::Snapshot | Isolation::ReadCommitted => staleness,
+        };
+        if staleness <= max {
+            return Ok(());
+        }
+        let detail = match staleness {
+            Duration::MAX => "It has not caught up with its primary since it was started.".to_owned(),
+            age => format!(
+                "What it has may be {} ms old, and {} ms are allowed.",
+                age.as_millis(),
+                max.as_millis()
+            ),
+        };
+        let message = "this replica is further behind than coeval.max_staleness";
+        Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+            .with_detail(detail)
+            .with_hint("Ask another replica or the primary, or allow more."))
     }
 }
 
@@ -403,9 +434,8 @@ impl Session {
                 let applied = match ready.and_then(|()| self.end_parts(transaction.map(Box::new))) {
                     Ok(Ended::Spanned(applied)) => Some(applied),
                     Ok(Ended::Left(left)) => left.map(|mut transaction| {
-                        if self.settings.waives_durability() {
-                            self.engine.store().waive_durability(&mut transaction);
-                        }
+                        let level = self.settings.synchronous_commit();
+                        self.engine.store().set_synchronous_commit(&mut transaction, level);
                         let is_brief = transaction.change_count() <= BRIEF_CHANGES_MAX;
                         let commit = || transaction.commit_applied();
                         if is_brief { commit() } else { aside(commit) }
@@ -421,7 +451,9 @@ impl Session {
                 };
                 let store = self.engine.store();
                 let outcome = match applied {
-                    Some(applied) => self.acknowledgements.commit(store, &mut self.floor, applied),
+                    Some(applied) => {
+                        self.acknowledgements.commit(store, &mut self.floor, &self.cancel, applied)
+                    }
                     None => Ok(()),
                 };
                 if let Err(StoreError::Conflict(conflict)) = &outcome {

@@ -4,18 +4,26 @@
 use super::block::SettingsFrame;
 use super::description::text_columns;
 use super::{Deferrable, Session, State};
+use crate::engine::aside;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::settings::{Settings, limit};
+use crate::standby_names::{self, SYNCHRONOUS_STANDBY_NAMES};
+use crate::token::SnapshotToken;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use coeval_store::AccessMode;
+use coeval_txn::Isolation;
 use datafusion::sql::sqlparser::ast::{
     ContextModifier, DiscardObject, Expr, Ident, ObjectName, Reset, Set, SetSessionAuthorizationParamKind,
     Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode, UnaryOperator, Value,
 };
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often one who waits for a token looks whether its snapshot is there.
+const TOKEN_LOOK: Duration = Duration::from_millis(1);
 
 /// How long a SET lasts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -121,6 +129,15 @@ impl Session {
                 checked.set(name, value)?;
                 self.engine.store().set_safe_snapshot_lag_max(limit(checked.get(name)?));
                 return Ok(());
+            }
+            SYNCHRONOUS_STANDBY_NAMES => {
+                self.require_superuser("permission denied to set parameter \"synchronous_standby_names\"")?;
+                let required = standby_names::parse(if is_default { "" } else { &text })?;
+                self.engine.store().require_replicas(required);
+                return Ok(());
+            }
+            "coeval.wait_for_token" if !is_default && !text.is_empty() => {
+                self.wait_for_token(&SnapshotToken::parse(&text)?)?;
             }
             "role" | "session_authorization" => {
                 let given = match values {
@@ -241,6 +258,9 @@ impl Session {
                 let lag = self.engine.store().safe_snapshot_lag_max();
                 Some(lag.map_or_else(|| "0".to_owned(), |lag| format!("{}ms", lag.as_millis())))
             }
+            SYNCHRONOUS_STANDBY_NAMES => {
+                Some(standby_names::shown(self.engine.store().required_replicas().as_ref()))
+            }
             "transaction_deferrable" => Some(match options {
                 Some(options) => options.deferrable.shown().to_owned(),
                 None => self.settings.default_deferrable().shown().to_owned(),
@@ -254,6 +274,46 @@ impl Session {
             },
             _ => None,
         }
+    }
+
+    /// Waits until the snapshot of a token is there: a safe one, if that is what the session's transactions read. All that
+    /// the session reads from then on has it.
+    ///
+    /// # Errors
+    /// `55000` if that will never be, or not here; `57014` if it is cancelled or takes longer than it may.
+    fn wait_for_token(&mut self, token: &SnapshotToken) -> Result<(), SqlError> {
+        let store = self.engine.store();
+        if let State::Active(block) | State::Failed(block) = &self.state
+            && block.open_transaction().is_some()
+        {
+            let message = "SET coeval.wait_for_token must be called before any query";
+            return Err(SqlError::new(SqlState::ActiveSqlTransaction, message));
+        }
+        let mut floor = self.floor;
+        token.raise(&mut floor);
+        let needs_safe = store.is_following() && self.settings.default_isolation() == Isolation::Serializable;
+        let (begun, limit) = (Instant::now(), self.settings.token_timeout());
+        aside(|| {
+            loop {
+                let is_safe = !needs_safe || store.safe_snapshot_satisfies(&floor);
+                if token.is_shown(store)? && is_safe {
+                    return Ok(());
+                }
+                if let Some(reason) = self.cancel.requested() {
+                    return Err(reason.error());
+                }
+                if limit.is_some_and(|limit| begun.elapsed() >= limit) {
+                    let message = "the snapshot of the token has not come in time";
+                    let waited = format!("Waited for {} ms.", begun.elapsed().as_millis());
+                    return Err(SqlError::new(SqlState::QueryCanceled, message)
+                        .with_detail(waited)
+                        .with_hint("Ask another replica, or wait longer: coeval.wait_for_token_timeout."));
+                }
+                std::thread::sleep(TOKEN_LOOK);
+            }
+        })?;
+        self.floor = floor;
+        Ok(())
     }
 
     /// What SHOW coeval.snapshot_lag says.

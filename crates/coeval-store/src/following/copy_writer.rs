@@ -73,8 +73,8 @@ impl CopyWriter {
     pub fn finish(self, manifest: &[u8]) -> Result<(), StoreError> {
         let path = manifest_path(&self.dir);
         let mut manifest = Manifest::decode(manifest, &path, ChecksumPolicy::Verified)?;
-        let stretch = (random_id() >> (STRETCH_BITS + 1)).max(1) << STRETCH_BITS;
-        manifest.next_segment = manifest.next_segment.max(stretch);
+        // Not that of a follower which was copied either: that may be promoted, and give its numbers to loads.
+        manifest.next_segment = own_stretch();
         Log::create_at(&*self.files, &self.dir.join(LOG_DIR), Lsn::new(manifest.log))?;
         self.files.open(&self.dir.join(FOLLOWER_FILE), OpenMode::Create)?.sync_all()?;
         self.complete(&manifest)
@@ -106,6 +106,11 @@ impl CopyWriter {
     pub(super) fn log_dir(&self) -> PathBuf {
         self.dir.join(LOG_DIR)
     }
+}
+
+/// The first number of a stretch that a follower gives numbers from.
+pub(super) fn own_stretch() -> u64 {
+    (random_id() >> (STRETCH_BITS + 1)).max(1) << STRETCH_BITS
 }
 
 /// Removes what a copy that did not end has left, but for its marker.

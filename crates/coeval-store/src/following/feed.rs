@@ -40,6 +40,8 @@ pub struct LogFeed {
     unpublished: VecDeque<LogRecord>,
     /// Up to where it was said that everything is published.
     published: Version,
+    /// Whether records were given since that was last looked at: it is said before more of them.
+    gave_records: bool,
     /// The last boundary that was given, and one that can be once all up to its place is.
     boundary: Version,
     found: Option<Found>,
@@ -76,6 +78,7 @@ impl LogFeed {
             is_ahead: false,
             unpublished: VecDeque::new(),
             published: Version::ZERO,
+            gave_records: false,
             boundary: Version::ZERO,
             found: None,
             unconfirmed: VecDeque::new(),
@@ -107,7 +110,9 @@ impl LogFeed {
         if let Some(fed) = self.waiting.pop_front() {
             return Ok(Some(fed));
         }
-        if let Some(published) = self.newly_published() {
+        if std::mem::take(&mut self.gave_records)
+            && let Some(published) = self.newly_published()
+        {
             return Ok(Some(Fed::Published(published)));
         }
         if self.unpublished.is_empty() {
@@ -115,9 +120,13 @@ impl LogFeed {
         }
         self.queue()?;
         if let Some(fed) = self.waiting.pop_front() {
+            self.gave_records = true;
             return Ok(Some(fed));
         }
-        Ok(self.next_boundary()?.map(Fed::Boundary))
+        match self.newly_published() {
+            Some(published) => Ok(Some(Fed::Published(published))),
+            None => Ok(self.next_boundary()?.map(Fed::Boundary)),
+        }
     }
 
     /// Up to which version everything is published, if that is more than was said.
@@ -142,13 +151,13 @@ impl LogFeed {
         let found = match self.found {
             Some(found) => found,
             None => {
-                if self.shared.serializable.lag_max().is_some() {
+                if self.shared.serializable.lag_max().is_some() && !self.shared.is_following() {
                     // Takes the boundary past those that hold it back for too long, whether or not anybody reads here.
                     drop(self.shared.serializable.current(self.shared.published_slot()));
                 }
                 // Looked at first: who belongs to the safe snapshot of this version is published, so its record was
                 // appended before the end that is looked at behind it.
-                let boundary = self.shared.final_version();
+                let boundary = self.shared.followers_boundary();
                 let found = Found { boundary, end: log.end_lsn(), since: Instant::now() };
                 if boundary <= self.boundary && found.end <= log.durable_lsn() {
                     return Ok(None);
@@ -169,19 +178,23 @@ impl LogFeed {
         Ok(is_new.then_some(found.boundary))
     }
 
-    /// Divides records so that files come before those that name them; what may not be given yet stays.
+    /// Divides records so that files come before those that name them. What may not be given yet stays; so does what is not
+    /// published behind what is, so that who takes them can show these alone.
     fn queue(&mut self) -> Result<(), StoreError> {
         let mut group = Vec::new();
         let published = self.shared.published_slot().load().version();
+        let mut has_published = false;
         while let Some(record) = self.unpublished.pop_front() {
             let places = decode_places(&record.payload).map_err(|error| {
                 StoreError::corrupt(Path::new("log"), record.start().get(), &error.to_string())
             })?;
             if let Some((version, segments)) = places {
-                if version > published && !self.is_ahead {
+                let is_mixed = has_published && version > published;
+                if is_mixed || (version > published && !self.is_ahead) {
                     self.unpublished.push_front(record);
                     break;
                 }
+                has_published |= version <= published;
                 self.unconfirmed.push_back((record.end, version));
                 if !segments.is_empty() && !group.is_empty() {
                     self.waiting.push_back(Fed::Records(std::mem::take(&mut group)));

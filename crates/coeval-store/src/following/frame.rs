@@ -194,8 +194,17 @@ mod tests {
     #[test]
     fn what_is_no_frame_is_refused() {
         let cut = &encode_records(&[record(25, b"first")]);
-        let wrong: [&[u8]; 9] =
-            [b"", b"X", b"Ex", b"B\0", b"P\0", b"F\0", &cut[..cut.len() - 1], &cut[..9], b"B\0\0\0\0\0\0\0\0\0"];
+        let wrong: [&[u8]; 9] = [
+            b"",
+            b"X",
+            b"Ex",
+            b"B\0",
+            b"P\0",
+            b"F\0",
+            &cut[..cut.len() - 1],
+            &cut[..9],
+            b"B\0\0\0\0\0\0\0\0\0",
+        ];
         for bytes in wrong {
             assert_eq!(Frame::decode(bytes), Err(MalformedFrame), "{bytes:?}");
         }

@@ -32,6 +32,9 @@ impl ReplicaSession {
     }
 
     /// How far it has come, and what it is to commits.
+    ///
+    /// # Panics
+    /// Never: it is listed.
     #[must_use]
     pub fn standing(&self) -> ReplicaStanding {
         let standing = self.shared.replicas.standing(self.number);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A follower has what its primary has, at every version that it shows, and shows nothing that can be lost.
 
+mod chain;
 mod safe;
+mod synchronous;
 
 use super::{CopyWriter, Fed, FollowError, Follower, LogFeed, promote};
 use crate::catalog::CatalogChange;
@@ -48,8 +50,12 @@ fn open_follower(files: &SimulatedFiles) -> (Store, Follower) {
 
 /// Copies the newest checkpoint of an open primary.
 fn copy(primary: &Store, files: &SimulatedFiles) {
-    let copy = primary.base_copy().unwrap();
-    let writer = CopyWriter::begin(Arc::new(files.clone()), Path::new(COPY)).unwrap();
+    copy_to(primary, files, Path::new(COPY));
+}
+
+fn copy_to(from: &Store, files: &SimulatedFiles, dir: &Path) {
+    let copy = from.base_copy().unwrap();
+    let writer = CopyWriter::begin(Arc::new(files.clone()), dir).unwrap();
     for name in copy.files() {
         let (mut from, mut to) = (copy.open(name).unwrap(), writer.file(name).unwrap());
         loop {
@@ -65,7 +71,8 @@ fn copy(primary: &Store, files: &SimulatedFiles) {
 }
 
 fn feed_of(primary: &Store, follower: &Follower) -> Result<LogFeed, StoreError> {
-    primary.log_feed(follower.terms().last().map(|term| term.id), follower.position())
+    let feed = primary.log_feed(follower.terms().last().map(|term| term.id), follower.position())?;
+    Ok(feed.ahead_of_publication())
 }
 
 /// Takes what one `next` of the feed gives. Whether there was anything.
@@ -78,6 +85,7 @@ fn take(feed: &mut LogFeed, follower: &mut Follower) -> Result<bool, FollowError
             received.finish()?;
         }
         Some(Fed::Records(records)) => follower.take(&records)?,
+        Some(Fed::Published(version)) => follower.note_published(version),
         Some(Fed::Boundary(boundary)) => follower.note_boundary(boundary),
     }
     Ok(true)

@@ -40,6 +40,22 @@ impl Lsn {
     }
 }
 
+impl Lsn {
+    /// As PostgreSQL writes a place in its log, `0/1A2B3C`.
+    #[must_use]
+    pub fn to_wal_text(self) -> String {
+        format!("{:X}/{:X}", self.0 >> 32, self.0 & 0xFFFF_FFFF)
+    }
+
+    /// Reads what [`to_wal_text`](Self::to_wal_text) writes.
+    #[must_use]
+    pub fn from_wal_text(text: &str) -> Option<Self> {
+        let (high, low) = text.split_once('/')?;
+        let half = |text: &str| u32::from_str_radix(text, 16).ok().map(u64::from);
+        Some(Self(half(high)? << 32 | half(low)?))
+    }
+}
+
 impl fmt::Display for Lsn {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "LSN {}", self.0)

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The return of a former primary: whether it can follow the new one as it is.
+
+use crate::address::PrimaryAddress;
+use crate::error::ReplicaError;
+use crate::link::Link;
+use coeval_store::Follower;
+use std::time::Duration;
+
+/// What a former primary is to the one that is now.
+#[derive(Debug)]
+pub enum Kinship {
+    /// Its log is the beginning of the new one's: it can follow.
+    Beginning,
+    /// It has records that the new one never had, or the new one has not the log any more that is missing here: it needs a
+    /// copy. Why.
+    Parted(ReplicaError),
+    /// It is not for it to follow: another database, or a primary that has not come after it.
+    Stranger(ReplicaError),
+}
+
+/// Whether the log is there is found with its first record, which comes at once.
+const FIRST_RECORD: Duration = Duration::from_millis(500);
+
+/// Asks the primary what a directory that was a primary's is to it.
+///
+/// # Errors
+/// [`ReplicaError::Connection`] and others of the connection: nothing is known then.
+pub fn kinship(from: &PrimaryAddress, follower: &Follower) -> Result<Kinship, ReplicaError> {
+    let mut link = Link::open(from)?;
+    let (own, found) = (follower.terms(), link.identify()?);
+    if own.database_id() != found.database {
+        let error = ReplicaError::OtherDatabase { own: own.database_id(), found: found.database };
+        return Ok(Kinship::Stranger(error));
+    }
+    let last = own.last();
+    let began = link.start_replication(follower.position(), last.map(|term| term.id));
+    let error = match began.and_then(|()| link.set_patience(FIRST_RECORD)).and_then(|()| link.next()) {
+        Ok(_) => return Ok(Kinship::Beginning),
+        Err(error) if error.is_final() || error.needs_copy() => error,
+        Err(error) => return Err(error),
+    };
+    let number = last.map_or(0, |term| term.number);
+    Ok(if found.number > number {
+        Kinship::Parted(error)
+    } else {
+        Kinship::Stranger(ReplicaError::OlderTerm { own: number, found: found.number })
+    })
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The log and who follows it: places, tokens, promotion.
+
+use super::{Call, Entry, Gives, called};
+use crate::catalog::CatalogAccess;
+use crate::catalog::rows::Cell;
+use crate::error::{SqlError, SqlState};
+use crate::rights::insufficient;
+use crate::token::SnapshotToken;
+use coeval_store::log::Lsn;
+
+pub(super) const ENTRIES: &[Entry] = &[
+    called("pg_is_in_recovery", 0..=0, Gives::Bool, |call| Ok(call.access()?.store().is_following().into())),
+    called("pg_current_wal_lsn", 0..=0, Gives::Text, |call| written(call.access()?)),
+    called("pg_current_wal_insert_lsn", 0..=0, Gives::Text, |call| written(call.access()?)),
+    called("pg_current_wal_flush_lsn", 0..=0, Gives::Text, |call| flushed(call.access()?)),
+    called("pg_is_wal_replay_paused", 0..=0, Gives::Bool, |_| Ok(false.into())),
+    called("pg_last_wal_receive_lsn", 0..=0, Gives::Text, |call| received(call.access()?)),
+    called("pg_last_wal_replay_lsn", 0..=0, Gives::Text, |call| replayed(call.access()?)),
+    called("pg_last_xact_replay_timestamp", 0..=0, Gives::Time, |_| Ok(Cell::Null)),
+    called("pg_promote", 0..=2, Gives::Bool, promote),
+    called("coeval_snapshot_token", 0..=0, Gives::Text, token),
+];
+
+/// The end of the log that this database writes.
+fn written(access: &CatalogAccess) -> Result<Cell, SqlError> {
+    own_log(access).map(|(end, _)| end.to_wal_text().into())
+}
+
+/// Up to where that is durable.
+fn flushed(access: &CatalogAccess) -> Result<Cell, SqlError> {
+    own_log(access).map(|(_, durable)| durable.to_wal_text().into())
+}
+
+/// Up to where a replica has the log durably; NULL elsewhere.
+fn received(access: &CatalogAccess) -> Result<Cell, SqlError> {
+    let store = access.store();
+    let position = store.log_position().filter(|_| store.is_following());
+    Ok(position.map(|(_, durable)| durable.to_wal_text()).into())
+}
+
+/// Up to where readers of a replica see the log; NULL elsewhere.
+fn replayed(access: &CatalogAccess) -> Result<Cell, SqlError> {
+    let store = access.store();
+    let position = store.shown_position().filter(|_| store.is_following());
+    Ok(position.map(Lsn::to_wal_text).into())
+}
+
+fn own_log(access: &CatalogAccess) -> Result<(Lsn, Lsn), SqlError> {
+    let store = access.store();
+    let refused = |message| SqlError::new(SqlState::ObjectNotInPrerequisiteState, message);
+    if store.is_following() {
+        return Err(refused("recovery is in progress")
+            .with_hint("WAL control functions cannot be executed on a replica."));
+    }
+    store.log_position().ok_or_else(|| refused("a database in memory has no log"))
+}
+
+/// Asks the server to make the replica that it serves a database of its own. True as soon as it has been asked.
+fn promote(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let access = call.access()?;
+    if !access.rights().is_superuser() {
+        return Err(insufficient("permission denied for function pg_promote"));
+    }
+    let refused = |message| SqlError::new(SqlState::ObjectNotInPrerequisiteState, message);
+    if !access.store().is_following() {
+        return Err(refused("recovery is not in progress")
+            .with_hint("Recovery control functions can only be executed on a replica."));
+    }
+    if !access.registry().ask_to_promote() {
+        return Err(refused("no server has this replica that could promote it")
+            .with_hint("Close it and run coeval promote on its directory."));
+    }
+    Ok(true.into())
+}
+
+/// What finds the statement's snapshot, or a newer one, on another machine.
+fn token(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let access = call.access()?;
+    let token = SnapshotToken::of(access.store(), access.world().version());
+    let token = token.ok_or_else(|| {
+        let message = "a database in memory has no replicas that a token could be for";
+        SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+    })?;
+    Ok(token.to_string().into())
+}

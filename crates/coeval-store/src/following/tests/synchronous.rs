@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Commits that wait for a replica: what is seen where, and when.
+
+use super::*;
+use crate::log::Lsn;
+use crate::replicas::{ReplicaChoice, SynchronousCommit, SynchronousReplicas};
+use coeval_txn::{Interrupt, Version};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Waker};
+
+struct Set(AtomicBool);
+
+impl Interrupt for Set {
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn notify(&self, _: Waker) {}
+
+    fn wait_ended(&self) {}
+}
+
+/// A primary that waits for any one replica, and one replica.
+struct Synchronous {
+    primary: Store,
+    store: Store,
+    follower: Follower,
+    feed: LogFeed,
+    next: i32,
+}
+
+impl Synchronous {
+    fn begin(seed: u64) -> Self {
+        let (primary_files, files) = (SimulatedFiles::new(seed), SimulatedFiles::new(seed + 1));
+        let primary = open_primary(&primary_files);
+        let mut tx = primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        tx.change_catalog(CatalogChange::PutTable(Box::new(table(&primary, "t")))).unwrap();
+        tx.commit().unwrap();
+        primary.checkpoint().unwrap();
+        copy(&primary, &files);
+        let (store, mut follower) = open_follower(&files);
+        let mut feed = feed_of(&primary, &follower).unwrap();
+        take_all(&mut feed, &mut follower);
+        primary.require_replicas(Some(SynchronousReplicas {
+            count: 1,
+            choice: ReplicaChoice::Any,
+            names: vec!["*".to_owned()],
+        }));
+        Self { primary, store, follower, feed, next: 0 }
+    }
+
+    fn apply(&mut self, level: SynchronousCommit) -> Version {
+        let def = self.primary.world().tables().next().unwrap().def().clone();
+        let mut tx = self.primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        tx.insert(def.id, row(&def, self.next, 0)).unwrap();
+        self.next += 1;
+        self.primary.set_synchronous_commit(&mut tx, level);
+        tx.commit_applied().unwrap().version
+    }
+
+    /// Takes all that the feed has within a while.
+    fn follow(&mut self) {
+        take_all(&mut self.feed, &mut self.follower);
+    }
+
+    fn sees(&self, version: Version) -> (bool, bool) {
+        (self.primary.world().version() >= version, self.store.world().version() >= version)
+    }
+
+    fn is_acknowledged(&self, version: Version) -> bool {
+        let Some(publication) = self.primary.publication(version) else { return true };
+        let mut publication = pin!(publication);
+        publication.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    /// The version is durable on the primary.
+    fn sync(&self) {
+        let log = self.primary.log_position().unwrap();
+        self.primary.shared.pipeline.log().unwrap().sync(log.0).unwrap();
+        self.primary.shared.pipeline.publishing.go_on(&self.primary.shared);
+    }
+}
+
+#[test]
+fn a_commit_is_seen_nowhere_before_a_replica_has_it_durably() {
+    let mut pair = Synchronous::begin(1);
+    let session = pair.primary.replica_session("copy");
+    let version = pair.apply(SynchronousCommit::On);
+    pair.sync();
+    pair.follow();
+    assert_eq!(pair.sees(version), (false, false), "it is durable here, and taken there");
+    assert!(pair.follower.position() > pair.follower.shown_position());
+    assert!(!pair.is_acknowledged(version));
+    let interrupt = Set(AtomicBool::new(true));
+    let interrupted = pair.primary.wait_acknowledged(version, Some(&interrupt));
+    assert!(matches!(interrupted, Err(StoreError::NotReplicated)), "{interrupted:?}");
+    let flushed = pair.follower.sync().unwrap();
+    session.note(|progress| progress.written = flushed);
+    assert_eq!(pair.sees(version), (false, false), "written is not durable");
+    session.note(|progress| progress.flushed = flushed);
+    assert_eq!(pair.sees(version), (true, false));
+    assert!(pair.is_acknowledged(version));
+    pair.follow();
+    assert_eq!(pair.sees(version), (true, true));
+    assert_eq!(pair.follower.position(), pair.follower.shown_position());
+}
+
+#[test]
+fn what_waits_for_nobody_stays_behind_what_does() {
+    let mut pair = Synchronous::begin(3);
+    let first = pair.apply(SynchronousCommit::Local);
+    pair.primary.wait_published(first).unwrap();
+    let session = pair.primary.replica_session("copy");
+    let written = pair.apply(SynchronousCommit::RemoteWrite);
+    let local = pair.apply(SynchronousCommit::Local);
+    pair.sync();
+    pair.follow();
+    assert_eq!(pair.sees(local), (false, false));
+    assert_eq!(pair.sees(first), (true, true));
+    let position = pair.follower.position();
+    session.note(|progress| progress.written = position);
+    assert_eq!(pair.sees(local), (true, false), "version {written} has what it asks for");
+    drop(session);
+    // Nobody is there any more: the next one waits, until nobody is asked for.
+    let next = pair.apply(SynchronousCommit::On);
+    pair.sync();
+    assert!(!pair.is_acknowledged(next));
+    // A checkpoint does not.
+    pair.primary.checkpoint().unwrap();
+    pair.primary.require_replicas(None);
+    assert!(pair.is_acknowledged(next) && pair.sees(next).0);
+}
+
+#[test]
+fn a_commit_that_is_to_be_shown_there_is_published_before_it_is_acknowledged() {
+    let mut pair = Synchronous::begin(5);
+    let session = pair.primary.replica_session("copy");
+    let version = pair.apply(SynchronousCommit::RemoteApply);
+    let behind = pair.apply(SynchronousCommit::On);
+    pair.sync();
+    pair.follow();
+    let flushed = pair.follower.sync().unwrap();
+    let shown = pair.follower.shown_position();
+    session.note(|progress| (progress.flushed, progress.applied) = (flushed, shown));
+    assert_eq!(pair.sees(version), (true, false));
+    assert!(!pair.is_acknowledged(version), "no reader there has seen it");
+    assert!(pair.is_acknowledged(behind), "one behind it asks for less");
+    pair.follow();
+    let shown = pair.follower.shown_position();
+    assert_eq!((shown, pair.sees(version)), (flushed, (true, true)));
+    session.note(|progress| progress.applied = shown);
+    assert!(pair.is_acknowledged(version));
+    // Who waits with a thread is woken too.
+    let version = pair.apply(SynchronousCommit::RemoteApply);
+    let primary = pair.primary.clone();
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(move || primary.wait_acknowledged(version, None));
+        pair.sync();
+        pair.follow();
+        let flushed = pair.follower.sync().unwrap();
+        session.note(|progress| progress.flushed = flushed);
+        pair.follow();
+        let shown = pair.follower.shown_position();
+        session.note(|progress| progress.applied = shown);
+        waits.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn an_archive_is_given_nothing_that_is_not_published() {
+    let mut pair = Synchronous::begin(7);
+    let position = pair.follower.position();
+    let term = pair.follower.terms().last().map(|term| term.id);
+    let mut feed = pair.primary.log_feed(term, position).unwrap();
+    let session = pair.primary.replica_session("copy");
+    let version = pair.apply(SynchronousCommit::On);
+    pair.sync();
+    let mut given = Vec::new();
+    let mut all = |feed: &mut LogFeed| {
+        while let Some(fed) = feed.next_piece().unwrap() {
+            if let Fed::Records(records) = fed {
+                given.extend(records.into_iter().map(|record| record.end));
+            }
+        }
+        given.last().copied().unwrap_or(Lsn::START)
+    };
+    assert!(all(&mut feed) < pair.primary.log_position().unwrap().0);
+    pair.follow();
+    let flushed = pair.follower.sync().unwrap();
+    session.note(|progress| progress.flushed = flushed);
+    assert_eq!(pair.sees(version), (true, false));
+    assert!(all(&mut feed) >= flushed);
+    assert!(feed.position() >= flushed);
+}
+
+/// A replica that is opened again shows all that it has.
+#[test]
+fn what_was_not_shown_is_there_after_a_promotion() {
+    let (primary_files, files) = (SimulatedFiles::new(9), SimulatedFiles::new(10));
+    let primary = open_primary(&primary_files);
+    let mut tx = primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    tx.change_catalog(CatalogChange::PutTable(Box::new(table(&primary, "t")))).unwrap();
+    tx.commit().unwrap();
+    primary.checkpoint().unwrap();
+    copy(&primary, &files);
+    let (store, mut follower) = open_follower(&files);
+    let mut feed = feed_of(&primary, &follower).unwrap();
+    let names = vec!["*".to_owned()];
+    primary.require_replicas(Some(SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names }));
+    let def = primary.world().tables().next().unwrap().def().clone();
+    let mut tx = primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    tx.insert(def.id, row(&def, 1, 0)).unwrap();
+    let version = tx.commit_applied().unwrap().version;
+    let (end, _) = primary.log_position().unwrap();
+    primary.shared.pipeline.log().unwrap().sync(end).unwrap();
+    take_all(&mut feed, &mut follower);
+    assert!(store.world().version() < version);
+    // Closing it with what is not shown waits for nobody.
+    drop((store, follower));
+    promote(&files, Path::new(COPY)).unwrap();
+    let dir = Path::new(COPY);
+    let promoted = Store::open_tuned(Arc::new(files), dir, options(), log_options(), sizes()).unwrap();
+    assert_eq!(promoted.world().version(), version);
+    assert!(promoted.world().table(def.id).unwrap().row_count() == 1);
+}
