@@ -2,6 +2,7 @@
 //! A follower has what its primary has, at every version that it shows, and shows nothing that can be lost.
 
 mod chain;
+mod failover;
 mod safe;
 mod synchronous;
 
