@@ -458,12 +458,17 @@ impl Pipeline {
     }
 
     /// Makes the log durable, with a record at its end that attests all before it: damage there is told from a torn tail
-    /// from then on. For the time when nobody commits; an end that is attested already stays as it is.
+    /// from then on. For the time when nobody commits; an end that is attested already stays as it is. The end is noted
+    /// beside the log as well.
+    ///
+    /// # Errors
+    /// Those of the log, and of the note: all that was appended is as durable as it was.
     pub(crate) fn attest_log(&self, shared: &Shared) -> Result<(), LogError> {
         let Some(handle) = self.log() else { return Ok(()) };
         if shared.is_following() {
             // Its log stays the beginning of another one.
-            return handle.sync(handle.end_lsn()).map(drop);
+            handle.sync(handle.end_lsn())?;
+            return handle.note_end();
         }
         if self.publishing.check_whole().is_err() {
             // Behind a panic nobody vouches for what the log has.
@@ -472,10 +477,13 @@ impl Pipeline {
         handle.sync(handle.end_lsn())?;
         let end = {
             let mut leader = self.lock_leader_to_append(shared, BOUNDARY_BYTES)?;
-            let Some(log) = leader.log.as_mut().filter(|log| !log.is_attested()) else { return Ok(()) };
-            log.append_inert(|out| encode_boundary(shared.final_version(), out))?
+            let log = leader.log.as_mut().filter(|log| !log.is_attested());
+            log.map(|log| log.append_inert(|out| encode_boundary(shared.final_version(), out))).transpose()?
         };
-        handle.sync(end).map(drop)
+        if let Some(end) = end {
+            handle.sync(end)?;
+        }
+        handle.note_end()
     }
 
     /// The newest applied world, if nothing of `reads` was overwritten since the snapshot `begin`, and nothing of the
