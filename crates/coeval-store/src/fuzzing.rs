@@ -52,6 +52,10 @@ pub fn log_record(bytes: &[u8]) {
             record::encode_boundary(boundary, &mut again);
             assert_eq!(again, bytes, "a record is written as it was read");
         }
+        Ok(Record::Ended(epoch)) => {
+            record::encode_ended(epoch, &mut again);
+            assert_eq!(again, bytes, "a record is written as it was read");
+        }
         Ok(Record::Time(time)) => {
             record::encode_time(time, &mut again);
             assert_eq!(again, bytes, "a record is written as it was read");

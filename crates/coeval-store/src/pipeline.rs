@@ -36,7 +36,8 @@ use crate::publishing::{Publishing, Wanted};
 use crate::range::KeyRange;
 use crate::recent_loads::{RecentLoad, RecentLoads};
 use crate::record::{
-    BOUNDARY_BYTES, TIME_BYTES, batch_bytes, encode_batch, encode_batch_of_one, encode_boundary, encode_time,
+    BOUNDARY_BYTES, ENDED_BYTES, TIME_BYTES, batch_bytes, encode_batch, encode_batch_of_one, encode_boundary,
+    encode_ended, encode_time,
 };
 use crate::reservations::{Accessed, Reservations};
 use crate::serializable::{ActiveGuard, Certification, Certifications};
@@ -49,12 +50,14 @@ use crate::trap::Step;
 use crate::turns::{Next, Taken, Ticket, Turn, Turns};
 use crate::world::World;
 use coeval_txn::ssi::Certified;
-use coeval_txn::{Access, Certifier, CommitOrder, Conflict, LockOwner, Precision, TransactionId, Version};
+use coeval_txn::{
+    Access, Certifier, CommitOrder, Conflict, Epoch, LockOwner, Precision, TransactionId, Version,
+};
 use leading::{Leading, StayCounters};
 use parking_lot::Mutex;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 type Verdict = Result<CommitOrder, StoreError>;
 /// A submission on its way.
@@ -126,10 +129,18 @@ pub(crate) struct Pipeline {
     processors: usize,
     durability: Durability,
     pub(crate) reservations: Reservations,
+    /// Up to where the log says that epochs have ended; changed under the leader's lock.
+    logged_ended: AtomicU64,
 }
 
 impl Pipeline {
-    pub(crate) fn new(log: Option<Log>, durability: Durability, published: Version, sizes: Sizes) -> Self {
+    /// The pipeline of a store that begins with this version and this newest epoch, up to which all have ended.
+    pub(crate) fn new(
+        log: Option<Log>,
+        durability: Durability,
+        (published, ended): (Version, Epoch),
+        sizes: Sizes,
+    ) -> Self {
         let handle = log.as_ref().map(Log::handle);
         Self {
             turns: Turns::new(),
@@ -152,6 +163,7 @@ impl Pipeline {
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             durability,
             reservations: Reservations::default(),
+            logged_ended: AtomicU64::new(ended.get()),
         }
     }
 
@@ -437,6 +449,21 @@ impl Pipeline {
             *logged_boundary = boundary;
         }
         boundary >= shared.applied().version()
+    }
+
+    /// Writes down that epochs of brick tables have ended up to this one, for those who follow the log, if it does not say so
+    /// yet. It is not synced, and says nothing that anybody else would miss.
+    pub(crate) fn log_ended_epochs(&self, shared: &Shared, ended: Epoch) {
+        if shared.is_following() || self.logged_ended.load(Ordering::Relaxed) >= ended.get() {
+            return;
+        }
+        // A log that failed says so at the next commit.
+        let Ok(mut leader) = self.lock_leader_to_append(shared, ENDED_BYTES) else { return };
+        // Under the lock all that has committed up to there is in the log.
+        let Some(log) = leader.log.as_mut() else { return };
+        if log.append_inert(|out| encode_ended(ended, out)).is_ok() {
+            self.logged_ended.fetch_max(ended.get(), Ordering::Relaxed);
+        }
     }
 
     /// Makes the term of this opening durable in the log, if it has not written yet.
