@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an open finds, what it refuses, and what it leaves behind.
 
+mod times;
+
 use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, SequenceDef, TableDef};
 use crate::error::StoreError;
 use crate::files::{Fault, FileSystem, OpenMode, SimulatedFiles};
@@ -235,14 +237,20 @@ fn long_database() -> (SimulatedFiles, TableDef, Vec<i64>, Vec<PathBuf>) {
 /// Without the last segment, what was left looked like a shorter log that is whole: acknowledged rows were gone in silence.
 #[test]
 fn after_a_clean_close_a_missing_last_log_segment_is_named() {
-    let (files, _, _, segments) = long_database();
-    for missing in [1, 2] {
+    let (files, def, _, _) = long_database();
+    for (close, missing) in [("the first", 1), ("the first", 2), ("a later", 1), ("a later", 2)] {
         let copy = files.copy();
+        if close == "a later" {
+            let store = open(&copy);
+            (1_000..1_200).for_each(|id| insert(&store, &def, id));
+        }
+        let copy = copy.restart();
+        let segments = log_segments(&copy);
         let (kept, gone) = segments.split_at(segments.len() - missing);
         gone.iter().for_each(|path| copy.remove(path).unwrap());
         let error = refused(&copy);
         let StoreError::Log(LogError::MissingSegment { path }) = &error else { panic!("{error}") };
-        assert_eq!(*path, gone[0], "the first of {missing} behind {kept:?}");
+        assert_eq!(*path, gone[0], "{close} close, the first of {missing} behind {kept:?}");
         let report = verify(Arc::new(copy.clone()), Path::new(DIR), None).unwrap();
         let named: Vec<_> = report.problems.iter().map(|problem| problem.file.clone()).collect();
         assert_eq!(named, [Some(gone[0].display().to_string())], "{:?}", report.problems);
