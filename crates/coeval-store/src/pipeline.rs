@@ -78,6 +78,7 @@ struct Admitted<'t> {
 struct Tail {
     place: Unfilled,
     body: Vec<u8>,
+    version: Version,
 }
 
 /// What became of a batch under the leader's lock.
@@ -282,7 +283,7 @@ impl Pipeline {
             if others.is_empty() {
                 *turn = None;
             }
-            let verdicts = self.write_tail(led);
+            let verdicts = self.write_tail(shared, led);
             shared.trap.pass(Step::Verdicts);
             for (ticket, verdict) in verdicts {
                 ticket.give(verdict);
@@ -346,13 +347,18 @@ impl Pipeline {
     }
 
     /// Writes the large body of a batch of one where it belongs. If that fails, commits have stopped.
-    fn write_tail(&self, led: Led) -> Verdicts {
+    fn write_tail(&self, shared: &Shared, led: Led) -> Verdicts {
         let Led { mut verdicts, tail } = led;
-        let written = tail.map_or(Ok(()), |tail| tail.place.fill(&tail.body));
-        if let Err(error) = written {
-            let reason = self.publishing.stop(error);
-            for (_, verdict) in &mut verdicts {
-                *verdict = Err(StoreError::OutcomeUnknown(reason.clone()));
+        let Some(Tail { place, body, version }) = tail else { return verdicts };
+        match place.fill(&body) {
+            Ok(()) if self.durability == Durability::None => self.publishing.note_whole(shared, version),
+            // It is published by who syncs.
+            Ok(()) => {}
+            Err(error) => {
+                let reason = self.publishing.stop(error);
+                for (_, verdict) in &mut verdicts {
+                    *verdict = Err(StoreError::OutcomeUnknown(reason.clone()));
+                }
             }
         }
         verdicts
@@ -387,23 +393,20 @@ impl Pipeline {
         assert!(bytes <= shared.sizes.batch_bytes_max, "a batch fits in a log record");
         let changes = admitted.iter().map(|admitted| admitted.submission.change_count()).sum();
         shared.trap.pass(Step::Append);
-        let logged = leader.append(shared, version, admitted).and_then(|(lsn, place)| {
-            let body = |place| Tail { place, body: std::mem::take(&mut admitted[0].submission.body) };
-            let tail = place.map(body);
-            // Who waits for nothing is told when all is written, and a process that ends loses nothing that it was told.
-            match (tail, self.durability) {
-                (Some(tail), Durability::None) => tail.place.fill(&tail.body).map(|()| (lsn, None)),
-                (tail, _) => Ok((lsn, tail)),
-            }
+        let logged = leader.append(shared, version, admitted).map(|(lsn, place)| {
+            let body =
+                |place| Tail { place, body: std::mem::take(&mut admitted[0].submission.body), version };
+            (lsn, place.map(body))
         });
         shared.trap.pass(Step::Install);
         match &logged {
-            Ok((lsn, _)) => {
+            Ok((lsn, tail)) => {
                 // One that waived nothing makes all of its batch wait for the sync.
                 let is_waived = admitted.iter().all(|admitted| admitted.submission.waives_durability);
                 let wanted = match self.durability {
                     Durability::Fsync if is_waived => Wanted::Soon(*lsn),
                     Durability::Fsync => Wanted::First(*lsn),
+                    Durability::None if tail.is_some() => Wanted::NeverButWhole,
                     Durability::None => Wanted::Never,
                 };
                 self.publishing.push(shared, Arc::new(world), wanted, registrations);

@@ -38,6 +38,9 @@ pub(crate) enum Wanted {
     Soon(Option<Lsn>),
     /// Whenever somebody syncs.
     Never,
+    /// The same, but its last bytes are still being written: before that it is not seen, nor what comes behind it
+    /// ([`Publishing::note_whole`]). A process that ends has then lost nothing that anybody was told of.
+    NeverButWhole,
 }
 
 /// What was acknowledged and is not durable yet.
@@ -54,6 +57,8 @@ struct Pending {
     world: Arc<World>,
     /// The log position behind its record, if it must be durable before it is seen.
     needs: Option<Lsn>,
+    /// Whether its log record lacks bytes, in a store that waits for no sync.
+    is_unfilled: bool,
     /// Of the serializable transactions that it holds the commits of: they end when it is published.
     registrations: Vec<Arc<ActiveGuard>>,
     /// Of those who wait for it without a thread; each knows its place.
@@ -191,6 +196,7 @@ impl Publishing {
         // Locked first: whoever begins on the applied world and waits for it finds it in the queue.
         let mut state = self.state.lock();
         shared.set_applied(Arc::clone(&world));
+        let is_unfilled = matches!(wanted, Wanted::NeverButWhole);
         let needs = match wanted {
             Wanted::First(needs) => needs,
             Wanted::Soon(end) if state.syncer == Syncer::Runs => {
@@ -201,11 +207,27 @@ impl Publishing {
             }
             // Nobody would sync it.
             Wanted::Soon(end) => end,
-            Wanted::Never => None,
+            Wanted::Never | Wanted::NeverButWhole => None,
         };
-        state.pending.push_back(Pending { world, needs, registrations, wakers: Vec::new() });
+        let wakers = Vec::new();
+        state.pending.push_back(Pending { world, needs, is_unfilled, registrations, wakers });
         let released = state.publish_ready(shared, self.log.as_ref());
         drop(state);
+        released.settle();
+        shared.keep_up_safe();
+    }
+
+    /// The log record of this version, which lacked bytes, is whole.
+    pub(crate) fn note_whole(&self, shared: &Shared, version: Version) {
+        let released = {
+            let mut state = self.state.lock();
+            if state.stopped.is_some() {
+                return;
+            }
+            state.pending_of(version).is_unfilled = false;
+            state.publish_ready(shared, self.log.as_ref())
+        };
+        self.progress.notify_all();
         released.settle();
         shared.keep_up_safe();
     }
@@ -220,7 +242,7 @@ impl Publishing {
             if let Some(reason) = &state.stopped {
                 return Err(StoreError::Stopped(reason.clone()));
             }
-            if state.is_syncing {
+            if state.is_syncing || state.lacks_bytes() {
                 self.progress.wait(&mut state);
             } else {
                 state = self.sync(shared, state);
@@ -415,7 +437,12 @@ impl Publishing {
 impl State {
     /// Whether the syncer has something to do.
     fn has_question(&self) -> bool {
-        self.asked > self.published && !self.is_syncing && self.stopped.is_none()
+        self.asked > self.published && !self.is_syncing && !self.lacks_bytes() && self.stopped.is_none()
+    }
+
+    /// Whether what is to be published next waits for bytes and not for a sync: whoever writes them publishes it.
+    fn lacks_bytes(&self) -> bool {
+        self.pending.front().is_some_and(|pending| pending.is_unfilled)
     }
 
     /// Notes that this was, or is going to be, acknowledged before it is durable. Whether it is the first.
@@ -436,7 +463,8 @@ impl State {
     fn publish_ready(&mut self, shared: &Shared, log: Option<&LogHandle>) -> Released {
         let durable = log.map(LogHandle::durable_lsn);
         let is_ready = |pending: &Pending| {
-            pending.needs.is_none_or(|needs| durable.is_some_and(|durable| durable >= needs))
+            !pending.is_unfilled
+                && pending.needs.is_none_or(|needs| durable.is_some_and(|durable| durable >= needs))
         };
         let count = self.pending.iter().take_while(|pending| is_ready(pending)).count();
         let mut released = Released::default();
