@@ -20,8 +20,15 @@ fn row(dice: &mut StdRng) -> Row {
     Row::from_bytes(&[dice.random()])
 }
 
-fn position(dice: &mut StdRng, has_positions: bool) -> BasePosition {
-    if has_positions && dice.random() {
+/// Whether changes say where old rows lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Nowhere,
+    SomeInTheBase,
+}
+
+fn position(dice: &mut StdRng, found: Found) -> BasePosition {
+    if found == Found::SomeInTheBase && dice.random() {
         BasePosition::at(dice.random_range(0..9))
     } else {
         BasePosition::UNKNOWN
@@ -29,8 +36,8 @@ fn position(dice: &mut StdRng, has_positions: bool) -> BasePosition {
 }
 
 /// A change that may come after `earlier`.
-fn change_after(earlier: Option<&DeltaEntry>, has_positions: bool, dice: &mut StdRng) -> DeltaEntry {
-    let at = position(dice, has_positions);
+fn change_after(earlier: Option<&DeltaEntry>, found: Found, dice: &mut StdRng) -> DeltaEntry {
+    let at = position(dice, found);
     match (earlier.map(DeltaEntry::change), dice.random_range(0..3)) {
         (Some(Change::Deleted), _) | (None, 0) => DeltaEntry::inserted(Some(row(dice))),
         (_, 1) => DeltaEntry::replaced(row(dice), at),
@@ -55,13 +62,11 @@ fn adding_changes_gives_the_sum_of_both_whichever_is_large() {
     for seed in 0..2_000 {
         let mut dice = StdRng::seed_from_u64(seed);
         let (earlier_max, changes_max) = if dice.random() { (6, 120) } else { (60, 60) };
-        let has_positions = dice.random();
+        let found = if dice.random() { Found::SomeInTheBase } else { Found::Nowhere };
         let draw = |earlier: &Entries, max: usize, dice: &mut StdRng| -> Entries {
             let keys =
                 (0..dice.random_range(0..max)).map(|_| key(dice.random_range(0..200))).collect::<Vec<_>>();
-            keys.into_iter()
-                .map(|key| (key.clone(), change_after(earlier.get(&key), has_positions, dice)))
-                .collect()
+            keys.into_iter().map(|key| (key.clone(), change_after(earlier.get(&key), found, dice))).collect()
         };
         let earlier = draw(&Entries::new(), earlier_max, &mut dice);
         let changes = draw(&earlier, changes_max, &mut dice);

@@ -23,8 +23,12 @@ struct Gate {
 }
 
 impl Gate {
-    fn set_shut(&self, is_shut: bool) {
-        self.state.lock().0 = is_shut;
+    fn shut(&self) {
+        self.state.lock().0 = true;
+    }
+
+    fn open(&self) {
+        self.state.lock().0 = false;
         self.changed.notify_all();
     }
 
@@ -48,7 +52,7 @@ struct Opening<'a>(&'a Gate);
 
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
-        self.0.set_shut(false);
+        self.0.open();
     }
 }
 
@@ -158,7 +162,7 @@ fn beside_bytes_that_take_long_the_leader_goes_on_and_nobody_is_told_before_they
         let files = GatedFiles { files: SimulatedFiles::new(1), gate: Arc::default() };
         let store = open(Arc::new(files.clone()), durability);
         let def = make_table(&store);
-        files.gate.set_shut(true);
+        files.gate.shut();
         let rows = |store: &Store| store.world().table(def.id).unwrap().row_count();
         std::thread::scope(|scope| {
             let opening = Opening(&files.gate);
