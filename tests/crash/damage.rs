@@ -5,9 +5,8 @@
 //! | what was hit | open | reads |
 //! |---|---|---|
 //! | bytes that nothing depends on (padding, the lock's note) | opens | the right rows |
-//! | manifest, footer of a segment, log before its last record | XX001 with file and offset | |
-//! | the last record of the log | opens, like a torn write | the rows before that commit |
-//! | everything behind a place in the log | opens, like a crash | the rows before a commit |
+//! | manifest, footer of a segment, log up to where it ended at the close, the note of that end | XX001 with file and offset | |
+//! | what lies behind that end in the log | opens | the right rows |
 //! | a chunk | opens, or XX001 if the replay of the log needs it | XX001 with file and offset for reads of that chunk; the right rows for all others |
 //!
 //! Never a panic, never other rows, and after an error the session goes on.
@@ -208,11 +207,8 @@ fn a_changed_byte_gives_the_right_rows_or_an_error_that_names_the_place() {
     for file in image.files() {
         for _ in 0..places.unwrap_or(PLACES_PER_FILE) {
             let change = Change::random(image.used(file), &mut dice);
-            let legal = match change {
-                _ if !file.starts_with("log") => &states[states.len() - 1..],
-                Change::Flip { .. } => &states[states.len() - 2..],
-                Change::Zero { .. } | Change::Cut { .. } => &states[..],
-            };
+            // The database was closed: nothing of the log is taken for a torn tail.
+            let legal = &states[states.len() - 1..];
             image.restore(dir.path());
             image.change(dir.path(), file, change);
             match catch_unwind(AssertUnwindSafe(|| judge(dir.path(), legal))) {
@@ -233,6 +229,11 @@ fn a_missing_file_is_named() {
     for file in image.files().filter(|file| !file.ends_with("LOCK")) {
         image.restore(dir.path());
         std::fs::remove_file(dir.path().join(file)).unwrap();
+        if file.ends_with("log/end") {
+            // A note that an older database does not have: without it damage of the log's end goes unseen, and nothing else.
+            drop(open(dir.path()).expect("all that counts is there"));
+            continue;
+        }
         let error = open(dir.path()).err().expect("the file is needed");
         assert_eq!(error.state(), SqlState::DataCorrupted, "{} is missing: {error}", file.display());
         // A log segment has the name of its first record, of which the others know nothing.

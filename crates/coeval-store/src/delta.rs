@@ -123,6 +123,11 @@ impl DeltaEntry {
         self.position
     }
 
+    /// Whether it says where the old row lies.
+    pub(crate) fn has_position(&self) -> bool {
+        self.position != BasePosition::UNKNOWN
+    }
+
     /// The same entry, its position forgotten: the chunks it was found in are no longer the base.
     #[must_use]
     pub fn without_position(mut self) -> Self {

@@ -26,7 +26,14 @@
 //! # What a follower never does
 //! It writes no record of its own, gives no number of a sequence, and deletes nothing by itself: its log stays the beginning
 //! of the primary's. Its checkpoints are its own: their files have numbers that the primary does not give (see
-//! [`CopyWriter`]). It does not purge bricks, as it cannot know which epochs have been rolled back.
+//! [`CopyWriter`]).
+//!
+//! # Epochs
+//! A followed world has exactly the epochs whose commits are in the log: one that is pending on the primary is left out, as its
+//! rows may come. That one was rolled back the log does not say by itself; it says up to where all have ended, and to where the
+//! primary has purged (the record `ended`), and that all have when a term begins. So a follower purges its bricks as far as the
+//! primary has, its own checkpoints hold them, and its own readers see them alike. It must not go further: a delete may be open
+//! on the primary whose snapshot is older than all of the follower's worlds.
 //!
 //! # Locking
 //! The leader's lock is held while a group of records is appended and put in place, so that a checkpoint finds a world and the
@@ -59,6 +66,7 @@ use crate::segment::parse_segment_name;
 use crate::serializable::{SafeWorld, with_members};
 use crate::shared::Shared;
 use crate::terms::TermHistory;
+use crate::world::World;
 use coeval_txn::Version;
 use std::fmt;
 use std::path::Path;
@@ -192,7 +200,16 @@ impl Follower {
 
     fn put_in_place(&self, records: &[LogRecord], followed: FollowedLog) -> Result<(), StoreError> {
         let shared = &*self.shared;
-        let FollowedLog { world, batches, resume_points, next_space, next_sequence, terms, time } = followed;
+        let FollowedLog {
+            world,
+            rolled_back,
+            batches,
+            resume_points,
+            next_space,
+            next_sequence,
+            terms,
+            time,
+        } = followed;
         let mut leader = shared.pipeline.lock_leader(shared);
         let log = leader.log.as_mut().expect("a follower has a log");
         for record in records {
@@ -206,6 +223,7 @@ impl Follower {
         let (version, world) = (world.version(), Arc::new(world));
         let is_new = version > shared.applied().version();
         let end = records.last().map_or(self.position, |record| record.end);
+        shared.checkpoints.note_rolled_back(&rolled_back);
         if is_new {
             let wanted = Wanted::Followed(end);
             shared.pipeline.publishing.push(shared, Arc::clone(&world), wanted, Vec::new());
@@ -214,6 +232,12 @@ impl Follower {
             shared.keeper.note_commit(changes, Some(end));
         } else {
             shared.pipeline.publishing.note_taken(end);
+            if !rolled_back.is_empty() {
+                // The same contents, with fewer epochs left out: purge may pass those.
+                let old = shared.applied();
+                shared.pipeline.publishing.replace_newest(shared, |_| World::clone(&world));
+                shared.bury(vec![old]);
+            }
         }
         let mut snapshots = shared.serializable.lock_followed();
         for batch in batches {

@@ -10,7 +10,7 @@ use crate::bricks::{BrickChange, BrickRows, Bricks, restore_round};
 use crate::catalog::{ColumnDef, QualifiedName, TableDef};
 use crate::files::{FileSystem, OpenMode, SimulatedFiles};
 use crate::ids::SpaceId;
-use crate::log::{ChecksumPolicy, Lsn, walk};
+use crate::log::{ChecksumPolicy, Found, Lsn, walk};
 use crate::manifest::Manifest;
 use crate::record::{self, Record};
 use crate::segment::{Segment, SegmentRef, segment_path};
@@ -52,6 +52,10 @@ pub fn log_record(bytes: &[u8]) {
             record::encode_boundary(boundary, &mut again);
             assert_eq!(again, bytes, "a record is written as it was read");
         }
+        Ok(Record::Ended(epoch)) => {
+            record::encode_ended(epoch, &mut again);
+            assert_eq!(again, bytes, "a record is written as it was read");
+        }
         Ok(Record::Time(time)) => {
             record::encode_time(time, &mut again);
             assert_eq!(again, bytes, "a record is written as it was read");
@@ -75,9 +79,10 @@ pub fn log_file(bytes: &[u8]) {
         log_record(payload);
         Ok(())
     };
+    let found = Found { segments: vec![Lsn::START], noted: None };
     for checksums in [ChecksumPolicy::Verified, ChecksumPolicy::IgnoredOnPurpose] {
         // Damage is an answer.
-        drop(walk(&files, dir, &[Lsn::START], Lsn::START, checksums, &mut replay));
+        drop(walk(&files, dir, &found, Lsn::START, checksums, &mut replay));
     }
 }
 

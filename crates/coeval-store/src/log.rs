@@ -67,17 +67,19 @@
 //!
 //! **What this cannot see:** damage in records that no later record attests looks like a torn tail: in the last synced
 //! stretch before a crash. Before a clean close, and when nobody commits, an *inert* record is appended, which nobody would
-//! miss and which attests all before it.
+//! miss and which attests all before it; and the end of the log is noted in a file of its own (`log/end_note.rs`), which counts
+//! as a header that attests it: so the loss of the last segment, or of its last records, is damage too.
 //!
 //! # Recovery cases
-//! Where the walk through a segment stops, one row of `RECOVERY_CASES` (`log/recovery.rs`) decides:
+//! Where the walk through a segment stops, one row of `RECOVERY_CASES` (`log/recovery.rs`) decides. The segments are those that
+//! are there, and the one that the note of the end names, if that lies behind the checkpoint's LSN.
 //!
 //! | next segment | bytes from there on | attested later | checkpoint's LSN reached | decision |
 //! |---|---|---|---|---|
 //! | starts here | any | any | any | go on there |
 //! | starts elsewhere | none or zeros | any | any | a segment is missing |
 //! | starts elsewhere | others | any | any | damage |
-//! | none | any | yes | any | damage |
+//! | none | any | yes, or noted | any | damage |
 //! | none | any | no | no | damage: the log ends too early |
 //! | none | none or zeros | no | yes | the end |
 //! | none | others | no | yes | torn tail, cut off |
@@ -93,6 +95,7 @@
 //! Start reading at: `log/format.rs`, then `log/recovery.rs`, `log/walk.rs`, `log/appender.rs`, `log/segment.rs`.
 
 mod appender;
+mod end_note;
 mod error;
 mod format;
 mod handle;
@@ -110,7 +113,7 @@ pub use handle::LogHandle;
 pub use reader::{LogReader, LogRecord};
 pub(crate) use unfilled::Unfilled;
 pub use walk::{ChecksumPolicy, LogSummary, Replay, Tail, verify};
-pub(crate) use walk::{LogFiles, LookAt, find_segments, place_in_log, read, walk};
+pub(crate) use walk::{Found, LogFiles, LookAt, find_segments, place_in_log, read, walk};
 
 #[cfg(test)]
 mod tests;

@@ -36,7 +36,8 @@ use crate::publishing::{Publishing, Wanted};
 use crate::range::KeyRange;
 use crate::recent_loads::{RecentLoad, RecentLoads};
 use crate::record::{
-    BOUNDARY_BYTES, TIME_BYTES, batch_bytes, encode_batch, encode_batch_of_one, encode_boundary, encode_time,
+    BOUNDARY_BYTES, ENDED_BYTES, TIME_BYTES, batch_bytes, encode_batch, encode_batch_of_one, encode_boundary,
+    encode_ended, encode_time,
 };
 use crate::replicas::SynchronousCommit;
 use crate::reservations::{Accessed, Reservations};
@@ -50,12 +51,14 @@ use crate::trap::Step;
 use crate::turns::{Next, Taken, Ticket, Turn, Turns};
 use crate::world::World;
 use coeval_txn::ssi::Certified;
-use coeval_txn::{Access, Certifier, CommitOrder, Conflict, LockOwner, Precision, TransactionId, Version};
+use coeval_txn::{
+    Access, Certifier, CommitOrder, Conflict, Epoch, LockOwner, Precision, TransactionId, Version,
+};
 use leading::{Leading, StayCounters};
 use parking_lot::Mutex;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 type Verdict = Result<CommitOrder, StoreError>;
 /// A submission on its way.
@@ -76,6 +79,7 @@ struct Admitted<'t> {
 struct Tail {
     place: Unfilled,
     body: Vec<u8>,
+    version: Version,
 }
 
 /// What became of a batch under the leader's lock.
@@ -127,10 +131,18 @@ pub(crate) struct Pipeline {
     processors: usize,
     durability: Durability,
     pub(crate) reservations: Reservations,
+    /// Up to where the log says that epochs have ended; changed under the leader's lock.
+    logged_ended: AtomicU64,
 }
 
 impl Pipeline {
-    pub(crate) fn new(log: Option<Log>, durability: Durability, published: Version, sizes: Sizes) -> Self {
+    /// The pipeline of a store that begins with this version and this newest epoch, up to which all have ended.
+    pub(crate) fn new(
+        log: Option<Log>,
+        durability: Durability,
+        (published, ended): (Version, Epoch),
+        sizes: Sizes,
+    ) -> Self {
         let handle = log.as_ref().map(Log::handle);
         Self {
             turns: Turns::new(),
@@ -153,6 +165,7 @@ impl Pipeline {
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             durability,
             reservations: Reservations::default(),
+            logged_ended: AtomicU64::new(ended.get()),
         }
     }
 
@@ -271,7 +284,7 @@ impl Pipeline {
             if others.is_empty() {
                 *turn = None;
             }
-            let verdicts = self.write_tail(led);
+            let verdicts = self.write_tail(shared, led);
             shared.trap.pass(Step::Verdicts);
             for (ticket, verdict) in verdicts {
                 ticket.give(verdict);
@@ -335,13 +348,18 @@ impl Pipeline {
     }
 
     /// Writes the large body of a batch of one where it belongs. If that fails, commits have stopped.
-    fn write_tail(&self, led: Led) -> Verdicts {
+    fn write_tail(&self, shared: &Shared, led: Led) -> Verdicts {
         let Led { mut verdicts, tail } = led;
-        let written = tail.map_or(Ok(()), |tail| tail.place.fill(&tail.body));
-        if let Err(error) = written {
-            let reason = self.publishing.stop(error);
-            for (_, verdict) in &mut verdicts {
-                *verdict = Err(StoreError::OutcomeUnknown(reason.clone()));
+        let Some(Tail { place, body, version }) = tail else { return verdicts };
+        match place.fill(&body) {
+            Ok(()) if self.durability == Durability::None => self.publishing.note_whole(shared, version),
+            // It is published by who syncs.
+            Ok(()) => {}
+            Err(error) => {
+                let reason = self.publishing.stop(error);
+                for (_, verdict) in &mut verdicts {
+                    *verdict = Err(StoreError::OutcomeUnknown(reason.clone()));
+                }
             }
         }
         verdicts
@@ -376,23 +394,20 @@ impl Pipeline {
         assert!(bytes <= shared.sizes.batch_bytes_max, "a batch fits in a log record");
         let changes = admitted.iter().map(|admitted| admitted.submission.change_count()).sum();
         shared.trap.pass(Step::Append);
-        let logged = leader.append(shared, version, admitted).and_then(|(lsn, place)| {
-            let body = |place| Tail { place, body: std::mem::take(&mut admitted[0].submission.body) };
-            let tail = place.map(body);
-            // Who waits for nothing is told when all is written, and a process that ends loses nothing that it was told.
-            match (tail, self.durability) {
-                (Some(tail), Durability::None) => tail.place.fill(&tail.body).map(|()| (lsn, None)),
-                (tail, _) => Ok((lsn, tail)),
-            }
+        let logged = leader.append(shared, version, admitted).map(|(lsn, place)| {
+            let body =
+                |place| Tail { place, body: std::mem::take(&mut admitted[0].submission.body), version };
+            (lsn, place.map(body))
         });
         shared.trap.pass(Step::Install);
         match &logged {
-            Ok((lsn, _)) => {
+            Ok((lsn, tail)) => {
                 // All of a batch wait for what one of it waits for.
                 let levels = admitted.iter().map(|admitted| admitted.submission.synchronous_commit);
                 let wanted = match (self.durability, levels.max()) {
                     (Durability::Fsync, Some(SynchronousCommit::Off)) => Wanted::Soon(*lsn),
                     (Durability::Fsync, level) => Wanted::First(*lsn, level.unwrap_or_default()),
+                    (Durability::None, _) if tail.is_some() => Wanted::NeverButWhole,
                     (Durability::None, _) => Wanted::Never,
                 };
                 self.publishing.push(shared, Arc::new(world), wanted, registrations);
@@ -440,6 +455,21 @@ impl Pipeline {
         boundary >= shared.applied().version()
     }
 
+    /// Writes down that epochs of brick tables have ended up to this one, for those who follow the log, if it does not say so
+    /// yet. It is not synced, and says nothing that anybody else would miss.
+    pub(crate) fn log_ended_epochs(&self, shared: &Shared, ended: Epoch) {
+        if shared.is_following() || self.logged_ended.load(Ordering::Relaxed) >= ended.get() {
+            return;
+        }
+        // A log that failed says so at the next commit.
+        let Ok(mut leader) = self.lock_leader_to_append(shared, ENDED_BYTES) else { return };
+        // Under the lock all that has committed up to there is in the log.
+        let Some(log) = leader.log.as_mut() else { return };
+        if log.append_inert(|out| encode_ended(ended, out)).is_ok() {
+            self.logged_ended.fetch_max(ended.get(), Ordering::Relaxed);
+        }
+    }
+
     /// Makes the term of this opening durable in the log, if it has not written yet.
     ///
     /// # Errors
@@ -459,12 +489,17 @@ impl Pipeline {
     }
 
     /// Makes the log durable, with a record at its end that attests all before it: damage there is told from a torn tail
-    /// from then on. For the time when nobody commits; an end that is attested already stays as it is.
+    /// from then on. For the time when nobody commits; an end that is attested already stays as it is. The end is noted
+    /// beside the log as well.
+    ///
+    /// # Errors
+    /// Those of the log, and of the note: all that was appended is as durable as it was.
     pub(crate) fn attest_log(&self, shared: &Shared) -> Result<(), LogError> {
         let Some(handle) = self.log() else { return Ok(()) };
         if shared.is_following() {
             // Its log stays the beginning of another one.
-            return handle.sync(handle.end_lsn()).map(drop);
+            handle.sync(handle.end_lsn())?;
+            return handle.note_end();
         }
         if self.publishing.check_whole().is_err() {
             // Behind a panic nobody vouches for what the log has.
@@ -473,10 +508,13 @@ impl Pipeline {
         handle.sync(handle.end_lsn())?;
         let end = {
             let mut leader = self.lock_leader_to_append(shared, BOUNDARY_BYTES)?;
-            let Some(log) = leader.log.as_mut().filter(|log| !log.is_attested()) else { return Ok(()) };
-            log.append_inert(|out| encode_boundary(shared.final_version(), out))?
+            let log = leader.log.as_mut().filter(|log| !log.is_attested());
+            log.map(|log| log.append_inert(|out| encode_boundary(shared.final_version(), out))).transpose()?
         };
-        handle.sync(end).map(drop)
+        if let Some(end) = end {
+            handle.sync(end)?;
+        }
+        handle.note_end()
     }
 
     /// The newest applied world, if nothing of `reads` was overwritten since the snapshot `begin`, and nothing of the

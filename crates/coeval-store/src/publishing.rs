@@ -45,6 +45,9 @@ pub(crate) enum Wanted {
     Soon(Option<Lsn>),
     /// Whenever somebody syncs.
     Never,
+    /// The same, but its last bytes are still being written: before that it is not seen, nor what comes behind it
+    /// ([`Publishing::note_whole`]). A process that ends has then lost nothing that anybody was told of.
+    NeverButWhole,
     /// Whenever somebody syncs; the world is seen when the primary says so ([`Publishing::publish_through`]). Its log goes to
     /// here.
     Followed(Lsn),
@@ -89,6 +92,8 @@ struct Pending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Consent {
     None,
+    /// The last bytes of its record are written, in a store that waits for no sync.
+    Bytes,
     /// Enough replicas have come to this place.
     Replicas(Stage, Lsn),
     /// The primary has published it. The log that readers see without it goes to here.
@@ -271,6 +276,10 @@ impl Publishing {
             // Nobody would sync it.
             Wanted::Soon(end) => end,
             Wanted::Never => None,
+            Wanted::NeverButWhole => {
+                consent = Consent::Bytes;
+                None
+            }
             Wanted::Followed(end) => {
                 consent = Consent::Primary(state.taken);
                 state.taken = end;
@@ -280,6 +289,21 @@ impl Publishing {
         state.pending.push_back(Pending { world, needs, consent, shown, registrations, wakers: Vec::new() });
         let released = state.publish_ready(shared, self.log.as_ref());
         drop(state);
+        released.settle();
+        shared.keep_up_safe();
+    }
+
+    /// The log record of this version, which lacked bytes, is whole.
+    pub(crate) fn note_whole(&self, shared: &Shared, version: Version) {
+        let released = {
+            let mut state = self.state.lock();
+            if state.stopped.is_some() {
+                return;
+            }
+            state.pending_of(version).consent = Consent::None;
+            state.publish_ready(shared, self.log.as_ref())
+        };
+        self.progress.notify_all();
         released.settle();
         shared.keep_up_safe();
     }
@@ -304,7 +328,7 @@ impl Publishing {
             if !state.is_syncing && state.unsynced(self.log.as_ref()).is_some() {
                 state = self.sync(shared, state);
             } else if let Some(interrupt) = interrupt {
-                let is_for_replicas = !state.is_syncing;
+                let is_for_replicas = !state.is_syncing && !state.lacks_bytes();
                 if is_for_replicas && interrupt.is_set() {
                     return Err(StoreError::NotReplicated);
                 }
@@ -572,12 +596,17 @@ impl State {
     fn has_come(&self, version: Version, until: Until, log: Option<&LogHandle>) -> bool {
         let is_published = self.published >= version;
         match until {
-            Until::Durable => is_published || self.unsynced(log).is_none(),
+            Until::Durable => is_published || (self.unsynced(log).is_none() && !self.lacks_bytes()),
             Until::Published => is_published,
             Until::Acknowledged => {
                 is_published && self.unshown.iter().all(|unshown| unshown.version != version)
             }
         }
+    }
+
+    /// Whether the record of something that is pending is still being written.
+    fn lacks_bytes(&self) -> bool {
+        self.pending.iter().any(|pending| pending.consent == Consent::Bytes)
     }
 
     /// Notes that this was, or is going to be, acknowledged before it is durable. Whether it is the first.
@@ -602,6 +631,7 @@ impl State {
             pending.needs.is_none_or(|needs| durable.is_some_and(|durable| durable >= needs))
                 && match pending.consent {
                     Consent::None => true,
+                    Consent::Bytes => false,
                     Consent::Replicas(stage, end) => replicas.have_reached(stage, end),
                     Consent::Primary(_) => pending.world.version() <= allowed,
                 }

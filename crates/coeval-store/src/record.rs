@@ -8,6 +8,7 @@
 //!   boundary (3) boundary u64
 //!   term (4)     number u64, id u64, start u64 (see `terms.rs`)
 //!   time (5)     microseconds since 1970 u64 (see `clock.rs`)
+//!   ended (6)    epoch u64: up to it all epochs of brick tables have ended (see below)
 //! body         definitions: count u32, each length u32 + JSON
 //!              loads: count u32, each: table u32, segments u32, each: number u64, footer checksum u32
 //!                     (the first for the rows, then one for each index)
@@ -20,6 +21,10 @@
 //! Numbers are little-endian. `boundary` is a version whose safe snapshot is final with this record, `first_out` the
 //! version of the earliest commit that the transaction has an antidependency to, 0 if none: who reads the log makes the
 //! same safe snapshots of it (`coeval_txn::ssi::SafeSnapshots`) as the store that wrote it.
+//!
+//! `ended` says how far the store that writes the log has purged its bricks. Of the epochs up to there, those that no batch
+//! before the record has committed were rolled back; and each delete in a batch behind it covers all of the others. So who
+//! follows the log knows which epochs will never come, and purges what no later record tells apart. Nobody else needs it.
 
 mod mark;
 
@@ -44,6 +49,7 @@ const KIND_SEQUENCE: u8 = 2;
 const KIND_BOUNDARY: u8 = 3;
 const KIND_TERM: u8 = 4;
 const KIND_TIME: u8 = 5;
+const KIND_ENDED: u8 = 6;
 
 const CHANGE_INSERTED: u8 = 1;
 const CHANGE_REPLACED: u8 = 2;
@@ -74,6 +80,8 @@ pub(crate) enum Record {
     Term(Term),
     /// What comes behind was committed at this time or later.
     Time(LogTime),
+    /// All epochs up to this one have ended, and no delete that comes tells them apart.
+    Ended(Epoch),
 }
 
 /// What a transaction changed, read back.
@@ -233,6 +241,8 @@ pub(crate) fn encode_batch_of_one(
 pub(crate) const BOUNDARY_BYTES: usize = 1 + size_of::<u64>();
 /// The bytes of a record that [`encode_time`] makes.
 pub(crate) const TIME_BYTES: usize = 1 + size_of::<u64>();
+/// The bytes of a record that [`encode_ended`] makes.
+pub(crate) const ENDED_BYTES: usize = 1 + size_of::<u64>();
 /// The bytes of a record that [`encode_sequence`] makes.
 pub(crate) const SEQUENCE_BYTES: usize = 1 + size_of::<u32>() + size_of::<i64>() + 1;
 
@@ -246,6 +256,12 @@ pub(crate) fn encode_boundary(boundary: Version, out: &mut Vec<u8>) {
 pub(crate) fn encode_time(time: LogTime, out: &mut Vec<u8>) {
     out.push(KIND_TIME);
     out.extend_from_slice(&time.micros().to_le_bytes());
+}
+
+/// Encodes up to where epochs have ended.
+pub(crate) fn encode_ended(epoch: Epoch, out: &mut Vec<u8>) {
+    out.push(KIND_ENDED);
+    out.extend_from_slice(&epoch.get().to_le_bytes());
 }
 
 /// Encodes the beginning of a term.
@@ -266,7 +282,7 @@ pub(crate) fn decode_mark(bytes: &[u8]) -> Result<LogMark, MalformedRecord> {
         KIND_BATCH => LogMark::Batch(Version::new(reader.u64()?)),
         KIND_TERM => LogMark::Term(Term::from((reader.u64()?, reader.u64()?, reader.u64()?))),
         KIND_TIME => LogMark::Time(LogTime::from_micros(reader.u64()?)),
-        KIND_SEQUENCE | KIND_BOUNDARY => LogMark::Other,
+        KIND_SEQUENCE | KIND_BOUNDARY | KIND_ENDED => LogMark::Other,
         _ => return Err(MalformedRecord { offset: 0 }),
     })
 }
@@ -325,6 +341,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Record, MalformedRecord> {
         }
         KIND_BOUNDARY => Record::Boundary(Version::new(reader.u64()?)),
         KIND_TIME => Record::Time(LogTime::from_micros(reader.u64()?)),
+        KIND_ENDED => Record::Ended(reader.epoch()?),
         KIND_TERM => Record::Term(Term::from((reader.u64()?, reader.u64()?, reader.u64()?))),
         _ => return Err(MalformedRecord { offset: 0 }),
     };
@@ -394,12 +411,16 @@ impl<'a> Reader<'a> {
 
     fn brick_change(&mut self) -> Result<BrickChange, MalformedRecord> {
         let table = SpaceId::new(self.u32()?);
-        let epoch = self.u64()?;
-        if epoch == 0 || epoch > Epoch::MAX.get() {
-            return Err(self.malformed());
-        }
+        let epoch = self.epoch()?;
         let bytes = self.prefixed()?.to_vec();
-        Ok(BrickChange { table, epoch: Epoch::new(epoch), bytes })
+        Ok(BrickChange { table, epoch, bytes })
+    }
+
+    fn epoch(&mut self) -> Result<Epoch, MalformedRecord> {
+        match self.u64()? {
+            number if (1..=Epoch::MAX.get()).contains(&number) => Ok(Epoch::new(number)),
+            _ => Err(self.malformed()),
+        }
     }
 
     fn definition(&mut self) -> Result<CatalogChange, MalformedRecord> {

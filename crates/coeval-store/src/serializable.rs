@@ -732,6 +732,9 @@ impl Certifications {
         let (Some(certification), Some(certified)) = (&submission.certification, certified) else {
             let writes = Arc::clone(&submission.written);
             let (changes, bytes) = (submission.row_changes(), submission.body.len());
+            if self.is_full_of_unmarked() {
+                self.forget_seen(shared.oldest(|| published).0);
+            }
             self.put_off(Unmarked { changes, bytes, order, transaction, writes });
             return;
         };
@@ -743,12 +746,30 @@ impl Certifications {
         }
     }
 
-    /// Leaves a commit for when somebody is certified who did not see it.
-    fn put_off(&mut self, commit: Unmarked) {
-        if self.unmarked.len() >= UNMARKED_MAX
+    fn is_full_of_unmarked(&self) -> bool {
+        self.unmarked.len() >= UNMARKED_MAX
             || self.unmarked_changes > UNMARKED_CHANGES_MAX
             || self.unmarked_bytes > UNMARKED_BYTES_MAX
-        {
+    }
+
+    /// Forgets commits that everybody sees: nobody is certified against them any more.
+    fn forget_seen(&mut self, oldest: Version) {
+        while self.unmarked.front().is_some_and(|commit| commit.order.version <= oldest) {
+            let seen = self.unmarked.pop_front().expect("it was just looked at");
+            self.unmarked_changes -= seen.changes;
+            self.unmarked_bytes -= seen.bytes;
+        }
+    }
+
+    /// How many keys have marks, and how many changes wait for theirs.
+    #[cfg(test)]
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        (self.ssi.size().written_keys, self.unmarked_changes)
+    }
+
+    /// Leaves a commit for when somebody is certified who did not see it.
+    fn put_off(&mut self, commit: Unmarked) {
+        if self.is_full_of_unmarked() {
             // Somebody old is active. Marks are bounded, write sets are not.
             self.mark_all();
         }
@@ -760,11 +781,7 @@ impl Certifications {
     /// Forgets what nobody can be certified against any more.
     pub(crate) fn prune(&mut self, shared: &Serializable, published: impl Fn() -> Version) {
         let (oldest, oldest_writer) = shared.oldest(published);
-        while self.unmarked.front().is_some_and(|commit| commit.order.version <= oldest) {
-            let seen = self.unmarked.pop_front().expect("it was just looked at");
-            self.unmarked_changes -= seen.changes;
-            self.unmarked_bytes -= seen.bytes;
-        }
+        self.forget_seen(oldest);
         self.ssi.prune(oldest, oldest_writer);
     }
 

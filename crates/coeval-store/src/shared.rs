@@ -169,7 +169,8 @@ impl Shared {
         standing: Standing,
     ) -> Self {
         let durability = if log.is_some() { options.durability } else { Durability::None };
-        let pipeline = Pipeline::new(log, durability, contents.world.version(), sizes);
+        let begun = (contents.world.version(), contents.world.epochs().newest());
+        let pipeline = Pipeline::new(log, durability, begun, sizes);
         let world = Arc::new(contents.world);
         let serializable = match standing {
             Standing::Alone => Serializable::new(Arc::clone(&world), sizes.trials),
@@ -563,18 +564,22 @@ impl Shared {
         }
     }
 
-    /// Purges brick tables as far as everybody sees them alike, and, in a store with files, flush rounds hold them.
+    /// Purges brick tables as far as everybody sees them alike, and, in a store with files, flush rounds hold them. One that
+    /// follows another goes no further than that one has gone: a delete that is still open there may tell epochs apart that
+    /// nobody does here.
     pub(crate) fn purge_bricks(&self) {
-        if self.is_following() {
-            return;
+        if !self.is_following() {
+            self.pass_rolled_back_epochs();
         }
-        self.pass_rolled_back_epochs();
         let world = self.published();
         let flushed = match &self.disk {
             Some(_) => self.checkpoints.flushed_epochs().horizon(),
             None => Epoch::MAX,
         };
         let safe = world.shared_bricks().clock().advance_safe(flushed).min(flushed);
+        if self.sizes.heartbeat.is_some() {
+            self.pipeline.log_ended_epochs(self, safe);
+        }
         let tables = world.tables().filter_map(|table| table.bricks());
         let tickets: Result<Vec<_>, _> = tables.map(|rows| rows.table().purge(safe)).collect();
         let purged =

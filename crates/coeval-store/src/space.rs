@@ -130,13 +130,10 @@ impl Space {
         let same_base = found_in.is_some_and(|base| base.ptr_eq(&self.base));
         self.delta_growth += growth(changes);
         if let Some(since) = &mut self.since {
-            add(since, changes, |entry| entry.clone().without_position());
+            add(since, changes, Positions::Forgotten);
         }
-        if same_base {
-            add(&mut self.delta, changes, DeltaEntry::clone);
-        } else {
-            add(&mut self.delta, changes, |entry| entry.clone().without_position());
-        }
+        let positions = if same_base { Positions::Kept } else { Positions::Forgotten };
+        add(&mut self.delta, changes, positions);
     }
 
     /// This version with private changes on top, for a scan that shall see them.
@@ -286,7 +283,38 @@ fn growth(changes: &Delta) -> i64 {
         .sum()
 }
 
-fn add(delta: &mut Delta, changes: &Delta, prepare: impl Fn(&DeltaEntry) -> DeltaEntry) {
+/// What becomes of where changes say that a key lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Positions {
+    Kept,
+    /// The base is another one.
+    Forgotten,
+}
+
+/// A delta with so many times fewer entries than the changes is put into their tree, instead of them into its: that costs the
+/// smaller of the two, and happens while others wait to commit. With fewer, copying the blocks that are met costs as much as
+/// building them.
+const SHARED_AT_FACTOR: usize = 8;
+
+/// Adds changes to a delta, both by key.
+///
+/// Cost: a step and a path for each change; or, if the delta is small beside them, for each entry of the delta, and a look at
+/// each change if positions are to be forgotten.
+fn add(delta: &mut Delta, changes: &Delta, positions: Positions) {
+    let is_small = delta.len().saturating_mul(SHARED_AT_FACTOR) <= changes.len();
+    if is_small && (positions == Positions::Kept || changes.iter().all(|(_, entry)| !entry.has_position())) {
+        let earlier = std::mem::replace(delta, changes.clone());
+        let earlier: Vec<_> = earlier.iter().map(|(key, entry)| (key.clone(), entry.clone())).collect();
+        let after = |later: Option<&DeltaEntry>, earlier: DeltaEntry| match later {
+            Some(later) => later.clone().after(Some(&earlier)),
+            None => Some(earlier),
+        };
+        return delta.alter_many_touching(earlier, after, DeltaEntry::touch);
+    }
+    let prepare = |entry: &DeltaEntry| match positions {
+        Positions::Kept => entry.clone(),
+        Positions::Forgotten => entry.clone().without_position(),
+    };
     let batch: Vec<_> = changes.iter().map(|(key, entry)| (key.clone(), prepare(entry))).collect();
     delta.alter_many_touching(batch, |earlier, entry| entry.after(earlier), DeltaEntry::touch);
 }
@@ -313,3 +341,6 @@ pub(crate) fn position_of(found: Found<'_>) -> BasePosition {
         Found::Base(_, index) => BasePosition::at(index),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -129,6 +129,11 @@ impl VerifyReport {
                 offset: Some(*offset),
                 what: damage.to_string(),
             },
+            StoreError::Log(LogError::MissingSegment { path }) => Problem {
+                file: Some(path.display().to_string()),
+                offset: None,
+                what: "the log segment is missing".to_owned(),
+            },
             other => Problem { file: None, offset: None, what: other.to_string() },
         };
         self.add(problem);

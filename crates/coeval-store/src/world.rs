@@ -80,9 +80,10 @@ impl World {
         self.epochs = self.epochs.with(epochs);
     }
 
-    /// Has exactly the rows of these epochs, in a store that follows a log: there nothing is purged, so nothing is held.
-    pub(crate) fn follow_epochs(&mut self, epochs: EpochSet) {
-        (self.epochs, self.hold) = (epochs, None);
+    /// Has exactly the rows of these epochs, in a store that follows a log; those up to `ended` may be purged.
+    pub(crate) fn follow_epochs(&mut self, epochs: EpochSet, ended: Epoch) {
+        let hold = self.bricks.clock().follow(&epochs, ended);
+        (self.epochs, self.hold) = (epochs, Some(Arc::new(hold)));
     }
 
     /// Has all rows up to `newest`, the last epoch that was found when a database was opened.

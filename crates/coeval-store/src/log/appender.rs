@@ -11,7 +11,7 @@ use crate::log::format::{
 use crate::log::handle::{Shared, Written};
 use crate::log::segment::{NextSegment, create_segment, remove_unfinished};
 use crate::log::unfilled::Unfilled;
-use crate::log::walk::{Walked, list_segments, offset_in_segment, walk};
+use crate::log::walk::{Found, Walked, offset_in_segment, walk};
 use crate::log::{ChecksumPolicy, LogError, LogHandle, Lsn, OpenError, Replay, Tail};
 
 /// A buffer that one huge record blew up is not kept.
@@ -98,15 +98,15 @@ impl Log {
     ) -> Result<Log, OpenError<E>> {
         files.create_dir_all(dir)?;
         remove_unfinished(&*files, dir)?;
-        let mut segments = list_segments(&*files, dir)?;
+        let mut found = Found::look(&*files, dir, from, options.checksums)?;
         let (first, file, room_end, end, last_record, attested);
-        if segments.is_empty() && from == Lsn::START {
+        if found.segments.is_empty() && from == Lsn::START {
             file = create_segment(&*files, dir, from)?;
             (first, end, last_record, attested) = (from, from, from, from);
             room_end = SEGMENT_HEADER_BYTES as u64;
-            segments.push(first);
+            found.segments.push(first);
         } else {
-            let walked = walk(&*files, dir, &segments, from, options.checksums, replay)?;
+            let walked = walk(&*files, dir, &found, from, options.checksums, replay)?;
             (first, end) = (walked.last_segment, walked.summary.end);
             (last_record, attested) = (walked.last_record, walked.attested);
             (file, room_end) = settle_tail(&*files, &segment_path(dir, first), walked)?;
@@ -114,7 +114,7 @@ impl Log {
             files.sync_dir(dir)?;
         }
         let written = Written::new(first, end, Arc::clone(&file));
-        let shared = Arc::new(Shared::new(files, dir.to_path_buf(), segments, written));
+        let shared = Arc::new(Shared::new(files, dir.to_path_buf(), found, written));
         let zeros = Vec::new();
         let (inert_end, buffer) = (None, Vec::new());
         Ok(Log {

@@ -20,6 +20,10 @@ pub enum Damage {
     EndsBeforeCheckpoint(Lsn),
     /// The place up to which the checkpoint contains the log is inside a record.
     CheckpointInsideRecord(Lsn),
+    /// The log ends before the place up to which it was durable when it was closed.
+    EndsBeforeNoted(Lsn),
+    /// The note of where the log ended when it was closed is not what was written.
+    EndNote,
 }
 
 impl fmt::Display for Damage {
@@ -33,6 +37,10 @@ impl fmt::Display for Damage {
             Damage::CheckpointInsideRecord(from) => {
                 write!(formatter, "the checkpoint's place {from} is inside a record")
             }
+            Damage::EndsBeforeNoted(end) => {
+                write!(formatter, "the log ends here, but reached to {end} when it was closed")
+            }
+            Damage::EndNote => write!(formatter, "this is no note of where the log ended"),
         }
     }
 }

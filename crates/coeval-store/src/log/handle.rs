@@ -9,7 +9,9 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::{Condvar, Mutex};
 
 use crate::files::{File, FileError, FileSystem};
+use crate::log::end_note::EndNote;
 use crate::log::format::segment_path;
+use crate::log::walk::Found;
 use crate::log::{LogError, LogReader, Lsn};
 
 /// The written end of the log.
@@ -44,7 +46,8 @@ impl Written {
 ///   reports a failed sync to one caller only, so two at a time could let the second believe in success.
 /// - `written` and `segments` are held for moments, never across a system call, except that `segments` is held
 ///   while segments are removed (nobody waits for it but another removal and the change of segment's last step).
-/// - Order: `turn`, then `written` or `segments`; never both of the latter.
+/// - `noted` is held while the note of the end is written, and across its syncs: only who writes one waits for it.
+/// - Order: `noted` or `turn`, then `written` or `segments`; never both of the latter.
 /// - Whoever holds `turn` may wait on `filled`: who fills takes no lock but `written`.
 /// - `durable` changes only under `turn`. `stopped` is set once and never taken back.
 pub(crate) struct Shared {
@@ -55,17 +58,14 @@ pub(crate) struct Shared {
     /// A record has got its last bytes, or never will.
     pub(crate) filled: Condvar,
     pub(crate) segments: Mutex<Vec<Lsn>>,
+    /// The end that is noted beside the segments.
+    noted: Mutex<Option<EndNote>>,
     durable: AtomicU64,
     stopped: OnceLock<Arc<LogError>>,
 }
 
 impl Shared {
-    pub(crate) fn new(
-        files: Arc<dyn FileSystem>,
-        dir: PathBuf,
-        segments: Vec<Lsn>,
-        written: Written,
-    ) -> Shared {
+    pub(crate) fn new(files: Arc<dyn FileSystem>, dir: PathBuf, found: Found, written: Written) -> Shared {
         // The log is opened with everything in it synced.
         let durable = AtomicU64::new(written.end.get());
         Shared {
@@ -74,7 +74,8 @@ impl Shared {
             turn: Mutex::new(()),
             written: Mutex::new(written),
             filled: Condvar::new(),
-            segments: Mutex::new(segments),
+            segments: Mutex::new(found.segments),
+            noted: Mutex::new(found.noted),
             durable,
             stopped: OnceLock::new(),
         }
@@ -165,6 +166,26 @@ impl LogHandle {
         file.sync_data().map_err(|error| shared.stop(error))?;
         shared.set_durable(end);
         Ok(end)
+    }
+
+    /// Notes beside the log up to where it is durable, so that the loss of its last segment, or of its last records, is told
+    /// from an end. Durable on return; nothing is written if that is noted already.
+    ///
+    /// # Errors
+    /// When it cannot be written, or the log has stopped; the log goes on, and the note before may be there or this one.
+    pub(crate) fn note_end(&self) -> Result<(), LogError> {
+        let shared = &self.shared;
+        shared.check_running()?;
+        let mut noted = shared.noted.lock();
+        let segment = shared.written.lock().first;
+        // Read behind the segment's place, which was durable before it was put there.
+        let note = EndNote { segment, end: shared.durable() };
+        if noted.is_some_and(|noted| noted.end >= note.end) {
+            return Ok(());
+        }
+        note.write(&*shared.files, &shared.dir)?;
+        *noted = Some(note);
+        Ok(())
     }
 
     /// Reads the log from `position` on while others append to it.

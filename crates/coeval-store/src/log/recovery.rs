@@ -21,12 +21,12 @@ pub(crate) enum Rest {
     Bytes,
 }
 
-/// Whether a valid header further on says that the log was durable beyond the place.
+/// Whether a valid header further on, or the note of a close, says that the log was durable beyond the place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attested {
-    /// None does.
+    /// Nothing does.
     No,
-    /// One does.
+    /// Something does.
     Yes,
 }
 

@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use crate::files::{FileError, FileSystem};
+use crate::log::end_note::EndNote;
 use crate::log::format::{
     FORMAT_VERSION, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES, SegmentHeader,
     decode_record_header, decode_segment_header, encode_segment_header, parse_segment_name, segment_path,
@@ -81,11 +82,42 @@ pub(crate) fn read<E>(
     from: Lsn,
     replay: &mut Replay<'_, E>,
 ) -> Result<LogSummary, OpenError<E>> {
-    let segments = list_segments(files, dir)?;
-    if segments.is_empty() && from == Lsn::START {
+    let found = Found::look(files, dir, from, ChecksumPolicy::Verified)?;
+    if found.segments.is_empty() && from == Lsn::START {
         return Ok(LogSummary { segments: 0, records: 0, payload_bytes: 0, end: from, tail: Tail::Clean });
     }
-    Ok(walk(files, dir, &segments, from, ChecksumPolicy::Verified, replay)?.summary)
+    Ok(walk(files, dir, &found, from, ChecksumPolicy::Verified, replay)?.summary)
+}
+
+/// What a log consists of before it is read.
+pub(crate) struct Found {
+    /// The first LSNs of its segments, ascending: of those that are there, and of one that has to be.
+    pub(crate) segments: Vec<Lsn>,
+    /// Up to where it was durable when it was closed, if that is noted.
+    pub(crate) noted: Option<EndNote>,
+}
+
+impl Found {
+    /// Looks what is there. A note of an end before `from`, the checkpoint's LSN, says nothing that is not known: what it
+    /// names may be removed since.
+    ///
+    /// # Errors
+    /// A damaged note, or an error of the file layer.
+    pub(crate) fn look(
+        files: &dyn FileSystem,
+        dir: &Path,
+        from: Lsn,
+        checksums: ChecksumPolicy,
+    ) -> Result<Found, LogError> {
+        let mut segments = list_segments(files, dir)?;
+        let noted = EndNote::read(files, dir, checksums)?;
+        if let Some(note) = noted.filter(|note| note.end > from)
+            && let Err(place) = segments.binary_search(&note.segment)
+        {
+            segments.insert(place, note.segment);
+        }
+        Ok(Found { segments, noted })
+    }
 }
 
 /// The first LSNs of the segments in `dir`, ascending. Other files are left alone.
@@ -173,24 +205,29 @@ pub(crate) fn offset_in_segment(first: Lsn, position: Lsn) -> u64 {
 pub(crate) fn walk<E>(
     files: &dyn FileSystem,
     dir: &Path,
-    segments: &[Lsn],
+    found: &Found,
     from: Lsn,
     checksums: ChecksumPolicy,
     replay: &mut Replay<'_, E>,
 ) -> Result<Walked, OpenError<E>> {
+    let Found { segments, noted } = found;
     let missing = || LogError::MissingSegment { path: segment_path(dir, from) };
     let start = segments.partition_point(|first| *first <= from).checked_sub(1).ok_or_else(missing)?;
     let mut summary = LogSummary { segments: 0, records: 0, payload_bytes: 0, end: from, tail: Tail::Clean };
     let mut last_record = None;
     for (index, first) in segments.iter().enumerate().skip(start) {
         let path = segment_path(dir, *first);
-        let file = files.read(&path)?;
+        let file = files.read(&path).map_err(|error| match error.is_not_found() {
+            true => LogError::MissingSegment { path: path.clone() },
+            false => LogError::File(error),
+        })?;
         let successor = segments.get(index + 1).copied();
         let mut reader = SegmentReader::new(path, &file, *first, successor, checksums)?;
         reader.replay(from, &mut summary, replay)?;
         last_record = reader.last_record.or(last_record);
         summary.segments += 1;
-        match decide(reader.stop(from)) {
+        let beyond = noted.map(|note| note.end).filter(|end| *end > reader.position);
+        match decide(reader.stop(from, beyond)) {
             Decision::Continue => {}
             Decision::End | Decision::TornTail => {
                 summary.end = reader.position;
@@ -199,7 +236,10 @@ pub(crate) fn walk<E>(
                 let last_record = last_record.unwrap_or(reader.position);
                 return Ok(Walked { summary, last_segment: *first, last_file: file, attested, last_record });
             }
-            Decision::Damaged => return Err(reader.damaged(Damage::Record).into()),
+            Decision::Damaged => {
+                let cut_off = beyond.filter(|_| successor.is_none() && reader.tail() == Tail::Clean);
+                return Err(reader.damaged(cut_off.map_or(Damage::Record, Damage::EndsBeforeNoted)).into());
+            }
             Decision::EndsTooEarly => {
                 return Err(reader.damaged(Damage::EndsBeforeCheckpoint(from)).into());
             }
@@ -305,8 +345,8 @@ impl<'a> SegmentReader<'a> {
         Some((header, payload))
     }
 
-    /// What is known about the place where the records end.
-    fn stop(&self, from: Lsn) -> Stop {
+    /// What is known about the place where the records end. `noted` is a place beyond it up to which the log was durable.
+    fn stop(&self, from: Lsn, noted: Option<Lsn>) -> Stop {
         let successor = match self.successor {
             None => Successor::None,
             Some(successor) if successor == self.position => Successor::Here,
@@ -318,6 +358,7 @@ impl<'a> SegmentReader<'a> {
         };
         let checkpoint = if self.position >= from { Checkpoint::Reached } else { Checkpoint::NotReached };
         let attested = match (successor, rest) {
+            (Successor::None, _) if noted.is_some() => Attested::Yes,
             (Successor::None, Rest::Bytes) => self.search_attestation(),
             _ => Attested::No,
         };

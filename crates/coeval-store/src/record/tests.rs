@@ -2,8 +2,8 @@
 //! Records come back as they were written; other bytes never panic.
 
 use super::{
-    MalformedRecord, Record, decode, decode_mark, encode_batch, encode_body, encode_boundary,
-    encode_sequence, encode_time,
+    ENDED_BYTES, MalformedRecord, Record, decode, decode_mark, encode_batch, encode_body, encode_boundary,
+    encode_ended, encode_sequence, encode_time,
 };
 use crate::catalog::{CatalogChange, QualifiedName};
 use crate::clock::LogTime;
@@ -14,7 +14,7 @@ use crate::record::LogMark;
 use crate::row::Row;
 use crate::submission::{Submission, TableWrites};
 use crate::world::World;
-use coeval_txn::Version;
+use coeval_txn::{Epoch, Version};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -115,6 +115,16 @@ fn the_bytes_of_a_small_record_are_pinned() {
     assert_eq!(record, [5, 6, 5, 0, 0, 0, 0, 0, 0]);
     assert!(matches!(decode(&record), Ok(Record::Time(time)) if time == LogTime::from_micros(0x0506)));
     assert_eq!(decode_mark(&record), Ok(LogMark::Time(LogTime::from_micros(0x0506))));
+    record.clear();
+    encode_ended(Epoch::new(0x0708), &mut record);
+    assert_eq!(record, [6, 8, 7, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(record.len(), ENDED_BYTES);
+    assert!(matches!(decode(&record), Ok(Record::Ended(epoch)) if epoch == Epoch::new(0x0708)));
+    assert_eq!(decode_mark(&record), Ok(LogMark::Other));
+    for no_epoch in [0, Epoch::MAX.get() + 1] {
+        record[1..].copy_from_slice(&no_epoch.to_le_bytes());
+        assert!(decode(&record).is_err(), "{no_epoch}");
+    }
     let entries = Delta::from_sorted(vec![(Key::from_slice(b"k"), DeltaEntry::inserted(None))]);
     let rows =
         Delta::from_sorted(vec![(Key::from_slice(b"p"), DeltaEntry::inserted(Some(Row::from_bytes(b"rr"))))]);

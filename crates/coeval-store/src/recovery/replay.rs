@@ -80,6 +80,10 @@ pub(crate) struct Replayer<'d> {
     newest_epoch: Epoch,
     /// Whose rows of brick tables exist: those of committed transactions alone.
     epochs: EpochSet,
+    /// Up to here all epochs have ended, and no record that comes tells them apart.
+    ended: Epoch,
+    /// Epochs that were left out of the set and have been found to be rolled back.
+    rolled_back: Vec<Epoch>,
     terms: TermHistory,
     /// The last time that the log has.
     time: LogTime,
@@ -116,6 +120,8 @@ pub(crate) struct FollowedBatch {
 /// The result of following.
 pub(crate) struct FollowedLog {
     pub(crate) world: World,
+    /// Epochs that the world before left out, and that were rolled back.
+    pub(crate) rolled_back: Vec<Epoch>,
     pub(crate) batches: Vec<FollowedBatch>,
     pub(crate) resume_points: Vec<(SequenceId, Option<i64>)>,
     pub(crate) next_space: u32,
@@ -146,6 +152,8 @@ impl<'d> Replayer<'d> {
             next_sequence: manifest.next_sequence,
             newest_epoch: manifest.newest_epoch(),
             epochs: manifest.flushed_epochs(),
+            ended: Epoch::ZERO,
+            rolled_back: Vec::new(),
             terms: TermHistory::new(manifest.terms.clone()),
             time: LogTime::from_micros(manifest.time),
             followed: None,
@@ -163,6 +171,8 @@ impl<'d> Replayer<'d> {
             disk,
             newest_epoch: world.epochs().newest(),
             epochs: world.epochs().clone(),
+            ended: Epoch::ZERO,
+            rolled_back: Vec::new(),
             world,
             gathered: BTreeMap::new(),
             gathered_count: 0,
@@ -227,7 +237,11 @@ impl<'d> Replayer<'d> {
     /// The segment files that a record refers to.
     pub(crate) fn segments_of(payload: &[u8]) -> Result<Vec<SegmentRef>, ReplayError> {
         Ok(match decode(payload)? {
-            Record::Sequence { .. } | Record::Boundary(_) | Record::Term(_) | Record::Time(_) => Vec::new(),
+            Record::Sequence { .. }
+            | Record::Boundary(_)
+            | Record::Term(_)
+            | Record::Time(_)
+            | Record::Ended(_) => Vec::new(),
             Record::Batch { transactions, .. } => {
                 let loads = transactions.into_iter().flat_map(|transaction| transaction.loads);
                 loads.flat_map(|load| load.segments).collect()
@@ -238,7 +252,7 @@ impl<'d> Replayer<'d> {
     /// Applies one record.
     pub(crate) fn record(&mut self, payload: &[u8]) -> Result<(), ReplayError> {
         let record = decode(payload)?;
-        self.ends_inert = matches!(record, Record::Boundary(_) | Record::Time(_));
+        self.ends_inert = matches!(record, Record::Boundary(_) | Record::Time(_) | Record::Ended(_));
         match record {
             Record::Sequence { id, next } => {
                 self.next_sequence = self.next_sequence.max(id.get() + 1);
@@ -250,7 +264,12 @@ impl<'d> Replayer<'d> {
                     return Err(ReplayError::Malformed(what));
                 }
             }
-            Record::Term(term) => self.terms.begin(term).map_err(ReplayError::Malformed)?,
+            Record::Term(term) => {
+                self.terms.begin(term).map_err(ReplayError::Malformed)?;
+                // Who opened the log found what had not committed to be gone, and begins behind all of it.
+                self.end_epochs(self.newest_epoch);
+            }
+            Record::Ended(epoch) => self.end_epochs(epoch),
             Record::Time(time) => self.time = self.time.max(time),
             Record::Batch { version, transactions, boundary } => {
                 if version != self.world.version().next() {
@@ -270,6 +289,15 @@ impl<'d> Replayer<'d> {
             }
         }
         Ok(())
+    }
+
+    /// Epochs up to this one that have not committed never will.
+    fn end_epochs(&mut self, through: Epoch) {
+        let through = through.min(self.epochs.newest());
+        let gone = self.epochs.except().iter().copied().take_while(|epoch| *epoch <= through);
+        self.rolled_back.extend(gone);
+        self.epochs = self.epochs.filled_through(through);
+        self.ended = self.ended.max(through);
     }
 
     fn transaction(&mut self, version: Version, transaction: Replayed) -> Result<(), ReplayError> {
@@ -460,7 +488,8 @@ impl<'d> Replayer<'d> {
 
     /// As [`finish`](Self::finish), for a store that goes on following the log: transactions that have not committed may yet.
     pub(crate) fn finish_to_follow(self) -> ReplayedLog {
-        self.finish_with(|world, _, epochs| world.follow_epochs(epochs))
+        let ended = self.ended;
+        self.finish_with(|world, _, epochs| world.follow_epochs(epochs, ended))
     }
 
     fn finish_with(mut self, end_epochs: impl FnOnce(&mut World, Epoch, EpochSet)) -> ReplayedLog {
@@ -488,10 +517,11 @@ impl<'d> Replayer<'d> {
     /// come yet, and are not to be seen in this world then.
     pub(crate) fn finish_following(mut self) -> FollowedLog {
         self.apply_gathered();
-        self.world.follow_epochs(self.epochs);
+        self.world.follow_epochs(self.epochs, self.ended);
         self.world.add_commits(self.commits);
         FollowedLog {
             world: self.world,
+            rolled_back: self.rolled_back,
             batches: self.followed.unwrap_or_default(),
             resume_points: self.resume_points.into_iter().collect(),
             next_space: self.next_space,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an open finds, what it refuses, and what it leaves behind.
 
+mod times;
+
 use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, SequenceDef, TableDef};
 use crate::error::StoreError;
 use crate::files::{Fault, FileSystem, OpenMode, SimulatedFiles};
-use crate::log::{ChecksumPolicy, Log, LogError, LogOptions, Lsn};
+use crate::log::{ChecksumPolicy, Damage, Log, LogError, LogOptions, Lsn};
 use crate::manifest::{BatchRun, Manifest};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::range::{Direction, KeyRange};
@@ -61,6 +63,12 @@ fn ids(store: &Store, def: &TableDef) -> Vec<i64> {
 
 fn segments(files: &SimulatedFiles) -> Vec<String> {
     files.list(&Path::new(DIR).join("segments")).unwrap()
+}
+
+fn log_segments(files: &SimulatedFiles) -> Vec<PathBuf> {
+    let dir = Path::new(DIR).join("log");
+    let names = files.list(&dir).unwrap();
+    names.iter().filter(|name| name.ends_with(".log")).map(|name| dir.join(name)).collect()
 }
 
 /// Changes the manifest of a closed database.
@@ -186,8 +194,7 @@ fn a_database_without_its_log_is_refused_whether_it_had_a_checkpoint_or_not() {
 #[test]
 fn after_a_clean_close_damage_in_the_last_record_is_named() {
     let (files, def) = database();
-    let dir = Path::new(DIR).join("log");
-    let path = dir.join(files.list(&dir).unwrap().last().unwrap());
+    let path = log_segments(&files).pop().unwrap();
     let bytes = files.read(&path).unwrap();
     let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() as u64;
     let mut named = 0;
@@ -209,6 +216,136 @@ fn after_a_clean_close_damage_in_the_last_record_is_named() {
     let before = length(&files);
     drop(open(&files));
     assert_eq!(length(&files), before);
+}
+
+/// A closed database whose log has several segments, with rows that only its last ones have: its rows, and the files of the
+/// log's segments.
+fn long_database() -> (SimulatedFiles, TableDef, Vec<i64>, Vec<PathBuf>) {
+    let files = SimulatedFiles::new(1);
+    let store = open(&files);
+    let def = make_table(&store);
+    (1..=3).for_each(|id| insert(&store, &def, id));
+    store.checkpoint().unwrap();
+    (4..=260).for_each(|id| insert(&store, &def, id));
+    drop(store);
+    let files = files.restart();
+    let segments = log_segments(&files);
+    assert!(segments.len() >= 3, "{segments:?}");
+    (files, def, (1..=260).collect(), segments)
+}
+
+/// Without the last segment, what was left looked like a shorter log that is whole: acknowledged rows were gone in silence.
+#[test]
+fn after_a_clean_close_a_missing_last_log_segment_is_named() {
+    let (files, def, _, _) = long_database();
+    for (close, missing) in [("the first", 1), ("the first", 2), ("a later", 1), ("a later", 2)] {
+        let copy = files.copy();
+        if close == "a later" {
+            let store = open(&copy);
+            (1_000..1_200).for_each(|id| insert(&store, &def, id));
+        }
+        let copy = copy.restart();
+        let segments = log_segments(&copy);
+        let (kept, gone) = segments.split_at(segments.len() - missing);
+        gone.iter().for_each(|path| copy.remove(path).unwrap());
+        let error = refused(&copy);
+        let StoreError::Log(LogError::MissingSegment { path }) = &error else { panic!("{error}") };
+        assert_eq!(*path, gone[0], "{close} close, the first of {missing} behind {kept:?}");
+        let report = verify(Arc::new(copy.clone()), Path::new(DIR), None).unwrap();
+        let named: Vec<_> = report.problems.iter().map(|problem| problem.file.clone()).collect();
+        assert_eq!(named, [Some(gone[0].display().to_string())], "{:?}", report.problems);
+    }
+}
+
+/// The same of a log that was cut off: at the border of a record, behind the header of its last segment, or to nothing.
+#[test]
+fn after_a_clean_close_a_log_that_was_cut_off_anywhere_is_named() {
+    let (files, def, rows, segments) = long_database();
+    let last = segments.last().unwrap();
+    let bytes = files.read(last).unwrap();
+    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() as u64;
+    let mut at_borders = 0;
+    for length in 0..=end {
+        let copy = files.copy();
+        copy.open(last, OpenMode::Existing).unwrap().set_len(length).unwrap();
+        let error = refused(&copy);
+        let StoreError::Log(LogError::Damaged { path, offset, damage }) = &error else { panic!("{error}") };
+        assert_eq!(path, last);
+        assert!(*offset <= length, "{length}: {error}");
+        at_borders += u32::from(matches!(damage, Damage::EndsBeforeNoted(_)));
+    }
+    assert!(at_borders > 10, "{at_borders} borders of records");
+    // What is behind the end is room for more; the last record ends with a number, whose last bytes are zeros.
+    let copy = files.copy();
+    copy.open(last, OpenMode::Existing).unwrap().set_len(end + 8).unwrap();
+    assert_eq!(ids(&open(&copy), &def), rows);
+}
+
+/// A log that went on is longer than its last close says, and one whose note was lost has none: both are whole.
+#[test]
+fn an_old_note_of_the_end_of_the_log_and_none_are_as_good() {
+    let (files, def, mut rows, segments) = long_database();
+    let note = Path::new(DIR).join("log/end");
+    let old = files.read(&note).unwrap();
+    let store = open(&files);
+    (261..=400).for_each(|id| insert(&store, &def, id));
+    rows.extend(261..=400);
+    let crashed = files.restart();
+    drop(store);
+    assert_eq!(crashed.read(&note).unwrap(), old, "only a close notes the end");
+    assert!(crashed.list(note.parent().unwrap()).unwrap().len() > segments.len() + 1, "the log goes on");
+    let store = open(&crashed);
+    assert_eq!(ids(&store, &def), rows);
+    // A checkpoint removes the segment that the note names.
+    store.checkpoint().unwrap();
+    let crashed = crashed.restart();
+    drop(store);
+    assert!(!crashed.exists(segments.last().unwrap()).unwrap());
+    assert_eq!(ids(&open(&crashed), &def), rows);
+    let closed = crashed.restart();
+    closed.remove(&note).unwrap();
+    assert_eq!(ids(&open(&closed), &def), rows);
+    let damaged = closed.restart();
+    assert_ne!(damaged.read(&note).unwrap(), old);
+    damaged.damage(&note, 20, 1);
+    let error = refused(&damaged);
+    assert!(matches!(&error, StoreError::Log(LogError::Damaged { path, .. }) if *path == note), "{error}");
+}
+
+/// The manifest of an earlier checkpoint, put back beside a log that has gone on, gives the same rows, or is refused for what
+/// is not there any more.
+#[test]
+fn an_older_manifest_than_the_log_gives_all_rows_or_names_what_is_missing() {
+    let manifest = Path::new(DIR).join("MANIFEST");
+    let put_back = |files: &SimulatedFiles, bytes: &[u8]| {
+        crate::files::replace_file(files, &manifest, bytes).unwrap();
+    };
+    let files = SimulatedFiles::new(1);
+    let store = open(&files);
+    let def = make_table(&store);
+    insert(&store, &def, 1);
+    let empty = files.read(&manifest).unwrap();
+    store.checkpoint().unwrap();
+    let old = files.read(&manifest).unwrap();
+    (2..=20).for_each(|id| insert(&store, &def, id));
+    drop(store);
+    let closed = files.restart();
+    put_back(&closed, &empty);
+    assert_eq!(ids(&open(&closed), &def), (1..=20).collect::<Vec<_>>(), "all is in the log yet");
+    let store = open(&closed.restart());
+    store.checkpoint().unwrap();
+    (21..=200).for_each(|id| insert(&store, &def, id));
+    store.checkpoint().unwrap();
+    drop(store);
+    // The first segment of the log is gone, and so are the chunks of the first checkpoint.
+    let missing = |older: &[u8]| {
+        let copy = closed.copy();
+        put_back(&copy, older);
+        refused(&copy).to_string()
+    };
+    let (log, chunks) = (missing(&empty), missing(&old));
+    assert!(log.contains("/db/log/00000000000000000000.log is missing"), "{log}");
+    assert!(chunks.contains("/db/segments/00000000000000000001.arrow"), "{chunks}");
 }
 
 #[test]

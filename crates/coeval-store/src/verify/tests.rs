@@ -437,12 +437,17 @@ fn a_missing_segment_and_a_missing_or_damaged_manifest_are_problems_and_no_error
 }
 
 #[test]
-fn a_torn_tail_is_counted_and_is_no_problem() {
+fn a_torn_tail_is_counted_and_is_no_problem_but_behind_a_clean_close() {
     let (files, _) = database();
     let path = Path::new(DIR).join("log/00000000000000000000.log");
     let bytes = files.read(&path).unwrap();
     let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() as u64;
     files.damage(&path, end, 0xff);
+    let report = check(&files);
+    let named: Vec<_> = report.problems.iter().map(|problem| problem.file.clone()).collect();
+    assert_eq!(named, [Some(path.display().to_string())], "{:?}", report.problems);
+    // As a crash before the end of the close would leave it.
+    files.remove(&Path::new(DIR).join("log/end")).unwrap();
     let report = check(&files);
     assert!(report.is_clean(), "{:?}", report.problems);
     assert_eq!(report.log_records, 2, "the torn record is the one of the clean close");

@@ -174,6 +174,19 @@ impl EpochClock {
         self.register(&mut state, set)
     }
 
+    /// Goes on, in a process that begins no epochs itself, to the set that another one has committed, and holds that. All
+    /// epochs up to `ended` have ended there, and nobody there tells them apart any more: LCE goes so far, and LSE no further,
+    /// whatever is held here. A delete that comes later covers all of these epochs or, of those that were rolled back, none.
+    ///
+    /// # Panics
+    ///
+    /// If the set lacks an epoch up to `ended`, or LSE has passed its horizon.
+    pub fn follow(&self, set: &EpochSet, ended: Epoch) -> HeldEpochs {
+        let mut state = self.state.lock();
+        state.counters.follow(set, ended);
+        self.register(&mut state, set.clone())
+    }
+
     /// Holds `set`, until the guard is dropped; `None` if LSE has passed its horizon, or if it has epochs that are pending
     /// or have not been handed out: no snapshot of this clock sees these.
     pub fn try_hold(&self, set: &EpochSet) -> Option<HeldEpochs> {

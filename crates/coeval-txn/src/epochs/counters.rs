@@ -67,6 +67,17 @@ impl EpochCounters {
         self.check();
     }
 
+    /// Goes on to what another process has committed: `set`, of which all up to `ended` has ended there.
+    pub(super) fn follow(&mut self, set: &EpochSet, ended: Epoch) {
+        assert!(self.committed_above.is_empty(), "who follows ends no epoch itself");
+        assert!(ended <= set.horizon(), "the set {set} has all that ended up to {ended}");
+        self.next = self.next.max(self.stride.after(set.newest()));
+        self.newest_committed = self.newest_committed.max(set.newest());
+        self.pending = set.except().iter().copied().collect();
+        self.latest_committed = self.latest_committed.max(ended);
+        self.check();
+    }
+
     /// Ends `epoch` as committed; LCE follows as far as nothing pending is below.
     pub(super) fn commit(&mut self, epoch: Epoch) {
         self.end(epoch);

@@ -85,6 +85,15 @@ impl EpochSet {
         Self::through(newest).without(except)
     }
 
+    /// This set with all epochs up to `epoch` that lie below its newest one. Cost: a copy of the exceptions that stay.
+    #[must_use]
+    pub fn filled_through(&self, epoch: Epoch) -> Self {
+        if self.except().first().is_none_or(|first| *first > epoch) {
+            return self.clone();
+        }
+        Self::through(self.through).without(self.except().iter().copied().filter(|except| *except > epoch))
+    }
+
     /// The epochs of both sets. Cost: a look at each exception of the larger one, and the sorted list of those that stay.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {

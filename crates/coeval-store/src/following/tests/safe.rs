@@ -131,7 +131,7 @@ fn follow(files: &SimulatedFiles) -> Vec<Followed> {
                 found.push(Followed::Batch { version, boundary, transactions });
             }
             Record::Boundary(boundary) => found.push(Followed::Boundary(boundary)),
-            Record::Sequence { .. } | Record::Term(_) | Record::Time(_) => {}
+            Record::Sequence { .. } | Record::Term(_) | Record::Time(_) | Record::Ended(_) => {}
         }
         Ok(())
     };

@@ -223,3 +223,25 @@ fn random_histories_agree_with_the_definitions() {
         }
     }
 }
+
+#[test]
+fn who_follows_purges_no_further_than_it_is_told_and_never_past_what_is_held_there() {
+    let clock = EpochClock::new(Stride::ALONE);
+    // 2 and 4 were pending when 5 committed.
+    let first = EpochSet::through(Epoch::new(5)).without(epochs(&[2, 4]));
+    let old = clock.follow(&first, Epoch::new(1));
+    assert_eq!(row(&clock), (6, 1, vec![2, 4]));
+    assert_eq!(clock.advance_safe(Epoch::MAX), Epoch::new(1));
+    // 2 was rolled back, 6 has committed; there all up to 3 has ended.
+    let second = first.with(&epochs(&[6])).filled_through(Epoch::new(3));
+    assert_eq!(second, EpochSet::through(Epoch::new(6)).without(epochs(&[4])));
+    let new = clock.follow(&second, Epoch::new(3));
+    assert_eq!(row(&clock), (7, 3, vec![4]));
+    assert!(clock.try_hold(&second).is_some(), "what is shown is a snapshot of the clock");
+    assert_eq!(clock.advance_safe(Epoch::MAX), Epoch::new(1), "held back by who reads the old one");
+    drop(old);
+    assert_eq!(clock.advance_safe(Epoch::new(2)), Epoch::new(2), "no further than what is flushed");
+    assert_eq!(clock.advance_safe(Epoch::MAX), Epoch::new(3), "nor than it was told");
+    drop(new);
+    assert_eq!(clock.advance_safe(Epoch::MAX), Epoch::new(3));
+}
