@@ -2,6 +2,9 @@
 //! Three machines over a network that delays and cuts, disks that lose what was not synced, processes that die anywhere: nothing
 //! that was acknowledged with a replica's say, and nothing that anybody was shown, is lost in a failover.
 //!
+//! One exception: a primary that is started again shows all that its log has, also what no replica has yet, as PostgreSQL does.
+//! Readers of such a one count as soon as a replica has that.
+//!
 //! Everything is decided by a seed and runs on one thread. Commits wait for any one of two replicas. A primary that dies either
 //! comes back, or the replica with the longest log is promoted: of two, where any one will do, both have to be asked. Then the
 //! others follow it, with a copy if their histories have parted.
@@ -60,6 +63,8 @@ struct Cluster {
     primary: Option<(usize, Store)>,
     replicas: Vec<Replica>,
     level: SynchronousCommit,
+    /// The end of the log that the primary was started with.
+    begun: Lsn,
     next: i32,
     waiting: Vec<Waiting>,
     acknowledged: BTreeSet<i32>,
@@ -82,6 +87,7 @@ impl Cluster {
             primary: Some((0, primary)),
             replicas: (0..NODES).map(|_| Replica::default()).collect(),
             level,
+            begun: Lsn::START,
             next: 0,
             waiting: Vec::new(),
             acknowledged: BTreeSet::new(),
@@ -251,11 +257,17 @@ impl Cluster {
         node
     }
 
+    fn open_primary(&mut self, node: usize) {
+        let store = open_node(&self.files[node], node);
+        self.begun = store.log_position().unwrap().0;
+        self.primary = Some((node, store));
+        self.require();
+    }
+
     /// It comes back as what it was.
     fn restart_primary(&mut self) {
         let node = self.lose_primary();
-        self.primary = Some((node, open_node(&self.files[node], node)));
-        self.require();
+        self.open_primary(node);
         self.expect_all("a crash");
     }
 
@@ -274,8 +286,7 @@ impl Cluster {
         // Whatever was not synced is gone with it.
         self.files[new] = self.files[new].crash();
         promote(&self.files[new], &dir(new)).unwrap();
-        self.primary = Some((new, open_node(&self.files[new], new)));
-        self.require();
+        self.open_primary(new);
         self.failovers += 1;
         self.expect_all("a failover");
         // The term is in the log with the first commit.
@@ -295,7 +306,11 @@ impl Cluster {
     /// What readers see everywhere.
     fn look(&mut self) {
         let replicas = self.replicas.iter().filter_map(|replica| replica.open.as_ref().map(|open| &open.0));
+        let has_begun = |replica: &Replica| {
+            replica.open.as_ref().is_some_and(|(_, follower)| follower.durable() >= self.begun)
+        };
         let primary = self.primary.iter().map(|(_, store)| store);
+        let primary = primary.filter(|_| self.replicas.iter().any(has_begun));
         let seen: Vec<i32> = replicas.chain(primary).flat_map(|store| self.ids(store)).collect();
         self.shown.extend(seen);
     }
