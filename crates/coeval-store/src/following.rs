@@ -39,6 +39,7 @@ pub use frame::{Frame, MalformedFrame};
 pub use primary_writer::PrimaryWriter;
 pub(crate) use standing::FollowerStanding;
 
+use crate::clock::LogTime;
 use crate::disk::{FOLLOWER_FILE, UNFINISHED_COPY_FILE};
 use crate::error::StoreError;
 use crate::files::FileSystem;
@@ -249,6 +250,12 @@ impl Follower {
         let boundary = self.shared.serializable.lock_followed().boundary();
         let disk = self.shared.disk.as_ref().expect("a follower has a directory");
         FollowerStanding { boundary, position }.write(&**disk.files(), disk.dir())
+    }
+
+    /// The last time that its log has.
+    #[must_use]
+    pub fn time(&self) -> LogTime {
+        self.shared.clock.last()
     }
 
     /// Up to where its log is durable.
