@@ -14,7 +14,7 @@ use crate::log::{Log, Lsn, PayloadTail};
 use crate::options::{Durability, Sizes, StoreOptions};
 use crate::pipeline::Pipeline;
 use crate::record::encode_body;
-use crate::retention::Retention;
+use crate::retention::{Kept, Retention};
 use crate::safe_counts::Refusal;
 use crate::sequence::Sequences;
 use crate::serializable::{Certification, DeferralInterrupted, ReaderDuty, SafeWorld, Serializable};
@@ -104,6 +104,8 @@ pub(crate) struct Contents {
     pub(crate) terms: TermHistory,
     /// The last time that the log has.
     pub(crate) time: LogTime,
+    /// What is kept of the log for an archive.
+    pub(crate) kept: Option<Kept>,
 }
 
 impl Contents {
@@ -118,6 +120,7 @@ impl Contents {
             flushed_epochs: EpochSet::none(),
             terms: TermHistory::default(),
             time: LogTime::ZERO,
+            kept: None,
         }
     }
 }
@@ -193,7 +196,7 @@ impl Shared {
             keeper,
             graveyard: Mutex::default(),
             terms: Mutex::new(contents.terms),
-            retention: Retention::default(),
+            retention: Retention::with_left(contents.kept),
             clock: LogClock::new(contents.time),
             trap: Trap::default(),
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A follower has what its primary has, at every version that it shows, and shows nothing that can be lost.
 
+mod kept;
 mod safe;
 
 use super::{CopyWriter, Fed, FollowError, Follower, LogFeed, promote};
