@@ -7,8 +7,8 @@
 
 use crate::contents::Contents;
 use crate::names::ChunkName;
-use coeval_store::Term;
 use coeval_store::log::Lsn;
+use coeval_store::{ForeignHistory, Term, TermHistory};
 use std::fmt;
 
 /// The terms of a history, the oldest first; at least one.
@@ -65,6 +65,14 @@ impl History {
     /// Up to where it has the log of the term at this place among its terms; `None` if that is the last one.
     fn end_of(&self, place: usize) -> Option<Lsn> {
         self.0.get(place + 1).map(|next| next.start)
+    }
+
+    /// Whether a log of the terms `own` that ends at `position` is the beginning of this history.
+    ///
+    /// # Errors
+    /// How they part; also if that log has terms that are not known here yet.
+    pub(crate) fn check_follower(&self, own: &TermHistory, position: Lsn) -> Result<(), ForeignHistory> {
+        TermHistory::of(&self.0).check_follower(own.last().map(|term| term.id), position)
     }
 
     /// Whether a place of the log of this term belongs to it.

@@ -4,5 +4,6 @@
 mod archiving;
 mod collecting;
 mod faulty;
+mod following;
 mod primary;
 mod restores;

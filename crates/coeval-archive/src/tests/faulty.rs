@@ -20,7 +20,7 @@ use std::time::Duration;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Faulty {
-    inner: Arc<dyn ObjectStore>,
+    pub(super) inner: Arc<dyn ObjectStore>,
     dice: Mutex<StdRng>,
     /// Of a hundred calls so many fail, half of them after they were carried out.
     pub(super) percent: AtomicU32,
