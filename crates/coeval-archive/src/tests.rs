@@ -2,6 +2,8 @@
 //! What was archived comes back as it was, whatever the storage did meanwhile.
 
 mod archiving;
+#[cfg(feature = "cloud")]
+mod cloud;
 mod collecting;
 mod faulty;
 mod following;
