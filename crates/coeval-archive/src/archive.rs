@@ -192,14 +192,25 @@ impl Archive {
     }
 
     /// Makes it the archive of this database, if it is nobody's.
+    ///
+    /// # Errors
+    /// [`ArchiveError::AnotherDatabase`]; [`ArchiveError::Refused`] if the storage overwrites what is there; those of the storage.
     pub(crate) fn claim(&self, database: u64) -> Result<(), ArchiveError> {
+        let mark = || seal(&Mark { database }, &[]);
         let found = match self.database()? {
             Some(found) => found,
-            None => match self.put_new(ARCHIVE, seal(&Mark { database }, &[])) {
+            None => match self.put_new(ARCHIVE, mark()) {
                 Err(ArchiveError::Differs { .. }) => self.database()?.unwrap_or_default(),
                 outcome => outcome.map(|_| database)?,
             },
         };
+        // Servers that do not know `If-None-Match` take a second object in the place of the first without a word. Asked each
+        // time, as the server may be another one than when the archive was begun; what is put is what is there.
+        if found == database && self.put_new(ARCHIVE, mark())? == Put::New {
+            let (place, what) = (self.place().to_owned(), "create objects without overwriting".to_owned());
+            let reason = "it has put one in the place of one that was there".to_owned();
+            return Err(ArchiveError::Refused { place, what, reason });
+        }
         if found != database {
             let place = self.place().to_owned();
             return Err(ArchiveError::AnotherDatabase { place, database, found });

@@ -212,3 +212,6 @@ impl Taking {
         status.time = self.follower.time();
     }
 }
+
+#[cfg(test)]
+mod tests;
